@@ -1,0 +1,131 @@
+"""One list of settings with their units and defaults, for the simulator and the live scheduler.
+
+Sections are frozen dataclasses; :mod:`slacktide.settings` reads them from files
+and from ``SECTION.KEY=VALUE`` words and refuses unknown keys.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from slacktide.model import DEFAULT_CLASSES, ServiceClass
+
+Accounting = Literal["restart", "always", "never"]
+PresetName = Literal["recommended", "published"]
+
+
+@dataclass(frozen=True, slots=True)
+class PolicySettings:
+    """How decisions are taken (specification, section 4). Defaults: the recommended settings."""
+
+    name: str = "qos-driven"
+    """``qos-driven``, ``priority``, ``hybrid``, an entry point's name, or ``file.py:Class``."""
+    preempt_when: Literal["needed", "better"] = "needed"
+    """``better``: preempt whoever has the larger metric (the papers); ``needed``: only for an instance below its margin."""
+    patience: float = 60.0
+    """Seconds of slack by which a swap between equally important violators must pay; a swap costs a start-up."""
+    queue_order: Literal["importance", "metric"] = "importance"
+    victims: Literal["same-pass", "next-pass"] = "same-pass"
+    """``same-pass``: victims may take free capacity at the end of the pass that preempted them."""
+    score: str = "mean"
+    """Allocation score: ``least-requested``, ``balanced``, ``mean``, an entry point's name, or ``file.py:function``."""
+    cost: str = "default"
+    """Preemption cost: ``slack`` (qos-driven's), ``fewest-victims`` (priority's), an entry point, or ``file.py:function``."""
+    overhead_scope: Literal["same-or-more-important", "same-class", "all", "none"] = "same-or-more-important"
+    """Victims to which the overhead limit applies, seen from the one that preempts (T; Q says ``same-class``)."""
+    queue_limit: int = 100
+    """``hybrid``: QoS-driven while at most this many wait, by priority above."""
+
+
+@dataclass(frozen=True, slots=True)
+class QosSettings:
+    """The metric (specification, section 2)."""
+
+    alpha: float = 10.0
+    """Expected maximum allocation time, seconds."""
+    margin: float | None = None
+    """Safety margin phi of every class, seconds; ``None`` keeps each class's own."""
+    startup: Accounting = "restart"
+    """Accounting of start-up time that decisions use; results carry all three."""
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulerSettings:
+    watchdog: float = 10.0
+    """A pass at the latest this many seconds after the previous one while somebody waits."""
+
+
+@dataclass(frozen=True, slots=True)
+class StartupSettings:
+    """Start-up delays: ``constant:S``, ``uniform:A,B``, ``normal:MEAN,SD``, ``lognormal:MEDIAN,SIGMA``,
+    ``exponential:MEAN``, or a file of measured values."""
+
+    hot: str = "constant:2.5"
+    cold: str = "constant:5.5"
+
+
+@dataclass(frozen=True, slots=True)
+class FailureSettings:
+    """Host failures and drains: from ``file``, or drawn (distributions as for start-up) where ``uptime`` is given."""
+
+    file: str | None = None
+    uptime: str | None = None
+    downtime: str = "constant:600"
+
+
+@dataclass(frozen=True, slots=True)
+class SimulationSettings:
+    end: float | None = None
+    """The run ends at this second; ``None``: when everything has completed."""
+    seed: int = 0
+    preempted_work: Literal["kept", "lost"] = "kept"
+    """``lost``: a preempted or failed request starts from nothing (stateless batch)."""
+    engine: Literal["auto", "compiled", "stepwise"] = "auto"
+    """``compiled``: one fused loop; ``stepwise``: ``Policy.decide`` per pass, as the live scheduler does; same results."""
+
+
+@dataclass(frozen=True, slots=True)
+class OptimizeSettings:
+    """Ways to do less work. The first group never changes a decision; the second, published, may."""
+
+    free_index: bool = True
+    """Find the best free host by branch and bound instead of scoring every host."""
+    shared_evaluations: bool = True
+    """Within a pass, requests of equal demand and class share their host evaluations."""
+    feasible_time: bool = True
+    """After a failure, look only at changed hosts until the earliest instant at which another can become feasible."""
+    sorted_hosts: bool = True
+    """Keep each host's victims sorted until two of them change places, instead of sorting in every pass."""
+    equivalence_tolerance: float = 0.0
+    """Seconds of metric within which equal requests count as one (T 7.1); above 0 changes results."""
+    relaxed_randomization: float = 1.0
+    """Stop looking once this fraction of hosts proved feasible, in random order (T 7.1); below 1 changes results."""
+    queue_pruning: bool = False
+    """After a failure skip later requests that ask for at least as much (T 7.1.2)."""
+    expiring_cache: float = 0.0
+    """After a failure do not look at unchanged hosts again for this many seconds; above 0 changes results."""
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """All settings of a run. ``version`` is that of the file format."""
+
+    version: int = 1
+    policy: PolicySettings = field(default_factory=PolicySettings)
+    qos: QosSettings = field(default_factory=QosSettings)
+    scheduler: SchedulerSettings = field(default_factory=SchedulerSettings)
+    startup: StartupSettings = field(default_factory=StartupSettings)
+    failures: FailureSettings = field(default_factory=FailureSettings)
+    simulation: SimulationSettings = field(default_factory=SimulationSettings)
+    optimize: OptimizeSettings = field(default_factory=OptimizeSettings)
+    classes: tuple[ServiceClass, ...] = DEFAULT_CLASSES
+
+
+def preset(name: PresetName) -> Config:
+    """The named settings: ``recommended`` (the defaults) or ``published`` (the papers')."""
+    config = Config()
+    if name == "published":
+        papers = replace(config.policy, preempt_when="better", patience=0.0, victims="next-pass")
+        config = replace(config, policy=papers)
+    return config

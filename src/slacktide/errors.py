@@ -1,0 +1,76 @@
+"""Every error a caller may have to handle.
+
+::
+
+    SlacktideError
+    ├── InputError        a workload, host, delay or failure file that cannot be used
+    ├── ConfigError       a setting that is unknown, of the wrong type or out of range
+    ├── PluginError       a user's own policy, score or cost that cannot be loaded or misbehaves
+    └── OutputError       results that cannot be written
+
+Expected failure (a request that finds no host) is never an exception: it is a
+reason on the plan.  Exceptions are for misuse and broken input; their text
+names the file, line, field and value, and what would be right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+SHOWN_PROBLEMS = 10
+"""Of many broken rows this many are shown; all are counted."""
+
+
+class SlacktideError(Exception):
+    """Base of all errors raised on purpose by slacktide."""
+
+
+class ConfigError(SlacktideError):
+    """A setting is unknown, of the wrong type, or out of range."""
+
+
+class PluginError(SlacktideError):
+    """A user's own policy, score or cost cannot be loaded, or broke its contract."""
+
+
+class OutputError(SlacktideError):
+    """Results cannot be written where they were asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One broken place in an input: where it is, what stands there, what was expected.
+
+    ``line`` counts from 1; for columnar files (Parquet) it is the row number,
+    and 0 where the whole file or column is meant.
+    """
+
+    file: str
+    line: int
+    column: str
+    value: str
+    expected: str
+
+    def __str__(self) -> str:
+        place = f"{self.file}:{self.line}" if self.line else self.file
+        value = self.value if len(self.value) <= 80 else self.value[:77] + "..."
+        field = f"{self.column}: " if self.column else ""
+        found = f"found {value!r}, " if value else ""
+        return f"{place}: {field}{found}expected {self.expected}"
+
+
+class InputError(SlacktideError):
+    """An input file is broken.
+
+    ``problems`` holds the first few; ``total`` counts all of them.
+    """
+
+    def __init__(self, problems: Sequence[Problem], total: int | None = None) -> None:
+        self.problems = tuple(problems[:SHOWN_PROBLEMS])
+        self.total = len(problems) if total is None else total
+        lines = [str(problem) for problem in self.problems]
+        hidden = self.total - len(self.problems)
+        if hidden > 0:
+            lines.append(f"... and {hidden} more ({self.total} problems in all)")
+        super().__init__("\n".join(lines))

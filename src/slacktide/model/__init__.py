@@ -1,0 +1,17 @@
+"""What is scheduled, where, and what was promised: plain, validated data without behaviour."""
+
+from slacktide.model.constraint import NO_CONSTRAINT, Constraint, Term
+from slacktide.model.hosts import Hosts
+from slacktide.model.service_class import DEFAULT_CLASSES, PenaltyTier, ServiceClass
+from slacktide.model.workload import Workload
+
+__all__ = [
+    "DEFAULT_CLASSES",
+    "NO_CONSTRAINT",
+    "Constraint",
+    "Hosts",
+    "PenaltyTier",
+    "ServiceClass",
+    "Term",
+    "Workload",
+]

@@ -1,0 +1,67 @@
+"""Service classes: what is promised, how important it is, what a miss costs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from slacktide.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class PenaltyTier:
+    """Below ``boundary`` times the SLO the customer is owed ``bonus`` of the price."""
+
+    boundary: float
+    bonus: float
+
+
+# Section 7 of the specification: 99.99 / 99 / 95 % of the SLO owe 10 / 30 / 100 %.
+DEFAULT_TIERS = (PenaltyTier(0.9999, 0.10), PenaltyTier(0.99, 0.30), PenaltyTier(0.95, 1.00))
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceClass:
+    """A promise (specification, section 1).
+
+    ``slo`` is sigma, the promised availability in (0, 1]; ``rank`` the importance
+    (1 = most important, equal ranks are equally important); ``margin`` is phi, the
+    slack in seconds below which an instance counts as about to miss its promise;
+    ``overhead_limit`` bounds the preemption overhead C (Q eq. 8), ``None`` meaning
+    ``1 - slo``.
+
+    Raises :class:`ConfigError` naming the class, the field and the value.
+    """
+
+    name: str
+    slo: float
+    rank: int
+    margin: float = 10.0
+    overhead_limit: float | None = None
+    tiers: tuple[PenaltyTier, ...] = DEFAULT_TIERS
+
+    def __post_init__(self) -> None:
+        def refuse(field: str, value: object, expected: str) -> None:
+            raise ConfigError(f"service class {self.name!r}: {field}: found {value!r}, expected {expected}")
+
+        if not self.name:
+            refuse("name", self.name, "a name")
+        if not 0.0 < self.slo <= 1.0:
+            refuse("slo", self.slo, "a number above 0 and at most 1")
+        if self.rank < 1:
+            refuse("rank", self.rank, "a whole number from 1 (most important)")
+        if not 0.0 <= self.margin < float("inf"):
+            refuse("margin", self.margin, "seconds, 0 or more")
+        if self.overhead_limit is not None and not 0.0 <= self.overhead_limit <= 1.0:
+            refuse("overhead_limit", self.overhead_limit, "a number from 0 to 1")
+
+    @property
+    def limit(self) -> float:
+        """The largest preemption overhead C at which an instance may still be preempted by its peers."""
+        return 1.0 - self.slo if self.overhead_limit is None else self.overhead_limit
+
+
+DEFAULT_CLASSES = (
+    ServiceClass("gold", 1.0, 1),
+    ServiceClass("silver", 0.9, 2),
+    ServiceClass("bronze", 0.5, 3),
+)
