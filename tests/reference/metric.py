@@ -1,0 +1,54 @@
+"""The QoS metric of one instance (docs/semantics.md, Metric; specification, section 2).
+
+Times and ledger entries are seconds; the order of the operations is part of the rules.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from slacktide.config import Accounting
+
+ACCOUNTINGS: tuple[Accounting, ...] = ("restart", "always", "never")
+
+
+@dataclass
+class Ledger:
+    """Running (``e``) and pending (``p``) seconds as of the last change of state."""
+
+    e: float = 0.0
+    p: float = 0.0
+
+
+def startup_is_pending(accounting: Accounting, starts: int) -> bool:
+    """Whether the start-up of the current start counts as pending; ``starts`` includes it."""
+    return accounting == "always" or (accounting == "restart" and starts >= 2)
+
+
+def running_ledger(ledger: Ledger, since: float, startup: float, pending_startup: bool, t: float) -> Ledger:
+    """``(e', p')`` at ``t`` of an instance on a host since ``since``."""
+    on = since + startup if pending_startup else since
+    if t >= on:
+        return Ledger(ledger.e + (t - on), ledger.p + (on - since))
+    return Ledger(ledger.e, ledger.p + (t - since))
+
+
+def running_metric(now: Ledger, sigma: float, alpha: float) -> float:
+    """Q from the ledger at this very instant."""
+    return now.e / sigma - (now.e + now.p) - alpha
+
+
+def waiting_key(ledger: Ledger, since: float, sigma: float, alpha: float) -> float:
+    """The static order of a waiting instance; its metric is ``waiting_key - t``."""
+    return ledger.e / sigma - (ledger.e + ledger.p) - alpha + since
+
+
+def overhead(c: float, e: float) -> float:
+    """Preemption overhead: start-up seconds spent on preempted incarnations, of all seconds used (Q 8)."""
+    return 0.0 if c == 0.0 else c / (e + c)
+
+
+def availability(ledger: Ledger) -> float:
+    """e / (e + p); 1 where nothing was owed yet."""
+    owed = ledger.e + ledger.p
+    return 1.0 if owed == 0.0 else ledger.e / owed

@@ -1,0 +1,44 @@
+"""What a run of the twin leaves behind."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from reference import metric
+from reference.metric import Ledger
+from slacktide.config import Accounting
+
+Decision = tuple[int, float, int, int, tuple[int, ...]]
+"""Pass number from 0, time, row, host row, rows of the victims in order of eviction."""
+PassRecord = tuple[float, int, int, int]
+"""Time, queue length at the start, placed, preempted."""
+
+
+@dataclass
+class RequestOutcome:
+    """All times in seconds up to the end of the run; ``running`` is useful time that was kept."""
+
+    admitted: bool = False
+    completed: float | None = None
+    running: float = 0.0
+    pending: float = 0.0
+    startup_first: float = 0.0
+    startup_restarts: float = 0.0
+    wasted_startup: float = 0.0
+    discarded: float = 0.0
+    preemptions: int = 0
+    starts: int = 0
+    ledgers: dict[Accounting, Ledger] = field(default_factory=dict)
+
+
+@dataclass
+class Outcome:
+    decisions: list[Decision] = field(default_factory=list)
+    passes: list[PassRecord] = field(default_factory=list)
+    requests: list[RequestOutcome] = field(default_factory=list)
+    holds: int = 0
+    """How often a request was looked at and left waiting."""
+
+    def availability(self, row: int, accounting: Accounting) -> float:
+        """e / (e + p) at the end of the run; discarded time counts like p."""
+        return metric.availability(self.requests[row].ledgers[accounting])

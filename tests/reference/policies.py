@@ -1,0 +1,134 @@
+"""Who may be preempted, whom a host gives up, and which host is taken (docs/semantics.md, A pass at instant t)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from reference.amounts import Amounts, fits, plus
+from reference.costs import COSTS
+from reference.queue import priority_order, qos_order
+from reference.scores import SCORES, left_over
+from reference.state import Host, Instance
+from slacktide.config import Config
+from slacktide.errors import ConfigError
+
+Mode = Literal["qos-driven", "priority"]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Where an instance goes and who has to leave first, in this order."""
+
+    host: Host
+    victims: tuple[Instance, ...] = ()
+
+
+def overhead_limited(j: Instance, k: Instance, config: Config) -> bool:
+    """Whether the overhead limit protects ``k`` from ``j``."""
+    scope = config.policy.overhead_scope
+    if scope == "same-or-more-important":
+        return k.rank <= j.rank
+    if scope == "same-class":
+        return k.service_class == j.service_class
+    return scope == "all"
+
+
+def eligible(j: Instance, k: Instance, t: float, config: Config) -> bool:
+    """QoS-driven: whether running ``k`` may be preempted for waiting ``j``."""
+    q_j, q_k = j.metric_at(t, config), k.metric_at(t, config)
+    if q_k >= k.margin:
+        allowed = q_j < q_k and (config.policy.preempt_when == "better" or q_j < j.margin)
+    else:
+        allowed = q_j < j.margin and (
+            j.rank < k.rank or (j.rank == k.rank and q_j + config.policy.patience < q_k)
+        )
+    if allowed and overhead_limited(j, k, config):
+        return k.overhead_at(t, config) <= k.limit
+    return allowed
+
+
+@dataclass
+class Pass:
+    """The fixed circumstances of one pass: ``number`` counts from 0, ``ranks`` are all classes', ascending."""
+
+    t: float
+    number: int
+    mode: Mode
+    config: Config
+    ranks: Sequence[int]
+    cpu: int = 0
+    memory: int = 1
+
+    def order(self, waiting: Sequence[Instance]) -> list[Instance]:
+        if self.mode == "priority":
+            return priority_order(waiting)
+        return qos_order(waiting, self.t, self.config)
+
+    def candidates(self, host: Host) -> list[Instance]:
+        """Instances in the order in which they would be given up; none that was placed in this pass."""
+        seed = self.config.simulation.seed
+        old = [k for k in host.instances if k.placed_in_pass != self.number]
+        if self.mode == "priority":
+            return sorted(old, key=lambda k: (k.rank, k.admission, k.tie(seed)), reverse=True)
+        return sorted(old, key=lambda k: (k.metric_at(self.t, self.config), k.tie(seed)), reverse=True)
+
+    def eligible(self, j: Instance, k: Instance) -> bool:
+        if self.mode == "priority":
+            return k.rank > j.rank
+        return eligible(j, k, self.t, self.config)
+
+    def victims(self, j: Instance, host: Host) -> tuple[Instance, ...] | None:
+        """Whom the host gives up for ``j``; ``None`` where that would not suffice."""
+        taken: list[Instance] = []
+        free = host.free()
+        for k in self.candidates(host):
+            if fits(j.demand, free):
+                break
+            if self.eligible(j, k):
+                taken.append(k)
+                free = plus(free, k.demand)
+        return tuple(taken) if fits(j.demand, free) else None
+
+    def score(self, j: Instance, host: Host, free: Amounts) -> float:
+        """Allocation score of ``j`` on the host with ``free`` amounts before it comes."""
+        if self.config.policy.score not in SCORES:
+            raise ConfigError(f"policy.score: found {self.config.policy.score!r}, expected one of {list(SCORES)}")
+        x = left_over(free[self.cpu], j.demand[self.cpu], host.capacity[self.cpu])
+        y = left_over(free[self.memory], j.demand[self.memory], host.capacity[self.memory])
+        return SCORES[self.config.policy.score](x, y)
+
+    def cost(self, victims: Sequence[Instance]) -> tuple[float, ...]:
+        name = self.config.policy.cost
+        if name == "default":
+            name = "fewest-victims" if self.mode == "priority" else "slack"
+        if name not in COSTS:
+            raise ConfigError(f"policy.cost: found {name!r}, expected one of {['default', *COSTS]}")
+        return COSTS[name](victims, self.ranks, self.t, self.config)
+
+    def choose_free(self, j: Instance, hosts: Sequence[Host]) -> Choice | None:
+        """Step 1: the best of the hosts whose free amounts suffice."""
+        seed = self.config.simulation.seed
+        fitting = [h for h in hosts if h.admits(j) and fits(j.demand, h.free())]
+        if not fitting:
+            return None
+        return Choice(max(fitting, key=lambda h: (self.score(j, h, h.free()), h.tie(seed))))
+
+    def choose_preempting(self, j: Instance, hosts: Sequence[Host]) -> Choice | None:
+        """Step 2: the best of the hosts where victims suffice."""
+        seed = self.config.simulation.seed
+        options = []
+        for host in hosts:
+            if host.admits(j):
+                victims = self.victims(j, host)
+                if victims is not None:
+                    options.append(Choice(host, victims))
+        if not options:
+            return None
+
+        def merit(option: Choice) -> tuple[tuple[float, ...], float, int]:
+            free = option.host.free_without(list(option.victims))
+            return self.cost(option.victims), self.score(j, option.host, free), option.host.tie(seed)
+
+        return max(options, key=merit)

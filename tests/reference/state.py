@@ -1,0 +1,147 @@
+"""Requests and hosts as the twin sees them: plain objects that know what happened to them so far."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from reference import chance, metric
+from reference.amounts import Amounts, minus, plus, scale, whole
+from reference.metric import ACCOUNTINGS, Ledger
+from slacktide.config import Accounting, Config
+from slacktide.model import NO_CONSTRAINT, Hosts, Term, Workload
+
+
+@dataclass(eq=False)
+class Instance:
+    """One request. ``since`` is when it began to wait or was placed; ``host`` is ``None`` while it waits."""
+
+    row: int
+    sigma: float
+    rank: int
+    margin: float
+    limit: float
+    service_class: int = 0
+    demand: Amounts = (0, 0)
+    admission: float = 0.0
+    duration: float = float("inf")
+    job: int = 0
+    anti_affinity: bool = False
+    term: Term = NO_CONSTRAINT
+    since: float = 0.0
+    host: Host | None = None
+    startup: float = 0.0
+    starts: int = 0
+    progress: float = 0.0
+    spent: float = 0.0
+    """Start-up seconds of the incarnations preempted so far."""
+    placed_in_pass: int = -1
+    been_on: set[int] = field(default_factory=set)
+    ledgers: dict[Accounting, Ledger] = field(default_factory=lambda: {name: Ledger() for name in ACCOUNTINGS})
+
+    def ledger_at(self, t: float, accounting: Accounting) -> Ledger:
+        """``(e', p')`` at ``t``."""
+        ledger = self.ledgers[accounting]
+        if self.host is None:
+            return Ledger(ledger.e, ledger.p + (t - self.since))
+        pending = metric.startup_is_pending(accounting, self.starts)
+        return metric.running_ledger(ledger, self.since, self.startup, pending, t)
+
+    def key(self, config: Config) -> float:
+        """Order among waiting instances."""
+        return metric.waiting_key(self.ledgers[config.qos.startup], self.since, self.sigma, config.qos.alpha)
+
+    def metric_at(self, t: float, config: Config) -> float:
+        """Q at ``t``, in the accounting that decisions use."""
+        if self.host is None:
+            return self.key(config) - t
+        return metric.running_metric(self.ledger_at(t, config.qos.startup), self.sigma, config.qos.alpha)
+
+    def overhead_at(self, t: float, config: Config) -> float:
+        """Preemption overhead C at ``t``."""
+        return metric.overhead(self.spent, self.ledger_at(t, config.qos.startup).e)
+
+    def progress_at(self, t: float) -> float:
+        """Useful running seconds at ``t``."""
+        if self.host is None:
+            return self.progress
+        return self.progress + max(0.0, t - (self.since + self.startup))
+
+    def completion(self) -> float:
+        """When it completes if nobody disturbs it."""
+        return self.since + self.startup + (self.duration - self.progress)
+
+    def startup_elapsed(self, t: float) -> float:
+        """Seconds of the current start-up that have passed."""
+        return min(self.startup, t - self.since)
+
+    def tie(self, seed: int) -> int:
+        return chance.victim_tie(seed, self.row, self.starts)
+
+
+@dataclass(eq=False)
+class Host:
+    """One host and what is on it, in order of placement."""
+
+    row: int
+    capacity: Amounts
+    attributes: Mapping[str, str] = field(default_factory=dict)
+    up: bool = True
+    changes: int = 0
+    instances: list[Instance] = field(default_factory=list)
+
+    def free(self) -> Amounts:
+        left = self.capacity
+        for instance in self.instances:
+            left = minus(left, instance.demand)
+        return left
+
+    def free_without(self, victims: list[Instance]) -> Amounts:
+        left = self.free()
+        for victim in victims:
+            left = plus(left, victim.demand)
+        return left
+
+    def admits(self, instance: Instance) -> bool:
+        """Up, term and anti-affinity; capacity is another question."""
+        if not self.up or not instance.term.holds(self.attributes):
+            return False
+        return not (instance.anti_affinity and any(other.job == instance.job for other in self.instances))
+
+    def tie(self, seed: int) -> int:
+        return chance.host_tie(seed, self.row, self.changes)
+
+
+def build(workload: Workload, hosts: Hosts, config: Config) -> tuple[list[Instance], list[Host]]:
+    """All requests, waiting from their admission, and all hosts, empty; amounts as whole numbers."""
+    factors = [scale([float(c) for c in hosts.capacity[:, r]]) for r in range(len(hosts.resources))]
+
+    def amounts(values: object, names: tuple[str, ...]) -> Amounts:
+        by_name = dict(zip(names, values, strict=True))  # type: ignore[call-overload]
+        return tuple(whole(by_name.get(name, 0.0), f) for name, f in zip(hosts.resources, factors, strict=True))
+
+    instances = []
+    for row in range(len(workload)):
+        index = int(workload.service_class[row])
+        promised = workload.classes[index]
+        instances.append(
+            Instance(
+                row=row,
+                sigma=promised.slo,
+                rank=promised.rank,
+                margin=promised.margin if config.qos.margin is None else config.qos.margin,
+                limit=promised.limit,
+                service_class=index,
+                demand=amounts(workload.demand[row], workload.resources),
+                admission=float(workload.admission[row]),
+                duration=float(workload.duration[row]),
+                job=int(workload.job[row]),
+                anti_affinity=bool(workload.anti_affinity[row]),
+                term=workload.terms[int(workload.term[row])],
+                since=float(workload.admission[row]),
+            )
+        )
+    places = [
+        Host(row, amounts(hosts.capacity[row], hosts.resources), hosts.attributes[row]) for row in range(len(hosts))
+    ]
+    return instances, places
