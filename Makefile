@@ -1,0 +1,60 @@
+# Two commands for users; both need git, make, Python 3.11 or later and its pip, nothing else.
+#   make demo   generate a small cluster and its requests, simulate them under two policies
+#   make test   everything that is checked before a change lands (what CI runs)
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+DEMO   := build/demo
+PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
+
+.PHONY: demo test lint unit uncompiled smoke lock clean
+.DEFAULT_GOAL := demo
+
+demo: $(VENV)/run.stamp
+	$(BIN)/slacktide generate cell --out $(DEMO)/input
+	$(BIN)/slacktide simulate $(DEMO)/input/workload.parquet $(DEMO)/input/hosts.parquet --policy priority --out $(DEMO)/priority
+	$(BIN)/slacktide simulate $(DEMO)/input/workload.parquet $(DEMO)/input/hosts.parquet --policy qos-driven --out $(DEMO)/qos-driven
+	@echo "Rows per request, per class and the manifest are in $(DEMO)/priority and $(DEMO)/qos-driven."
+
+test: lint unit uncompiled smoke
+
+lint: $(VENV)/dev.stamp
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+unit: $(VENV)/dev.stamp
+	$(BIN)/pytest -q
+
+# The kernels as plain Python: shows a result that only compilation (overflow, unchecked bounds) brought about.
+uncompiled: $(VENV)/dev.stamp
+	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -q -m uncompiled
+
+# What users get is the wheel: build it, install it alone, run it outside the checkout.
+smoke: $(VENV)/dev.stamp
+	bash .ci/smoke $(BIN)/python build/smoke
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "slacktide needs Python 3.11 or later; name one: make PYTHON=python3.11 ..." >&2; exit 2; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/run.stamp: requirements.lock pyproject.toml | $(VENV)/bin/python
+	$(PIP) install --require-hashes -r requirements.lock
+	$(PIP) install --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(VENV)/dev.stamp: requirements-dev.lock $(VENV)/run.stamp
+	$(PIP) install --require-hashes -r requirements-dev.lock
+	@touch $@
+
+# After a change of the dependencies in pyproject.toml (needs uv): exact versions and hashes for every platform.
+UV_COMPILE := uv pip compile pyproject.toml requirements-build.in --quiet --universal --python-version 3.11 \
+	--generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate
+lock:
+	$(UV_COMPILE) --output-file requirements.lock
+	$(UV_COMPILE) --extra dev --constraints requirements.lock --output-file requirements-dev.lock
+
+clean:
+	rm -rf $(VENV) build dist
