@@ -1,0 +1,28 @@
+"""From files and generators to :class:`Workload` and :class:`Hosts`: everything is checked here, nothing behind.
+
+Formats are described in docs/formats.md. Statistics are in :mod:`slacktide.inputs.statistics`.
+"""
+
+from slacktide.inputs.align import align
+from slacktide.inputs.erlang_exact import DEFAULT_PRIORITIES
+from slacktide.inputs.generators import GENERATORS, Generator, Parameter
+from slacktide.inputs.pieces import join
+from slacktide.inputs.read import EVENT_KINDS, read_delays, read_host_events, read_hosts, read_workload
+from slacktide.inputs.write import WorkloadParquetWriter, write_hosts, write_workload
+
+__all__ = [
+    "DEFAULT_PRIORITIES",
+    "EVENT_KINDS",
+    "GENERATORS",
+    "Generator",
+    "Parameter",
+    "WorkloadParquetWriter",
+    "align",
+    "join",
+    "read_delays",
+    "read_host_events",
+    "read_hosts",
+    "read_workload",
+    "write_hosts",
+    "write_workload",
+]

@@ -1,0 +1,138 @@
+"""Workloads, hosts and host events as CSV with a header (docs/formats.md lists the columns)."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from slacktide.inputs import cells, header
+from slacktide.inputs.problems import Problems, read_text
+from slacktide.inputs.rules import AMOUNT, DURATION, NUMBER, SECONDS, WorkloadColumns, to_hosts, to_workload
+from slacktide.inputs.terms import (
+    EXPECTED_ATTRIBUTES,
+    EXPECTED_CONSTRAINTS,
+    TermTable,
+    parse_attributes,
+    parse_term,
+)
+from slacktide.model import Hosts, ServiceClass, Workload
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A CSV file by column; every cell is text without blanks around it."""
+
+    columns: dict[str, Sequence[str]]
+    lines: list[int]
+
+    def get(self, name: str) -> Sequence[str]:
+        """The column, or empty cells where the file does not have it."""
+        return self.columns[name] if name in self.columns else [""] * len(self.lines)
+
+
+def read_table(
+    path: Path, required: Sequence[str], optional: Sequence[str], problems: Problems, resources: bool = True
+) -> Table:
+    """The file as text. Raises :class:`InputError` for a header that does not fit; broken rows go to ``problems``."""
+    text = read_text(path)
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True, skipinitialspace=True)
+    rows: list[list[str]] = []
+    lines: list[int] = []
+    names: list[str] | None = None
+    line = 1
+    try:
+        for row in reader:
+            start, line = line, reader.line_num + 1
+            if not any(row):
+                continue
+            if names is None:
+                names = [name.strip() for name in row]
+                header.check_header(names, required, optional, problems, resources)
+            elif len(row) != len(names):
+                problems.add(start, "", f"{len(row)} fields", f"{len(names)} fields, as the header has")
+            else:
+                rows.append(row)
+                lines.append(start)
+    except csv.Error as error:
+        # Behind a broken quotation nothing can be told apart: this is the last problem reported.
+        problems.add(line, "", str(error), "CSV: commas between fields, double quotes around fields with commas")
+    if names is None:
+        names = []
+        header.check_header(names, required, optional, problems, resources)
+    by_column = zip(*rows, strict=True) if rows else ([] for _ in names)
+    return Table(
+        {name: [cell.strip() for cell in column] for name, column in zip(names, by_column, strict=True)}, lines
+    )
+
+
+def read_workload(path: Path, classes: tuple[ServiceClass, ...]) -> Workload:
+    """A workload from CSV; raises :class:`InputError`."""
+    problems = Problems(str(path))
+    table = read_table(path, header.WORKLOAD_REQUIRED, header.WORKLOAD_OPTIONAL, problems)
+    lines = table.lines
+    amounts = header.demand_columns(list(table.columns))
+    ids = cells.integers(table.get("id"), lines, "id", NUMBER, problems)
+    admission = cells.floats(table.get("admission"), lines, "admission", SECONDS, problems)
+    duration = cells.floats(table.get("duration"), lines, "duration", DURATION, problems, cells.parse_duration)
+    demand = [cells.floats(table.get(name), lines, name, AMOUNT, problems) for name in amounts]
+    service_class = cells.class_indices(table.get("class"), lines, "class", classes, problems)
+    jobs = [job or str(number) for job, number in zip(table.get("job"), ids.tolist(), strict=True)]
+    terms = TermTable()
+    numbers = cells.coded(
+        table.get("constraints"),
+        lines,
+        "constraints",
+        EXPECTED_CONSTRAINTS,
+        problems,
+        lambda text: terms.number(parse_term(text)),
+        0,
+    )
+    columns = WorkloadColumns(
+        ids=ids,
+        admission=admission,
+        duration=duration,
+        demand=np.stack(demand, axis=1),
+        service_class=service_class,
+        job=cells.integers(jobs, lines, "job", "a whole number", problems),
+        anti_affinity=cells.flags(table.get("anti_affinity"), lines, "anti_affinity", problems),
+        term=np.array(numbers, dtype=np.int32),
+        resources=header.resource_names(amounts),
+        terms=terms.terms,
+        lines=np.array(lines, dtype=np.int64),
+        demand_names=amounts,
+    )
+    return to_workload(columns, classes, problems)
+
+
+def read_hosts(path: Path) -> Hosts:
+    """Hosts from CSV; raises :class:`InputError`."""
+    problems = Problems(str(path))
+    table = read_table(path, header.HOSTS_REQUIRED, header.HOSTS_OPTIONAL, problems)
+    lines = table.lines
+    amounts = header.demand_columns(list(table.columns))
+    capacity = [cells.floats(table.get(name), lines, name, AMOUNT, problems) for name in amounts]
+    nothing: dict[str, str] = {}
+    attributes = cells.coded(
+        table.get("attributes"),
+        lines,
+        "attributes",
+        EXPECTED_ATTRIBUTES,
+        problems,
+        parse_attributes,
+        nothing,
+    )
+    return to_hosts(
+        ids=cells.integers(table.get("id"), lines, "id", NUMBER, problems),
+        names=table.get("name"),
+        capacity=np.stack(capacity, axis=1),
+        attributes=attributes,
+        resources=header.resource_names(amounts),
+        lines=np.array(lines, dtype=np.int64),
+        problems=problems,
+        capacity_names=amounts,
+    )

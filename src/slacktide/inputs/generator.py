@@ -1,0 +1,68 @@
+"""What a generator of workloads is: a name, parameters that a command line can set, and a function."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from slacktide.errors import ConfigError
+from slacktide.inputs.cells import expected_name
+from slacktide.model import Hosts, Workload
+
+Value = int | float | str
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A setting of a generator. The default's type is the parameter's; numbers must be at least ``least``."""
+
+    name: str
+    default: Value
+    help: str
+    least: float = 0.0
+
+    def convert(self, value: object) -> Value:
+        """``value`` (text from a command line, or a number) in the type of the default.
+
+        Raises :class:`ConfigError` naming the parameter, the value and what is expected.
+        """
+        if isinstance(self.default, str):
+            return str(value)
+        kind = "a whole number" if isinstance(self.default, int) else "a number"
+        expected = f"{kind}, at least {self.least:g}"
+        try:
+            number = float(str(value).replace("_", ""))
+        except ValueError:
+            number = math.nan
+        whole = isinstance(self.default, int)
+        if not self.least <= number < 1e15 or (whole and number != int(number)):
+            raise ConfigError(f"{self.name}: found {value!r}, expected {expected}")
+        return int(number) if whole else number
+
+
+@dataclass(frozen=True, slots=True)
+class Generator:
+    """Makes a workload and its hosts from parameters and a seed; equal ones give equal output, to the bit."""
+
+    name: str
+    summary: str
+    parameters: tuple[Parameter, ...]
+    make: Callable[[Mapping[str, Value], int], tuple[Iterator[Workload], Hosts]]
+
+    def generate(self, settings: Mapping[str, object], seed: int = 0) -> tuple[Iterator[Workload], Hosts]:
+        """The workload in pieces (in order of admission; the same classes, terms and resources), and the hosts.
+
+        ``settings`` holds the parameters that are not to keep their defaults, as text or as
+        numbers. Raises :class:`ConfigError` for an unknown one or a value out of range.
+        """
+        if not 0 <= seed < 2**63:
+            raise ConfigError(f"seed: found {seed}, expected a whole number from 0 to 2^63 - 1")
+        known = {parameter.name: parameter for parameter in self.parameters}
+        values: dict[str, Value] = {name: parameter.default for name, parameter in known.items()}
+        for name, value in settings.items():
+            if name not in known:
+                right = expected_name(name, list(known)) if known else "no parameter"
+                raise ConfigError(f"{self.name}: unknown parameter {name!r}, expected {right}")
+            values[name] = known[name].convert(value)
+        return self.make(values, seed)

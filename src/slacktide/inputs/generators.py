@@ -1,0 +1,16 @@
+"""What can be generated, by name. A further generator is one file and one line here."""
+
+from slacktide.inputs import generate_cell, generate_light, generate_validation
+from slacktide.inputs.generator import Generator, Parameter
+
+GENERATORS: dict[str, Generator] = {
+    generator.name: generator
+    for generator in (
+        generate_validation.VALIDATION_1,
+        generate_validation.VALIDATION_2,
+        generate_light.LIGHT,
+        generate_cell.CELL,
+    )
+}
+
+__all__ = ["GENERATORS", "Generator", "Parameter"]

@@ -1,0 +1,134 @@
+"""What every value of a workload and of a host list must be, whatever the format it came in.
+
+Readers turn text into columns; these rules are applied to the columns, so
+that each rule is written once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slacktide.inputs.problems import Problems
+from slacktide.model import Hosts, ServiceClass, Term, Workload
+
+LARGEST = 1e15
+"""Seconds or amounts above this are taken for a mistake (whole numbers stay exact in float64 up to 9e15)."""
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+SECONDS = "seconds, 0 or more and at most 1e15"
+DURATION = "seconds above 0 and at most 1e15; inf or empty: never completes"
+AMOUNT = "an amount, 0 or more and at most 1e15"
+NUMBER = "a whole number from 0, given once"
+
+
+@dataclass(slots=True)
+class WorkloadColumns:
+    """A workload as read: rows in the order of the file, values not yet checked.
+
+    ``names`` maps a field of the workload to the name of its column in this format.
+    """
+
+    ids: Integers
+    admission: Floats
+    duration: Floats
+    demand: Floats
+    service_class: NDArray[np.int16]
+    job: Integers
+    anti_affinity: NDArray[np.bool_]
+    term: NDArray[np.int32]
+    resources: tuple[str, ...]
+    terms: tuple[Term, ...]
+    lines: Integers | None = None
+    names: tuple[str, str, str] = ("id", "admission", "duration")
+    demand_names: tuple[str, ...] = ()
+
+
+def to_workload(columns: WorkloadColumns, classes: tuple[ServiceClass, ...], problems: Problems) -> Workload:
+    """The columns as a workload in order of admission.
+
+    Raises :class:`InputError` for every broken value, together with what ``problems`` holds already.
+    """
+    lines = columns.lines
+    ids, admission, duration = columns.names
+    check_unique(columns.ids, lines, ids, problems)
+    check_range(columns.admission, lines, admission, SECONDS, problems)
+    wrong = ~((columns.duration > 0) & ((columns.duration <= LARGEST) | np.isinf(columns.duration)))
+    problems.add_rows(wrong, lines, duration, columns.duration, DURATION)  # type: ignore[arg-type]
+    for index, name in enumerate(columns.demand_names or columns.resources):
+        check_range(columns.demand[:, index], lines, name, AMOUNT, problems)
+    if not len(columns.ids) and not problems.total:
+        problems.add(0, "", "no rows", "at least one request")
+    problems.raise_if_any()
+    _sort_by_admission(columns)
+    return Workload(
+        ids=columns.ids,
+        admission=columns.admission,
+        duration=columns.duration,
+        demand=columns.demand,
+        service_class=columns.service_class,
+        job=columns.job,
+        anti_affinity=columns.anti_affinity,
+        term=columns.term,
+        resources=columns.resources,
+        classes=classes,
+        terms=columns.terms,
+    )
+
+
+def _sort_by_admission(columns: WorkloadColumns) -> None:
+    """Stable, and one column at a time: a month of a cell does not fit twice."""
+    if bool((columns.admission[1:] >= columns.admission[:-1]).all()):
+        return
+    order = np.argsort(columns.admission, kind="stable")
+    for name in ("ids", "admission", "duration", "demand", "service_class", "job", "anti_affinity", "term"):
+        setattr(columns, name, getattr(columns, name)[order])
+
+
+def to_hosts(
+    ids: Integers,
+    names: Sequence[str],
+    capacity: Floats,
+    attributes: Sequence[dict[str, str]],
+    resources: tuple[str, ...],
+    lines: Integers | None,
+    problems: Problems,
+    capacity_names: Sequence[str] = (),
+) -> Hosts:
+    """The columns as hosts; raises :class:`InputError` for every broken value."""
+    check_unique(ids, lines, "id", problems)
+    for index, name in enumerate(capacity_names or resources):
+        check_range(capacity[:, index], lines, name, AMOUNT, problems)
+    seen: set[str] = set()
+    for row, name in enumerate(names):
+        if not name or name in seen:
+            line = row + 1 if lines is None else int(lines[row])
+            problems.add(line, "name", name or "nothing", "a name that no other host has")
+        seen.add(name)
+    if not len(ids) and not problems.total:
+        problems.add(0, "", "no rows", "at least one host")
+    problems.raise_if_any()
+    return Hosts(ids=ids, names=tuple(names), capacity=capacity, attributes=tuple(attributes), resources=resources)
+
+
+def check_range(values: Floats, lines: Integers | None, column: str, expected: str, problems: Problems) -> None:
+    """Every value finite, 0 or more and at most :data:`LARGEST` (NaN fails both comparisons)."""
+    wrong = ~((values >= 0) & (values <= LARGEST))
+    problems.add_rows(wrong, lines, column, values, expected)  # type: ignore[arg-type]
+
+
+def check_unique(ids: Integers, lines: Integers | None, column: str, problems: Problems) -> None:
+    """No negative number, and none twice: of equal ones all but the first are problems."""
+    wrong = ids < 0
+    if not bool((ids[1:] > ids[:-1]).all()):
+        order = np.argsort(ids, kind="stable")
+        ranked = ids[order]
+        repeated = np.zeros(len(ids), dtype=np.bool_)
+        repeated[order[1:]] = ranked[1:] == ranked[:-1]
+        wrong |= repeated
+    problems.add_rows(wrong, lines, column, ids, NUMBER)  # type: ignore[arg-type]

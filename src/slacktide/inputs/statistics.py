@@ -1,0 +1,198 @@
+"""What a workload and its hosts look like, in numbers; fast on millions of rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slacktide.inputs.matching import matching_hosts
+from slacktide.model import Hosts, Term, Workload
+
+QUANTILES = {"min": 0.0, "p10": 0.1, "p50": 0.5, "p90": 0.9, "p99": 0.99, "max": 1.0}
+
+Summary = dict[str, float]
+
+
+def describe_workload(workload: Workload) -> dict[str, Any]:
+    """Counts, shares (0 to 1) and quantiles of a workload, ready for JSON.
+
+    ``requests``, ``first``/``last`` admission (s), ``standing`` (requests admitted at the first instant),
+    ``instants``, ``jobs``, ``job_size``, ``anti_affinity`` and ``constrained`` (shares of requests), ``terms``,
+    ``distinct_demands``, ``most_frequent_demand`` (its share), ``never_complete`` (share), ``duration``
+    (finite ones, s), ``demand`` by resource, and ``classes``: the same by class where it makes sense.
+    """
+    constrained = np.array([bool(term.constraints) for term in workload.terms], dtype=np.bool_)[workload.term]
+    sizes = np.unique(workload.job, return_counts=True)[1]
+    popularity = np.bincount(_demand_codes(workload.demand))
+    count = max(len(workload), 1)
+    standing = np.asarray(workload.admission == workload.admission[:1].max(initial=0.0))
+    return {
+        "requests": len(workload),
+        "resources": list(workload.resources),
+        "first": float(workload.admission[0]) if len(workload) else None,
+        "last": float(workload.admission[-1]) if len(workload) else None,
+        "standing": int(standing.sum()),
+        "instants": int(np.count_nonzero(np.diff(workload.admission))) + bool(len(workload)),
+        "jobs": len(sizes),
+        "job_size": _quantiles(sizes),
+        "anti_affinity": float(workload.anti_affinity.sum() / count),
+        "constrained": float(constrained.sum() / count),
+        "terms": len(np.unique(workload.term)),
+        "distinct_demands": int(np.count_nonzero(popularity)),
+        "most_frequent_demand": float(popularity.max(initial=0) / count),
+        **_rows_summary(workload, np.ones(len(workload), np.bool_)),
+        "classes": {
+            one.name: {
+                "slo": one.slo,
+                **_class_summary(workload, np.asarray(workload.service_class == index), standing, constrained),
+            }
+            for index, one in enumerate(workload.classes)
+        },
+    }
+
+
+def describe_hosts(hosts: Hosts) -> dict[str, Any]:
+    """Number, total and distinct capacities (most frequent first), and for each attribute its spread, for JSON."""
+    shapes, counts = np.unique(hosts.capacity, axis=0, return_counts=True)
+    order = np.argsort(-counts, kind="stable")
+    keys = sorted({key for one in hosts.attributes for key in one})
+    attributes = {}
+    for key in keys:
+        values = [one[key] for one in hosts.attributes if key in one]
+        attributes[key] = {"hosts": len(values), "values": len(set(values))}
+    return {
+        "hosts": len(hosts),
+        "resources": list(hosts.resources),
+        "capacity": dict(zip(hosts.resources, hosts.capacity.sum(axis=0).tolist(), strict=True)),
+        "shapes": [{"capacity": shapes[row].tolist(), "hosts": int(counts[row])} for row in order],
+        "attributes": attributes,
+    }
+
+
+def demand_over_time(workload: Workload, hosts: Hosts, bins: int = 60) -> dict[str, NDArray[np.float64]]:
+    """Mean active demand in equal spans of time, as if every request ran from admission to completion.
+
+    Columns of shape (bins,): ``start`` and ``end`` (s; from the first admission to the last, or to the
+    last completion where all are admitted at once), and for each resource ``RESOURCE:CLASS``,
+    ``RESOURCE:all`` and ``RESOURCE:capacity``. Both must have the same resources (see :func:`align`).
+    Raises :class:`ValueError` for fewer than one bin or different resources.
+    """
+    if bins < 1:
+        raise ValueError(f"bins: found {bins}, expected at least 1")
+    if workload.resources != hosts.resources:
+        raise ValueError(f"resources differ: {workload.resources} and {hosts.resources}; align them first")
+    ends = workload.admission + workload.duration
+    first, last = _span(workload.admission, ends)
+    edges = np.linspace(first, last, bins + 1)
+    columns = {"start": edges[:-1], "end": edges[1:]}
+    for index, resource in enumerate(workload.resources):
+        total = np.zeros(bins)
+        for number, one in enumerate(workload.classes):
+            rows = np.flatnonzero(workload.service_class == number)
+            demand = workload.demand[rows, index]
+            started = _begun(workload.admission[rows], demand, edges)
+            columns[f"{resource}:{one.name}"] = active = started - _begun(ends[rows], demand, edges)
+            total += active
+        columns[f"{resource}:all"] = total
+        columns[f"{resource}:capacity"] = np.full(bins, hosts.capacity[:, index].sum())
+    return columns
+
+
+@dataclass(frozen=True, slots=True)
+class Unsatisfiable:
+    """Requests that can never run.
+
+    terms      each term that no host satisfies, with the number of requests that carry it
+    too_large  ids of requests (of other terms) larger than every host that satisfies their term
+    """
+
+    terms: tuple[tuple[Term, int], ...]
+    too_large: NDArray[np.int64]
+
+
+def unsatisfiable(workload: Workload, hosts: Hosts) -> Unsatisfiable:
+    """Requests that no host can ever take. Both must have the same resources (see :func:`align`)."""
+    if workload.resources != hosts.resources:
+        raise ValueError(f"resources differ: {workload.resources} and {hosts.resources}; align them first")
+    matching = matching_hosts(workload.terms, hosts)
+    carried = np.bincount(workload.term, minlength=len(workload.terms))
+    hopeless = ~matching.any(axis=1)
+    terms = [(workload.terms[row], int(carried[row])) for row in np.flatnonzero(hopeless & (carried > 0))]
+    # Almost all requests fit on the smallest host there is; only the others are compared with each shape.
+    suspects = np.flatnonzero(~(workload.demand <= hosts.capacity.min(axis=0)).all(axis=1) & ~hopeless[workload.term])
+    shapes, shape = np.unique(hosts.capacity, axis=0, return_inverse=True)
+    fits = np.zeros(len(suspects), dtype=np.bool_)
+    for number, capacity in enumerate(shapes):
+        on_shape = matching[:, shape.reshape(-1) == number].any(axis=1)
+        fits |= on_shape[workload.term[suspects]] & (workload.demand[suspects] <= capacity).all(axis=1)
+    return Unsatisfiable(tuple(terms), workload.ids[suspects[~fits]])
+
+
+def _class_summary(
+    workload: Workload, rows: NDArray[np.bool_], standing: NDArray[np.bool_], constrained: NDArray[np.bool_]
+) -> dict[str, Any]:
+    return {
+        "requests": int(np.count_nonzero(rows)),
+        "standing": int(np.count_nonzero(rows & standing)),
+        "constrained": _share(constrained[rows]),
+        "anti_affinity": _share(workload.anti_affinity[rows]),
+        **_rows_summary(workload, rows),
+    }
+
+
+def _rows_summary(workload: Workload, rows: NDArray[np.bool_]) -> dict[str, Any]:
+    duration = workload.duration[rows]
+    finite = np.isfinite(duration)
+    return {
+        "never_complete": 1.0 - _share(finite) if len(duration) else 0.0,
+        "duration": _quantiles(duration[finite]),
+        "demand": {name: _quantiles(workload.demand[rows, index]) for index, name in enumerate(workload.resources)},
+    }
+
+
+def _quantiles(values: NDArray[Any]) -> Summary | None:
+    """``None`` where there is nothing to describe."""
+    if not len(values):
+        return None
+    found = np.quantile(values, list(QUANTILES.values()))
+    return {"mean": float(values.mean()), **dict(zip(QUANTILES, found.tolist(), strict=True))}
+
+
+def _share(flags: NDArray[np.bool_]) -> float:
+    return float(flags.mean()) if len(flags) else 0.0
+
+
+def _demand_codes(demand: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Equal rows of ``demand`` get equal small numbers."""
+    codes = np.zeros(len(demand), dtype=np.int64)
+    for column in range(demand.shape[1]):
+        values, places = np.unique(demand[:, column], return_inverse=True)
+        codes = np.unique(codes * len(values) + places.reshape(-1), return_inverse=True)[1].reshape(-1)
+    return codes
+
+
+def _span(admission: NDArray[np.float64], ends: NDArray[np.float64]) -> tuple[float, float]:
+    if not len(admission):
+        return 0.0, 1.0
+    first, last = float(admission[0]), float(admission[-1])
+    if last > first:
+        return first, last
+    finite = ends[np.isfinite(ends)]
+    return first, float(finite.max()) if len(finite) else first + 1.0
+
+
+def _begun(times: NDArray[np.float64], demand: NDArray[np.float64], edges: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The mean over each bin of the total demand whose time has come."""
+    bins = len(edges) - 1
+    width = edges[1] - edges[0]
+    place = np.floor((np.clip(times, edges[0], edges[-1] + width) - edges[0]) / width).astype(np.int64)
+    inside = place < bins
+    place, demand = place[inside], demand[inside]
+    amount = np.bincount(place, demand, bins)
+    # In its own bin a request counts for the part of the bin that is left after its time.
+    left = np.clip((edges[place + 1] - times[inside]) / width, 0.0, 1.0)
+    before = np.concatenate([[0.0], np.cumsum(amount)[:-1]])
+    return np.asarray(before + np.bincount(place, demand * left, bins), dtype=np.float64)

@@ -1,0 +1,104 @@
+"""Constraints and attributes as text, and the table of a workload's distinct terms.
+
+::
+
+    constraints   Ql > 4; wN == 2; "a key" /= "a;value"     (empty: anywhere)
+    attributes    Ql=4; wN=2; "a key"="a;value"             (empty: none)
+
+Words with blanks, quotes, ``;``, ``=``, ``<`` or ``>`` in them stand in double
+quotes, with JSON's escapes.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import cast
+
+from slacktide.model import Constraint, Term
+from slacktide.model.constraint import OPERATORS, Operator
+
+EXPECTED_CONSTRAINTS = f"constraints such as 'key > 4; other == x', operators {' '.join(OPERATORS)}"
+EXPECTED_ATTRIBUTES = "attributes such as 'key=4; other=x', every key once"
+
+_QUOTED = r'"(?:[^"\\]|\\.)*"'
+_PLAIN = r'[^\s";=<>]+'
+# The key is lazy so that the slash of '/=' belongs to the operator and that of 'o/ == 0' to the key.
+_CONSTRAINT = re.compile(rf"\s*({_QUOTED}|{_PLAIN}?)\s*(==|/=|<|>)\s*({_QUOTED}|{_PLAIN})\s*")
+_ATTRIBUTE = re.compile(rf"\s*({_QUOTED}|{_PLAIN})\s*=\s*({_QUOTED}|{_PLAIN})\s*")
+_IS_PLAIN = re.compile(_PLAIN)
+
+
+def parse_term(text: str) -> Term:
+    """The term written as ``text``. Raises :class:`ValueError` when it is not one."""
+    found = [
+        Constraint(_unquote(key), cast(Operator, operator), _unquote(value))
+        for key, operator, value in _pieces(text, _CONSTRAINT)
+    ]
+    return Term(tuple(found))
+
+
+def parse_attributes(text: str) -> dict[str, str]:
+    """The attributes written as ``text``. Raises :class:`ValueError` on bad syntax or a key given twice."""
+    found: dict[str, str] = {}
+    for key, value in _pieces(text, _ATTRIBUTE):
+        if (word := _unquote(key)) in found:
+            raise ValueError(f"attribute {word!r} is given twice")
+        found[word] = _unquote(value)
+    return found
+
+
+def format_term(term: Term) -> str:
+    """Text from which :func:`parse_term` makes an equal term."""
+    return "; ".join(f"{_quote(one.key)} {one.op} {_quote(one.value)}" for one in term.constraints)
+
+
+def format_attributes(attributes: Mapping[str, str]) -> str:
+    """Text from which :func:`parse_attributes` makes equal attributes."""
+    return "; ".join(f"{_quote(key)}={_quote(value)}" for key, value in attributes.items())
+
+
+def _pieces(text: str, piece: re.Pattern[str]) -> list[tuple[str, ...]]:
+    """Every ``;``-separated piece of ``text``, split into its parts."""
+    if not text.strip():
+        return []
+    found = []
+    position = 0
+    while True:
+        match = piece.match(text, position)
+        if match is None:
+            raise ValueError(f"not understood from {text[position:].strip()!r} on")
+        found.append(match.groups())
+        position = match.end()
+        if position == len(text):
+            return found
+        if text[position] != ";":
+            raise ValueError(f"not understood from {text[position:]!r} on")
+        position += 1
+        if not text[position:].strip():  # a semicolon at the end is harmless
+            return found
+
+
+def _quote(word: str) -> str:
+    return word if _IS_PLAIN.fullmatch(word) else json.dumps(word, ensure_ascii=False)
+
+
+def _unquote(word: str) -> str:
+    return str(json.loads(word, strict=False)) if word.startswith('"') else word
+
+
+class TermTable:
+    """Distinct terms in order of first appearance; number 0 is 'anywhere'."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[Term, int] = {Term(): 0}
+
+    def number(self, term: Term) -> int:
+        """The number of ``term``, a new one when it was not seen before."""
+        return self._numbers.setdefault(term, len(self._numbers))
+
+    @property
+    def terms(self) -> tuple[Term, ...]:
+        """All terms, in the order of their numbers."""
+        return tuple(self._numbers)

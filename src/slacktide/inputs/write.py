@@ -1,0 +1,188 @@
+"""Writing workloads and hosts, so that no reader ever sees half a file."""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+
+from slacktide.errors import OutputError
+from slacktide.inputs.header import column_name
+from slacktide.inputs.pieces import select
+from slacktide.inputs.terms import format_attributes, format_term
+from slacktide.model import Hosts, Workload
+
+ROW_GROUP = 524_288
+
+
+def write_workload(workload: Workload, path: Path | str) -> None:
+    """The workload as ``.csv`` or ``.parquet``; reading it gives an equal one.
+
+    Written beside ``path`` and renamed at the end. Raises :class:`OutputError`.
+    """
+    path = Path(path)
+    if path.suffix.lower() == ".parquet":
+        with WorkloadParquetWriter(path) as writer:
+            writer.append(workload)
+        return
+    _write_csv(path, lambda: _workload_rows(workload))
+
+
+def write_hosts(hosts: Hosts, path: Path | str) -> None:
+    """The hosts as ``.csv`` or ``.parquet``, as :func:`write_workload` writes."""
+    path = Path(path)
+    if path.suffix.lower() != ".parquet":
+        _write_csv(path, lambda: _host_rows(hosts))
+        return
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    columns: dict[str, Any] = {"id": hosts.ids, "name": pa.array(hosts.names, pa.string())}
+    for index, resource in enumerate(hosts.resources):
+        columns[column_name(resource)] = hosts.capacity[:, index]
+    columns["attributes"] = pa.array([format_attributes(one) for one in hosts.attributes], pa.string())
+    _set_aside(path, lambda aside: pq.write_table(pa.table(columns), aside, write_page_checksum=True))
+
+
+class WorkloadParquetWriter:
+    """Writes a workload piece by piece, in row groups, in the memory of one piece.
+
+    ::
+
+        with WorkloadParquetWriter("workload.parquet") as writer:
+            for chunk in chunks:
+                writer.append(chunk)
+
+    All pieces share classes, terms and resources. The file appears under its name when
+    the block ends well; after an exception (Ctrl-C too) nothing is left.
+    Raises :class:`OutputError`.
+    """
+
+    def __init__(self, path: Path | str) -> None:
+        self.path = Path(path)
+        self.rows = 0
+        self._aside = _aside(self.path)
+        self._writer: Any = None
+        self._first: Workload | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def append(self, workload: Workload) -> None:
+        """Add rows behind those already written."""
+        import pyarrow as pa
+
+        if self._first is None:
+            self._first = select(workload, slice(0))
+            self._open(pa, self._first)
+        first = self._first
+        if (workload.classes, workload.terms, workload.resources) != (first.classes, first.terms, first.resources):
+            raise OutputError(f"{self.path}: expected pieces with the same classes, terms and resources")
+        table = pa.table(_arrow_columns(workload, pa))
+        try:
+            self._writer.write_table(table, row_group_size=ROW_GROUP)
+        except OSError as error:
+            raise OutputError(f"{self.path}: cannot be written: {error}") from error
+        self.rows += len(workload)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if self._writer is not None:
+                self._writer.close()
+                if kind is None:
+                    os.replace(self._aside, self.path)
+            elif kind is None:
+                raise OutputError(f"{self.path}: expected at least one piece of a workload")
+        except OSError as failure:
+            raise OutputError(f"{self.path}: cannot be written: {failure}") from failure
+        finally:
+            self._aside.unlink(missing_ok=True)
+
+    def _open(self, pa: Any, first: Workload) -> None:
+        import pyarrow.parquet as pq
+
+        schema = pa.table(_arrow_columns(first, pa)).schema
+        try:
+            self._writer = pq.ParquetWriter(self._aside, schema, compression="zstd", write_page_checksum=True)
+        except OSError as error:
+            raise OutputError(f"{self.path}: cannot be written: {error}") from error
+
+
+def _arrow_columns(workload: Workload, pa: Any) -> dict[str, Any]:
+    columns: dict[str, Any] = {
+        "id": workload.ids,
+        "admission": workload.admission,
+        "duration": workload.duration,
+    }
+    for index, resource in enumerate(workload.resources):
+        columns[column_name(resource)] = np.ascontiguousarray(workload.demand[:, index])
+    names = pa.array([one.name for one in workload.classes], pa.string())
+    terms = pa.array([format_term(term) for term in workload.terms], pa.string())
+    columns["class"] = pa.DictionaryArray.from_arrays(pa.array(workload.service_class, pa.int32()), names)
+    columns["job"] = workload.job
+    columns["anti_affinity"] = workload.anti_affinity
+    columns["constraints"] = pa.DictionaryArray.from_arrays(pa.array(workload.term, pa.int32()), terms)
+    return columns
+
+
+def _workload_rows(workload: Workload) -> Iterator[list[str]]:
+    amounts = [column_name(resource) for resource in workload.resources]
+    yield ["id", "admission", "duration", *amounts, "class", "job", "anti_affinity", "constraints"]
+    terms = [format_term(term) for term in workload.terms]
+    for row in range(len(workload)):
+        yield [
+            str(workload.ids[row]),
+            _number(workload.admission[row]),
+            _number(workload.duration[row]) if np.isfinite(workload.duration[row]) else "",
+            *map(_number, workload.demand[row].tolist()),
+            workload.classes[workload.service_class[row]].name,
+            str(workload.job[row]),
+            "true" if workload.anti_affinity[row] else "false",
+            terms[workload.term[row]],
+        ]
+
+
+def _host_rows(hosts: Hosts) -> Iterator[list[str]]:
+    yield ["id", "name", *map(column_name, hosts.resources), "attributes"]
+    for row in range(len(hosts)):
+        capacity = map(_number, hosts.capacity[row].tolist())
+        yield [str(hosts.ids[row]), hosts.names[row], *capacity, format_attributes(hosts.attributes[row])]
+
+
+def _number(value: float) -> str:
+    """The shortest text that reads back as the same number."""
+    return repr(float(value)).removesuffix(".0")
+
+
+def _write_csv(path: Path, rows: Callable[[], Iterator[list[str]]]) -> None:
+    if path.suffix.lower() != ".csv":
+        raise OutputError(f"{path}: expected a name ending in .csv or .parquet")
+
+    def write(aside: Path) -> None:
+        with aside.open("w", encoding="utf-8", newline="") as file:
+            csv.writer(file, lineterminator="\n").writerows(rows())
+
+    _set_aside(path, write)
+
+
+def _set_aside(path: Path, write: Callable[[Path], None]) -> None:
+    """Write beside the file and rename: it is there whole or not at all."""
+    aside = _aside(path)
+    try:
+        write(aside)
+        os.replace(aside, path)
+    except OSError as error:
+        raise OutputError(f"{path}: cannot be written: {error}") from error
+    finally:
+        aside.unlink(missing_ok=True)
+
+
+def _aside(path: Path) -> Path:
+    return path.with_name(f".{path.name}.{os.getpid()}.part")
