@@ -1,0 +1,121 @@
+"""A settings file as plain mappings, with the line of every key where the format gives it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from slacktide.errors import ConfigError
+
+SUFFIXES = (".yaml", ".yml", ".toml", ".json")
+Place = tuple[str | int, ...]
+"""The way to a value: names of keys and positions in lists."""
+
+
+@dataclass(frozen=True, slots=True)
+class SettingsFile:
+    """What a file says. ``lines`` counts from 1 and is empty for formats that do not give lines."""
+
+    name: str
+    values: Mapping[str, Any]
+    lines: Mapping[Place, int] = field(default_factory=dict)
+
+    def at(self, place: Place) -> str:
+        """``file:line`` of a key, or the file where the line is not known."""
+        return f"{self.name}:{self.lines[place]}" if place in self.lines else self.name
+
+
+def read(path: Path) -> SettingsFile:
+    """The file's mappings, by its suffix: YAML, TOML or JSON.
+
+    Raises :class:`ConfigError` for a file that cannot be read, is not of its format, names a
+    key twice, or holds something else than sections.
+    """
+    readers = {".yaml": _yaml, ".yml": _yaml, ".toml": _toml, ".json": _json}
+    suffix = path.suffix.lower()
+    if suffix not in readers:
+        raise ConfigError(f"{path}: found {suffix or path.name!r}, expected a name ending in {', '.join(SUFFIXES)}")
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"{path}: {error.strerror}, expected a readable settings file") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: byte {error.start}: expected text in UTF-8") from error
+    try:
+        values, lines = readers[suffix](text, str(path))
+    except RecursionError as error:
+        raise ConfigError(f"{path}: nested too deeply, expected sections of settings") from error
+    if values is None:
+        values = {}
+    if not isinstance(values, dict):
+        raise ConfigError(f"{path}: found {_short(values)}, expected sections such as 'policy:' with settings in them")
+    return SettingsFile(str(path), values, lines)
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def _json(text: str, name: str) -> tuple[Any, dict[Place, int]]:
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for key, value in pairs:
+            if key in found:
+                raise ConfigError(f"{name}: {key}: named twice")
+            found[key] = value
+        return found
+
+    try:
+        return json.loads(text, object_pairs_hook=once), {}
+    except json.JSONDecodeError as error:
+        raise ConfigError(f"{name}:{error.lineno}: not JSON: {error.msg}") from error
+    except ValueError as error:  # a number of more digits than Python converts
+        raise ConfigError(f"{name}: not JSON: {error}") from error
+
+
+def _toml(text: str, name: str) -> tuple[Any, dict[Place, int]]:
+    import tomllib  # here, because most runs read no settings file
+
+    try:
+        return tomllib.loads(text), {}
+    except ValueError as error:
+        raise ConfigError(f"{name}: not TOML: {error}") from error
+
+
+def _yaml(text: str, name: str) -> tuple[Any, dict[Place, int]]:
+    import yaml  # here, because most runs read no settings file
+
+    lines: dict[Place, int] = {}
+    try:
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
+        if root is not None:
+            _walk(root, (), lines, name, set())
+        return yaml.safe_load(text), lines
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        place = f"{name}:{mark.line + 1}" if mark else name
+        raise ConfigError(f"{place}: not YAML: {getattr(error, 'problem', None) or error}") from error
+    except ValueError as error:  # a date that does not exist, a number of too many digits
+        raise ConfigError(f"{name}: not YAML: {error}") from error
+
+
+def _walk(node: Any, place: Place, lines: dict[Place, int], name: str, seen: set[int]) -> None:
+    """Notes the line of every key; refuses keys named twice, and aliases, which could stand for endless text."""
+    if id(node) in seen:
+        raise ConfigError(f"{name}:{node.start_mark.line + 1}: repeated by an alias, expected values written out")
+    seen.add(id(node))
+    if node.id == "mapping":
+        for key, value in node.value:
+            here = (*place, str(key.value))
+            if here in lines:
+                raise ConfigError(f"{name}:{key.start_mark.line + 1}: {key.value}: named twice")
+            lines[here] = key.start_mark.line + 1
+            _walk(value, here, lines, name, seen)
+    elif node.id == "sequence":
+        for index, value in enumerate(node.value):
+            lines[(*place, index)] = value.start_mark.line + 1
+            _walk(value, (*place, index), lines, name, seen)

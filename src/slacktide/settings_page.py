@@ -1,0 +1,114 @@
+"""The table of all settings, made from the docstrings in :mod:`slacktide.config`."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from dataclasses import dataclass
+from itertools import pairwise
+from types import NoneType, UnionType
+from typing import Any, Literal, get_args, get_origin
+
+from slacktide import config
+from slacktide.config import Config, preset
+from slacktide.settings import RANGES, SECTIONS, Range, section_type, types_of
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting. ``published`` is its value in the papers' preset, ``allowed`` its type, choices or range."""
+
+    key: str
+    default: object
+    published: object
+    allowed: str
+    meaning: str
+
+
+def describe() -> list[Setting]:
+    """Every setting, in the order of the sections."""
+    recommended, published = Config(), preset("published")
+    rows = []
+    for section in SECTIONS:
+        meanings = _meanings(section_type(section))
+        for key, kind in types_of(section).items():
+            name = f"{section}.{key}"
+            rows.append(
+                Setting(
+                    name,
+                    getattr(getattr(recommended, section), key),
+                    getattr(getattr(published, section), key),
+                    _allowed(kind, RANGES.get(name)),
+                    meanings.get(key, ""),
+                )
+            )
+    return rows
+
+
+HEAD = ("| setting | default | allowed | meaning |", "|---|---|---|---|")
+INTRODUCTION = """# Settings
+
+Written by `slacktide settings --markdown` from the docstrings in `src/slacktide/config.py`; do not edit.
+
+A value comes from the preset (`--preset recommended`, the default, or `published`), then from the file given with
+`--config` (YAML, TOML or JSON by its suffix), then from `--set SECTION.KEY=VALUE`; the last one wins. An unknown
+section or key, a wrong type and a value out of range are refused, with the place and the nearest right name.
+The `manifest.json` of earlier results is a settings file, too. Times are seconds.
+
+```yaml
+policy:
+  name: qos-driven
+  patience: 30
+qos:
+  startup: always
+classes:              # replaces all three default classes
+  - {name: gold, slo: 1.0, rank: 1}
+  - {name: batch, slo: 0.6, rank: 2, margin: 20, overhead_limit: 0.5, tiers: [{boundary: 0.99, bonus: 0.1}]}
+```"""
+
+
+def page() -> str:
+    """docs/settings.md."""
+    lines = [INTRODUCTION]
+    section = ""
+    for row in describe():
+        if row.key.partition(".")[0] != section:
+            section = row.key.partition(".")[0]
+            summary = " ".join((inspect.getdoc(section_type(section)) or "").split())
+            lines += ["", f"## {section}", "", summary, "", *HEAD]
+        default = f"`{_shown(row.default)}`"
+        if row.published != row.default:
+            default += f" (published: `{_shown(row.published)}`)"
+        lines.append(f"| `{row.key}` | {default} | {row.allowed} | {row.meaning} |")
+    return "\n".join(lines) + "\n"
+
+
+def _shown(value: object) -> str:
+    if value is None or isinstance(value, bool):
+        return str(value).lower()
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _allowed(kind: Any, allowed: Range | None) -> str:
+    if get_origin(kind) is UnionType:
+        (kind,) = (one for one in get_args(kind) if one is not NoneType)
+        return f"{_allowed(kind, allowed)}, or none"
+    if get_origin(kind) is Literal:
+        return ", ".join(f"`{one}`" for one in get_args(kind))
+    word = {str: "text", bool: "true or false", int: "whole number", float: "number"}[kind]
+    return f"{word} {allowed}" if allowed else word
+
+
+def _meanings(section: type) -> dict[str, str]:
+    """The docstring below each field, on one line."""
+    tree = ast.parse(inspect.getsource(config))
+    (body,) = (node.body for node in tree.body if isinstance(node, ast.ClassDef) and node.name == section.__name__)
+    found = {}
+    for field, text in pairwise(body):
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
+            match text:
+                case ast.Expr(value=ast.Constant(value=str(meaning))):
+                    found[field.target.id] = " ".join(meaning.split()).replace("``", "`")
+                case _:
+                    continue
+    return found

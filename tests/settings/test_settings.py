@@ -1,0 +1,191 @@
+"""Settings are strict: what is not understood is refused, with the place and what would be right."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from slacktide import settings, settings_page
+from slacktide.config import Config, preset
+from slacktide.errors import ConfigError
+from slacktide.model import PenaltyTier, ServiceClass
+
+REPOSITORY = Path(__file__).parents[2]
+
+
+def refused(path: Path | None = None, *words: str) -> str:
+    with pytest.raises(ConfigError) as caught:
+        settings.load(path, None, words)
+    return str(caught.value)
+
+
+def written(directory: Path, name: str, text: str) -> Path:
+    path = directory / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_without_anything_the_recommended_settings_hold() -> None:
+    assert settings.load() == Config() == preset("recommended")
+
+
+def test_the_last_one_wins(tmp_path: Path) -> None:
+    path = written(tmp_path, "a.yaml", "policy: {patience: 7, victims: same-pass}\n")
+    config = settings.load(path, "published", ["policy.patience=9", "policy.patience=11"])
+    assert config.policy.preempt_when == "better"  # preset
+    assert config.policy.victims == "same-pass"  # file over preset
+    assert config.policy.patience == 11.0  # the last word over the file
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.yaml", "qos: {alpha: 22.5, margin: 5}\nsimulation: {seed: 3, end: 3600}\noptimize: {free_index: no}\n"),
+        ("a.toml", "optimize.free_index=false\n[qos]\nalpha=22.5\nmargin=5\n[simulation]\nseed=3\nend=3600\n"),
+        (
+            "a.json",
+            '{"qos": {"alpha": 22.5, "margin": 5}, "simulation": {"seed": 3, "end": 3600},'
+            ' "optimize": {"free_index": false}}',
+        ),
+    ],
+)
+def test_the_three_formats_say_the_same(tmp_path: Path, name: str, text: str) -> None:
+    config = settings.load(written(tmp_path, name, text))
+    assert (config.qos.alpha, config.qos.margin) == (22.5, 5.0)
+    assert (config.simulation.seed, config.simulation.end) == (3, 3600.0)
+    assert config.optimize.free_index is False
+    assert isinstance(config.qos.margin, float)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "parts"),
+    [
+        ("policy:\n  name: priority\n  patienec: 3\n", 3, ["policy.patienec", "unknown", "'patience'"]),
+        ("polici:\n  name: priority\n", 1, ["polici", "unknown section", "'policy'"]),
+        ("qos:\n  alpha: -1\n", 2, ["qos.alpha", "-1", "0 or more"]),
+        ("qos:\n  alpha: .nan\n", 2, ["qos.alpha", "nan"]),
+        ("qos:\n  alpha: ten\n", 2, ["qos.alpha", "'ten'", "a number"]),
+        ("qos:\n  alpha: true\n", 2, ["qos.alpha", "True", "a number"]),
+        ("simulation:\n  seed: 1.0\n", 2, ["simulation.seed", "1.0", "a whole number"]),
+        ("policy:\n  preempt_when: neeeded\n", 2, ["policy.preempt_when", "'neeeded'", "'needed'"]),
+        ("policy:\n  - name\n", 1, ["policy", "expected settings"]),
+        ("policy:\n  name: a\n  name: b\n", 3, ["named twice"]),
+        ("policy: [\n", 2, ["not YAML"]),
+        ("policy: &a {name: priority}\nqos: *a\n", 1, ["alias"]),
+        ("version: 2\n", 1, ["version", "2", "expected 1"]),
+        ("classes:\n  - {name: a, slo: 0.9}\n", 2, ["rank is missing"]),
+        ("classes:\n  - {name: a, slo: 1.9, rank: 1}\n", 2, ["slo", "1.9"]),
+        ("classes:\n  - {name: a, slo: 0.9, rank: 1}\n  - {name: a, slo: 0.8, rank: 2}\n", 3, ["'a' twice"]),
+        ("classes:\n  - {name: a, slo: 0.9, rank: 1, tires: []}\n", 2, ["tires", "'tiers'"]),
+    ],
+)
+def test_errors_name_file_line_and_what_is_right(tmp_path: Path, text: str, line: int, parts: list[str]) -> None:
+    path = written(tmp_path, "a.yaml", text)
+    message = refused(path)
+    assert message.startswith(f"{path}:{line}: ")
+    for part in parts:
+        assert part in message
+
+
+@pytest.mark.parametrize(
+    ("word", "parts"),
+    [
+        ("policy.patienec=3", ["policy.patienec", "'patience'"]),
+        ("polcy.patience=3", ["policy.patience"]),
+        ("policy.patience", ["SECTION.KEY=VALUE"]),
+        ("patience=3", ["SECTION.KEY=VALUE"]),
+        ("policy.patience=1_0", ["'1_0'", "a number"]),
+        ("policy.patience=inf", ["inf", "0 or more"]),
+        ("policy.name=", ["''", "text"]),
+        ("policy.patience=none", ["'none'"]),
+        ("simulation.seed=99999999999999999999", ["2^63 - 1"]),
+        ("scheduler.watchdog=0", ["above 0"]),
+        ("optimize.relaxed_randomization=1.5", ["at most 1"]),
+        ("optimize.free_index=maybe", ["'maybe'", "true or false"]),
+        ("classes.gold=1", ["settings file"]),
+    ],
+)
+def test_words_are_checked_alike(word: str, parts: list[str]) -> None:
+    message = refused(None, word)
+    for part in parts:
+        assert part in message
+
+
+def test_none_takes_a_value_back() -> None:
+    assert settings.load(None, None, ["simulation.end=5", "simulation.end=none"]).simulation.end is None
+
+
+def test_classes_come_from_the_file(tmp_path: Path) -> None:
+    text = "classes:\n- {name: a, slo: 0.95, rank: 1, overhead_limit: 0.5}\n"
+    text += "- {name: b, slo: 0.5, rank: 1, tiers: [{boundary: 0.9, bonus: 2}]}\n"
+    assert settings.load(written(tmp_path, "a.yml", text)).classes == (
+        ServiceClass("a", 0.95, 1, overhead_limit=0.5),
+        ServiceClass("b", 0.5, 1, tiers=(PenaltyTier(0.9, 2),)),
+    )
+
+
+@pytest.mark.parametrize("name", ["a.yaml", "a.json", "a.toml"])
+@pytest.mark.parametrize(
+    "content", [b"\xff\xfe", b"[1, 2]", b"][", b"\x00", b"9" * 5000, b"[" * 3000, b"a: 2020-99-99"]
+)
+def test_a_broken_file_is_one_clear_error(tmp_path: Path, name: str, content: bytes) -> None:
+    path = tmp_path / name
+    path.write_bytes(content)
+    assert refused(path).startswith(str(path))
+
+
+def test_a_missing_file_and_an_unknown_format_are_refused(tmp_path: Path) -> None:
+    assert "No such file" in refused(tmp_path / "none.yaml")
+    assert "expected a name ending in" in refused(tmp_path / "a.ini")
+
+
+def test_an_unknown_preset_is_refused() -> None:
+    with pytest.raises(ConfigError, match="did you mean 'published'"):
+        settings.load(None, "publised")
+
+
+def test_a_mapping_of_the_settings_reads_back_unchanged(tmp_path: Path) -> None:
+    config = settings.load(None, "published", ["qos.margin=3", "simulation.end=60", "startup.hot=uniform:1,2"])
+    config = dataclasses.replace(config, classes=(ServiceClass("x", 0.7, 4, overhead_limit=0.1),))
+    text = json.dumps(settings.to_mapping(config), allow_nan=False)
+    assert settings.load(written(tmp_path, "a.json", text)) == config
+
+
+def test_a_manifest_is_a_settings_file(tmp_path: Path) -> None:
+    config = settings.load(None, "published", ["simulation.seed=12"])
+    manifest = {"format": "any", "configuration": settings.to_mapping(config), "seed": 12}
+    assert settings.load(written(tmp_path, "manifest.json", json.dumps(manifest))) == config
+
+
+@given(st.text(max_size=30), st.text(max_size=30))
+def test_any_word_is_understood_or_refused(name: str, value: str) -> None:
+    for key in (name, f"qos.{name}", "qos.alpha", "simulation.seed", "policy.preempt_when"):
+        with contextlib.suppress(ConfigError):  # anything else fails the test
+            config = settings.load(None, None, [f"{key}={value}"])
+            assert json.dumps(settings.to_mapping(config), allow_nan=False)
+
+
+def test_every_number_has_a_range() -> None:
+    numbers = {
+        f"{section}.{key}"
+        for section in settings.SECTIONS
+        for key, kind in settings.types_of(section).items()
+        if any(word in str(kind) for word in ("int", "float"))
+    }
+    assert numbers == set(settings.RANGES)
+
+
+def test_the_page_in_docs_is_current() -> None:
+    assert (REPOSITORY / "docs" / "settings.md").read_text(encoding="utf-8") == settings_page.page()
+
+
+def test_the_page_lists_every_setting_and_what_the_papers_chose() -> None:
+    page = settings_page.page()
+    assert all(f"| `{key}` |" in page for key in settings.names())
+    assert "| `policy.patience` | `60` (published: `0`) | number 0 or more |" in page
