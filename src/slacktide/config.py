@@ -22,7 +22,7 @@ class PolicySettings:
     name: str = "qos-driven"
     """``qos-driven``, ``priority``, ``hybrid``, an entry point's name, or ``file.py:Class``."""
     preempt_when: Literal["needed", "better"] = "needed"
-    """``better``: preempt whoever has the larger metric (the papers); ``needed``: only for an instance below its margin."""
+    """``better``: preempt whoever has the larger metric (the papers); ``needed``: only for one below its margin."""
     patience: float = 60.0
     """Seconds of slack by which a swap between equally important violators must pay; a swap costs a start-up."""
     queue_order: Literal["importance", "metric"] = "importance"
@@ -31,7 +31,7 @@ class PolicySettings:
     score: str = "mean"
     """Allocation score: ``least-requested``, ``balanced``, ``mean``, an entry point's name, or ``file.py:function``."""
     cost: str = "default"
-    """Preemption cost: ``slack`` (qos-driven's), ``fewest-victims`` (priority's), an entry point, or ``file.py:function``."""
+    """Preemption cost: ``slack`` (qos-driven's), ``fewest-victims`` (priority's), or as for ``score``."""
     overhead_scope: Literal["same-or-more-important", "same-class", "all", "none"] = "same-or-more-important"
     """Victims to which the overhead limit applies, seen from the one that preempts (T; Q says ``same-class``)."""
     queue_limit: int = 100
@@ -52,6 +52,8 @@ class QosSettings:
 
 @dataclass(frozen=True, slots=True)
 class SchedulerSettings:
+    """When passes happen (specification, section 4)."""
+
     watchdog: float = 10.0
     """A pass at the latest this many seconds after the previous one while somebody waits."""
 
@@ -76,19 +78,23 @@ class FailureSettings:
 
 @dataclass(frozen=True, slots=True)
 class SimulationSettings:
+    """What belongs to a run in the simulator only."""
+
     end: float | None = None
     """The run ends at this second; ``None``: when everything has completed."""
     seed: int = 0
     preempted_work: Literal["kept", "lost"] = "kept"
     """``lost``: a preempted or failed request starts from nothing (stateless batch)."""
     engine: Literal["auto", "compiled", "stepwise"] = "auto"
-    """``compiled``: one fused loop; ``stepwise``: ``Policy.decide`` per pass, as the live scheduler does; same results."""
+    """``compiled``: one fused loop; ``stepwise``: ``Policy.decide`` per pass, as live; same results."""
 
 
 @dataclass(frozen=True, slots=True)
 class OptimizeSettings:
-    """Ways to do less work. The first group never changes a decision; the second, published, may."""
+    """Ways to do less work. The first five never change a decision; of the published ones that follow, some may."""
 
+    static_order: bool = True
+    """Keep the queue sorted by keys that do not change while waiting, instead of sorting it in every pass."""
     free_index: bool = True
     """Find the best free host by branch and bound instead of scoring every host."""
     shared_evaluations: bool = True

@@ -1,0 +1,119 @@
+"""The best host with room, found by branch and bound.
+
+Hosts of equal capacity that satisfy the same terms form a group; each group has a
+complete binary tree over its hosts. A node keeps, over the hosts below it, the
+largest of each free amount, of the two linear parts of the allocation score, and of
+the tie draw. Built-in scores are ``min(A_h - A_d, B_h - B_d)`` with whole numbers
+A, B linear in free fractions (docs/semantics.md), so a node's bound is exact
+arithmetic, and equal scores are told apart by the tie draw without visiting all.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from slacktide.kernels import views
+from slacktide.kernels.compiling import kernel
+from slacktide.kernels.own import score_of
+from slacktide.state.tables import BALANCED, LEAST_REQUESTED, OWN_SCORE, State
+
+NOWHERE = -(2**62)
+A, B, TIE, AMOUNTS = 0, 1, 2, 3
+
+
+@kernel
+def first_part(score: int, x: int, y: int) -> int:
+    """A of docs/semantics.md for free fractions x of CPU and y of memory."""
+    if score == LEAST_REQUESTED:
+        return x + y
+    if score == BALANCED:
+        return x - y
+    return 3 * y - x
+
+
+@kernel
+def second_part(score: int, x: int, y: int) -> int:
+    """B of docs/semantics.md."""
+    if score == LEAST_REQUESTED:
+        return x + y
+    if score == BALANCED:
+        return y - x
+    return 3 * x - y
+
+
+@kernel
+def fraction(amount: int, scale: float) -> int:
+    """An amount as a share of the capacity, in units of 2^-40."""
+    return np.int64(np.rint(amount * scale))
+
+
+@kernel
+def score_by_user(tb: State, h: int, shape: int) -> int:
+    """Score of host ``h`` by a user's own function, victims not yet gone counted in ``views.missing(tb)``."""
+    count = views.free(tb).shape[1]
+    for r in range(count):
+        views.amounts(tb)[0, r] = views.capacity(tb)[h, r] * views.unit(tb)[r]
+        views.amounts(tb)[1, r] = (views.demand(tb)[shape, r] - views.missing(tb)[r]) * views.unit(tb)[r]
+        views.amounts(tb)[2, r] = views.demand(tb)[shape, r] * views.unit(tb)[r]
+    return score_of(tb["rules"]["own_score"], views.amounts(tb)[0], views.amounts(tb)[1], views.amounts(tb)[2])
+
+
+@kernel
+def allocation_score(tb: State, h: int, shape: int) -> int:
+    """Score of host ``h`` for a demand, when ``views.missing(tb)`` is demand less free amounts; O(1)."""
+    score = tb["rules"]["score"]
+    cpu = views.demand(tb)[shape, 0] - views.missing(tb)[0]
+    memory = views.demand(tb)[shape, 1] - views.missing(tb)[1]
+    if score == OWN_SCORE:
+        return score_by_user(tb, h, shape)
+    x = fraction(cpu, views.scale(tb)[h, 0]) - fraction(views.demand(tb)[shape, 0], views.scale(tb)[h, 0])
+    y = fraction(memory, views.scale(tb)[h, 1]) - fraction(views.demand(tb)[shape, 1], views.scale(tb)[h, 1])
+    return min(first_part(score, x, y), second_part(score, x, y))
+
+
+@kernel
+def has_room(tb: State, h: int, shape: int) -> bool:
+    """Whether the free amounts of host ``h`` suffice; leaves demand less free in ``views.missing(tb)``; O(resources)."""
+    fits = True
+    for r in range(views.free(tb).shape[1]):
+        views.missing(tb)[r] = views.demand(tb)[shape, r] - views.free(tb)[h, r]
+        if views.missing(tb)[r] > 0:
+            fits = False
+    return fits
+
+
+@kernel
+def update(tb: State, h: int) -> None:
+    """Carry the free amounts of host ``h`` into the index; O(resources * log hosts)."""
+    host = views.hosts(tb)[h]
+    root = views.groups(tb)[host["group"]]["root"]
+    node = np.int64(host["leaf"])
+    tree = views.tree(tb)
+    width = tree.shape[1]
+    if host["down"]:
+        for f in range(width):
+            tree[root + node, f] = NOWHERE
+    else:
+        score = tb["rules"]["score"]
+        x = fraction(views.free(tb)[h, 0], views.scale(tb)[h, 0])
+        y = fraction(views.free(tb)[h, 1], views.scale(tb)[h, 1])
+        tree[root + node, A] = first_part(score, x, y)
+        tree[root + node, B] = second_part(score, x, y)
+        tree[root + node, TIE] = host["tie"]
+        for r in range(width - AMOUNTS):
+            tree[root + node, AMOUNTS + r] = views.free(tb)[h, r]
+    node >>= 1
+    while node > 0:
+        left, right = root + 2 * node, root + 2 * node + 1
+        for f in range(width):
+            tree[root + node, f] = max(tree[left, f], tree[right, f])
+        node >>= 1
+
+
+@kernel
+def bound(tb: State, node: int, shape: int, a: int, b: int) -> int:
+    """No host below ``node`` scores higher; NOWHERE where none can have room."""
+    for r in range(views.free(tb).shape[1]):
+        if views.tree(tb)[node, AMOUNTS + r] < views.demand(tb)[shape, r]:
+            return NOWHERE
+    return min(views.tree(tb)[node, A] - a, views.tree(tb)[node, B] - b)

@@ -1,0 +1,182 @@
+"""What a request has received so far, kept up to date at each change of its state."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from slacktide.kernels import board, chance, queue
+from slacktide.kernels import views
+from slacktide.kernels.compiling import entry, kernel
+from slacktide.state.tables import ALWAYS, DONE, PLACED, RECORD_EVENTS, RESTART, WAITING, Records, State
+
+
+@kernel
+def record(tb: State, kind: int, row: int, host: int, by: int, qos: float) -> None:
+    """Append an event where events are recorded; O(1)."""
+    if not tb["rules"]["record"] & RECORD_EVENTS:
+        return
+    event = views.events(tb)[tb["control"]["events"]]
+    event["time"] = tb["control"]["now"]
+    event["kind"] = kind
+    event["row"] = row
+    event["host"] = host
+    event["by"] = by
+    event["qos"] = qos
+    tb["control"]["events"] += 1
+
+
+@kernel
+def ran_here(tb: State, request: Records, h: int) -> bool:
+    """Whether the request was started on host ``h`` before, so that the next start is hot; O(hosts it used)."""
+    if request["first_host"] == h:
+        return True
+    at = request["visits"]
+    while at >= 0:
+        if views.visits(tb)[at]["host"] == h:
+            return True
+        at = views.visits(tb)[at]["next"]
+    return False
+
+
+@kernel
+def note_host(tb: State, request: Records, h: int) -> None:
+    """Remember that the request ran on host ``h``; O(1)."""
+    request["hosts_used"] += 1
+    if request["first_host"] < 0:
+        request["first_host"] = h
+        return
+    at = tb["control"]["visits"]
+    views.visits(tb)[at]["host"] = h
+    views.visits(tb)[at]["next"] = request["visits"]
+    request["visits"] = at
+    tb["control"]["visits"] += 1
+
+
+@kernel
+def draw_startup(tb: State, row: int, h: int) -> float:
+    """The start-up delay of the next start of ``row`` on host ``h``, seconds (docs/semantics.md, 'Chance')."""
+    request = views.requests(tb)[row]
+    at = chance.draw(tb["rules"]["seed"], chance.STARTUP, row, request["starts"])
+    if ran_here(tb, request, h):
+        return views.hot(tb)[at % len(views.hot(tb))]
+    note_host(tb, request, h)
+    return views.cold(tb)[at % len(views.cold(tb))]
+
+
+@kernel
+def push_completion(tb: State, time: float, row: int, starts: int) -> None:
+    """Note a completion; preemption makes it void, which its ``starts`` tells; O(log n)."""
+    heap = views.heap(tb)
+    k = tb["control"]["heap"]
+    tb["control"]["heap"] += 1
+    while k > 0:
+        parent = (k - 1) >> 1
+        if heap[parent]["time"] < time or (heap[parent]["time"] == time and heap[parent]["row"] <= row):
+            break
+        heap[k] = heap[parent]
+        k = parent
+    heap[k]["time"] = time
+    heap[k]["row"] = row
+    heap[k]["starts"] = starts
+
+
+@kernel
+def start(tb: State, row: int, h: int, now: float) -> None:
+    """Request ``row`` leaves the queue for host ``h``; O(log)."""
+    request, rules = views.requests(tb)[row], tb["rules"]
+    waited = now - request["since"]
+    request["pending"] += waited
+    request["p"] += waited
+    tau = draw_startup(tb, row, h)
+    request["starts"] += 1
+    request["state"] = PLACED
+    request["host"] = h
+    request["since"] = now
+    request["startup"] = tau
+    counts = rules["accounting"] == ALWAYS or (rules["accounting"] == RESTART and request["starts"] > 1)
+    board.add(tb, h, row, request["kind"], now + tau if counts else now, now)
+    tb["control"]["placed_now"] += 1
+    tb["control"]["placements"] += 1
+    finish = now + tau + (views.duration(tb)[row] - request["progress"])
+    if finish <= rules["end"] and finish < np.inf:
+        push_completion(tb, finish, row, request["starts"])
+
+
+@kernel
+def settle(tb: State, row: int, now: float, lose: bool) -> float:
+    """Close the books of the present incarnation; the seconds of start-up it spent; O(1)."""
+    request, rules = views.requests(tb)[row], tb["rules"]
+    since = request["since"]
+    ready = since + request["startup"]
+    spent = now - since
+    useful = 0.0
+    if now >= ready:
+        spent = request["startup"]
+        useful = now - ready
+    first = request["starts"] == 1
+    if first:
+        request["startup_first"] += spent
+    else:
+        request["startup_restarts"] += spent
+    request["running"] += useful
+    request["progress"] += useful
+    counts = rules["accounting"] == ALWAYS or (rules["accounting"] == RESTART and not first)
+    on = ready if counts else since
+    if now >= on:
+        request["e"] += now - on
+        request["p"] += on - since
+    else:
+        request["p"] += now - since
+    if lose:
+        request["progress"] = 0.0
+        request["running"] -= useful
+        request["discarded"] += useful
+        request["e"] -= useful
+        request["p"] += useful
+    return spent
+
+
+@kernel
+def leave_host(tb: State, row: int, now: float) -> None:
+    """Take a request off its host without queueing it."""
+    board.remove(tb, views.requests(tb)[row]["host"], row)
+    views.requests(tb)[row]["host"] = -1
+    views.requests(tb)[row]["since"] = now
+    tb["control"]["placed_now"] -= 1
+
+
+@kernel
+def stop(tb: State, row: int, now: float, preempted: bool) -> None:
+    """Throw request ``row`` off its host, back into the queue; O(log)."""
+    request = views.requests(tb)[row]
+    spent = settle(tb, row, now, tb["rules"]["lost"] != 0)
+    request["wasted"] += spent
+    if preempted:
+        request["overhead"] += spent
+        request["preemptions"] += 1
+        tb["control"]["preemptions"] += 1
+    leave_host(tb, row, now)
+    request["state"] = WAITING
+    queue.enqueue(tb, row, now)
+
+
+@kernel
+def complete(tb: State, row: int, now: float) -> None:
+    """Request ``row`` has run its duration; O(log)."""
+    settle(tb, row, now, False)
+    leave_host(tb, row, now)
+    views.requests(tb)[row]["state"] = DONE
+    views.requests(tb)[row]["completed"] = now
+    tb["control"]["completed"] += 1
+
+
+@entry
+def close(tb: State, now: float) -> None:
+    """Bring every request's ledger to the end of the run without changing its state; O(requests)."""
+    for row in range(tb["control"]["arrived"]):
+        request = views.requests(tb)[row]
+        if request["state"] == PLACED:
+            settle(tb, row, now, False)
+        elif request["state"] == WAITING:
+            request["pending"] += now - request["since"]
+            request["p"] += now - request["since"]

@@ -1,0 +1,195 @@
+"""The simulator's clock: events in their total order, passes where they are due."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from slacktide.kernels import board, ledger, passes, queue
+from slacktide.kernels import views
+from slacktide.kernels.compiling import entry, kernel
+from slacktide.kernels.passes import FINISHED, OVER, PASS_DUE, PAUSE, lacking
+from slacktide.state.tables import (
+    ADMITTED,
+    COMPLETED,
+    EVICTED,
+    HOST_DOWN,
+    HOST_UP,
+    PLACED,
+    REPAIR,
+    WAITING,
+    State,
+)
+
+
+@kernel
+def pop_completion(tb: State) -> None:
+    """Remove the earliest completion; O(log n)."""
+    heap = views.heap(tb)
+    tb["control"]["heap"] -= 1
+    n = tb["control"]["heap"]
+    time, row = heap[n]["time"], heap[n]["row"]
+    k = 0
+    while True:
+        child = 2 * k + 1
+        if child >= n:
+            break
+        right = child + 1
+        if right < n and (
+            heap[right]["time"] < heap[child]["time"]
+            or (heap[right]["time"] == heap[child]["time"] and heap[right]["row"] < heap[child]["row"])
+        ):
+            child = right
+        if time < heap[child]["time"] or (time == heap[child]["time"] and row <= heap[child]["row"]):
+            break
+        heap[k] = heap[child]
+        k = child
+    heap[k] = heap[n]
+
+
+@kernel
+def next_completion(tb: State) -> float:
+    """The instant of the next completion that preemption has not made void, inf for none."""
+    while tb["control"]["heap"] > 0:
+        top = views.heap(tb)[0]
+        request = views.requests(tb)[top["row"]]
+        if request["state"] == PLACED and request["starts"] == top["starts"]:
+            return top["time"]
+        pop_completion(tb)
+    return np.inf
+
+
+@kernel
+def next_event(tb: State) -> float:
+    """When a completion, host change or admission happens next, inf for never."""
+    control = tb["control"]
+    at = next_completion(tb)
+    if control["happened"] < len(views.happenings(tb)):
+        at = min(at, views.happenings(tb)[control["happened"]]["time"])
+    if control["arrived"] < len(views.admission(tb)):
+        at = min(at, views.admission(tb)[control["arrived"]])
+    return at
+
+
+@kernel
+def watchdog_at(tb: State, event: float) -> float:
+    """When the watchdog fires, inf where nobody waits or nothing can change any more (docs/semantics.md, 'The end')."""
+    control = tb["control"]
+    if control["queue"] + control["incoming"] == 0:
+        return np.inf
+    idle = control["stalled"] and control["placed_now"] == 0 and control["incoming"] == 0
+    if idle and event == np.inf and tb["rules"]["end"] == np.inf:
+        return np.inf
+    return max(control["now"], control["last_pass"] + tb["rules"]["watchdog"])
+
+
+@kernel
+def finish_due(tb: State, now: float) -> bool:
+    """Complete all that is due; whether anything was."""
+    found = False
+    while next_completion(tb) <= now:
+        row = views.heap(tb)[0]["row"]
+        pop_completion(tb)
+        host = views.requests(tb)[row]["host"]
+        ledger.complete(tb, row, now)
+        ledger.record(tb, COMPLETED, row, host, -1, np.nan)
+        found = True
+        if lacking(tb) != FINISHED:
+            break
+    return found
+
+
+@kernel
+def admit_due(tb: State, now: float) -> bool:
+    """Queue all requests admitted by now; whether there were any."""
+    control = tb["control"]
+    found = False
+    while control["arrived"] < len(views.admission(tb)) and views.admission(tb)[control["arrived"]] <= now:
+        row = control["arrived"]
+        control["arrived"] += 1
+        views.requests(tb)[row]["state"] = WAITING
+        views.requests(tb)[row]["since"] = now
+        queue.enqueue(tb, row, now)
+        ledger.record(tb, ADMITTED, row, -1, -1, np.nan)
+        found = True
+        if lacking(tb) != FINISHED:
+            break
+    return found
+
+
+@kernel
+def happen_due(tb: State, now: float) -> bool:
+    """Take hosts down or bring them up; whether anything changed."""
+    control = tb["control"]
+    found = False
+    while control["happened"] < len(views.happenings(tb)) and views.happenings(tb)[control["happened"]]["time"] <= now:
+        event = views.happenings(tb)[control["happened"]]
+        control["happened"] += 1
+        host, h = views.hosts(tb)[event["host"]], np.int64(event["host"])
+        down = event["kind"] != REPAIR
+        if down == (host["down"] != 0):
+            continue
+        host["down"] = down
+        ledger.record(tb, HOST_DOWN if down else HOST_UP, -1, h, -1, np.nan)
+        while down and host["count"] > 0:
+            row = views.slots(tb)[h, 0]["row"]
+            ledger.stop(tb, row, now, False)
+            ledger.record(tb, EVICTED, row, h, -1, np.nan)
+        board.touch(tb, h)
+        found = True
+        if lacking(tb) != FINISHED:
+            break
+    return found
+
+
+@kernel
+def happen(tb: State, now: float) -> None:
+    """Everything that is due at ``now`` in its order, and whether it calls for a pass."""
+    control = tb["control"]
+    due = finish_due(tb, now)
+    due = happen_due(tb, now) or due
+    due = admit_due(tb, now) or due
+    if due:
+        control["due"] = 1
+
+
+@entry
+def advance(tb: State) -> int:
+    """Let time pass until a pass is due (PASS_DUE), nothing is left (OVER), or something must grow."""
+    control, final = tb["control"], tb["rules"]["end"]
+    while True:
+        code = lacking(tb)
+        if code != FINISHED:
+            return code
+        event = next_event(tb)
+        if control["due"] and event > control["now"]:
+            control["due"] = 0
+            if control["queue"] + control["incoming"] > 0:
+                return PASS_DUE
+        watchdog = watchdog_at(tb, event)
+        now = min(event, watchdog)
+        if now == np.inf or now > final:
+            return OVER
+        if now == final:  # only completions still count
+            if next_completion(tb) > final:
+                return OVER
+            control["now"] = final
+            finish_due(tb, final)
+            continue
+        control["now"] = now
+        if watchdog <= now:
+            control["due"] = 1
+        happen(tb, now)
+
+
+@entry
+def run(tb: State, budget: int) -> int:
+    """Advance and pass until something must be done outside, or ``budget`` passes are over (PAUSE)."""
+    for _ in range(budget):
+        if tb["control"]["phase"] == 0:
+            code = advance(tb)
+            if code != PASS_DUE:
+                return code
+        code = passes.run_pass(tb)
+        if code != FINISHED:
+            return code
+    return PAUSE

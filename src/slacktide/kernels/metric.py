@@ -1,0 +1,60 @@
+"""The QoS metric of one instance (specification, section 2; docs/semantics.md, 'Metric')."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from slacktide.kernels.compiling import kernel
+from slacktide.state.tables import Records
+
+
+GRID = 2.0**20  # all times are multiples of 2^-20 s, so that their sums are exact
+
+
+@kernel
+def entitled(e: float, slo: float) -> float:
+    """Lifetime for which ``e`` running seconds keep the promise, e / sigma on the grid of times; O(1)."""
+    return np.rint(e / slo * GRID) / GRID
+
+
+@kernel
+def running(slot: Records, now: float) -> float:
+    """e' of an instance on a host at ``now``, seconds; O(1)."""
+    if now >= slot["on"]:
+        return slot["e"] + (now - slot["on"])
+    return slot["e"]
+
+
+@kernel
+def metric(slot: Records, slo: float, alpha: float, now: float) -> float:
+    """Q of an instance on a host at ``now``: time to violate or recoverability, seconds; O(1) (Q eq. 4, 7)."""
+    if now >= slot["on"]:
+        e = slot["e"] + (now - slot["on"])
+        p = slot["p"] + (slot["on"] - slot["since"])
+    else:
+        e = slot["e"]
+        p = slot["p"] + (now - slot["since"])
+    return entitled(e, slo) - (e + p) - alpha
+
+
+@kernel
+def waiting_key(e: float, p: float, slo: float, alpha: float, since: float) -> float:
+    """The static key of an instance that waits since ``since``; its metric is ``key - t``; O(1)."""
+    return entitled(e, slo) - (e + p) - alpha + since
+
+
+@kernel
+def overhead(slot: Records, now: float) -> float:
+    """Preemption overhead C of an instance on a host (Q eq. 8), in [0, 1]; O(1)."""
+    c = slot["overhead"]
+    if c == 0.0:
+        return 0.0
+    return c / (running(slot, now) + c)
+
+
+@kernel
+def slope(slot: Records, classes: Records, now: float) -> float:
+    """Change of Q a second: -1 in a start-up that counts as pending, else 1/sigma - 1; O(1)."""
+    if now < slot["on"]:
+        return -1.0
+    return classes[slot["cls"]]["slope"]

@@ -1,0 +1,81 @@
+"""Calls into a user's own score and cost, by the address of their machine code.
+
+One kernel serves every user's function this way; a new function compiles in
+milliseconds and the kernels not again. :mod:`slacktide.policy.loader` makes the
+addresses. With compilation off the functions are looked up and called as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numba
+import numpy as np
+from llvmlite import ir
+from numba.core import types
+from numba.extending import intrinsic
+from numpy.typing import NDArray
+
+from slacktide.kernels.compiling import kernel
+
+Floats = NDArray[np.float64]
+
+PLAIN: dict[int, Callable[..., Any]] = {}
+"""Functions by address, for runs with compilation off."""
+
+UNIT = 2.0**40
+
+
+def _pointers(context: Any, builder: Any, kinds: Any, values: Any) -> list[Any]:
+    return [context.make_array(k)(context, builder, value=v).data for k, v in zip(kinds, values, strict=True)]
+
+
+@intrinsic
+def _call_score(typing: Any, address: Any, capacity: Any, free: Any, demand: Any, length: Any) -> Any:
+    signature = types.float64(types.int64, capacity, free, demand, types.int64)
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        pointer = ir.DoubleType().as_pointer()
+        function = ir.FunctionType(ir.DoubleType(), [pointer, pointer, pointer, ir.IntType(64)])
+        code = builder.inttoptr(args[0], function.as_pointer())
+        return builder.call(code, [*_pointers(context, builder, signature.args[1:4], args[1:4]), args[4]])
+
+    return signature, generate
+
+
+@intrinsic
+def _call_cost(typing: Any, address: Any, slack: Any, rank: Any, length: Any, out: Any, width: Any) -> Any:
+    signature = types.void(types.int64, slack, rank, types.int64, out, types.int64)
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        floats, whole = ir.DoubleType().as_pointer(), ir.IntType(64).as_pointer()
+        function = ir.FunctionType(ir.VoidType(), [floats, whole, ir.IntType(64), floats, ir.IntType(64)])
+        code = builder.inttoptr(args[0], function.as_pointer())
+        kinds = (signature.args[1], signature.args[2], signature.args[4])
+        slack, rank, out = _pointers(context, builder, kinds, (args[1], args[2], args[4]))
+        builder.call(code, [slack, rank, args[3], out, args[5]])
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
+
+    def _call_score(address: int, capacity: Floats, free: Floats, demand: Floats, length: int) -> float:  # noqa: F811
+        return float(PLAIN[address](capacity, free, demand))
+
+    def _call_cost(address: int, slack: Floats, rank: Any, length: int, out: Floats, width: int) -> None:  # noqa: F811
+        PLAIN[address](slack[:length], rank[:length], out[:width])
+
+
+@kernel
+def score_of(address: int, capacity: Floats, free: Floats, demand: Floats) -> int:
+    """A user's allocation score in units of 2^-40; amounts in the user's units, shape (resources,)."""
+    return np.int64(np.rint(_call_score(address, capacity, free, demand, len(demand)) * UNIT))
+
+
+@kernel
+def cost_of(address: int, slack: Floats, rank: NDArray[np.int64], count: int, out: Floats) -> None:
+    """A user's preemption cost: ``slack`` and ``rank`` of the first ``count`` victims into ``out`` (larger is better)."""
+    _call_cost(address, slack, rank, count, out, len(out))

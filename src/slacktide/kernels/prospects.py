@@ -1,0 +1,129 @@
+"""When a host can serve a request at the earliest, while its contents stay as they are.
+
+Between events a waiting request's metric falls by 1 a second and a running
+instance's rises by at most ``1/sigma - 1`` (docs/metric.md). What is infeasible now
+therefore stays so for a time that can be computed; until then only changed hosts
+need a look. Every bound here errs towards too early.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from slacktide.kernels import board, free_index, victims
+from slacktide.kernels import views
+from slacktide.kernels.compiling import kernel
+from slacktide.kernels.metric import metric, running
+from slacktide.state.tables import PRIORITY, Records, State
+
+NEVER, REGULAR, LESSER, PEER = range(4)
+
+
+@kernel
+def under_limit_from(tb: State, slot: Records, now: float) -> float:
+    """When the instance's overhead C comes down to its class's limit (Q eq. 8): e = c (1 - limit) / limit; O(1)."""
+    limit = views.classes(tb)[slot["cls"]]["limit"]
+    if limit <= 0.0:
+        return np.inf
+    wanted = slot["overhead"] * (1.0 - limit) / limit
+    return max(now, slot["on"]) + (wanted - running(slot, now))
+
+
+@kernel
+def over_margin_from(tb: State, slot: Records, now: float) -> float:
+    """When the instance's metric reaches its margin by running on, inf for never; O(1)."""
+    theirs = views.classes(tb)[slot["cls"]]
+    if theirs["slope"] <= 0.0:
+        return np.inf
+    start = max(now, slot["on"])
+    return start + (theirs["margin"] - metric(slot, theirs["slo"], tb["rules"]["alpha"], start)) / theirs["slope"]
+
+
+@kernel
+def prospect(tb: State, slot: Records, q: float, cls: int, now: float) -> int:
+    """By which rule the instance may become a victim without a change of its tier; O(1)."""
+    theirs, ours = views.classes(tb)[slot["cls"]], views.classes(tb)[cls]
+    if not victims.within_overhead(tb, slot, cls, now):
+        return NEVER
+    if q >= theirs["margin"]:
+        return REGULAR
+    if ours["rank"] < theirs["rank"]:
+        return LESSER
+    return PEER if ours["rank"] == theirs["rank"] else NEVER
+
+
+@kernel
+def change_of_tier(tb: State, slot: Records, cls: int, now: float) -> float:
+    """When the instance may become a victim by a rule that does not hold for it now; O(1)."""
+    until = over_margin_from(tb, slot, now)
+    if not victims.within_overhead(tb, slot, cls, now):
+        until = min(until, under_limit_from(tb, slot, now))
+        if until < now:
+            until = now
+    return until
+
+
+@kernel
+def level_of(tb: State, h: int, shape: int, cls: int, now: float) -> float:
+    """A metric that a request of this demand must fall below before host ``h`` can serve it; -inf: none.
+
+    ``views.missing(tb)`` must hold demand less free amounts. Victims count by decreasing
+    level: their own metric, the request's margin where it is more important, their
+    metric less patience between peers.
+    """
+    board.sort_victims(tb, h, now)
+    alpha, margin = tb["rules"]["alpha"], views.classes(tb)[cls]["margin"]
+    for phase in range(3):
+        for i in range(views.hosts(tb)[h]["count"]):
+            slot = views.slots(tb)[h, i]
+            q = metric(slot, views.classes(tb)[slot["cls"]]["slo"], alpha, now)
+            if prospect(tb, slot, q, cls, now) != phase + REGULAR:
+                continue
+            if victims.release(tb, slot["shape"]):
+                if phase == 0:
+                    return q if tb["rules"]["one_margin"] else max(q, margin)
+                return max(q, margin) if phase == 1 else q - tb["rules"]["patience"]
+    return -np.inf
+
+
+@kernel
+def earliest(tb: State, h: int, kind: int, mine: float) -> float:
+    """No request of this kind with at least this metric fits on the unchanged host ``h`` before; O(instances)."""
+    now = tb["control"]["now"]
+    shape, cls, job = views.kinds(tb)[kind]["shape"], views.kinds(tb)[kind]["cls"], views.kinds(tb)[kind]["job"]
+    host = views.hosts(tb)[h]
+    if host["down"] or not views.allowed(tb)[views.kinds(tb)[kind]["term"], host["group"]] or board.has_sibling(tb, h, job):
+        return np.inf
+    until = np.inf
+    for i in range(host["count"]):
+        slot = views.slots(tb)[h, i]
+        q = metric(slot, views.classes(tb)[slot["cls"]]["slo"], tb["rules"]["alpha"], now)
+        rule = prospect(tb, slot, q, cls, now)
+        if rule == NEVER or rule == PEER:
+            until = min(until, change_of_tier(tb, slot, cls, now))
+            if until <= now:
+                return now
+    free_index.has_room(tb, h, shape)
+    level = level_of(tb, h, shape, cls, now)
+    if tb["rules"]["needed"]:
+        level = min(level, views.classes(tb)[cls]["margin"])
+    if mine <= level:
+        return now
+    return min(until, now + (mine - level) / (1.0 + tb["rules"]["fastest"]))
+
+
+@kernel
+def earliest_anywhere(tb: State, kind: int, mine: float) -> float:
+    """No host can serve requests of this kind with at least this metric before, unless it changes; O(all instances)."""
+    if tb["control"]["mode"] == PRIORITY:
+        return np.inf
+    now = tb["control"]["now"]
+    margin = views.classes(tb)[views.kinds(tb)[kind]["cls"]]["margin"]
+    if tb["rules"]["needed"] and mine >= margin:
+        return now + (mine - margin) - board.NEAR
+    until = np.inf
+    for h in range(len(views.hosts(tb))):
+        until = min(until, earliest(tb, h, kind, mine))
+        if until <= now:
+            break
+    return until - board.NEAR

@@ -1,0 +1,159 @@
+"""The waiting requests: kept sorted by a key that does not change while they wait.
+
+A waiting metric is ``key - t``, so the order by metric is the order by key and only
+the tier (below the margin or not) changes with time (docs/semantics.md, 'A pass').
+"""
+
+from __future__ import annotations
+
+from slacktide.kernels import views
+from slacktide.kernels.compiling import kernel
+from slacktide.kernels.metric import waiting_key
+from slacktide.state.tables import PRIORITY, Records, State
+
+
+@kernel
+def enqueue(tb: State, row: int, now: float) -> None:
+    """Request ``row`` waits from ``now`` on; it joins the queue when the next pass begins; O(1)."""
+    control, request = tb["control"], views.requests(tb)[row]
+    cls = views.kinds(tb)[request["kind"]]["cls"]
+    entry = views.incoming(tb)[control["incoming"]]
+    entry["key"] = waiting_key(request["e"], request["p"], views.classes(tb)[cls]["slo"], tb["rules"]["alpha"], now)
+    entry["admitted"] = views.admission(tb)[row]
+    entry["row"] = row
+    entry["kind"] = request["kind"]
+    entry["done"] = 0
+    control["incoming"] += 1
+
+
+@kernel
+def comes_before(tb: State, a: Records, b: Records) -> bool:
+    """The static order: by (rank, admission, row) under the priority policy, else by (key, row); O(1)."""
+    if tb["control"]["mode"] == PRIORITY:
+        rank_a = views.classes(tb)[views.kinds(tb)[a["kind"]]["cls"]]["rank"]
+        rank_b = views.classes(tb)[views.kinds(tb)[b["kind"]]["cls"]]["rank"]
+        if rank_a != rank_b:
+            return rank_a < rank_b
+        if a["admitted"] != b["admitted"]:
+            return a["admitted"] < b["admitted"]
+    elif a["key"] != b["key"]:
+        return a["key"] < b["key"]
+    return a["row"] < b["row"]
+
+
+@kernel
+def sort_entries(tb: State, entries: Records, count: int) -> None:
+    """Shell sort into the static order; entries have a spare last place; O(n^1.3), O(n log n) when sorted."""
+    spare = len(entries) - 1
+    gap = 1
+    while gap < count // 3:
+        gap = 3 * gap + 1
+    while gap > 0:
+        for i in range(gap, count):
+            if not comes_before(tb, entries[i], entries[i - gap]):
+                continue
+            entries[spare] = entries[i]
+            k = i
+            while k >= gap and comes_before(tb, entries[spare], entries[k - gap]):
+                entries[k] = entries[k - gap]
+                k -= gap
+            entries[k] = entries[spare]
+        gap //= 3
+
+
+@kernel
+def merge_incoming(tb: State) -> None:
+    """Bring those who came since the last pass into the queue; O(queue + incoming)."""
+    control = tb["control"]
+    count, new = control["queue"], control["incoming"]
+    sort_entries(tb, views.incoming(tb), new)
+    control["queue"] = count + new
+    control["incoming"] = 0
+    at = count + new - 1
+    count -= 1
+    new -= 1
+    while new >= 0:
+        if count >= 0 and comes_before(tb, views.incoming(tb)[new], views.queue(tb)[count]):
+            views.queue(tb)[at] = views.queue(tb)[count]
+            count -= 1
+        else:
+            views.queue(tb)[at] = views.incoming(tb)[new]
+            new -= 1
+        at -= 1
+
+
+@kernel
+def is_below(tb: State, entry: Records, now: float) -> bool:
+    """Whether a waiting request's metric is below its margin."""
+    return entry["key"] - now < views.classes(tb)[views.kinds(tb)[entry["kind"]]["cls"]]["margin"]
+
+
+@kernel
+def arrange(tb: State, entries: Records, count: int) -> None:
+    """The order of this pass as places in ``entries``, which must be in static order; O(levels * n)."""
+    control = tb["control"]
+    now = control["now"]
+    n = 0
+    if control["mode"] == PRIORITY or not tb["rules"]["by_importance"]:
+        for i in range(count):
+            views.order(tb)[i] = i
+        control["order"] = count
+        return
+    for level in range(tb["rules"]["levels"]):
+        for i in range(count):
+            cls = views.classes(tb)[views.kinds(tb)[entries[i]["kind"]]["cls"]]
+            if cls["level"] == level and entries[i]["key"] - now < cls["margin"]:
+                views.order(tb)[n] = i
+                n += 1
+    for i in range(count):
+        if not is_below(tb, entries[i], now):
+            views.order(tb)[n] = i
+            n += 1
+    control["order"] = n
+
+
+@kernel
+def precedes_now(tb: State, a: Records, b: Records) -> bool:
+    """The order of this pass, decided pair by pair; the plain counterpart of :func:`arrange`."""
+    now = tb["control"]["now"]
+    if tb["control"]["mode"] != PRIORITY and tb["rules"]["by_importance"]:
+        below_a, below_b = is_below(tb, a, now), is_below(tb, b, now)
+        if below_a != below_b:
+            return below_a
+        level_a = views.classes(tb)[views.kinds(tb)[a["kind"]]["cls"]]["level"]
+        level_b = views.classes(tb)[views.kinds(tb)[b["kind"]]["cls"]]["level"]
+        if below_a and level_a != level_b:
+            return level_a < level_b
+    return comes_before(tb, a, b)
+
+
+@kernel
+def arrange_from_scratch(tb: State, entries: Records, count: int) -> None:
+    """As :func:`arrange`, sorting everything in every pass (``optimize.static_order = false``); O(n^1.3)."""
+    for i in range(count):
+        views.order(tb)[i] = i
+    gap = 1
+    while gap < count // 3:
+        gap = 3 * gap + 1
+    while gap > 0:
+        for i in range(gap, count):
+            moved = views.order(tb)[i]
+            k = i
+            while k >= gap and precedes_now(tb, entries[moved], entries[views.order(tb)[k - gap]]):
+                views.order(tb)[k] = views.order(tb)[k - gap]
+                k -= gap
+            views.order(tb)[k] = moved
+        gap //= 3
+    tb["control"]["order"] = count
+
+
+@kernel
+def drop_done(entries: Records, count: int) -> int:
+    """Close the gaps that placed requests left; the new length; O(n)."""
+    kept = 0
+    for i in range(count):
+        if not entries[i]["done"]:
+            if kept != i:
+                entries[kept] = entries[i]
+            kept += 1
+    return kept

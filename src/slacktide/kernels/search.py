@@ -1,0 +1,271 @@
+"""Where a waiting request goes: the best host with room, else the best with victims.
+
+Three ways lead to the same host. Everywhere, one by one; everywhere, sharing the
+evaluations of requests of equal demand and class within a pass; or, when an earlier
+failure proved that nothing else can have become feasible yet, at changed hosts only.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from slacktide.kernels import board, chance, free_index, victims
+from slacktide.kernels import views
+from slacktide.kernels.compiling import kernel
+from slacktide.kernels.free_index import NOWHERE, TIE, bound, first_part, fraction, second_part
+from slacktide.state.tables import FEWEST_VICTIMS, OWN_SCORE, PRIORITY, State
+
+UNSHARED = 0  # the set of evaluations that nobody else may read
+
+
+@kernel
+def free_in_group(tb: State, g: int, kind: int, host: int, score: int, stack: State) -> int:
+    """Best host with room in group ``g`` that beats ``host`` (or -1) of ``score``; best first, depth first."""
+    shape, job = views.kinds(tb)[kind]["shape"], views.kinds(tb)[kind]["job"]
+    group = views.groups(tb)[g]
+    root, width = group["root"], group["width"]
+    h0 = views.leaf_host(tb)[group["first"]]
+    x = fraction(views.demand(tb)[shape, 0], views.scale(tb)[h0, 0])
+    y = fraction(views.demand(tb)[shape, 1], views.scale(tb)[h0, 1])
+    a, b = first_part(tb["rules"]["score"], x, y), second_part(tb["rules"]["score"], x, y)
+    tie = views.hosts(tb)[host]["tie"] if host >= 0 else np.int64(-1)
+    top = 0
+    stack[0] = 1
+    while top >= 0:
+        node = stack[top]
+        top -= 1
+        tb["control"]["bounds"] += 1
+        limit = bound(tb, root + node, shape, a, b)
+        if limit < score or limit == NOWHERE or (limit == score and views.tree(tb)[root + node, TIE] <= tie):
+            continue
+        if node >= width:
+            tb["control"]["operations"] += 1
+            h = views.leaf_host(tb)[group["first"] + node - width]
+            if not board.has_sibling(tb, h, job):
+                host, score, tie = h, limit, views.hosts(tb)[h]["tie"]
+            continue
+        left, right = bound(tb, root + 2 * node, shape, a, b), bound(tb, root + 2 * node + 1, shape, a, b)
+        first = 2 * node + 1 if right > left else 2 * node
+        stack[top + 1] = 4 * node + 1 - first
+        stack[top + 2] = first
+        top += 2
+    return host
+
+
+@kernel
+def score_with_room(tb: State, h: int, shape: int) -> int:
+    """Allocation score of a host that has room."""
+    free_index.has_room(tb, h, shape)
+    return free_index.allocation_score(tb, h, shape)
+
+
+@kernel
+def find_free_by_index(tb: State, kind: int) -> int:
+    """Best host with room, or -1; O(groups) plus the branches that cannot be excluded."""
+    host = -1
+    score = np.int64(NOWHERE)
+    stack = np.empty(130, np.int64)
+    term = views.kinds(tb)[kind]["term"]
+    for g in range(len(views.groups(tb))):
+        if views.allowed(tb)[term, g]:
+            found = free_in_group(tb, g, kind, host, score, stack)
+            if found != host:
+                host = found
+                score = score_with_room(tb, host, views.kinds(tb)[kind]["shape"])
+    return host
+
+
+@kernel
+def find_free_one_by_one(tb: State, kind: int) -> int:
+    """Best host with room, or -1; O(hosts)."""
+    host = -1
+    score = np.int64(NOWHERE)
+    shape, term, job = views.kinds(tb)[kind]["shape"], views.kinds(tb)[kind]["term"], views.kinds(tb)[kind]["job"]
+    checked = 0
+    for h in range(len(views.hosts(tb))):
+        if not views.allowed(tb)[term, views.hosts(tb)[h]["group"]] or views.hosts(tb)[h]["down"]:
+            continue
+        checked += 1
+        if not free_index.has_room(tb, h, shape) or board.has_sibling(tb, h, job):
+            continue
+        mine = free_index.allocation_score(tb, h, shape)
+        if host < 0 or mine > score or (mine == score and views.hosts(tb)[h]["tie"] > views.hosts(tb)[host]["tie"]):
+            host, score = h, mine
+    if host >= 0:  # else the search for victims counts the same hosts
+        tb["control"]["operations"] += checked
+    return host
+
+
+@kernel
+def find_free(tb: State, kind: int) -> int:
+    """Best host with room that the request may use, or -1."""
+    if tb["rules"]["free_index"] and tb["rules"]["score"] != OWN_SCORE:
+        return find_free_by_index(tb, kind)
+    return find_free_one_by_one(tb, kind)
+
+
+@kernel
+def evaluate(tb: State, at: int, h: int, shape: int, cls: int, mine: float) -> None:
+    """Keep in set ``at`` what preempting on host ``h`` would cost; O(instances on it)."""
+    now = tb["control"]["now"]
+    number = victims.choose(tb, h, shape, cls, mine, now)
+    if number < 0:
+        views.shared_limit(tb)[at, h] = -np.inf
+        return
+    victims.preemption_cost(tb, h, number, now, views.shared_cost(tb)[at, h])
+    views.shared_score(tb)[at, h] = free_index.allocation_score(tb, h, shape)
+    views.shared_limit(tb)[at, h] = victims.result_validity(tb, h, number, cls, now)
+
+
+@kernel
+def lasting(tb: State) -> bool:
+    """Whether evaluations depend on nothing but a host's contents (the score cache of T 7.1)."""
+    return tb["control"]["mode"] == PRIORITY and tb["rules"]["priority_cost"] == FEWEST_VICTIMS
+
+
+@kernel
+def set_for(tb: State, pair: int) -> int:
+    """The set that keeps the evaluations of a pair, taken from the least recently used where it has none; O(sets)."""
+    tb["control"]["looks"] += 1
+    at = np.int64(views.shared_of_pair(tb)[pair])
+    if at < 0 or views.shared(tb)[at]["pair"] != pair:
+        at = np.int64(1)
+        for i in range(2, len(views.shared(tb))):
+            if views.shared(tb)[i]["used"] < views.shared(tb)[at]["used"]:
+                at = np.int64(i)
+        views.shared(tb)[at]["pair"] = pair
+        views.shared(tb)[at]["batch"] = -1
+        views.shared_of_pair(tb)[pair] = at
+    views.shared(tb)[at]["used"] = tb["control"]["looks"]
+    return at
+
+
+@kernel
+def bring_up_to_date(tb: State, at: int, kind: int, mine: float) -> None:
+    """Evaluate in set ``at`` the hosts that changed since, all where time has moved on; O(changed hosts)."""
+    control, record = tb["control"], views.shared(tb)[at]
+    shape, cls = views.kinds(tb)[kind]["shape"], views.kinds(tb)[kind]["cls"]
+    behind = control["changes"] - record["position"]
+    current = record["batch"] == control["batch"] or (lasting(tb) and record["batch"] >= 0)
+    if at != UNSHARED and current and behind <= len(views.changes(tb)):
+        for i in range(record["position"], control["changes"]):
+            evaluate(tb, at, views.changes(tb)[i % len(views.changes(tb))], shape, cls, mine)
+    else:
+        record["reference"] = mine
+        for h in range(len(views.hosts(tb))):
+            if at != UNSHARED or views.allowed(tb)[views.kinds(tb)[kind]["term"], views.hosts(tb)[h]["group"]]:
+                evaluate(tb, at, h, shape, cls, mine)
+            else:
+                views.shared_limit(tb)[at, h] = -np.inf
+    record["batch"] = control["batch"]
+    record["position"] = control["changes"]
+
+
+@kernel
+def beats(tb: State, at: int, h: int, best: int) -> bool:
+    """Whether host ``h`` is a better place to preempt than ``best`` (or -1), by the evaluations of set ``at``."""
+    if best < 0:
+        return True
+    for m in range(views.shared_cost(tb).shape[2]):
+        if views.shared_cost(tb)[at, h, m] != views.shared_cost(tb)[at, best, m]:
+            return views.shared_cost(tb)[at, h, m] > views.shared_cost(tb)[at, best, m]
+    if views.shared_score(tb)[at, h] != views.shared_score(tb)[at, best]:
+        return views.shared_score(tb)[at, h] > views.shared_score(tb)[at, best]
+    return views.hosts(tb)[h]["tie"] > views.hosts(tb)[best]["tie"]
+
+
+@kernel
+def pick(tb: State, at: int, kind: int, mine: float) -> int:
+    """Best host to preempt on by the evaluations of set ``at``, or -1; O(hosts)."""
+    shape, cls = views.kinds(tb)[kind]["shape"], views.kinds(tb)[kind]["cls"]
+    term, job = views.kinds(tb)[kind]["term"], views.kinds(tb)[kind]["job"]
+    lenient = mine - views.shared(tb)[at]["reference"] <= tb["rules"]["tolerance"]
+    best = -1
+    for h in range(len(views.hosts(tb))):
+        limit = views.shared_limit(tb)[at, h]
+        if limit == -np.inf or not views.allowed(tb)[term, views.hosts(tb)[h]["group"]]:
+            continue
+        if not mine < limit - board.NEAR and not lenient:
+            evaluate(tb, at, h, shape, cls, mine)
+            if views.shared_limit(tb)[at, h] == -np.inf:
+                continue
+        if beats(tb, at, h, best) and not board.has_sibling(tb, h, job):
+            best = h
+    return best
+
+
+@kernel
+def look_everywhere(tb: State, kind: int, mine: float) -> int:
+    """Best host of all for a waiting request, or -1."""
+    host = find_free(tb, kind)
+    if host >= 0:
+        return host
+    rules, pair = tb["rules"], views.kinds(tb)[kind]["pair"]
+    if tb["control"]["mode"] != PRIORITY and rules["needed"] and not mine < views.classes(tb)[views.kinds(tb)[kind]["cls"]]["margin"]:
+        return -1
+    at = set_for(tb, pair) if rules["shared"] else np.int64(UNSHARED)
+    bring_up_to_date(tb, at, kind, mine)
+    return pick(tb, at, kind, mine)
+
+
+@kernel
+def look_at_changes(tb: State, kind: int, mine: float, position: int) -> int:
+    """Best of the hosts that changed since ``position`` of the change log, or -1; O(changed hosts)."""
+    control = tb["control"]
+    control["looks"] += 1
+    look = control["looks"]
+    shape, cls = views.kinds(tb)[kind]["shape"], views.kinds(tb)[kind]["cls"]
+    term, job = views.kinds(tb)[kind]["term"], views.kinds(tb)[kind]["job"]
+    free_best, best = -1, -1
+    score = np.int64(NOWHERE)
+    for i in range(position, control["changes"]):
+        h = np.int64(views.changes(tb)[i % len(views.changes(tb))])
+        host = views.hosts(tb)[h]
+        if host["looked"] == look or host["down"] or not views.allowed(tb)[term, host["group"]]:
+            continue
+        host["looked"] = look
+        if board.has_sibling(tb, h, job):
+            continue
+        if free_index.has_room(tb, h, shape):
+            control["operations"] += 1
+            mine_here = free_index.allocation_score(tb, h, shape)
+            if free_best < 0 or mine_here > score or (
+                mine_here == score and host["tie"] > views.hosts(tb)[free_best]["tie"]
+            ):
+                free_best, score = h, mine_here
+        elif free_best < 0:
+            evaluate(tb, UNSHARED, h, shape, cls, mine)
+            if views.shared_limit(tb)[UNSHARED, h] != -np.inf and beats(tb, UNSHARED, h, best):
+                best = h
+    return free_best if free_best >= 0 else best
+
+
+@kernel
+def look_at_random(tb: State, kind: int, mine: float, row: int) -> int:
+    """Best of the first ``relaxed`` share of hosts that prove feasible, in random order (T 7.1), or -1."""
+    control, count = tb["control"], len(views.hosts(tb))
+    shape, cls = views.kinds(tb)[kind]["shape"], views.kinds(tb)[kind]["cls"]
+    term, job = views.kinds(tb)[kind]["term"], views.kinds(tb)[kind]["job"]
+    enough = np.ceil(tb["rules"]["relaxed"] * count)
+    h = chance.draw(tb["rules"]["seed"], chance.SEARCH_START, row, control["batch"]) % count
+    free_best, best, found = -1, -1, 0
+    score = np.int64(NOWHERE)
+    for i in range(count):
+        if i > 0:
+            h = (h + tb["rules"]["stride"]) % count
+        host = views.hosts(tb)[h]
+        if not views.allowed(tb)[term, host["group"]] or host["down"] or board.has_sibling(tb, h, job):
+            continue
+        evaluate(tb, UNSHARED, h, shape, cls, mine)
+        if views.shared_limit(tb)[UNSHARED, h] == -np.inf:
+            continue
+        found += 1
+        if free_index.has_room(tb, h, shape):
+            here = free_index.allocation_score(tb, h, shape)
+            if free_best < 0 or here > score or (here == score and host["tie"] > views.hosts(tb)[free_best]["tie"]):
+                free_best, score = h, here
+        elif beats(tb, UNSHARED, h, best):
+            best = h
+        if found >= enough:
+            break
+    return free_best if free_best >= 0 else best

@@ -1,0 +1,164 @@
+"""Who may be preempted on a host, and what it would cost (specification, section 4)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from slacktide.kernels import board, free_index
+from slacktide.kernels import views
+from slacktide.kernels.compiling import kernel
+from slacktide.kernels.metric import metric, overhead
+from slacktide.kernels.own import cost_of
+from slacktide.state.tables import (
+    FEWEST_VICTIMS,
+    OWN_COST,
+    PRIORITY,
+    SCOPE_ALL,
+    SCOPE_CLASS,
+    SCOPE_LEVEL,
+    Records,
+    State,
+)
+
+
+@kernel
+def within_overhead(tb: State, slot: Records, cls: int, now: float) -> bool:
+    """Whether the overhead limit lets a request of class ``cls`` preempt this instance; O(1)."""
+    scope = tb["rules"]["scope"]
+    theirs = views.classes(tb)[slot["cls"]]
+    applies = scope == SCOPE_ALL
+    if scope == SCOPE_LEVEL:
+        applies = theirs["rank"] <= views.classes(tb)[cls]["rank"]
+    elif scope == SCOPE_CLASS:
+        applies = slot["cls"] == cls
+    return not applies or overhead(slot, now) <= theirs["limit"]
+
+
+@kernel
+def eligible(tb: State, slot: Records, q: float, cls: int, mine: float, now: float) -> bool:
+    """Whether the instance with metric ``q`` may be preempted for one of class ``cls`` with metric ``mine``; O(1)."""
+    theirs, ours = views.classes(tb)[slot["cls"]], views.classes(tb)[cls]
+    below = mine < ours["margin"]
+    if q >= theirs["margin"]:
+        if not mine < q or (tb["rules"]["needed"] and not below):
+            return False
+    else:
+        if not below or ours["rank"] > theirs["rank"]:
+            return False
+        if ours["rank"] == theirs["rank"] and not mine + tb["rules"]["patience"] < q:
+            return False
+    return within_overhead(tb, slot, cls, now)
+
+
+@kernel
+def validity(tb: State, slot: Records, q: float, cls: int) -> float:
+    """The instance stays eligible for metrics clearly below this; O(1)."""
+    theirs, ours = views.classes(tb)[slot["cls"]], views.classes(tb)[cls]
+    if q >= theirs["margin"]:
+        return min(q, ours["margin"]) if tb["rules"]["needed"] else q
+    if ours["rank"] == theirs["rank"]:
+        return min(q - tb["rules"]["patience"], ours["margin"])
+    return ours["margin"]
+
+
+@kernel
+def release(tb: State, shape: int) -> bool:
+    """Take a victim's amounts off ``views.missing(tb)``; whether nothing is missing any more; O(resources)."""
+    enough = True
+    for r in range(len(views.missing(tb))):
+        views.missing(tb)[r] -= views.demand(tb)[shape, r]
+        if views.missing(tb)[r] > 0:
+            enough = False
+    return enough
+
+
+@kernel
+def choose_by_metric(tb: State, h: int, cls: int, mine: float, now: float) -> int:
+    """Victims on host ``h`` into ``views.taken(tb)``; their number, or -1 where they do not suffice; O(instances)."""
+    board.sort_victims(tb, h, now)
+    alpha = tb["rules"]["alpha"]
+    batch = tb["control"]["batch"]
+    below = mine < views.classes(tb)[cls]["margin"]
+    number = 0
+    for i in range(views.hosts(tb)[h]["count"]):
+        slot = views.slots(tb)[h, i]
+        q = metric(slot, views.classes(tb)[slot["cls"]]["slo"], alpha, now)
+        if not below and q <= mine:
+            return -1  # the rest is no further above its promise
+        if slot["batch"] == batch or not eligible(tb, slot, q, cls, mine, now):
+            continue
+        views.taken(tb)[number] = i
+        number += 1
+        if release(tb, slot["shape"]):
+            return number
+    return -1
+
+
+@kernel
+def choose_by_priority(tb: State, h: int, cls: int, now: float) -> int:
+    """As :func:`choose_by_metric`, for the priority policy; O(instances)."""
+    board.sort_victims(tb, h, now)
+    batch = tb["control"]["batch"]
+    number = 0
+    for i in range(views.hosts(tb)[h]["count"]):
+        slot = views.slots(tb)[h, i]
+        if views.classes(tb)[slot["cls"]]["rank"] <= views.classes(tb)[cls]["rank"]:
+            return -1
+        if slot["batch"] == batch:
+            continue
+        views.taken(tb)[number] = i
+        number += 1
+        if release(tb, slot["shape"]):
+            return number
+    return -1
+
+
+@kernel
+def choose(tb: State, h: int, shape: int, cls: int, mine: float, now: float) -> int:
+    """Victims that host ``h`` needs for this demand into ``views.taken(tb)``: 0 or more, or -1: infeasible; O(instances)."""
+    tb["control"]["operations"] += 1
+    if views.hosts(tb)[h]["down"]:
+        return -1
+    if free_index.has_room(tb, h, shape):
+        return 0
+    if tb["control"]["mode"] == PRIORITY:
+        return choose_by_priority(tb, h, cls, now)
+    if tb["rules"]["needed"] and not mine < views.classes(tb)[cls]["margin"]:
+        return -1  # it can still wait
+    return choose_by_metric(tb, h, cls, mine, now)
+
+
+@kernel
+def preemption_cost(tb: State, h: int, number: int, now: float, out: Records) -> None:
+    """The cost tuple of the chosen victims into ``out``, shape (levels + 1,), larger is better; O(victims)."""
+    levels = len(out) - 1
+    out[:] = 0.0
+    kind = tb["rules"]["priority_cost"] if tb["control"]["mode"] == PRIORITY else tb["rules"]["cost"]
+    for v in range(number):
+        slot = views.slots(tb)[h, views.taken(tb)[v]]
+        theirs = views.classes(tb)[slot["cls"]]
+        if kind == FEWEST_VICTIMS:
+            out[theirs["level"]] -= 1.0
+            continue
+        slack = metric(slot, theirs["slo"], tb["rules"]["alpha"], now) - theirs["margin"]
+        views.slack(tb)[v] = slack
+        views.ranks(tb)[v] = theirs["rank"]
+        out[levels] += slack
+        if slack < 0.0:
+            out[theirs["level"]] += slack
+    if kind == OWN_COST:
+        out[:] = 0.0
+        cost_of(tb["rules"]["own_cost"], views.slack(tb), views.ranks(tb), number, out)
+
+
+@kernel
+def result_validity(tb: State, h: int, number: int, cls: int, now: float) -> float:
+    """The chosen victims are also those of any larger metric clearly below this; O(victims)."""
+    limit = np.inf
+    if tb["control"]["mode"] == PRIORITY:
+        return limit
+    for v in range(number):
+        slot = views.slots(tb)[h, views.taken(tb)[v]]
+        q = metric(slot, views.classes(tb)[slot["cls"]]["slo"], tb["rules"]["alpha"], now)
+        limit = min(limit, validity(tb, slot, q, cls))
+    return limit

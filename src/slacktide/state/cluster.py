@@ -1,0 +1,211 @@
+"""The state of one cluster: its tables, and how they come to be and grow."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slacktide.config import Config
+from slacktide.errors import ConfigError
+from slacktide.model import Hosts, Workload
+from slacktide.state import layout, tables
+from slacktide.state.tables import Tables
+
+POLICIES = {"qos-driven": tables.QOS_DRIVEN, "priority": tables.PRIORITY, "hybrid": tables.HYBRID}
+SCORES = {"least-requested": tables.LEAST_REQUESTED, "balanced": tables.BALANCED, "mean": tables.MEAN}
+COSTS = {"slack": tables.SLACK, "fewest-victims": tables.FEWEST_VICTIMS}
+SCOPES = {
+    "same-or-more-important": tables.SCOPE_LEVEL,
+    "same-class": tables.SCOPE_CLASS,
+    "all": tables.SCOPE_ALL,
+    "none": tables.SCOPE_NONE,
+}
+ACCOUNTINGS = {"restart": tables.RESTART, "always": tables.ALWAYS, "never": tables.NEVER}
+
+SHARED_BYTES = 48_000_000  # for shared evaluations; fewer sets only cost time
+
+
+@dataclass(frozen=True, slots=True)
+class OwnCode:
+    """Addresses of a user's compiled score and cost, 0 for none."""
+
+    score: int = 0
+    cost: int = 0
+
+
+def rules_of(config: Config, classes: tables.Records, hosts: int, own: OwnCode, record: int) -> tables.Records:
+    """The settings as kernels read them."""
+    policy, optimize = config.policy, config.optimize
+    rules = np.zeros(1, tables.RULES)
+    values: dict[str, float | int] = {
+        "alpha": config.qos.alpha,
+        "patience": policy.patience,
+        "watchdog": config.scheduler.watchdog,
+        "end": math.inf if config.simulation.end is None else config.simulation.end,
+        "tolerance": optimize.equivalence_tolerance,
+        "relaxed": optimize.relaxed_randomization,
+        "expiry": optimize.expiring_cache,
+        "fastest": float(classes["slope"].max()),
+        "seed": config.simulation.seed,
+        "stride": coprime_stride(hosts),
+        "own_score": own.score,
+        "own_cost": own.cost,
+        "policy": POLICIES.get(policy.name, tables.QOS_DRIVEN),
+        "needed": policy.preempt_when == "needed",
+        "by_importance": policy.queue_order == "importance",
+        "same_pass": policy.victims == "same-pass",
+        "score": tables.OWN_SCORE if own.score else SCORES[policy.score],
+        "cost": cost_code(policy.cost, own, tables.SLACK),
+        "priority_cost": cost_code(policy.cost, own, tables.FEWEST_VICTIMS),
+        "scope": SCOPES[policy.overhead_scope],
+        "queue_limit": policy.queue_limit,
+        "accounting": ACCOUNTINGS[config.qos.startup],
+        "lost": config.simulation.preempted_work == "lost",
+        "free_index": optimize.free_index,
+        "shared": optimize.shared_evaluations,
+        "feasible_time": optimize.feasible_time,
+        "sorted_hosts": optimize.sorted_hosts,
+        "static_order": optimize.static_order,
+        "pruning": optimize.queue_pruning,
+        "levels": int(classes["level"].max()) + 1,
+        "record": record,
+        "one_margin": len(set(classes["margin"].tolist())) == 1,
+    }
+    for name, value in values.items():
+        rules[0][name] = value
+    for name in ("alpha", "patience", "watchdog", "end", "tolerance", "expiry"):
+        rules[name] = layout.on_grid(rules[name])
+    return rules
+
+
+def cost_code(name: str, own: OwnCode, default: int) -> int:
+    """The code of a preemption cost; ``default`` where the policy's own is wanted."""
+    if own.cost:
+        return tables.OWN_COST
+    return default if name == "default" else COSTS[name]
+
+
+def coprime_stride(count: int) -> int:
+    """A step that visits all of ``count`` places, near the golden section so that neighbours lie apart."""
+    stride = max(1, round(count * 0.6180339887))
+    while math.gcd(stride, count) != 1:
+        stride += 1
+    return stride
+
+
+def build(
+    workload: Workload,
+    hosts: Hosts,
+    config: Config,
+    *,
+    hot: NDArray[np.float64],
+    cold: NDArray[np.float64],
+    happenings: tables.Records | None = None,
+    own: OwnCode | None = None,
+    record: int = 0,
+) -> Tables:
+    """Tables of a cluster before anything happened.
+
+    ``workload`` and ``hosts`` must name the same resources in the same order, CPU and
+    memory first; ``hot`` and ``cold`` are the start-up delays to draw from, seconds.
+    Raises :class:`ConfigError` where they do not.
+    """
+    if workload.resources != hosts.resources or workload.resources[:2] != ("cpu", "memory"):
+        raise ConfigError(f"resources differ: workload {workload.resources}, hosts {hosts.resources}")
+    unit = layout.units(hosts.capacity)
+    capacity = layout.amounts(hosts.capacity, unit)
+    kinds = layout.classify(workload, layout.amounts(workload.demand, unit))
+    grouping = layout.group_hosts(capacity, layout.term_masks(workload.terms, hosts))
+    classes = layout.class_table(workload.classes, config.qos.margin)
+    n, h, r = len(workload), len(hosts), capacity.shape[1]
+    levels = int(classes["level"].max()) + 1
+    requests = np.zeros(n, tables.REQUEST)
+    requests["kind"] = kinds.kind
+    requests["completed"] = np.nan
+    for field in ("host", "first_host", "visits"):
+        requests[field] = -1
+    rows = np.zeros(h, tables.HOST)
+    rows["group"], rows["leaf"], rows["sorted_until"] = grouping.group, grouping.leaf, -np.inf
+    sets = int(np.clip(SHARED_BYTES // (h * 8 * (levels + 3)), 2, 64))
+    shared = np.zeros(sets, tables.SHARED)
+    shared["pair"] = shared["batch"] = -1
+    control = np.zeros(1, tables.CONTROL)
+    control["last_pass"] = -np.inf
+    control["sorted_for"] = -1
+    waiting = min(n, 1 << 16) + 64
+    with np.errstate(divide="ignore"):
+        scale = np.where(capacity[:, :2] > 0, 2.0**40 / capacity[:, :2], 0.0)
+    arrays = dict(
+        classes=classes,
+        requests=requests,
+        admission=layout.on_grid(workload.admission),
+        duration=layout.on_grid(workload.duration),
+        hosts=rows,
+        slots=np.zeros((h, 16), tables.SLOT),
+        free=capacity.copy(),
+        capacity=capacity,
+        scale=np.ascontiguousarray(scale),
+        demand=np.ascontiguousarray(kinds.demand),
+        kinds=kinds.kinds,
+        allowed=grouping.allowed,
+        groups=grouping.groups,
+        tree=np.full((grouping.nodes, 3 + r), -(2**62), np.int64),
+        leaf_host=grouping.leaf_host,
+        changes=np.zeros(1 << 16, np.int32),
+        queue=np.zeros(waiting, tables.ENTRY),
+        incoming=np.zeros(waiting, tables.ENTRY),
+        order=np.zeros(waiting, np.int64),
+        shared=shared,
+        shared_cost=np.zeros((sets, h, levels + 1)),
+        shared_limit=np.zeros((sets, h)),
+        shared_score=np.zeros((sets, h), np.int64),
+        shared_of_pair=np.full(kinds.pairs, -1, np.int32),
+        heap=np.zeros(1 << 12, tables.COMPLETION),
+        visits=np.zeros(1 << 12, tables.VISIT),
+        hot=layout.on_grid(hot),
+        cold=layout.on_grid(cold),
+        happenings=np.zeros(0, tables.HOST_EVENT) if happenings is None else happenings,
+        decisions=np.zeros(1 << 12, tables.DECISION),
+        victims=np.zeros(1 << 13, np.int64),
+        events=np.zeros(1 << 13, tables.EVENT),
+        passes=np.zeros(1 << 12, tables.PASS),
+        taken=np.zeros(16, np.int64),
+        missing=np.zeros(r, np.int64),
+        unit=1.0 / unit,
+        amounts=np.zeros((3, r)),
+        slack=np.zeros(16),
+        ranks=np.zeros(16, np.int64),
+    )
+    return Tables(rules_of(config, classes, h, own or OwnCode(), record), control, arrays)
+
+
+def lengthen(tb: Tables, name: str, length: int) -> None:
+    """Grow the first axis of an array to at least ``length``, new places zero."""
+    old = tb[name]
+    if len(old) < length:
+        grown = np.zeros((length, *old.shape[1:]), old.dtype)
+        grown[: len(old)] = old
+        tb.put(name, grown)
+
+
+def widen_hosts(tb: Tables) -> None:
+    """Room for twice as many instances a host, and for what one host's worth of them may cause."""
+    old = tb["slots"]
+    width = 2 * old.shape[1]
+    slots = np.zeros((len(old), width), old.dtype)
+    slots[:, : old.shape[1]] = old
+    tb.put("slots", slots)
+    for name in ("taken", "slack", "ranks"):
+        lengthen(tb, name, width)
+    for name in ("victims", "events", "queue", "incoming", "order"):
+        lengthen(tb, name, 4 * width)
+
+
+def lengthen_queue(tb: Tables) -> None:
+    """Room for twice as many waiting requests."""
+    length = 2 * len(tb["queue"])
+    for name in ("queue", "incoming", "order"):
+        lengthen(tb, name, length)

@@ -1,0 +1,144 @@
+"""From a workload and hosts to numbers: amounts, shapes, kinds, and groups of hosts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slacktide.model import Constraint, Hosts, ServiceClass, Term, Workload
+from slacktide.state import tables
+
+LARGEST = 2.0**50
+GRID = 2.0**20
+
+
+def units(capacity: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Whole amounts per unit of each resource, shape (r,): powers of ten (docs/semantics.md, 'Amounts')."""
+    peaks = capacity.max(axis=0, initial=0.0)
+    return np.array([max(10.0**k for k in range(10) if k == 0 or peak * 10.0**k <= LARGEST) for peak in peaks])
+
+
+def amounts(values: NDArray[np.float64], unit: NDArray[np.float64]) -> NDArray[np.int64]:
+    """``values`` (n, r) as whole amounts, rounded half to even."""
+    return np.rint(values * unit).astype(np.int64)
+
+
+def on_grid(seconds: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Times as multiples of 2^-20 s, so that their sums are exact (docs/semantics.md, 'Times')."""
+    if (seconds == np.floor(seconds)).all():
+        return seconds  # whole seconds already are; saves a copy of 25 million
+    return np.rint(seconds * GRID) / GRID
+
+
+def distinct(*columns: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """First row of each distinct combination, and for every row which combination it is."""
+    code = np.zeros(len(columns[0]), np.int64)
+    for column in columns:
+        _, here = np.unique(column, return_inverse=True)
+        span = int(here.max(initial=0)) + 1
+        _, code = np.unique(code * span + here, return_inverse=True)
+    _, first = np.unique(code, return_index=True)
+    return first, code
+
+
+def satisfied(constraint: Constraint, hosts: Hosts) -> NDArray[np.bool_]:
+    """Which hosts satisfy a constraint, shape (h,); each distinct value is compared once."""
+    answers: dict[str | None, bool] = {}
+    result = np.empty(len(hosts), bool)
+    for h, attributes in enumerate(hosts.attributes):
+        value = attributes.get(constraint.key)
+        answer = answers.get(value)
+        if answer is None:
+            answer = answers[value] = constraint.holds(attributes)
+        result[h] = answer
+    return result
+
+
+def term_masks(terms: Sequence[Term], hosts: Hosts) -> NDArray[np.bool_]:
+    """Which hosts satisfy which term, shape (terms, h)."""
+    known: dict[Constraint, NDArray[np.bool_]] = {}
+    masks = np.ones((len(terms), len(hosts)), bool)
+    for t, term in enumerate(terms):
+        for constraint in term.constraints:
+            if constraint not in known:
+                known[constraint] = satisfied(constraint, hosts)
+            masks[t] &= known[constraint]
+    return masks
+
+
+@dataclass(frozen=True, slots=True)
+class Grouping:
+    """Hosts of equal capacity that satisfy the same terms; arrays of Tables by their names there."""
+
+    group: NDArray[np.int32]
+    leaf: NDArray[np.int32]
+    groups: tables.Records
+    leaf_host: NDArray[np.int32]
+    allowed: NDArray[np.bool_]
+    nodes: int
+
+
+def group_hosts(capacity: NDArray[np.int64], masks: NDArray[np.bool_]) -> Grouping:
+    """Groups, and the place of every host in its group's tree; O(h (r + terms))."""
+    packed = np.packbits(masks, axis=0).T
+    keys = np.ascontiguousarray(np.hstack([capacity.view(np.uint8).reshape(len(capacity), -1), packed]))
+    _, first, group = np.unique(keys.view([("", keys.dtype, keys.shape[1])]).ravel(), return_index=True, return_inverse=True)
+    order = np.argsort(group, kind="stable")
+    sizes = np.bincount(group, minlength=len(first))
+    groups = np.zeros(len(first), tables.GROUP)
+    starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+    widths = np.array([1 << int(size - 1).bit_length() for size in sizes], np.int64)
+    groups["size"], groups["first"], groups["width"] = sizes, starts, widths
+    groups["root"] = np.concatenate([[0], np.cumsum(2 * widths)[:-1]])
+    leaf = np.empty(len(capacity), np.int32)
+    leaf[order] = np.arange(len(order)) - np.repeat(starts, sizes) + np.repeat(widths, sizes)
+    return Grouping(
+        group=group.astype(np.int32),
+        leaf=leaf,
+        groups=groups,
+        leaf_host=order.astype(np.int32),
+        allowed=np.ascontiguousarray(masks[:, first]),
+        nodes=int((2 * widths).sum()),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Kinds:
+    """Distinct demands, pairs and kinds, and every request's kind."""
+
+    demand: NDArray[np.int64]
+    kinds: tables.Records
+    kind: NDArray[np.int32]
+    pairs: int
+
+
+def classify(workload: Workload, demand: NDArray[np.int64]) -> Kinds:
+    """Sort requests into kinds: equal demand, class, term and anti-affine job; O(n log n)."""
+    first_of_shape, shape = distinct(*demand.T)
+    job = np.where(workload.anti_affinity, workload.job, -1)
+    _, jobs = np.unique(job, return_inverse=True)
+    job_index = jobs - 1 if (job == -1).any() else jobs
+    first_of_pair, pair = distinct(shape, workload.service_class.astype(np.int64))
+    first, kind = distinct(pair, workload.term.astype(np.int64), job_index)
+    kinds = np.zeros(len(first), tables.KIND)
+    kinds["shape"], kinds["pair"] = shape[first], pair[first]
+    kinds["cls"], kinds["term"], kinds["job"] = workload.service_class[first], workload.term[first], job_index[first]
+    kinds["until"] = -np.inf
+    kinds["batch"] = -1
+    return Kinds(demand[first_of_shape], kinds, kind.astype(np.int32), len(first_of_pair))
+
+
+def class_table(classes: Sequence[ServiceClass], margin: float | None) -> tables.Records:
+    """Service classes as the kernels read them; ``margin`` overrides each class's own."""
+    levels = sorted({service.rank for service in classes})
+    table = np.zeros(len(classes), tables.CLASS)
+    for i, service in enumerate(classes):
+        phi = float(on_grid(np.float64(service.margin if margin is None else margin)))
+        slope = 1.0 / service.slo - 1.0
+        table[i] = (service.slo, phi, service.limit, slope, service.rank, levels.index(service.rank))
+    return table
+
+

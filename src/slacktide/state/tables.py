@@ -1,0 +1,322 @@
+"""Every array the core works on: its fields, units and shapes.
+
+``Tables`` holds them; kernels are given its ``state`` record and reach the arrays
+through :mod:`slacktide.kernels.views`. Only kernels and :mod:`slacktide.state.cluster`
+write to them.
+
+Row numbers: a *row* is a request's place in the workload, a *host* a host's place
+in the host file, a *shape* a distinct demand vector, a *pair* a distinct (shape,
+class), a *kind* a distinct (pair, term, anti-affine job), a *group* hosts of equal
+capacity that satisfy the same terms. Times are seconds, amounts whole numbers (docs/semantics.md).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+# A request's life, as far as it has gone.
+REQUEST = np.dtype(
+    [
+        ("e", "f8"),  # running seconds, in the accounting that decisions use
+        ("p", "f8"),  # pending seconds, likewise
+        ("since", "f8"),  # when the present state began
+        ("startup", "f8"),  # start-up delay of the present incarnation
+        ("progress", "f8"),  # useful running seconds towards completion
+        ("running", "f8"),  # useful running seconds in all
+        ("pending", "f8"),  # seconds in the queue
+        ("startup_first", "f8"),  # start-up seconds spent in the first start
+        ("startup_restarts", "f8"),  # start-up seconds spent in later starts
+        ("wasted", "f8"),  # start-up seconds of incarnations that were stopped before completion
+        ("discarded", "f8"),  # useful running seconds lost to a stop
+        ("overhead", "f8"),  # sum of alpha_m over past preemptions (Q eq. 8)
+        ("completed", "f8"),  # instant of completion, NaN before
+        ("host", "i4"),  # host, or -1
+        ("state", "i4"),  # one of the states below
+        ("starts", "i4"),
+        ("preemptions", "i4"),
+        ("hosts_used", "i4"),
+        ("first_host", "i4"),  # the first host it ran on, or -1
+        ("visits", "i4"),  # head of its list of further hosts in ``visits``, or -1
+        ("kind", "i4"),
+    ],
+    align=True,
+)
+FUTURE, WAITING, PLACED, DONE = range(4)
+
+# An instance on a host: all a victim search needs, side by side.
+SLOT = np.dtype(
+    [
+        ("row", "i8"),
+        ("e", "f8"),
+        ("p", "f8"),
+        ("since", "f8"),
+        ("on", "f8"),  # from this instant its time counts as running
+        ("overhead", "f8"),
+        ("admitted", "f8"),
+        ("tie", "i8"),
+        ("batch", "i8"),  # the pass that placed it
+        ("cls", "i4"),
+        ("shape", "i4"),
+        ("job", "i4"),  # anti-affine job, or -1
+        ("pad", "i4"),
+    ],
+    align=True,
+)
+
+HOST = np.dtype(
+    [
+        ("version", "i8"),  # how often its contents changed
+        ("sorted_until", "f8"),  # its slots are in victim order before this instant
+        ("tie", "i8"),  # larger wins among equal hosts
+        ("looked", "i8"),  # the last look that saw it
+        ("count", "i4"),  # instances on it
+        ("group", "i4"),
+        ("leaf", "i4"),  # its place in the free index
+        ("down", "i4"),
+    ],
+    align=True,
+)
+
+CLASS = np.dtype(
+    [("slo", "f8"), ("margin", "f8"), ("limit", "f8"), ("slope", "f8"), ("rank", "i4"), ("level", "i4")], align=True
+)
+
+# A waiting request. The metric is ``key - t``.
+ENTRY = np.dtype(
+    [("key", "f8"), ("admitted", "f8"), ("row", "i8"), ("kind", "i4"), ("done", "i4")], align=True
+)
+
+# What is known of a kind: any request of it with at least this key finds no host that
+# has not changed since ``position``, before ``until``.
+KIND = np.dtype(
+    [
+        ("key", "f8"),
+        ("until", "f8"),
+        ("position", "i8"),
+        ("pass_key", "f8"),  # the same within the present pass, for those further back in the queue
+        ("pass_position", "i8"),
+        ("batch", "i8"),
+        ("pair", "i4"),
+        ("shape", "i4"),
+        ("cls", "i4"),
+        ("term", "i4"),
+        ("job", "i4"),  # anti-affine job, or -1
+        ("pad", "i4"),
+    ],
+    align=True,
+)
+
+# A set of shared evaluations: of one pair on every host.
+SHARED = np.dtype(
+    [
+        ("position", "i8"),  # all hosts are evaluated as of this place in the change log
+        ("batch", "i8"),  # in this pass
+        ("reference", "f8"),  # for this metric
+        ("used", "i8"),
+        ("pair", "i8"),
+    ],
+    align=True,
+)
+
+GROUP = np.dtype([("root", "i8"), ("width", "i8"), ("first", "i8"), ("size", "i8")], align=True)
+
+# Settings that kernels read, and the loop's own counters.
+RULES = np.dtype(
+    [
+        ("alpha", "f8"),
+        ("patience", "f8"),
+        ("watchdog", "f8"),
+        ("end", "f8"),
+        ("tolerance", "f8"),
+        ("relaxed", "f8"),
+        ("expiry", "f8"),
+        ("fastest", "f8"),  # the largest slope of any class's running metric
+        ("seed", "u8"),
+        ("stride", "i8"),  # coprime to the number of hosts, for searches in random order
+        ("own_score", "i8"),  # address of a user's score, or 0
+        ("own_cost", "i8"),
+        ("policy", "i4"),
+        ("needed", "i4"),
+        ("by_importance", "i4"),
+        ("same_pass", "i4"),
+        ("score", "i4"),
+        ("cost", "i4"),
+        ("priority_cost", "i4"),  # while deciding by priority
+        ("scope", "i4"),
+        ("queue_limit", "i8"),
+        ("accounting", "i4"),
+        ("lost", "i4"),
+        ("free_index", "i4"),
+        ("shared", "i4"),
+        ("feasible_time", "i4"),
+        ("sorted_hosts", "i4"),
+        ("static_order", "i4"),
+        ("pruning", "i4"),
+        ("levels", "i4"),
+        ("record", "i4"),  # sum of the RECORD_ flags
+        ("one_margin", "i4"),  # all classes have the same margin
+    ],
+    align=True,
+)
+QOS_DRIVEN, PRIORITY, HYBRID = range(3)
+LEAST_REQUESTED, BALANCED, MEAN, OWN_SCORE = range(4)
+SLACK, FEWEST_VICTIMS, OWN_COST = range(3)
+SCOPE_LEVEL, SCOPE_CLASS, SCOPE_ALL, SCOPE_NONE = range(4)
+RESTART, ALWAYS, NEVER = range(3)
+RECORD_EVENTS, RECORD_DECISIONS, RECORD_PASSES = 1, 2, 4
+
+CONTROL = np.dtype(
+    [
+        ("now", "f8"),
+        ("last_pass", "f8"),
+        ("arrived", "i8"),  # requests admitted so far
+        ("completed", "i8"),
+        ("placed_now", "i8"),  # instances on hosts
+        ("happened", "i8"),  # host events applied so far
+        ("batch", "i8"),  # number of the present pass, from 1
+        ("changes", "i8"),  # end of the change log
+        ("queue", "i8"),
+        ("incoming", "i8"),
+        ("order", "i8"),
+        ("at", "i8"),  # where in the queue order the pass stands
+        ("phase", "i8"),  # of the pass: 0 not begun, 1 the queue, 2 its victims
+        ("mode", "i8"),  # QOS_DRIVEN or PRIORITY, of the present pass
+        ("sorted_for", "i8"),  # the mode in which slots and queue are sorted
+        ("heap", "i8"),
+        ("visits", "i8"),
+        ("most", "i8"),  # the fullest host's instances, at the most
+        ("operations", "i8"),
+        ("bounds", "i8"),  # branches of the free index looked at
+        ("placements", "i8"),
+        ("preemptions", "i8"),
+        ("pass_placed", "i8"),
+        ("pass_preempted", "i8"),
+        ("pass_queue", "i8"),
+        ("pass_operations", "i8"),
+        ("decisions", "i8"),
+        ("victims", "i8"),
+        ("events", "i8"),
+        ("passes", "i8"),
+        ("looks", "i8"),
+        ("due", "i8"),  # something happened at ``now`` that calls for a pass
+        ("stalled", "i8"),  # the last pass placed nobody
+    ],
+    align=True,
+)
+
+DECISION = np.dtype(
+    [("row", "i8"), ("time", "f8"), ("metric", "f8"), ("batch", "i8"), ("host", "i4"), ("victims", "i4"), ("first", "i8")],
+    align=True,
+)
+EVENT = np.dtype([("time", "f8"), ("qos", "f8"), ("row", "i8"), ("by", "i8"), ("host", "i4"), ("kind", "i4")], align=True)
+PASS = np.dtype(
+    [("time", "f8"), ("operations", "i8"), ("queue", "i8"), ("placed", "i8"), ("preempted", "i8")], align=True
+)
+EVENT_KINDS = ("admitted", "placed", "preempted", "completed", "evicted", "host-down", "host-up", "held")
+ADMITTED, BEGUN, PREEMPTED, COMPLETED, EVICTED, HOST_DOWN, HOST_UP, HELD = range(8)
+FAIL, DRAIN, REPAIR = range(3)
+COMPLETION = np.dtype([("time", "f8"), ("row", "i8"), ("starts", "i8")], align=True)
+VISIT = np.dtype([("host", "i4"), ("next", "i4")], align=True)
+HOST_EVENT = np.dtype([("time", "f8"), ("host", "i4"), ("kind", "i4")], align=True)
+
+Records = NDArray[Any]
+
+# Every array: its element type and number of axes. n requests, h hosts, r resources.
+ARRAYS: dict[str, tuple[np.dtype[Any], int]] = {
+    "classes": (CLASS, 1),
+    "requests": (REQUEST, 1),  # (n,)
+    "admission": (np.dtype("f8"), 1),  # (n,)
+    "duration": (np.dtype("f8"), 1),  # (n,)
+    "hosts": (HOST, 1),  # (h,)
+    "slots": (SLOT, 2),  # (h, most instances a host + 1 spare)
+    "free": (np.dtype("i8"), 2),  # (h, r)
+    "capacity": (np.dtype("i8"), 2),  # (h, r)
+    "scale": (np.dtype("f8"), 2),  # (h, 2): 2^40 / capacity of CPU and memory
+    "demand": (np.dtype("i8"), 2),  # (shapes, r)
+    "kinds": (KIND, 1),
+    "allowed": (np.dtype("u1"), 2),  # (terms, groups)
+    "groups": (GROUP, 1),
+    "tree": (np.dtype("i8"), 2),  # (nodes, 3 + r): the free index
+    "leaf_host": (np.dtype("i4"), 1),  # (h,): hosts in the order of the index
+    "changes": (np.dtype("i4"), 1),  # ring of changed hosts
+    "queue": (ENTRY, 1),
+    "incoming": (ENTRY, 1),
+    "order": (np.dtype("i8"), 1),  # places in the queue, in the order of the pass
+    "shared": (SHARED, 1),  # (sets,)
+    "shared_cost": (np.dtype("f8"), 3),  # (sets, h, levels + 1)
+    "shared_limit": (np.dtype("f8"), 2),  # (sets, h): valid for metrics below; -inf: infeasible
+    "shared_score": (np.dtype("i8"), 2),  # (sets, h)
+    "shared_of_pair": (np.dtype("i4"), 1),  # (pairs,): its set, or -1
+    "heap": (COMPLETION, 1),
+    "visits": (VISIT, 1),
+    "hot": (np.dtype("f8"), 1),  # start-up delays to draw from, seconds
+    "cold": (np.dtype("f8"), 1),
+    "happenings": (HOST_EVENT, 1),
+    "decisions": (DECISION, 1),
+    "victims": (np.dtype("i8"), 1),  # rows evicted, in order
+    "events": (EVENT, 1),
+    "passes": (PASS, 1),
+    "taken": (np.dtype("i8"), 1),  # scratch: slots chosen as victims
+    "missing": (np.dtype("i8"), 1),  # scratch (r,): demand less free amounts and what victims free
+    "unit": (np.dtype("f8"), 1),  # (r,): one whole amount in the user's unit
+    "amounts": (np.dtype("f8"), 2),  # scratch (3, r)
+    "slack": (np.dtype("f8"), 1),  # scratch: victims' Q - margin
+    "ranks": (np.dtype("i8"), 1),  # scratch: victims' ranks
+}
+
+
+def _state_dtype() -> np.dtype[Any]:
+    fields: list[tuple[str, Any]] = [("rules", RULES), ("control", CONTROL)]
+    for name, (_, axes) in ARRAYS.items():
+        fields.append((f"{name}_at", "i8"))
+        fields.extend((f"{name}_{axis}", "i8") for axis in range(axes))
+    return np.dtype(fields, align=True)
+
+
+STATE = _state_dtype()
+State = Any  # one record of STATE: what kernels are given
+
+
+class Tables:
+    """The arrays of one cluster, and the record through which kernels reach them.
+
+    Kernels take one pointer instead of forty arrays: it is what makes them compile
+    in seconds and call each other cheaply. Replace an array with :meth:`put` only.
+    """
+
+    def __init__(self, rules: Records, control: Records, arrays: dict[str, NDArray[Any]]) -> None:
+        self._record = np.zeros(1, STATE)
+        self._record["rules"], self._record["control"] = rules, control
+        self._arrays: dict[str, NDArray[Any]] = {}
+        for name in ARRAYS:
+            self.put(name, arrays[name])
+
+    def put(self, name: str, array: NDArray[Any]) -> None:
+        """Make ``array`` the one that kernels see under ``name``."""
+        dtype, axes = ARRAYS[name]
+        array = np.ascontiguousarray(array, dtype=dtype)
+        if array.ndim != axes:
+            raise ValueError(f"{name}: found {array.ndim} axes, expected {axes}")
+        self._arrays[name] = array
+        self._record[f"{name}_at"] = array.ctypes.data
+        for axis in range(axes):
+            self._record[f"{name}_{axis}"] = array.shape[axis]
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        return self._arrays[name]
+
+    @property
+    def state(self) -> State:
+        """What kernels are given."""
+        return self._record[0]
+
+    @property
+    def rules(self) -> Records:
+        return self._record["rules"][0]  # type: ignore[no-any-return]
+
+    @property
+    def control(self) -> Records:
+        return self._record["control"][0]  # type: ignore[no-any-return]
