@@ -154,7 +154,7 @@ def delay_rows(text: str, problems: Problems) -> tuple[list[float], list[int]]:
     for line, row in _lines(text):
         match = _DELAY.fullmatch(row)
         try:
-            found.append(_parse_number(match[1].strip() if match else row))
+            found.append(_parse_number(match[1].strip() if match else ""))
             lines.append(line)
         except ValueError:
             problems.add(line, "seconds", row, "{seconds}.")

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from slacktide.inputs import cells, header
 from slacktide.inputs.problems import Problems, check_readable, fail
-from slacktide.inputs.rules import WorkloadColumns, to_hosts, to_workload
+from slacktide.inputs.rules import AMOUNT, DURATION, NUMBER, SECONDS, WorkloadColumns, to_hosts, to_workload
 from slacktide.inputs.terms import (
     EXPECTED_ATTRIBUTES,
     EXPECTED_CONSTRAINTS,
@@ -87,6 +87,13 @@ class _Reader:
                 self.problems.add_rows(nulls, lines, name, ["nothing"] * len(nulls), expected)
             column = column.fill_null(_placeholder(column.type, missing))
         return np.asarray(column)
+
+    def ids(self, batch: Any) -> NDArray[np.int64]:
+        """The column ``id``; stand-ins for nulls differ, else they would be reported as given twice too."""
+        found = np.array(self.numbers(batch, "id", NUMBER), dtype=np.int64)
+        nulls = np.flatnonzero(np.asarray(batch.column("id").is_null()))
+        found[nulls] = 2**62 + self.row + nulls
+        return found
 
     def coded(
         self,
@@ -189,13 +196,13 @@ def _fill(
     """Copy one batch to its place in the columns."""
     rows = slice(reader.row, reader.row + batch.num_rows)
     names = {one.name: index for index, one in enumerate(classes)}
-    columns.ids[rows] = reader.numbers(batch, "id", "a whole number")
-    columns.admission[rows] = reader.numbers(batch, "admission", "seconds")
+    columns.ids[rows] = reader.ids(batch)
+    columns.admission[rows] = reader.numbers(batch, "admission", SECONDS)
     duration = columns.duration[rows]
-    duration[:] = reader.numbers(batch, "duration", "seconds", missing=np.inf)
+    duration[:] = reader.numbers(batch, "duration", DURATION, missing=np.inf)
     duration[np.asarray(batch.column("duration").is_null())] = np.inf
     for index, name in enumerate(columns.demand_names):
-        columns.demand[rows, index] = reader.numbers(batch, name, "an amount")
+        columns.demand[rows, index] = reader.numbers(batch, name, AMOUNT)
     columns.service_class[rows] = reader.coded(
         batch, "class", lambda text: cells.expected_name(text, list(names)), names.__getitem__, None
     )
@@ -221,9 +228,9 @@ def read_hosts(path: Path) -> Hosts:
     attributes: list[dict[str, str]] = []
     for batch in reader.batches():
         rows = slice(reader.row, reader.row + batch.num_rows)
-        ids[rows] = reader.numbers(batch, "id", "a whole number")
+        ids[rows] = reader.ids(batch)
         for index, name in enumerate(amounts):
-            capacity[rows, index] = reader.numbers(batch, name, "an amount")
+            capacity[rows, index] = reader.numbers(batch, name, AMOUNT)
         names += [text or "" for text in batch.column("name").to_pylist()]
         texts = batch.column("attributes").to_pylist() if "attributes" in reader.names else [""] * batch.num_rows
         lines = range(reader.row + 1, reader.row + 1 + batch.num_rows)

@@ -119,16 +119,16 @@ def unsatisfiable(workload: Workload, hosts: Hosts) -> Unsatisfiable:
         raise ValueError(f"resources differ: {workload.resources} and {hosts.resources}; align them first")
     matching = matching_hosts(workload.terms, hosts)
     carried = np.bincount(workload.term, minlength=len(workload.terms))
-    hopeless = ~matching.any(axis=1)
+    hopeless = np.logical_not(np.asarray(matching.any(axis=1)))
     terms = [(workload.terms[row], int(carried[row])) for row in np.flatnonzero(hopeless & (carried > 0))]
     # Almost all requests fit on the smallest host there is; only the others are compared with each shape.
     suspects = np.flatnonzero(~(workload.demand <= hosts.capacity.min(axis=0)).all(axis=1) & ~hopeless[workload.term])
     shapes, shape = np.unique(hosts.capacity, axis=0, return_inverse=True)
     fits = np.zeros(len(suspects), dtype=np.bool_)
     for number, capacity in enumerate(shapes):
-        on_shape = matching[:, shape.reshape(-1) == number].any(axis=1)
-        fits |= on_shape[workload.term[suspects]] & (workload.demand[suspects] <= capacity).all(axis=1)
-    return Unsatisfiable(tuple(terms), workload.ids[suspects[~fits]])
+        on_shape = np.asarray(matching[:, np.asarray(shape.reshape(-1) == number)].any(axis=1))
+        fits |= on_shape[workload.term[suspects]] & np.all(workload.demand[suspects] <= capacity, axis=1)
+    return Unsatisfiable(tuple(terms), workload.ids[suspects[np.logical_not(fits)]])
 
 
 def _class_summary(

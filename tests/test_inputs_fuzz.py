@@ -1,0 +1,207 @@
+"""Whatever happens to a file, reading it ends in an InputError or in what an independent reading finds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from reference.readers import csv_rows, erlang_rows, parquet_rows, rows_of
+
+from slacktide.errors import InputError
+from slacktide.inputs import read_delays, read_host_events, read_hosts, read_workload, write_hosts, write_workload
+from slacktide.model import Constraint, Hosts, Term, Workload
+
+ERLANG = (
+    '{600,1,705004586,2503386,0.0937500,0.03198000,11,1,[{"Ql",">","4"},{"wN","==","2"}]}.\n'
+    "{600,2,705004586,60,0.0625,0.00776700,2,0,[]}.\n"
+    '{601,3,6251909587,85,0.5,0.25,0,0,[{"o/","/=","x"}]}.\n'
+).encode()
+CSV = (
+    "id,admission,duration,cpu,memory,class,job,anti_affinity,constraints\n"
+    "1,0.5,60,0.5,0.25,gold,7,true,Ql > 4; wN == 2\n"
+    "2,0,,0.5,1e-3,silver,7,false,\n"
+    '3,7,1.5,0,10,bronze,,,"rs /= x"\n'
+).encode()
+HOSTS = b'{1,"Host_1",0.5,0.25,[{"Ql","3"}]}.\n{2,"Host_2",1,1,[]}.\n'
+HOSTS_CSV = b"id,name,cpu,memory,attributes\n1,a,1,1,Ql=3\n2,b,0.5,1,\n"
+EVENTS = b"time,host,event\n5,a,fail\n7,2,repair\n"
+DELAYS = b"{9}.\n{5}.\n{2.5}.\n"
+
+# Pieces that make a file wrong in an interesting way, or almost.
+BITS = st.sampled_from(
+    [b"nan", b"inf", b"-1", b"1e999", b"1e16", b"-0", b"", b"0", b"00", b'"', b",", b";", b"\n", b"\r\n", b"\0", b"\xff"]
+    + [b"{", b"}", b"[]", b"]}.", b"1_0", "٣".encode(), b"true", b"null", b"'", b"\\", b"%", b"gold", b" ", b"0x1", b"."]
+    + [b"\xef\xbb\xbf", b"99999999999999999999", b"9007199254740993", b"/=", b"<", "ü".encode(), b"\x85", b"1.5"]
+)
+
+
+@st.composite
+def broken(draw: st.DrawFn, data: bytes) -> bytes:
+    """``data`` after one to three accidents."""
+    for _ in range(draw(st.integers(1, 3))):
+        place = draw(st.integers(0, max(len(data) - 1, 0)))
+        length = draw(st.integers(0, 8))
+        kind = draw(st.sampled_from(["cut", "flip", "replace", "insert", "repeat", "number"]))
+        if kind == "cut":
+            data = data[:place]
+        elif kind == "flip" and data:
+            data = data[:place] + bytes([data[place] ^ (1 << draw(st.integers(0, 7)))]) + data[place + 1 :]
+        elif kind == "replace":
+            data = data[:place] + draw(BITS) + data[place + length :]
+        elif kind == "insert":
+            data = data[:place] + draw(BITS) + data[place:]
+        elif kind == "repeat":
+            data = data[: place + length] + data[place:]
+        else:
+            data = swap_number(data, draw(BITS), place)
+    return data
+
+
+def swap_number(data: bytes, by: bytes, place: int) -> bytes:
+    """Put ``by`` in the place of the whole field around ``place``."""
+    marks = b",{}[]\n"
+    start = max((data.rfind(bytes([mark]), 0, place) for mark in marks), default=-1) + 1
+    end = min((found for mark in marks if (found := data.find(bytes([mark]), place)) >= 0), default=len(data))
+    return data[:start] + by + data[end:]
+
+
+def agrees(path: Path, data: bytes, slow: Callable[[str], object]) -> None:
+    path.write_bytes(data)
+    try:
+        workload = read_workload(path)
+    except InputError as error:
+        assert error.total >= len(error.problems) >= 1
+        assert all(one.expected and one.file == str(path) for one in error.problems)
+        return
+    check_promises(workload)
+    assert rows_of(workload) == slow(data.decode("utf-8-sig"))
+
+
+def check_promises(workload: Workload) -> None:
+    """What :class:`Workload` promises to everything behind the readers."""
+    assert len(workload) > 0
+    assert len(np.unique(workload.ids)) == len(workload)
+    assert (workload.ids >= 0).all()
+    assert (np.diff(workload.admission) >= 0).all()
+    assert (workload.admission >= 0).all()
+    assert (workload.duration > 0).all()
+    assert np.isfinite(workload.demand).all()
+    assert (workload.demand >= 0).all()
+    assert (workload.demand <= 1e15).all()
+    assert workload.service_class.min() >= 0
+    assert workload.service_class.max() < len(workload.classes)
+    assert workload.term.max() < len(workload.terms)
+
+
+fuzzed = settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+@fuzzed
+@given(data=broken(ERLANG))
+def test_erlang_terms(tmp_path: Path, data: bytes) -> None:
+    agrees(tmp_path / "w.erl", data, erlang_rows)
+
+
+@fuzzed
+@given(data=broken(CSV))
+def test_csv(tmp_path: Path, data: bytes) -> None:
+    agrees(tmp_path / "w.csv", data, csv_rows)
+
+
+def parquet_bytes(folder: Path) -> bytes:
+    workload = Workload(
+        ids=np.arange(50),
+        admission=np.linspace(0, 9, 50),
+        duration=np.full(50, np.inf),
+        demand=np.random.default_rng(1).random((50, 2)),
+        service_class=np.arange(50).astype(np.int16) % 3,
+        job=np.arange(50) // 4,
+        anti_affinity=np.arange(50) % 2 == 0,
+        term=np.arange(50).astype(np.int32) % 2,
+        terms=(Term(), Term((Constraint("a", "<", "3"),))),
+    )
+    write_workload(workload, folder / "good.parquet")
+    return (folder / "good.parquet").read_bytes()
+
+
+@pytest.fixture(scope="module")
+def good_parquet(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    return parquet_bytes(tmp_path_factory.mktemp("good"))
+
+
+@fuzzed
+@given(place=st.floats(0, 1, exclude_max=True), bit=st.integers(0, 7), cut=st.booleans())
+def test_parquet(tmp_path: Path, good_parquet: bytes, place: float, bit: int, cut: bool) -> None:
+    at = math.floor(place * len(good_parquet))
+    data = good_parquet[:at] + (b"" if cut else bytes([good_parquet[at] ^ (1 << bit)]) + good_parquet[at + 1 :])
+    path = tmp_path / "w.parquet"
+    path.write_bytes(data)
+    try:
+        workload = read_workload(path)
+    except InputError as error:
+        assert error.problems
+        return
+    check_promises(workload)
+    assert rows_of(workload) == parquet_rows(path)
+
+
+@fuzzed
+@given(data=broken(HOSTS))
+def test_erlang_hosts(tmp_path: Path, data: bytes) -> None:
+    hosts_or_refusal(tmp_path / "h.erl", data)
+
+
+@fuzzed
+@given(data=broken(HOSTS_CSV))
+def test_csv_hosts(tmp_path: Path, data: bytes) -> None:
+    hosts_or_refusal(tmp_path / "h.csv", data)
+
+
+def hosts_or_refusal(path: Path, data: bytes) -> None:
+    path.write_bytes(data)
+    try:
+        hosts = read_hosts(path)
+    except InputError:
+        return
+    assert len(hosts) > 0
+    assert len(set(hosts.names)) == len(set(hosts.ids.tolist())) == len(hosts) == len(hosts.attributes)
+    assert np.isfinite(hosts.capacity).all()
+    assert (hosts.capacity >= 0).all()
+    again = path.with_name("again.csv")
+    write_hosts(hosts, again)  # what was understood can be said again
+    assert read_hosts(again).attributes == hosts.attributes
+
+
+@fuzzed
+@given(data=broken(EVENTS))
+def test_host_events(tmp_path: Path, data: bytes) -> None:
+    hosts = Hosts(np.array([1, 2]), ("a", "b"), np.ones((2, 2)), ({}, {}))
+    path = tmp_path / "e.csv"
+    path.write_bytes(data)
+    try:
+        times, rows, kinds = read_host_events(path, hosts)
+    except InputError:
+        return
+    assert np.isfinite(times).all()
+    assert (np.diff(times) >= 0).all()
+    assert set(rows.tolist()) <= {0, 1}
+    assert set(kinds.tolist()) <= {0, 1, 2}
+
+
+@fuzzed
+@given(data=broken(DELAYS), suffix=st.sampled_from(["erl", "txt"]))
+def test_delays(tmp_path: Path, data: bytes, suffix: str) -> None:
+    path = tmp_path / f"d.{suffix}"
+    path.write_bytes(data if suffix == "erl" else data.replace(b"{", b"").replace(b"}.", b""))
+    try:
+        delays = read_delays(path)
+    except InputError:
+        return
+    assert len(delays) > 0
+    assert np.isfinite(delays).all()
+    assert (delays >= 0).all()
