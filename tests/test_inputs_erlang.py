@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from reference.erlang import DATA
 from reference.readers import erlang_rows, rows_of
-
 from slacktide.errors import InputError
 from slacktide.inputs import DEFAULT_PRIORITIES, read_delays, read_hosts, read_workload
 from slacktide.inputs.erlang_exact import workload_columns
@@ -138,7 +138,9 @@ def test_what_is_not_utf8_is_refused_with_its_line(tmp_path: Path) -> None:
     assert "UTF-8" in str(error)
 
 
-@pytest.mark.parametrize("name", ["missing.erl", "folder.erl", "workload.txt", "missing.parquet", "folder.csv", "x\0.csv"])
+@pytest.mark.parametrize(
+    "name", ["missing.erl", "folder.erl", "workload.txt", "missing.parquet", "folder.csv", "x\0.csv"]
+)
 def test_what_is_no_input_file_is_refused(tmp_path: Path, name: str) -> None:
     for folder in ("folder.erl", "folder.csv"):
         (tmp_path / folder).mkdir()
@@ -149,7 +151,9 @@ def test_what_is_no_input_file_is_refused(tmp_path: Path, name: str) -> None:
 
 
 def test_hosts_have_capacity_and_attributes(tmp_path: Path) -> None:
-    path = write(tmp_path, '{3813386963,"Host_1",0.5,0.25,[{"Ql","3"},{"o/","0"}]}.\n{2,"Host_2",1,1,[]}.\n', "hosts.erl")
+    path = write(
+        tmp_path, '{3813386963,"Host_1",0.5,0.25,[{"Ql","3"},{"o/","0"}]}.\n{2,"Host_2",1,1,[]}.\n', "hosts.erl"
+    )
     hosts = read_hosts(path)
     assert hosts.ids.tolist() == [3813386963, 2]
     assert hosts.names == ("Host_1", "Host_2")
@@ -202,7 +206,8 @@ def test_no_delay_at_all_is_refused(tmp_path: Path, name: str) -> None:
 
 @published
 @pytest.mark.parametrize(
-    "name", ["one-hour/workload-higher-contention.erl", "one-hour/workload-lower-contention.erl", "validation1/workload.erl"]
+    "name",
+    ["one-hour/workload-higher-contention.erl", "one-hour/workload-lower-contention.erl", "validation1/workload.erl"],
 )
 def test_published_workloads_read_as_a_slow_reading_and_the_exact_path_say(name: str) -> None:
     text = (DATA / name).read_text()

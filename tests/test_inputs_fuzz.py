@@ -5,28 +5,31 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from reference.readers import csv_rows, erlang_rows, parquet_rows, rows_of
 
+from reference.readers import csv_rows, erlang_rows, parquet_rows, rows_of
 from slacktide.errors import InputError
 from slacktide.inputs import read_delays, read_host_events, read_hosts, read_workload, write_hosts, write_workload
 from slacktide.model import Constraint, Hosts, Term, Workload
 
+T = TypeVar("T")
+
 ERLANG = (
-    '{600,1,705004586,2503386,0.0937500,0.03198000,11,1,[{"Ql",">","4"},{"wN","==","2"}]}.\n'
-    "{600,2,705004586,60,0.0625,0.00776700,2,0,[]}.\n"
-    '{601,3,6251909587,85,0.5,0.25,0,0,[{"o/","/=","x"}]}.\n'
-).encode()
+    b'{600,1,705004586,2503386,0.0937500,0.03198000,11,1,[{"Ql",">","4"},{"wN","==","2"}]}.\n'
+    b"{600,2,705004586,60,0.0625,0.00776700,2,0,[]}.\n"
+    b'{601,3,6251909587,85,0.5,0.25,0,0,[{"o/","/=","x"}]}.\n'
+)
 CSV = (
-    "id,admission,duration,cpu,memory,class,job,anti_affinity,constraints\n"
-    "1,0.5,60,0.5,0.25,gold,7,true,Ql > 4; wN == 2\n"
-    "2,0,,0.5,1e-3,silver,7,false,\n"
-    '3,7,1.5,0,10,bronze,,,"rs /= x"\n'
-).encode()
+    b"id,admission,duration,cpu,memory,class,job,anti_affinity,constraints\n"
+    b"1,0.5,60,0.5,0.25,gold,7,true,Ql > 4; wN == 2\n"
+    b"2,0,,0.5,1e-3,silver,7,false,\n"
+    b'3,7,1.5,0,10,bronze,,,"rs /= x"\n'
+)
 HOSTS = b'{1,"Host_1",0.5,0.25,[{"Ql","3"}]}.\n{2,"Host_2",1,1,[]}.\n'
 HOSTS_CSV = b"id,name,cpu,memory,attributes\n1,a,1,1,Ql=3\n2,b,0.5,1,\n"
 EVENTS = b"time,host,event\n5,a,fail\n7,2,repair\n"
@@ -34,9 +37,20 @@ DELAYS = b"{9}.\n{5}.\n{2.5}.\n"
 
 # Pieces that make a file wrong in an interesting way, or almost.
 BITS = st.sampled_from(
-    [b"nan", b"inf", b"-1", b"1e999", b"1e16", b"-0", b"", b"0", b"00", b'"', b",", b";", b"\n", b"\r\n", b"\0", b"\xff"]
-    + [b"{", b"}", b"[]", b"]}.", b"1_0", "٣".encode(), b"true", b"null", b"'", b"\\", b"%", b"gold", b" ", b"0x1", b"."]
-    + [b"\xef\xbb\xbf", b"99999999999999999999", b"9007199254740993", b"/=", b"<", "ü".encode(), b"\x85", b"1.5"]
+    [
+        b"\x00",
+        b"\xff",
+        b"\xef\xbb\xbf",
+        b"\x85",
+        b"\r\n",
+        b"",
+        *b"nan inf -1 1e999 1e16 -0 0 00 1_0 0x1 1.5 . /= <".split(),
+        b" ",
+        b"\n",
+        *"{ } [] ]}. \" , ; \\ % ' true null gold ٣ ü".encode().split(),
+        b"99999999999999999999",
+        b"9007199254740993",
+    ]
 )
 
 
@@ -70,16 +84,24 @@ def swap_number(data: bytes, by: bytes, place: int) -> bytes:
     return data[:start] + by + data[end:]
 
 
+def attempt(read: Callable[[Path], T], path: Path) -> T | None:
+    """What ``read`` finds, or ``None`` where it refuses the file with an explanation."""
+    refusal = None
+    try:
+        return read(path)
+    except InputError as error:
+        refusal = error
+    assert refusal.total >= len(refusal.problems) >= 1
+    assert all(one.expected and one.file == str(path) for one in refusal.problems)
+    return None
+
+
 def agrees(path: Path, data: bytes, slow: Callable[[str], object]) -> None:
     path.write_bytes(data)
-    try:
-        workload = read_workload(path)
-    except InputError as error:
-        assert error.total >= len(error.problems) >= 1
-        assert all(one.expected and one.file == str(path) for one in error.problems)
-        return
-    check_promises(workload)
-    assert rows_of(workload) == slow(data.decode("utf-8-sig"))
+    workload = attempt(read_workload, path)
+    if workload is not None:
+        check_promises(workload)
+        assert rows_of(workload) == slow(data.decode("utf-8-sig"))
 
 
 def check_promises(workload: Workload) -> None:
@@ -141,13 +163,10 @@ def test_parquet(tmp_path: Path, good_parquet: bytes, place: float, bit: int, cu
     data = good_parquet[:at] + (b"" if cut else bytes([good_parquet[at] ^ (1 << bit)]) + good_parquet[at + 1 :])
     path = tmp_path / "w.parquet"
     path.write_bytes(data)
-    try:
-        workload = read_workload(path)
-    except InputError as error:
-        assert error.problems
-        return
-    check_promises(workload)
-    assert rows_of(workload) == parquet_rows(path)
+    workload = attempt(read_workload, path)
+    if workload is not None:
+        check_promises(workload)
+        assert rows_of(workload) == parquet_rows(path)
 
 
 @fuzzed
@@ -164,9 +183,8 @@ def test_csv_hosts(tmp_path: Path, data: bytes) -> None:
 
 def hosts_or_refusal(path: Path, data: bytes) -> None:
     path.write_bytes(data)
-    try:
-        hosts = read_hosts(path)
-    except InputError:
+    hosts = attempt(read_hosts, path)
+    if hosts is None:
         return
     assert len(hosts) > 0
     assert len(set(hosts.names)) == len(set(hosts.ids.tolist())) == len(hosts) == len(hosts.attributes)
@@ -183,10 +201,10 @@ def test_host_events(tmp_path: Path, data: bytes) -> None:
     hosts = Hosts(np.array([1, 2]), ("a", "b"), np.ones((2, 2)), ({}, {}))
     path = tmp_path / "e.csv"
     path.write_bytes(data)
-    try:
-        times, rows, kinds = read_host_events(path, hosts)
-    except InputError:
+    found = attempt(lambda path: read_host_events(path, hosts), path)
+    if found is None:
         return
+    times, rows, kinds = found
     assert np.isfinite(times).all()
     assert (np.diff(times) >= 0).all()
     assert set(rows.tolist()) <= {0, 1}
@@ -198,9 +216,8 @@ def test_host_events(tmp_path: Path, data: bytes) -> None:
 def test_delays(tmp_path: Path, data: bytes, suffix: str) -> None:
     path = tmp_path / f"d.{suffix}"
     path.write_bytes(data if suffix == "erl" else data.replace(b"{", b"").replace(b"}.", b""))
-    try:
-        delays = read_delays(path)
-    except InputError:
+    delays = attempt(read_delays, path)
+    if delays is None:
         return
     assert len(delays) > 0
     assert np.isfinite(delays).all()

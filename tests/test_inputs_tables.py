@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from reference.readers import rows_of
 
+from reference.readers import rows_of
 from slacktide.errors import InputError, OutputError
 from slacktide.inputs import (
     WorkloadParquetWriter,
@@ -154,7 +155,9 @@ def test_the_nearest_right_name_is_offered(tmp_path: Path) -> None:
     assert "'admission'" in str(error)
 
 
-@pytest.mark.parametrize("header", [HEADER.replace("cpu", "id"), HEADER + ",extra", HEADER + ",resource:cpu", "id,class"])
+@pytest.mark.parametrize(
+    "header", [HEADER.replace("cpu", "id"), HEADER + ",extra", HEADER + ",resource:cpu", "id,class"]
+)
 def test_a_header_that_does_not_fit_is_refused(tmp_path: Path, header: str) -> None:
     assert failure(write(tmp_path, f"{header}\n{ROW}\n")).problems[0].line == 1
 
@@ -268,22 +271,31 @@ def test_pieces_written_one_by_one_read_as_one_workload(tmp_path: Path) -> None:
     assert rows_of(join([select(workload, slice(0, 2)), select(workload, slice(2, 3))])) == rows_of(workload)
 
 
+def write_pieces(path: Path, *pieces: Workload | BaseException) -> None:
+    """Write piece by piece; an exception among the pieces is raised in its turn."""
+    with WorkloadParquetWriter(path) as writer:
+        for piece in pieces:
+            if isinstance(piece, BaseException):
+                raise piece
+            writer.append(piece)
+
+
 def test_an_interrupted_writer_leaves_the_earlier_file_whole(tmp_path: Path) -> None:
     path = tmp_path / "w.parquet"
     write_workload(a_workload(), path)
     before = path.read_bytes()
-    with pytest.raises(KeyboardInterrupt), WorkloadParquetWriter(path) as writer:
-        writer.append(select(a_workload(), slice(0, 1)))
-        raise KeyboardInterrupt
+    with pytest.raises(KeyboardInterrupt):
+        write_pieces(path, select(a_workload(), slice(0, 1)), KeyboardInterrupt())
     assert path.read_bytes() == before
     assert [one.name for one in tmp_path.iterdir()] == ["w.parquet"]
 
 
 def test_pieces_must_agree_and_targets_must_be_writable(tmp_path: Path) -> None:
-    other = Workload(*(getattr(a_workload(), name) for name in Workload.__slots__[:8]), resources=("cpu", "memory", "fpga"))
-    with pytest.raises(OutputError, match="same classes"), WorkloadParquetWriter(tmp_path / "w.parquet") as writer:
-        writer.append(a_workload())
-        writer.append(other)
+    other = replace(a_workload(), resources=("cpu", "memory", "fpga"))
+    with pytest.raises(OutputError, match="same classes"):
+        write_pieces(tmp_path / "w.parquet", a_workload(), other)
+    with pytest.raises(OutputError, match="at least one piece"):
+        write_pieces(tmp_path / "w.parquet")
     for suffix in ("csv", "parquet"):
         with pytest.raises(OutputError):
             write_workload(a_workload(), tmp_path / "no" / f"w.{suffix}")
@@ -314,17 +326,10 @@ def test_a_broken_host_row_is_named(tmp_path: Path, row: str, column: str) -> No
     assert [(one.line, one.column) for one in caught.value.problems] == [(3, column)]
 
 
-def test_align_gives_both_the_same_resources(tmp_path: Path) -> None:
-    del tmp_path
-    workload, hosts = align(select(a_workload(), slice(0, 3)), some_hosts())
+def test_align_gives_both_the_same_resources() -> None:
+    workload, hosts = align(a_workload(), some_hosts())
     assert workload.resources == hosts.resources == ("cpu", "memory", "gpu")
-    plain = Workload(
-        *(getattr(a_workload(), name) for name in ("ids", "admission", "duration")),
-        a_workload().demand[:, [1, 0]],
-        *(getattr(a_workload(), name) for name in ("service_class", "job", "anti_affinity", "term")),
-        resources=("memory", "cpu"),
-        terms=a_workload().terms,
-    )
+    plain = replace(a_workload(), demand=a_workload().demand[:, [1, 0]], resources=("memory", "cpu"))
     aligned, hosts = align(plain, some_hosts())
     assert aligned.resources == hosts.resources == ("cpu", "memory", "gpu")
     assert np.array_equal(aligned.demand[:, :2], a_workload().demand[:, :2])
@@ -345,7 +350,7 @@ def test_host_events_are_sorted_by_time_and_found_by_name_or_id(tmp_path: Path) 
     assert times.tolist() == [5.0, 5.0, 7.0]
     assert rows.tolist() == [1, 0, 0]
     assert kinds.tolist() == [1, 0, 2]
-    assert (times.dtype, rows.dtype, kinds.dtype) == (np.float64, np.int64, np.int8)
+    assert [array.dtype.name for array in (times, rows, kinds)] == ["float64", "int64", "int8"]
 
 
 @pytest.mark.parametrize(
