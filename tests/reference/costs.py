@@ -3,30 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-
-from reference.state import Instance
-from slacktide.config import Config
-
-Cost = Callable[[Sequence[Instance], Sequence[int], float, Config], tuple[float, ...]]
+from typing import NamedTuple
 
 
-def slack(victims: Sequence[Instance], ranks: Sequence[int], t: float, config: Config) -> tuple[float, ...]:
+class Victim(NamedTuple):
+    """What a cost may know of a victim: rank, metric now (s), margin of its class (s)."""
+
+    rank: int
+    q: float
+    margin: float
+
+
+Cost = Callable[[Sequence[Victim], Sequence[int]], tuple[float, ...]]
+
+
+def slack(victims: Sequence[Victim], ranks: Sequence[int]) -> tuple[float, ...]:
     """Per rank the slack of victims already below their margin; last the slack of all victims (seconds)."""
-    per_rank = []
+    parts = []
     for rank in ranks:
-        total = 0.0
+        part = 0.0
         for k in victims:
-            q = k.metric_at(t, config)
-            if k.rank == rank and q < k.margin:
-                total += q - k.margin
-        per_rank.append(total)
-    whole = 0.0
+            if k.rank == rank and k.q < k.margin:
+                part += k.q - k.margin
+        parts.append(part)
+    total = 0.0
     for k in victims:
-        whole += k.metric_at(t, config) - k.margin
-    return (*per_rank, whole)
+        total += k.q - k.margin
+    return (*parts, total)
 
 
-def fewest_victims(victims: Sequence[Instance], ranks: Sequence[int], t: float, config: Config) -> tuple[float, ...]:
+def fewest_victims(victims: Sequence[Victim], ranks: Sequence[int]) -> tuple[float, ...]:
     """Minus the number of victims of each rank."""
     return tuple(-float(sum(k.rank == rank for k in victims)) for rank in ranks)
 

@@ -1,12 +1,13 @@
 """The QoS metric of one instance (docs/semantics.md, Metric; specification, section 2).
 
-Times and ledger entries are seconds; the order of the operations is part of the rules.
+Times and ledger entries are seconds on the grid of ``reference.times``, so that sums are exact.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from reference.times import on_grid
 from slacktide.config import Accounting
 
 ACCOUNTINGS: tuple[Accounting, ...] = ("restart", "always", "never")
@@ -33,14 +34,19 @@ def running_ledger(ledger: Ledger, since: float, startup: float, pending_startup
     return Ledger(ledger.e, ledger.p + (t - since))
 
 
+def earned(e: float, sigma: float) -> float:
+    """E(e, sigma): seconds in which ``e`` running seconds would just keep the promise, on the grid."""
+    return on_grid(e / sigma)
+
+
 def running_metric(now: Ledger, sigma: float, alpha: float) -> float:
     """Q from the ledger at this very instant."""
-    return now.e / sigma - (now.e + now.p) - alpha
+    return earned(now.e, sigma) - (now.e + now.p) - alpha
 
 
 def waiting_key(ledger: Ledger, since: float, sigma: float, alpha: float) -> float:
     """The static order of a waiting instance; its metric is ``waiting_key - t``."""
-    return ledger.e / sigma - (ledger.e + ledger.p) - alpha + since
+    return earned(ledger.e, sigma) - (ledger.e + ledger.p) - alpha + since
 
 
 def overhead(c: float, e: float) -> float:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from reference.amounts import Amounts, fits, plus
-from reference.costs import COSTS
-from reference.queue import priority_order, qos_order
+from reference.costs import COSTS, Victim
+from reference.queue import priority_order, qos_order, victim_order
 from reference.scores import SCORES, left_over
 from reference.state import Host, Instance
 from slacktide.config import Config
@@ -41,9 +41,7 @@ def eligible(j: Instance, k: Instance, t: float, config: Config) -> bool:
     if q_k >= k.margin:
         allowed = q_j < q_k and (config.policy.preempt_when == "better" or q_j < j.margin)
     else:
-        allowed = q_j < j.margin and (
-            j.rank < k.rank or (j.rank == k.rank and q_j + config.policy.patience < q_k)
-        )
+        allowed = q_j < j.margin and (j.rank < k.rank or (j.rank == k.rank and q_j + config.policy.patience < q_k))
     if allowed and overhead_limited(j, k, config):
         return k.overhead_at(t, config) <= k.limit
     return allowed
@@ -72,7 +70,7 @@ class Pass:
         old = [k for k in host.instances if k.placed_in_pass != self.number]
         if self.mode == "priority":
             return sorted(old, key=lambda k: (k.rank, k.admission, k.tie(seed)), reverse=True)
-        return sorted(old, key=lambda k: (k.metric_at(self.t, self.config), k.tie(seed)), reverse=True)
+        return victim_order(old, self.t, self.config)
 
     def eligible(self, j: Instance, k: Instance) -> bool:
         if self.mode == "priority":
@@ -105,7 +103,8 @@ class Pass:
             name = "fewest-victims" if self.mode == "priority" else "slack"
         if name not in COSTS:
             raise ConfigError(f"policy.cost: found {name!r}, expected one of {['default', *COSTS]}")
-        return COSTS[name](victims, self.ranks, self.t, self.config)
+        known = [Victim(k.rank, k.metric_at(self.t, self.config), k.margin) for k in victims]
+        return COSTS[name](known, self.ranks)
 
     def choose_free(self, j: Instance, hosts: Sequence[Host]) -> Choice | None:
         """Step 1: the best of the hosts whose free amounts suffice."""

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from math import inf
 
 from reference import chance
-from reference.metric import ACCOUNTINGS
 from reference.outcome import Outcome, RequestOutcome
 from reference.policies import Choice, Mode, Pass
 from reference.state import Host, Instance, build
+from reference.times import config_on_grid, on_grid
 from slacktide.config import Config
 from slacktide.errors import ConfigError
 from slacktide.model import Hosts, Workload
@@ -32,15 +32,17 @@ class Simulation:
     ) -> None:
         if config.policy.name not in ("qos-driven", "priority", "hybrid"):
             raise ConfigError(f"policy.name: found {config.policy.name!r}, the twin knows the built-in policies")
-        self.config = config
-        self.hot, self.cold = hot, cold
+        self.config = config = config_on_grid(config)
+        self.hot, self.cold = [on_grid(delay) for delay in hot], [on_grid(delay) for delay in cold]
         self.instances, self.hosts = build(workload, hosts, config)
         self.cpu, self.memory = hosts.resources.index("cpu"), hosts.resources.index("memory")
         self.ranks = sorted({c.rank for c in workload.classes})
         self.outcome = Outcome(requests=[RequestOutcome() for _ in self.instances])
         self.end = inf if config.simulation.end is None else config.simulation.end
         self.arrivals = [j for j in self.instances if j.admission < self.end]
-        self.changes = sorted((e for e in host_events if e[0] < self.end), key=lambda e: e[0])
+        self.changes = sorted(
+            ((on_grid(t), row, kind) for t, row, kind in host_events if on_grid(t) < self.end), key=lambda e: e[0]
+        )
         self.waiting: list[Instance] = []
         self.running: list[Instance] = []
         self.now = 0.0
@@ -51,18 +53,14 @@ class Simulation:
     def start(self, j: Instance, host: Host, pass_number: int) -> None:
         """Place waiting ``j``: its wait is booked, a start-up delay is drawn."""
         table = self.hot if host.row in j.been_on else self.cold
+        delay = chance.startup_delay(self.config.simulation.seed, j.row, j.starts, table)
         self.book(j)
-        j.startup = chance.startup_delay(self.config.simulation.seed, j.row, j.starts, table)
-        j.starts += 1
-        j.host, j.since, j.placed_in_pass = host, self.now, pass_number
-        j.been_on.add(host.row)
-        host.instances.append(j)
-        host.changes += 1
+        j.place(host, self.now, delay, pass_number)
         self.waiting.remove(j)
         self.running.append(j)
 
     def book(self, j: Instance) -> None:
-        """Write the state since its last change into every ledger and into the outcome."""
+        """Add the time since the last change of state to the outcome."""
         result = self.outcome.requests[j.row]
         if j.host is None:
             result.pending += self.now - j.since
@@ -70,17 +68,11 @@ class Simulation:
             result.startup_first += j.startup_elapsed(self.now)
         else:
             result.startup_restarts += j.startup_elapsed(self.now)
-        for accounting in ACCOUNTINGS:
-            j.ledgers[accounting] = j.ledger_at(self.now, accounting)
-        j.progress = j.progress_at(self.now)
 
     def leave(self, j: Instance) -> None:
         """Take ``j`` off its host, everything booked."""
-        assert j.host is not None
         self.book(j)
-        j.host.instances.remove(j)
-        j.host.changes += 1
-        j.host, j.since = None, self.now
+        j.remove(self.now)
         self.running.remove(j)
 
     def send_back(self, j: Instance, preempted: bool) -> None:
@@ -198,6 +190,7 @@ class Simulation:
             result = self.outcome.requests[j.row]
             if result.admitted and result.completed is None:
                 self.book(j)
+                j.settle(self.now)
             result.running, result.starts, result.ledgers = j.progress, j.starts, j.ledgers
         return self.outcome
 

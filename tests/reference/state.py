@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from reference import chance, metric
 from reference.amounts import Amounts, minus, plus, scale, whole
 from reference.metric import ACCOUNTINGS, Ledger
+from reference.times import on_grid
 from slacktide.config import Accounting, Config
 from slacktide.model import NO_CONSTRAINT, Hosts, Term, Workload
 
@@ -75,6 +76,28 @@ class Instance:
         """Seconds of the current start-up that have passed."""
         return min(self.startup, t - self.since)
 
+    def settle(self, t: float) -> None:
+        """Write the time since the last change of state into the ledgers; a change of state must follow."""
+        self.ledgers = {name: self.ledger_at(t, name) for name in ACCOUNTINGS}
+        self.progress = self.progress_at(t)
+
+    def place(self, host: Host, t: float, startup: float, pass_number: int) -> None:
+        """From waiting to ``host``."""
+        self.settle(t)
+        self.host, self.since, self.startup, self.placed_in_pass = host, t, startup, pass_number
+        self.starts += 1
+        self.been_on.add(host.row)
+        host.instances.append(self)
+        host.changes += 1
+
+    def remove(self, t: float) -> None:
+        """From its host to nowhere: waiting again, or completed."""
+        assert self.host is not None
+        self.settle(t)
+        self.host.instances.remove(self)
+        self.host.changes += 1
+        self.host, self.since = None, t
+
     def tie(self, seed: int) -> int:
         return chance.victim_tie(seed, self.row, self.starts)
 
@@ -129,16 +152,16 @@ def build(workload: Workload, hosts: Hosts, config: Config) -> tuple[list[Instan
                 row=row,
                 sigma=promised.slo,
                 rank=promised.rank,
-                margin=promised.margin if config.qos.margin is None else config.qos.margin,
+                margin=on_grid(promised.margin if config.qos.margin is None else config.qos.margin),
                 limit=promised.limit,
                 service_class=index,
                 demand=amounts(workload.demand[row], workload.resources),
-                admission=float(workload.admission[row]),
-                duration=float(workload.duration[row]),
+                admission=on_grid(workload.admission[row]),
+                duration=on_grid(workload.duration[row]),
                 job=int(workload.job[row]),
                 anti_affinity=bool(workload.anti_affinity[row]),
                 term=workload.terms[int(workload.term[row])],
-                since=float(workload.admission[row]),
+                since=on_grid(workload.admission[row]),
             )
         )
     places = [
