@@ -362,3 +362,16 @@ def test_a_broken_host_event_is_named(tmp_path: Path, row: str, column: str) -> 
     with pytest.raises(InputError) as caught:
         read_host_events(path, some_hosts())
     assert [(one.line, one.column) for one in caught.value.problems] == [(3, column)]
+
+
+def test_long_csv_files_are_read_in_parts_that_fit_together(tmp_path: Path) -> None:
+    rows = [f"{row},{row},1,1,1,gold,{row // 2},false,k == {row % 3}" for row in range(140_000)]
+    workload = read_workload(write(tmp_path, "\n".join([HEADER, *rows])))
+    assert np.array_equal(workload.ids, np.arange(140_000))
+    assert np.array_equal(workload.job, np.arange(140_000) // 2)
+    assert [str(workload.terms[number]) for number in workload.term[131_070:131_073]] == ["k == 0", "k == 1", "k == 2"]
+    assert len(workload.terms) == 4
+    rows[139_000] = rows[139_000].replace("gold", "tin")
+    rows[139_001] = rows[139_001].replace("139001", "7", 1)
+    error = failure(write(tmp_path, "\n".join([HEADER, *rows])))
+    assert [(one.line, one.column) for one in error.problems] == [(139_002, "class"), (139_003, "id")]

@@ -70,6 +70,14 @@ def floats(
     parse: Callable[[str], float] = parse_float,
 ) -> Floats:
     """The cells of one column as float64."""
+    if parse in (parse_float, parse_duration) and _consists_of(values, b"0123456789.eE+-"):
+        # What float() takes of these characters is what parse_float takes, but for overflow.
+        try:
+            plain = np.array(list(map(float, values)), dtype=np.float64)
+        except ValueError:
+            plain = np.array([np.inf])
+        if np.isfinite(plain).all():
+            return plain
     found = _cells(values, lines, column, expected, problems, parse, lambda _: _GOOD_FLOAT)
     return np.array(found, dtype=np.float64)
 
@@ -78,6 +86,11 @@ def integers(
     values: Sequence[str], lines: Sequence[int], column: str, expected: str, problems: Problems
 ) -> NDArray[np.int64]:
     """The cells of one column as int64."""
+    if _consists_of(values, b"0123456789"):
+        try:
+            return np.array(list(map(int, values)), dtype=np.int64)
+        except (ValueError, OverflowError):  # an empty cell, or more than 64 bits
+            pass
     # Stand-ins differ by line, else the check for numbers given twice would report them too.
     found = _cells(values, lines, column, expected, problems, parse_integer, lambda row: _SPARE_ID + lines[row])
     return np.array(found, dtype=np.int64)
@@ -128,6 +141,10 @@ def expected_name(text: str, names: Sequence[str]) -> str:
     near = get_close_matches(text, names, 1)
     listed = ", ".join(islice(names, 12)) + (", ..." if len(names) > 12 else "")
     return f"one of {listed}" + (f" (did you mean {near[0]!r}?)" if near else "")
+
+
+def _consists_of(values: Sequence[str], characters: bytes) -> bool:
+    return not "".join(values).encode("utf-8", "replace").translate(None, characters)
 
 
 def _cells(

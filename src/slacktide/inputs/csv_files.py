@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from slacktide.inputs import cells, header
+from slacktide.inputs.pieces import COLUMNS
 from slacktide.inputs.problems import Problems, read_text
 from slacktide.inputs.rules import AMOUNT, DURATION, NUMBER, SECONDS, WorkloadColumns, to_hosts, to_workload
 from slacktide.inputs.terms import (
@@ -21,6 +22,8 @@ from slacktide.inputs.terms import (
     parse_term,
 )
 from slacktide.model import Hosts, ServiceClass, Workload
+
+TABLE_ROWS = 65_536  # rows held as text at once: as objects they take ten times the space of their numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,19 +41,30 @@ class Table:
 def read_table(
     path: Path, required: Sequence[str], optional: Sequence[str], problems: Problems, resources: bool = True
 ) -> Table:
-    """The file as text. Raises :class:`InputError` for a header that does not fit; broken rows go to ``problems``."""
-    text = read_text(path)
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True, skipinitialspace=True)
+    """The whole file as text. Raises :class:`InputError` for a bad header; broken rows go to ``problems``."""
+    tables = list(read_tables(path, required, optional, problems, resources))
+    names = tables[0].columns
+    return Table(
+        {name: [cell for table in tables for cell in table.columns[name]] for name in names},
+        [line for table in tables for line in table.lines],
+    )
+
+
+def read_tables(
+    path: Path, required: Sequence[str], optional: Sequence[str], problems: Problems, resources: bool = True
+) -> Iterator[Table]:
+    """The file as text, some rows at a time (at least one table, perhaps empty), as :func:`read_table` reads it."""
+    reader = csv.reader(io.StringIO(read_text(path), newline=""), strict=True, skipinitialspace=True)
     rows: list[list[str]] = []
     lines: list[int] = []
-    names: list[str] | None = None
+    names: list[str] = []
     line = 1
     try:
         for row in reader:
             start, line = line, reader.line_num + 1
             if not any(row):
                 continue
-            if names is None:
+            if not names:
                 names = [name.strip() for name in row]
                 header.check_header(names, required, optional, problems, resources)
             elif len(row) != len(names):
@@ -58,12 +72,18 @@ def read_table(
             else:
                 rows.append(row)
                 lines.append(start)
+            if len(rows) == TABLE_ROWS:
+                yield _table(names, rows, lines)
+                rows, lines = [], []
     except csv.Error as error:
         # Behind a broken quotation nothing can be told apart: this is the last problem reported.
         problems.add(line, "", str(error), "CSV: commas between fields, double quotes around fields with commas")
-    if names is None:
-        names = []
+    if not names:
         header.check_header(names, required, optional, problems, resources)
+    yield _table(names, rows, lines)
+
+
+def _table(names: list[str], rows: list[list[str]], lines: list[int]) -> Table:
     by_column = zip(*rows, strict=True) if rows else ([] for _ in names)
     return Table(
         {name: [cell.strip() for cell in column] for name, column in zip(names, by_column, strict=True)}, lines
@@ -73,7 +93,19 @@ def read_table(
 def read_workload(path: Path, classes: tuple[ServiceClass, ...]) -> Workload:
     """A workload from CSV; raises :class:`InputError`."""
     problems = Problems(str(path))
-    table = read_table(path, header.WORKLOAD_REQUIRED, header.WORKLOAD_OPTIONAL, problems)
+    terms = TermTable()
+    parts = [
+        _columns(table, classes, terms, problems)
+        for table in read_tables(path, header.WORKLOAD_REQUIRED, header.WORKLOAD_OPTIONAL, problems)
+    ]
+    whole = parts[0]
+    for name in (*COLUMNS, "lines"):
+        setattr(whole, name, np.concatenate([getattr(part, name) for part in parts]))
+    whole.terms = terms.terms
+    return to_workload(whole, classes, problems)
+
+
+def _columns(table: Table, classes: tuple[ServiceClass, ...], terms: TermTable, problems: Problems) -> WorkloadColumns:
     lines = table.lines
     amounts = header.demand_columns(list(table.columns))
     ids = cells.integers(table.get("id"), lines, "id", NUMBER, problems)
@@ -82,17 +114,11 @@ def read_workload(path: Path, classes: tuple[ServiceClass, ...]) -> Workload:
     demand = [cells.floats(table.get(name), lines, name, AMOUNT, problems) for name in amounts]
     service_class = cells.class_indices(table.get("class"), lines, "class", classes, problems)
     jobs = [job or str(number) for job, number in zip(table.get("job"), ids.tolist(), strict=True)]
-    terms = TermTable()
+    texts = table.get("constraints")
     numbers = cells.coded(
-        table.get("constraints"),
-        lines,
-        "constraints",
-        EXPECTED_CONSTRAINTS,
-        problems,
-        lambda text: terms.number(parse_term(text)),
-        0,
+        texts, lines, "constraints", EXPECTED_CONSTRAINTS, problems, lambda text: terms.number(parse_term(text)), 0
     )
-    columns = WorkloadColumns(
+    return WorkloadColumns(
         ids=ids,
         admission=admission,
         duration=duration,
@@ -102,11 +128,10 @@ def read_workload(path: Path, classes: tuple[ServiceClass, ...]) -> Workload:
         anti_affinity=cells.flags(table.get("anti_affinity"), lines, "anti_affinity", problems),
         term=np.array(numbers, dtype=np.int32),
         resources=header.resource_names(amounts),
-        terms=terms.terms,
+        terms=(),
         lines=np.array(lines, dtype=np.int64),
         demand_names=amounts,
     )
-    return to_workload(columns, classes, problems)
 
 
 def read_hosts(path: Path) -> Hosts:
