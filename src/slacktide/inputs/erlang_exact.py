@@ -81,9 +81,6 @@ def workload_columns(
     time, task, job, duration, cpu, ram, priority, apart = (list(column) for column in by_field)
     terms = TermTable()
 
-    def number_of(text: str) -> int:
-        return terms.number(parse_term(text))
-
     def class_of(text: str) -> int:
         return _class_index(text, classes, priorities)
 
@@ -103,7 +100,9 @@ def workload_columns(
             cells.coded(apart, lines, "anti_affinity", "0 or 1", problems, _flag, False), dtype=np.bool_
         ),
         term=np.array(
-            cells.coded(lists, lines, "constraints", _CONSTRAINT_LIST, problems, number_of, 0),
+            cells.coded(
+                lists, lines, "constraints", _CONSTRAINT_LIST, problems, lambda text: terms.number(parse_term(text)), 0
+            ),
             dtype=np.int32,
         ),
         resources=RESOURCES,
