@@ -50,8 +50,7 @@ def test_the_last_one_wins(tmp_path: Path) -> None:
         ("a.toml", "optimize.free_index=false\n[qos]\nalpha=22.5\nmargin=5\n[simulation]\nseed=3\nend=3600\n"),
         (
             "a.json",
-            '{"qos": {"alpha": 22.5, "margin": 5}, "simulation": {"seed": 3, "end": 3600},'
-            ' "optimize": {"free_index": false}}',
+            '{"qos":{"alpha":22.5,"margin":5},"simulation":{"seed":3,"end":3600},"optimize":{"free_index":false}}',
         ),
     ],
 )

@@ -1,0 +1,97 @@
+"""Per service class and over all: availability, fulfilment and deficit (specification, section 7)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slacktide.config import Accounting
+from slacktide.model import ServiceClass
+from slacktide.qos.availability import ACCOUNTINGS, availability, fulfilled
+
+Columns = Mapping[str, NDArray[Any]]
+"""Columns of shape (n,), one row per request, all times in seconds: ``running``, ``pending``, ``startup_first``,
+``startup_restarts``, ``discarded``, ``wasted_startup``, and the number of ``preemptions``."""
+TIMES = ("running", "pending", "startup_first", "startup_restarts", "discarded")
+
+
+@dataclass(frozen=True, slots=True)
+class Availability:
+    """Of a group of requests, 0 to 1; NaN where the group is empty. ``p05`` is the 5 % quantile, interpolated."""
+
+    mean: float
+    min: float
+    p05: float
+
+
+@dataclass(frozen=True, slots=True)
+class ClassSummary:
+    """What one service class was promised and what it got.
+
+    availability    for each accounting
+    fulfilment      for each accounting the share of requests that reached the SLO; NaN where there are none
+    deficit_mean    mean of ``slo - A`` over the requests that missed it, in the accounting of decisions; else 0
+    preemptions     how often one of them was preempted
+    wasted_startup  seconds of start-up that ended in a preemption or failure before they were over
+    """
+
+    name: str
+    slo: float
+    requests: int
+    availability: Mapping[Accounting, Availability]
+    fulfilment: Mapping[Accounting, float]
+    deficit_mean: float
+    preemptions: int
+    wasted_startup: float
+
+
+def per_class(
+    columns: Columns, service_class: NDArray[np.int16], classes: Sequence[ServiceClass], accounting: Accounting
+) -> list[ClassSummary]:
+    """One summary for each of ``classes``, in their order, also for those without a request.
+
+    ``service_class`` has shape (n,) and indexes ``classes``; ``accounting`` is the one decisions used.
+    """
+    return [
+        _summary(columns, np.flatnonzero(service_class == index), one, accounting) for index, one in enumerate(classes)
+    ]
+
+
+def over_all(columns: Columns) -> dict[Accounting, Availability]:
+    """Availability of all requests together, for each accounting."""
+    times = [columns[name] for name in TIMES]
+    return {one: _describe(availability(one, *times)) for one in ACCOUNTINGS}
+
+
+def _summary(columns: Columns, rows: NDArray[np.intp], one: ServiceClass, accounting: Accounting) -> ClassSummary:
+    times = [columns[name][rows] for name in TIMES]
+    described: dict[Accounting, Availability] = {}
+    kept: dict[Accounting, float] = {}
+    deficit = 0.0
+    for which in ACCOUNTINGS:
+        achieved = availability(which, *times)
+        met = fulfilled(achieved, one.slo)
+        described[which] = _describe(achieved)
+        kept[which] = float(met.mean()) if len(met) else float("nan")
+        if which == accounting and not met.all():
+            deficit = float((one.slo - achieved[~met]).mean())
+    return ClassSummary(
+        one.name,
+        one.slo,
+        len(rows),
+        described,
+        kept,
+        deficit,
+        int(columns["preemptions"][rows].sum()),
+        float(columns["wasted_startup"][rows].sum()),
+    )
+
+
+def _describe(achieved: NDArray[np.float64]) -> Availability:
+    if not len(achieved):
+        return Availability(float("nan"), float("nan"), float("nan"))
+    return Availability(float(achieved.mean()), float(achieved.min()), float(np.quantile(achieved, 0.05)))

@@ -1,0 +1,1 @@
+"""What was promised and what is delivered (specification, section 2)."""

@@ -1,0 +1,54 @@
+"""Availability of a request over its whole life, in each accounting of start-up time.
+
+Specification, section 2 (Q eq. 1, T eq. 3.1)::
+
+    A = e / (e + p + d)
+
+where the accounting says which start-ups belong to e (running) and which to p (pending).
+"""
+
+from __future__ import annotations
+
+from typing import get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slacktide.config import Accounting
+
+Seconds = NDArray[np.float64]
+
+ACCOUNTINGS: tuple[Accounting, ...] = get_args(Accounting)
+SLO_TOLERANCE = 1e-9
+"""An SLO counts as met from ``slo - SLO_TOLERANCE`` on, so that rounding breaks no promise."""
+
+
+def availability(
+    accounting: Accounting,
+    running: Seconds,
+    pending: Seconds,
+    startup_first: Seconds,
+    startup_restarts: Seconds,
+    discarded: Seconds,
+) -> NDArray[np.float64]:
+    """Shape (n,), 0 to 1; 1 where nothing was owed yet.
+
+    All arguments are seconds of shape (n,): useful running time, time in the queue, the first
+    start-up, all later ones, and running time that was lost again. ``always`` counts every start-up as
+    pending, ``restart`` all but the first, ``never`` none.
+    """
+    up = running
+    if accounting != "always":
+        up = up + startup_first
+    if accounting == "never":
+        up = up + startup_restarts
+    whole = running + startup_first
+    whole += startup_restarts
+    whole += pending
+    whole += discarded
+    return np.divide(up, whole, out=np.ones_like(whole), where=whole > 0.0)
+
+
+def fulfilled(achieved: NDArray[np.float64], slo: float | NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Whether each promise was kept: ``A >= slo - SLO_TOLERANCE``. Shapes (n,), and (n,) or one number."""
+    return np.asarray(achieved >= slo - SLO_TOLERANCE, dtype=np.bool_)
