@@ -1,0 +1,170 @@
+"""The twin's rules, one by one, against numbers worked out by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from reference import chance, metric, scores
+from reference.amounts import scale, whole
+from reference.costs import Victim, fewest_victims, slack
+from reference.metric import Ledger
+from reference.policies import eligible
+from reference.queue import qos_order, victim_order
+from reference.state import Host, Instance
+from reference.times import on_grid
+from slacktide.config import Config, PolicySettings
+
+GOLD, SILVER, BRONZE = (1.0, 1), (0.9, 2), (0.5, 3)
+
+
+def instance(
+    kind: tuple[float, int], e: float, p: float, spent: float = 0.0, running: bool = False, row: int = 0
+) -> Instance:
+    sigma, rank = kind
+    made = Instance(row, sigma, rank, margin=10.0, limit=1.0 - sigma, service_class=rank - 1, spent=spent)
+    made.ledgers["restart"] = Ledger(e, p)
+    made.host = Host(0, (1, 1)) if running else None
+    made.starts = int(running)
+    return made
+
+
+def test_the_mixer_is_splitmix64() -> None:
+    assert chance.mix(0) == 0xE220A8397B1DCDAF  # first output of the published generator from state 0
+
+
+def test_draws_have_63_bits_and_depend_on_every_argument() -> None:
+    draws = {
+        chance.draw(*arguments) for arguments in [(0, 1, 0, 0), (1, 1, 0, 0), (0, 2, 0, 0), (0, 1, 1, 0), (0, 1, 0, 1)]
+    }
+    assert len(draws) == 5
+    assert max(draws) < 2**63
+
+
+def test_amounts_get_nine_digits_or_as_many_as_fit() -> None:
+    assert scale([0.5, 1.0]) == 1e9
+    assert scale([2.0**40]) == 1000.0
+    assert scale([2.0**50]) == 1.0
+    assert whole(0.0625, 1e9) == 62_500_000
+    assert [whole(0.5, 1.0), whole(1.5, 1.0)] == [0, 2]
+
+
+def test_a_startup_that_is_pending_counts_as_pending_until_it_ends() -> None:
+    before = Ledger(100.0, 10.0)
+    assert metric.running_ledger(before, 50.0, 5.0, True, 52.0) == Ledger(100.0, 12.0)
+    assert metric.running_ledger(before, 50.0, 5.0, True, 60.0) == Ledger(105.0, 15.0)
+    assert metric.running_ledger(before, 50.0, 5.0, False, 60.0) == Ledger(110.0, 10.0)
+
+
+@pytest.mark.parametrize(
+    ("accounting", "first", "second"), [("always", True, True), ("restart", False, True), ("never", False, False)]
+)
+def test_accountings_differ_in_which_startup_is_pending(accounting: str, first: bool, second: bool) -> None:
+    named = next(name for name in metric.ACCOUNTINGS if name == accounting)
+    assert [metric.startup_is_pending(named, starts) for starts in (1, 2)] == [first, second]
+
+
+def test_metric_by_hand() -> None:
+    assert metric.running_metric(Ledger(90.0, 10.0), 0.9, 10.0) == -10.0
+    assert metric.running_metric(Ledger(90.0, 10.0), 0.5, 10.0) == 70.0
+    assert metric.waiting_key(Ledger(90.0, 10.0), 200.0, 0.5, 10.0) - 230.0 == 40.0
+
+
+def test_equal_metrics_of_different_histories_are_equal() -> None:
+    alpha = on_grid(22.37107)
+    waiting = metric.waiting_key(Ledger(1998.0, 200.0), 3001.0, 0.9, alpha) - 3020.0
+    running = metric.running_metric(Ledger(2007.0, 220.0), 0.9, alpha)
+    assert waiting == running == 3.0 - alpha
+
+
+def test_overhead_is_the_share_of_startups_that_were_preempted() -> None:
+    assert metric.overhead(5.0, 95.0) == 0.05
+    assert metric.overhead(0.0, 0.0) == 0.0
+
+
+def test_availability_is_one_while_nothing_was_owed() -> None:
+    assert metric.availability(Ledger()) == 1.0
+    assert metric.availability(Ledger(30.0, 10.0)) == 0.75
+
+
+def test_scores_order_hosts_as_the_specification_does() -> None:
+    x, y = scores.left_over(6, 2, 10) / 2**40, scores.left_over(8, 2, 10) / 2**40
+    assert (x, y) == pytest.approx((0.4, 0.6))
+    least, even = 10 * (0.4 + 0.6) / 2, 10 * (1 - abs(0.4 - 0.6))
+    assert 5 * scores.least_requested(x, y) == pytest.approx(least)
+    assert 10 * (1 + scores.balanced(x, y)) == pytest.approx(even)
+    assert 5 + 2.5 * scores.mean(x, y) == pytest.approx((least + even) / 2)
+    assert scores.left_over(0, 0, 0) == 0.0
+
+
+def test_costs_by_hand() -> None:
+    victims = [Victim(2, 5.0, 10.0), Victim(3, 15.0, 10.0), Victim(3, -2.0, 10.0)]
+    assert slack(victims, (1, 2, 3)) == (0.0, -5.0, -12.0, -12.0)
+    assert fewest_victims(victims, (1, 2, 3)) == (0.0, -1.0, -2.0)
+
+
+def test_the_queue_puts_violators_first_by_importance() -> None:
+    config = Config()
+    late = instance(BRONZE, 0.0, 50.0, row=0)
+    important = instance(GOLD, 100.0, 0.0, row=1)
+    fine = instance(BRONZE, 100.0, 0.0, row=2)
+    finer = instance(BRONZE, 200.0, 0.0, row=3)
+    by_metric = replace(config, policy=PolicySettings(queue_order="metric"))
+    assert qos_order([finer, fine, late, important], 0.0, config) == [important, late, fine, finer]
+    assert qos_order([finer, fine, late, important], 0.0, by_metric) == [late, important, fine, finer]
+
+
+def test_victims_come_in_the_mirror_of_the_queue_order() -> None:
+    config = Config()
+    late = instance(BRONZE, 0.0, 50.0, running=True, row=0)
+    important = instance(SILVER, 90.0, 0.0, running=True, row=1)  # Q = 0
+    fine = instance(BRONZE, 100.0, 0.0, running=True, row=2)
+    finer = instance(BRONZE, 200.0, 0.0, running=True, row=3)
+    by_metric = replace(config, policy=PolicySettings(queue_order="metric"))
+    assert victim_order([important, late, fine, finer], 0.0, config) == [finer, fine, late, important]
+    assert victim_order([important, late, fine, finer], 0.0, by_metric) == [finer, fine, important, late]
+
+
+def test_whoever_has_slack_may_be_preempted_by_a_smaller_metric() -> None:
+    better = Config(policy=PolicySettings(preempt_when="better"))
+    rich = instance(BRONZE, 100.0, 0.0, running=True)  # Q = 90
+    less = instance(BRONZE, 50.0, 0.0)  # Q = 40, above its margin
+    assert eligible(less, rich, 0.0, better)
+    assert not eligible(less, rich, 0.0, Config())
+    assert eligible(instance(BRONZE, 0.0, 0.0), rich, 0.0, Config())
+    assert not eligible(instance(BRONZE, 200.0, 0.0), rich, 0.0, better)
+    assert not eligible(instance(BRONZE, 100.0, 0.0), rich, 0.0, better)
+
+
+def test_among_violators_importance_decides_then_the_metric_with_patience() -> None:
+    config = Config()
+    silver, bronze = instance(SILVER, 0.0, 0.0, running=True), instance(BRONZE, 0.0, 0.0, running=True)
+    assert eligible(instance(SILVER, 0.0, 0.0), bronze, 0.0, config)
+    assert not eligible(instance(BRONZE, 0.0, 500.0), silver, 0.0, config)
+    assert not eligible(instance(SILVER, 0.0, 60.0), silver, 0.0, config)
+    assert eligible(instance(SILVER, 0.0, 61.0), silver, 0.0, config)
+    assert not eligible(instance(SILVER, 100.0, 0.0), replace(silver), 0.0, config)
+
+
+@pytest.mark.parametrize(
+    ("scope", "by_gold", "by_silver", "by_bronze"),
+    [
+        ("same-or-more-important", True, False, False),
+        ("same-class", True, False, True),
+        ("all", False, False, False),
+        ("none", True, True, True),
+    ],
+)
+def test_scope_of_the_overhead_limit(scope: str, by_gold: bool, by_silver: bool, by_bronze: bool) -> None:
+    config = Config(policy=PolicySettings(overhead_scope=scope))  # type: ignore[arg-type]
+    swapped = instance(SILVER, 900.0, 0.0, spent=120.0, running=True)  # Q = 90, C = .1176 > .1
+    late = [eligible(instance(kind, 0.0, 99.0), swapped, 0.0, config) for kind in (GOLD, SILVER, BRONZE)]
+    assert late == [by_gold, by_silver, by_bronze]
+
+
+def test_the_limit_itself_is_still_allowed() -> None:
+    config = Config()
+    at_limit = instance(BRONZE, 100.0, 0.0, spent=100.0, running=True)  # C = .5
+    assert eligible(instance(BRONZE, 0.0, 99.0), at_limit, 0.0, config)
+    assert not eligible(instance(BRONZE, 0.0, 99.0), replace(at_limit, spent=101.0), 0.0, config)
