@@ -76,14 +76,15 @@ def page() -> str:
             section = row.key.partition(".")[0]
             summary = " ".join((inspect.getdoc(section_type(section)) or "").split())
             lines += ["", f"## {section}", "", summary, "", *HEAD]
-        default = f"`{_shown(row.default)}`"
+        default = f"`{shown(row.default)}`"
         if row.published != row.default:
-            default += f" (published: `{_shown(row.published)}`)"
+            default += f" (published: `{shown(row.published)}`)"
         lines.append(f"| `{row.key}` | {default} | {row.allowed} | {row.meaning} |")
     return "\n".join(lines) + "\n"
 
 
-def _shown(value: object) -> str:
+def shown(value: object) -> str:
+    """A value as it is written in a settings file."""
     if value is None or isinstance(value, bool):
         return str(value).lower()
     return f"{value:g}" if isinstance(value, float) else str(value)

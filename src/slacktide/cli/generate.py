@@ -1,0 +1,88 @@
+"""``slacktide generate``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from slacktide.cli.options import FILE
+
+if TYPE_CHECKING:
+    from slacktide.inputs import Generator
+
+GENERATED_FILES = frozenset({"workload.parquet", "hosts.parquet", "manifest.json"})
+
+
+@click.command()
+@click.argument("name", required=False)
+@click.option("--out", type=FILE, help="The directory to write workload.parquet and hosts.parquet into.")
+@click.option("--set", "words", multiple=True, metavar="KEY=VALUE", help="A parameter; may be repeated.")
+@click.option("--seed", default=0, show_default=True, metavar="N", help="Equal seeds give equal files.")
+def generate(name: str | None, out: Path | None, words: tuple[str, ...], seed: int) -> None:
+    """Generates a workload and its hosts. Without NAME: lists what there is, and its parameters.
+
+    \b
+      slacktide generate
+      slacktide generate cell --out cell
+      slacktide generate validation-1 --seed 7 --out run1
+      slacktide generate light --out light --set hosts=1000
+    """
+    from slacktide.inputs import GENERATORS
+
+    if name is None:
+        click.echo("\n\n".join(map(_described, GENERATORS.values())))
+        return
+    if name not in GENERATORS:
+        from slacktide.inputs.cells import expected_name
+
+        raise click.UsageError(f"NAME: found {name!r}, expected {expected_name(name, list(GENERATORS))}")
+    if out is None:
+        raise click.UsageError("--out is missing: name the directory to write into")
+    _generate(GENERATORS[name], out, words, seed)
+
+
+def _described(generator: Generator) -> str:
+    lines = [f"{generator.name}: {generator.summary}"]
+    lines += [f"    {one.name}={one.default}  {one.help}" for one in generator.parameters]
+    return "\n".join(lines)
+
+
+def _generate(generator: Generator, out: Path, words: tuple[str, ...], seed: int) -> None:
+    import json
+
+    from slacktide import __version__
+    from slacktide.cli.text import count
+    from slacktide.inputs import WorkloadParquetWriter, write_hosts
+    from slacktide.results.directory import check_target, replaced_directory
+
+    parameters = _parameters(words)
+    check_target(out, GENERATED_FILES)
+    pieces, hosts = generator.generate(parameters, seed)
+    requests = 0
+    about = {
+        "format": "slacktide-input",
+        "slacktide": __version__,
+        "generator": generator.name,
+        "parameters": parameters,
+        "seed": seed,
+    }
+    with replaced_directory(out, GENERATED_FILES) as aside:
+        with WorkloadParquetWriter(aside / "workload.parquet") as writer:
+            for piece in pieces:
+                writer.append(piece)
+                requests += len(piece)
+        write_hosts(hosts, aside / "hosts.parquet")
+        (aside / "manifest.json").write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
+    click.echo(f"{out}: {count(requests)} requests in workload.parquet, {count(len(hosts))} hosts in hosts.parquet")
+
+
+def _parameters(words: tuple[str, ...]) -> dict[str, str]:
+    found = {}
+    for word in words:
+        key, equals, value = word.partition("=")
+        if not equals or not key.strip():
+            raise click.UsageError(f"--set: found {word!r}, expected KEY=VALUE, for example hosts=100")
+        found[key.strip()] = value.strip()
+    return found

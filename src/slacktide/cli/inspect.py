@@ -1,0 +1,88 @@
+"""``slacktide inspect``."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from slacktide.cli.options import FILE, echo_json
+
+if TYPE_CHECKING:
+    from slacktide.model import Hosts, Workload
+
+SHOWN = 10
+
+
+@click.command()
+@click.argument("files", nargs=-1, required=True, type=FILE)
+@click.option("--config", "config_file", type=FILE, help="A settings file, for its classes.")
+@click.option("--bins", default=12, show_default=True, type=click.IntRange(1, 10_000), help="Spans of time shown.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+def inspect(files: tuple[Path, ...], config_file: Path | None, bins: int, as_json: bool) -> None:
+    """Describes a workload, hosts, or both together: demand against capacity, and requests that can never run.
+
+    \b
+      slacktide inspect workload.parquet
+      slacktide inspect hosts.parquet
+      slacktide inspect workload.parquet hosts.parquet --bins 24
+    """
+    from slacktide import settings
+    from slacktide.inputs import align, read_hosts, read_workload
+
+    if len(files) > 2:
+        raise click.UsageError("expected a workload, a host file, or one of each")
+    host_files = [one for one in files if _holds_hosts(one)]
+    workload_files = [one for one in files if one not in host_files]
+    if len(files) == 2 and len(host_files) != 1:
+        raise click.UsageError("expected one workload and one host file, found two of a kind")
+    classes = settings.load(config_file).classes
+    workload = read_workload(workload_files[0], classes=classes) if workload_files else None
+    hosts = read_hosts(host_files[0]) if host_files else None
+    if workload is not None and hosts is not None:
+        workload, hosts = align(workload, hosts, workload_file=str(workload_files[0]), hosts_file=str(host_files[0]))
+    found = _findings(workload, hosts, bins)
+    if as_json:
+        echo_json(found)
+    else:
+        from slacktide.cli.findings import text
+
+        click.echo(text(found))
+
+
+def _holds_hosts(path: Path) -> bool:
+    """Whether a file looks like hosts; a file that cannot be told apart is left to the reader of workloads."""
+    suffix = path.suffix.lower()
+    try:
+        if suffix == ".parquet":
+            import pyarrow.parquet as pq
+
+            return "admission" not in pq.read_schema(path).names
+        with path.open(encoding="utf-8", errors="replace") as file:
+            start = file.read(4096)
+    except (OSError, ValueError):  # the reader tells what is wrong; pyarrow's errors are of these kinds
+        return False
+    if suffix == ".csv":
+        return "admission" not in start.partition("\n")[0]
+    return re.search(r"^\s*\{[^,{]*,\s*\"", start, re.MULTILINE) is not None
+
+
+def _findings(workload: Workload | None, hosts: Hosts | None, bins: int) -> dict[str, Any]:
+    from slacktide.inputs import statistics
+
+    found: dict[str, Any] = {}
+    if workload is not None:
+        found["workload"] = statistics.describe_workload(workload)
+    if hosts is not None:
+        found["hosts"] = statistics.describe_hosts(hosts)
+    if workload is not None and hosts is not None and len(hosts):
+        over_time = statistics.demand_over_time(workload, hosts, bins)
+        found["demand_over_time"] = {name: column.tolist() for name, column in over_time.items()}
+        never = statistics.unsatisfiable(workload, hosts)
+        found["unsatisfiable"] = {
+            "terms": [{"term": str(term), "requests": requests} for term, requests in never.terms],
+            "too_large": {"requests": len(never.too_large), "first_ids": never.too_large[:SHOWN].tolist()},
+        }
+    return found

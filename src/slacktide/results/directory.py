@@ -1,0 +1,118 @@
+"""A directory that is there whole or not at all.
+
+Everything is written into a directory beside the target, which then takes its place in one
+step. Whatever ends the program before that leaves earlier results as they were.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import shutil
+import socket
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from slacktide.errors import OutputError
+
+AT_FDCWD = -100
+RENAME_EXCHANGE = 2
+
+
+def check_target(target: Path, ours: frozenset[str]) -> Path:
+    """The absolute path of ``target`` where results may be put: free, empty, or holding nothing but ``ours``.
+
+    Called before a run, too, so that a mistake costs no time. Raises :class:`OutputError` naming what is
+    in the way.
+    """
+    target = target.resolve()
+    try:
+        if target == Path.cwd() or target in Path.cwd().parents:
+            raise OutputError(f"{target}: the directory you are in; name one that can be replaced")
+        if target.exists():
+            if not target.is_dir():
+                raise OutputError(f"{target}: a file; expected a new directory, or one with earlier results")
+            foreign = sorted(entry.name for entry in target.iterdir() if entry.name not in ours)
+            if foreign:
+                raise OutputError(
+                    f"{target}: holds {foreign[0]!r}, which is not a result of slacktide; expected a new directory, "
+                    "or one with nothing but earlier results, which would be replaced"
+                )
+        above = next(one for one in target.parents if one.exists())
+        if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
+            raise OutputError(f"{target}: no permission to create it in {above}")
+    except OSError as error:
+        raise OutputError(f"{target}: {error.strerror}") from error
+    return target
+
+
+@contextlib.contextmanager
+def replaced_directory(target: Path, ours: frozenset[str]) -> Iterator[Path]:
+    """Yields an empty directory to write into; when the block ends well it becomes ``target``.
+
+    Raises :class:`OutputError` as :func:`check_target`, and for whatever the file system refuses.
+    """
+    target = check_target(target, ours)
+    aside = target.with_name(f"{_prefix(target)}{os.getpid()}")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        _clear_abandoned(target)
+        aside.mkdir()
+        yield aside
+        for written in aside.iterdir():
+            with written.open("rb") as file:
+                os.fsync(file.fileno())
+        _take_place(aside, check_target(target, ours))
+    except OSError as error:
+        raise OutputError(f"{target}: {error.strerror or error}") from error
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+def _prefix(target: Path) -> str:
+    return f".{target.name}.partial-{socket.gethostname()}-"
+
+
+def _clear_abandoned(target: Path) -> None:
+    """Removes what runs on this machine that are no more had begun for the same target."""
+    prefix = _prefix(target)
+    for entry in target.parent.iterdir():
+        number = entry.name.removeprefix(prefix)
+        if entry.name.startswith(prefix) and number.isdecimal() and not _alive(int(number)):
+            shutil.rmtree(entry, ignore_errors=True)
+
+
+def _alive(process: int) -> bool:
+    if process == os.getpid():
+        return False
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def _take_place(aside: Path, target: Path) -> None:
+    """``aside`` becomes ``target``; what stood there is what remains at ``aside``."""
+    if not target.exists() or not any(target.iterdir()):
+        aside.replace(target)
+    elif not _exchange(aside, target):
+        # Two steps where the system cannot exchange; the earlier results are whole between them, under `old`.
+        old = target.with_name(f"{aside.name}.old")
+        target.rename(old)
+        aside.rename(target)
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def _exchange(one: Path, other: Path) -> bool:
+    """Swaps two directories in one step; ``False`` where system or file system cannot (Linux only)."""
+    if not sys.platform.startswith("linux"):
+        return False
+    rename: Callable[..., int] | None = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+    if rename is None:
+        return False
+    return rename(AT_FDCWD, os.fsencode(one), AT_FDCWD, os.fsencode(other), RENAME_EXCHANGE) == 0
