@@ -9,7 +9,6 @@ Modules are imported where they are used, so that a command loads only what it n
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Sequence
 
 import click
@@ -68,10 +67,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (KeyboardInterrupt, click.Abort):
         click.echo("\nInterrupted; nothing was written, earlier results are whole.", err=True)
         return INTERRUPTED
-    except BrokenPipeError:
-        # Whoever read our output has seen enough; what Python would still flush at exit goes nowhere.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+    except SystemExit as ended:
+        # So click ends when whoever reads our output has seen enough (it then silences the flush at exit).
+        if isinstance(ended.__context__, BrokenPipeError):
+            return 0
+        raise
     except Exception as error:
         return _failed(error)
     return 0

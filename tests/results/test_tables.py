@@ -1,0 +1,113 @@
+"""The Parquet tables say what the run said."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from numpy.typing import NDArray
+
+from slacktide.errors import OutputError
+from slacktide.model import Hosts, Workload
+from slacktide.results import tables
+
+
+def workload() -> Workload:
+    count = 4
+    return Workload(
+        ids=np.array([70, 71, 72, 73]),
+        admission=np.array([0.0, 0.0, 5.0, 9.0]),
+        duration=np.full(count, np.inf),
+        demand=np.ones((count, 2)),
+        service_class=np.array([0, 1, 2, 2], dtype=np.int16),
+        job=np.arange(count),
+        anti_affinity=np.zeros(count, dtype=np.bool_),
+        term=np.zeros(count, dtype=np.int32),
+    )
+
+
+def outcome() -> dict[str, NDArray[Any]]:
+    """Three requests of the run; the one in row 1 was not part of it."""
+    return {
+        "row": np.array([0, 2, 3]),
+        "completed": np.array([100.0, np.nan, np.nan]),
+        "running": np.array([95.0, 50.0, 0.0]),
+        "pending": np.array([0.0, 20.0, 0.0]),
+        "startup_first": np.array([5.0, 10.0, 0.0]),
+        "startup_restarts": np.array([0.0, 10.0, 0.0]),
+        "wasted_startup": np.array([0.0, 2.5, 0.0]),
+        "discarded": np.array([0.0, 10.0, 0.0]),
+        "preemptions": np.array([0, 1, 0], dtype=np.int32),
+        "starts": np.array([1, 2, 0], dtype=np.int32),
+        "hosts_used": np.array([1, 2, 0], dtype=np.int32),
+    }
+
+
+def test_a_row_per_request_of_the_run(tmp_path: Path) -> None:
+    tables.write_requests(tmp_path / "requests.parquet", workload(), outcome(), "always")
+    rows = pq.read_table(tmp_path / "requests.parquet").to_pylist()
+    assert [row["id"] for row in rows] == [70, 72, 73]
+    assert [row["class"] for row in rows] == ["gold", "bronze", "bronze"]
+    assert [row["completion"] for row in rows] == [100.0, None, None]
+    assert [row["startup"] for row in rows] == [5.0, 20.0, 0.0]
+    assert [row["availability_always"] for row in rows] == [0.95, 0.5, 1.0]
+    assert [row["availability_restart"] for row in rows] == [1.0, 0.6, 1.0]
+    assert [row["availability_never"] for row in rows] == [1.0, 0.7, 1.0]
+    assert [row["slo_met"] for row in rows] == [False, True, True]
+    assert rows[1]["wasted_startup"] == 2.5
+    assert rows[1]["discarded"] == 10.0
+
+
+def test_whether_the_slo_was_met_follows_the_accounting_of_decisions(tmp_path: Path) -> None:
+    tables.write_requests(tmp_path / "requests.parquet", workload(), outcome(), "restart")
+    assert pq.read_table(tmp_path / "requests.parquet")["slo_met"].to_pylist() == [True, True, True]
+
+
+def test_batches_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tables.write_requests(tmp_path / "whole.parquet", workload(), outcome(), "restart")
+    monkeypatch.setattr(tables, "BATCH", 2)
+    tables.write_requests(tmp_path / "parts.parquet", workload(), outcome(), "restart")
+    whole, parts = (pq.read_table(tmp_path / f"{name}.parquet") for name in ("whole", "parts"))
+    assert pq.ParquetFile(tmp_path / "parts.parquet").num_row_groups == 2
+    assert whole.to_pylist() == parts.to_pylist()
+    assert whole.schema == parts.schema
+
+
+def test_a_run_without_requests_has_the_columns(tmp_path: Path) -> None:
+    nothing = {name: values[:0] for name, values in outcome().items()}
+    tables.write_requests(tmp_path / "requests.parquet", workload(), nothing, "restart")
+    table = pq.read_table(tmp_path / "requests.parquet")
+    assert table.num_rows == 0
+    assert "availability_never" in table.column_names
+
+
+def test_the_version_of_the_schema_is_in_the_file(tmp_path: Path) -> None:
+    tables.write_passes(tmp_path / "passes.parquet", {"time": np.array([1.5]), "queue": np.array([3])})
+    assert pq.read_schema(tmp_path / "passes.parquet").metadata[b"schema_version"] == b"1"
+    assert pq.read_table(tmp_path / "passes.parquet").to_pylist() == [{"time": 1.5, "queue": 3}]
+
+
+def test_events_name_requests_and_hosts(tmp_path: Path) -> None:
+    hosts = Hosts(np.array([8, 9]), ("alpha", "beta"), np.ones((2, 2)), ({}, {}))
+    columns = {
+        "time": np.array([0.0, 5.0, 6.0]),
+        "kind": np.array([0, 2, 1], dtype=np.int8),
+        "row": np.array([0, 2, -1]),
+        "host": np.array([-1, 1, 0]),
+        "by": np.array([-1, 0, -1]),
+        "qos": np.array([0.0, -3.5, np.nan]),
+    }
+    tables.write_events(tmp_path / "events.parquet", workload(), hosts, columns, ("admitted", "host-down", "preempted"))
+    assert pq.read_table(tmp_path / "events.parquet").to_pylist() == [
+        {"time": 0.0, "event": "admitted", "request": 70, "host": None, "by": None, "qos": 0.0},
+        {"time": 5.0, "event": "preempted", "request": 72, "host": "beta", "by": 70, "qos": -3.5},
+        {"time": 6.0, "event": "host-down", "request": None, "host": "alpha", "by": None, "qos": None},
+    ]
+
+
+def test_a_place_that_cannot_be_written_is_one_clear_error(tmp_path: Path) -> None:
+    with pytest.raises(OutputError, match=r"passes\.parquet"):
+        tables.write_passes(tmp_path / "missing" / "passes.parquet", {"time": np.array([1.5])})
