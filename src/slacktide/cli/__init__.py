@@ -9,6 +9,7 @@ Modules are imported where they are used, so that a command loads only what it n
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Sequence
 
 import click
@@ -59,6 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     Errors are one message on stderr. ``SLACKTIDE_TRACEBACK=1`` shows where they came from.
     """
+    stdout = sys.stdout
     try:
         app.main(arguments, prog_name="slacktide", standalone_mode=False)
     except click.ClickException as error:
@@ -67,11 +69,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (KeyboardInterrupt, click.Abort):
         click.echo("\nInterrupted; nothing was written, earlier results are whole.", err=True)
         return INTERRUPTED
-    except SystemExit as ended:
-        # So click ends when whoever reads our output has seen enough (it then silences the flush at exit).
-        if isinstance(ended.__context__, BrokenPipeError):
-            return 0
-        raise
+    except SystemExit:
+        if sys.stdout is stdout:
+            raise
+        # Whoever read our output has seen enough: click put a silent stream in stdout's place and ends.
+        return 0
     except Exception as error:
         return _failed(error)
     return 0
