@@ -1,0 +1,141 @@
+"""``slacktide simulate`` from end to end, on the generated first validation run."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from slacktide.cli import main
+
+Simulate = Callable[..., dict[str, Any]]
+PROGRAM = [sys.executable, "-c", "import sys; from slacktide.cli import main; sys.exit(main())"]
+
+
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    out = tmp_path_factory.mktemp("inputs") / "run1"
+    assert main(["generate", "validation-1", "--seed", "3", "--out", str(out)]) == 0
+    return out / "workload.parquet", out / "hosts.parquet"
+
+
+@pytest.fixture
+def simulate(inputs: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> Simulate:
+    def command(*words: str | Path) -> dict[str, Any]:
+        capsys.readouterr()
+        code = main(["simulate", *map(str, inputs), *map(str, words), "--json"])
+        out, err = capsys.readouterr()
+        assert code == 0, err
+        found = json.loads(out)
+        assert isinstance(found, dict)
+        return found
+
+    return command
+
+
+@pytest.mark.uncompiled
+def test_the_object_that_programs_rely_on(simulate: Simulate) -> None:
+    found = simulate("--preset", "published", "--end", "330", "--seed", "1")
+    assert set(found) >= {
+        *("requests", "completed", "passes", "preemptions", "operations"),
+        *("wall_seconds", "cpu_seconds", "peak_rss_mb", "availability", "classes"),
+    }
+    assert found["requests"] == 256
+    assert found["completed"] == 0
+    assert {name: one["requests"] for name, one in found["classes"].items()} == {"gold": 80, "silver": 80, "bronze": 96}
+    assert found["preemptions"] == sum(one["preemptions"] for one in found["classes"].values())
+    for one in (found, *found["classes"].values()):
+        assert set(one["availability"]) == {"restart", "always", "never"}
+        for stats in one["availability"].values():
+            assert 0.0 <= stats["min"] <= stats["p05"] <= 1.0
+            assert stats["min"] <= stats["mean"] <= 1.0
+    assert found["classes"]["silver"]["slo"] == 0.9
+    assert found["wall_seconds"] > 0.0
+    assert found["peak_rss_mb"] > 10.0
+
+
+def test_tables_agree_with_the_summary(simulate: Simulate, tmp_path: Path) -> None:
+    found = simulate("--end", "900", "--out", tmp_path / "out", "--passes", "--events")
+    rows = pq.read_table(tmp_path / "out" / "requests.parquet")
+    assert rows.num_rows == found["requests"]
+    assert sum(rows["preemptions"].to_pylist()) == found["preemptions"]
+    for name, one in found["classes"].items():
+        kept = [row for row in rows.to_pylist() if row["class"] == name]
+        for accounting in ("restart", "always", "never"):
+            mean = sum(row[f"availability_{accounting}"] for row in kept) / len(kept)
+            assert mean == pytest.approx(one["availability"][accounting]["mean"], abs=1e-12)
+        met = sum(row["slo_met"] for row in kept) / len(kept)
+        assert met == pytest.approx(one["fulfilment"]["restart"], abs=1e-12)
+    passes = pq.read_table(tmp_path / "out" / "passes.parquet")
+    assert passes.num_rows == found["passes"]
+    assert sum(passes["operations"].to_pylist()) == found["operations"]
+    events = pq.read_table(tmp_path / "out" / "events.parquet")["event"].to_pylist()
+    assert events.count("preempted") == found["preemptions"]
+    assert events.count("admitted") == found["requests"]
+
+
+def test_the_manifest_repeats_the_run_bit_for_bit(simulate: Simulate, tmp_path: Path) -> None:
+    simulate("--policy", "priority", "--seed", "11", "--end", "600", "--out", tmp_path / "first")
+    simulate("--config", tmp_path / "first" / "manifest.json", "--out", tmp_path / "again")
+    simulate("--config", tmp_path / "first" / "manifest.json", "--seed", "12", "--out", tmp_path / "other")
+    first, again, other = ((tmp_path / one / "requests.parquet").read_bytes() for one in ("first", "again", "other"))
+    assert first == again != other
+
+
+def test_options_are_settings_by_another_name(simulate: Simulate, tmp_path: Path) -> None:
+    (tmp_path / "hot.csv").write_text("seconds\n7\n")
+    settings = tmp_path / "settings.yaml"
+    settings.write_text(f"startup: {{hot: {tmp_path / 'hot.csv'}}}\nsimulation: {{end: 400}}\n")
+    by_option = simulate("--hot", tmp_path / "hot.csv", "--end", "400")
+    by_file = simulate("--config", settings)
+    for found in (by_option, by_file):
+        for key in ("wall_seconds", "cpu_seconds", "peak_rss_mb", "compile_seconds"):
+            del found[key]
+    assert by_option == by_file
+
+
+def test_people_get_a_table(inputs: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
+    capsys.readouterr()
+    assert main(["simulate", *map(str, inputs), "--end", "400"]) == 0
+    out = capsys.readouterr().out
+    assert "promised  delivered" in out
+    assert [line.split()[0] for line in out.splitlines()[3:7]] == ["gold", "silver", "bronze", "all"]
+
+
+def test_an_unknown_policy_is_a_clear_error(inputs: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["simulate", *map(str, inputs), "--policy", "nonesuch"]) in (2, 4)
+    assert "nonesuch" in capsys.readouterr().err
+    assert main(["simulate", *map(str, inputs), "--policy", "missing.py:Mine"]) == 4
+    assert "missing.py" in capsys.readouterr().err
+
+
+def test_policies_lists_what_policy_takes(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["policies", "--json"]) == 0
+    names = {(one["kind"], one["name"]) for one in json.loads(capsys.readouterr().out)}
+    assert {("policy", "qos-driven"), ("policy", "priority"), ("policy", "hybrid")} <= names
+
+
+def test_interrupting_leaves_earlier_results_whole(inputs: tuple[Path, Path], tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    words = [*PROGRAM, "simulate", *map(str, inputs), "--out", str(out)]
+    subprocess.run([*words, "--end", "60"], check=True, capture_output=True)
+    before = {entry.name: entry.read_bytes() for entry in out.iterdir()}
+    # Nobody completes and ten times more wait than fit: without an end this run would last for years.
+    with subprocess.Popen([*words, "--end", "1e9"], stderr=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        time.sleep(3.0)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert b"Interrupted" in err
+    assert b"Traceback" not in err
+    assert {entry.name: entry.read_bytes() for entry in out.iterdir()} == before
+    assert os.listdir(tmp_path) == ["out"]
