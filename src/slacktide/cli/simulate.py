@@ -149,6 +149,7 @@ def _totals(result: RunResult) -> dict[str, Any]:
         "placements": int(result.placements),
         "preemptions": int(result.preemptions),
         "operations": int(result.operations),
+        "bound_checks": int(result.bound_checks),
         "end": float(result.end),
     }
 
