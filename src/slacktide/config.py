@@ -26,6 +26,9 @@ class PolicySettings:
     patience: float = 60.0
     """Seconds of slack by which a swap between equally important violators must pay; a swap costs a start-up."""
     queue_order: Literal["importance", "metric"] = "importance"
+    victim_order: Literal["importance", "metric"] = "importance"
+    """Who of a host's instances goes first: ``importance`` mirrors the queue's order (as the published simulator's log
+    does), ``metric`` is by decreasing metric alone (as the papers say)."""
     victims: Literal["same-pass", "next-pass"] = "same-pass"
     """``same-pass``: victims may take free capacity at the end of the pass that preempted them."""
     score: str = "mean"
@@ -91,7 +94,7 @@ class SimulationSettings:
 
 @dataclass(frozen=True, slots=True)
 class OptimizeSettings:
-    """Ways to do less work. The first five never change a decision; of the published ones that follow, some may."""
+    """Ways to do less work. The first six never change a decision; of the published ones that follow, some may."""
 
     static_order: bool = True
     """Keep the queue sorted by keys that do not change while waiting, instead of sorting it in every pass."""
@@ -103,6 +106,8 @@ class OptimizeSettings:
     """After a failure, look only at changed hosts until the earliest instant at which another can become feasible."""
     sorted_hosts: bool = True
     """Keep each host's victims sorted until two of them change places, instead of sorting in every pass."""
+    ceilings: bool = True
+    """Skip hosts on which, by a bound linear in time, nobody can be far enough above its promise."""
     equivalence_tolerance: float = 0.0
     """Seconds of metric within which equal requests count as one (T 7.1); above 0 changes results."""
     relaxed_randomization: float = 1.0

@@ -22,10 +22,10 @@ def readiness(k: Instance, t: float, config: Config) -> tuple[bool, int, float]:
     """How readily running ``k`` is given up, larger first: the mirror of the queue order.
 
     At or above the margin by metric; below it by rank, the least important first, then by
-    metric.  ``queue_order = metric``: all by metric.
+    metric.  ``victim_order = metric``: all by metric.
     """
     q = k.metric_at(t, config)
-    spare = q >= k.margin or config.policy.queue_order == "metric"
+    spare = q >= k.margin or config.policy.victim_order == "metric"
     return spare, 0 if spare else k.rank, q
 
 

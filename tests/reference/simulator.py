@@ -86,9 +86,9 @@ class Simulation:
             j.spent += elapsed
         if self.config.simulation.preempted_work == "lost":
             result.discarded += j.progress
-            j.progress = 0.0
             for ledger in j.ledgers.values():
-                ledger.e, ledger.p = 0.0, ledger.p + ledger.e
+                ledger.e, ledger.p = ledger.e - j.progress, ledger.p + j.progress
+            j.progress = 0.0
         self.waiting.append(j)
 
     # Events, in the order in which they count at one instant

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
-from slacktide.kernels import chance, free_index
-from slacktide.kernels import views
+from slacktide.kernels import chance, free_index, views
 from slacktide.kernels.compiling import entry, kernel
-from slacktide.kernels.metric import metric, slope
+from slacktide.kernels.metric import metric, running, slope
 from slacktide.state.tables import PRIORITY, Records, State
 
 NEAR = 1e-6  # seconds; metrics closer than this are sorted anew each time, so that rounding cannot matter
 
 
-@entry
+@kernel
 def touch(tb: State, h: int) -> None:
     """Note that the contents of host ``h`` changed; O(log hosts)."""
     host = views.hosts(tb)[h]
     host["version"] += 1
     host["tie"] = chance.draw(tb["rules"]["seed"], chance.HOST_TIE, h, host["version"])
     host["sorted_until"] = -np.inf
+    views.ceilings(tb)[h]["base"] = np.inf
     control = tb["control"]
     views.changes(tb)[control["changes"] % len(views.changes(tb))] = h
     control["changes"] += 1
@@ -111,50 +112,108 @@ def swap(tb: State, h: int, k: int) -> None:
 
 
 @kernel
+def moves_alike(a: Records, b: Records, classes: Records, now: float) -> bool:
+    """Whether the metrics of two instances keep their distance to the bit until a start-up ends; O(1)."""
+    if now < a["on"] or now < b["on"]:
+        return now < a["on"] and now < b["on"]
+    if a["cls"] != b["cls"]:
+        return False
+    return classes[a["cls"]]["whole"] or running(a, now) == running(b, now)
+
+
+@kernel
 def stays_before(a: Records, b: Records, gap: float, classes: Records, now: float) -> float:
-    """Until when an instance ``a`` whose metric is ``gap`` >= 0 above ``b``'s surely stays before it; O(1).
+    """Until when the metric of ``a``, now ``gap`` >= 0 above ``b``'s, surely stays above it; O(1).
 
     Metrics are linear between the ends of start-ups (docs/metric.md), so two of
     them meet once at the most before the next such end.
     """
+    if moves_alike(a, b, classes, now):
+        return np.inf
     if gap < NEAR:
-        same = a["e"] == b["e"] and a["p"] == b["p"] and a["since"] == b["since"] and a["on"] == b["on"]
-        return np.inf if same and a["cls"] == b["cls"] else now
-    until = np.inf
-    if now < a["on"]:
-        until = a["on"]
-    if now < b["on"] and b["on"] < until:
-        until = b["on"]
+        return now
     closing = slope(b, classes, now) - slope(a, classes, now)
-    if closing > 0.0:
-        meet = now + gap / closing - NEAR
-        if meet < until:
-            until = meet
+    return now + gap / closing - NEAR if closing > 0.0 else np.inf
+
+
+@kernel
+def keeps_tier(tb: State, slot: Records, q: float, now: float) -> float:
+    """Until when an instance surely moves as now and stays on its side of its margin; O(1)."""
+    until = slot["on"] if now < slot["on"] else np.inf
+    if not tb["rules"]["mirrored"]:
+        return until
+    gap = views.classes(tb)[slot["cls"]]["margin"] - q
+    rise = slope(slot, views.classes(tb), now)
+    if gap > 0.0 and rise > 0.0 or gap <= 0.0 and rise < 0.0:
+        return min(until, now + abs(gap / rise) - NEAR)
     return until
 
 
 @kernel
+def tier(tb: State, slot: Records, q: float) -> int:
+    """Victims of lower tier go first: 0 from the margin on, else by rank, the least important first; O(1)."""
+    theirs = views.classes(tb)[slot["cls"]]
+    if q >= theirs["margin"] or not tb["rules"]["mirrored"]:
+        return 0
+    return tb["rules"]["levels"] - theirs["level"]
+
+
+@kernel
+def order_by_metric(tb: State, h: int, now: float, q: NDArray[np.float64], tiers: NDArray[np.int64]) -> None:
+    """Sort the slots of host ``h``, their metrics and tiers into victim order; O(n^2), O(n) when nearly sorted."""
+    for i in range(views.hosts(tb)[h]["count"]):
+        slot = views.slots(tb)[h, i]
+        mine = metric(slot, views.classes(tb)[slot["cls"]]["slo"], tb["rules"]["alpha"], now)
+        low, tie = tier(tb, slot, mine), slot["tie"]
+        k = i
+        while k > 0 and (
+            tiers[k - 1] > low
+            or (tiers[k - 1] == low and q[k - 1] < mine)
+            or (tiers[k - 1] == low and q[k - 1] == mine and views.slots(tb)[h, k - 1]["tie"] < tie)
+        ):
+            swap(tb, h, k)
+            q[k], tiers[k] = q[k - 1], tiers[k - 1]
+            k -= 1
+        q[k], tiers[k] = mine, low
+
+
+@kernel
 def sort_by_metric(tb: State, h: int, now: float) -> None:
-    """Victims of host ``h``: largest metric first, ties by their draw; notes how long the order holds; O(n^2)."""
-    alpha = tb["rules"]["alpha"]
+    """Bring host ``h`` into victim order and note how long it holds; O(n^2), O(n) when nearly sorted."""
     count = views.hosts(tb)[h]["count"]
-    q = np.empty(count)
+    q, tiers = views.slack(tb), views.ranks(tb)  # scratch that nobody else needs now
+    order_by_metric(tb, h, now, q, tiers)
+    until, peak = np.inf, -np.inf
     for i in range(count):
         slot = views.slots(tb)[h, i]
-        mine = metric(slot, views.classes(tb)[slot["cls"]]["slo"], alpha, now)
-        tie = slot["tie"]
-        k = i
-        while k > 0 and (q[k - 1] < mine or (q[k - 1] == mine and views.slots(tb)[h, k - 1]["tie"] < tie)):
-            swap(tb, h, k)
-            q[k] = q[k - 1]
-            k -= 1
-        q[k] = mine
-    until = np.inf
-    for i in range(1, count):
-        meet = stays_before(views.slots(tb)[h, i - 1], views.slots(tb)[h, i], q[i - 1] - q[i], views.classes(tb), now)
-        if meet < until:
-            until = meet
+        peak = max(peak, q[i])
+        until = min(until, keeps_tier(tb, slot, q[i], now))
+        if i > 0 and tiers[i - 1] == tiers[i]:
+            meet = stays_before(views.slots(tb)[h, i - 1], slot, q[i - 1] - q[i], views.classes(tb), now)
+            until = min(until, meet)
     views.hosts(tb)[h]["sorted_until"] = until
+    note_ceiling(tb, h, peak, now)
+
+
+@kernel
+def note_ceiling(tb: State, h: int, peak: float, now: float) -> None:
+    """Bound the metrics on host ``h`` from now on by a line through the largest; O(instances on it)."""
+    classes, ceiling = views.classes(tb), views.ceilings(tb)[h]
+    rise, least = 0.0, np.int64(0)
+    for i in range(views.hosts(tb)[h]["count"]):
+        theirs = classes[views.slots(tb)[h, i]["cls"]]
+        rise = max(rise, theirs["slope"])
+        least = max(least, np.int64(theirs["rank"]))
+    ceiling["base"] = peak - rise * now + 4.0 * NEAR
+    ceiling["rise"] = rise
+    ceiling["least"] = least
+
+
+@kernel
+def hopeless(tb: State, h: int, rank: int, mine: float, now: float) -> bool:
+    """Whether nobody on host ``h`` can have a larger metric or a lesser rank, so that nobody is eligible; O(1)."""
+    ceiling = views.ceilings(tb)[h]
+    return ceiling["base"] + ceiling["rise"] * now <= mine and ceiling["least"] <= rank
 
 
 @kernel
@@ -167,3 +226,14 @@ def sort_victims(tb: State, h: int, now: float) -> None:
         views.hosts(tb)[h]["sorted_until"] = np.inf
     else:
         sort_by_metric(tb, h, now)
+
+
+@entry
+def fill(tb: State) -> None:
+    """Bring every host into the free index before anything happens; O(hosts * log hosts)."""
+    for h in range(len(views.hosts(tb))):
+        host = views.hosts(tb)[h]
+        host["tie"] = chance.draw(tb["rules"]["seed"], chance.HOST_TIE, h, host["version"])
+        host["sorted_until"] = -np.inf
+        views.ceilings(tb)[h]["base"] = np.inf
+        free_index.update(tb, h)

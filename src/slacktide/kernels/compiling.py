@@ -18,12 +18,17 @@ def kernel(function: Function) -> Function:
     return _compile(function, cache=False)
 
 
+def leaf(function: Function) -> Function:
+    """As :func:`kernel`, for the few lines that inner loops consist of: always inlined."""
+    return _compile(function, cache=False, forceinline=True)
+
+
 def entry(function: Function) -> Function:
     """As :func:`kernel`, for those that Python calls: their machine code is kept between runs."""
     return _compile(function, cache=True)
 
 
-def _compile(function: Function, cache: bool) -> Function:
-    compiled = numba.njit(cache=cache, fastmath=False, error_model="numpy")(function)
+def _compile(function: Function, cache: bool, forceinline: bool = False) -> Function:
+    compiled = numba.njit(cache=cache, forceinline=forceinline, fastmath=False, error_model="numpy")(function)
     KERNELS[f"{function.__module__.rsplit('.', 1)[-1]}.{function.__name__}"] = compiled
     return compiled  # type: ignore[no-any-return]

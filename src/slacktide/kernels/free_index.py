@@ -3,7 +3,8 @@
 Hosts of equal capacity that satisfy the same terms form a group; each group has a
 complete binary tree over its hosts. A node keeps, over the hosts below it, the
 largest of each free amount, of the two linear parts of the allocation score, and of
-the tie draw. Built-in scores are ``min(A_h - A_d, B_h - B_d)`` with whole numbers
+the tie draw, and of the smaller of the free fractions of CPU and memory (hosts that
+are full of one but not of the other would else look roomy together). Built-in scores are ``min(A_h - A_d, B_h - B_d)`` with whole numbers
 A, B linear in free fractions (docs/semantics.md), so a node's bound is exact
 arithmetic, and equal scores are told apart by the tie draw without visiting all.
 """
@@ -11,17 +12,18 @@ arithmetic, and equal scores are told apart by the tie draw without visiting all
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from slacktide.kernels import views
-from slacktide.kernels.compiling import kernel
+from slacktide.kernels.compiling import kernel, leaf
 from slacktide.kernels.own import score_of
 from slacktide.state.tables import BALANCED, LEAST_REQUESTED, OWN_SCORE, State
 
 NOWHERE = -(2**62)
-A, B, TIE, AMOUNTS = 0, 1, 2, 3
+A, B, TIE, BOTH, AMOUNTS = 0, 1, 2, 3, 4
 
 
-@kernel
+@leaf
 def first_part(score: int, x: int, y: int) -> int:
     """A of docs/semantics.md for free fractions x of CPU and y of memory."""
     if score == LEAST_REQUESTED:
@@ -31,7 +33,7 @@ def first_part(score: int, x: int, y: int) -> int:
     return 3 * y - x
 
 
-@kernel
+@leaf
 def second_part(score: int, x: int, y: int) -> int:
     """B of docs/semantics.md."""
     if score == LEAST_REQUESTED:
@@ -41,7 +43,7 @@ def second_part(score: int, x: int, y: int) -> int:
     return 3 * x - y
 
 
-@kernel
+@leaf
 def fraction(amount: int, scale: float) -> int:
     """An amount as a share of the capacity, in units of 2^-40."""
     return np.int64(np.rint(amount * scale))
@@ -71,7 +73,7 @@ def allocation_score(tb: State, h: int, shape: int) -> int:
     return min(first_part(score, x, y), second_part(score, x, y))
 
 
-@kernel
+@leaf
 def has_room(tb: State, h: int, shape: int) -> bool:
     """Whether the free amounts of host ``h`` suffice; leaves demand less free in ``views.missing(tb)``; O(resources)."""
     fits = True
@@ -100,6 +102,7 @@ def update(tb: State, h: int) -> None:
         tree[root + node, A] = first_part(score, x, y)
         tree[root + node, B] = second_part(score, x, y)
         tree[root + node, TIE] = host["tie"]
+        tree[root + node, BOTH] = min(x, y)
         for r in range(width - AMOUNTS):
             tree[root + node, AMOUNTS + r] = views.free(tb)[h, r]
     node >>= 1
@@ -110,10 +113,12 @@ def update(tb: State, h: int) -> None:
         node >>= 1
 
 
-@kernel
-def bound(tb: State, node: int, shape: int, a: int, b: int) -> int:
+@leaf
+def bound(tree: NDArray[np.int64], node: int, demand: NDArray[np.int64], a: int, b: int, both: int) -> int:
     """No host below ``node`` scores higher; NOWHERE where none can have room."""
-    for r in range(views.free(tb).shape[1]):
-        if views.tree(tb)[node, AMOUNTS + r] < views.demand(tb)[shape, r]:
+    if tree[node, BOTH] < both:
+        return NOWHERE
+    for r in range(len(demand)):
+        if tree[node, AMOUNTS + r] < demand[r]:
             return NOWHERE
-    return min(views.tree(tb)[node, A] - a, views.tree(tb)[node, B] - b)
+    return min(tree[node, A] - a, tree[node, B] - b)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
-from slacktide.kernels import board, chance, queue
-from slacktide.kernels import views
+from slacktide.kernels import board, chance, queue, views
 from slacktide.kernels.compiling import entry, kernel
 from slacktide.state.tables import ALWAYS, DONE, PLACED, RECORD_EVENTS, RESTART, WAITING, Records, State
 
@@ -26,30 +26,41 @@ def record(tb: State, kind: int, row: int, host: int, by: int, qos: float) -> No
 
 
 @kernel
-def ran_here(tb: State, request: Records, h: int) -> bool:
-    """Whether the request was started on host ``h`` before, so that the next start is hot; O(hosts it used)."""
-    if request["first_host"] == h:
-        return True
-    at = request["visits"]
-    while at >= 0:
-        if views.visits(tb)[at]["host"] == h:
-            return True
-        at = views.visits(tb)[at]["next"]
-    return False
+def visit_place(visits: NDArray[np.int64], code: int) -> int:
+    """Where ``code`` stands in the hash set, or would stand; O(1) while the set is at most half full."""
+    mask = len(visits) - 1
+    at = np.int64(chance.mix(np.uint64(code)) & np.uint64(mask))
+    while visits[at] != 0 and visits[at] != code:
+        at = (at + 1) & mask
+    return at
 
 
 @kernel
-def note_host(tb: State, request: Records, h: int) -> None:
-    """Remember that the request ran on host ``h``; O(1)."""
-    request["hosts_used"] += 1
+def ran_here(tb: State, row: int, h: int) -> bool:
+    """Whether the request was started on host ``h`` before, so that the next start is hot; notes that it will be; O(1)."""
+    request, visits = views.requests(tb)[row], views.visits(tb)
+    if request["first_host"] == h:
+        return True
     if request["first_host"] < 0:
         request["first_host"] = h
-        return
-    at = tb["control"]["visits"]
-    views.visits(tb)[at]["host"] = h
-    views.visits(tb)[at]["next"] = request["visits"]
-    request["visits"] = at
+        request["hosts_used"] = 1
+        return False
+    code = row * len(views.hosts(tb)) + h + 1
+    at = visit_place(visits, code)
+    if visits[at] == code:
+        return True
+    visits[at] = code
     tb["control"]["visits"] += 1
+    request["hosts_used"] += 1
+    return False
+
+
+@entry
+def copy_visits(old: NDArray[np.int64], new: NDArray[np.int64]) -> None:
+    """Carry a hash set over into a larger one; O(its size)."""
+    for code in old:
+        if code != 0:
+            new[visit_place(new, code)] = code
 
 
 @kernel
@@ -57,9 +68,8 @@ def draw_startup(tb: State, row: int, h: int) -> float:
     """The start-up delay of the next start of ``row`` on host ``h``, seconds (docs/semantics.md, 'Chance')."""
     request = views.requests(tb)[row]
     at = chance.draw(tb["rules"]["seed"], chance.STARTUP, row, request["starts"])
-    if ran_here(tb, request, h):
+    if ran_here(tb, row, h):
         return views.hot(tb)[at % len(views.hot(tb))]
-    note_host(tb, request, h)
     return views.cold(tb)[at % len(views.cold(tb))]
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from slacktide.kernels import board, ledger, passes, queue
-from slacktide.kernels import views
+from slacktide.kernels import board, ledger, passes, queue, views
 from slacktide.kernels.compiling import entry, kernel
 from slacktide.kernels.passes import FINISHED, OVER, PASS_DUE, PAUSE, lacking
 from slacktide.state.tables import (

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from slacktide.kernels.compiling import kernel
+from slacktide.kernels.compiling import leaf
 from slacktide.state.tables import Records
 
 
 GRID = 2.0**20  # all times are multiples of 2^-20 s, so that their sums are exact
 
 
-@kernel
+@leaf
 def entitled(e: float, slo: float) -> float:
     """Lifetime for which ``e`` running seconds keep the promise, e / sigma on the grid of times; O(1)."""
     return np.rint(e / slo * GRID) / GRID
 
 
-@kernel
+@leaf
 def running(slot: Records, now: float) -> float:
     """e' of an instance on a host at ``now``, seconds; O(1)."""
     if now >= slot["on"]:
@@ -25,7 +25,7 @@ def running(slot: Records, now: float) -> float:
     return slot["e"]
 
 
-@kernel
+@leaf
 def metric(slot: Records, slo: float, alpha: float, now: float) -> float:
     """Q of an instance on a host at ``now``: time to violate or recoverability, seconds; O(1) (Q eq. 4, 7)."""
     if now >= slot["on"]:
@@ -37,13 +37,13 @@ def metric(slot: Records, slo: float, alpha: float, now: float) -> float:
     return entitled(e, slo) - (e + p) - alpha
 
 
-@kernel
+@leaf
 def waiting_key(e: float, p: float, slo: float, alpha: float, since: float) -> float:
     """The static key of an instance that waits since ``since``; its metric is ``key - t``; O(1)."""
     return entitled(e, slo) - (e + p) - alpha + since
 
 
-@kernel
+@leaf
 def overhead(slot: Records, now: float) -> float:
     """Preemption overhead C of an instance on a host (Q eq. 8), in [0, 1]; O(1)."""
     c = slot["overhead"]
@@ -52,7 +52,7 @@ def overhead(slot: Records, now: float) -> float:
     return c / (running(slot, now) + c)
 
 
-@kernel
+@leaf
 def slope(slot: Records, classes: Records, now: float) -> float:
     """Change of Q a second: -1 in a start-up that counts as pending, else 1/sigma - 1; O(1)."""
     if now < slot["on"]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from slacktide.kernels import ledger, prospects, queue, search, victims
-from slacktide.kernels import views
+from slacktide.kernels import ledger, prospects, queue, search, victims, views
 from slacktide.kernels.compiling import entry, kernel
 from slacktide.kernels.metric import metric
 from slacktide.state.tables import (
@@ -33,7 +32,7 @@ def lacking(tb: State) -> int:
         return MORE_SLOTS
     if control["heap"] + 1 >= len(views.heap(tb)):
         return MORE_HEAP
-    if control["visits"] + 1 >= len(views.visits(tb)):
+    if 2 * (control["visits"] + 1) >= len(views.visits(tb)):
         return MORE_VISITS
     if control["queue"] + control["incoming"] + widest + 2 >= len(views.queue(tb)):
         return MORE_QUEUE
@@ -114,16 +113,38 @@ def earliest_at_changes(tb: State, kind: int, mine: float, position: int) -> flo
 
 
 @kernel
+def worth_computing(tb: State, kind: Records) -> bool:
+    """Whether to compute how long a failure lasts; after disappointments ever more rarely. Costs time only, no result."""
+    if kind["wait"] > 0:
+        kind["wait"] -= 1
+        return False
+    if kind["until"] > -np.inf and kind["until"] <= tb["control"]["now"]:
+        kind["penalty"] = min(2 * kind["penalty"] + 1, 63)
+        kind["wait"] = kind["penalty"]
+        return False
+    kind["penalty"] = 0
+    return True
+
+
+@kernel
+def lasts_until(tb: State, k: int, mine: float, position: int) -> float:
+    """Until when a failure holds at hosts that do not change; ``position`` as for :func:`note_failure`."""
+    now, kind = tb["control"]["now"], views.kinds(tb)[k]
+    if position >= 0:
+        return min(kind["until"], earliest_at_changes(tb, k, mine, position)) if kind["until"] > now else now
+    margin = views.classes(tb)[kind["cls"]]["margin"]
+    simple = tb["control"]["mode"] == PRIORITY or (tb["rules"]["needed"] and mine >= margin)
+    if simple or worth_computing(tb, kind):
+        return prospects.earliest_anywhere(tb, k, mine)
+    return -np.inf
+
+
+@kernel
 def note_failure(tb: State, k: int, key: float, mine: float, position: int) -> None:
     """Remember until when looking again is of no use; ``position`` is where the look began, or -1: everywhere."""
     control, kind = tb["control"], views.kinds(tb)[k]
     if kind["batch"] != control["batch"]:
-        if position >= 0:
-            until = kind["until"]
-            if until > control["now"]:
-                until = min(until, earliest_at_changes(tb, k, mine, position))
-        else:
-            until = prospects.earliest_anywhere(tb, k, mine)
+        until = lasts_until(tb, k, mine, position)
         if tb["rules"]["expiry"] > 0.0:
             until = max(until, control["now"] + tb["rules"]["expiry"])
         kind["key"] = key

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from slacktide.kernels import board, free_index, victims
-from slacktide.kernels import views
+from slacktide.kernels import board, free_index, victims, views
 from slacktide.kernels.compiling import kernel
 from slacktide.kernels.metric import metric, running
 from slacktide.state.tables import PRIORITY, Records, State
@@ -113,6 +112,18 @@ def earliest(tb: State, h: int, kind: int, mine: float) -> float:
 
 
 @kernel
+def earliest_below_ceilings(tb: State, mine: float, margin: float) -> float:
+    """As :func:`earliest_anywhere` for a request above its margin: when it meets a host's ceiling; O(hosts)."""
+    now = tb["control"]["now"]
+    until = now + (mine - margin)
+    for h in range(len(views.hosts(tb))):
+        ceiling = views.ceilings(tb)[h]
+        gap = mine - (ceiling["base"] + ceiling["rise"] * now)
+        until = min(until, now + gap / (1.0 + ceiling["rise"]))
+    return max(until, now) - board.NEAR
+
+
+@kernel
 def earliest_anywhere(tb: State, kind: int, mine: float) -> float:
     """No host can serve requests of this kind with at least this metric before, unless it changes; O(all instances)."""
     if tb["control"]["mode"] == PRIORITY:
@@ -121,6 +132,8 @@ def earliest_anywhere(tb: State, kind: int, mine: float) -> float:
     margin = views.classes(tb)[views.kinds(tb)[kind]["cls"]]["margin"]
     if tb["rules"]["needed"] and mine >= margin:
         return now + (mine - margin) - board.NEAR
+    if mine >= margin and tb["rules"]["ceilings"]:
+        return earliest_below_ceilings(tb, mine, margin)
     until = np.inf
     for h in range(len(views.hosts(tb))):
         until = min(until, earliest(tb, h, kind, mine))

@@ -8,26 +8,28 @@ failure proved that nothing else can have become feasible yet, at changed hosts 
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
-from slacktide.kernels import board, chance, free_index, victims
-from slacktide.kernels import views
+from slacktide.kernels import board, chance, free_index, victims, views
 from slacktide.kernels.compiling import kernel
-from slacktide.kernels.free_index import NOWHERE, TIE, bound, first_part, fraction, second_part
+from slacktide.kernels.free_index import NOWHERE, TIE, A, B, bound, first_part, fraction, second_part
 from slacktide.state.tables import FEWEST_VICTIMS, OWN_SCORE, PRIORITY, State
 
+FEW_CHANGES = 64  # beyond, the free index is faster
 UNSHARED = 0  # the set of evaluations that nobody else may read
 
 
 @kernel
-def free_in_group(tb: State, g: int, kind: int, host: int, score: int, stack: State) -> int:
+def free_in_group(tb: State, g: int, kind: int, host: int, score: int, stack: NDArray[np.int64]) -> int:
     """Best host with room in group ``g`` that beats ``host`` (or -1) of ``score``; best first, depth first."""
-    shape, job = views.kinds(tb)[kind]["shape"], views.kinds(tb)[kind]["job"]
     group = views.groups(tb)[g]
     root, width = group["root"], group["width"]
+    tree = views.tree(tb)[root : root + 2 * width]
+    demand = views.demand(tb)[views.kinds(tb)[kind]["shape"]]
     h0 = views.leaf_host(tb)[group["first"]]
-    x = fraction(views.demand(tb)[shape, 0], views.scale(tb)[h0, 0])
-    y = fraction(views.demand(tb)[shape, 1], views.scale(tb)[h0, 1])
-    a, b = first_part(tb["rules"]["score"], x, y), second_part(tb["rules"]["score"], x, y)
+    x = fraction(demand[0], views.scale(tb)[h0, 0])
+    y = fraction(demand[1], views.scale(tb)[h0, 1])
+    a, b, both = first_part(tb["rules"]["score"], x, y), second_part(tb["rules"]["score"], x, y), min(x, y)
     tie = views.hosts(tb)[host]["tie"] if host >= 0 else np.int64(-1)
     top = 0
     stack[0] = 1
@@ -35,16 +37,16 @@ def free_in_group(tb: State, g: int, kind: int, host: int, score: int, stack: St
         node = stack[top]
         top -= 1
         tb["control"]["bounds"] += 1
-        limit = bound(tb, root + node, shape, a, b)
-        if limit < score or limit == NOWHERE or (limit == score and views.tree(tb)[root + node, TIE] <= tie):
+        limit = bound(tree, node, demand, a, b, both)
+        if limit < score or limit == NOWHERE or (limit == score and tree[node, TIE] <= tie):
             continue
         if node >= width:
             tb["control"]["operations"] += 1
             h = views.leaf_host(tb)[group["first"] + node - width]
-            if not board.has_sibling(tb, h, job):
+            if not board.has_sibling(tb, h, views.kinds(tb)[kind]["job"]):
                 host, score, tie = h, limit, views.hosts(tb)[h]["tie"]
             continue
-        left, right = bound(tb, root + 2 * node, shape, a, b), bound(tb, root + 2 * node + 1, shape, a, b)
+        left, right = tree[2 * node, A] + tree[2 * node, B], tree[2 * node + 1, A] + tree[2 * node + 1, B]
         first = 2 * node + 1 if right > left else 2 * node
         stack[top + 1] = 4 * node + 1 - first
         stack[top + 2] = first
@@ -112,6 +114,10 @@ def evaluate(tb: State, at: int, h: int, shape: int, cls: int, mine: float) -> N
     if number < 0:
         views.shared_limit(tb)[at, h] = -np.inf
         return
+    if not views.shared_listed(tb)[at, h]:
+        views.shared_listed(tb)[at, h] = 1
+        views.shared_hosts(tb)[at, views.shared(tb)[at]["feasible"]] = h
+        views.shared(tb)[at]["feasible"] += 1
     victims.preemption_cost(tb, h, number, now, views.shared_cost(tb)[at, h])
     views.shared_score(tb)[at, h] = free_index.allocation_score(tb, h, shape)
     views.shared_limit(tb)[at, h] = victims.result_validity(tb, h, number, cls, now)
@@ -141,6 +147,15 @@ def set_for(tb: State, pair: int) -> int:
 
 
 @kernel
+def forget(tb: State, at: int) -> None:
+    """Empty a set's list of feasible hosts; O(its length)."""
+    record = views.shared(tb)[at]
+    for i in range(record["feasible"]):
+        views.shared_listed(tb)[at, views.shared_hosts(tb)[at, i]] = 0
+    record["feasible"] = 0
+
+
+@kernel
 def bring_up_to_date(tb: State, at: int, kind: int, mine: float) -> None:
     """Evaluate in set ``at`` the hosts that changed since, all where time has moved on; O(changed hosts)."""
     control, record = tb["control"], views.shared(tb)[at]
@@ -152,6 +167,7 @@ def bring_up_to_date(tb: State, at: int, kind: int, mine: float) -> None:
             evaluate(tb, at, views.changes(tb)[i % len(views.changes(tb))], shape, cls, mine)
     else:
         record["reference"] = mine
+        forget(tb, at)
         for h in range(len(views.hosts(tb))):
             if at != UNSHARED or views.allowed(tb)[views.kinds(tb)[kind]["term"], views.hosts(tb)[h]["group"]]:
                 evaluate(tb, at, h, shape, cls, mine)
@@ -175,29 +191,62 @@ def beats(tb: State, at: int, h: int, best: int) -> bool:
 
 
 @kernel
-def pick(tb: State, at: int, kind: int, mine: float) -> int:
-    """Best host to preempt on by the evaluations of set ``at``, or -1; O(hosts)."""
-    shape, cls = views.kinds(tb)[kind]["shape"], views.kinds(tb)[kind]["cls"]
-    term, job = views.kinds(tb)[kind]["term"], views.kinds(tb)[kind]["job"]
+def still_feasible(tb: State, at: int, h: int, kind: int, mine: float) -> bool:
+    """Whether the request can preempt on a listed host, evaluated anew where its metric may make a difference."""
+    limit = views.shared_limit(tb)[at, h]
+    if limit == -np.inf:
+        return False
     lenient = mine - views.shared(tb)[at]["reference"] <= tb["rules"]["tolerance"]
+    if mine < limit - board.NEAR or lenient:
+        return True
+    evaluate(tb, at, h, views.kinds(tb)[kind]["shape"], views.kinds(tb)[kind]["cls"], mine)
+    return views.shared_limit(tb)[at, h] != -np.inf
+
+
+@kernel
+def pick(tb: State, at: int, kind: int, mine: float) -> int:
+    """Best host to preempt on by the evaluations of set ``at``, or -1; O(feasible hosts)."""
+    record, hosts = views.shared(tb)[at], views.shared_hosts(tb)
+    term, job = views.kinds(tb)[kind]["term"], views.kinds(tb)[kind]["job"]
     best = -1
-    for h in range(len(views.hosts(tb))):
-        limit = views.shared_limit(tb)[at, h]
-        if limit == -np.inf or not views.allowed(tb)[term, views.hosts(tb)[h]["group"]]:
+    kept = 0
+    for i in range(record["feasible"]):
+        h = np.int64(hosts[at, i])
+        if not still_feasible(tb, at, h, kind, mine):
+            views.shared_listed(tb)[at, h] = 0
             continue
-        if not mine < limit - board.NEAR and not lenient:
-            evaluate(tb, at, h, shape, cls, mine)
-            if views.shared_limit(tb)[at, h] == -np.inf:
-                continue
-        if beats(tb, at, h, best) and not board.has_sibling(tb, h, job):
+        hosts[at, kept] = h
+        kept += 1
+        allowed = views.allowed(tb)[term, views.hosts(tb)[h]["group"]]
+        if allowed and beats(tb, at, h, best) and not board.has_sibling(tb, h, job):
             best = h
+    record["feasible"] = kept
     return best
+
+
+@kernel
+def find_free_anew(tb: State, kind: int) -> int:
+    """As :func:`find_free`, looking at changed hosts only where an earlier search found no room; O(changes)."""
+    control, record = tb["control"], views.kinds(tb)[kind]
+    behind = control["changes"] - record["no_room"]
+    if tb["rules"]["feasible_time"] and record["no_room"] >= 0 and behind <= FEW_CHANGES:
+        room = False
+        for i in range(record["no_room"], control["changes"]):
+            h = np.int64(views.changes(tb)[i % len(views.changes(tb))])
+            room = room or (not views.hosts(tb)[h]["down"] and free_index.has_room(tb, h, record["shape"]))
+        control["bounds"] += behind
+        if not room:
+            record["no_room"] = control["changes"]
+            return -1
+    host = find_free(tb, kind)
+    record["no_room"] = -1 if host >= 0 else control["changes"]
+    return host
 
 
 @kernel
 def look_everywhere(tb: State, kind: int, mine: float) -> int:
     """Best host of all for a waiting request, or -1."""
-    host = find_free(tb, kind)
+    host = find_free_anew(tb, kind)
     if host >= 0:
         return host
     rules, pair = tb["rules"], views.kinds(tb)[kind]["pair"]

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from slacktide.kernels import board, free_index
-from slacktide.kernels import views
-from slacktide.kernels.compiling import kernel
+from slacktide.kernels import board, free_index, views
+from slacktide.kernels.compiling import kernel, leaf
 from slacktide.kernels.metric import metric, overhead
 from slacktide.kernels.own import cost_of
 from slacktide.state.tables import (
@@ -20,8 +19,10 @@ from slacktide.state.tables import (
     State,
 )
 
+ANY_RANK = 2**31 - 1  # above the margin only a larger metric counts, not the rank
 
-@kernel
+
+@leaf
 def within_overhead(tb: State, slot: Records, cls: int, now: float) -> bool:
     """Whether the overhead limit lets a request of class ``cls`` preempt this instance; O(1)."""
     scope = tb["rules"]["scope"]
@@ -34,7 +35,7 @@ def within_overhead(tb: State, slot: Records, cls: int, now: float) -> bool:
     return not applies or overhead(slot, now) <= theirs["limit"]
 
 
-@kernel
+@leaf
 def eligible(tb: State, slot: Records, q: float, cls: int, mine: float, now: float) -> bool:
     """Whether the instance with metric ``q`` may be preempted for one of class ``cls`` with metric ``mine``; O(1)."""
     theirs, ours = views.classes(tb)[slot["cls"]], views.classes(tb)[cls]
@@ -50,7 +51,7 @@ def eligible(tb: State, slot: Records, q: float, cls: int, mine: float, now: flo
     return within_overhead(tb, slot, cls, now)
 
 
-@kernel
+@leaf
 def validity(tb: State, slot: Records, q: float, cls: int) -> float:
     """The instance stays eligible for metrics clearly below this; O(1)."""
     theirs, ours = views.classes(tb)[slot["cls"]], views.classes(tb)[cls]
@@ -61,7 +62,7 @@ def validity(tb: State, slot: Records, q: float, cls: int) -> float:
     return ours["margin"]
 
 
-@kernel
+@leaf
 def release(tb: State, shape: int) -> bool:
     """Take a victim's amounts off ``views.missing(tb)``; whether nothing is missing any more; O(resources)."""
     enough = True
@@ -84,7 +85,7 @@ def choose_by_metric(tb: State, h: int, cls: int, mine: float, now: float) -> in
         slot = views.slots(tb)[h, i]
         q = metric(slot, views.classes(tb)[slot["cls"]]["slo"], alpha, now)
         if not below and q <= mine:
-            return -1  # the rest is no further above its promise
+            return -1  # nobody after this one is further above its promise and above its margin
         if slot["batch"] == batch or not eligible(tb, slot, q, cls, mine, now):
             continue
         views.taken(tb)[number] = i
@@ -116,12 +117,19 @@ def choose_by_priority(tb: State, h: int, cls: int, now: float) -> int:
 @kernel
 def choose(tb: State, h: int, shape: int, cls: int, mine: float, now: float) -> int:
     """Victims that host ``h`` needs for this demand into ``views.taken(tb)``: 0 or more, or -1: infeasible; O(instances)."""
-    tb["control"]["operations"] += 1
+    control = tb["control"]
     if views.hosts(tb)[h]["down"]:
         return -1
+    if control["mode"] != PRIORITY and tb["rules"]["ceilings"]:
+        control["bounds"] += 1
+        ours = views.classes(tb)[cls]
+        rank = ours["rank"] if mine < ours["margin"] else ANY_RANK
+        if board.hopeless(tb, h, rank, mine, now):
+            return 0 if free_index.has_room(tb, h, shape) else -1
+    control["operations"] += 1
     if free_index.has_room(tb, h, shape):
         return 0
-    if tb["control"]["mode"] == PRIORITY:
+    if control["mode"] == PRIORITY:
         return choose_by_priority(tb, h, cls, now)
     if tb["rules"]["needed"] and not mine < views.classes(tb)[cls]["margin"]:
         return -1  # it can still wait

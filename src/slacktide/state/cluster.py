@@ -57,6 +57,7 @@ def rules_of(config: Config, classes: tables.Records, hosts: int, own: OwnCode, 
         "needed": policy.preempt_when == "needed",
         "by_importance": policy.queue_order == "importance",
         "same_pass": policy.victims == "same-pass",
+        "mirrored": policy.victim_order == "importance",
         "score": tables.OWN_SCORE if own.score else SCORES[policy.score],
         "cost": cost_code(policy.cost, own, tables.SLACK),
         "priority_cost": cost_code(policy.cost, own, tables.FEWEST_VICTIMS),
@@ -67,6 +68,7 @@ def rules_of(config: Config, classes: tables.Records, hosts: int, own: OwnCode, 
         "free_index": optimize.free_index,
         "shared": optimize.shared_evaluations,
         "feasible_time": optimize.feasible_time,
+        "ceilings": optimize.ceilings,
         "sorted_hosts": optimize.sorted_hosts,
         "static_order": optimize.static_order,
         "pruning": optimize.queue_pruning,
@@ -125,7 +127,7 @@ def build(
     requests = np.zeros(n, tables.REQUEST)
     requests["kind"] = kinds.kind
     requests["completed"] = np.nan
-    for field in ("host", "first_host", "visits"):
+    for field in ("host", "first_host"):
         requests[field] = -1
     rows = np.zeros(h, tables.HOST)
     rows["group"], rows["leaf"], rows["sorted_until"] = grouping.group, grouping.leaf, -np.inf
@@ -144,6 +146,7 @@ def build(
         admission=layout.on_grid(workload.admission),
         duration=layout.on_grid(workload.duration),
         hosts=rows,
+        ceilings=np.zeros(h, tables.CEILING),
         slots=np.zeros((h, 16), tables.SLOT),
         free=capacity.copy(),
         capacity=capacity,
@@ -152,7 +155,7 @@ def build(
         kinds=kinds.kinds,
         allowed=grouping.allowed,
         groups=grouping.groups,
-        tree=np.full((grouping.nodes, 3 + r), -(2**62), np.int64),
+        tree=np.full((grouping.nodes, 4 + r), -(2**62), np.int64),
         leaf_host=grouping.leaf_host,
         changes=np.zeros(1 << 16, np.int32),
         queue=np.zeros(waiting, tables.ENTRY),
@@ -162,9 +165,11 @@ def build(
         shared_cost=np.zeros((sets, h, levels + 1)),
         shared_limit=np.zeros((sets, h)),
         shared_score=np.zeros((sets, h), np.int64),
+        shared_hosts=np.zeros((sets, h), np.int32),
+        shared_listed=np.zeros((sets, h), np.uint8),
         shared_of_pair=np.full(kinds.pairs, -1, np.int32),
         heap=np.zeros(1 << 12, tables.COMPLETION),
-        visits=np.zeros(1 << 12, tables.VISIT),
+        visits=np.zeros(1 << 12, np.int64),
         hot=layout.on_grid(hot),
         cold=layout.on_grid(cold),
         happenings=np.zeros(0, tables.HOST_EVENT) if happenings is None else happenings,

@@ -127,7 +127,7 @@ def classify(workload: Workload, demand: NDArray[np.int64]) -> Kinds:
     kinds["shape"], kinds["pair"] = shape[first], pair[first]
     kinds["cls"], kinds["term"], kinds["job"] = workload.service_class[first], workload.term[first], job_index[first]
     kinds["until"] = -np.inf
-    kinds["batch"] = -1
+    kinds["batch"] = kinds["no_room"] = -1
     return Kinds(demand[first_of_shape], kinds, kind.astype(np.int32), len(first_of_pair))
 
 
@@ -138,7 +138,8 @@ def class_table(classes: Sequence[ServiceClass], margin: float | None) -> tables
     for i, service in enumerate(classes):
         phi = float(on_grid(np.float64(service.margin if margin is None else margin)))
         slope = 1.0 / service.slo - 1.0
-        table[i] = (service.slo, phi, service.limit, slope, service.rank, levels.index(service.rank))
+        whole = (1.0 / service.slo).is_integer()
+        table[i] = (service.slo, phi, service.limit, slope, service.rank, levels.index(service.rank), whole)
     return table
 
 

@@ -39,7 +39,6 @@ REQUEST = np.dtype(
         ("preemptions", "i4"),
         ("hosts_used", "i4"),
         ("first_host", "i4"),  # the first host it ran on, or -1
-        ("visits", "i4"),  # head of its list of further hosts in ``visits``, or -1
         ("kind", "i4"),
     ],
     align=True,
@@ -80,9 +79,13 @@ HOST = np.dtype(
     align=True,
 )
 
+# No instance on a host has a metric above ``base + rise * t``, while its contents stay.
+CEILING = np.dtype([("base", "f8"), ("rise", "f8"), ("least", "i8")], align=True)  # least: largest rank number on it
+
 CLASS = np.dtype(
-    [("slo", "f8"), ("margin", "f8"), ("limit", "f8"), ("slope", "f8"), ("rank", "i4"), ("level", "i4")], align=True
-)
+    [("slo", "f8"), ("margin", "f8"), ("limit", "f8"), ("slope", "f8"), ("rank", "i4"), ("level", "i4"), ("whole", "i4")],
+    align=True,
+)  # whole: 1 / slo is a whole number, so that e / slo needs no rounding
 
 # A waiting request. The metric is ``key - t``.
 ENTRY = np.dtype(
@@ -104,7 +107,9 @@ KIND = np.dtype(
         ("cls", "i4"),
         ("term", "i4"),
         ("job", "i4"),  # anti-affine job, or -1
-        ("pad", "i4"),
+        ("no_room", "i8"),  # no host has room for it that has not changed since this place in the change log
+        ("wait", "i4"),  # failures for which ``until`` is not worth computing
+        ("penalty", "i4"),  # how many the next disappointment adds
     ],
     align=True,
 )
@@ -117,6 +122,7 @@ SHARED = np.dtype(
         ("reference", "f8"),  # for this metric
         ("used", "i8"),
         ("pair", "i8"),
+        ("feasible", "i8"),  # length of its list of hosts
     ],
     align=True,
 )
@@ -142,6 +148,7 @@ RULES = np.dtype(
         ("needed", "i4"),
         ("by_importance", "i4"),
         ("same_pass", "i4"),
+        ("mirrored", "i4"),  # victims in the mirror of the queue order, else by metric alone
         ("score", "i4"),
         ("cost", "i4"),
         ("priority_cost", "i4"),  # while deciding by priority
@@ -152,6 +159,7 @@ RULES = np.dtype(
         ("free_index", "i4"),
         ("shared", "i4"),
         ("feasible_time", "i4"),
+        ("ceilings", "i4"),
         ("sorted_hosts", "i4"),
         ("static_order", "i4"),
         ("pruning", "i4"),
@@ -219,7 +227,6 @@ EVENT_KINDS = ("admitted", "placed", "preempted", "completed", "evicted", "host-
 ADMITTED, BEGUN, PREEMPTED, COMPLETED, EVICTED, HOST_DOWN, HOST_UP, HELD = range(8)
 FAIL, DRAIN, REPAIR = range(3)
 COMPLETION = np.dtype([("time", "f8"), ("row", "i8"), ("starts", "i8")], align=True)
-VISIT = np.dtype([("host", "i4"), ("next", "i4")], align=True)
 HOST_EVENT = np.dtype([("time", "f8"), ("host", "i4"), ("kind", "i4")], align=True)
 
 Records = NDArray[Any]
@@ -231,6 +238,7 @@ ARRAYS: dict[str, tuple[np.dtype[Any], int]] = {
     "admission": (np.dtype("f8"), 1),  # (n,)
     "duration": (np.dtype("f8"), 1),  # (n,)
     "hosts": (HOST, 1),  # (h,)
+    "ceilings": (CEILING, 1),  # (h,)
     "slots": (SLOT, 2),  # (h, most instances a host + 1 spare)
     "free": (np.dtype("i8"), 2),  # (h, r)
     "capacity": (np.dtype("i8"), 2),  # (h, r)
@@ -239,7 +247,7 @@ ARRAYS: dict[str, tuple[np.dtype[Any], int]] = {
     "kinds": (KIND, 1),
     "allowed": (np.dtype("u1"), 2),  # (terms, groups)
     "groups": (GROUP, 1),
-    "tree": (np.dtype("i8"), 2),  # (nodes, 3 + r): the free index
+    "tree": (np.dtype("i8"), 2),  # (nodes, 4 + r): the free index
     "leaf_host": (np.dtype("i4"), 1),  # (h,): hosts in the order of the index
     "changes": (np.dtype("i4"), 1),  # ring of changed hosts
     "queue": (ENTRY, 1),
@@ -249,9 +257,11 @@ ARRAYS: dict[str, tuple[np.dtype[Any], int]] = {
     "shared_cost": (np.dtype("f8"), 3),  # (sets, h, levels + 1)
     "shared_limit": (np.dtype("f8"), 2),  # (sets, h): valid for metrics below; -inf: infeasible
     "shared_score": (np.dtype("i8"), 2),  # (sets, h)
+    "shared_hosts": (np.dtype("i4"), 2),  # (sets, h): hosts that were feasible when evaluated, each once
+    "shared_listed": (np.dtype("u1"), 2),  # (sets, h): whether it is in that list
     "shared_of_pair": (np.dtype("i4"), 1),  # (pairs,): its set, or -1
     "heap": (COMPLETION, 1),
-    "visits": (VISIT, 1),
+    "visits": (np.dtype("i8"), 1),  # hash set of (row, host) beyond each row's first host; 0: empty
     "hot": (np.dtype("f8"), 1),  # start-up delays to draw from, seconds
     "cold": (np.dtype("f8"), 1),
     "happenings": (HOST_EVENT, 1),
@@ -304,6 +314,10 @@ class Tables:
         self._record[f"{name}_at"] = array.ctypes.data
         for axis in range(axes):
             self._record[f"{name}_{axis}"] = array.shape[axis]
+
+    def adopt(self, other: Tables) -> None:
+        """Take over another cluster's settings and counters (not its arrays)."""
+        self._record["rules"], self._record["control"] = other._record["rules"], other._record["control"]
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         return self._arrays[name]

@@ -1,0 +1,71 @@
+"""Carrying out a plan that was decided elsewhere, with the same books as a compiled pass."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numpy.typing import NDArray
+
+from slacktide.kernels import ledger, passes, queue, views
+from slacktide.kernels.compiling import entry
+from slacktide.state.tables import BEGUN, PREEMPTED, RECORD_DECISIONS, State
+
+
+@entry
+def open_pass(tb: State) -> None:
+    """Begin a pass whose decisions come one by one."""
+    passes.begin(tb)
+
+
+@entry
+def room_to_act(tb: State) -> int:
+    """What must grow before the next decision can be carried out, or FINISHED."""
+    return passes.lacking(tb)
+
+
+@entry
+def bind(tb: State, row: int, host: int, victims: NDArray[Any], qos: float, lost: NDArray[Any]) -> None:
+    """Evict ``victims`` (rows; their metrics in ``lost``) and start the waiting request ``row`` on ``host``."""
+    control = tb["control"]
+    now = control["now"]
+    if tb["rules"]["record"] & RECORD_DECISIONS:
+        decision = views.decisions(tb)[control["decisions"]]
+        decision["row"], decision["time"], decision["metric"] = row, now, qos
+        decision["batch"], decision["host"] = control["batch"] - 1, host
+        decision["victims"], decision["first"] = len(victims), control["victims"]
+        control["decisions"] += 1
+        for v in victims:
+            views.victims(tb)[control["victims"]] = v
+            control["victims"] += 1
+    for i in range(len(victims)):
+        ledger.record(tb, PREEMPTED, victims[i], host, row, lost[i])
+    for v in victims:
+        ledger.stop(tb, v, now, True)
+    control["pass_preempted"] += len(victims)
+    ledger.start(tb, row, host, now)
+    ledger.record(tb, BEGUN, row, host, -1, qos)
+    control["pass_placed"] += 1
+    mark_done(tb, row)
+
+
+@entry
+def mark_done(tb: State, row: int) -> None:
+    """Strike a request off the queue; O(queue)."""
+    control = tb["control"]
+    for i in range(control["queue"]):
+        if views.queue(tb)[i]["row"] == row and not views.queue(tb)[i]["done"]:
+            views.queue(tb)[i]["done"] = 1
+            return
+    for i in range(control["incoming"]):
+        if views.incoming(tb)[i]["row"] == row:
+            views.incoming(tb)[i]["done"] = 1
+            return
+
+
+@entry
+def close_pass(tb: State) -> None:
+    """End a pass begun with :func:`open_pass`."""
+    control = tb["control"]
+    control["queue"] = queue.drop_done(views.queue(tb), control["queue"])
+    control["incoming"] = queue.drop_done(views.incoming(tb), control["incoming"])
+    passes.end(tb)

@@ -1,0 +1,45 @@
+"""Why no host serves a request: hosts counted by the first thing that stands in the way."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slacktide.kernels import board, free_index, victims, views
+from slacktide.kernels.compiling import entry
+from slacktide.state.tables import State
+
+DOWN, CONSTRAINT, SIBLING, CPU, MEMORY, OTHER, ROOM = range(7)
+TEXTS = (
+    "down",
+    "do not satisfy its constraints",
+    "run another instance of its job",
+    "insufficient cpu, also by preemption",
+    "insufficient memory, also by preemption",
+    "insufficient other resources, also by preemption",
+    "have had room since",
+)
+COUNTS = len(TEXTS)
+
+
+@entry
+def count_hosts(tb: State, kind: int, mine: float, counts: NDArray[np.int64]) -> None:
+    """Hosts by obstacle into ``counts`` (COUNTS,), for a request of this kind and metric; O(all instances)."""
+    counts[:] = 0
+    shape, cls = views.kinds(tb)[kind]["shape"], views.kinds(tb)[kind]["cls"]
+    for h in range(len(views.hosts(tb))):
+        host = views.hosts(tb)[h]
+        if host["down"]:
+            counts[DOWN] += 1
+        elif not views.allowed(tb)[views.kinds(tb)[kind]["term"], host["group"]]:
+            counts[CONSTRAINT] += 1
+        elif board.has_sibling(tb, h, views.kinds(tb)[kind]["job"]):
+            counts[SIBLING] += 1
+        elif victims.choose(tb, h, shape, cls, mine, tb["control"]["now"]) >= 0:
+            counts[ROOM] += 1
+        else:
+            free_index.has_room(tb, h, shape)
+            first = 0
+            while views.missing(tb)[first] <= 0:
+                first += 1
+            counts[min(CPU + first, OTHER)] += 1

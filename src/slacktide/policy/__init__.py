@@ -1,0 +1,6 @@
+"""Policies: a view of the cluster in, a plan out. The same code decides in the simulator and live."""
+
+from slacktide.policy.api import Bind, Hold, Plan, Policy, View
+from slacktide.policy.loader import available
+
+__all__ = ["Bind", "Hold", "Plan", "Policy", "View", "available"]

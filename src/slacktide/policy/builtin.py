@@ -1,0 +1,98 @@
+"""The built-in policies as objects: what the compiled pass decides, as a plan with reasons.
+
+The simulator's fused loop runs the same kernels without this wrapping; a test holds
+both together. The live scheduler calls these.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from slacktide.kernels import explain, passes
+from slacktide.policy.api import Bind, Hold, Plan, View
+from slacktide.policy.scratch import Scratch
+from slacktide.state.tables import PRIORITY, QOS_DRIVEN, RECORD_DECISIONS, Tables
+
+BUILT_IN = [
+    ("policies", "qos-driven", "whoever is furthest above its promise lends to whoever is about to miss it"),
+    ("policies", "priority", "the Kubernetes reference: strictly by the class's importance"),
+    ("policies", "hybrid", "qos-driven while the queue is short, by priority while it is long"),
+    ("scores", "mean", "mean of least-requested and balanced (default)"),
+    ("scores", "least-requested", "the host with the largest free share of CPU and memory"),
+    ("scores", "balanced", "the host whose CPU and memory are used most evenly"),
+    ("costs", "default", "slack for qos-driven, fewest-victims for priority"),
+    ("costs", "slack", "hurt no important class, violate least, prefer victims with most slack"),
+    ("costs", "fewest-victims", "fewest victims of the most important class, then of the next"),
+]
+
+
+class CompiledPolicy:
+    """``qos-driven``, ``priority`` or ``hybrid``, by the rules in the tables it is shown."""
+
+    def __init__(self) -> None:
+        self._scratch = Scratch()
+        self.operations = 0
+        """Operations (T 7.1) that the last decision took."""
+        self.bounds = 0
+        """Looks at bounds that it took."""
+
+    def decide(self, view: View, now: float) -> Plan:
+        """Decides on a copy of the view's tables, which stay as they are."""
+        tb = self._scratch.copy_of(view.tables)
+        tb.rules["record"] = RECORD_DECISIONS
+        tb.control["now"] = now
+        tb.control["decisions"] = tb.control["victims"] = 0
+        while self._scratch.grow(passes.run_pass(tb.state)):
+            pass
+        tb = self._scratch.tables
+        self.operations = int(tb.control["operations"] - view.tables.control["operations"])
+        self.bounds = int(tb.control["bounds"] - view.tables.control["bounds"])
+        decided = tb["decisions"][: int(tb.control["decisions"])]
+        victims = tb["victims"]
+        binds = []
+        for d in decided:
+            gone = tuple(int(v) for v in victims[d["first"] : d["first"] + d["victims"]])
+            binds.append(Bind(int(d["row"]), int(d["host"]), gone, reason_of(view, tb, d, gone)))
+        return Plan(tuple(binds), tuple(self._holds(view, tb)))
+
+    def _holds(self, view: View, tb: Tables) -> list[Hold]:
+        counts = np.zeros(explain.COUNTS, np.int64)
+        reasons: dict[int, str] = {}
+        holds = []
+        for entry in tb["queue"][: int(tb.control["queue"])]:
+            kind = int(entry["kind"])
+            if kind not in reasons:
+                explain.count_hosts(tb.state, kind, float(entry["key"] - view.now), counts)
+                reasons[kind] = sentence(counts, len(view.hosts))
+            slack = float(entry["key"] - view.now)
+            holds.append(Hold(int(entry["row"]), waits(tb, entry, slack) + reasons[kind]))
+        return holds
+
+
+def reason_of(view: View, tb: Tables, decision: np.void, victims: tuple[int, ...]) -> str:
+    """Why a request goes where it goes."""
+    host = view.hosts.names[int(decision["host"])]
+    if not victims:
+        return f"{host} has room and the best allocation score"
+    mode = int(tb.control["mode"])
+    names = ", ".join(str(int(view.workload.ids[v])) for v in victims)
+    if mode == PRIORITY:
+        return f"{host}: preempts {names} of lower priority at the least cost"
+    slacks = ", ".join(f"{view.metric(v):.1f}" for v in victims)
+    return f"{host}: preempts {names} (slack {slacks} s) at the least cost; own slack {float(decision['metric']):.1f} s"
+
+
+def waits(tb: Tables, entry: np.void, slack: float) -> str:
+    """What the request's own state says about its waiting."""
+    if int(tb.control["mode"]) != QOS_DRIVEN:
+        return ""
+    margin = float(tb["classes"][tb["kinds"][entry["kind"]]["cls"]]["margin"])
+    if tb.rules["needed"] and slack >= margin:
+        return f"can wait {slack - margin:.1f} s more before it may preempt; "
+    return f"slack {slack:.1f} s; "
+
+
+def sentence(counts: np.ndarray[tuple[int], np.dtype[np.int64]], hosts: int) -> str:
+    """``0/20 hosts: ...`` in the manner of kube-scheduler."""
+    parts = [f"{int(counts[i])} {text}" for i, text in enumerate(explain.TEXTS) if counts[i]]
+    return f"0/{hosts} hosts: " + ", ".join(parts)

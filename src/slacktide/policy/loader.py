@@ -1,0 +1,167 @@
+"""Policies, scores and costs by name: built in, from an entry point, or ``file.py:Name``.
+
+Entry points: the groups ``slacktide.policies``, ``slacktide.scores`` and
+``slacktide.costs``. A score is a function ``score(capacity, free, demand) -> float``
+of three float arrays (resources,), larger is better; ``free`` is what is free before
+the request is placed, its victims gone. A cost is a function
+``cost(slack, rank, out) -> None`` of the victims' slack above their margins (seconds)
+and ranks; it fills ``out`` (levels + 1 floats, compared from the left, larger is
+better). Both are compiled with Numba, so they may use what Numba can compile.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any
+
+import numba
+from numba.core import types
+
+from slacktide.config import Config
+from slacktide.errors import PluginError
+from slacktide.kernels.own import PLAIN
+from slacktide.policy.api import Policy
+from slacktide.policy.builtin import BUILT_IN
+from slacktide.state.cluster import COSTS, POLICIES, SCORES, OwnCode
+
+_FLOATS = types.CPointer(types.float64)
+_SCORE = types.float64(_FLOATS, _FLOATS, _FLOATS, types.int64)
+_COST = types.void(_FLOATS, types.CPointer(types.int64), types.int64, _FLOATS, types.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A user's own code for a run; ``keep`` holds the compiled functions alive."""
+
+    code: OwnCode = field(default_factory=OwnCode)
+    policy: Policy | None = None
+    keep: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """Something that can be named in the settings."""
+
+    name: str
+    kind: str
+    description: str
+    source: str
+
+
+def _from_file(text: str, kind: str) -> Any:
+    path, _, name = text.rpartition(":")
+    if not Path(path).is_file():
+        raise PluginError(f"{kind}: found {text!r}, expected an existing file before the colon")
+    module_name = f"slacktide_own_{Path(path).stem}"
+    spec = importlib.util.spec_from_file_location(module_name, path)
+    if spec is None or spec.loader is None:
+        raise PluginError(f"{kind}: {path} cannot be loaded as Python")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[module_name] = module
+    try:
+        spec.loader.exec_module(module)
+    except Exception as problem:
+        raise PluginError(f"{kind}: {path}: {type(problem).__name__}: {problem}") from problem
+    if not hasattr(module, name):
+        raise PluginError(f"{kind}: {path} has no {name!r}")
+    return getattr(module, name)
+
+
+def _find(text: str, kind: str, built_in: list[str]) -> Any:
+    """A user's own object by name."""
+    if ".py:" in text:
+        return _from_file(text, kind)
+    for point in entry_points(group=f"slacktide.{kind}"):
+        if point.name == text:
+            try:
+                return point.load()
+            except Exception as problem:
+                raise PluginError(f"{kind}: {text}: {type(problem).__name__}: {problem}") from problem
+    names = ", ".join(built_in)
+    raise PluginError(f"{kind}: found {text!r}, expected {names}, an entry point's name, or file.py:NAME")
+
+
+def _check_arguments(function: Any, count: int, text: str) -> None:
+    if not callable(function):
+        raise PluginError(f"{text}: found {type(function).__name__}, expected a function of {count} arguments")
+    found = len(inspect.signature(function).parameters)
+    if found != count:
+        raise PluginError(f"{text}: found a function of {found} arguments, expected {count}")
+
+
+def _address(function: Callable[..., Any], signature: Any, make: Callable[[Any], Any], text: str) -> tuple[int, Any]:
+    """Machine code for a user's function and what keeps it alive."""
+    if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
+        PLAIN[id(function)] = function
+        return id(function), function
+    try:
+        compiled = numba.cfunc(signature)(make(numba.njit(function)))
+    except numba.core.errors.NumbaError as problem:
+        first = str(problem).strip().splitlines()[0]
+        raise PluginError(f"{text}: Numba cannot compile it: {first}") from problem
+    return int(compiled.address), compiled
+
+
+def _score_wrapper(score: Any) -> Any:
+    def call(capacity: Any, free: Any, demand: Any, length: Any) -> Any:
+        shape = (length,)
+        return score(numba.carray(capacity, shape), numba.carray(free, shape), numba.carray(demand, shape))
+
+    return call
+
+
+def _cost_wrapper(cost: Any) -> Any:
+    def call(slack: Any, rank: Any, length: Any, out: Any, width: Any) -> Any:
+        cost(numba.carray(slack, (length,)), numba.carray(rank, (length,)), numba.carray(out, (width,)))
+
+    return call
+
+
+def load(config: Config) -> Loaded:
+    """A user's own policy, score and cost of these settings; raises :class:`PluginError`."""
+    score = cost = 0
+    keep: list[Any] = []
+    if config.policy.score not in SCORES:
+        function = _find(config.policy.score, "scores", list(SCORES))
+        _check_arguments(function, 3, config.policy.score)
+        score, alive = _address(function, _SCORE, _score_wrapper, config.policy.score)
+        keep.append(alive)
+    if config.policy.cost not in COSTS and config.policy.cost != "default":
+        function = _find(config.policy.cost, "costs", ["default", *COSTS])
+        _check_arguments(function, 3, config.policy.cost)
+        cost, alive = _address(function, _COST, _cost_wrapper, config.policy.cost)
+        keep.append(alive)
+    policy = None
+    if config.policy.name not in POLICIES:
+        policy = _instance(_find(config.policy.name, "policies", list(POLICIES)), config)
+    return Loaded(OwnCode(score, cost), policy, tuple(keep))
+
+
+def _instance(found: Any, config: Config) -> Policy:
+    """A policy from a class (given the settings where it takes them) or an object."""
+    name = config.policy.name
+    if inspect.isclass(found):
+        try:
+            takes = len(inspect.signature(found).parameters)
+            found = found(config) if takes else found()
+        except Exception as problem:
+            raise PluginError(f"{name}: cannot be created: {type(problem).__name__}: {problem}") from problem
+    if not isinstance(found, Policy):
+        raise PluginError(f"{name}: found {type(found).__name__}, expected something with decide(view, now)")
+    return found
+
+
+def available() -> list[Offer]:
+    """Everything that can be named in the settings: policies, scores and costs, built in and installed."""
+    offers = [Offer(name, kind, text, "built in") for kind, name, text in BUILT_IN]
+    for kind in ("policies", "scores", "costs"):
+        for point in entry_points(group=f"slacktide.{kind}"):
+            source = point.dist.name if point.dist is not None else point.value
+            offers.append(Offer(point.name, kind, point.value, source))
+    return offers

@@ -1,0 +1,6 @@
+"""The simulator: a workload on hosts under a policy, exact in time and repeatable to the bit."""
+
+from slacktide.sim.engine import run
+from slacktide.sim.result import EVENT_KINDS, RunResult
+
+__all__ = ["EVENT_KINDS", "RunResult", "run"]

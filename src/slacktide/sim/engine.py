@@ -1,0 +1,204 @@
+"""Runs a workload: kernels do the work, this module feeds them and empties their buffers."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slacktide.config import Config
+from slacktide.errors import ConfigError
+from slacktide.kernels import board, ledger, loop, passes
+from slacktide.model import Hosts, Workload
+from slacktide.policy.loader import Loaded, load
+from slacktide.sim import failures, startup
+from slacktide.sim.result import Columns, RunResult
+from slacktide.sim.stepwise import Stepper
+from slacktide.state import cluster, tables
+from slacktide.state.tables import Tables
+
+Progress = Callable[[float, int, int], None]
+
+BUDGET = 2000  # passes between two looks at the outside world (Ctrl-C, progress)
+
+BUFFERS = ("events", "decisions", "victims", "passes")
+
+FIELDS = {
+    "completed": "completed",
+    "running": "running",
+    "pending": "pending",
+    "startup_first": "startup_first",
+    "startup_restarts": "startup_restarts",
+    "wasted_startup": "wasted",
+    "discarded": "discarded",
+    "preemptions": "preemptions",
+    "starts": "starts",
+    "hosts_used": "hosts_used",
+}
+
+
+@dataclass
+class Recorder:
+    """What kernels recorded, taken out of their buffers."""
+
+    parts: dict[str, list[NDArray[Any]]] = field(default_factory=lambda: {name: [] for name in BUFFERS})
+    seconds: list[float] = field(default_factory=list)
+    victims: int = 0
+
+    def drain(self, tb: Tables) -> None:
+        """Take over what the buffers hold and empty them."""
+        for name in BUFFERS:
+            count = int(tb.control[name])
+            part = tb[name][:count].copy()
+            if name == "decisions":
+                part["first"] += self.victims
+            if count:
+                self.parts[name].append(part)
+            tb.control[name] = 0
+        self.victims += sum(len(part) for part in self.parts["victims"]) - self.victims
+
+    def table(self, name: str) -> NDArray[Any]:
+        parts = self.parts[name]
+        return np.concatenate(parts) if parts else np.zeros(0, tables.ARRAYS[name][0])
+
+
+def columns(records: NDArray[Any], names: Mapping[str, str]) -> Columns:
+    """Fields of records as columns of their own, under new names."""
+    return {new: np.ascontiguousarray(records[old]) for new, old in names.items()}
+
+
+def grow(tb: Tables, code: int, recorder: Recorder) -> None:
+    """Give kernels the room they stopped for."""
+    if code == passes.FLUSH:
+        recorder.drain(tb)
+    elif code == passes.MORE_SLOTS:
+        cluster.widen_hosts(tb)
+    elif code == passes.MORE_QUEUE:
+        cluster.lengthen_queue(tb)
+    elif code == passes.MORE_HEAP:
+        cluster.lengthen(tb, "heap", 2 * len(tb["heap"]))
+    elif code == passes.MORE_VISITS:
+        larger = np.zeros(4 * len(tb["visits"]), np.int64)
+        ledger.copy_visits(tb["visits"], larger)
+        tb.put("visits", larger)
+
+
+def prepare(workload: Workload, hosts: Hosts, config: Config, own: Loaded, record: int) -> Tables:
+    """Tables at the beginning of a run, every host in the index."""
+    if config.simulation.end is None and len(workload) and math.isinf(float(workload.duration.max())):
+        raise ConfigError("simulation.end: found none, expected seconds, because some requests never complete")
+    tb = cluster.build(
+        workload,
+        hosts,
+        config,
+        hot=startup.delays(config.startup.hot, "startup.hot"),
+        cold=startup.delays(config.startup.cold, "startup.cold"),
+        happenings=failures.host_events(config, hosts),
+        own=own.code,
+        record=record,
+    )
+    board.fill(tb.state)
+    return tb
+
+
+def drive(tb: Tables, step: Callable[[], int], recorder: Recorder, report: Callable[[], None]) -> None:
+    """Let kernels run until the end, serving what they ask for."""
+    while True:
+        code = step()
+        if code == passes.OVER:
+            break
+        grow(tb, code, recorder)
+        report()
+    recorder.drain(tb)
+
+
+def timed_step(tb: Tables, recorder: Recorder) -> int:
+    """One pass with its decision time, or what must be done first."""
+    if tb.control["phase"] == 0:
+        code = loop.advance(tb.state)
+        if code != passes.PASS_DUE:
+            return code
+        recorder.seconds.append(0.0)
+    begun = time.perf_counter()
+    code = passes.run_pass(tb.state)
+    recorder.seconds[-1] += time.perf_counter() - begun
+    return code
+
+
+def run(
+    workload: Workload,
+    hosts: Hosts,
+    config: Config,
+    *,
+    events: bool = False,
+    passes: bool = False,
+    decisions: bool = False,
+    progress: Progress | None = None,
+) -> RunResult:
+    """Simulate ``workload`` on ``hosts`` (of the same resources) under ``config``.
+
+    ``events``, ``passes`` and ``decisions`` ask for those columns of the result;
+    ``progress`` is called now and then with simulated seconds, requests admitted, and
+    requests in all. Raises ConfigError, InputError and PluginError.
+    """
+    own = load(config)
+    record = tables.RECORD_EVENTS * events + tables.RECORD_DECISIONS * decisions + tables.RECORD_PASSES * passes
+    tb = prepare(workload, hosts, config, own, record)
+    recorder = Recorder()
+    state, control = tb.state, tb.control
+    step: Callable[[], int] = lambda: loop.run(state, BUDGET)  # noqa: E731
+    if own.policy is not None or config.simulation.engine == "stepwise":
+        stepper = Stepper(tb, workload, hosts, config, own)
+        step = lambda: stepper.step(recorder.seconds)  # noqa: E731
+    elif passes:
+        step = lambda: timed_step(tb, recorder)  # noqa: E731
+
+    def report() -> None:
+        if progress is not None:
+            progress(float(control["now"]), int(control["arrived"]), len(workload))
+
+    drive(tb, step, recorder, report)
+    end = config.simulation.end
+    final = float(control["now"]) if end is None else float(tb.rules["end"])
+    ledger.close(state, final)
+    return result_of(tb, recorder, final, events, passes, decisions)
+
+
+def result_of(
+    tb: Tables, recorder: Recorder, final: float, events: bool, passes: bool, decisions: bool
+) -> RunResult:
+    """The columns of a finished run."""
+    control = tb.control
+    requests = columns(tb["requests"][: int(control["arrived"])], FIELDS)
+    requests["row"] = np.arange(int(control["arrived"]), dtype=np.int64)
+    per_pass = per_event = per_decision = None
+    if passes:
+        names = ("time", "queue", "placed", "preempted", "operations")
+        per_pass = columns(recorder.table("passes"), {name: name for name in names})
+        per_pass["decision_seconds"] = np.array(recorder.seconds)
+    if events:
+        names = ("time", "kind", "row", "host", "by", "qos")
+        per_event = columns(recorder.table("events"), {name: name for name in names})
+    if decisions:
+        names = ("time", "row", "host", "metric", "first", "victims")
+        per_decision = columns(recorder.table("decisions"), {"pass": "batch"} | {name: name for name in names})
+        per_decision["count"] = per_decision["victims"]
+        per_decision["victims"] = recorder.table("victims")
+    return RunResult(
+        requests=requests,
+        passes=per_pass,
+        events=per_event,
+        decisions=per_decision,
+        operations=int(control["operations"]),
+        bound_checks=int(control["bounds"]),
+        pass_count=int(control["batch"]),
+        preemptions=int(control["preemptions"]),
+        placements=int(control["placements"]),
+        end=final,
+        compile_seconds=0.0,
+    )

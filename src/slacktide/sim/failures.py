@@ -1,0 +1,51 @@
+"""Host failures and repairs: from a file, or drawn."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from slacktide.config import Config
+from slacktide.errors import ConfigError
+from slacktide.inputs import read_host_events
+from slacktide.model import Hosts
+from slacktide.sim.startup import delays
+from slacktide.state import layout, tables
+
+
+def host_events(config: Config, hosts: Hosts) -> tables.Records:
+    """Failures, drains and repairs of a run as HOST_EVENT records in the order of time.
+
+    Drawn ones alternate, host by host, between an up-time and a down-time from the
+    configured distributions, with a generator seeded by the run's seed.
+    Raises :class:`ConfigError` where they are to be drawn without an end.
+    """
+    failures = config.failures
+    if failures.file is not None:
+        times, rows, kinds = read_host_events(Path(failures.file), hosts)
+        events = np.zeros(len(times), tables.HOST_EVENT)
+        events["time"], events["host"], events["kind"] = layout.on_grid(times), rows, kinds
+        return events
+    if failures.uptime is None:
+        return np.zeros(0, tables.HOST_EVENT)
+    end = config.simulation.end
+    if end is None:
+        raise ConfigError("failures.uptime: drawn failures need simulation.end")
+    up, down = delays(failures.uptime, "failures.uptime"), delays(failures.downtime, "failures.downtime")
+    if up.mean() + down.mean() <= 0.0:
+        raise ConfigError("failures.uptime: found durations of 0, expected some time between failures")
+    random = np.random.default_rng([config.simulation.seed, 0xFA11])
+    drawn: list[tuple[float, int, int]] = []
+    for h in range(len(hosts)):
+        at = 0.0
+        while True:
+            at += float(random.choice(up))
+            if at >= end:
+                break
+            drawn.append((at, h, tables.FAIL))
+            at += float(random.choice(down))
+            drawn.append((at, h, tables.REPAIR))
+    events = np.array(sorted(drawn), tables.HOST_EVENT)
+    events["time"] = layout.on_grid(events["time"])
+    return events

@@ -1,0 +1,45 @@
+"""What a run leaves behind."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from numpy.typing import NDArray
+
+from slacktide.state.tables import EVENT_KINDS
+
+__all__ = ["EVENT_KINDS", "Columns", "RunResult"]
+
+Columns = dict[str, NDArray[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """Columns of a run; times in seconds.
+
+    requests   one place per request of the run: row (int64, into the workload), completed
+               (NaN = not), running (useful), pending (in the queue), startup_first and
+               startup_restarts (start-up spent), wasted_startup, discarded, preemptions,
+               starts, hosts_used
+    passes     per pass, where asked for: time, queue, placed, preempted, operations,
+               decision_seconds
+    events     per event, where asked for: time, kind (index into EVENT_KINDS), row and by
+               (rows or -1), host (row of the host or -1), qos (NaN where none)
+    decisions  per placement, where asked for: pass, time, row, host, metric, and victims
+               as first (into ``victims``) and count
+    """
+
+    requests: Columns
+    passes: Columns | None
+    events: Columns | None
+    decisions: Columns | None
+    operations: int
+    bound_checks: int
+    """Looks at a bound that excluded hosts, beside the operations in the sense of T 7.1."""
+    pass_count: int
+    preemptions: int
+    placements: int
+    end: float
+    compile_seconds: float
+    """Seconds spent on compiling kernels in this run, 0 when they were cached."""

@@ -1,0 +1,66 @@
+"""Start-up delays: from a file of measured values, or from a distribution."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from statistics import NormalDist
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slacktide.errors import ConfigError
+from slacktide.inputs import read_delays
+
+STEPS = 4096
+"""A distribution is drawn from through this many quantiles, so that a delay is one table look-up."""
+
+EXPECTED = "constant:S, uniform:A,B, normal:MEAN,SD, lognormal:MEDIAN,SIGMA, exponential:MEAN, or a file"
+
+
+def _uniform(low: float, high: float, u: NDArray[np.float64]) -> NDArray[np.float64]:
+    return low + (high - low) * u
+
+
+def _normal(mean: float, deviation: float, u: NDArray[np.float64]) -> NDArray[np.float64]:
+    inverse = NormalDist().inv_cdf
+    return mean + deviation * np.array([inverse(float(x)) for x in u])
+
+
+def _lognormal(median: float, sigma: float, u: NDArray[np.float64]) -> NDArray[np.float64]:
+    return median * np.exp(_normal(0.0, sigma, u))
+
+
+def _exponential(mean: float, u: NDArray[np.float64]) -> NDArray[np.float64]:
+    return -mean * np.log1p(-u)
+
+
+SHAPES: dict[str, tuple[int, Callable[..., NDArray[np.float64]]]] = {
+    "constant": (1, lambda value, u: np.full(1, value)),
+    "uniform": (2, _uniform),
+    "normal": (2, _normal),
+    "lognormal": (2, _lognormal),
+    "exponential": (1, _exponential),
+}
+
+
+def delays(text: str, setting: str) -> NDArray[np.float64]:
+    """The table of delays, seconds, that ``text`` describes; negative ones become 0.
+
+    Raises :class:`ConfigError` naming the setting, and InputError for a broken file.
+    """
+    name, colon, rest = text.partition(":")
+    if name not in SHAPES or not colon:
+        if Path(text).exists():
+            return read_delays(Path(text))
+        raise ConfigError(f"{setting}: found {text!r}, expected {EXPECTED}")
+    arity, quantiles = SHAPES[name]
+    try:
+        numbers = [float(word) for word in rest.split(",")]
+    except ValueError:
+        numbers = []
+    if len(numbers) != arity or not all(math.isfinite(x) and x >= 0 for x in numbers):
+        raise ConfigError(f"{setting}: found {text!r}, expected {name} with {arity} numbers of 0 or more")
+    u = (np.arange(STEPS) + 0.5) / STEPS
+    return np.maximum(0.0, quantiles(*numbers, u))
