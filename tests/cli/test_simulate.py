@@ -121,7 +121,7 @@ def test_an_unknown_policy_is_a_clear_error(inputs: tuple[Path, Path], capsys: p
 def test_policies_lists_what_policy_takes(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["policies", "--json"]) == 0
     names = {(one["kind"], one["name"]) for one in json.loads(capsys.readouterr().out)}
-    assert {("policy", "qos-driven"), ("policy", "priority"), ("policy", "hybrid")} <= names
+    assert {("policies", "qos-driven"), ("policies", "priority"), ("policies", "hybrid")} <= names
 
 
 def test_interrupting_leaves_earlier_results_whole(inputs: tuple[Path, Path], tmp_path: Path) -> None:

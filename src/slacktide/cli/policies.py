@@ -22,8 +22,8 @@ def policies(as_json: bool) -> None:
     from slacktide.cli.text import table
     from slacktide.policy import available
 
-    rows = [tuple(map(str, row)) for row in available()]
     head = ("name", "kind", "description", "source")
+    rows = [tuple(getattr(offer, column) for column in head) for offer in available()]
     if as_json:
         echo_json([dict(zip(head, row, strict=True)) for row in rows])
     else:
