@@ -13,8 +13,8 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 demo: $(VENV)/run.stamp
 	$(BIN)/slacktide generate cell --out $(DEMO)/input
-	$(BIN)/slacktide simulate $(DEMO)/input/workload.parquet $(DEMO)/input/hosts.parquet --policy priority --out $(DEMO)/priority
-	$(BIN)/slacktide simulate $(DEMO)/input/workload.parquet $(DEMO)/input/hosts.parquet --policy qos-driven --out $(DEMO)/qos-driven
+	$(BIN)/slacktide simulate $(DEMO)/input/workload.parquet $(DEMO)/input/hosts.parquet --policy priority --end 3600 --out $(DEMO)/priority
+	$(BIN)/slacktide simulate $(DEMO)/input/workload.parquet $(DEMO)/input/hosts.parquet --policy qos-driven --end 3600 --out $(DEMO)/qos-driven
 	@echo "Rows per request, per class and the manifest are in $(DEMO)/priority and $(DEMO)/qos-driven."
 
 test: lint unit uncompiled smoke

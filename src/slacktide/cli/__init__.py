@@ -36,8 +36,8 @@ def app() -> None:
     Start like this:
       slacktide generate cell --out cell
       slacktide inspect cell/workload.parquet cell/hosts.parquet
-      slacktide simulate cell/workload.parquet cell/hosts.parquet --policy priority
-      slacktide simulate cell/workload.parquet cell/hosts.parquet --policy qos-driven --out results
+      slacktide simulate cell/workload.parquet cell/hosts.parquet --policy priority --end 3600
+      slacktide simulate cell/workload.parquet cell/hosts.parquet --policy qos-driven --end 3600 --out results
 
     \b
     Exit codes:

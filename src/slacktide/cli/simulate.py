@@ -28,7 +28,7 @@ RESULT_FILES = frozenset({"requests.parquet", "passes.parquet", "events.parquet"
 @click.option("--hot", type=FILE, help="Measured start-up times on a host used before.")
 @click.option("--cold", type=FILE, help="Measured start-up times on another host.")
 @click.option("--host-events", type=FILE, help="Failures, drains and repairs of hosts, CSV: time,host,event.")
-@click.option("--end", metavar="SECONDS", help="Stop at this second; default: when everything has completed.")
+@click.option("--end", metavar="SECONDS", help="Stop at this second. Needed where requests never complete.")
 @click.option("--seed", metavar="N", help="Of everything drawn; equal seeds give equal results.")
 @click.option("--out", type=FILE, help="Write requests.parquet and manifest.json into this directory.")
 @click.option("--passes", is_flag=True, help="With --out: also passes.parquet, a row per scheduling pass.")
@@ -51,7 +51,7 @@ def simulate(
     Files are read by their suffix: .parquet, .csv, or .erl (the published Erlang terms).
 
     \b
-      slacktide simulate w.parquet h.parquet                                the recommended settings
+      slacktide simulate w.parquet h.parquet --end 3600                     the recommended settings
       slacktide simulate w.parquet h.parquet --policy priority              what Kubernetes would do
       slacktide simulate w.parquet h.parquet --preset published --seed 7    as in the papers
       slacktide simulate w.parquet h.parquet --set policy.patience=30 --set qos.startup=always
