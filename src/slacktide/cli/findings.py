@@ -42,11 +42,15 @@ def _workload(about: Mapping[str, Any]) -> str:
     ]
     return "\n".join(
         [
-            (f"{count(about['requests'])} requests of {count(about['jobs'])} jobs, admitted from "
-            f"{seconds(about['first'])} to {seconds(about['last'])} at {count(about['instants'])} instants, "
-            f"{count(about['standing'])} of them at the first"),
-            (f"{count(about['distinct_demands'])} different demands, {count(about['terms'])} different terms of "
-            f"constraints; {share(about['never_complete'])} of the requests never complete"),
+            (
+                f"{count(about['requests'])} requests of {count(about['jobs'])} jobs, admitted from "
+                f"{seconds(about['first'])} to {seconds(about['last'])} at {count(about['instants'])} instants, "
+                f"{count(about['standing'])} of them at the first"
+            ),
+            (
+                f"{count(about['distinct_demands'])} different demands, {count(about['terms'])} different terms of "
+                f"constraints; {share(about['never_complete'])} of the requests never complete"
+            ),
             "",
             table(head, rows),
         ]

@@ -48,16 +48,22 @@ def text(
     first = f", {compiling:.1f} s of it compiling for the first time" if compiling >= COMPILING_SHOWN else ""
     return "\n".join(
         [
-            (f"{config.policy.name} on {count(hosts)} hosts, seed {config.simulation.seed}; availability in the "
-            f"accounting '{which}'"),
+            (
+                f"{config.policy.name} on {count(hosts)} hosts, seed {config.simulation.seed}; availability in the "
+                f"accounting '{which}'"
+            ),
             "",
             table(HEAD, rows),
             "",
-            (f"{count(totals['completed'])} completed; {count(totals['placements'])} placements and "
-            f"{count(totals['operations'])} operations in {count(totals['passes'])} passes; "
-            f"simulated until {seconds(totals['end'])}"),
-            (f"{costs['wall_seconds']:.2f} s{first}; {costs['cpu_seconds']:.2f} s of processor time, "
-            f"{costs['peak_rss_mb']:.0f} MB at most"),
+            (
+                f"{count(totals['completed'])} completed; {count(totals['placements'])} placements and "
+                f"{count(totals['operations'])} operations in {count(totals['passes'])} passes; "
+                f"simulated until {seconds(totals['end'])}"
+            ),
+            (
+                f"{costs['wall_seconds']:.2f} s{first}; {costs['cpu_seconds']:.2f} s of processor time, "
+                f"{costs['peak_rss_mb']:.0f} MB at most"
+            ),
         ]
     )
 

@@ -17,7 +17,7 @@ import numba
 def _fingerprint() -> str:
     digest = hashlib.sha256(f"{numba.__version__}".encode())
     here = Path(__file__).parent
-    for source in sorted([*here.glob("*.py"), here.parent / "state" / "tables.py"]):
+    for source in sorted(here.glob("*.py")):
         digest.update(source.name.encode())
         digest.update(source.read_bytes())
     return digest.hexdigest()[:16]

@@ -6,11 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slacktide.kernels import chance, free_index, views
-from slacktide.kernels.compiling import entry, kernel
+from slacktide.kernels.compiling import entry, kernel, leaf
 from slacktide.kernels.metric import metric, running, slope
-from slacktide.state.tables import PRIORITY, Records, State
+from slacktide.kernels.tables import PRIORITY, Records, State
 
 NEAR = 1e-6  # seconds; metrics closer than this are sorted anew each time, so that rounding cannot matter
+ANY_RANK = 2**62
 
 
 @kernel
@@ -18,10 +19,10 @@ def touch(tb: State, h: int) -> None:
     """Note that the contents of host ``h`` changed; O(log hosts)."""
     host = views.hosts(tb)[h]
     host["version"] += 1
-    host["tie"] = chance.draw(tb["rules"]["seed"], chance.HOST_TIE, h, host["version"])
+    host["tie"] = chance.draw(views.rules(tb)["seed"], chance.HOST_TIE, h, host["version"])
     host["sorted_until"] = -np.inf
-    views.ceilings(tb)[h]["base"] = np.inf
-    control = tb["control"]
+    views.ceilings(tb)[h]["peak"] = np.inf
+    control = views.control(tb)
     views.changes(tb)[control["changes"] % len(views.changes(tb))] = h
     control["changes"] += 1
     free_index.update(tb, h)
@@ -40,14 +41,14 @@ def add(tb: State, h: int, row: int, kind: int, on: float, now: float) -> None:
     slot["on"] = on
     slot["overhead"] = request["overhead"]
     slot["admitted"] = views.admission(tb)[row]
-    slot["tie"] = chance.draw(tb["rules"]["seed"], chance.VICTIM_TIE, row, request["starts"])
-    slot["batch"] = tb["control"]["batch"]
+    slot["tie"] = chance.draw(views.rules(tb)["seed"], chance.VICTIM_TIE, row, np.int64(request["starts"]))
+    slot["batch"] = views.control(tb)["batch"]
     slot["cls"] = views.kinds(tb)[kind]["cls"]
     slot["shape"] = views.kinds(tb)[kind]["shape"]
     slot["job"] = views.kinds(tb)[kind]["job"]
     host["count"] += 1
-    if host["count"] > tb["control"]["most"]:
-        tb["control"]["most"] = host["count"]
+    if host["count"] > views.control(tb)["most"]:
+        views.control(tb)["most"] = host["count"]
     for r in range(views.free(tb).shape[1]):
         views.free(tb)[h, r] -= views.demand(tb)[slot["shape"], r]
     touch(tb, h)
@@ -140,11 +141,11 @@ def stays_before(a: Records, b: Records, gap: float, classes: Records, now: floa
 def keeps_tier(tb: State, slot: Records, q: float, now: float) -> float:
     """Until when an instance surely moves as now and stays on its side of its margin; O(1)."""
     until = slot["on"] if now < slot["on"] else np.inf
-    if not tb["rules"]["mirrored"]:
+    if not views.rules(tb)["mirrored"]:
         return until
     gap = views.classes(tb)[slot["cls"]]["margin"] - q
     rise = slope(slot, views.classes(tb), now)
-    if gap > 0.0 and rise > 0.0 or gap <= 0.0 and rise < 0.0:
+    if (gap > 0.0 and rise > 0.0) or (gap <= 0.0 and rise < 0.0):
         return min(until, now + abs(gap / rise) - NEAR)
     return until
 
@@ -153,9 +154,9 @@ def keeps_tier(tb: State, slot: Records, q: float, now: float) -> float:
 def tier(tb: State, slot: Records, q: float) -> int:
     """Victims of lower tier go first: 0 from the margin on, else by rank, the least important first; O(1)."""
     theirs = views.classes(tb)[slot["cls"]]
-    if q >= theirs["margin"] or not tb["rules"]["mirrored"]:
+    if q >= theirs["margin"] or not views.rules(tb)["mirrored"]:
         return 0
-    return tb["rules"]["levels"] - theirs["level"]
+    return views.rules(tb)["levels"] - theirs["level"]
 
 
 @kernel
@@ -163,7 +164,7 @@ def order_by_metric(tb: State, h: int, now: float, q: NDArray[np.float64], tiers
     """Sort the slots of host ``h``, their metrics and tiers into victim order; O(n^2), O(n) when nearly sorted."""
     for i in range(views.hosts(tb)[h]["count"]):
         slot = views.slots(tb)[h, i]
-        mine = metric(slot, views.classes(tb)[slot["cls"]]["slo"], tb["rules"]["alpha"], now)
+        mine = metric(slot, views.classes(tb)[slot["cls"]]["slo"], views.rules(tb)["alpha"], now)
         low, tie = tier(tb, slot, mine), slot["tie"]
         k = i
         while k > 0 and (
@@ -199,29 +200,55 @@ def sort_by_metric(tb: State, h: int, now: float) -> None:
 def note_ceiling(tb: State, h: int, peak: float, now: float) -> None:
     """Bound the metrics on host ``h`` from now on by a line through the largest; O(instances on it)."""
     classes, ceiling = views.classes(tb), views.ceilings(tb)[h]
-    rise, least = 0.0, np.int64(0)
+    rise, slack, least = 0.0, 0.0, np.int64(0)
     for i in range(views.hosts(tb)[h]["count"]):
         theirs = classes[views.slots(tb)[h, i]["cls"]]
         rise = max(rise, theirs["slope"])
-        least = max(least, np.int64(theirs["rank"]))
-    ceiling["base"] = peak - rise * now + 4.0 * NEAR
+        least = max(least, theirs["rank"])
+        if not theirs["whole"]:
+            slack = 4.0 * NEAR
     ceiling["rise"] = rise
+    ceiling["slack"] = slack
     ceiling["least"] = least
+    lower_ceiling(tb, h, peak, now)
 
 
-@kernel
+@leaf
+def lower_ceiling(tb: State, h: int, peak: float, now: float) -> None:
+    """Draw the bound on host ``h`` through its largest metric of this instant, while its contents stay; O(1)."""
+    views.ceilings(tb)[h]["peak"] = peak
+    views.ceilings(tb)[h]["time"] = now
+
+
+@leaf
+def ceiling_at(ceiling: Records, now: float) -> float:
+    """No metric on the host is above this at ``now``; O(1)."""
+    passed = now - ceiling["time"]
+    if passed == 0.0:
+        return ceiling["peak"]
+    return ceiling["peak"] + ceiling["rise"] * passed + ceiling["slack"]
+
+
+@leaf
 def hopeless(tb: State, h: int, rank: int, mine: float, now: float) -> bool:
     """Whether nobody on host ``h`` can have a larger metric or a lesser rank, so that nobody is eligible; O(1)."""
     ceiling = views.ceilings(tb)[h]
-    return ceiling["base"] + ceiling["rise"] * now <= mine and ceiling["least"] <= rank
+    return ceiling_at(ceiling, now) <= mine and ceiling["least"] <= rank
+
+
+@leaf
+def rank_that_counts(tb: State, cls: int, mine: float) -> int:
+    """Above the margin only a larger metric makes eligible, not the rank: then a rank that all are above; O(1)."""
+    ours = views.classes(tb)[cls]
+    return ours["rank"] if mine < ours["margin"] else np.int64(ANY_RANK)
 
 
 @kernel
 def sort_victims(tb: State, h: int, now: float) -> None:
     """Bring the slots of host ``h`` into victim order where they are not; O(1) when nothing can have changed."""
-    if tb["rules"]["sorted_hosts"] and now < views.hosts(tb)[h]["sorted_until"]:
+    if views.rules(tb)["sorted_hosts"] and now < views.hosts(tb)[h]["sorted_until"]:
         return
-    if tb["control"]["mode"] == PRIORITY:
+    if views.control(tb)["mode"] == PRIORITY:
         sort_by_priority(tb, h)
         views.hosts(tb)[h]["sorted_until"] = np.inf
     else:
@@ -233,7 +260,7 @@ def fill(tb: State) -> None:
     """Bring every host into the free index before anything happens; O(hosts * log hosts)."""
     for h in range(len(views.hosts(tb))):
         host = views.hosts(tb)[h]
-        host["tie"] = chance.draw(tb["rules"]["seed"], chance.HOST_TIE, h, host["version"])
+        host["tie"] = chance.draw(views.rules(tb)["seed"], chance.HOST_TIE, h, host["version"])
         host["sorted_until"] = -np.inf
-        views.ceilings(tb)[h]["base"] = np.inf
+        views.ceilings(tb)[h]["peak"] = np.inf
         free_index.update(tb, h)

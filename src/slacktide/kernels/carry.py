@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 
 from slacktide.kernels import ledger, passes, queue, views
 from slacktide.kernels.compiling import entry
-from slacktide.state.tables import BEGUN, PREEMPTED, RECORD_DECISIONS, State
+from slacktide.kernels.metric import metric
+from slacktide.kernels.tables import BEGUN, NOBODY, PREEMPTED, RECORD_DECISIONS, State
 
 
 @entry
@@ -26,9 +27,9 @@ def room_to_act(tb: State) -> int:
 @entry
 def bind(tb: State, row: int, host: int, victims: NDArray[Any], qos: float, lost: NDArray[Any]) -> None:
     """Evict ``victims`` (rows; their metrics in ``lost``) and start the waiting request ``row`` on ``host``."""
-    control = tb["control"]
+    control = views.control(tb)
     now = control["now"]
-    if tb["rules"]["record"] & RECORD_DECISIONS:
+    if views.rules(tb)["record"] & RECORD_DECISIONS:
         decision = views.decisions(tb)[control["decisions"]]
         decision["row"], decision["time"], decision["metric"] = row, now, qos
         decision["batch"], decision["host"] = control["batch"] - 1, host
@@ -40,10 +41,10 @@ def bind(tb: State, row: int, host: int, victims: NDArray[Any], qos: float, lost
     for i in range(len(victims)):
         ledger.record(tb, PREEMPTED, victims[i], host, row, lost[i])
     for v in victims:
-        ledger.stop(tb, v, now, True)
+        ledger.stop(tb, v, now, ledger.YES)
     control["pass_preempted"] += len(victims)
     ledger.start(tb, row, host, now)
-    ledger.record(tb, BEGUN, row, host, -1, qos)
+    ledger.record(tb, BEGUN, row, host, NOBODY, qos)
     control["pass_placed"] += 1
     mark_done(tb, row)
 
@@ -51,7 +52,7 @@ def bind(tb: State, row: int, host: int, victims: NDArray[Any], qos: float, lost
 @entry
 def mark_done(tb: State, row: int) -> None:
     """Strike a request off the queue; O(queue)."""
-    control = tb["control"]
+    control = views.control(tb)
     for i in range(control["queue"]):
         if views.queue(tb)[i]["row"] == row and not views.queue(tb)[i]["done"]:
             views.queue(tb)[i]["done"] = 1
@@ -65,7 +66,17 @@ def mark_done(tb: State, row: int) -> None:
 @entry
 def close_pass(tb: State) -> None:
     """End a pass begun with :func:`open_pass`."""
-    control = tb["control"]
+    control = views.control(tb)
     control["queue"] = queue.drop_done(views.queue(tb), control["queue"])
     control["incoming"] = queue.drop_done(views.incoming(tb), control["incoming"])
     passes.end(tb)
+
+
+@entry
+def metric_on_host(tb: State, host: int, row: int, now: float) -> float:
+    """Q of a request that is on a host, seconds; O(instances on it)."""
+    at = 0
+    while views.slots(tb)[host, at]["row"] != row:
+        at += 1
+    slot = views.slots(tb)[host, at]
+    return metric(slot, views.classes(tb)[slot["cls"]]["slo"], views.rules(tb)["alpha"], now)

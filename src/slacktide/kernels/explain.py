@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from slacktide.kernels import board, free_index, victims, views
 from slacktide.kernels.compiling import entry
-from slacktide.state.tables import State
+from slacktide.kernels.tables import State
 
 DOWN, CONSTRAINT, SIBLING, CPU, MEMORY, OTHER, ROOM = range(7)
 TEXTS = (
@@ -35,7 +35,7 @@ def count_hosts(tb: State, kind: int, mine: float, counts: NDArray[np.int64]) ->
             counts[CONSTRAINT] += 1
         elif board.has_sibling(tb, h, views.kinds(tb)[kind]["job"]):
             counts[SIBLING] += 1
-        elif victims.choose(tb, h, shape, cls, mine, tb["control"]["now"]) >= 0:
+        elif victims.choose(tb, h, shape, cls, mine, views.control(tb)["now"]) >= 0:
             counts[ROOM] += 1
         else:
             free_index.has_room(tb, h, shape)

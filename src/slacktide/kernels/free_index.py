@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from slacktide.kernels import views
 from slacktide.kernels.compiling import kernel, leaf
 from slacktide.kernels.own import score_of
-from slacktide.state.tables import BALANCED, LEAST_REQUESTED, OWN_SCORE, State
+from slacktide.kernels.tables import BALANCED, LEAST_REQUESTED, OWN_SCORE, State
 
 NOWHERE = -(2**62)
 A, B, TIE, BOTH, AMOUNTS = 0, 1, 2, 3, 4
@@ -57,13 +57,13 @@ def score_by_user(tb: State, h: int, shape: int) -> int:
         views.amounts(tb)[0, r] = views.capacity(tb)[h, r] * views.unit(tb)[r]
         views.amounts(tb)[1, r] = (views.demand(tb)[shape, r] - views.missing(tb)[r]) * views.unit(tb)[r]
         views.amounts(tb)[2, r] = views.demand(tb)[shape, r] * views.unit(tb)[r]
-    return score_of(tb["rules"]["own_score"], views.amounts(tb)[0], views.amounts(tb)[1], views.amounts(tb)[2])
+    return score_of(views.rules(tb)["own_score"], views.amounts(tb)[0], views.amounts(tb)[1], views.amounts(tb)[2])
 
 
 @kernel
 def allocation_score(tb: State, h: int, shape: int) -> int:
     """Score of host ``h`` for a demand, when ``views.missing(tb)`` is demand less free amounts; O(1)."""
-    score = tb["rules"]["score"]
+    score = views.rules(tb)["score"]
     cpu = views.demand(tb)[shape, 0] - views.missing(tb)[0]
     memory = views.demand(tb)[shape, 1] - views.missing(tb)[1]
     if score == OWN_SCORE:
@@ -96,7 +96,7 @@ def update(tb: State, h: int) -> None:
         for f in range(width):
             tree[root + node, f] = NOWHERE
     else:
-        score = tb["rules"]["score"]
+        score = views.rules(tb)["score"]
         x = fraction(views.free(tb)[h, 0], views.scale(tb)[h, 0])
         y = fraction(views.free(tb)[h, 1], views.scale(tb)[h, 1])
         tree[root + node, A] = first_part(score, x, y)

@@ -7,22 +7,24 @@ from numpy.typing import NDArray
 
 from slacktide.kernels import board, chance, queue, views
 from slacktide.kernels.compiling import entry, kernel
-from slacktide.state.tables import ALWAYS, DONE, PLACED, RECORD_EVENTS, RESTART, WAITING, Records, State
+from slacktide.kernels.tables import ALWAYS, DONE, PLACED, RECORD_EVENTS, RESTART, WAITING, State
+
+YES, NO = np.bool_(True), np.bool_(False)  # not literals, so that kernels are compiled once
 
 
 @kernel
 def record(tb: State, kind: int, row: int, host: int, by: int, qos: float) -> None:
     """Append an event where events are recorded; O(1)."""
-    if not tb["rules"]["record"] & RECORD_EVENTS:
+    if not views.rules(tb)["record"] & RECORD_EVENTS:
         return
-    event = views.events(tb)[tb["control"]["events"]]
-    event["time"] = tb["control"]["now"]
+    event = views.events(tb)[views.control(tb)["events"]]
+    event["time"] = views.control(tb)["now"]
     event["kind"] = kind
     event["row"] = row
     event["host"] = host
     event["by"] = by
     event["qos"] = qos
-    tb["control"]["events"] += 1
+    views.control(tb)["events"] += 1
 
 
 @kernel
@@ -50,7 +52,7 @@ def ran_here(tb: State, row: int, h: int) -> bool:
     if visits[at] == code:
         return True
     visits[at] = code
-    tb["control"]["visits"] += 1
+    views.control(tb)["visits"] += 1
     request["hosts_used"] += 1
     return False
 
@@ -67,7 +69,7 @@ def copy_visits(old: NDArray[np.int64], new: NDArray[np.int64]) -> None:
 def draw_startup(tb: State, row: int, h: int) -> float:
     """The start-up delay of the next start of ``row`` on host ``h``, seconds (docs/semantics.md, 'Chance')."""
     request = views.requests(tb)[row]
-    at = chance.draw(tb["rules"]["seed"], chance.STARTUP, row, request["starts"])
+    at = chance.draw(views.rules(tb)["seed"], chance.STARTUP, row, np.int64(request["starts"]))
     if ran_here(tb, row, h):
         return views.hot(tb)[at % len(views.hot(tb))]
     return views.cold(tb)[at % len(views.cold(tb))]
@@ -77,8 +79,8 @@ def draw_startup(tb: State, row: int, h: int) -> float:
 def push_completion(tb: State, time: float, row: int, starts: int) -> None:
     """Note a completion; preemption makes it void, which its ``starts`` tells; O(log n)."""
     heap = views.heap(tb)
-    k = tb["control"]["heap"]
-    tb["control"]["heap"] += 1
+    k = views.control(tb)["heap"]
+    views.control(tb)["heap"] += 1
     while k > 0:
         parent = (k - 1) >> 1
         if heap[parent]["time"] < time or (heap[parent]["time"] == time and heap[parent]["row"] <= row):
@@ -93,7 +95,7 @@ def push_completion(tb: State, time: float, row: int, starts: int) -> None:
 @kernel
 def start(tb: State, row: int, h: int, now: float) -> None:
     """Request ``row`` leaves the queue for host ``h``; O(log)."""
-    request, rules = views.requests(tb)[row], tb["rules"]
+    request, rules = views.requests(tb)[row], views.rules(tb)
     waited = now - request["since"]
     request["pending"] += waited
     request["p"] += waited
@@ -104,18 +106,18 @@ def start(tb: State, row: int, h: int, now: float) -> None:
     request["since"] = now
     request["startup"] = tau
     counts = rules["accounting"] == ALWAYS or (rules["accounting"] == RESTART and request["starts"] > 1)
-    board.add(tb, h, row, request["kind"], now + tau if counts else now, now)
-    tb["control"]["placed_now"] += 1
-    tb["control"]["placements"] += 1
+    board.add(tb, h, row, np.int64(request["kind"]), now + tau if counts else now, now)
+    views.control(tb)["placed_now"] += 1
+    views.control(tb)["placements"] += 1
     finish = now + tau + (views.duration(tb)[row] - request["progress"])
     if finish <= rules["end"] and finish < np.inf:
-        push_completion(tb, finish, row, request["starts"])
+        push_completion(tb, finish, row, np.int64(request["starts"]))
 
 
 @kernel
 def settle(tb: State, row: int, now: float, lose: bool) -> float:
     """Close the books of the present incarnation; the seconds of start-up it spent; O(1)."""
-    request, rules = views.requests(tb)[row], tb["rules"]
+    request, rules = views.requests(tb)[row], views.rules(tb)
     since = request["since"]
     ready = since + request["startup"]
     spent = now - since
@@ -149,22 +151,22 @@ def settle(tb: State, row: int, now: float, lose: bool) -> float:
 @kernel
 def leave_host(tb: State, row: int, now: float) -> None:
     """Take a request off its host without queueing it."""
-    board.remove(tb, views.requests(tb)[row]["host"], row)
+    board.remove(tb, np.int64(views.requests(tb)[row]["host"]), row)
     views.requests(tb)[row]["host"] = -1
     views.requests(tb)[row]["since"] = now
-    tb["control"]["placed_now"] -= 1
+    views.control(tb)["placed_now"] -= 1
 
 
 @kernel
 def stop(tb: State, row: int, now: float, preempted: bool) -> None:
     """Throw request ``row`` off its host, back into the queue; O(log)."""
     request = views.requests(tb)[row]
-    spent = settle(tb, row, now, tb["rules"]["lost"] != 0)
+    spent = settle(tb, row, now, views.rules(tb)["lost"] != 0)
     request["wasted"] += spent
     if preempted:
         request["overhead"] += spent
         request["preemptions"] += 1
-        tb["control"]["preemptions"] += 1
+        views.control(tb)["preemptions"] += 1
     leave_host(tb, row, now)
     request["state"] = WAITING
     queue.enqueue(tb, row, now)
@@ -173,20 +175,20 @@ def stop(tb: State, row: int, now: float, preempted: bool) -> None:
 @kernel
 def complete(tb: State, row: int, now: float) -> None:
     """Request ``row`` has run its duration; O(log)."""
-    settle(tb, row, now, False)
+    settle(tb, row, now, NO)
     leave_host(tb, row, now)
     views.requests(tb)[row]["state"] = DONE
     views.requests(tb)[row]["completed"] = now
-    tb["control"]["completed"] += 1
+    views.control(tb)["completed"] += 1
 
 
 @entry
 def close(tb: State, now: float) -> None:
     """Bring every request's ledger to the end of the run without changing its state; O(requests)."""
-    for row in range(tb["control"]["arrived"]):
+    for row in range(views.control(tb)["arrived"]):
         request = views.requests(tb)[row]
         if request["state"] == PLACED:
-            settle(tb, row, now, False)
+            settle(tb, row, now, NO)
         elif request["state"] == WAITING:
             request["pending"] += now - request["since"]
             request["p"] += now - request["since"]

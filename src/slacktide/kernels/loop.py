@@ -7,12 +7,13 @@ import numpy as np
 from slacktide.kernels import board, ledger, passes, queue, views
 from slacktide.kernels.compiling import entry, kernel
 from slacktide.kernels.passes import FINISHED, OVER, PASS_DUE, PAUSE, lacking
-from slacktide.state.tables import (
+from slacktide.kernels.tables import (
     ADMITTED,
     COMPLETED,
     EVICTED,
     HOST_DOWN,
     HOST_UP,
+    NOBODY,
     PLACED,
     REPAIR,
     WAITING,
@@ -24,8 +25,8 @@ from slacktide.state.tables import (
 def pop_completion(tb: State) -> None:
     """Remove the earliest completion; O(log n)."""
     heap = views.heap(tb)
-    tb["control"]["heap"] -= 1
-    n = tb["control"]["heap"]
+    views.control(tb)["heap"] -= 1
+    n = views.control(tb)["heap"]
     time, row = heap[n]["time"], heap[n]["row"]
     k = 0
     while True:
@@ -48,7 +49,7 @@ def pop_completion(tb: State) -> None:
 @kernel
 def next_completion(tb: State) -> float:
     """The instant of the next completion that preemption has not made void, inf for none."""
-    while tb["control"]["heap"] > 0:
+    while views.control(tb)["heap"] > 0:
         top = views.heap(tb)[0]
         request = views.requests(tb)[top["row"]]
         if request["state"] == PLACED and request["starts"] == top["starts"]:
@@ -60,7 +61,7 @@ def next_completion(tb: State) -> float:
 @kernel
 def next_event(tb: State) -> float:
     """When a completion, host change or admission happens next, inf for never."""
-    control = tb["control"]
+    control = views.control(tb)
     at = next_completion(tb)
     if control["happened"] < len(views.happenings(tb)):
         at = min(at, views.happenings(tb)[control["happened"]]["time"])
@@ -72,13 +73,13 @@ def next_event(tb: State) -> float:
 @kernel
 def watchdog_at(tb: State, event: float) -> float:
     """When the watchdog fires, inf where nobody waits or nothing can change any more (docs/semantics.md, 'The end')."""
-    control = tb["control"]
+    control = views.control(tb)
     if control["queue"] + control["incoming"] == 0:
         return np.inf
     idle = control["stalled"] and control["placed_now"] == 0 and control["incoming"] == 0
-    if idle and event == np.inf and tb["rules"]["end"] == np.inf:
+    if idle and event == np.inf and views.rules(tb)["end"] == np.inf:
         return np.inf
-    return max(control["now"], control["last_pass"] + tb["rules"]["watchdog"])
+    return max(control["now"], control["last_pass"] + views.rules(tb)["watchdog"])
 
 
 @kernel
@@ -88,9 +89,9 @@ def finish_due(tb: State, now: float) -> bool:
     while next_completion(tb) <= now:
         row = views.heap(tb)[0]["row"]
         pop_completion(tb)
-        host = views.requests(tb)[row]["host"]
+        host = np.int64(views.requests(tb)[row]["host"])
         ledger.complete(tb, row, now)
-        ledger.record(tb, COMPLETED, row, host, -1, np.nan)
+        ledger.record(tb, COMPLETED, row, host, NOBODY, np.nan)
         found = True
         if lacking(tb) != FINISHED:
             break
@@ -100,7 +101,7 @@ def finish_due(tb: State, now: float) -> bool:
 @kernel
 def admit_due(tb: State, now: float) -> bool:
     """Queue all requests admitted by now; whether there were any."""
-    control = tb["control"]
+    control = views.control(tb)
     found = False
     while control["arrived"] < len(views.admission(tb)) and views.admission(tb)[control["arrived"]] <= now:
         row = control["arrived"]
@@ -108,7 +109,7 @@ def admit_due(tb: State, now: float) -> bool:
         views.requests(tb)[row]["state"] = WAITING
         views.requests(tb)[row]["since"] = now
         queue.enqueue(tb, row, now)
-        ledger.record(tb, ADMITTED, row, -1, -1, np.nan)
+        ledger.record(tb, ADMITTED, row, NOBODY, NOBODY, np.nan)
         found = True
         if lacking(tb) != FINISHED:
             break
@@ -118,7 +119,7 @@ def admit_due(tb: State, now: float) -> bool:
 @kernel
 def happen_due(tb: State, now: float) -> bool:
     """Take hosts down or bring them up; whether anything changed."""
-    control = tb["control"]
+    control = views.control(tb)
     found = False
     while control["happened"] < len(views.happenings(tb)) and views.happenings(tb)[control["happened"]]["time"] <= now:
         event = views.happenings(tb)[control["happened"]]
@@ -128,11 +129,11 @@ def happen_due(tb: State, now: float) -> bool:
         if down == (host["down"] != 0):
             continue
         host["down"] = down
-        ledger.record(tb, HOST_DOWN if down else HOST_UP, -1, h, -1, np.nan)
+        ledger.record(tb, HOST_DOWN if down else HOST_UP, NOBODY, h, NOBODY, np.nan)
         while down and host["count"] > 0:
             row = views.slots(tb)[h, 0]["row"]
-            ledger.stop(tb, row, now, False)
-            ledger.record(tb, EVICTED, row, h, -1, np.nan)
+            ledger.stop(tb, row, now, ledger.NO)
+            ledger.record(tb, EVICTED, row, h, NOBODY, np.nan)
         board.touch(tb, h)
         found = True
         if lacking(tb) != FINISHED:
@@ -143,7 +144,7 @@ def happen_due(tb: State, now: float) -> bool:
 @kernel
 def happen(tb: State, now: float) -> None:
     """Everything that is due at ``now`` in its order, and whether it calls for a pass."""
-    control = tb["control"]
+    control = views.control(tb)
     due = finish_due(tb, now)
     due = happen_due(tb, now) or due
     due = admit_due(tb, now) or due
@@ -154,7 +155,7 @@ def happen(tb: State, now: float) -> None:
 @entry
 def advance(tb: State) -> int:
     """Let time pass until a pass is due (PASS_DUE), nothing is left (OVER), or something must grow."""
-    control, final = tb["control"], tb["rules"]["end"]
+    control, final = views.control(tb), views.rules(tb)["end"]
     while True:
         code = lacking(tb)
         if code != FINISHED:
@@ -184,7 +185,7 @@ def advance(tb: State) -> int:
 def run(tb: State, budget: int) -> int:
     """Advance and pass until something must be done outside, or ``budget`` passes are over (PAUSE)."""
     for _ in range(budget):
-        if tb["control"]["phase"] == 0:
+        if views.control(tb)["phase"] == 0:
             code = advance(tb)
             if code != PASS_DUE:
                 return code

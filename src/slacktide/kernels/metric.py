@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from slacktide.kernels.compiling import leaf
-from slacktide.state.tables import Records
-
+from slacktide.kernels.tables import Records
 
 GRID = 2.0**20  # all times are multiples of 2^-20 s, so that their sums are exact
 
@@ -19,7 +18,7 @@ def entitled(e: float, slo: float) -> float:
 
 @leaf
 def running(slot: Records, now: float) -> float:
-    """e' of an instance on a host at ``now``, seconds; O(1)."""
+    """E' of an instance on a host at ``now``, seconds; O(1)."""
     if now >= slot["on"]:
         return slot["e"] + (now - slot["on"])
     return slot["e"]

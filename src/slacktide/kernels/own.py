@@ -62,10 +62,10 @@ def _call_cost(typing: Any, address: Any, slack: Any, rank: Any, length: Any, ou
 
 if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
 
-    def _call_score(address: int, capacity: Floats, free: Floats, demand: Floats, length: int) -> float:  # noqa: F811
+    def _call_score(address: int, capacity: Floats, free: Floats, demand: Floats, length: int) -> float:
         return float(PLAIN[address](capacity, free, demand))
 
-    def _call_cost(address: int, slack: Floats, rank: Any, length: int, out: Floats, width: int) -> None:  # noqa: F811
+    def _call_cost(address: int, slack: Floats, rank: Any, length: int, out: Floats, width: int) -> None:
         PLAIN[address](slack[:length], rank[:length], out[:width])
 
 

@@ -7,10 +7,11 @@ import numpy as np
 from slacktide.kernels import ledger, prospects, queue, search, victims, views
 from slacktide.kernels.compiling import entry, kernel
 from slacktide.kernels.metric import metric
-from slacktide.state.tables import (
+from slacktide.kernels.tables import (
     BEGUN,
     HELD,
     HYBRID,
+    NOBODY,
     PREEMPTED,
     PRIORITY,
     QOS_DRIVEN,
@@ -26,7 +27,7 @@ FINISHED, MORE_SLOTS, MORE_HEAP, MORE_VISITS, MORE_QUEUE, FLUSH, PASS_DUE, OVER,
 @kernel
 def lacking(tb: State) -> int:
     """What must grow before another request can be placed, or FINISHED; O(1)."""
-    control = tb["control"]
+    control = views.control(tb)
     widest = views.slots(tb).shape[1] - 1  # the last slot is spare
     if control["most"] + 1 > widest:
         return MORE_SLOTS
@@ -37,7 +38,11 @@ def lacking(tb: State) -> int:
     if control["queue"] + control["incoming"] + widest + 2 >= len(views.queue(tb)):
         return MORE_QUEUE
     full = control["events"] + widest + 2 >= len(views.events(tb)) or control["passes"] + 1 >= len(views.passes(tb))
-    if full or control["decisions"] + 1 >= len(views.decisions(tb)) or control["victims"] + widest >= len(views.victims(tb)):
+    if (
+        full
+        or control["decisions"] + 1 >= len(views.decisions(tb))
+        or control["victims"] + widest >= len(views.victims(tb))
+    ):
         return FLUSH
     return FINISHED
 
@@ -45,7 +50,7 @@ def lacking(tb: State) -> int:
 @kernel
 def change_mode(tb: State, mode: int) -> None:
     """Forget all that was sorted or cached for the other way of deciding; O(hosts + queue log queue)."""
-    control = tb["control"]
+    control = views.control(tb)
     control["mode"] = mode
     if control["sorted_for"] == mode:
         return
@@ -62,7 +67,7 @@ def change_mode(tb: State, mode: int) -> None:
 @kernel
 def begin(tb: State) -> None:
     """Sort the queue; O(queue)."""
-    control, rules = tb["control"], tb["rules"]
+    control, rules = views.control(tb), views.rules(tb)
     control["batch"] += 1
     mode = rules["policy"]
     if mode == HYBRID:
@@ -85,8 +90,8 @@ def begin(tb: State) -> None:
 @kernel
 def known_since(tb: State, kind: Records, key: float) -> int:
     """Place in the change log up to which every host is known to be of no use to this key, or -1; O(1)."""
-    control = tb["control"]
-    if not tb["rules"]["feasible_time"]:
+    control = views.control(tb)
+    if not views.rules(tb)["feasible_time"]:
         return -1
     position = np.int64(-1)
     if kind["batch"] == control["batch"] and key >= kind["pass_key"]:
@@ -102,12 +107,12 @@ def known_since(tb: State, kind: Records, key: float) -> int:
 def earliest_at_changes(tb: State, kind: int, mine: float, position: int) -> float:
     """As :func:`prospects.earliest_anywhere`, of the hosts that changed since ``position``."""
     until = np.inf
-    if tb["control"]["mode"] == PRIORITY:
+    if views.control(tb)["mode"] == PRIORITY:
         return until
     margin = views.classes(tb)[views.kinds(tb)[kind]["cls"]]["margin"]
-    if tb["rules"]["needed"] and mine >= margin:
-        return tb["control"]["now"] + (mine - margin) - 1e-6
-    for i in range(position, tb["control"]["changes"]):
+    if views.rules(tb)["needed"] and mine >= margin:
+        return views.control(tb)["now"] + (mine - margin) - 1e-6
+    for i in range(position, views.control(tb)["changes"]):
         until = min(until, prospects.earliest(tb, np.int64(views.changes(tb)[i % len(views.changes(tb))]), kind, mine))
     return until - 1e-6
 
@@ -118,7 +123,7 @@ def worth_computing(tb: State, kind: Records) -> bool:
     if kind["wait"] > 0:
         kind["wait"] -= 1
         return False
-    if kind["until"] > -np.inf and kind["until"] <= tb["control"]["now"]:
+    if kind["until"] > -np.inf and kind["until"] <= views.control(tb)["now"]:
         kind["penalty"] = min(2 * kind["penalty"] + 1, 63)
         kind["wait"] = kind["penalty"]
         return False
@@ -129,11 +134,11 @@ def worth_computing(tb: State, kind: Records) -> bool:
 @kernel
 def lasts_until(tb: State, k: int, mine: float, position: int) -> float:
     """Until when a failure holds at hosts that do not change; ``position`` as for :func:`note_failure`."""
-    now, kind = tb["control"]["now"], views.kinds(tb)[k]
+    now, kind = views.control(tb)["now"], views.kinds(tb)[k]
     if position >= 0:
         return min(kind["until"], earliest_at_changes(tb, k, mine, position)) if kind["until"] > now else now
     margin = views.classes(tb)[kind["cls"]]["margin"]
-    simple = tb["control"]["mode"] == PRIORITY or (tb["rules"]["needed"] and mine >= margin)
+    simple = views.control(tb)["mode"] == PRIORITY or (views.rules(tb)["needed"] and mine >= margin)
     if simple or worth_computing(tb, kind):
         return prospects.earliest_anywhere(tb, k, mine)
     return -np.inf
@@ -142,11 +147,11 @@ def lasts_until(tb: State, k: int, mine: float, position: int) -> float:
 @kernel
 def note_failure(tb: State, k: int, key: float, mine: float, position: int) -> None:
     """Remember until when looking again is of no use; ``position`` is where the look began, or -1: everywhere."""
-    control, kind = tb["control"], views.kinds(tb)[k]
+    control, kind = views.control(tb), views.kinds(tb)[k]
     if kind["batch"] != control["batch"]:
         until = lasts_until(tb, k, mine, position)
-        if tb["rules"]["expiry"] > 0.0:
-            until = max(until, control["now"] + tb["rules"]["expiry"])
+        if views.rules(tb)["expiry"] > 0.0:
+            until = max(until, control["now"] + views.rules(tb)["expiry"])
         kind["key"] = key
         kind["until"] = until
         kind["position"] = control["changes"]
@@ -159,15 +164,15 @@ def note_failure(tb: State, k: int, key: float, mine: float, position: int) -> N
 def find_host(tb: State, entry: Records, mine: float) -> int:
     """The host for a waiting request, or -1 with the failure noted."""
     k = np.int64(entry["kind"])
-    key = 0.0 if tb["control"]["mode"] == PRIORITY else entry["key"]
+    key = 0.0 if views.control(tb)["mode"] == PRIORITY else entry["key"]
     position = known_since(tb, views.kinds(tb)[k], key)
     if position >= 0:
         host = search.look_at_changes(tb, k, mine, position)
-    elif tb["rules"]["relaxed"] < 1.0:
+    elif views.rules(tb)["relaxed"] < 1.0:
         host = search.look_at_random(tb, k, mine, entry["row"])
     else:
         host = search.look_everywhere(tb, k, mine)
-    if host < 0 and tb["rules"]["feasible_time"]:
+    if host < 0 and views.rules(tb)["feasible_time"]:
         note_failure(tb, k, key, mine, position)
     return host
 
@@ -175,30 +180,30 @@ def find_host(tb: State, entry: Records, mine: float) -> int:
 @kernel
 def evict(tb: State, h: int, number: int, by: int) -> None:
     """Preempt the chosen victims on host ``h`` for request ``by``; O(victims * log)."""
-    control = tb["control"]
+    control = views.control(tb)
     now = control["now"]
     first = control["victims"]
     for v in range(number):
         slot = views.slots(tb)[h, views.taken(tb)[v]]
         views.victims(tb)[first + v] = slot["row"]
-        q = metric(slot, views.classes(tb)[slot["cls"]]["slo"], tb["rules"]["alpha"], now)
+        q = metric(slot, views.classes(tb)[slot["cls"]]["slo"], views.rules(tb)["alpha"], now)
         ledger.record(tb, PREEMPTED, slot["row"], h, by, q)
     for v in range(number):
-        ledger.stop(tb, views.victims(tb)[first + v], now, True)
+        ledger.stop(tb, views.victims(tb)[first + v], now, ledger.YES)
     control["pass_preempted"] += number
 
 
 @kernel
 def place(tb: State, entry: Records, h: int, mine: float, may_preempt: bool) -> None:
     """Carry out a decision: preempt on host ``h`` what the request needs and start it there."""
-    control = tb["control"]
+    control = views.control(tb)
     now = control["now"]
     number = np.int64(0)
     if may_preempt:
         kind = views.kinds(tb)[entry["kind"]]
         number = np.int64(victims.choose(tb, h, kind["shape"], kind["cls"], mine, now))
         control["operations"] -= 1  # the choice was counted when it was made
-    if tb["rules"]["record"] & RECORD_DECISIONS:
+    if views.rules(tb)["record"] & RECORD_DECISIONS:
         decision = views.decisions(tb)[control["decisions"]]
         decision["row"] = entry["row"]
         decision["time"] = now
@@ -210,10 +215,10 @@ def place(tb: State, entry: Records, h: int, mine: float, may_preempt: bool) -> 
         control["decisions"] += 1
     if number > 0:
         evict(tb, h, number, entry["row"])
-        if tb["rules"]["record"] & RECORD_DECISIONS:
+        if views.rules(tb)["record"] & RECORD_DECISIONS:
             control["victims"] += number
     ledger.start(tb, entry["row"], h, now)
-    ledger.record(tb, BEGUN, entry["row"], h, -1, mine)
+    ledger.record(tb, BEGUN, entry["row"], h, NOBODY, mine)
     control["pass_placed"] += 1
     entry["done"] = 1
 
@@ -221,7 +226,7 @@ def place(tb: State, entry: Records, h: int, mine: float, may_preempt: bool) -> 
 @kernel
 def prunable(tb: State, entry: Records, last: int) -> bool:
     """Whether it asks for at least as much as the kind ``last`` that failed, with no looser constraints (T 7.1.2)."""
-    if last < 0 or not tb["rules"]["pruning"]:
+    if last < 0 or not views.rules(tb)["pruning"]:
         return False
     mine, failed = views.kinds(tb)[entry["kind"]], views.kinds(tb)[last]
     if failed["term"] != mine["term"] and failed["term"] != 0:
@@ -235,7 +240,7 @@ def prunable(tb: State, entry: Records, last: int) -> bool:
 @kernel
 def work_off(tb: State, entries: Records, last: int) -> int:
     """Try every waiting request in order from where the pass stands; what must grow, or FINISHED."""
-    control = tb["control"]
+    control = views.control(tb)
     while control["at"] < control["order"]:
         code = lacking(tb)
         if code != FINISHED:
@@ -253,19 +258,19 @@ def work_off(tb: State, entries: Records, last: int) -> int:
             place(tb, entry, host, mine, control["phase"] == 1)
         else:
             last = np.int64(entry["kind"])
-            ledger.record(tb, HELD, entry["row"], -1, -1, mine)
+            ledger.record(tb, HELD, entry["row"], NOBODY, NOBODY, mine)
     return FINISHED
 
 
 @kernel
 def end(tb: State) -> None:
     """Close the books of the pass."""
-    control = tb["control"]
+    control = views.control(tb)
     control["phase"] = 0
     control["last_pass"] = control["now"]
     control["stalled"] = control["pass_placed"] == 0
     control["pass_operations"] = control["operations"] - control["pass_operations"]
-    if tb["rules"]["record"] & RECORD_PASSES:
+    if views.rules(tb)["record"] & RECORD_PASSES:
         row = views.passes(tb)[control["passes"]]
         row["time"] = control["now"]
         row["queue"] = control["pass_queue"]
@@ -278,21 +283,21 @@ def end(tb: State) -> None:
 @entry
 def run_pass(tb: State) -> int:
     """Begin or resume a pass at ``control.now``; what must grow before it can go on, or FINISHED."""
-    control = tb["control"]
+    control = views.control(tb)
     if control["phase"] == 0:
         begin(tb)
     if control["phase"] == 1:
-        code = work_off(tb, views.queue(tb), -1)
+        code = work_off(tb, views.queue(tb), NOBODY)
         if code != FINISHED:
             return code
         control["queue"] = queue.drop_done(views.queue(tb), control["queue"])
-        if tb["rules"]["same_pass"] and control["mode"] != PRIORITY and control["incoming"] > 0:
+        if views.rules(tb)["same_pass"] and control["mode"] != PRIORITY and control["incoming"] > 0:
             queue.sort_entries(tb, views.incoming(tb), control["incoming"])
             queue.arrange(tb, views.incoming(tb), control["incoming"])
             control["at"] = 0
             control["phase"] = 2
     if control["phase"] == 2:
-        code = work_off(tb, views.incoming(tb), -1)
+        code = work_off(tb, views.incoming(tb), NOBODY)
         if code != FINISHED:
             return code
         control["incoming"] = queue.drop_done(views.incoming(tb), control["incoming"])

@@ -13,7 +13,7 @@ import numpy as np
 from slacktide.kernels import board, free_index, victims, views
 from slacktide.kernels.compiling import kernel
 from slacktide.kernels.metric import metric, running
-from slacktide.state.tables import PRIORITY, Records, State
+from slacktide.kernels.tables import PRIORITY, Records, State
 
 NEVER, REGULAR, LESSER, PEER = range(4)
 
@@ -35,7 +35,7 @@ def over_margin_from(tb: State, slot: Records, now: float) -> float:
     if theirs["slope"] <= 0.0:
         return np.inf
     start = max(now, slot["on"])
-    return start + (theirs["margin"] - metric(slot, theirs["slo"], tb["rules"]["alpha"], start)) / theirs["slope"]
+    return start + (theirs["margin"] - metric(slot, theirs["slo"], views.rules(tb)["alpha"], start)) / theirs["slope"]
 
 
 @kernel
@@ -71,7 +71,7 @@ def level_of(tb: State, h: int, shape: int, cls: int, now: float) -> float:
     metric less patience between peers.
     """
     board.sort_victims(tb, h, now)
-    alpha, margin = tb["rules"]["alpha"], views.classes(tb)[cls]["margin"]
+    alpha, margin = views.rules(tb)["alpha"], views.classes(tb)[cls]["margin"]
     for phase in range(3):
         for i in range(views.hosts(tb)[h]["count"]):
             slot = views.slots(tb)[h, i]
@@ -80,23 +80,27 @@ def level_of(tb: State, h: int, shape: int, cls: int, now: float) -> float:
                 continue
             if victims.release(tb, slot["shape"]):
                 if phase == 0:
-                    return q if tb["rules"]["one_margin"] else max(q, margin)
-                return max(q, margin) if phase == 1 else q - tb["rules"]["patience"]
+                    return q if views.rules(tb)["one_margin"] else max(q, margin)
+                return max(q, margin) if phase == 1 else q - views.rules(tb)["patience"]
     return -np.inf
 
 
 @kernel
 def earliest(tb: State, h: int, kind: int, mine: float) -> float:
     """No request of this kind with at least this metric fits on the unchanged host ``h`` before; O(instances)."""
-    now = tb["control"]["now"]
+    now = views.control(tb)["now"]
     shape, cls, job = views.kinds(tb)[kind]["shape"], views.kinds(tb)[kind]["cls"], views.kinds(tb)[kind]["job"]
     host = views.hosts(tb)[h]
-    if host["down"] or not views.allowed(tb)[views.kinds(tb)[kind]["term"], host["group"]] or board.has_sibling(tb, h, job):
+    if (
+        host["down"]
+        or not views.allowed(tb)[views.kinds(tb)[kind]["term"], host["group"]]
+        or board.has_sibling(tb, h, job)
+    ):
         return np.inf
     until = np.inf
     for i in range(host["count"]):
         slot = views.slots(tb)[h, i]
-        q = metric(slot, views.classes(tb)[slot["cls"]]["slo"], tb["rules"]["alpha"], now)
+        q = metric(slot, views.classes(tb)[slot["cls"]]["slo"], views.rules(tb)["alpha"], now)
         rule = prospect(tb, slot, q, cls, now)
         if rule == NEVER or rule == PEER:
             until = min(until, change_of_tier(tb, slot, cls, now))
@@ -104,21 +108,21 @@ def earliest(tb: State, h: int, kind: int, mine: float) -> float:
                 return now
     free_index.has_room(tb, h, shape)
     level = level_of(tb, h, shape, cls, now)
-    if tb["rules"]["needed"]:
+    if views.rules(tb)["needed"]:
         level = min(level, views.classes(tb)[cls]["margin"])
     if mine <= level:
         return now
-    return min(until, now + (mine - level) / (1.0 + tb["rules"]["fastest"]))
+    return min(until, now + (mine - level) / (1.0 + views.rules(tb)["fastest"]))
 
 
 @kernel
 def earliest_below_ceilings(tb: State, mine: float, margin: float) -> float:
     """As :func:`earliest_anywhere` for a request above its margin: when it meets a host's ceiling; O(hosts)."""
-    now = tb["control"]["now"]
+    now = views.control(tb)["now"]
     until = now + (mine - margin)
     for h in range(len(views.hosts(tb))):
         ceiling = views.ceilings(tb)[h]
-        gap = mine - (ceiling["base"] + ceiling["rise"] * now)
+        gap = mine - board.ceiling_at(ceiling, now)
         until = min(until, now + gap / (1.0 + ceiling["rise"]))
     return max(until, now) - board.NEAR
 
@@ -126,13 +130,13 @@ def earliest_below_ceilings(tb: State, mine: float, margin: float) -> float:
 @kernel
 def earliest_anywhere(tb: State, kind: int, mine: float) -> float:
     """No host can serve requests of this kind with at least this metric before, unless it changes; O(all instances)."""
-    if tb["control"]["mode"] == PRIORITY:
+    if views.control(tb)["mode"] == PRIORITY:
         return np.inf
-    now = tb["control"]["now"]
+    now = views.control(tb)["now"]
     margin = views.classes(tb)[views.kinds(tb)[kind]["cls"]]["margin"]
-    if tb["rules"]["needed"] and mine >= margin:
+    if views.rules(tb)["needed"] and mine >= margin:
         return now + (mine - margin) - board.NEAR
-    if mine >= margin and tb["rules"]["ceilings"]:
+    if mine >= margin and views.rules(tb)["ceilings"]:
         return earliest_below_ceilings(tb, mine, margin)
     until = np.inf
     for h in range(len(views.hosts(tb))):

@@ -9,16 +9,16 @@ from __future__ import annotations
 from slacktide.kernels import views
 from slacktide.kernels.compiling import kernel
 from slacktide.kernels.metric import waiting_key
-from slacktide.state.tables import PRIORITY, Records, State
+from slacktide.kernels.tables import PRIORITY, Records, State
 
 
 @kernel
 def enqueue(tb: State, row: int, now: float) -> None:
     """Request ``row`` waits from ``now`` on; it joins the queue when the next pass begins; O(1)."""
-    control, request = tb["control"], views.requests(tb)[row]
+    control, request = views.control(tb), views.requests(tb)[row]
     cls = views.kinds(tb)[request["kind"]]["cls"]
     entry = views.incoming(tb)[control["incoming"]]
-    entry["key"] = waiting_key(request["e"], request["p"], views.classes(tb)[cls]["slo"], tb["rules"]["alpha"], now)
+    entry["key"] = waiting_key(request["e"], request["p"], views.classes(tb)[cls]["slo"], views.rules(tb)["alpha"], now)
     entry["admitted"] = views.admission(tb)[row]
     entry["row"] = row
     entry["kind"] = request["kind"]
@@ -29,7 +29,7 @@ def enqueue(tb: State, row: int, now: float) -> None:
 @kernel
 def comes_before(tb: State, a: Records, b: Records) -> bool:
     """The static order: by (rank, admission, row) under the priority policy, else by (key, row); O(1)."""
-    if tb["control"]["mode"] == PRIORITY:
+    if views.control(tb)["mode"] == PRIORITY:
         rank_a = views.classes(tb)[views.kinds(tb)[a["kind"]]["cls"]]["rank"]
         rank_b = views.classes(tb)[views.kinds(tb)[b["kind"]]["cls"]]["rank"]
         if rank_a != rank_b:
@@ -64,7 +64,7 @@ def sort_entries(tb: State, entries: Records, count: int) -> None:
 @kernel
 def merge_incoming(tb: State) -> None:
     """Bring those who came since the last pass into the queue; O(queue + incoming)."""
-    control = tb["control"]
+    control = views.control(tb)
     count, new = control["queue"], control["incoming"]
     sort_entries(tb, views.incoming(tb), new)
     control["queue"] = count + new
@@ -91,15 +91,15 @@ def is_below(tb: State, entry: Records, now: float) -> bool:
 @kernel
 def arrange(tb: State, entries: Records, count: int) -> None:
     """The order of this pass as places in ``entries``, which must be in static order; O(levels * n)."""
-    control = tb["control"]
+    control = views.control(tb)
     now = control["now"]
     n = 0
-    if control["mode"] == PRIORITY or not tb["rules"]["by_importance"]:
+    if control["mode"] == PRIORITY or not views.rules(tb)["by_importance"]:
         for i in range(count):
             views.order(tb)[i] = i
         control["order"] = count
         return
-    for level in range(tb["rules"]["levels"]):
+    for level in range(views.rules(tb)["levels"]):
         for i in range(count):
             cls = views.classes(tb)[views.kinds(tb)[entries[i]["kind"]]["cls"]]
             if cls["level"] == level and entries[i]["key"] - now < cls["margin"]:
@@ -115,8 +115,8 @@ def arrange(tb: State, entries: Records, count: int) -> None:
 @kernel
 def precedes_now(tb: State, a: Records, b: Records) -> bool:
     """The order of this pass, decided pair by pair; the plain counterpart of :func:`arrange`."""
-    now = tb["control"]["now"]
-    if tb["control"]["mode"] != PRIORITY and tb["rules"]["by_importance"]:
+    now = views.control(tb)["now"]
+    if views.control(tb)["mode"] != PRIORITY and views.rules(tb)["by_importance"]:
         below_a, below_b = is_below(tb, a, now), is_below(tb, b, now)
         if below_a != below_b:
             return below_a
@@ -144,7 +144,7 @@ def arrange_from_scratch(tb: State, entries: Records, count: int) -> None:
                 k -= gap
             views.order(tb)[k] = moved
         gap //= 3
-    tb["control"]["order"] = count
+    views.control(tb)["order"] = count
 
 
 @kernel

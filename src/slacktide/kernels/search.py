@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from slacktide.kernels import board, chance, free_index, victims, views
 from slacktide.kernels.compiling import kernel
 from slacktide.kernels.free_index import NOWHERE, TIE, A, B, bound, first_part, fraction, second_part
-from slacktide.state.tables import FEWEST_VICTIMS, OWN_SCORE, PRIORITY, State
+from slacktide.kernels.tables import FEWEST_VICTIMS, NOBODY, OWN_SCORE, PRIORITY, State
 
 FEW_CHANGES = 64  # beyond, the free index is faster
-UNSHARED = 0  # the set of evaluations that nobody else may read
+UNSHARED = np.int64(0)  # the set of evaluations that nobody else may read
 
 
 @kernel
@@ -29,19 +29,19 @@ def free_in_group(tb: State, g: int, kind: int, host: int, score: int, stack: ND
     h0 = views.leaf_host(tb)[group["first"]]
     x = fraction(demand[0], views.scale(tb)[h0, 0])
     y = fraction(demand[1], views.scale(tb)[h0, 1])
-    a, b, both = first_part(tb["rules"]["score"], x, y), second_part(tb["rules"]["score"], x, y), min(x, y)
+    a, b, both = first_part(views.rules(tb)["score"], x, y), second_part(views.rules(tb)["score"], x, y), min(x, y)
     tie = views.hosts(tb)[host]["tie"] if host >= 0 else np.int64(-1)
     top = 0
     stack[0] = 1
     while top >= 0:
         node = stack[top]
         top -= 1
-        tb["control"]["bounds"] += 1
+        views.control(tb)["bounds"] += 1
         limit = bound(tree, node, demand, a, b, both)
         if limit < score or limit == NOWHERE or (limit == score and tree[node, TIE] <= tie):
             continue
         if node >= width:
-            tb["control"]["operations"] += 1
+            views.control(tb)["operations"] += 1
             h = views.leaf_host(tb)[group["first"] + node - width]
             if not board.has_sibling(tb, h, views.kinds(tb)[kind]["job"]):
                 host, score, tie = h, limit, views.hosts(tb)[h]["tie"]
@@ -64,7 +64,7 @@ def score_with_room(tb: State, h: int, shape: int) -> int:
 @kernel
 def find_free_by_index(tb: State, kind: int) -> int:
     """Best host with room, or -1; O(groups) plus the branches that cannot be excluded."""
-    host = -1
+    host = NOBODY
     score = np.int64(NOWHERE)
     stack = np.empty(130, np.int64)
     term = views.kinds(tb)[kind]["term"]
@@ -80,7 +80,7 @@ def find_free_by_index(tb: State, kind: int) -> int:
 @kernel
 def find_free_one_by_one(tb: State, kind: int) -> int:
     """Best host with room, or -1; O(hosts)."""
-    host = -1
+    host = NOBODY
     score = np.int64(NOWHERE)
     shape, term, job = views.kinds(tb)[kind]["shape"], views.kinds(tb)[kind]["term"], views.kinds(tb)[kind]["job"]
     checked = 0
@@ -94,14 +94,14 @@ def find_free_one_by_one(tb: State, kind: int) -> int:
         if host < 0 or mine > score or (mine == score and views.hosts(tb)[h]["tie"] > views.hosts(tb)[host]["tie"]):
             host, score = h, mine
     if host >= 0:  # else the search for victims counts the same hosts
-        tb["control"]["operations"] += checked
+        views.control(tb)["operations"] += checked
     return host
 
 
 @kernel
 def find_free(tb: State, kind: int) -> int:
     """Best host with room that the request may use, or -1."""
-    if tb["rules"]["free_index"] and tb["rules"]["score"] != OWN_SCORE:
+    if views.rules(tb)["free_index"] and views.rules(tb)["score"] != OWN_SCORE:
         return find_free_by_index(tb, kind)
     return find_free_one_by_one(tb, kind)
 
@@ -109,7 +109,7 @@ def find_free(tb: State, kind: int) -> int:
 @kernel
 def evaluate(tb: State, at: int, h: int, shape: int, cls: int, mine: float) -> None:
     """Keep in set ``at`` what preempting on host ``h`` would cost; O(instances on it)."""
-    now = tb["control"]["now"]
+    now = views.control(tb)["now"]
     number = victims.choose(tb, h, shape, cls, mine, now)
     if number < 0:
         views.shared_limit(tb)[at, h] = -np.inf
@@ -126,13 +126,13 @@ def evaluate(tb: State, at: int, h: int, shape: int, cls: int, mine: float) -> N
 @kernel
 def lasting(tb: State) -> bool:
     """Whether evaluations depend on nothing but a host's contents (the score cache of T 7.1)."""
-    return tb["control"]["mode"] == PRIORITY and tb["rules"]["priority_cost"] == FEWEST_VICTIMS
+    return views.control(tb)["mode"] == PRIORITY and views.rules(tb)["priority_cost"] == FEWEST_VICTIMS
 
 
 @kernel
 def set_for(tb: State, pair: int) -> int:
     """The set that keeps the evaluations of a pair, taken from the least recently used where it has none; O(sets)."""
-    tb["control"]["looks"] += 1
+    views.control(tb)["looks"] += 1
     at = np.int64(views.shared_of_pair(tb)[pair])
     if at < 0 or views.shared(tb)[at]["pair"] != pair:
         at = np.int64(1)
@@ -142,7 +142,7 @@ def set_for(tb: State, pair: int) -> int:
         views.shared(tb)[at]["pair"] = pair
         views.shared(tb)[at]["batch"] = -1
         views.shared_of_pair(tb)[pair] = at
-    views.shared(tb)[at]["used"] = tb["control"]["looks"]
+    views.shared(tb)[at]["used"] = views.control(tb)["looks"]
     return at
 
 
@@ -156,21 +156,36 @@ def forget(tb: State, at: int) -> None:
 
 
 @kernel
+def skip_or_evaluate(tb: State, at: int, h: int, kind: int, rank: int, mine: float) -> None:
+    """Evaluate host ``h`` into set ``at`` unless its ceiling shows that nobody on it is eligible; O(instances on it).
+
+    A host with room is of no interest here: whoever may use it has found it before.
+    """
+    control = views.control(tb)
+    if control["mode"] != PRIORITY and views.rules(tb)["ceilings"]:
+        control["bounds"] += 1
+        if board.hopeless(tb, h, rank, mine, control["now"]):
+            views.shared_limit(tb)[at, h] = -np.inf
+            return
+    evaluate(tb, at, h, views.kinds(tb)[kind]["shape"], views.kinds(tb)[kind]["cls"], mine)
+
+
+@kernel
 def bring_up_to_date(tb: State, at: int, kind: int, mine: float) -> None:
     """Evaluate in set ``at`` the hosts that changed since, all where time has moved on; O(changed hosts)."""
-    control, record = tb["control"], views.shared(tb)[at]
-    shape, cls = views.kinds(tb)[kind]["shape"], views.kinds(tb)[kind]["cls"]
+    control, record = views.control(tb), views.shared(tb)[at]
+    rank = board.rank_that_counts(tb, views.kinds(tb)[kind]["cls"], mine)
     behind = control["changes"] - record["position"]
     current = record["batch"] == control["batch"] or (lasting(tb) and record["batch"] >= 0)
     if at != UNSHARED and current and behind <= len(views.changes(tb)):
         for i in range(record["position"], control["changes"]):
-            evaluate(tb, at, views.changes(tb)[i % len(views.changes(tb))], shape, cls, mine)
+            skip_or_evaluate(tb, at, views.changes(tb)[i % len(views.changes(tb))], kind, rank, mine)
     else:
         record["reference"] = mine
         forget(tb, at)
         for h in range(len(views.hosts(tb))):
             if at != UNSHARED or views.allowed(tb)[views.kinds(tb)[kind]["term"], views.hosts(tb)[h]["group"]]:
-                evaluate(tb, at, h, shape, cls, mine)
+                skip_or_evaluate(tb, at, h, kind, rank, mine)
             else:
                 views.shared_limit(tb)[at, h] = -np.inf
     record["batch"] = control["batch"]
@@ -196,7 +211,7 @@ def still_feasible(tb: State, at: int, h: int, kind: int, mine: float) -> bool:
     limit = views.shared_limit(tb)[at, h]
     if limit == -np.inf:
         return False
-    lenient = mine - views.shared(tb)[at]["reference"] <= tb["rules"]["tolerance"]
+    lenient = mine - views.shared(tb)[at]["reference"] <= views.rules(tb)["tolerance"]
     if mine < limit - board.NEAR or lenient:
         return True
     evaluate(tb, at, h, views.kinds(tb)[kind]["shape"], views.kinds(tb)[kind]["cls"], mine)
@@ -208,7 +223,7 @@ def pick(tb: State, at: int, kind: int, mine: float) -> int:
     """Best host to preempt on by the evaluations of set ``at``, or -1; O(feasible hosts)."""
     record, hosts = views.shared(tb)[at], views.shared_hosts(tb)
     term, job = views.kinds(tb)[kind]["term"], views.kinds(tb)[kind]["job"]
-    best = -1
+    best = NOBODY
     kept = 0
     for i in range(record["feasible"]):
         h = np.int64(hosts[at, i])
@@ -227,9 +242,9 @@ def pick(tb: State, at: int, kind: int, mine: float) -> int:
 @kernel
 def find_free_anew(tb: State, kind: int) -> int:
     """As :func:`find_free`, looking at changed hosts only where an earlier search found no room; O(changes)."""
-    control, record = tb["control"], views.kinds(tb)[kind]
+    control, record = views.control(tb), views.kinds(tb)[kind]
     behind = control["changes"] - record["no_room"]
-    if tb["rules"]["feasible_time"] and record["no_room"] >= 0 and behind <= FEW_CHANGES:
+    if views.rules(tb)["feasible_time"] and record["no_room"] >= 0 and behind <= FEW_CHANGES:
         room = False
         for i in range(record["no_room"], control["changes"]):
             h = np.int64(views.changes(tb)[i % len(views.changes(tb))])
@@ -249,8 +264,12 @@ def look_everywhere(tb: State, kind: int, mine: float) -> int:
     host = find_free_anew(tb, kind)
     if host >= 0:
         return host
-    rules, pair = tb["rules"], views.kinds(tb)[kind]["pair"]
-    if tb["control"]["mode"] != PRIORITY and rules["needed"] and not mine < views.classes(tb)[views.kinds(tb)[kind]["cls"]]["margin"]:
+    rules, pair = views.rules(tb), views.kinds(tb)[kind]["pair"]
+    if (
+        views.control(tb)["mode"] != PRIORITY
+        and rules["needed"]
+        and not mine < views.classes(tb)[views.kinds(tb)[kind]["cls"]]["margin"]
+    ):
         return -1
     at = set_for(tb, pair) if rules["shared"] else np.int64(UNSHARED)
     bring_up_to_date(tb, at, kind, mine)
@@ -260,12 +279,12 @@ def look_everywhere(tb: State, kind: int, mine: float) -> int:
 @kernel
 def look_at_changes(tb: State, kind: int, mine: float, position: int) -> int:
     """Best of the hosts that changed since ``position`` of the change log, or -1; O(changed hosts)."""
-    control = tb["control"]
+    control = views.control(tb)
     control["looks"] += 1
     look = control["looks"]
     shape, cls = views.kinds(tb)[kind]["shape"], views.kinds(tb)[kind]["cls"]
     term, job = views.kinds(tb)[kind]["term"], views.kinds(tb)[kind]["job"]
-    free_best, best = -1, -1
+    free_best, best = NOBODY, NOBODY
     score = np.int64(NOWHERE)
     for i in range(position, control["changes"]):
         h = np.int64(views.changes(tb)[i % len(views.changes(tb))])
@@ -278,8 +297,10 @@ def look_at_changes(tb: State, kind: int, mine: float, position: int) -> int:
         if free_index.has_room(tb, h, shape):
             control["operations"] += 1
             mine_here = free_index.allocation_score(tb, h, shape)
-            if free_best < 0 or mine_here > score or (
-                mine_here == score and host["tie"] > views.hosts(tb)[free_best]["tie"]
+            if (
+                free_best < 0
+                or mine_here > score
+                or (mine_here == score and host["tie"] > views.hosts(tb)[free_best]["tie"])
             ):
                 free_best, score = h, mine_here
         elif free_best < 0:
@@ -292,16 +313,16 @@ def look_at_changes(tb: State, kind: int, mine: float, position: int) -> int:
 @kernel
 def look_at_random(tb: State, kind: int, mine: float, row: int) -> int:
     """Best of the first ``relaxed`` share of hosts that prove feasible, in random order (T 7.1), or -1."""
-    control, count = tb["control"], len(views.hosts(tb))
+    control, count = views.control(tb), len(views.hosts(tb))
     shape, cls = views.kinds(tb)[kind]["shape"], views.kinds(tb)[kind]["cls"]
     term, job = views.kinds(tb)[kind]["term"], views.kinds(tb)[kind]["job"]
-    enough = np.ceil(tb["rules"]["relaxed"] * count)
-    h = chance.draw(tb["rules"]["seed"], chance.SEARCH_START, row, control["batch"]) % count
-    free_best, best, found = -1, -1, 0
+    enough = np.ceil(views.rules(tb)["relaxed"] * count)
+    h = chance.draw(views.rules(tb)["seed"], chance.SEARCH_START, row, control["batch"]) % count
+    free_best, best, found = NOBODY, NOBODY, 0
     score = np.int64(NOWHERE)
     for i in range(count):
         if i > 0:
-            h = (h + tb["rules"]["stride"]) % count
+            h = (h + views.rules(tb)["stride"]) % count
         host = views.hosts(tb)[h]
         if not views.allowed(tb)[term, host["group"]] or host["down"] or board.has_sibling(tb, h, job):
             continue

@@ -8,7 +8,7 @@ from slacktide.kernels import board, free_index, views
 from slacktide.kernels.compiling import kernel, leaf
 from slacktide.kernels.metric import metric, overhead
 from slacktide.kernels.own import cost_of
-from slacktide.state.tables import (
+from slacktide.kernels.tables import (
     FEWEST_VICTIMS,
     OWN_COST,
     PRIORITY,
@@ -19,13 +19,11 @@ from slacktide.state.tables import (
     State,
 )
 
-ANY_RANK = 2**31 - 1  # above the margin only a larger metric counts, not the rank
-
 
 @leaf
 def within_overhead(tb: State, slot: Records, cls: int, now: float) -> bool:
     """Whether the overhead limit lets a request of class ``cls`` preempt this instance; O(1)."""
-    scope = tb["rules"]["scope"]
+    scope = views.rules(tb)["scope"]
     theirs = views.classes(tb)[slot["cls"]]
     applies = scope == SCOPE_ALL
     if scope == SCOPE_LEVEL:
@@ -41,12 +39,12 @@ def eligible(tb: State, slot: Records, q: float, cls: int, mine: float, now: flo
     theirs, ours = views.classes(tb)[slot["cls"]], views.classes(tb)[cls]
     below = mine < ours["margin"]
     if q >= theirs["margin"]:
-        if not mine < q or (tb["rules"]["needed"] and not below):
+        if not mine < q or (views.rules(tb)["needed"] and not below):
             return False
     else:
         if not below or ours["rank"] > theirs["rank"]:
             return False
-        if ours["rank"] == theirs["rank"] and not mine + tb["rules"]["patience"] < q:
+        if ours["rank"] == theirs["rank"] and not mine + views.rules(tb)["patience"] < q:
             return False
     return within_overhead(tb, slot, cls, now)
 
@@ -56,9 +54,9 @@ def validity(tb: State, slot: Records, q: float, cls: int) -> float:
     """The instance stays eligible for metrics clearly below this; O(1)."""
     theirs, ours = views.classes(tb)[slot["cls"]], views.classes(tb)[cls]
     if q >= theirs["margin"]:
-        return min(q, ours["margin"]) if tb["rules"]["needed"] else q
+        return min(q, ours["margin"]) if views.rules(tb)["needed"] else q
     if ours["rank"] == theirs["rank"]:
-        return min(q - tb["rules"]["patience"], ours["margin"])
+        return min(q - views.rules(tb)["patience"], ours["margin"])
     return ours["margin"]
 
 
@@ -77,13 +75,15 @@ def release(tb: State, shape: int) -> bool:
 def choose_by_metric(tb: State, h: int, cls: int, mine: float, now: float) -> int:
     """Victims on host ``h`` into ``views.taken(tb)``; their number, or -1 where they do not suffice; O(instances)."""
     board.sort_victims(tb, h, now)
-    alpha = tb["rules"]["alpha"]
-    batch = tb["control"]["batch"]
+    alpha = views.rules(tb)["alpha"]
+    batch = views.control(tb)["batch"]
     below = mine < views.classes(tb)[cls]["margin"]
     number = 0
     for i in range(views.hosts(tb)[h]["count"]):
         slot = views.slots(tb)[h, i]
         q = metric(slot, views.classes(tb)[slot["cls"]]["slo"], alpha, now)
+        if i == 0 and q >= views.classes(tb)[slot["cls"]]["margin"] and views.rules(tb)["one_margin"]:
+            board.lower_ceiling(tb, h, q, now)
         if not below and q <= mine:
             return -1  # nobody after this one is further above its promise and above its margin
         if slot["batch"] == batch or not eligible(tb, slot, q, cls, mine, now):
@@ -99,7 +99,7 @@ def choose_by_metric(tb: State, h: int, cls: int, mine: float, now: float) -> in
 def choose_by_priority(tb: State, h: int, cls: int, now: float) -> int:
     """As :func:`choose_by_metric`, for the priority policy; O(instances)."""
     board.sort_victims(tb, h, now)
-    batch = tb["control"]["batch"]
+    batch = views.control(tb)["batch"]
     number = 0
     for i in range(views.hosts(tb)[h]["count"]):
         slot = views.slots(tb)[h, i]
@@ -117,21 +117,15 @@ def choose_by_priority(tb: State, h: int, cls: int, now: float) -> int:
 @kernel
 def choose(tb: State, h: int, shape: int, cls: int, mine: float, now: float) -> int:
     """Victims that host ``h`` needs for this demand into ``views.taken(tb)``: 0 or more, or -1: infeasible; O(instances)."""
-    control = tb["control"]
+    control = views.control(tb)
     if views.hosts(tb)[h]["down"]:
         return -1
-    if control["mode"] != PRIORITY and tb["rules"]["ceilings"]:
-        control["bounds"] += 1
-        ours = views.classes(tb)[cls]
-        rank = ours["rank"] if mine < ours["margin"] else ANY_RANK
-        if board.hopeless(tb, h, rank, mine, now):
-            return 0 if free_index.has_room(tb, h, shape) else -1
     control["operations"] += 1
     if free_index.has_room(tb, h, shape):
         return 0
     if control["mode"] == PRIORITY:
         return choose_by_priority(tb, h, cls, now)
-    if tb["rules"]["needed"] and not mine < views.classes(tb)[cls]["margin"]:
+    if views.rules(tb)["needed"] and not mine < views.classes(tb)[cls]["margin"]:
         return -1  # it can still wait
     return choose_by_metric(tb, h, cls, mine, now)
 
@@ -141,14 +135,14 @@ def preemption_cost(tb: State, h: int, number: int, now: float, out: Records) ->
     """The cost tuple of the chosen victims into ``out``, shape (levels + 1,), larger is better; O(victims)."""
     levels = len(out) - 1
     out[:] = 0.0
-    kind = tb["rules"]["priority_cost"] if tb["control"]["mode"] == PRIORITY else tb["rules"]["cost"]
+    kind = views.rules(tb)["priority_cost"] if views.control(tb)["mode"] == PRIORITY else views.rules(tb)["cost"]
     for v in range(number):
         slot = views.slots(tb)[h, views.taken(tb)[v]]
         theirs = views.classes(tb)[slot["cls"]]
         if kind == FEWEST_VICTIMS:
             out[theirs["level"]] -= 1.0
             continue
-        slack = metric(slot, theirs["slo"], tb["rules"]["alpha"], now) - theirs["margin"]
+        slack = metric(slot, theirs["slo"], views.rules(tb)["alpha"], now) - theirs["margin"]
         views.slack(tb)[v] = slack
         views.ranks(tb)[v] = theirs["rank"]
         out[levels] += slack
@@ -156,17 +150,17 @@ def preemption_cost(tb: State, h: int, number: int, now: float, out: Records) ->
             out[theirs["level"]] += slack
     if kind == OWN_COST:
         out[:] = 0.0
-        cost_of(tb["rules"]["own_cost"], views.slack(tb), views.ranks(tb), number, out)
+        cost_of(views.rules(tb)["own_cost"], views.slack(tb), views.ranks(tb), number, out)
 
 
 @kernel
 def result_validity(tb: State, h: int, number: int, cls: int, now: float) -> float:
     """The chosen victims are also those of any larger metric clearly below this; O(victims)."""
     limit = np.inf
-    if tb["control"]["mode"] == PRIORITY:
+    if views.control(tb)["mode"] == PRIORITY:
         return limit
     for v in range(number):
         slot = views.slots(tb)[h, views.taken(tb)[v]]
-        q = metric(slot, views.classes(tb)[slot["cls"]]["slo"], tb["rules"]["alpha"], now)
+        q = metric(slot, views.classes(tb)[slot["cls"]]["slo"], views.rules(tb)["alpha"], now)
         limit = min(limit, validity(tb, slot, q, cls))
     return limit

@@ -1,7 +1,7 @@
-"""From the state record to its arrays: ``slots(tb)`` is the array of that name.
+"""From the address of the state record to its arrays: ``slots(tb)`` is the array of that name.
 
 A view is made from an address and a shape, costs nothing once compiled, and counts
-no references. :class:`slacktide.state.tables.Tables` keeps the arrays alive.
+no references. :class:`slacktide.kernels.tables.Tables` keeps the arrays alive.
 """
 
 from __future__ import annotations
@@ -15,17 +15,33 @@ import numpy as np
 from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
+from numba.np.arrayobj import populate_array
+from numba.np.numpy_support import from_dtype
 from numpy.typing import NDArray
 
-from slacktide.state.tables import ARRAYS, State
+from slacktide.kernels.tables import ARRAYS, STATE, State
 
 
-@intrinsic
-def _pointer(typing: Any, address: Any) -> Any:
+def _record(name: str) -> Callable[[State], Any]:
+    """The settings or the counters inside the state record itself."""
+    dtype, place = STATE.fields[name][:2]
+    if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
+
+        def plain(tb: State) -> Any:
+            return np.frombuffer((ctypes.c_char * dtype.itemsize).from_address(tb + place), dtype)[0]
+
+        return plain
+    kind = from_dtype(dtype)
+
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.inttoptr(args[0], ir.IntType(8).as_pointer())
+        address = builder.add(args[0], ir.IntType(64)(place))
+        return builder.inttoptr(address, context.get_value_type(kind))
 
-    return types.voidptr(address), generate
+    def view(typing: Any, tb: Any) -> Any:
+        return kind(tb), generate
+
+    view.__name__ = view.__qualname__ = name
+    return intrinsic(view)  # type: ignore[no-any-return]
 
 
 def _plain(name: str, dtype: np.dtype[Any], axes: int) -> Callable[[State], NDArray[Any]]:
@@ -33,7 +49,8 @@ def _plain(name: str, dtype: np.dtype[Any], axes: int) -> Callable[[State], NDAr
     known: dict[tuple[int, ...], NDArray[Any]] = {}
 
     def view(tb: State) -> NDArray[Any]:
-        place = (int(tb[f"{name}_at"]), *(int(tb[f"{name}_{axis}"]) for axis in range(axes)))
+        record = np.frombuffer((ctypes.c_char * STATE.itemsize).from_address(tb), STATE)[0]
+        place = (int(record[f"{name}_at"]), *(int(record[f"{name}_{axis}"]) for axis in range(axes)))
         if place not in known:
             size = int(np.prod(place[1:])) * dtype.itemsize
             memory = (ctypes.c_char * size).from_address(place[0]) if size else b""
@@ -45,23 +62,33 @@ def _plain(name: str, dtype: np.dtype[Any], axes: int) -> Callable[[State], NDAr
 
 
 def _compiled(name: str, dtype: np.dtype[Any], axes: int) -> Callable[[State], NDArray[Any]]:
-    at, first, second, third = f"{name}_at", f"{name}_0", f"{name}_1", f"{name}_2"
-    if axes == 1:
+    """The view as an intrinsic: a few loads in place of a function to compile and call."""
+    places = [STATE.fields[f"{name}_at"][1]] + [STATE.fields[f"{name}_{axis}"][1] for axis in range(axes)]
+    kind = types.Array(from_dtype(dtype), axes, "C")
 
-        def view(tb: State) -> NDArray[Any]:
-            return numba.carray(_pointer(tb[at]), (tb[first],), dtype)
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        whole, byte = ir.IntType(64), ir.IntType(8)
+        base = builder.inttoptr(args[0], byte.as_pointer())
+        loads = [
+            builder.load(builder.bitcast(builder.gep(base, [whole(place)]), whole.as_pointer())) for place in places
+        ]
+        array = context.make_array(kind)(context, builder)
+        strides = [whole(dtype.itemsize)]
+        for extent in reversed(loads[2:]):
+            strides.insert(0, builder.mul(strides[0], extent))
+        count = loads[1]
+        for extent in loads[2:]:
+            count = builder.mul(count, extent)
+        data = builder.inttoptr(loads[0], context.get_data_type(kind.dtype).as_pointer())
+        populate_array(array, data, loads[1:], strides, whole(dtype.itemsize), None)
+        array.nitems = count
+        return array._getvalue()
 
-    elif axes == 2:
+    def view(typing: Any, tb: Any) -> Any:
+        return kind(tb), generate
 
-        def view(tb: State) -> NDArray[Any]:
-            return numba.carray(_pointer(tb[at]), (tb[first], tb[second]), dtype)
-
-    else:
-
-        def view(tb: State) -> NDArray[Any]:
-            return numba.carray(_pointer(tb[at]), (tb[first], tb[second], tb[third]), dtype)
-
-    return numba.njit(view)  # type: ignore[no-any-return]
+    view.__name__ = view.__qualname__ = name
+    return intrinsic(view)  # type: ignore[no-any-return]
 
 
 def _view(name: str) -> Callable[[State], NDArray[Any]]:
@@ -69,6 +96,8 @@ def _view(name: str) -> Callable[[State], NDArray[Any]]:
     return make(name, *ARRAYS[name])
 
 
+rules = _record("rules")
+control = _record("control")
 classes = _view("classes")
 requests = _view("requests")
 admission = _view("admission")

@@ -15,9 +15,9 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from slacktide.kernels.metric import metric
+from slacktide.kernels.carry import metric_on_host
+from slacktide.kernels.tables import DONE, PLACED, WAITING, Tables
 from slacktide.model import Hosts, Workload
-from slacktide.state.tables import DONE, PLACED, WAITING, Tables
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,13 +99,12 @@ class View:
         """Q of a request that waits or runs, seconds: its time to violate, or below 0 its recoverability."""
         tb = self.tables
         request = tb["requests"][row]
-        service = tb["classes"][tb["kinds"][request["kind"]]["cls"]]
         if request["state"] == PLACED:
-            slots = tb["slots"][request["host"]]
-            slot = slots[int(np.flatnonzero(slots["row"] == row)[0])]
-            return float(metric(slot, service["slo"], tb.rules["alpha"], self.now))
+            return float(metric_on_host(tb.state, int(request["host"]), row, self.now))
         if request["state"] != WAITING:
-            raise ValueError(f"request {row}: has no metric, it neither waits nor runs (done: {request['state'] == DONE})")
+            raise ValueError(
+                f"request {row}: has no metric, it neither waits nor runs (done: {request['state'] == DONE})"
+            )
         for name, length in (("queue", "queue"), ("incoming", "incoming")):
             entries = tb[name][: int(tb.control[length])]
             found = np.flatnonzero(entries["row"] == row)
@@ -129,5 +128,3 @@ class Policy(Protocol):
     def decide(self, view: View, now: float) -> Plan:
         """What to do at ``now`` (seconds). Synchronous and deterministic; called once a pass, queue not empty."""
         ...
-
-

@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from slacktide.kernels import explain, passes
+from slacktide.kernels.tables import PRIORITY, QOS_DRIVEN, RECORD_DECISIONS, Tables
 from slacktide.policy.api import Bind, Hold, Plan, View
 from slacktide.policy.scratch import Scratch
-from slacktide.state.tables import PRIORITY, QOS_DRIVEN, RECORD_DECISIONS, Tables
 
 BUILT_IN = [
     ("policies", "qos-driven", "whoever is furthest above its promise lends to whoever is about to miss it"),

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from slacktide.kernels import ledger, passes
+from slacktide.kernels.tables import ARRAYS, Tables
 from slacktide.state import cluster
-from slacktide.state.tables import ARRAYS, Tables
 
 SHARED = ("admission", "duration", "hot", "cold", "happenings", "demand", "capacity", "scale", "allowed", "groups")
 """Arrays that deciding never writes to."""

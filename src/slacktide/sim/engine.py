@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 
 from slacktide.config import Config
 from slacktide.errors import ConfigError
-from slacktide.kernels import board, ledger, loop, passes
+from slacktide.kernels import board, ledger, loop, passes, tables
+from slacktide.kernels.tables import Tables
 from slacktide.model import Hosts, Workload
 from slacktide.policy.loader import Loaded, load
 from slacktide.sim import failures, startup
 from slacktide.sim.result import Columns, RunResult
 from slacktide.sim.stepwise import Stepper
-from slacktide.state import cluster, tables
-from slacktide.state.tables import Tables
+from slacktide.state import cluster
 
 Progress = Callable[[float, int, int], None]
 
@@ -169,9 +169,7 @@ def run(
     return result_of(tb, recorder, final, events, passes, decisions)
 
 
-def result_of(
-    tb: Tables, recorder: Recorder, final: float, events: bool, passes: bool, decisions: bool
-) -> RunResult:
+def result_of(tb: Tables, recorder: Recorder, final: float, events: bool, passes: bool, decisions: bool) -> RunResult:
     """The columns of a finished run."""
     control = tb.control
     requests = columns(tb["requests"][: int(control["arrived"])], FIELDS)

@@ -9,9 +9,10 @@ import numpy as np
 from slacktide.config import Config
 from slacktide.errors import ConfigError
 from slacktide.inputs import read_host_events
+from slacktide.kernels import tables
 from slacktide.model import Hosts
 from slacktide.sim.startup import delays
-from slacktide.state import layout, tables
+from slacktide.state import layout
 
 
 def host_events(config: Config, hosts: Hosts) -> tables.Records:

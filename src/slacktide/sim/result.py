@@ -7,7 +7,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from slacktide.state.tables import EVENT_KINDS
+from slacktide.kernels.tables import EVENT_KINDS
 
 __all__ = ["EVENT_KINDS", "Columns", "RunResult"]
 

@@ -9,11 +9,11 @@ import numpy as np
 from slacktide.config import Config
 from slacktide.errors import PluginError
 from slacktide.kernels import carry, loop, passes
+from slacktide.kernels.tables import PLACED, WAITING, Tables
 from slacktide.model import Hosts, Workload
 from slacktide.policy.api import Bind, Plan, Policy, View
 from slacktide.policy.builtin import CompiledPolicy
 from slacktide.policy.loader import Loaded
-from slacktide.state.tables import PLACED, WAITING, Tables
 
 
 class Stepper:

@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from slacktide.config import Config
 from slacktide.errors import ConfigError
+from slacktide.kernels import tables
+from slacktide.kernels.tables import Tables
 from slacktide.model import Hosts, Workload
-from slacktide.state import layout, tables
-from slacktide.state.tables import Tables
+from slacktide.state import layout
 
 POLICIES = {"qos-driven": tables.QOS_DRIVEN, "priority": tables.PRIORITY, "hybrid": tables.HYBRID}
 SCORES = {"least-requested": tables.LEAST_REQUESTED, "balanced": tables.BALANCED, "mean": tables.MEAN}

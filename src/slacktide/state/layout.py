@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from slacktide.kernels import tables
 from slacktide.model import Constraint, Hosts, ServiceClass, Term, Workload
-from slacktide.state import tables
 
 LARGEST = 2.0**50
 GRID = 2.0**20
@@ -85,7 +85,9 @@ def group_hosts(capacity: NDArray[np.int64], masks: NDArray[np.bool_]) -> Groupi
     """Groups, and the place of every host in its group's tree; O(h (r + terms))."""
     packed = np.packbits(masks, axis=0).T
     keys = np.ascontiguousarray(np.hstack([capacity.view(np.uint8).reshape(len(capacity), -1), packed]))
-    _, first, group = np.unique(keys.view([("", keys.dtype, keys.shape[1])]).ravel(), return_index=True, return_inverse=True)
+    _, first, group = np.unique(
+        keys.view([("", keys.dtype, keys.shape[1])]).ravel(), return_index=True, return_inverse=True
+    )
     order = np.argsort(group, kind="stable")
     sizes = np.bincount(group, minlength=len(first))
     groups = np.zeros(len(first), tables.GROUP)
@@ -141,5 +143,3 @@ def class_table(classes: Sequence[ServiceClass], margin: float | None) -> tables
         whole = (1.0 / service.slo).is_integer()
         table[i] = (service.slo, phi, service.limit, slope, service.rank, levels.index(service.rank), whole)
     return table
-
-

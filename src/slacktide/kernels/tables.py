@@ -57,10 +57,9 @@ SLOT = np.dtype(
         ("admitted", "f8"),
         ("tie", "i8"),
         ("batch", "i8"),  # the pass that placed it
-        ("cls", "i4"),
-        ("shape", "i4"),
-        ("job", "i4"),  # anti-affine job, or -1
-        ("pad", "i4"),
+        ("cls", "i8"),
+        ("shape", "i8"),
+        ("job", "i8"),  # anti-affine job, or -1
     ],
     align=True,
 )
@@ -71,26 +70,35 @@ HOST = np.dtype(
         ("sorted_until", "f8"),  # its slots are in victim order before this instant
         ("tie", "i8"),  # larger wins among equal hosts
         ("looked", "i8"),  # the last look that saw it
-        ("count", "i4"),  # instances on it
-        ("group", "i4"),
-        ("leaf", "i4"),  # its place in the free index
-        ("down", "i4"),
+        ("count", "i8"),  # instances on it
+        ("group", "i8"),
+        ("leaf", "i8"),  # its place in the free index
+        ("down", "i8"),
     ],
     align=True,
 )
 
-# No instance on a host has a metric above ``base + rise * t``, while its contents stay.
-CEILING = np.dtype([("base", "f8"), ("rise", "f8"), ("least", "i8")], align=True)  # least: largest rank number on it
+# No instance on a host has a metric above ``peak + rise * (t - time)`` (plus ``slack``
+# where that is not exact on the grid of times), while its contents stay.
+CEILING = np.dtype(
+    [("peak", "f8"), ("time", "f8"), ("rise", "f8"), ("slack", "f8"), ("least", "i8")], align=True
+)  # least: largest rank number on it
 
 CLASS = np.dtype(
-    [("slo", "f8"), ("margin", "f8"), ("limit", "f8"), ("slope", "f8"), ("rank", "i4"), ("level", "i4"), ("whole", "i4")],
+    [
+        ("slo", "f8"),
+        ("margin", "f8"),
+        ("limit", "f8"),
+        ("slope", "f8"),
+        ("rank", "i8"),
+        ("level", "i8"),
+        ("whole", "i8"),
+    ],
     align=True,
 )  # whole: 1 / slo is a whole number, so that e / slo needs no rounding
 
 # A waiting request. The metric is ``key - t``.
-ENTRY = np.dtype(
-    [("key", "f8"), ("admitted", "f8"), ("row", "i8"), ("kind", "i4"), ("done", "i4")], align=True
-)
+ENTRY = np.dtype([("key", "f8"), ("admitted", "f8"), ("row", "i8"), ("kind", "i8"), ("done", "i8")], align=True)
 
 # What is known of a kind: any request of it with at least this key finds no host that
 # has not changed since ``position``, before ``until``.
@@ -102,14 +110,14 @@ KIND = np.dtype(
         ("pass_key", "f8"),  # the same within the present pass, for those further back in the queue
         ("pass_position", "i8"),
         ("batch", "i8"),
-        ("pair", "i4"),
-        ("shape", "i4"),
-        ("cls", "i4"),
-        ("term", "i4"),
-        ("job", "i4"),  # anti-affine job, or -1
+        ("pair", "i8"),
+        ("shape", "i8"),
+        ("cls", "i8"),
+        ("term", "i8"),
+        ("job", "i8"),  # anti-affine job, or -1
         ("no_room", "i8"),  # no host has room for it that has not changed since this place in the change log
-        ("wait", "i4"),  # failures for which ``until`` is not worth computing
-        ("penalty", "i4"),  # how many the next disappointment adds
+        ("wait", "i8"),  # failures for which ``until`` is not worth computing
+        ("penalty", "i8"),  # how many the next disappointment adds
     ],
     align=True,
 )
@@ -144,28 +152,28 @@ RULES = np.dtype(
         ("stride", "i8"),  # coprime to the number of hosts, for searches in random order
         ("own_score", "i8"),  # address of a user's score, or 0
         ("own_cost", "i8"),
-        ("policy", "i4"),
-        ("needed", "i4"),
-        ("by_importance", "i4"),
-        ("same_pass", "i4"),
-        ("mirrored", "i4"),  # victims in the mirror of the queue order, else by metric alone
-        ("score", "i4"),
-        ("cost", "i4"),
-        ("priority_cost", "i4"),  # while deciding by priority
-        ("scope", "i4"),
+        ("policy", "i8"),
+        ("needed", "i8"),
+        ("by_importance", "i8"),
+        ("same_pass", "i8"),
+        ("mirrored", "i8"),  # victims in the mirror of the queue order, else by metric alone
+        ("score", "i8"),
+        ("cost", "i8"),
+        ("priority_cost", "i8"),  # while deciding by priority
+        ("scope", "i8"),
         ("queue_limit", "i8"),
-        ("accounting", "i4"),
-        ("lost", "i4"),
-        ("free_index", "i4"),
-        ("shared", "i4"),
-        ("feasible_time", "i4"),
-        ("ceilings", "i4"),
-        ("sorted_hosts", "i4"),
-        ("static_order", "i4"),
-        ("pruning", "i4"),
-        ("levels", "i4"),
-        ("record", "i4"),  # sum of the RECORD_ flags
-        ("one_margin", "i4"),  # all classes have the same margin
+        ("accounting", "i8"),
+        ("lost", "i8"),
+        ("free_index", "i8"),
+        ("shared", "i8"),
+        ("feasible_time", "i8"),
+        ("ceilings", "i8"),
+        ("sorted_hosts", "i8"),
+        ("static_order", "i8"),
+        ("pruning", "i8"),
+        ("levels", "i8"),
+        ("record", "i8"),  # sum of the RECORD_ flags
+        ("one_margin", "i8"),  # all classes have the same margin
     ],
     align=True,
 )
@@ -216,18 +224,29 @@ CONTROL = np.dtype(
 )
 
 DECISION = np.dtype(
-    [("row", "i8"), ("time", "f8"), ("metric", "f8"), ("batch", "i8"), ("host", "i4"), ("victims", "i4"), ("first", "i8")],
+    [
+        ("row", "i8"),
+        ("time", "f8"),
+        ("metric", "f8"),
+        ("batch", "i8"),
+        ("host", "i8"),
+        ("victims", "i8"),
+        ("first", "i8"),
+    ],
     align=True,
 )
-EVENT = np.dtype([("time", "f8"), ("qos", "f8"), ("row", "i8"), ("by", "i8"), ("host", "i4"), ("kind", "i4")], align=True)
+EVENT = np.dtype(
+    [("time", "f8"), ("qos", "f8"), ("row", "i8"), ("by", "i8"), ("host", "i8"), ("kind", "i8")], align=True
+)
 PASS = np.dtype(
     [("time", "f8"), ("operations", "i8"), ("queue", "i8"), ("placed", "i8"), ("preempted", "i8")], align=True
 )
 EVENT_KINDS = ("admitted", "placed", "preempted", "completed", "evicted", "host-down", "host-up", "held")
-ADMITTED, BEGUN, PREEMPTED, COMPLETED, EVICTED, HOST_DOWN, HOST_UP, HELD = range(8)
+ADMITTED, BEGUN, PREEMPTED, COMPLETED, EVICTED, HOST_DOWN, HOST_UP, HELD = map(np.int64, range(8))
+NOBODY = np.int64(-1)  # not a literal: kernels would be compiled once more for each
 FAIL, DRAIN, REPAIR = range(3)
 COMPLETION = np.dtype([("time", "f8"), ("row", "i8"), ("starts", "i8")], align=True)
-HOST_EVENT = np.dtype([("time", "f8"), ("host", "i4"), ("kind", "i4")], align=True)
+HOST_EVENT = np.dtype([("time", "f8"), ("host", "i8"), ("kind", "i8")], align=True)
 
 Records = NDArray[Any]
 
@@ -248,8 +267,8 @@ ARRAYS: dict[str, tuple[np.dtype[Any], int]] = {
     "allowed": (np.dtype("u1"), 2),  # (terms, groups)
     "groups": (GROUP, 1),
     "tree": (np.dtype("i8"), 2),  # (nodes, 4 + r): the free index
-    "leaf_host": (np.dtype("i4"), 1),  # (h,): hosts in the order of the index
-    "changes": (np.dtype("i4"), 1),  # ring of changed hosts
+    "leaf_host": (np.dtype("i8"), 1),  # (h,): hosts in the order of the index
+    "changes": (np.dtype("i8"), 1),  # ring of changed hosts
     "queue": (ENTRY, 1),
     "incoming": (ENTRY, 1),
     "order": (np.dtype("i8"), 1),  # places in the queue, in the order of the pass
@@ -257,9 +276,9 @@ ARRAYS: dict[str, tuple[np.dtype[Any], int]] = {
     "shared_cost": (np.dtype("f8"), 3),  # (sets, h, levels + 1)
     "shared_limit": (np.dtype("f8"), 2),  # (sets, h): valid for metrics below; -inf: infeasible
     "shared_score": (np.dtype("i8"), 2),  # (sets, h)
-    "shared_hosts": (np.dtype("i4"), 2),  # (sets, h): hosts that were feasible when evaluated, each once
+    "shared_hosts": (np.dtype("i8"), 2),  # (sets, h): hosts that were feasible when evaluated, each once
     "shared_listed": (np.dtype("u1"), 2),  # (sets, h): whether it is in that list
-    "shared_of_pair": (np.dtype("i4"), 1),  # (pairs,): its set, or -1
+    "shared_of_pair": (np.dtype("i8"), 1),  # (pairs,): its set, or -1
     "heap": (COMPLETION, 1),
     "visits": (np.dtype("i8"), 1),  # hash set of (row, host) beyond each row's first host; 0: empty
     "hot": (np.dtype("f8"), 1),  # start-up delays to draw from, seconds
@@ -287,13 +306,13 @@ def _state_dtype() -> np.dtype[Any]:
 
 
 STATE = _state_dtype()
-State = Any  # one record of STATE: what kernels are given
+State = int  # the address of one record of STATE: what kernels are given
 
 
 class Tables:
     """The arrays of one cluster, and the record through which kernels reach them.
 
-    Kernels take one pointer instead of forty arrays: it is what makes them compile
+    Kernels take one address instead of forty arrays: it is what makes them compile
     in seconds and call each other cheaply. Replace an array with :meth:`put` only.
     """
 
@@ -324,8 +343,8 @@ class Tables:
 
     @property
     def state(self) -> State:
-        """What kernels are given."""
-        return self._record[0]
+        """What kernels are given: the address of the record of settings, counters and arrays."""
+        return int(self._record.ctypes.data)
 
     @property
     def rules(self) -> Records:
