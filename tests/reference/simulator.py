@@ -93,30 +93,36 @@ class Simulation:
 
     # Events, in the order in which they count at one instant
 
-    def complete_due(self) -> None:
+    def complete_due(self) -> bool:
+        """Whether anything completed; likewise below."""
         due = [j for j in self.running if j.completion() <= self.now]
         for j in sorted(due, key=lambda j: j.row):
             self.leave(j)
             self.outcome.requests[j.row].completed = self.now
+        return bool(due)
 
-    def change_hosts(self) -> None:
+    def change_hosts(self) -> bool:
+        changed = False
         while self.changes and self.changes[0][0] <= self.now:
             _, row, kind = self.changes.pop(0)
             host = self.hosts[row]
-            if kind == "up" and not host.up:
-                host.up = True
-                host.changes += 1
-            elif kind in ("down", "drain") and host.up:
-                for j in sorted(host.instances, key=lambda j: j.row):
-                    self.send_back(j, preempted=False)
-                host.up = False
-                host.changes += 1
+            if host.up == (kind == "up"):
+                continue
+            for j in sorted(host.instances, key=lambda j: j.row):
+                self.send_back(j, preempted=False)
+            host.up = kind == "up"
+            host.changes += 1
+            changed = True
+        return changed
 
-    def admit_due(self) -> None:
+    def admit_due(self) -> bool:
+        admitted = False
         while self.arrivals and self.arrivals[0].admission <= self.now:
             j = self.arrivals.pop(0)
             self.outcome.requests[j.row].admitted = True
             self.waiting.append(j)
+            admitted = True
+        return admitted
 
     def next_event(self) -> float:
         times = [j.completion() for j in self.running]
@@ -167,19 +173,18 @@ class Simulation:
     # The run
 
     def run(self) -> Outcome:
+        placed = 0
         while True:
             instant = self.next_event()
             if instant >= self.end or instant == inf:
                 break
             self.now = instant
-            self.complete_due()
-            self.change_hosts()
-            self.admit_due()
-            if self.waiting:
+            happened = [self.complete_due(), self.change_hosts(), self.admit_due()]
+            watchdog = instant >= self.last_pass + self.config.scheduler.watchdog
+            if self.waiting and (watchdog or any(happened)):
                 placed = self.run_pass()
-                settled = not (self.arrivals or self.changes or self.running or placed)
-                if settled and self.end == inf:
-                    break
+            if self.end == inf and not (self.arrivals or self.changes or self.running or placed):
+                break
         if self.end < inf:
             self.now = self.end
             self.complete_due()

@@ -1,0 +1,111 @@
+"""Runs of the core and of the twin on the same cluster, in one form that can be compared."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from clusters import Cluster
+from reference.outcome import Outcome
+from reference.simulator import simulate
+from slacktide.sim import RunResult, run
+
+Decision = tuple[int, float, int, int, tuple[int, ...]]
+"""Pass, time (s), row, host row, rows of the victims in order."""
+
+TO_THE_TWIN = {"fail": "down", "drain": "drain", "repair": "up"}
+
+COLUMNS = (
+    "running",
+    "pending",
+    "startup_first",
+    "startup_restarts",
+    "wasted_startup",
+    "discarded",
+    "preemptions",
+    "starts",
+)
+
+
+def settings_of(cluster: Cluster, folder: Path) -> Any:
+    """The cluster's settings, with its delays and host events in files of ``folder``."""
+    config = cluster.config
+    for name, values in (("hot.csv", cluster.hot), ("cold.csv", cluster.cold)):
+        (folder / name).write_text("seconds\n" + "".join(f"{value!r}\n" for value in values))
+    startup = replace(config.startup, hot=str(folder / "hot.csv"), cold=str(folder / "cold.csv"))
+    failures = config.failures
+    if cluster.events:
+        lines = [f"{time!r},{cluster.hosts.names[row]},{kind}\n" for time, row, kind in cluster.events]
+        (folder / "events.csv").write_text("time,host,event\n" + "".join(lines))
+        failures = replace(failures, file=str(folder / "events.csv"))
+    return replace(config, startup=startup, failures=failures)
+
+
+def core(cluster: Cluster, folder: Path, **asked: Any) -> RunResult:
+    """The compiled simulator's run, decisions and passes recorded."""
+    wanted: dict[str, Any] = {"decisions": True, "passes": True} | asked
+    return run(cluster.workload, cluster.hosts, settings_of(cluster, folder), **wanted)
+
+
+def twin(cluster: Cluster) -> Outcome:
+    """The twin's run."""
+    events = [(time, row, TO_THE_TWIN[kind]) for time, row, kind in cluster.events]
+    return simulate(cluster.workload, cluster.hosts, cluster.config, cluster.hot, cluster.cold, events)
+
+
+def decisions_of(result: RunResult) -> list[Decision]:
+    """The decision log as plain tuples."""
+    assert result.decisions is not None
+    log = result.decisions
+    victims = log["victims"].tolist()
+    names = ("pass", "time", "row", "host", "first", "count")
+    rows = zip(*(log[name].tolist() for name in names), strict=True)
+    return [(p, t, row, h, tuple(victims[first : first + count])) for p, t, row, h, first, count in rows]
+
+
+def passes_of(result: RunResult) -> list[tuple[float, int, int, int]]:
+    """Per pass time, queue length at its beginning, placed, preempted."""
+    assert result.passes is not None
+    names = ("time", "queue", "placed", "preempted")
+    return list(zip(*(result.passes[name].tolist() for name in names), strict=True))
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Where two runs part: what is compared, at which place, and what stands there."""
+
+    what: str
+    place: int
+    core: Any
+    twin: Any
+
+    def __str__(self) -> str:
+        return f"{self.what}[{self.place}]: core {self.core}, twin {self.twin}"
+
+
+def first_difference(what: str, left: list[Any], right: list[Any]) -> Difference | None:
+    """The first place where two lists differ."""
+    if left == right:
+        return None
+    for place, (a, b) in enumerate(zip(left, right, strict=False)):
+        if a != b:
+            return Difference(what, place, a, b)
+    place = min(len(left), len(right))
+    return Difference(what, place, left[place : place + 1] or "nothing", right[place : place + 1] or "nothing")
+
+
+def compare(result: RunResult, outcome: Outcome) -> Difference | None:
+    """The first difference between a run of the core and one of the twin: decisions, passes, and every ledger."""
+    found = first_difference("decisions", decisions_of(result), outcome.decisions)
+    found = found or first_difference("passes", passes_of(result), outcome.passes)
+    admitted = [r for r in outcome.requests if r.admitted]
+    found = found or first_difference("rows", result.requests["row"].tolist(), list(range(len(admitted))))
+    completed = [None if np.isnan(t) else t for t in result.requests["completed"].tolist()]
+    found = found or first_difference("completed", completed, [r.completed for r in admitted])
+    for name in COLUMNS:
+        theirs = [getattr(r, name) for r in admitted]
+        found = found or first_difference(name, result.requests[name].tolist(), theirs)
+    return found

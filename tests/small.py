@@ -1,0 +1,80 @@
+"""Clusters small enough to work out by hand: named requests on named hosts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from clusters import Cluster, HostEvent
+from runs import core
+from slacktide.config import Config
+from slacktide.model import NO_CONSTRAINT, Hosts, Term, Workload
+from slacktide.sim import RunResult
+
+GOLD, SILVER, BRONZE = 0, 1, 2
+FOREVER = float("inf")
+
+
+@dataclass(frozen=True)
+class Request:
+    """One request of a hand-made workload; its size is asked of CPU and of memory."""
+
+    kind: int
+    admission: float = 0.0
+    duration: float = FOREVER
+    size: float = 1.0
+    job: int = -1
+    anti_affinity: bool = False
+    term: Term = NO_CONSTRAINT
+
+
+def workload(requests: Sequence[Request]) -> Workload:
+    """Requests in this order; those without a job have one of their own."""
+    terms = tuple(dict.fromkeys(r.term for r in requests)) or (NO_CONSTRAINT,)
+    return Workload(
+        ids=np.arange(len(requests), dtype=np.int64),
+        admission=np.array([r.admission for r in requests], np.float64),
+        duration=np.array([r.duration for r in requests], np.float64),
+        demand=np.array([[r.size, r.size] for r in requests], np.float64).reshape(-1, 2),
+        service_class=np.array([r.kind for r in requests], np.int16),
+        job=np.array([row if r.job < 0 else 10_000_000 + r.job for row, r in enumerate(requests)], np.int64),
+        anti_affinity=np.array([r.anti_affinity for r in requests], np.bool_),
+        term=np.array([terms.index(r.term) for r in requests], np.int32),
+        terms=terms,
+    )
+
+
+def machines(*capacities: float) -> Hosts:
+    """Hosts with this capacity of CPU and of memory and the attribute ``row``."""
+    return Hosts(
+        ids=np.arange(len(capacities), dtype=np.int64),
+        names=tuple(f"host-{row}" for row in range(len(capacities))),
+        capacity=np.array([[c, c] for c in capacities], np.float64),
+        attributes=tuple({"row": str(row)} for row in range(len(capacities))),
+    )
+
+
+def small(
+    requests: Sequence[Request],
+    hosts: Hosts,
+    *,
+    end: float | None = None,
+    hot: float = 0.0,
+    cold: float = 0.0,
+    events: Sequence[HostEvent] = (),
+    config: Config | None = None,
+    **sections: dict[str, Any],
+) -> Cluster:
+    """A cluster with constant start-up delays; ``sections`` as for :meth:`Cluster.with_`."""
+    base = Config() if config is None else config
+    base = replace(base, simulation=replace(base.simulation, end=end))
+    return Cluster(0, workload(requests), hosts, base, (hot,), (cold,), tuple(events)).with_(**sections)
+
+
+def outcome(one: Cluster, folder: Path, **asked: Any) -> RunResult:
+    """The compiled run of a small cluster."""
+    return core(one, folder, **asked)

@@ -1,0 +1,189 @@
+"""The simulator as a whole: repeatable, exact on cases worked out by hand, and unbounded in what it can hold."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from clusters import cluster
+from runs import compare, core, decisions_of, passes_of, twin
+from slacktide.config import preset
+from slacktide.errors import ConfigError
+from slacktide.metrics import per_class
+from slacktide.sim import RunResult, run
+from small import BRONZE, FOREVER, GOLD, SILVER, Request, machines, small, workload
+
+pytestmark = pytest.mark.uncompiled
+
+
+def bits(result: RunResult) -> bytes:
+    """All of a result that does not depend on the machine it was computed on."""
+    parts = [result.requests[name].tobytes() for name in sorted(result.requests)]
+    for table in (result.passes, result.events, result.decisions):
+        if table is not None:
+            parts += [table[name].tobytes() for name in sorted(table) if name != "decision_seconds"]
+    return b"".join(parts)
+
+
+def test_equal_seeds_give_equal_bits(tmp_path: Path) -> None:
+    for seed in (3, 7, 11, 19):
+        one = cluster(seed, largest=4, requests=15)
+        first = core(one, tmp_path, events=True)
+        assert bits(first) == bits(core(one, tmp_path, events=True)), f"cluster({seed}, 4, 15)"
+        assert first.operations == core(one, tmp_path).operations
+
+
+def test_different_seeds_differ(tmp_path: Path) -> None:
+    one = small([Request(GOLD)] * 8, machines(*[1.0] * 8), end=10.0)
+    logs = [decisions_of(core(one.with_(simulation={"seed": seed}), tmp_path)) for seed in range(5)]
+    assert len({tuple(log) for log in logs}) == 5
+    assert all(sorted(d[3] for d in log) == list(range(8)) for log in logs)
+
+
+def test_a_negative_seed_is_a_seed_like_any_other(tmp_path: Path) -> None:
+    one = small([Request(GOLD)] * 8, machines(*[1.0] * 8), end=10.0, simulation={"seed": -5})
+    assert compare(core(one, tmp_path), twin(one)) is None
+
+
+def test_a_full_host_serves_the_next_when_the_first_completes(tmp_path: Path) -> None:
+    requests = [Request(GOLD, duration=30.0), Request(GOLD, duration=20.0)]
+    result = core(small(requests, machines(1.0), cold=5.0), tmp_path)
+    assert decisions_of(result) == [(0, 0.0, 0, 0, ()), (4, 35.0, 1, 0, ())]
+    assert result.requests["completed"].tolist() == [35.0, 60.0]
+    assert result.requests["pending"].tolist() == [0.0, 35.0]
+
+
+@pytest.mark.parametrize(
+    ("accounting", "available"), [("restart", 205 / 262), ("always", 200 / 262), ("never", 207 / 262)]
+)
+def test_three_accountings_of_the_same_run(accounting: str, available: float, tmp_path: Path) -> None:
+    # 5 s cold start, 95 s of work, preempted at 100 s for 55 s, 2 s hot start, 105 s of work.
+    requests = [Request(BRONZE, duration=200.0), Request(GOLD, admission=100.0, duration=50.0)]
+    one = small(requests, machines(1.0), hot=2.0, cold=5.0, qos={"startup": accounting})
+    result = core(one, tmp_path)
+    found = result.requests
+    assert [found[name][0] for name in ("running", "pending", "startup_first", "startup_restarts")] == [200, 55, 5, 2]
+    assert (found["completed"][0], found["wasted_startup"][0], found["preemptions"][0]) == (262.0, 5.0, 1)
+    classes = per_class(found, one.workload.service_class, one.workload.classes, "restart")
+    means = {key: value.mean for key, value in classes[BRONZE].availability.items()}
+    assert means[accounting] == pytest.approx(available)
+
+
+def test_the_watchdog_fires_only_while_somebody_waits(tmp_path: Path) -> None:
+    requests = [Request(GOLD, duration=25.0), Request(SILVER, duration=40.0)]
+    one = small(requests, machines(1.0))
+    assert [time for time, *_ in passes_of(core(one, tmp_path))] == [0.0, 10.0, 20.0, 25.0]
+    slower = one.with_(scheduler={"watchdog": 15.0})
+    assert [time for time, *_ in passes_of(core(slower, tmp_path))] == [0.0, 15.0, 25.0]
+
+
+def test_a_failed_host_gives_its_requests_back_and_takes_them_again(tmp_path: Path) -> None:
+    events = [(10.0, 0, "fail"), (20.0, 0, "drain"), (50.0, 0, "repair"), (60.0, 0, "repair")]
+    one = small([Request(SILVER, duration=100.0)], machines(1.0), hot=1.0, cold=5.0, events=events)
+    result = core(one, tmp_path)
+    assert [(d[1], d[3]) for d in decisions_of(result)] == [(0.0, 0), (50.0, 0)]
+    assert result.requests["completed"][0] == 50.0 + 1.0 + 95.0
+    assert (result.requests["preemptions"][0], result.preemptions, result.requests["starts"][0]) == (0, 0, 2)
+    assert compare(result, twin(one)) is None
+
+
+def test_a_drained_host_is_left_at_once(tmp_path: Path) -> None:
+    one = small([Request(GOLD)], machines(2.0, 1.0), end=100.0, cold=5.0, events=[(3.0, 0, "drain")])
+    assert [(d[1], d[3]) for d in decisions_of(core(one, tmp_path))] == [(0.0, 0), (3.0, 1)]
+
+
+def test_drawn_failures_repeat_with_the_seed_and_need_an_end(tmp_path: Path) -> None:
+    failures = {"uptime": "exponential:50", "downtime": "constant:7"}
+    one = small([Request(SILVER)] * 6, machines(2.0, 2.0), end=300.0, failures=failures)
+    first, again = core(one, tmp_path, events=True), core(one, tmp_path, events=True)
+    assert bits(first) == bits(again)
+    assert first.requests["starts"].sum() > 12
+    assert bits(first) != bits(core(one.with_(simulation={"seed": 9}), tmp_path, events=True))
+    with pytest.raises(ConfigError, match="end"):
+        core(one.with_(simulation={"end": None}), tmp_path)
+
+
+def test_at_the_end_only_completions_happen(tmp_path: Path) -> None:
+    requests = [Request(GOLD, duration=50.0), Request(GOLD, admission=1.0), Request(GOLD, admission=50.0)]
+    result = core(small(requests, machines(1.0), end=50.0), tmp_path)
+    assert result.requests["row"].tolist() == [0, 1]
+    assert result.requests["completed"][0] == 50.0
+    assert result.requests["pending"].tolist() == [0.0, 49.0]
+    assert (result.passes is not None, result.end) == (True, 50.0)
+    assert passes_of(result)[-1][0] == 41.0
+
+
+def test_without_end_a_run_stops_when_nothing_can_change(tmp_path: Path) -> None:
+    result = core(small([Request(GOLD, duration=10.0), Request(GOLD, duration=1.0, size=5.0)], machines(1.0)), tmp_path)
+    assert [time for time, *_ in passes_of(result)] == [0.0, 10.0]
+    assert (result.end, result.requests["pending"][1]) == (10.0, 10.0)
+
+
+def test_requests_that_never_complete_need_an_end(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"simulation\.end"):
+        core(small([Request(GOLD)], machines(1.0)), tmp_path)
+    assert core(small([Request(GOLD)], machines(1.0), end=9.0), tmp_path).requests["running"].tolist() == [9.0]
+
+
+def test_nothing_to_do_takes_no_pass(tmp_path: Path) -> None:
+    for end in (None, 100.0):
+        result = core(small([], machines(1.0), end=end), tmp_path)
+        assert (result.pass_count, len(result.requests["row"])) == (0, 0)
+
+
+def test_hybrid_follows_priority_above_its_queue_limit(tmp_path: Path) -> None:
+    requests = [Request(SILVER), Request(BRONZE, admission=250.0)]
+    for limit, swaps in ((1, 1), (0, 0)):
+        one = small(requests, machines(1.0), end=260.0, policy={"name": "hybrid", "queue_limit": limit})
+        assert core(one, tmp_path).preemptions == swaps
+
+
+def test_the_papers_preempt_more_than_needed(tmp_path: Path) -> None:
+    requests = [Request(BRONZE), Request(SILVER, admission=30.0)]
+    one = small(requests, machines(1.0), end=31.0)
+    assert core(one, tmp_path).preemptions == 1
+    rich = [Request(BRONZE), Request(BRONZE), Request(BRONZE, admission=100.0)]
+    eager = small(rich, machines(2.0), end=101.0, config=preset("published"), qos={"alpha": 0.0, "margin": 0.0})
+    assert core(eager, tmp_path).preemptions == 1
+    assert core(eager.with_(policy={"preempt_when": "needed"}), tmp_path).preemptions == 0
+
+
+@pytest.mark.parametrize("engine", ["compiled", "stepwise"])
+def test_progress_is_reported_and_an_interrupt_gets_through(engine: str) -> None:
+    one = small([Request(SILVER)] * 3, machines(1.0), end=100_000.0, simulation={"engine": engine})
+    seen: list[tuple[float, int, int]] = []
+
+    def interrupt(now: float, admitted: int, total: int) -> None:
+        seen.append((now, admitted, total))
+        if len(seen) == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(one.workload, one.hosts, one.config, progress=interrupt)
+    assert seen[0][0] < seen[1][0] < seen[2][0] < 100_000.0
+    assert {(admitted, total) for _, admitted, total in seen} == {(3, 3)}
+
+
+def test_a_workload_that_names_other_resources_is_refused() -> None:
+    hosts = machines(1.0)
+    other = workload([Request(GOLD, duration=1.0)])
+    object.__setattr__(other, "resources", ("cpu", "gpu"))
+    with pytest.raises(ConfigError, match="resources"):
+        run(other, hosts, small([], hosts).config)
+
+
+def test_amounts_are_exact_however_often_a_host_fills_and_empties(tmp_path: Path) -> None:
+    tenths = [Request(GOLD, admission=float(10 * k), duration=9.0, size=0.1) for k in range(60) for _ in range(10)]
+    result = core(small(tenths, machines(1.0)), tmp_path)
+    assert np.array_equal(result.requests["pending"], np.zeros(len(tenths)))
+
+
+def test_durations_are_invisible(tmp_path: Path) -> None:
+    one = cluster(23, largest=3, requests=12).with_(simulation={"end": 60.0})
+    endless = one.workload.duration.copy()
+    endless[endless >= 60.0] = FOREVER
+    before = decisions_of(core(one, tmp_path))
+    object.__setattr__(one.workload, "duration", endless)
+    assert decisions_of(core(one, tmp_path)) == before
