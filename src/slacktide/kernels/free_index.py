@@ -2,8 +2,7 @@
 
 Hosts of equal capacity that satisfy the same terms form a group; each group has a
 complete binary tree over its hosts. A node keeps, over the hosts below it, the
-largest of each free amount, of the two linear parts of the allocation score, and of
-the tie draw, and of the smaller of the free fractions of CPU and memory (hosts that
+largest of each free amount, of the two linear parts of the allocation score, and of the smaller of the free fractions of CPU and memory (hosts that
 are full of one but not of the other would else look roomy together). Built-in scores are ``min(A_h - A_d, B_h - B_d)`` with whole numbers
 A, B linear in free fractions (docs/semantics.md), so a node's bound is exact
 arithmetic, and equal scores are told apart by the tie draw without visiting all.
@@ -20,7 +19,7 @@ from slacktide.kernels.own import score_of
 from slacktide.kernels.tables import BALANCED, LEAST_REQUESTED, OWN_SCORE, State
 
 NOWHERE = -(2**62)
-A, B, TIE, BOTH, AMOUNTS = 0, 1, 2, 3, 4
+A, B, TIE_A, TIE_B, BOTH, AMOUNTS = 0, 1, 2, 3, 4, 5
 
 
 @leaf
@@ -101,15 +100,22 @@ def update(tb: State, h: int) -> None:
         y = fraction(views.free(tb)[h, 1], views.scale(tb)[h, 1])
         tree[root + node, A] = first_part(score, x, y)
         tree[root + node, B] = second_part(score, x, y)
-        tree[root + node, TIE] = host["tie"]
+        tree[root + node, TIE_A] = host["tie"]
+        tree[root + node, TIE_B] = host["tie"]
         tree[root + node, BOTH] = min(x, y)
         for r in range(width - AMOUNTS):
             tree[root + node, AMOUNTS + r] = views.free(tb)[h, r]
     node >>= 1
     while node > 0:
         left, right = root + 2 * node, root + 2 * node + 1
-        for f in range(width):
+        for f in range(BOTH, width):
             tree[root + node, f] = max(tree[left, f], tree[right, f])
+        for part in range(2):
+            winner = right if tree[right, part] > tree[left, part] else left
+            tree[root + node, part] = tree[winner, part]
+            tree[root + node, TIE_A + part] = tree[winner, TIE_A + part]
+            if tree[right, part] == tree[left, part]:
+                tree[root + node, TIE_A + part] = max(tree[left, TIE_A + part], tree[right, TIE_A + part])
         node >>= 1
 
 
@@ -122,3 +128,11 @@ def bound(tree: NDArray[np.int64], node: int, demand: NDArray[np.int64], a: int,
         if tree[node, AMOUNTS + r] < demand[r]:
             return NOWHERE
     return min(tree[node, A] - a, tree[node, B] - b)
+
+
+@leaf
+def largest_tie(tree: NDArray[np.int64], node: int, a: int, b: int) -> int:
+    """No host below ``node`` that reaches its bound has a larger tie draw: it must have the part that limits."""
+    if tree[node, A] - a <= tree[node, B] - b:
+        return tree[node, TIE_A]
+    return tree[node, TIE_B]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from slacktide.kernels import board, chance, free_index, victims, views
 from slacktide.kernels.compiling import kernel
-from slacktide.kernels.free_index import NOWHERE, TIE, A, B, bound, first_part, fraction, second_part
+from slacktide.kernels.free_index import NOWHERE, TIE_A, A, B, bound, first_part, fraction, largest_tie, second_part
 from slacktide.kernels.tables import FEWEST_VICTIMS, NOBODY, OWN_SCORE, PRIORITY, State
 
 FEW_CHANGES = 64  # beyond, the free index is faster
@@ -38,7 +38,7 @@ def free_in_group(tb: State, g: int, kind: int, host: int, score: int, stack: ND
         top -= 1
         views.control(tb)["bounds"] += 1
         limit = bound(tree, node, demand, a, b, both)
-        if limit < score or limit == NOWHERE or (limit == score and tree[node, TIE] <= tie):
+        if limit < score or limit == NOWHERE or (limit == score and largest_tie(tree, node, a, b) <= tie):
             continue
         if node >= width:
             views.control(tb)["operations"] += 1
@@ -46,8 +46,11 @@ def free_in_group(tb: State, g: int, kind: int, host: int, score: int, stack: ND
             if not board.has_sibling(tb, h, views.kinds(tb)[kind]["job"]):
                 host, score, tie = h, limit, views.hosts(tb)[h]["tie"]
             continue
-        left, right = tree[2 * node, A] + tree[2 * node, B], tree[2 * node + 1, A] + tree[2 * node + 1, B]
-        first = 2 * node + 1 if right > left else 2 * node
+        left, right = 2 * node, 2 * node + 1
+        gain = tree[right, A] + tree[right, B] - tree[left, A] - tree[left, B]
+        if gain == 0:  # among equals the one with the largest draw excludes most of the others
+            gain = tree[right, TIE_A] - tree[left, TIE_A]
+        first = right if gain > 0 else left
         stack[top + 1] = 4 * node + 1 - first
         stack[top + 2] = first
         top += 2

@@ -266,7 +266,7 @@ ARRAYS: dict[str, tuple[np.dtype[Any], int]] = {
     "kinds": (KIND, 1),
     "allowed": (np.dtype("u1"), 2),  # (terms, groups)
     "groups": (GROUP, 1),
-    "tree": (np.dtype("i8"), 2),  # (nodes, 4 + r): the free index
+    "tree": (np.dtype("i8"), 2),  # (nodes, 5 + r): the free index
     "leaf_host": (np.dtype("i8"), 1),  # (h,): hosts in the order of the index
     "changes": (np.dtype("i8"), 1),  # ring of changed hosts
     "queue": (ENTRY, 1),

@@ -156,7 +156,7 @@ def build(
         kinds=kinds.kinds,
         allowed=grouping.allowed,
         groups=grouping.groups,
-        tree=np.full((grouping.nodes, 4 + r), -(2**62), np.int64),
+        tree=np.full((grouping.nodes, 5 + r), -(2**62), np.int64),
         leaf_host=grouping.leaf_host,
         changes=np.zeros(1 << 16, np.int32),
         queue=np.zeros(waiting, tables.ENTRY),
