@@ -13,7 +13,7 @@ from runs import compare, core, twin
 
 CLUSTERS = 1000
 
-MIDDLE = 12
+MIDDLE = 60
 
 
 @pytest.mark.slow
@@ -45,7 +45,7 @@ def test_core_and_twin_agree_on_a_few_small_clusters(tmp_path: Path) -> None:
         assert difference is None, f"cluster({seed}, 3, 12): {difference}"
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     seed=st.integers(10_000, 2**40),
     largest=st.integers(1, 8),

@@ -1,0 +1,216 @@
+"""One contract for every policy: those built in, and a user's own."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from auditor import audit
+from clusters import Cluster, cluster
+from own_policies import BAD_PLANS, FEWEST, FIRST_FIT, LEAST_REQUESTED, RANDOM_FIT, policy_returning
+from runs import core, decisions_of, settings_of
+from slacktide.errors import PluginError
+from slacktide.kernels import loop, passes
+from slacktide.kernels.tables import ARRAYS
+from slacktide.model import Constraint, Term
+from slacktide.policy import Plan, View, available
+from slacktide.policy.loader import load
+from slacktide.sim.engine import Recorder, grow, prepare
+from slacktide.sim.stepwise import Stepper
+from small import BRONZE, GOLD, Request, machines, small
+
+BUILT_IN = sorted(offer.name for offer in available() if offer.kind == "policies" and offer.source == "built in")
+OWN = {"FirstFit": FIRST_FIT, "RandomFit": RANDOM_FIT}
+EVERY = [*BUILT_IN, *OWN]
+SEEDS = range(3000, 3012)
+
+
+def named(name: str, folder: Path) -> str:
+    """What ``policy.name`` must say; a user's own policy is written to a file first."""
+    if name not in OWN:
+        return name
+    path = folder / f"{name.lower()}.py"
+    path.write_text(OWN[name])
+    return f"{path}:{name}"
+
+
+def passes_due(one: Cluster, folder: Path) -> Iterator[Stepper]:
+    """A stepper at every instant at which a pass is due; the policy's decisions are carried out in between."""
+    config = settings_of(one, folder)
+    own = load(config)
+    tb = prepare(one.workload, one.hosts, config, own, record=0)
+    stepper = Stepper(tb, one.workload, one.hosts, config, own)
+    recorder = Recorder()
+    while (code := int(loop.advance(tb.state))) != passes.OVER:
+        if code != passes.PASS_DUE:
+            grow(tb, code, recorder)
+            continue
+        yield stepper
+        stepper.tb.control["due"] = 1  # asking took the occasion; the step below asks again
+        while (code := stepper.step([])) != passes.PAUSE:
+            grow(tb, code, recorder)
+
+
+def contents(view: View) -> dict[str, bytes]:
+    tables = view.tables
+    found = {name: tables[name].tobytes() for name in ARRAYS}
+    return found | {"rules": tables.rules.tobytes(), "control": tables.control.tobytes()}
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_a_run_keeps_capacity_constraints_and_anti_affinity(name: str, tmp_path: Path) -> None:
+    for seed in SEEDS:
+        one = cluster(seed, requests=25).with_(policy={"name": named(name, tmp_path)})
+        result = core(one, tmp_path)
+        times = result.requests["completed"]
+        completed = {int(row): float(times[row]) for row in np.flatnonzero(~np.isnan(times))}
+        assert audit(one, decisions_of(result), completed) == [], f"cluster({seed}, requests=25)"
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_a_plan_speaks_of_everybody_who_waits_once_and_says_why(name: str, tmp_path: Path) -> None:
+    for seed in SEEDS:
+        one = cluster(seed, requests=15).with_(policy={"name": named(name, tmp_path)})
+        for stepper in passes_due(one, tmp_path):
+            now = float(stepper.tb.control["now"])
+            plan = stepper.policy.decide(stepper.view(now), now)
+            check_plan(stepper.view(now), plan)
+            was = contents(stepper.view(now))
+            assert stepper.policy.decide(stepper.view(now), now) == plan, "same input, same plan"
+            assert contents(stepper.view(now)) == was, "decide() changed what it was shown"
+
+
+def check_plan(view: View, plan: Plan) -> None:
+    waiting = set(view)
+    running = {int(row) for host in range(len(view.hosts)) for row in view.running(host)}
+    bound = [bind.row for bind in plan.binds]
+    victims = [row for bind in plan.binds for row in bind.victims]
+    held = [hold.row for hold in plan.holds]
+    assert all(len(set(rows)) == len(rows) for rows in (bound, victims, held)), "nobody is decided on twice"
+    assert set(victims) <= running, "only who ran before the pass can be preempted"
+    assert set(bound) <= waiting | set(victims)
+    assert not set(held) & set(bound)
+    assert waiting <= set(bound) | set(held), "everybody gets an answer"
+    assert all(len(decision.reason) > 5 for decision in (*plan.binds, *plan.holds))
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_no_duration_decides(name: str, tmp_path: Path) -> None:
+    for seed in SEEDS:
+        one = cluster(seed, requests=15).with_(policy={"name": name})
+        for stepper in passes_due(one, tmp_path):
+            now = float(stepper.tb.control["now"])
+            durations = stepper.tb["duration"]
+            known = durations.copy()
+            plan = stepper.policy.decide(stepper.view(now), now)
+            durations[:] = 1e-3
+            assert stepper.policy.decide(stepper.view(now), now) == plan, f"cluster({seed}, requests=15)"
+            durations[:] = known
+
+
+def test_first_fit_fills_the_first_host(tmp_path: Path) -> None:
+    one = small([Request(GOLD)] * 5, machines(2.0, 2.0), end=10.0)
+    log = decisions_of(core(one.with_(policy={"name": named("FirstFit", tmp_path)}), tmp_path))
+    assert [d[2:4] for d in log] == [(0, 0), (1, 0), (2, 1), (3, 1)]
+
+
+def test_a_policy_is_given_its_settings_where_it_wants_them(tmp_path: Path) -> None:
+    source = FIRST_FIT + "\n    def __init__(self, config):\n        self.reach = config.policy.queue_limit\n"
+    (tmp_path / "mine.py").write_text(source)
+    one = small([Request(GOLD)], machines(2.0), end=10.0, policy={"name": f"{tmp_path}/mine.py:FirstFit"})
+    assert core(one, tmp_path).placements == 1
+
+
+def test_a_score_of_ones_own_decides_like_the_built_in_one(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(LEAST_REQUESTED)
+    for seed in range(3100, 3106):
+        one = cluster(seed)
+        own = one.with_(policy={"score": f"{tmp_path}/mine.py:score"})
+        assert decisions_of(core(own, tmp_path)) == decisions_of(core(own.without("free_index"), tmp_path))
+    requests = [Request(GOLD, admission=float(k)) for k in range(6)]
+    one = small(requests, machines(4.0, 2.0, 8.0), end=20.0, policy={"score": "least-requested"})
+    own = one.with_(policy={"score": f"{tmp_path}/mine.py:score"})
+    assert decisions_of(core(own, tmp_path)) == decisions_of(core(one, tmp_path))
+
+
+def test_a_cost_of_ones_own_chooses_the_victims(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(FEWEST)
+    requests = [Request(BRONZE, size=1.0), Request(BRONZE, size=0.5), Request(BRONZE, size=0.5)]
+    one = small([*requests, Request(GOLD, admission=300.0)], machines(1.0, 1.0), end=301.0)
+    fewest = decisions_of(core(one.with_(policy={"cost": f"{tmp_path}/mine.py:cost"}), tmp_path))[-1]
+    slack = decisions_of(core(one.with_(policy={"cost": f"{tmp_path}/mine.py:most_slack"}), tmp_path))[-1]
+    assert fewest[4] == (0,)
+    assert sorted(slack[4]) == [1, 2]
+
+
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A package of a user's own with entry points, on the path of this process."""
+    (tmp_path / "harbour.py").write_text(FIRST_FIT + LEAST_REQUESTED + FEWEST)
+    info = tmp_path / "harbour-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: harbour\nVersion: 1.0\n")
+    lines = ["[slacktide.policies]", "quay = harbour:FirstFit", "broken = harbour:Missing"]
+    lines += ["[slacktide.scores]", "berth = harbour:score", "[slacktide.costs]", "toll = harbour:cost"]
+    (info / "entry_points.txt").write_text("\n".join(lines) + "\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    sys.modules.pop("harbour", None)
+    return "harbour"
+
+
+def test_entry_points_are_offered_and_used(installed: str, tmp_path: Path) -> None:
+    offered = {offer.name: offer for offer in available()}
+    assert {offered[name].source for name in ("quay", "berth", "toll")} == {installed}
+    one = small([Request(GOLD)] * 3, machines(2.0, 2.0), end=10.0)
+    own = one.with_(policy={"name": "quay", "score": "berth", "cost": "toll"})
+    assert [d[3] for d in decisions_of(core(own, tmp_path))] == [0, 0, 1]
+    with pytest.raises(PluginError, match="Missing"):
+        core(one.with_(policy={"name": "broken"}), tmp_path)
+
+
+@pytest.mark.parametrize("what", BAD_PLANS)
+def test_an_illegal_plan_is_refused_in_words(what: str, tmp_path: Path) -> None:
+    expression, text = BAD_PLANS[what]
+    (tmp_path / "bad.py").write_text(policy_returning(expression))
+    second = Term((Constraint("row", "==", "1"),))
+    requests = [Request(GOLD), Request(GOLD), Request(GOLD, size=0.5, term=second)]
+    one = small(requests, machines(1.0, 1.0), end=50.0, policy={"name": f"{tmp_path}/bad.py:Bad"})
+    with pytest.raises(PluginError, match=text) as caught:
+        core(one, tmp_path)
+    assert "bad.py" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("key", "source", "name", "text"),
+    [
+        ("name", None, "Mine", "existing file"),
+        ("name", "x = 1\n", "Mine", "has no 'Mine'"),
+        ("name", "1 / 0\n", "Mine", "ZeroDivisionError"),
+        ("name", "def Mine(:\n", "Mine", "SyntaxError"),
+        ("name", "class Mine:\n    pass\n", "Mine", "decide"),
+        ("name", "class Mine:\n    def __init__(self):\n        1 / 0\n", "Mine", "cannot be created"),
+        ("score", "def mine(free, demand):\n    return 0.0\n", "mine", "2 arguments"),
+        ("score", "mine = 3\n", "mine", "int"),
+        ("score", "def mine(capacity, free, demand):\n    return open('x')\n", "mine", "compile"),
+        ("score", "def mine(capacity, free, demand):\n    return 'much'\n", "mine", "compile"),
+        ("cost", "def mine(slack):\n    pass\n", "mine", "1 arguments"),
+        ("cost", None, "mine", "existing file"),
+    ],
+)
+def test_a_broken_plugin_is_named(key: str, source: str | None, name: str, text: str, tmp_path: Path) -> None:
+    if source is not None:
+        (tmp_path / "broken.py").write_text(source)
+    one = small([Request(GOLD)], machines(1.0), end=10.0, policy={key: f"{tmp_path}/broken.py:{name}"})
+    with pytest.raises(PluginError, match=text):
+        core(one, tmp_path)
+
+
+@pytest.mark.parametrize("key", ["name", "score", "cost"])
+def test_an_unknown_name_is_answered_with_the_known_ones(key: str, tmp_path: Path) -> None:
+    one = small([Request(GOLD)], machines(1.0), end=10.0, policy={key: "quickest"})
+    with pytest.raises(PluginError, match=r"quickest.*entry point"):
+        core(one, tmp_path)
