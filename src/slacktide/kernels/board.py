@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slacktide.kernels import chance, free_index, views
-from slacktide.kernels.compiling import entry, kernel, leaf
-from slacktide.kernels.metric import metric, running, slope
+from slacktide.kernels.compiling import entry, kernel, leaf, whole
+from slacktide.kernels.metric import metric, received, running, slope, withheld
 from slacktide.kernels.tables import PRIORITY, Records, State
 
 NEAR = 1e-6  # seconds; metrics closer than this are sorted anew each time, so that rounding cannot matter
@@ -35,13 +35,13 @@ def add(tb: State, h: int, row: int, kind: int, on: float, now: float) -> None:
     request = views.requests(tb)[row]
     slot = views.slots(tb)[h, host["count"]]
     slot["row"] = row
-    slot["e"] = request["e"]
-    slot["p"] = request["p"]
+    slot["e"] = received(request, views.rules(tb)["accounting"])
+    slot["p"] = withheld(request, views.rules(tb)["accounting"])
     slot["since"] = now
     slot["on"] = on
     slot["overhead"] = request["overhead"]
     slot["admitted"] = views.admission(tb)[row]
-    slot["tie"] = chance.draw(views.rules(tb)["seed"], chance.VICTIM_TIE, row, np.int64(request["starts"]))
+    slot["tie"] = chance.draw(views.rules(tb)["seed"], chance.VICTIM_TIE, row, whole(request["starts"]))
     slot["batch"] = views.control(tb)["batch"]
     slot["cls"] = views.kinds(tb)[kind]["cls"]
     slot["shape"] = views.kinds(tb)[kind]["shape"]
@@ -200,7 +200,7 @@ def sort_by_metric(tb: State, h: int, now: float) -> None:
 def note_ceiling(tb: State, h: int, peak: float, now: float) -> None:
     """Bound the metrics on host ``h`` from now on by a line through the largest; O(instances on it)."""
     classes, ceiling = views.classes(tb), views.ceilings(tb)[h]
-    rise, slack, least = 0.0, 0.0, np.int64(0)
+    rise, slack, least = 0.0, 0.0, whole(0)
     for i in range(views.hosts(tb)[h]["count"]):
         theirs = classes[views.slots(tb)[h, i]["cls"]]
         rise = max(rise, theirs["slope"])
@@ -240,7 +240,7 @@ def hopeless(tb: State, h: int, rank: int, mine: float, now: float) -> bool:
 def rank_that_counts(tb: State, cls: int, mine: float) -> int:
     """Above the margin only a larger metric makes eligible, not the rank: then a rank that all are above; O(1)."""
     ours = views.classes(tb)[cls]
-    return ours["rank"] if mine < ours["margin"] else np.int64(ANY_RANK)
+    return ours["rank"] if mine < ours["margin"] else whole(ANY_RANK)
 
 
 @kernel

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from slacktide.kernels.compiling import kernel
+from slacktide.kernels.compiling import kernel, whole
 
 STARTUP, VICTIM_TIE, HOST_TIE, SEARCH_START = 1, 2, 3, 4
 
@@ -22,4 +22,4 @@ def mix(x: np.uint64) -> np.uint64:
 def draw(seed: np.uint64, stream: int, a: int, b: int) -> int:
     """63 random bits that depend on nothing but the arguments; O(1)."""
     x = mix(mix(mix(mix(seed) ^ np.uint64(stream)) ^ np.uint64(a)) ^ np.uint64(b))
-    return np.int64(x >> np.uint64(1))
+    return whole(x >> np.uint64(1))

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numba
 import numba.core.codegen
+import numpy as np
 
 Function = TypeVar("Function", bound=Callable[..., object])
+
+whole: Callable[[Any], int] = cast(Any, np.int64)
+"""A whole number of 64 bits: kernels are compiled once more for every other width they are given."""
 
 KERNELS: dict[str, Callable[..., object]] = {}
 """Every kernel by ``module.name``; a test fails for one without a slow twin."""
@@ -59,10 +63,11 @@ def callable_from_python(compiled: Function) -> Function:
     """A kernel or leaf as a function that Python can call, compiled when it is first called."""
     if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
         return compiled
-    return numba.njit(compiled.py_func)  # type: ignore[attr-defined, no-any-return]
+    return cast(Function, numba.njit(cast(Any, compiled).py_func))
 
 
 def _compile(function: Function, **options: bool) -> Function:
-    compiled = numba.njit(fastmath=False, error_model="numpy", no_cfunc_wrapper=True, **options)(function)
+    jit: Any = numba.njit  # its stubs lack some options
+    compiled = jit(fastmath=False, error_model="numpy", no_cfunc_wrapper=True, **options)(function)
     KERNELS[f"{function.__module__.rsplit('.', 1)[-1]}.{function.__name__}"] = compiled
-    return compiled  # type: ignore[no-any-return]
+    return cast(Function, compiled)

@@ -2,9 +2,11 @@
 
 Hosts of equal capacity that satisfy the same terms form a group; each group has a
 complete binary tree over its hosts. A node keeps, over the hosts below it, the
-largest of each free amount, of the two linear parts of the allocation score, and of the smaller of the free fractions of CPU and memory (hosts that
-are full of one but not of the other would else look roomy together). Built-in scores are ``min(A_h - A_d, B_h - B_d)`` with whole numbers
-A, B linear in free fractions (docs/semantics.md), so a node's bound is exact
+largest of each free amount, of the two linear parts of the allocation score (with the
+largest tie draw among the hosts that have it), and of the smaller of the free
+fractions of CPU and memory: hosts that are full of one but not of the other would
+else look roomy together. Built-in scores are ``min(A_h - A_d, B_h - B_d)`` with whole
+numbers A, B linear in free fractions (docs/semantics.md), so a node's bound is exact
 arithmetic, and equal scores are told apart by the tie draw without visiting all.
 """
 
@@ -14,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slacktide.kernels import views
-from slacktide.kernels.compiling import kernel, leaf
+from slacktide.kernels.compiling import kernel, leaf, whole
 from slacktide.kernels.own import score_of
 from slacktide.kernels.tables import BALANCED, LEAST_REQUESTED, OWN_SCORE, State
 
@@ -45,7 +47,7 @@ def second_part(score: int, x: int, y: int) -> int:
 @leaf
 def fraction(amount: int, scale: float) -> int:
     """An amount as a share of the capacity, in units of 2^-40."""
-    return np.int64(np.rint(amount * scale))
+    return whole(np.rint(amount * scale))
 
 
 @kernel
@@ -74,7 +76,7 @@ def allocation_score(tb: State, h: int, shape: int) -> int:
 
 @leaf
 def has_room(tb: State, h: int, shape: int) -> bool:
-    """Whether the free amounts of host ``h`` suffice; leaves demand less free in ``views.missing(tb)``; O(resources)."""
+    """Whether the free amounts of host ``h`` suffice; leaves demand less free in ``missing``; O(resources)."""
     fits = True
     for r in range(views.free(tb).shape[1]):
         views.missing(tb)[r] = views.demand(tb)[shape, r] - views.free(tb)[h, r]
@@ -88,7 +90,7 @@ def update(tb: State, h: int) -> None:
     """Carry the free amounts of host ``h`` into the index; O(resources * log hosts)."""
     host = views.hosts(tb)[h]
     root = views.groups(tb)[host["group"]]["root"]
-    node = np.int64(host["leaf"])
+    node = whole(host["leaf"])
     tree = views.tree(tb)
     width = tree.shape[1]
     if host["down"]:

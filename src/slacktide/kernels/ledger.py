@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from slacktide.kernels import board, chance, queue, views
-from slacktide.kernels.compiling import entry, kernel
+from slacktide.kernels.compiling import entry, kernel, whole
 from slacktide.kernels.tables import ALWAYS, DONE, PLACED, RECORD_EVENTS, RESTART, WAITING, State
 
-YES, NO = np.bool_(True), np.bool_(False)  # not literals, so that kernels are compiled once
+_ANSWERS: tuple[Any, ...] = (np.bool_(True), np.bool_(False))  # not literals, so that kernels are compiled once
+YES, NO = _ANSWERS
 
 
 @kernel
@@ -31,7 +34,7 @@ def record(tb: State, kind: int, row: int, host: int, by: int, qos: float) -> No
 def visit_place(visits: NDArray[np.int64], code: int) -> int:
     """Where ``code`` stands in the hash set, or would stand; O(1) while the set is at most half full."""
     mask = len(visits) - 1
-    at = np.int64(chance.mix(np.uint64(code)) & np.uint64(mask))
+    at = whole(chance.mix(np.uint64(code)) & np.uint64(mask))
     while visits[at] != 0 and visits[at] != code:
         at = (at + 1) & mask
     return at
@@ -39,7 +42,7 @@ def visit_place(visits: NDArray[np.int64], code: int) -> int:
 
 @kernel
 def ran_here(tb: State, row: int, h: int) -> bool:
-    """Whether the request was started on host ``h`` before, so that the next start is hot; notes that it will be; O(1)."""
+    """Whether the request was started on host ``h`` before, so that its next start is hot; notes the start; O(1)."""
     request, visits = views.requests(tb)[row], views.visits(tb)
     if request["first_host"] == h:
         return True
@@ -69,7 +72,7 @@ def copy_visits(old: NDArray[np.int64], new: NDArray[np.int64]) -> None:
 def draw_startup(tb: State, row: int, h: int) -> float:
     """The start-up delay of the next start of ``row`` on host ``h``, seconds (docs/semantics.md, 'Chance')."""
     request = views.requests(tb)[row]
-    at = chance.draw(views.rules(tb)["seed"], chance.STARTUP, row, np.int64(request["starts"]))
+    at = chance.draw(views.rules(tb)["seed"], chance.STARTUP, row, whole(request["starts"]))
     if ran_here(tb, row, h):
         return views.hot(tb)[at % len(views.hot(tb))]
     return views.cold(tb)[at % len(views.cold(tb))]
@@ -96,9 +99,7 @@ def push_completion(tb: State, time: float, row: int, starts: int) -> None:
 def start(tb: State, row: int, h: int, now: float) -> None:
     """Request ``row`` leaves the queue for host ``h``; O(log)."""
     request, rules = views.requests(tb)[row], views.rules(tb)
-    waited = now - request["since"]
-    request["pending"] += waited
-    request["p"] += waited
+    request["pending"] += now - request["since"]
     tau = draw_startup(tb, row, h)
     request["starts"] += 1
     request["state"] = PLACED
@@ -106,52 +107,40 @@ def start(tb: State, row: int, h: int, now: float) -> None:
     request["since"] = now
     request["startup"] = tau
     counts = rules["accounting"] == ALWAYS or (rules["accounting"] == RESTART and request["starts"] > 1)
-    board.add(tb, h, row, np.int64(request["kind"]), now + tau if counts else now, now)
+    board.add(tb, h, row, whole(request["kind"]), now + tau if counts else now, now)
     views.control(tb)["placed_now"] += 1
     views.control(tb)["placements"] += 1
-    finish = now + tau + (views.duration(tb)[row] - request["progress"])
+    finish = now + tau + (views.duration(tb)[row] - request["running"])
     if finish <= rules["end"] and finish < np.inf:
-        push_completion(tb, finish, row, np.int64(request["starts"]))
+        push_completion(tb, finish, row, whole(request["starts"]))
 
 
 @kernel
 def settle(tb: State, row: int, now: float, lose: bool) -> float:
     """Close the books of the present incarnation; the seconds of start-up it spent; O(1)."""
-    request, rules = views.requests(tb)[row], views.rules(tb)
-    since = request["since"]
-    ready = since + request["startup"]
-    spent = now - since
+    request = views.requests(tb)[row]
+    ready = request["since"] + request["startup"]
+    spent = now - request["since"]
     useful = 0.0
     if now >= ready:
         spent = request["startup"]
         useful = now - ready
-    first = request["starts"] == 1
-    if first:
+    if request["starts"] == 1:
         request["startup_first"] += spent
     else:
         request["startup_restarts"] += spent
-    request["running"] += useful
-    request["progress"] += useful
-    counts = rules["accounting"] == ALWAYS or (rules["accounting"] == RESTART and not first)
-    on = ready if counts else since
-    if now >= on:
-        request["e"] += now - on
-        request["p"] += on - since
-    else:
-        request["p"] += now - since
     if lose:
-        request["progress"] = 0.0
-        request["running"] -= useful
-        request["discarded"] += useful
-        request["e"] -= useful
-        request["p"] += useful
+        request["discarded"] += request["running"] + useful
+        request["running"] = 0.0
+    else:
+        request["running"] += useful
     return spent
 
 
 @kernel
 def leave_host(tb: State, row: int, now: float) -> None:
     """Take a request off its host without queueing it."""
-    board.remove(tb, np.int64(views.requests(tb)[row]["host"]), row)
+    board.remove(tb, whole(views.requests(tb)[row]["host"]), row)
     views.requests(tb)[row]["host"] = -1
     views.requests(tb)[row]["since"] = now
     views.control(tb)["placed_now"] -= 1
@@ -191,4 +180,3 @@ def close(tb: State, now: float) -> None:
             settle(tb, row, now, NO)
         elif request["state"] == WAITING:
             request["pending"] += now - request["since"]
-            request["p"] += now - request["since"]

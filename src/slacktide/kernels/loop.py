@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from slacktide.kernels import board, ledger, passes, queue, views
-from slacktide.kernels.compiling import entry, kernel
+from slacktide.kernels.compiling import entry, kernel, whole
 from slacktide.kernels.passes import FINISHED, OVER, PASS_DUE, PAUSE, lacking
 from slacktide.kernels.tables import (
     ADMITTED,
@@ -89,7 +89,7 @@ def finish_due(tb: State, now: float) -> bool:
     while next_completion(tb) <= now:
         row = views.heap(tb)[0]["row"]
         pop_completion(tb)
-        host = np.int64(views.requests(tb)[row]["host"])
+        host = whole(views.requests(tb)[row]["host"])
         ledger.complete(tb, row, now)
         ledger.record(tb, COMPLETED, row, host, NOBODY, np.nan)
         found = True
@@ -124,7 +124,7 @@ def happen_due(tb: State, now: float) -> bool:
     while control["happened"] < len(views.happenings(tb)) and views.happenings(tb)[control["happened"]]["time"] <= now:
         event = views.happenings(tb)[control["happened"]]
         control["happened"] += 1
-        host, h = views.hosts(tb)[event["host"]], np.int64(event["host"])
+        host, h = views.hosts(tb)[event["host"]], whole(event["host"])
         down = event["kind"] != REPAIR
         if down == (host["down"] != 0):
             continue

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from slacktide.kernels.compiling import leaf
-from slacktide.kernels.tables import Records
+from slacktide.kernels.tables import ALWAYS, NEVER, Records
 
 GRID = 2.0**20  # all times are multiples of 2^-20 s, so that their sums are exact
 
@@ -57,3 +57,25 @@ def slope(slot: Records, classes: Records, now: float) -> float:
     if now < slot["on"]:
         return -1.0
     return classes[slot["cls"]]["slope"]
+
+
+@leaf
+def received(request: Records, accounting: int) -> float:
+    """E as of the last change of state, seconds, in an accounting (docs/semantics.md, 'Metric'); O(1)."""
+    e = request["running"]
+    if accounting != ALWAYS:
+        e += request["startup_first"]
+    if accounting == NEVER:
+        e += request["startup_restarts"]
+    return e
+
+
+@leaf
+def withheld(request: Records, accounting: int) -> float:
+    """P as of the last change of state, discarded time included, seconds; O(1)."""
+    p = request["pending"] + request["discarded"]
+    if accounting == ALWAYS:
+        p += request["startup_first"]
+    if accounting != NEVER:
+        p += request["startup_restarts"]
+    return p

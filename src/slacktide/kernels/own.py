@@ -17,7 +17,7 @@ from numba.core import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from slacktide.kernels.compiling import kernel
+from slacktide.kernels.compiling import kernel, whole
 
 Floats = NDArray[np.float64]
 
@@ -32,7 +32,7 @@ def _pointers(context: Any, builder: Any, kinds: Any, values: Any) -> list[Any]:
 
 
 @intrinsic
-def _call_score(typing: Any, address: Any, capacity: Any, free: Any, demand: Any, length: Any) -> Any:
+def _compiled_score(typing: Any, address: Any, capacity: Any, free: Any, demand: Any, length: Any) -> Any:
     signature = types.float64(types.int64, capacity, free, demand, types.int64)
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -45,7 +45,7 @@ def _call_score(typing: Any, address: Any, capacity: Any, free: Any, demand: Any
 
 
 @intrinsic
-def _call_cost(typing: Any, address: Any, slack: Any, rank: Any, length: Any, out: Any, width: Any) -> Any:
+def _compiled_cost(typing: Any, address: Any, slack: Any, rank: Any, length: Any, out: Any, width: Any) -> Any:
     signature = types.void(types.int64, slack, rank, types.int64, out, types.int64)
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -60,22 +60,26 @@ def _call_cost(typing: Any, address: Any, slack: Any, rank: Any, length: Any, ou
     return signature, generate
 
 
-if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
+def _plain_score(address: int, capacity: Floats, free: Floats, demand: Floats, _length: int) -> float:
+    return float(PLAIN[address](capacity, free, demand))
 
-    def _call_score(address: int, capacity: Floats, free: Floats, demand: Floats, length: int) -> float:
-        return float(PLAIN[address](capacity, free, demand))
 
-    def _call_cost(address: int, slack: Floats, rank: Any, length: int, out: Floats, width: int) -> None:
-        PLAIN[address](slack[:length], rank[:length], out[:width])
+def _plain_cost(address: int, slack: Floats, rank: Any, length: int, out: Floats, width: int) -> None:
+    PLAIN[address](slack[:length], rank[:length], out[:width])
+
+
+_off = bool(numba.config.DISABLE_JIT)  # type: ignore[attr-defined]
+_call_score: Any = _plain_score if _off else _compiled_score
+_call_cost: Any = _plain_cost if _off else _compiled_cost
 
 
 @kernel
 def score_of(address: int, capacity: Floats, free: Floats, demand: Floats) -> int:
     """A user's allocation score in units of 2^-40; amounts in the user's units, shape (resources,)."""
-    return np.int64(np.rint(_call_score(address, capacity, free, demand, len(demand)) * UNIT))
+    return whole(np.rint(_call_score(address, capacity, free, demand, len(demand)) * UNIT))
 
 
 @kernel
 def cost_of(address: int, slack: Floats, rank: NDArray[np.int64], count: int, out: Floats) -> None:
-    """A user's preemption cost: ``slack`` and ``rank`` of the first ``count`` victims into ``out`` (larger is better)."""
+    """A user's preemption cost: of the first ``count`` victims into ``out`` (larger is better)."""
     _call_cost(address, slack, rank, count, out, len(out))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from slacktide.kernels import ledger, prospects, queue, search, victims, views
-from slacktide.kernels.compiling import entry, kernel
+from slacktide.kernels.compiling import entry, kernel, whole
 from slacktide.kernels.metric import metric
 from slacktide.kernels.tables import (
     BEGUN,
@@ -93,7 +93,7 @@ def known_since(tb: State, kind: Records, key: float) -> int:
     control = views.control(tb)
     if not views.rules(tb)["feasible_time"]:
         return -1
-    position = np.int64(-1)
+    position = whole(-1)
     if kind["batch"] == control["batch"] and key >= kind["pass_key"]:
         position = kind["pass_position"]
     elif key >= kind["key"] and control["now"] < kind["until"]:
@@ -113,13 +113,13 @@ def earliest_at_changes(tb: State, kind: int, mine: float, position: int) -> flo
     if views.rules(tb)["needed"] and mine >= margin:
         return views.control(tb)["now"] + (mine - margin) - 1e-6
     for i in range(position, views.control(tb)["changes"]):
-        until = min(until, prospects.earliest(tb, np.int64(views.changes(tb)[i % len(views.changes(tb))]), kind, mine))
+        until = min(until, prospects.earliest(tb, whole(views.changes(tb)[i % len(views.changes(tb))]), kind, mine))
     return until - 1e-6
 
 
 @kernel
 def worth_computing(tb: State, kind: Records) -> bool:
-    """Whether to compute how long a failure lasts; after disappointments ever more rarely. Costs time only, no result."""
+    """Whether to compute how long a failure lasts; after disappointments ever more rarely. Changes no result."""
     if kind["wait"] > 0:
         kind["wait"] -= 1
         return False
@@ -163,7 +163,7 @@ def note_failure(tb: State, k: int, key: float, mine: float, position: int) -> N
 @kernel
 def find_host(tb: State, entry: Records, mine: float) -> int:
     """The host for a waiting request, or -1 with the failure noted."""
-    k = np.int64(entry["kind"])
+    k = whole(entry["kind"])
     key = 0.0 if views.control(tb)["mode"] == PRIORITY else entry["key"]
     position = known_since(tb, views.kinds(tb)[k], key)
     if position >= 0:
@@ -198,10 +198,10 @@ def place(tb: State, entry: Records, h: int, mine: float, may_preempt: bool) -> 
     """Carry out a decision: preempt on host ``h`` what the request needs and start it there."""
     control = views.control(tb)
     now = control["now"]
-    number = np.int64(0)
+    number = whole(0)
     if may_preempt:
         kind = views.kinds(tb)[entry["kind"]]
-        number = np.int64(victims.choose(tb, h, kind["shape"], kind["cls"], mine, now))
+        number = whole(victims.choose(tb, h, kind["shape"], kind["cls"], mine, now))
         control["operations"] -= 1  # the choice was counted when it was made
     if views.rules(tb)["record"] & RECORD_DECISIONS:
         decision = views.decisions(tb)[control["decisions"]]
@@ -249,15 +249,15 @@ def work_off(tb: State, entries: Records, last: int) -> int:
         control["at"] += 1
         mine = entry["key"] - control["now"]
         if control["phase"] == 2:
-            host = search.find_free(tb, np.int64(entry["kind"]))
+            host = search.find_free(tb, whole(entry["kind"]))
         elif prunable(tb, entry, last):
-            host = np.int64(-1)
+            host = whole(-1)
         else:
             host = find_host(tb, entry, mine)
         if host >= 0:
             place(tb, entry, host, mine, control["phase"] == 1)
         else:
-            last = np.int64(entry["kind"])
+            last = whole(entry["kind"])
             ledger.record(tb, HELD, entry["row"], NOBODY, NOBODY, mine)
     return FINISHED
 

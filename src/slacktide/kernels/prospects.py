@@ -63,7 +63,7 @@ def change_of_tier(tb: State, slot: Records, cls: int, now: float) -> float:
 
 
 @kernel
-def level_of(tb: State, h: int, shape: int, cls: int, now: float) -> float:
+def level_of(tb: State, h: int, cls: int, now: float) -> float:
     """A metric that a request of this demand must fall below before host ``h`` can serve it; -inf: none.
 
     ``views.missing(tb)`` must hold demand less free amounts. Victims count by decreasing
@@ -107,7 +107,7 @@ def earliest(tb: State, h: int, kind: int, mine: float) -> float:
             if until <= now:
                 return now
     free_index.has_room(tb, h, shape)
-    level = level_of(tb, h, shape, cls, now)
+    level = level_of(tb, h, cls, now)
     if views.rules(tb)["needed"]:
         level = min(level, views.classes(tb)[cls]["margin"])
     if mine <= level:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from slacktide.kernels import views
 from slacktide.kernels.compiling import kernel
-from slacktide.kernels.metric import waiting_key
+from slacktide.kernels.metric import received, waiting_key, withheld
 from slacktide.kernels.tables import PRIORITY, Records, State
 
 
@@ -17,8 +17,10 @@ def enqueue(tb: State, row: int, now: float) -> None:
     """Request ``row`` waits from ``now`` on; it joins the queue when the next pass begins; O(1)."""
     control, request = views.control(tb), views.requests(tb)[row]
     cls = views.kinds(tb)[request["kind"]]["cls"]
+    accounting = views.rules(tb)["accounting"]
+    e, p = received(request, accounting), withheld(request, accounting)
     entry = views.incoming(tb)[control["incoming"]]
-    entry["key"] = waiting_key(request["e"], request["p"], views.classes(tb)[cls]["slo"], views.rules(tb)["alpha"], now)
+    entry["key"] = waiting_key(e, p, views.classes(tb)[cls]["slo"], views.rules(tb)["alpha"], now)
     entry["admitted"] = views.admission(tb)[row]
     entry["row"] = row
     entry["kind"] = request["kind"]

@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slacktide.kernels import board, chance, free_index, victims, views
-from slacktide.kernels.compiling import kernel
+from slacktide.kernels.compiling import kernel, whole
 from slacktide.kernels.free_index import NOWHERE, TIE_A, A, B, bound, first_part, fraction, largest_tie, second_part
 from slacktide.kernels.tables import FEWEST_VICTIMS, NOBODY, OWN_SCORE, PRIORITY, State
 
 FEW_CHANGES = 64  # beyond, the free index is faster
-UNSHARED = np.int64(0)  # the set of evaluations that nobody else may read
+UNSHARED = whole(0)  # the set of evaluations that nobody else may read
 
 
 @kernel
@@ -30,7 +30,7 @@ def free_in_group(tb: State, g: int, kind: int, host: int, score: int, stack: ND
     x = fraction(demand[0], views.scale(tb)[h0, 0])
     y = fraction(demand[1], views.scale(tb)[h0, 1])
     a, b, both = first_part(views.rules(tb)["score"], x, y), second_part(views.rules(tb)["score"], x, y), min(x, y)
-    tie = views.hosts(tb)[host]["tie"] if host >= 0 else np.int64(-1)
+    tie = views.hosts(tb)[host]["tie"] if host >= 0 else whole(-1)
     top = 0
     stack[0] = 1
     while top >= 0:
@@ -68,7 +68,7 @@ def score_with_room(tb: State, h: int, shape: int) -> int:
 def find_free_by_index(tb: State, kind: int) -> int:
     """Best host with room, or -1; O(groups) plus the branches that cannot be excluded."""
     host = NOBODY
-    score = np.int64(NOWHERE)
+    score = whole(NOWHERE)
     stack = np.empty(130, np.int64)
     term = views.kinds(tb)[kind]["term"]
     for g in range(len(views.groups(tb))):
@@ -84,7 +84,7 @@ def find_free_by_index(tb: State, kind: int) -> int:
 def find_free_one_by_one(tb: State, kind: int) -> int:
     """Best host with room, or -1; O(hosts)."""
     host = NOBODY
-    score = np.int64(NOWHERE)
+    score = whole(NOWHERE)
     shape, term, job = views.kinds(tb)[kind]["shape"], views.kinds(tb)[kind]["term"], views.kinds(tb)[kind]["job"]
     checked = 0
     for h in range(len(views.hosts(tb))):
@@ -136,12 +136,12 @@ def lasting(tb: State) -> bool:
 def set_for(tb: State, pair: int) -> int:
     """The set that keeps the evaluations of a pair, taken from the least recently used where it has none; O(sets)."""
     views.control(tb)["looks"] += 1
-    at = np.int64(views.shared_of_pair(tb)[pair])
+    at = whole(views.shared_of_pair(tb)[pair])
     if at < 0 or views.shared(tb)[at]["pair"] != pair:
-        at = np.int64(1)
+        at = whole(1)
         for i in range(2, len(views.shared(tb))):
             if views.shared(tb)[i]["used"] < views.shared(tb)[at]["used"]:
-                at = np.int64(i)
+                at = whole(i)
         views.shared(tb)[at]["pair"] = pair
         views.shared(tb)[at]["batch"] = -1
         views.shared_of_pair(tb)[pair] = at
@@ -229,7 +229,7 @@ def pick(tb: State, at: int, kind: int, mine: float) -> int:
     best = NOBODY
     kept = 0
     for i in range(record["feasible"]):
-        h = np.int64(hosts[at, i])
+        h = whole(hosts[at, i])
         if not still_feasible(tb, at, h, kind, mine):
             views.shared_listed(tb)[at, h] = 0
             continue
@@ -250,7 +250,7 @@ def find_free_anew(tb: State, kind: int) -> int:
     if views.rules(tb)["feasible_time"] and record["no_room"] >= 0 and behind <= FEW_CHANGES:
         room = False
         for i in range(record["no_room"], control["changes"]):
-            h = np.int64(views.changes(tb)[i % len(views.changes(tb))])
+            h = whole(views.changes(tb)[i % len(views.changes(tb))])
             room = room or (not views.hosts(tb)[h]["down"] and free_index.has_room(tb, h, record["shape"]))
         control["bounds"] += behind
         if not room:
@@ -274,7 +274,7 @@ def look_everywhere(tb: State, kind: int, mine: float) -> int:
         and not mine < views.classes(tb)[views.kinds(tb)[kind]["cls"]]["margin"]
     ):
         return -1
-    at = set_for(tb, pair) if rules["shared"] else np.int64(UNSHARED)
+    at = set_for(tb, pair) if rules["shared"] else whole(UNSHARED)
     bring_up_to_date(tb, at, kind, mine)
     return pick(tb, at, kind, mine)
 
@@ -288,9 +288,9 @@ def look_at_changes(tb: State, kind: int, mine: float, position: int) -> int:
     shape, cls = views.kinds(tb)[kind]["shape"], views.kinds(tb)[kind]["cls"]
     term, job = views.kinds(tb)[kind]["term"], views.kinds(tb)[kind]["job"]
     free_best, best = NOBODY, NOBODY
-    score = np.int64(NOWHERE)
+    score = whole(NOWHERE)
     for i in range(position, control["changes"]):
-        h = np.int64(views.changes(tb)[i % len(views.changes(tb))])
+        h = whole(views.changes(tb)[i % len(views.changes(tb))])
         host = views.hosts(tb)[h]
         if host["looked"] == look or host["down"] or not views.allowed(tb)[term, host["group"]]:
             continue
@@ -322,7 +322,7 @@ def look_at_random(tb: State, kind: int, mine: float, row: int) -> int:
     enough = np.ceil(views.rules(tb)["relaxed"] * count)
     h = chance.draw(views.rules(tb)["seed"], chance.SEARCH_START, row, control["batch"]) % count
     free_best, best, found = NOBODY, NOBODY, 0
-    score = np.int64(NOWHERE)
+    score = whole(NOWHERE)
     for i in range(count):
         if i > 0:
             h = (h + views.rules(tb)["stride"]) % count

@@ -20,12 +20,9 @@ from numpy.typing import NDArray
 # A request's life, as far as it has gone.
 REQUEST = np.dtype(
     [
-        ("e", "f8"),  # running seconds, in the accounting that decisions use
-        ("p", "f8"),  # pending seconds, likewise
         ("since", "f8"),  # when the present state began
         ("startup", "f8"),  # start-up delay of the present incarnation
-        ("progress", "f8"),  # useful running seconds towards completion
-        ("running", "f8"),  # useful running seconds in all
+        ("running", "f8"),  # useful running seconds; what is lost to a stop is in ``discarded``
         ("pending", "f8"),  # seconds in the queue
         ("startup_first", "f8"),  # start-up seconds spent in the first start
         ("startup_restarts", "f8"),  # start-up seconds spent in later starts
@@ -242,13 +239,16 @@ PASS = np.dtype(
     [("time", "f8"), ("operations", "i8"), ("queue", "i8"), ("placed", "i8"), ("preempted", "i8")], align=True
 )
 EVENT_KINDS = ("admitted", "placed", "preempted", "completed", "evicted", "host-down", "host-up", "held")
-ADMITTED, BEGUN, PREEMPTED, COMPLETED, EVICTED, HOST_DOWN, HOST_UP, HELD = map(np.int64, range(8))
-NOBODY = np.int64(-1)  # not a literal: kernels would be compiled once more for each
+_KINDS: tuple[Any, ...] = tuple(
+    np.int64(i) for i in range(8)
+)  # not literals: kernels would be compiled once more for each
+ADMITTED, BEGUN, PREEMPTED, COMPLETED, EVICTED, HOST_DOWN, HOST_UP, HELD = _KINDS
+NOBODY: Any = np.int64(-1)
 FAIL, DRAIN, REPAIR = range(3)
 COMPLETION = np.dtype([("time", "f8"), ("row", "i8"), ("starts", "i8")], align=True)
 HOST_EVENT = np.dtype([("time", "f8"), ("host", "i8"), ("kind", "i8")], align=True)
 
-Records = NDArray[Any]
+Records = Any  # records, or an array of them: Numba checks their fields, a type checker cannot
 
 # Every array: its element type and number of axes. n requests, h hosts, r resources.
 ARRAYS: dict[str, tuple[np.dtype[Any], int]] = {
@@ -348,8 +348,8 @@ class Tables:
 
     @property
     def rules(self) -> Records:
-        return self._record["rules"][0]  # type: ignore[no-any-return]
+        return self._record["rules"][0]
 
     @property
     def control(self) -> Records:
-        return self._record["control"][0]  # type: ignore[no-any-return]
+        return self._record["control"][0]

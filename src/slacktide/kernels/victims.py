@@ -116,7 +116,7 @@ def choose_by_priority(tb: State, h: int, cls: int, now: float) -> int:
 
 @kernel
 def choose(tb: State, h: int, shape: int, cls: int, mine: float, now: float) -> int:
-    """Victims that host ``h`` needs for this demand into ``views.taken(tb)``: 0 or more, or -1: infeasible; O(instances)."""
+    """Victims that host ``h`` needs for this demand into ``taken``: 0 or more, or -1: infeasible; O(instances)."""
     control = views.control(tb)
     if views.hosts(tb)[h]["down"]:
         return -1

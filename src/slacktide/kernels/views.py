@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numba
 import numpy as np
@@ -21,14 +21,24 @@ from numpy.typing import NDArray
 
 from slacktide.kernels.tables import ARRAYS, STATE, State
 
+PLACES: dict[str, Any] = dict(STATE.fields or {})
+"""Type and offset of each field of the state record."""
+
+
+def _memory(address: int, dtype: np.dtype[Any], count: int) -> NDArray[Any]:
+    """An array over memory that exists, for runs with compilation off."""
+    size = count * dtype.itemsize
+    memory: Any = (ctypes.c_char * size).from_address(address) if size else b""
+    return np.frombuffer(memory, dtype)
+
 
 def _record(name: str) -> Callable[[State], Any]:
     """The settings or the counters inside the state record itself."""
-    dtype, place = STATE.fields[name][:2]
+    dtype, place = PLACES[name]
     if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
 
         def plain(tb: State) -> Any:
-            return np.frombuffer((ctypes.c_char * dtype.itemsize).from_address(tb + place), dtype)[0]
+            return _memory(tb + place, dtype, 1)[0]
 
         return plain
     kind = from_dtype(dtype)
@@ -41,7 +51,7 @@ def _record(name: str) -> Callable[[State], Any]:
         return kind(tb), generate
 
     view.__name__ = view.__qualname__ = name
-    return intrinsic(view)  # type: ignore[no-any-return]
+    return cast(Any, intrinsic(view))
 
 
 def _plain(name: str, dtype: np.dtype[Any], axes: int) -> Callable[[State], NDArray[Any]]:
@@ -49,13 +59,11 @@ def _plain(name: str, dtype: np.dtype[Any], axes: int) -> Callable[[State], NDAr
     known: dict[tuple[int, ...], NDArray[Any]] = {}
 
     def view(tb: State) -> NDArray[Any]:
-        record = np.frombuffer((ctypes.c_char * STATE.itemsize).from_address(tb), STATE)[0]
+        record = _memory(tb, STATE, 1)[0]
         place = (int(record[f"{name}_at"]), *(int(record[f"{name}_{axis}"]) for axis in range(axes)))
         if place not in known:
-            size = int(np.prod(place[1:])) * dtype.itemsize
-            memory = (ctypes.c_char * size).from_address(place[0]) if size else b""
             known.clear()
-            known[place] = np.frombuffer(memory, dtype).reshape(place[1:])
+            known[place] = _memory(place[0], dtype, int(np.prod(place[1:]))).reshape(place[1:])
         return known[place]
 
     return view
@@ -63,7 +71,7 @@ def _plain(name: str, dtype: np.dtype[Any], axes: int) -> Callable[[State], NDAr
 
 def _compiled(name: str, dtype: np.dtype[Any], axes: int) -> Callable[[State], NDArray[Any]]:
     """The view as an intrinsic: a few loads in place of a function to compile and call."""
-    places = [STATE.fields[f"{name}_at"][1]] + [STATE.fields[f"{name}_{axis}"][1] for axis in range(axes)]
+    places = [PLACES[f"{name}_at"][1]] + [PLACES[f"{name}_{axis}"][1] for axis in range(axes)]
     kind = types.Array(from_dtype(dtype), axes, "C")
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -80,7 +88,8 @@ def _compiled(name: str, dtype: np.dtype[Any], axes: int) -> Callable[[State], N
         for extent in loads[2:]:
             count = builder.mul(count, extent)
         data = builder.inttoptr(loads[0], context.get_data_type(kind.dtype).as_pointer())
-        populate_array(array, data, loads[1:], strides, whole(dtype.itemsize), None)
+        fill: Any = populate_array
+        fill(array, data, loads[1:], strides, whole(dtype.itemsize), None)
         array.nitems = count
         return array._getvalue()
 
@@ -88,7 +97,7 @@ def _compiled(name: str, dtype: np.dtype[Any], axes: int) -> Callable[[State], N
         return kind(tb), generate
 
     view.__name__ = view.__qualname__ = name
-    return intrinsic(view)  # type: ignore[no-any-return]
+    return cast(Any, intrinsic(view))
 
 
 def _view(name: str) -> Callable[[State], NDArray[Any]]:

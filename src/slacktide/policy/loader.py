@@ -18,7 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numba
 from numba.core import types
@@ -30,9 +30,11 @@ from slacktide.policy.api import Policy
 from slacktide.policy.builtin import BUILT_IN
 from slacktide.state.cluster import COSTS, POLICIES, SCORES, OwnCode
 
-_FLOATS = types.CPointer(types.float64)
+_pointer: Any = types.CPointer  # untyped
+_carray: Any = cast(Any, numba).carray
+_FLOATS = _pointer(types.float64)
 _SCORE = types.float64(_FLOATS, _FLOATS, _FLOATS, types.int64)
-_COST = types.void(_FLOATS, types.CPointer(types.int64), types.int64, _FLOATS, types.int64)
+_COST = types.void(_FLOATS, _pointer(types.int64), types.int64, _FLOATS, types.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,20 +107,20 @@ def _address(function: Callable[..., Any], signature: Any, make: Callable[[Any],
     except numba.core.errors.NumbaError as problem:
         first = str(problem).strip().splitlines()[0]
         raise PluginError(f"{text}: Numba cannot compile it: {first}") from problem
-    return int(compiled.address), compiled
+    return int(cast(Any, compiled).address), compiled
 
 
 def _score_wrapper(score: Any) -> Any:
     def call(capacity: Any, free: Any, demand: Any, length: Any) -> Any:
         shape = (length,)
-        return score(numba.carray(capacity, shape), numba.carray(free, shape), numba.carray(demand, shape))
+        return score(_carray(capacity, shape), _carray(free, shape), _carray(demand, shape))
 
     return call
 
 
 def _cost_wrapper(cost: Any) -> Any:
     def call(slack: Any, rank: Any, length: Any, out: Any, width: Any) -> Any:
-        cost(numba.carray(slack, (length,)), numba.carray(rank, (length,)), numba.carray(out, (width,)))
+        cost(_carray(slack, (length,)), _carray(rank, (length,)), _carray(out, (width,)))
 
     return call
 
@@ -149,7 +151,7 @@ def _instance(found: Any, config: Config) -> Policy:
     if inspect.isclass(found):
         try:
             takes = len(inspect.signature(found).parameters)
-            found = found(config) if takes else found()
+            found = cast(Any, found)(config) if takes else found()
         except Exception as problem:
             raise PluginError(f"{name}: cannot be created: {type(problem).__name__}: {problem}") from problem
     if not isinstance(found, Policy):

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
 
+import numba.core.event
 import numpy as np
 from numpy.typing import NDArray
 
 from slacktide.config import Config
 from slacktide.errors import ConfigError
-from slacktide.kernels import board, ledger, loop, passes, tables
+from slacktide.kernels import board, compiled_before, ledger, loop, passes, tables
 from slacktide.kernels.tables import Tables
 from slacktide.model import Hosts, Workload
 from slacktide.policy.loader import Loaded, load
@@ -60,7 +62,7 @@ class Recorder:
             if count:
                 self.parts[name].append(part)
             tb.control[name] = 0
-        self.victims += sum(len(part) for part in self.parts["victims"]) - self.victims
+        self.victims = sum(len(part) for part in self.parts["victims"])
 
     def table(self, name: str) -> NDArray[Any]:
         parts = self.parts[name]
@@ -68,8 +70,13 @@ class Recorder:
 
 
 def columns(records: NDArray[Any], names: Mapping[str, str]) -> Columns:
-    """Fields of records as columns of their own, under new names."""
-    return {new: np.ascontiguousarray(records[old]) for new, old in names.items()}
+    """Fields of records as columns under new names; views, so that 25 million rows need no second copy."""
+    return {new: records[old] for new, old in names.items()}
+
+
+def named(*names: str) -> dict[str, str]:
+    """Columns that keep the names of their fields."""
+    return {name: name for name in names}
 
 
 def grow(tb: Tables, code: int, recorder: Recorder) -> None:
@@ -139,13 +146,42 @@ def run(
     passes: bool = False,
     decisions: bool = False,
     progress: Progress | None = None,
+    announce: Callable[[str], None] | None = None,
 ) -> RunResult:
     """Simulate ``workload`` on ``hosts`` (of the same resources) under ``config``.
 
     ``events``, ``passes`` and ``decisions`` ask for those columns of the result;
     ``progress`` is called now and then with simulated seconds, requests admitted, and
-    requests in all. Raises ConfigError, InputError and PluginError.
+    requests in all; ``announce`` with a sentence when kernels must be compiled first.
+    Raises ConfigError, InputError and PluginError.
     """
+    if announce is not None and not compiled_before():
+        announce("compiling the kernels, once after an installation or upgrade (half a minute)")
+    with compile_timer() as compiling:
+        result = _run(workload, hosts, config, events, passes, decisions, progress)
+    return replace(result, compile_seconds=sum(compiling))
+
+
+@contextmanager
+def compile_timer() -> Iterator[list[float]]:
+    """Collects the seconds that Numba spends on compiling."""
+    seconds: list[float] = []
+    listener: Any = cast(Any, numba.core.event).TimingListener()
+    with numba.core.event.install_listener("numba:compile", listener):
+        yield seconds
+    if listener.done:
+        seconds.append(listener.duration)
+
+
+def _run(
+    workload: Workload,
+    hosts: Hosts,
+    config: Config,
+    events: bool,
+    passes: bool,
+    decisions: bool,
+    progress: Progress | None,
+) -> RunResult:
     own = load(config)
     record = tables.RECORD_EVENTS * events + tables.RECORD_DECISIONS * decisions + tables.RECORD_PASSES * passes
     tb = prepare(workload, hosts, config, own, record)
@@ -176,15 +212,13 @@ def result_of(tb: Tables, recorder: Recorder, final: float, events: bool, passes
     requests["row"] = np.arange(int(control["arrived"]), dtype=np.int64)
     per_pass = per_event = per_decision = None
     if passes:
-        names = ("time", "queue", "placed", "preempted", "operations")
-        per_pass = columns(recorder.table("passes"), {name: name for name in names})
+        per_pass = columns(recorder.table("passes"), named("time", "queue", "placed", "preempted", "operations"))
         per_pass["decision_seconds"] = np.array(recorder.seconds)
     if events:
-        names = ("time", "kind", "row", "host", "by", "qos")
-        per_event = columns(recorder.table("events"), {name: name for name in names})
+        per_event = columns(recorder.table("events"), named("time", "kind", "row", "host", "by", "qos"))
     if decisions:
-        names = ("time", "row", "host", "metric", "first", "victims")
-        per_decision = columns(recorder.table("decisions"), {"pass": "batch"} | {name: name for name in names})
+        names = {"pass": "batch"} | named("time", "row", "host", "metric", "first", "victims")
+        per_decision = columns(recorder.table("decisions"), names)
         per_decision["count"] = per_decision["victims"]
         per_decision["victims"] = recorder.table("victims")
     return RunResult(

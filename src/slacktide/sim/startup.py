@@ -19,6 +19,10 @@ STEPS = 4096
 EXPECTED = "constant:S, uniform:A,B, normal:MEAN,SD, lognormal:MEDIAN,SIGMA, exponential:MEAN, or a file"
 
 
+def _constant(value: float, _u: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.full(1, value)
+
+
 def _uniform(low: float, high: float, u: NDArray[np.float64]) -> NDArray[np.float64]:
     return low + (high - low) * u
 
@@ -37,7 +41,7 @@ def _exponential(mean: float, u: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 SHAPES: dict[str, tuple[int, Callable[..., NDArray[np.float64]]]] = {
-    "constant": (1, lambda value, u: np.full(1, value)),
+    "constant": (1, _constant),
     "uniform": (2, _uniform),
     "normal": (2, _normal),
     "lognormal": (2, _lognormal),

@@ -138,7 +138,7 @@ def class_table(classes: Sequence[ServiceClass], margin: float | None) -> tables
     levels = sorted({service.rank for service in classes})
     table = np.zeros(len(classes), tables.CLASS)
     for i, service in enumerate(classes):
-        phi = float(on_grid(np.float64(service.margin if margin is None else margin)))
+        phi = float(on_grid(np.array(service.margin if margin is None else margin)))
         slope = 1.0 / service.slo - 1.0
         whole = (1.0 / service.slo).is_integer()
         table[i] = (service.slo, phi, service.limit, slope, service.rank, levels.index(service.rank), whole)
