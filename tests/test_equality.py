@@ -9,7 +9,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from clusters import cluster
+from reference.simulator import simulate
 from runs import compare, core, twin
+from slacktide.sim import run
+from slacktide.sim.startup import delays
 
 CLUSTERS = 1000
 
@@ -43,6 +46,20 @@ def test_core_and_twin_agree_on_a_few_small_clusters(tmp_path: Path) -> None:
         one = cluster(seed, largest=3, requests=12)
         difference = compare(core(one, tmp_path), twin(one))
         assert difference is None, f"cluster({seed}, 3, 12): {difference}"
+
+
+@pytest.mark.uncompiled
+@pytest.mark.parametrize(
+    ("hot", "cold"),
+    [("constant:2.5", "uniform:1,9"), ("normal:2,1", "lognormal:5,0.5"), ("exponential:1.5", "constant:0")],
+)
+def test_core_and_twin_agree_on_delays_from_a_distribution(hot: str, cold: str) -> None:
+    for seed in range(5000, 5006):
+        one = cluster(seed, largest=3, requests=15).with_(simulation={"end": 130.0}, startup={"hot": hot, "cold": cold})
+        result = run(one.workload, one.hosts, one.config, decisions=True, passes=True)
+        hot_table, cold_table = (delays(text, "startup").tolist() for text in (hot, cold))
+        outcome = simulate(one.workload, one.hosts, one.config, hot_table, cold_table)
+        assert compare(result, outcome) is None, f"cluster({seed}, 3, 15)"
 
 
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

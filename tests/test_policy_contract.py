@@ -95,7 +95,7 @@ def check_plan(view: View, plan: Plan) -> None:
     assert set(bound) <= waiting | set(victims)
     assert not set(held) & set(bound)
     assert waiting <= set(bound) | set(held), "everybody gets an answer"
-    assert all(len(decision.reason) > 5 for decision in (*plan.binds, *plan.holds))
+    assert all(len(reason) > 5 for reason in [b.reason for b in plan.binds] + [h.reason for h in plan.holds])
 
 
 @pytest.mark.parametrize("name", BUILT_IN)

@@ -67,7 +67,7 @@ def test_three_accountings_of_the_same_run(accounting: str, available: float, tm
     assert [found[name][0] for name in ("running", "pending", "startup_first", "startup_restarts")] == [200, 55, 5, 2]
     assert (found["completed"][0], found["wasted_startup"][0], found["preemptions"][0]) == (262.0, 5.0, 1)
     classes = per_class(found, one.workload.service_class, one.workload.classes, "restart")
-    means = {key: value.mean for key, value in classes[BRONZE].availability.items()}
+    means = {str(key): value.mean for key, value in classes[BRONZE].availability.items()}
     assert means[accounting] == pytest.approx(available)
 
 

@@ -83,7 +83,10 @@ TWINS: dict[str, tuple[str, str]] = {
     "metric.received": ("reference.metric:running_metric", AGREE),
     "metric.running": ("reference.metric:running_ledger", "test_kernels.py::test_metric_of_kernel_and_twin_are_equal"),
     "metric.slope": ("reference.metric:running_metric", SWITCHES),
-    "metric.waiting_key": ("reference.metric:waiting_key", "test_kernels.py::test_waiting_keys_of_kernel_and_twin_are_equal"),
+    "metric.waiting_key": (
+        "reference.metric:waiting_key",
+        "test_kernels.py::test_waiting_keys_of_kernel_and_twin_are_equal",
+    ),
     "metric.withheld": ("reference.metric:running_metric", AGREE),
     "own.cost_of": ("reference.policies:Pass.cost", OWN_COST),
     "own.score_of": ("reference.policies:Pass.score", OWN_SCORE),
