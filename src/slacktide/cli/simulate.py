@@ -63,8 +63,10 @@ def simulate(
     lists them, 'slacktide --help' the exit codes.
     """
     from slacktide import settings
+    from slacktide.cli.memory import give_back
     from slacktide.results.directory import check_target
 
+    give_back()
     if (passes or events) and out is None:
         raise click.UsageError("--passes and --events write files: name a directory with --out")
     config = settings.load(config_file, preset, [*words, *_as_words(named)])
@@ -105,7 +107,13 @@ def _run(workload: Workload, hosts: Hosts, config: Config, *, events: bool, pass
 
     with Progress() as progress:
         return run(
-            workload, hosts, config, events=events, passes=passes, progress=progress if progress.wanted else None
+            workload,
+            hosts,
+            config,
+            events=events,
+            passes=passes,
+            progress=progress if progress.wanted else None,
+            announce=lambda text: click.echo(f"slacktide: {text}", err=True),
         )
 
 

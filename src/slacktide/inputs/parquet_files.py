@@ -26,7 +26,7 @@ from slacktide.inputs.terms import (
 )
 from slacktide.model import Hosts, ServiceClass, Workload
 
-BATCH_ROWS = 262_144
+BATCH_ROWS = 65_536
 _GOOD = 1.0  # stands in for a missing value, which is reported once as missing and not again as out of range
 
 
@@ -37,6 +37,7 @@ class _Reader:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
+        pa.set_memory_pool(pa.system_memory_pool())  # gives back what it needed for a batch; the default keeps it
         self.path = path
         self.problems = Problems(str(path))
         self.row = 0

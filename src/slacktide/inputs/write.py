@@ -17,7 +17,7 @@ from slacktide.inputs.pieces import select
 from slacktide.inputs.terms import format_attributes, format_term
 from slacktide.model import Hosts, Workload
 
-ROW_GROUP = 524_288
+ROW_GROUP = 131_072
 
 
 def write_workload(workload: Workload, path: Path | str) -> None:

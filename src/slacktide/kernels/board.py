@@ -36,7 +36,7 @@ def add(tb: State, h: int, row: int, kind: int, on: float, now: float) -> None:
     slot = views.slots(tb)[h, host["count"]]
     slot["row"] = row
     slot["e"] = received(request, views.rules(tb)["accounting"])
-    slot["p"] = withheld(request, views.rules(tb)["accounting"])
+    slot["p"] = withheld(now - views.admission(tb)[row], slot["e"])
     slot["since"] = now
     slot["on"] = on
     slot["overhead"] = request["overhead"]

@@ -99,7 +99,6 @@ def push_completion(tb: State, time: float, row: int, starts: int) -> None:
 def start(tb: State, row: int, h: int, now: float) -> None:
     """Request ``row`` leaves the queue for host ``h``; O(log)."""
     request, rules = views.requests(tb)[row], views.rules(tb)
-    request["pending"] += now - request["since"]
     tau = draw_startup(tb, row, h)
     request["starts"] += 1
     request["state"] = PLACED
@@ -151,7 +150,6 @@ def stop(tb: State, row: int, now: float, preempted: bool) -> None:
     """Throw request ``row`` off its host, back into the queue; O(log)."""
     request = views.requests(tb)[row]
     spent = settle(tb, row, now, views.rules(tb)["lost"] != 0)
-    request["wasted"] += spent
     if preempted:
         request["overhead"] += spent
         request["preemptions"] += 1
@@ -167,16 +165,23 @@ def complete(tb: State, row: int, now: float) -> None:
     settle(tb, row, now, NO)
     leave_host(tb, row, now)
     views.requests(tb)[row]["state"] = DONE
-    views.requests(tb)[row]["completed"] = now
     views.control(tb)["completed"] += 1
 
 
 @entry
-def close(tb: State, now: float) -> None:
-    """Bring every request's ledger to the end of the run without changing its state; O(requests)."""
+def close(tb: State, now: float, pending: NDArray[np.float64], wasted: NDArray[np.float64]) -> None:
+    """Bring every ledger to the end of the run: seconds in the queue, start-up seconds wasted, both (n,); O(requests).
+
+    Lifetime is all of running, start-up, discarded and pending time, exactly; and all
+    start-up was wasted but that of an incarnation that completed or still runs.
+    """
     for row in range(views.control(tb)["arrived"]):
         request = views.requests(tb)[row]
-        if request["state"] == PLACED:
-            settle(tb, row, now, NO)
-        elif request["state"] == WAITING:
-            request["pending"] += now - request["since"]
+        until, spent = now, 0.0
+        if request["state"] == DONE:
+            until, spent = request["since"], request["startup"]
+        elif request["state"] == PLACED:
+            spent = settle(tb, row, now, NO)
+        startup = request["startup_first"] + request["startup_restarts"]
+        pending[row] = until - views.admission(tb)[row] - request["running"] - request["discarded"] - startup
+        wasted[row] = startup - spent

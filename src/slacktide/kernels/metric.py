@@ -71,11 +71,6 @@ def received(request: Records, accounting: int) -> float:
 
 
 @leaf
-def withheld(request: Records, accounting: int) -> float:
-    """P as of the last change of state, discarded time included, seconds; O(1)."""
-    p = request["pending"] + request["discarded"]
-    if accounting == ALWAYS:
-        p += request["startup_first"]
-    if accounting != NEVER:
-        p += request["startup_restarts"]
-    return p
+def withheld(lifetime: float, e: float) -> float:
+    """P of a request that has lived ``lifetime`` seconds and received ``e``: all the rest, discarded time too; O(1)."""
+    return lifetime - e

@@ -17,8 +17,8 @@ def enqueue(tb: State, row: int, now: float) -> None:
     """Request ``row`` waits from ``now`` on; it joins the queue when the next pass begins; O(1)."""
     control, request = views.control(tb), views.requests(tb)[row]
     cls = views.kinds(tb)[request["kind"]]["cls"]
-    accounting = views.rules(tb)["accounting"]
-    e, p = received(request, accounting), withheld(request, accounting)
+    e = received(request, views.rules(tb)["accounting"])
+    p = withheld(now - views.admission(tb)[row], e)
     entry = views.incoming(tb)[control["incoming"]]
     entry["key"] = waiting_key(e, p, views.classes(tb)[cls]["slo"], views.rules(tb)["alpha"], now)
     entry["admitted"] = views.admission(tb)[row]

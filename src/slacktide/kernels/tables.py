@@ -20,16 +20,13 @@ from numpy.typing import NDArray
 # A request's life, as far as it has gone.
 REQUEST = np.dtype(
     [
-        ("since", "f8"),  # when the present state began
+        ("since", "f8"),  # when the present state began: that of completion where it is DONE
         ("startup", "f8"),  # start-up delay of the present incarnation
         ("running", "f8"),  # useful running seconds; what is lost to a stop is in ``discarded``
-        ("pending", "f8"),  # seconds in the queue
         ("startup_first", "f8"),  # start-up seconds spent in the first start
         ("startup_restarts", "f8"),  # start-up seconds spent in later starts
-        ("wasted", "f8"),  # start-up seconds of incarnations that were stopped before completion
         ("discarded", "f8"),  # useful running seconds lost to a stop
         ("overhead", "f8"),  # sum of alpha_m over past preemptions (Q eq. 8)
-        ("completed", "f8"),  # instant of completion, NaN before
         ("host", "i4"),  # host, or -1
         ("state", "i4"),  # one of the states below
         ("starts", "i4"),

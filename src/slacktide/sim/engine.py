@@ -31,12 +31,9 @@ BUDGET = 2000  # passes between two looks at the outside world (Ctrl-C, progress
 BUFFERS = ("events", "decisions", "victims", "passes")
 
 FIELDS = {
-    "completed": "completed",
     "running": "running",
-    "pending": "pending",
     "startup_first": "startup_first",
     "startup_restarts": "startup_restarts",
-    "wasted_startup": "wasted",
     "discarded": "discarded",
     "preemptions": "preemptions",
     "starts": "starts",
@@ -201,15 +198,20 @@ def _run(
     drive(tb, step, recorder, report)
     end = config.simulation.end
     final = float(control["now"]) if end is None else float(tb.rules["end"])
-    ledger.close(state, final)
     return result_of(tb, recorder, final, events, passes, decisions)
 
 
 def result_of(tb: Tables, recorder: Recorder, final: float, events: bool, passes: bool, decisions: bool) -> RunResult:
     """The columns of a finished run."""
     control = tb.control
-    requests = columns(tb["requests"][: int(control["arrived"])], FIELDS)
-    requests["row"] = np.arange(int(control["arrived"]), dtype=np.int64)
+    count = int(control["arrived"])
+    pending, wasted = np.empty(count), np.empty(count)
+    ledger.close(tb.state, final, pending, wasted)
+    records = tb["requests"][:count]
+    requests = columns(records, FIELDS)
+    requests["row"] = np.arange(count, dtype=np.int64)
+    requests["pending"], requests["wasted_startup"] = pending, wasted
+    requests["completed"] = np.where(records["state"] == tables.DONE, records["since"], np.nan)
     per_pass = per_event = per_decision = None
     if passes:
         per_pass = columns(recorder.table("passes"), named("time", "queue", "placed", "preempted", "operations"))

@@ -128,7 +128,6 @@ def build(
     levels = int(classes["level"].max()) + 1
     requests = np.zeros(n, tables.REQUEST)
     requests["kind"] = kinds.kind
-    requests["completed"] = np.nan
     for field in ("host", "first_host"):
         requests[field] = -1
     rows = np.zeros(h, tables.HOST)

@@ -23,7 +23,10 @@ def units(capacity: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def amounts(values: NDArray[np.float64], unit: NDArray[np.float64]) -> NDArray[np.int64]:
     """``values`` (n, r) as whole amounts, rounded half to even."""
-    return np.rint(values * unit).astype(np.int64)
+    whole = np.empty(values.shape, np.int64)
+    for r in range(values.shape[1]):  # column by column: 25 million rows need no copy of all
+        whole[:, r] = np.rint(values[:, r] * unit[r])
+    return whole
 
 
 def on_grid(seconds: NDArray[np.float64]) -> NDArray[np.float64]:
