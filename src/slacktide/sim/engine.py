@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from typing import Any
 
 import numba.core.event
 import numpy as np
@@ -23,6 +22,9 @@ from slacktide.sim import failures, startup
 from slacktide.sim.result import Columns, RunResult
 from slacktide.sim.stepwise import Stepper
 from slacktide.state import cluster
+
+_events: Any = numba.core.event  # untyped
+_Listener: Any = _events.Listener
 
 Progress = Callable[[float, int, int], None]
 
@@ -154,20 +156,31 @@ def run(
     """
     if announce is not None and not compiled_before():
         announce("compiling the kernels, once after an installation or upgrade (half a minute)")
-    with compile_timer() as compiling:
+    clock = CompileClock()
+    with _events.install_listener("numba:compile", clock):
         result = _run(workload, hosts, config, events, passes, decisions, progress)
-    return replace(result, compile_seconds=sum(compiling))
+    return replace(result, compile_seconds=clock.seconds)
 
 
-@contextmanager
-def compile_timer() -> Iterator[list[float]]:
-    """Collects the seconds that Numba spends on compiling."""
-    seconds: list[float] = []
-    listener: Any = cast(Any, numba.core.event).TimingListener()
-    with numba.core.event.install_listener("numba:compile", listener):
-        yield seconds
-    if listener.done:
-        seconds.append(listener.duration)
+class CompileClock(_Listener):  # type: ignore[misc]  # its base is untyped
+    """Adds up the seconds that Numba spends on compiling."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self._depth = 0
+        self._begun = 0.0
+
+    def on_start(self, event: Any) -> None:  # noqa: ARG002
+        """A function is being compiled, perhaps within another."""
+        if self._depth == 0:
+            self._begun = time.perf_counter()
+        self._depth += 1
+
+    def on_end(self, event: Any) -> None:  # noqa: ARG002
+        """A function has been compiled."""
+        self._depth -= 1
+        if self._depth == 0:
+            self.seconds += time.perf_counter() - self._begun
 
 
 def _run(
@@ -207,6 +220,8 @@ def result_of(tb: Tables, recorder: Recorder, final: float, events: bool, passes
     count = int(control["arrived"])
     pending, wasted = np.empty(count), np.empty(count)
     ledger.close(tb.state, final, pending, wasted)
+    for name in ("admission", "duration"):
+        tb.put(name, np.zeros(0))  # on the grid of times these may be copies; nobody needs them any more
     records = tb["requests"][:count]
     requests = columns(records, FIELDS)
     requests["row"] = np.arange(count, dtype=np.int64)
