@@ -45,8 +45,9 @@ class PolicySettings:
 class QosSettings:
     """The metric (specification, section 2)."""
 
-    alpha: float = 10.0
-    """Expected maximum allocation time, seconds."""
+    alpha: float = 22.37107
+    """Expected maximum allocation time, seconds. The default is the published simulator's; set it to the longest start
+    you expect."""
     margin: float | None = None
     """Safety margin phi of every class, seconds; ``None`` keeps each class's own."""
     startup: Accounting = "restart"
