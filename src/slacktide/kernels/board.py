@@ -10,7 +10,7 @@ from slacktide.kernels.compiling import entry, kernel, leaf, whole
 from slacktide.kernels.metric import metric, received, running, slope, withheld
 from slacktide.kernels.tables import PRIORITY, Records, State
 
-NEAR = 1e-6  # seconds; metrics closer than this are sorted anew each time, so that rounding cannot matter
+NEAR = 4e-6  # seconds; more than two metrics rounded to the grid of times can be off by, so that rounding cannot matter
 ANY_RANK = 2**62
 
 
@@ -134,7 +134,7 @@ def stays_before(a: Records, b: Records, gap: float, classes: Records, now: floa
     if gap < NEAR:
         return now
     closing = slope(b, classes, now) - slope(a, classes, now)
-    return now + gap / closing - NEAR if closing > 0.0 else np.inf
+    return now + (gap - NEAR) / closing - NEAR if closing > 0.0 else np.inf
 
 
 @kernel
@@ -146,7 +146,7 @@ def keeps_tier(tb: State, slot: Records, q: float, now: float) -> float:
     gap = views.classes(tb)[slot["cls"]]["margin"] - q
     rise = slope(slot, views.classes(tb), now)
     if (gap > 0.0 and rise > 0.0) or (gap <= 0.0 and rise < 0.0):
-        return min(until, now + abs(gap / rise) - NEAR)
+        return min(until, now + (abs(gap) - NEAR) / abs(rise) - NEAR)
     return until
 
 

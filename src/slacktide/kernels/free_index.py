@@ -20,7 +20,7 @@ from slacktide.kernels.compiling import kernel, leaf, whole
 from slacktide.kernels.own import score_of
 from slacktide.kernels.tables import BALANCED, LEAST_REQUESTED, OWN_SCORE, State
 
-NOWHERE = -(2**62)
+NOWHERE = -(2**60)  # sums and differences of two stay within 64 bits
 A, B, TIE_A, TIE_B, BOTH, AMOUNTS = 0, 1, 2, 3, 4, 5
 
 

@@ -146,8 +146,10 @@ def happen(tb: State, now: float) -> None:
     """Everything that is due at ``now`` in its order, and whether it calls for a pass."""
     control = views.control(tb)
     due = finish_due(tb, now)
-    due = happen_due(tb, now) or due
-    due = admit_due(tb, now) or due
+    if lacking(tb) == FINISHED:  # else the rest of the instant comes when there is room again
+        due = happen_due(tb, now) or due
+    if lacking(tb) == FINISHED:
+        due = admit_due(tb, now) or due
     if due:
         control["due"] = 1
 

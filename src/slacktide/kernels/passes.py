@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from slacktide.kernels import ledger, prospects, queue, search, victims, views
+from slacktide.kernels import board, ledger, prospects, queue, search, victims, views
 from slacktide.kernels.compiling import entry, kernel, whole
 from slacktide.kernels.metric import metric
 from slacktide.kernels.tables import (
@@ -111,10 +111,10 @@ def earliest_at_changes(tb: State, kind: int, mine: float, position: int) -> flo
         return until
     margin = views.classes(tb)[views.kinds(tb)[kind]["cls"]]["margin"]
     if views.rules(tb)["needed"] and mine >= margin:
-        return views.control(tb)["now"] + (mine - margin) - 1e-6
+        return views.control(tb)["now"] + (mine - margin) - board.NEAR
     for i in range(position, views.control(tb)["changes"]):
         until = min(until, prospects.earliest(tb, whole(views.changes(tb)[i % len(views.changes(tb))]), kind, mine))
-    return until - 1e-6
+    return until - board.NEAR
 
 
 @kernel
@@ -194,15 +194,32 @@ def evict(tb: State, h: int, number: int, by: int) -> None:
 
 
 @kernel
+def victims_for(tb: State, kind: Records, h: int, mine: float) -> int:
+    """Victims for a request on the host found for it into ``taken``, their number; O(instances).
+
+    Where requests within a tolerance count as one, the choice may have been made for
+    the first of them.
+    """
+    control = views.control(tb)
+    number = whole(victims.choose(tb, h, kind["shape"], kind["cls"], mine, control["now"]))
+    control["operations"] -= 1  # the choice was counted when it was made
+    if number < 0:
+        at = views.shared_of_pair(tb)[kind["pair"]]
+        first = views.shared(tb)[max(at, 0)]["reference"]
+        number = whole(victims.choose(tb, h, kind["shape"], kind["cls"], min(first, mine), control["now"]))
+    return number
+
+
+@kernel
 def place(tb: State, entry: Records, h: int, mine: float, may_preempt: bool) -> None:
     """Carry out a decision: preempt on host ``h`` what the request needs and start it there."""
     control = views.control(tb)
     now = control["now"]
     number = whole(0)
     if may_preempt:
-        kind = views.kinds(tb)[entry["kind"]]
-        number = whole(victims.choose(tb, h, kind["shape"], kind["cls"], mine, now))
-        control["operations"] -= 1  # the choice was counted when it was made
+        number = victims_for(tb, views.kinds(tb)[entry["kind"]], h, mine)
+        if number < 0:
+            return
     if views.rules(tb)["record"] & RECORD_DECISIONS:
         decision = views.decisions(tb)[control["decisions"]]
         decision["row"] = entry["row"]

@@ -35,7 +35,8 @@ def over_margin_from(tb: State, slot: Records, now: float) -> float:
     if theirs["slope"] <= 0.0:
         return np.inf
     start = max(now, slot["on"])
-    return start + (theirs["margin"] - metric(slot, theirs["slo"], views.rules(tb)["alpha"], start)) / theirs["slope"]
+    gap = theirs["margin"] - metric(slot, theirs["slo"], views.rules(tb)["alpha"], start)
+    return start + (gap - board.NEAR) / theirs["slope"]
 
 
 @kernel

@@ -36,7 +36,7 @@ def host_events(config: Config, hosts: Hosts) -> tables.Records:
     up, down = delays(failures.uptime, "failures.uptime"), delays(failures.downtime, "failures.downtime")
     if up.mean() + down.mean() <= 0.0:
         raise ConfigError("failures.uptime: found durations of 0, expected some time between failures")
-    random = np.random.default_rng([config.simulation.seed, 0xFA11])
+    random = np.random.default_rng([config.simulation.seed % 2**64, 0xFA11])
     drawn: list[tuple[float, int, int]] = []
     for h in range(len(hosts)):
         at = 0.0

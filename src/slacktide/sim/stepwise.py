@@ -49,7 +49,7 @@ class Stepper:
 
     def view(self, now: float) -> View:
         """The cluster as the policy may see it."""
-        seed = [self.config.simulation.seed & (2**63 - 1), int(self.tb.control["batch"])]
+        seed = [self.config.simulation.seed % 2**64, int(self.tb.control["batch"])]
         return View(self.tb, self.workload, self.hosts, now, np.random.default_rng(seed))
 
     def _decide(self, now: float) -> Plan:

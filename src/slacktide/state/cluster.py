@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from slacktide.config import Config
 from slacktide.errors import ConfigError
 from slacktide.kernels import tables
+from slacktide.kernels.free_index import NOWHERE
 from slacktide.kernels.tables import Tables
 from slacktide.model import Hosts, Workload
 from slacktide.state import layout
@@ -51,7 +52,7 @@ def rules_of(config: Config, classes: tables.Records, hosts: int, own: OwnCode, 
         "relaxed": optimize.relaxed_randomization,
         "expiry": optimize.expiring_cache,
         "fastest": float(classes["slope"].max()),
-        "seed": config.simulation.seed,
+        "seed": config.simulation.seed % 2**64,
         "stride": coprime_stride(hosts),
         "own_score": own.score,
         "own_cost": own.cost,
@@ -156,7 +157,7 @@ def build(
         "kinds": kinds.kinds,
         "allowed": grouping.allowed,
         "groups": grouping.groups,
-        "tree": np.full((grouping.nodes, 5 + r), -(2**62), np.int64),
+        "tree": np.full((grouping.nodes, 5 + r), NOWHERE, np.int64),
         "leaf_host": grouping.leaf_host,
         "changes": np.zeros(1 << 16, np.int32),
         "queue": np.zeros(waiting, tables.ENTRY),
