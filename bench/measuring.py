@@ -1,0 +1,198 @@
+"""What the programs of this folder share: inputs, timed processes, tables, curves.
+
+The published files are looked for in $SLACKTIDE_DATA or ../shared/data; programs that need
+them say so and stop. Everything runs with the interpreter and the slacktide that run the program.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shlex
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from slacktide.config import Config, preset
+from slacktide.inputs import align, read_hosts, read_workload
+from slacktide.metrics import ClassSummary, per_class
+from slacktide.model import Hosts, Workload
+from slacktide.sim import RunResult, run
+
+DATA = Path(os.environ.get("SLACKTIDE_DATA", Path(__file__).parents[2] / "shared" / "data"))
+ALPHA = 22.37107  # seconds; the published runs'
+HOUR = 3600.0
+
+
+def published(*parts: str) -> Path:
+    """A published file; stops the program where it is absent."""
+    path = DATA.joinpath(*parts)
+    if not path.exists():
+        sys.exit(f"{'/'.join(parts)} is absent: this needs the published inputs; name their folder in SLACKTIDE_DATA")
+    return path
+
+
+def one_hour_files(which: str) -> tuple[Path, Path]:
+    """Workload ('lower' or 'higher' contention) and hosts of the one-hour sample."""
+    return published("one-hour", f"workload-{which}-contention.erl"), published("one-hour", "hosts-620.erl")
+
+
+def overheads(*, cold: bool = True) -> dict[str, str]:
+    """The measured start-up times as settings; without ``cold`` the hot ones for every start."""
+    hot = str(published("overheads", "hot.erl"))
+    return {"startup.hot": hot, "startup.cold": str(published("overheads", "cold.erl")) if cold else hot}
+
+
+def read(workload: Path, hosts: Path) -> tuple[Workload, Hosts]:
+    """Both files with equal resources."""
+    return align(read_workload(workload), read_hosts(hosts), workload_file=str(workload), hosts_file=str(hosts))
+
+
+def adjusted(config: Config, values: dict[str, Any]) -> Config:
+    """Settings by ``section.key``."""
+    for name, value in values.items():
+        section, key = name.split(".")
+        config = replace(config, **{section: replace(getattr(config, section), **{key: value})})
+    return config
+
+
+def settings(name: str, values: dict[str, Any]) -> Config:
+    """A preset ('recommended', 'published') with some settings changed."""
+    return adjusted(preset("published" if name == "published" else "recommended"), values)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A run in this process: processor seconds without reading, classes by name, and what it decided."""
+
+    seconds: float
+    result: RunResult
+    classes: dict[str, ClassSummary]
+    decisions: str
+    """Hash of the decision log, empty where none was kept."""
+
+
+def simulated(workload: Workload, hosts: Hosts, config: Config, *, decisions: bool = False) -> Outcome:
+    """One run, timed without reading and compiling (run something first).
+
+    Processor time: runs are single-threaded, and others may be at work on the machine.
+    """
+    begun = time.process_time()
+    result = run(workload, hosts, config, decisions=decisions)
+    seconds = time.process_time() - begun
+    codes = workload.service_class[result.requests["row"]]
+    classes = per_class(result.requests, codes, workload.classes, config.qos.startup)
+    return Outcome(seconds, result, {one.name: one for one in classes}, fingerprint(result))
+
+
+def fingerprint(result: RunResult) -> str:
+    """A hash of every decision with its instant, host and victims."""
+    if result.decisions is None:
+        return ""
+    digest = hashlib.sha256()
+    for name in ("time", "row", "host", "count", "victims"):
+        digest.update(result.decisions[name].tobytes())
+    return digest.hexdigest()
+
+
+def slacktide(*words: str | Path) -> tuple[float, str]:
+    """Wall seconds of a process ``slacktide WORDS``, its start included, and what it printed."""
+    begun = time.perf_counter()
+    done = subprocess.run([sys.executable, "-m", "slacktide", *map(str, words)], stdout=subprocess.PIPE, check=False)
+    seconds = time.perf_counter() - begun
+    if done.returncode:
+        sys.exit(f"slacktide {words[0]} failed with exit code {done.returncode}")
+    return seconds, done.stdout.decode()
+
+
+def timed(repeats: int, *words: str | Path) -> tuple[float, dict[str, Any]]:
+    """Median wall seconds of ``slacktide WORDS --json``, and its object with the median ``cpu_seconds`` and the
+    largest ``peak_rss_mb`` of all repetitions."""
+    runs = []
+    for _ in range(repeats):
+        seconds, text = slacktide(*words, "--json")
+        runs.append((seconds, json.loads(text)))
+    found = runs[-1][1]
+    found["cpu_seconds"] = statistics.median(one["cpu_seconds"] for _, one in runs)
+    found["peak_rss_mb"] = max(one["peak_rss_mb"] for _, one in runs)
+    return statistics.median(seconds for seconds, _ in runs), found
+
+
+def warm(workload: Path, hosts: Path) -> None:
+    """Compile where that is still to be done, so that no measurement contains it."""
+    slacktide("simulate", workload, hosts, "--end", "1", "--json")
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A Markdown table."""
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows])
+
+
+def announce(*more: str) -> None:
+    """Print the command that makes what follows."""
+    print("`" + shlex.join(["python", f"bench/{Path(sys.argv[0]).name}", *sys.argv[1:]]) + "`" + "".join(more) + "\n")
+
+
+def millions(count: float) -> str:
+    """A count in millions with three digits."""
+    return f"{count / 1e6:.3g}" if count < 1e9 else f"{count / 1e6:,.0f}"
+
+
+def share(value: float) -> str:
+    """A share of 1 to four places."""
+    return f"{value:.4f}"
+
+
+Point = tuple[float, float]
+
+STYLE = """<style>
+  text { font: 12px system-ui, sans-serif; fill: #333 } .axis, .grid { stroke: #8888 } .grid { stroke-dasharray: 2 4 }
+  .a { stroke: #0b62a4; fill: #0b62a4 } .b { stroke: #c8501a; fill: #c8501a } path { fill: none !important }
+  @media (prefers-color-scheme: dark) { text { fill: #ddd } .a { stroke: #6cb6ff; fill: #6cb6ff }
+    .b { stroke: #ff9c6b; fill: #ff9c6b } }
+  text.a, text.b { stroke: none }
+</style>"""
+
+
+def curves(title: str, x_name: str, y_name: str, lines: dict[str, list[Point]]) -> str:
+    """An SVG of up to two curves on doubly logarithmic axes; every point is labelled with its value."""
+    from math import log
+
+    xs = [x for points in lines.values() for x, _ in points]
+    ys = [y for points in lines.values() for _, y in points]
+    low_y, high_y = min(ys) / 1.5, max(ys) * 1.5
+
+    def place(x: float, y: float) -> Point:
+        return (
+            60 + 380 * log(x / min(xs)) / log(max(xs) / min(xs)),
+            250 - 200 * log(y / low_y) / log(high_y / low_y),
+        )
+
+    parts = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 500 310" role="img" aria-label="{title}">', STYLE]
+    parts += [f'<text x="10" y="18">{title}</text>', f'<text x="250" y="300" text-anchor="middle">{x_name}</text>']
+    parts += [f'<text x="10" y="38">{y_name}</text>', '<path class="axis" d="M50 50V255H460"/>']
+    for x in sorted(set(xs)):
+        parts.append(f'<text x="{place(x, low_y)[0]:.0f}" y="272" text-anchor="middle">{x:,.0f}</text>')
+    for css, (name, points) in zip("ab", lines.items(), strict=False):
+        where = [place(x, y) for x, y in points]
+        path = "L".join(f"{x:.1f} {y:.1f}" for x, y in where)
+        parts.append(f'<path class="{css}" stroke-width="2" d="M{path}"/>')
+        for (x, y), (_, value) in zip(where, points, strict=True):
+            parts.append(f'<circle class="{css}" cx="{x:.1f}" cy="{y:.1f}" r="3"/>')
+            parts.append(f'<text class="{css}" x="{x:.1f}" y="{y - 8:.1f}" text-anchor="middle">{value:.3g}</text>')
+        parts.append(f'<text class="{css}" x="{200 + 130 * "ab".index(css)}" y="38">{name}</text>')
+    return "\n".join([*parts, "</svg>", ""])
+
+
+def each(values: dict[str, Any], call: Callable[[str, Any], list[str]]) -> Iterable[list[str]]:
+    """Rows one by one, with a word on stderr about which is being measured."""
+    for name, value in values.items():
+        print(f"{name} ...", file=sys.stderr)
+        yield call(name, value)

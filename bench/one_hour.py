@@ -1,0 +1,63 @@
+"""The published one-hour sample under four settings: whole processes, from their start to their last line.
+
+    python bench/one_hour.py [--repeats 5]
+
+Prints a table per file: wall seconds of ``slacktide simulate`` (start of Python, reading and summary included;
+median, kernels compiled before), processor seconds (which a busy machine changes less), operations in the sense
+of T 7.1 and looks at bounds, in millions, the largest memory of all repetitions, preemptions, and per class mean
+and least availability and fulfilment in the accounting ``restart``. Needs the published inputs.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from measuring import ALPHA, announce, each, millions, one_hour_files, overheads, share, table, timed, warm
+
+SETTINGS = {
+    "published, `better`": ["--preset", "published"],
+    "published, `needed`": ["--preset", "published", "--set", "policy.preempt_when=needed"],
+    "recommended": [],
+    "priority": ["--policy", "priority"],
+}
+CLASSES = ("gold", "silver", "bronze")
+HEAD = (
+    *("settings", "wall s", "processor s", "operations M", "bound checks M", "MB", "preemptions"),
+    *(f"{name}: mean, min, fulfilled" for name in CLASSES),
+)
+
+
+def row(name: str, words: list[str], files: tuple[Path, Path], repeats: int) -> list[str]:
+    """One line of the table."""
+    starts = overheads()
+    common = ["--hot", starts["startup.hot"], "--cold", starts["startup.cold"], "--set", f"qos.alpha={ALPHA}"]
+    seconds, found = timed(repeats, "simulate", *files, *common, "--end", "3600", *words)
+    classes = []
+    for one in CLASSES:
+        got = found["classes"][one]
+        available = got["availability"]["restart"]
+        classes.append(f"{share(available['mean'])}, {share(available['min'])}, {got['fulfilment']['restart']:.2%}")
+    counts = [millions(found["operations"]), millions(found["bound_checks"]), f"{found['peak_rss_mb']:.0f}"]
+    return [name, f"{seconds:.2f}", f"{found['cpu_seconds']:.2f}", *counts, f"{found['preemptions']:,}", *classes]
+
+
+def main() -> None:
+    """Print both tables."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--repeats", type=int, default=5)
+    repeats = parser.parse_args().repeats
+    warm(*one_hour_files("higher"))
+    announce(f", medians of {repeats}:")
+    for which in ("higher", "lower"):
+        files = one_hour_files(which)
+        print(f"{which} contention\n")
+
+        def line(name: str, words: list[str], files: tuple[Path, Path] = files) -> list[str]:
+            return row(name, words, files, repeats)
+
+        print(table(HEAD, each(SETTINGS, line)), "\n", flush=True)
+
+
+if __name__ == "__main__":
+    main()

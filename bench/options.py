@@ -1,0 +1,126 @@
+"""What each option of the qos-driven policy does, alone and together, on all published inputs.
+
+    python bench/options.py [--seeds 5] [--input validation1 lower higher]
+
+A table per input: preemptions, and mean, least availability and fulfilment of silver and bronze in the accounting
+``restart`` (gold too where it is not fulfilled). Validation 1: means over the seeds (fulfilment, too), watchdog
+30 s, hot start-up times for every start; one-hour files: seed 0, watchdog 10 s, hot and cold. Alpha 22.37107 s
+and 3,600 s everywhere. Needs the published inputs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+from collections.abc import Sequence
+from typing import Any
+
+from measuring import (
+    ALPHA,
+    HOUR,
+    Outcome,
+    announce,
+    each,
+    one_hour_files,
+    overheads,
+    published,
+    read,
+    settings,
+    share,
+    simulated,
+    table,
+)
+
+from slacktide.model import Hosts, Workload
+
+NEEDED = {"policy.preempt_when": "needed"}
+PATIENT = {"policy.patience": 60.0}
+SAME_PASS = {"policy.victims": "same-pass"}
+OTHERS: dict[str, dict[str, Any]] = {
+    "`queue_order = metric`": {"policy.queue_order": "metric"},
+    "`victim_order = metric`": {"policy.victim_order": "metric"},
+    "both orders `metric`": {"policy.queue_order": "metric", "policy.victim_order": "metric"},
+    "`overhead_scope = same-class`": {"policy.overhead_scope": "same-class"},
+    "`overhead_scope = all`": {"policy.overhead_scope": "all"},
+    "`overhead_scope = none`": {"policy.overhead_scope": "none"},
+    "`cost = fewest-victims`": {"policy.cost": "fewest-victims"},
+    "`score = least-requested`": {"policy.score": "least-requested"},
+    "`score = balanced`": {"policy.score": "balanced"},
+}
+PATIENCES: dict[str, dict[str, Any]] = {
+    f"`patience = {s}`": {"policy.patience": float(s)} for s in (0, 15, 30, 120, 240)
+}
+FROM_PUBLISHED: dict[str, dict[str, Any]] = {
+    "**published**": {},
+    "`preempt_when = needed`": NEEDED,
+    "`patience = 60`": PATIENT,
+    "`victims = same-pass`": SAME_PASS,
+    "`needed`, `patience = 60`": NEEDED | PATIENT,
+    "`needed`, `same-pass`": NEEDED | SAME_PASS,
+    "`patience = 60`, `same-pass`": PATIENT | SAME_PASS,
+    **OTHERS,
+}
+HEAD = (
+    "settings",
+    "preemptions",
+    *(f"{name} {what}" for name in ("silver", "bronze") for what in ("mean", "min", "fulfilled")),
+)
+
+
+def lines() -> dict[str, tuple[str, dict[str, Any]]]:
+    """Name of a line, its preset and what it changes."""
+    found: dict[str, tuple[str, dict[str, Any]]] = {"priority": ("recommended", {"policy.name": "priority"})}
+    found |= {name: ("published", values) for name, values in FROM_PUBLISHED.items()}
+    found["**recommended** = published, `needed`, `patience = 60`, `same-pass`"] = ("recommended", {})
+    found |= {f"recommended, {name}": ("recommended", values) for name, values in (PATIENCES | OTHERS).items()}
+    return found
+
+
+def row(name: str, outcomes: Sequence[Outcome]) -> list[str]:
+    """One line of the table: means over runs of different seeds."""
+    cells = [name, f"{statistics.mean(one.result.preemptions for one in outcomes):,.0f}"]
+    for of in ("silver", "bronze"):
+        got = [one.classes[of] for one in outcomes]
+        cells.append(share(statistics.mean(one.availability["restart"].mean for one in got)))
+        cells.append(share(statistics.mean(one.availability["restart"].min for one in got)))
+        cells.append(f"{statistics.mean(one.fulfilment['restart'] for one in got):.2%}")
+    gold = statistics.mean(one.classes["gold"].fulfilment["restart"] for one in outcomes)
+    if gold < 1.0:
+        cells[0] += f" (gold fulfilled: {gold:.2%})"
+    return cells
+
+
+def main() -> None:
+    """Print a table per input."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", type=int, default=5, help="runs of validation 1 per line")
+    parser.add_argument("--input", nargs="+", default=["validation1", "lower", "higher"])
+    arguments = parser.parse_args()
+    announce(":")
+    for which in arguments.input:
+        small = which == "validation1"
+        files = (published(which, "workload.erl"), published(which, "hosts-20.erl")) if small else one_hour_files(which)
+        inputs = read(*files)
+        common = {"qos.alpha": ALPHA, "simulation.end": HOUR, **overheads(cold=not small)}
+        common["scheduler.watchdog"] = 30.0 if small else 10.0
+
+        def runs(
+            name: str,
+            line: tuple[str, dict[str, Any]],
+            inputs: tuple[Workload, Hosts] = inputs,
+            common: dict[str, Any] = common,
+            small: bool = small,
+        ) -> list[str]:
+            config, changes = line
+            seeds = range(arguments.seeds if small else 1)
+            return row(
+                name,
+                [simulated(*inputs, settings(config, common | changes | {"simulation.seed": s})) for s in seeds],
+            )
+
+        print(f"{which}\n")
+        print(table(HEAD, each(lines(), runs)), "\n", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,106 @@
+"""Every switch of OptimizeSettings on the higher one-hour file: what it saves, and whether it changes anything.
+
+    python bench/switches.py [--repeats 5] [--policy NAME ...] [--naive]
+
+For the priority policy and for qos-driven with ``better`` and ``needed`` (preset published), the runs with all
+switches at their defaults, with each exact one off, and with each published inexact one on; with ``--naive``
+also with all exact ones off, which takes minutes. Processor seconds are of the simulation alone, decision log kept;
+they are medians, but a run that takes longer than
+ten seconds is not repeated. Decisions are compared by a hash over the whole decision log: instants, requests,
+hosts and victims. Needs the published inputs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+from typing import Any
+
+from measuring import (
+    ALPHA,
+    HOUR,
+    Outcome,
+    announce,
+    each,
+    millions,
+    one_hour_files,
+    overheads,
+    read,
+    settings,
+    share,
+    simulated,
+    table,
+)
+
+from slacktide.model import Hosts, Workload
+
+POLICIES: dict[str, dict[str, Any]] = {
+    "priority": {"policy.name": "priority"},
+    "better": {"policy.preempt_when": "better"},
+    "needed": {"policy.preempt_when": "needed"},
+}
+EXACT = ("static_order", "free_index", "shared_evaluations", "feasible_time", "ceilings", "sorted_hosts")
+INEXACT: dict[str, Any] = {
+    "relaxed_randomization": 0.05,
+    "equivalence_tolerance": 1.0,
+    "queue_pruning": True,
+    "expiring_cache": 5.0,
+}
+LONG = 10.0  # seconds; longer runs are measured once
+HEAD = (
+    *("optimize.*", "operations M", "bound checks M", "processor s", "decisions", "preemptions"),
+    *(f"{name}: mean, fulfilled" for name in ("gold", "silver", "bronze")),
+)
+
+
+def variants(naive: bool) -> dict[str, dict[str, Any]]:
+    """The lines of a table by name."""
+    off: dict[str, dict[str, Any]] = {f"`{name} = false`": {f"optimize.{name}": False} for name in EXACT}
+    on = {f"`{name} = {str(value).lower()}`": {f"optimize.{name}": value} for name, value in INEXACT.items()}
+    without = {"all six off": {f"optimize.{name}": False for name in EXACT}} if naive else {}
+    return {"defaults": {}, **off, **without, **on}
+
+
+def measured(inputs: tuple[Workload, Hosts], values: dict[str, Any], repeats: int) -> tuple[float, Outcome]:
+    """Median seconds of a run and its outcome."""
+    config = settings("published", {**values, "qos.alpha": ALPHA, "simulation.end": HOUR, **overheads()})
+    seconds = []
+    for _ in range(repeats):
+        found = simulated(*inputs, config, decisions=True)
+        seconds.append(found.seconds)
+        if found.seconds > LONG:
+            break
+    return statistics.median(seconds), found
+
+
+def main() -> None:
+    """Print a table per policy."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--policy", nargs="+", choices=list(POLICIES), default=list(POLICIES))
+    parser.add_argument("--naive", action="store_true", help="also all exact ones off")
+    arguments = parser.parse_args()
+    inputs = read(*one_hour_files("higher"))
+    measured(inputs, {"simulation.end": 1.0}, 1)
+    announce(f", medians of {arguments.repeats} where a run takes at most {LONG:g} s:")
+    for policy in arguments.policy:
+        log: list[str] = []
+
+        def row(name: str, values: dict[str, Any], policy: str = policy, log: list[str] = log) -> list[str]:
+            seconds, found = measured(inputs, POLICIES[policy] | values, arguments.repeats)
+            log.append(found.decisions)
+            result = found.result
+            counts = [millions(result.operations), millions(result.bound_checks), f"{seconds:.2f}"]
+            same = "same" if found.decisions == log[0] else "**other**"
+            got = [
+                f"{share(one.availability['restart'].mean)}, {one.fulfilment['restart']:.2%}"
+                for one in found.classes.values()
+            ]
+            return [name, *counts, same, f"{result.preemptions:,}", *got]
+
+        print(f"{policy}\n")
+        print(table(HEAD, each(variants(arguments.naive), row)), "\n", flush=True)
+
+
+if __name__ == "__main__":
+    main()
