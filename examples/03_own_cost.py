@@ -14,7 +14,8 @@ def gentle(slack: NDArray[np.float64], rank: NDArray[np.int64], out: NDArray[np.
     """Write the cost into ``out``, compared place by place, larger is better.
 
     ``slack``, shape (victims,), empty for a host with room: seconds each victim is above its margin (below 0: under
-    it). ``rank``, shape (victims,): importance, 1 the most important. ``out``, shape (distinct ranks of the workload + 1,), is all 0.
+    it). ``rank``, shape (victims,): importance, 1 the most important. ``out``, shape
+    (distinct ranks of the workload + 1,), is all 0.
     """
     out[0] = -float(len(slack))
     least = np.inf
