@@ -134,9 +134,9 @@ def test_nothing_to_do_takes_no_pass(tmp_path: Path) -> None:
 
 
 def test_hybrid_follows_priority_above_its_queue_limit(tmp_path: Path) -> None:
-    requests = [Request(SILVER), Request(BRONZE, admission=250.0)]
+    requests = [Request(SILVER), Request(BRONZE, admission=350.0)]
     for limit, swaps in ((1, 1), (0, 0)):
-        one = small(requests, machines(1.0), end=260.0, policy={"name": "hybrid", "queue_limit": limit})
+        one = small(requests, machines(1.0), end=360.0, policy={"name": "hybrid", "queue_limit": limit})
         assert core(one, tmp_path).preemptions == swaps
 
 

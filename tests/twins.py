@@ -101,6 +101,7 @@ TWINS: dict[str, tuple[str, str]] = {
     "passes.lasts_until": ("reference.simulator:Simulation.run_pass", SWITCHES),
     "passes.note_failure": ("reference.simulator:Simulation.run_pass", SWITCHES),
     "passes.place": ("reference.simulator:Simulation.carry_out", AGREE),
+    "passes.victims_for": ("reference.simulator:Simulation.carry_out", AGREE),
     "passes.prunable": ("reference.simulator:Simulation.run_pass", INEXACT),
     "passes.run_pass": ("reference.simulator:Simulation.run_pass", AGREE),
     "passes.work_off": ("reference.simulator:Simulation.run_pass", AGREE),
