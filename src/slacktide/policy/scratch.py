@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from slacktide.kernels import ledger, passes
+from slacktide.kernels import passes
 from slacktide.kernels.tables import ARRAYS, Tables
 from slacktide.state import cluster
 
@@ -46,15 +46,9 @@ class Scratch:
         tb = self.tables
         if code == passes.FINISHED:
             return False
-        if code == passes.MORE_SLOTS:
-            cluster.widen_hosts(tb)
-        elif code == passes.MORE_QUEUE:
-            cluster.lengthen_queue(tb)
-        elif code == passes.MORE_VISITS:
-            larger = np.zeros(4 * len(tb["visits"]), np.int64)
-            ledger.copy_visits(tb["visits"], larger)
-            tb.put("visits", larger)
+        if code in cluster.GROWERS:
+            cluster.GROWERS[code](tb)
         else:
-            for name in ("heap", "events", "decisions", "victims", "passes"):
+            for name in ("events", "decisions", "victims", "passes"):
                 cluster.lengthen(tb, name, 2 * len(tb[name]))
         return True

@@ -82,16 +82,8 @@ def grow(tb: Tables, code: int, recorder: Recorder) -> None:
     """Give kernels the room they stopped for."""
     if code == passes.FLUSH:
         recorder.drain(tb)
-    elif code == passes.MORE_SLOTS:
-        cluster.widen_hosts(tb)
-    elif code == passes.MORE_QUEUE:
-        cluster.lengthen_queue(tb)
-    elif code == passes.MORE_HEAP:
-        cluster.lengthen(tb, "heap", 2 * len(tb["heap"]))
-    elif code == passes.MORE_VISITS:
-        larger = np.zeros(4 * len(tb["visits"]), np.int64)
-        ledger.copy_visits(tb["visits"], larger)
-        tb.put("visits", larger)
+    elif code in cluster.GROWERS:
+        cluster.GROWERS[code](tb)
 
 
 def prepare(workload: Workload, hosts: Hosts, config: Config, own: Loaded, record: int) -> Tables:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,8 +12,8 @@ from numpy.typing import NDArray
 
 from slacktide.config import Config
 from slacktide.errors import ConfigError
-from slacktide.kernels import tables
-from slacktide.kernels.free_index import NOWHERE
+from slacktide.kernels import ledger, passes, tables
+from slacktide.kernels.free_index import AMOUNTS, NOWHERE
 from slacktide.kernels.tables import Tables
 from slacktide.model import Hosts, Workload
 from slacktide.state import layout
@@ -28,6 +29,7 @@ SCOPES = {
 }
 ACCOUNTINGS = {"restart": tables.RESTART, "always": tables.ALWAYS, "never": tables.NEVER}
 
+INSTANCES = 16  # a host has room for at first
 SHARED_BYTES = 48_000_000  # for shared evaluations; fewer sets only cost time
 
 
@@ -125,68 +127,95 @@ def build(
     kinds = layout.classify(workload, layout.amounts(workload.demand, unit))
     grouping = layout.group_hosts(capacity, layout.term_masks(workload.terms, hosts))
     classes = layout.class_table(workload.classes, config.qos.margin)
-    n, h, r = len(workload), len(hosts), capacity.shape[1]
     levels = int(classes["level"].max()) + 1
-    requests = np.zeros(n, tables.REQUEST)
-    requests["kind"] = kinds.kind
-    for field in ("host", "first_host"):
-        requests[field] = -1
-    rows = np.zeros(h, tables.HOST)
-    rows["group"], rows["leaf"], rows["sorted_until"] = grouping.group, grouping.leaf, -np.inf
-    sets = int(np.clip(SHARED_BYTES // (h * 8 * (levels + 3)), 2, 64))
-    shared = np.zeros(sets, tables.SHARED)
-    shared["pair"] = shared["batch"] = -1
-    control = np.zeros(1, tables.CONTROL)
-    control["last_pass"] = -np.inf
-    control["sorted_for"] = -1
-    waiting = min(n, 1 << 16) + 64
-    with np.errstate(divide="ignore"):
-        scale = np.where(capacity[:, :2] > 0, 2.0**40 / capacity[:, :2], 0.0)
-    arrays: dict[str, NDArray[Any]] = {
+    arrays = {
         "classes": classes,
-        "requests": requests,
-        "admission": layout.on_grid(workload.admission),
-        "duration": layout.on_grid(workload.duration),
-        "hosts": rows,
-        "ceilings": np.zeros(h, tables.CEILING),
-        "slots": np.zeros((h, 16), tables.SLOT),
-        "free": capacity.copy(),
-        "capacity": capacity,
-        "scale": np.ascontiguousarray(scale),
-        "demand": np.ascontiguousarray(kinds.demand),
+        "demand": kinds.demand,
         "kinds": kinds.kinds,
         "allowed": grouping.allowed,
         "groups": grouping.groups,
-        "tree": np.full((grouping.nodes, 5 + r), NOWHERE, np.int64),
         "leaf_host": grouping.leaf_host,
-        "changes": np.zeros(1 << 16, np.int32),
-        "queue": np.zeros(waiting, tables.ENTRY),
-        "incoming": np.zeros(waiting, tables.ENTRY),
-        "order": np.zeros(waiting, np.int64),
-        "shared": shared,
-        "shared_cost": np.zeros((sets, h, levels + 1)),
-        "shared_limit": np.zeros((sets, h)),
-        "shared_score": np.zeros((sets, h), np.int64),
-        "shared_hosts": np.zeros((sets, h), np.int32),
-        "shared_listed": np.zeros((sets, h), np.uint8),
-        "shared_of_pair": np.full(kinds.pairs, -1, np.int32),
-        "heap": np.zeros(1 << 12, tables.COMPLETION),
-        "visits": np.zeros(1 << 12, np.int64),
         "hot": layout.on_grid(hot),
         "cold": layout.on_grid(cold),
         "happenings": np.zeros(0, tables.HOST_EVENT) if happenings is None else happenings,
+        "unit": 1.0 / unit,
+        **request_arrays(workload, kinds),
+        **host_arrays(capacity, grouping),
+        **shared_arrays(len(hosts), kinds.pairs, levels),
+        **buffers(len(workload), capacity.shape[1]),
+    }
+    control = np.zeros(1, tables.CONTROL)
+    control["last_pass"] = -np.inf
+    control["sorted_for"] = -1
+    return Tables(rules_of(config, classes, len(hosts), own or OwnCode(), record), control, arrays)
+
+
+def request_arrays(workload: Workload, kinds: layout.Kinds) -> dict[str, NDArray[Any]]:
+    """What is known of each request, before any was admitted."""
+    requests = np.zeros(len(workload), tables.REQUEST)
+    requests["kind"] = kinds.kind
+    requests["host"] = requests["first_host"] = -1
+    return {
+        "requests": requests,
+        "admission": layout.on_grid(workload.admission),
+        "duration": layout.on_grid(workload.duration),
+    }
+
+
+def host_arrays(capacity: NDArray[np.int64], grouping: layout.Grouping) -> dict[str, NDArray[Any]]:
+    """Empty hosts; ``board.fill`` brings them into the free index."""
+    count, resources = capacity.shape
+    hosts = np.zeros(count, tables.HOST)
+    hosts["group"], hosts["leaf"] = grouping.group, grouping.leaf
+    with np.errstate(divide="ignore"):
+        scale = np.where(capacity[:, :2] > 0, 2.0**40 / capacity[:, :2], 0.0)
+    return {
+        "hosts": hosts,
+        "ceilings": np.zeros(count, tables.CEILING),
+        "slots": np.zeros((count, INSTANCES), tables.SLOT),
+        "free": capacity.copy(),
+        "capacity": capacity,
+        "scale": scale,
+        "tree": np.full((grouping.nodes, AMOUNTS + resources), NOWHERE, np.int64),
+        "changes": np.zeros(1 << 16, np.int32),
+    }
+
+
+def shared_arrays(hosts: int, pairs: int, levels: int) -> dict[str, NDArray[Any]]:
+    """Sets of evaluations that requests of equal demand and class share, none made yet."""
+    sets = int(np.clip(SHARED_BYTES // (hosts * 8 * (levels + 3)), 2, 64))
+    shared = np.zeros(sets, tables.SHARED)
+    shared["pair"] = shared["batch"] = -1
+    return {
+        "shared": shared,
+        "shared_cost": np.zeros((sets, hosts, levels + 1)),
+        "shared_limit": np.zeros((sets, hosts)),
+        "shared_score": np.zeros((sets, hosts), np.int64),
+        "shared_hosts": np.zeros((sets, hosts), np.int32),
+        "shared_listed": np.zeros((sets, hosts), np.uint8),
+        "shared_of_pair": np.full(pairs, -1, np.int32),
+    }
+
+
+def buffers(requests: int, resources: int) -> dict[str, NDArray[Any]]:
+    """Queue, recorders and scratch; those that may run full grow when a kernel asks for it."""
+    waiting = min(requests, 1 << 16) + 64
+    return {
+        "queue": np.zeros(waiting, tables.ENTRY),
+        "incoming": np.zeros(waiting, tables.ENTRY),
+        "order": np.zeros(waiting, np.int64),
+        "heap": np.zeros(1 << 12, tables.COMPLETION),
+        "visits": np.zeros(1 << 12, np.int64),
         "decisions": np.zeros(1 << 12, tables.DECISION),
         "victims": np.zeros(1 << 13, np.int64),
         "events": np.zeros(1 << 13, tables.EVENT),
         "passes": np.zeros(1 << 12, tables.PASS),
-        "taken": np.zeros(16, np.int64),
-        "missing": np.zeros(r, np.int64),
-        "unit": 1.0 / unit,
-        "amounts": np.zeros((3, r)),
-        "slack": np.zeros(16),
-        "ranks": np.zeros(16, np.int64),
+        "taken": np.zeros(INSTANCES, np.int64),
+        "missing": np.zeros(resources, np.int64),
+        "amounts": np.zeros((3, resources)),
+        "slack": np.zeros(INSTANCES),
+        "ranks": np.zeros(INSTANCES, np.int64),
     }
-    return Tables(rules_of(config, classes, h, own or OwnCode(), record), control, arrays)
 
 
 def lengthen(tb: Tables, name: str, length: int) -> None:
@@ -216,3 +245,19 @@ def lengthen_queue(tb: Tables) -> None:
     length = 2 * len(tb["queue"])
     for name in ("queue", "incoming", "order"):
         lengthen(tb, name, length)
+
+
+def enlarge_visits(tb: Tables) -> None:
+    """A hash set four times as large for the hosts that requests were started on."""
+    larger = np.zeros(4 * len(tb["visits"]), np.int64)
+    ledger.copy_visits(tb["visits"], larger)
+    tb.put("visits", larger)
+
+
+GROWERS: dict[int, Callable[[Tables], None]] = {
+    passes.MORE_SLOTS: widen_hosts,
+    passes.MORE_QUEUE: lengthen_queue,
+    passes.MORE_HEAP: lambda tb: lengthen(tb, "heap", 2 * len(tb["heap"])),
+    passes.MORE_VISITS: enlarge_visits,
+}
+"""What to do when a kernel stops for want of room; a full recorder (FLUSH) is the caller's to empty."""
