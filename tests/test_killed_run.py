@@ -5,17 +5,15 @@ from __future__ import annotations
 import hashlib
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
+from program import PROGRAM
 from slacktide.cli import main
 
 pytestmark = pytest.mark.slow
-
-PROGRAM = [sys.executable, "-c", "import sys; from slacktide.cli import main; sys.exit(main())"]
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -15,10 +14,10 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from program import PROGRAM
 from slacktide.cli import main
 
 Simulate = Callable[..., dict[str, Any]]
-PROGRAM = [sys.executable, "-c", "import sys; from slacktide.cli import main; sys.exit(main())"]
 
 
 @pytest.fixture(scope="module")
@@ -130,10 +129,14 @@ def test_interrupting_leaves_earlier_results_whole(inputs: tuple[Path, Path], tm
     subprocess.run([*words, "--end", "60"], check=True, capture_output=True)
     before = {entry.name: entry.read_bytes() for entry in out.iterdir()}
     # Nobody completes and ten times more wait than fit: without an end this run would last for years.
-    with subprocess.Popen([*words, "--end", "1e9"], stderr=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+    command = [*words, "--end", "1e9"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         time.sleep(3.0)
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=30)
+        try:
+            _, err = process.communicate(timeout=60)
+        finally:
+            process.kill()
     assert process.returncode == 130
     assert b"Interrupted" in err
     assert b"Traceback" not in err
