@@ -58,7 +58,11 @@ def score_by_user(tb: State, h: int, shape: int) -> int:
         views.amounts(tb)[0, r] = views.capacity(tb)[h, r] * views.unit(tb)[r]
         views.amounts(tb)[1, r] = (views.demand(tb)[shape, r] - views.missing(tb)[r]) * views.unit(tb)[r]
         views.amounts(tb)[2, r] = views.demand(tb)[shape, r] * views.unit(tb)[r]
-    return score_of(views.rules(tb)["own_score"], views.amounts(tb)[0], views.amounts(tb)[1], views.amounts(tb)[2])
+    score = score_of(views.rules(tb)["own_score"], views.amounts(tb)[0], views.amounts(tb)[1], views.amounts(tb)[2])
+    if not abs(score) < float(-NOWHERE):
+        views.control(tb)["broken"] = 1
+        return whole(NOWHERE)
+    return whole(score)
 
 
 @kernel

@@ -17,7 +17,7 @@ from numba.core import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from slacktide.kernels.compiling import kernel, whole
+from slacktide.kernels.compiling import kernel
 
 Floats = NDArray[np.float64]
 
@@ -74,9 +74,9 @@ _call_cost: Any = _plain_cost if _off else _compiled_cost
 
 
 @kernel
-def score_of(address: int, capacity: Floats, free: Floats, demand: Floats) -> int:
-    """A user's allocation score in units of 2^-40; amounts in the user's units, shape (resources,)."""
-    return whole(np.rint(_call_score(address, capacity, free, demand, len(demand)) * UNIT))
+def score_of(address: int, capacity: Floats, free: Floats, demand: Floats) -> float:
+    """A user's allocation score in units of 2^-40, NaN where it raised; amounts (resources,) in the user's units."""
+    return np.rint(_call_score(address, capacity, free, demand, len(demand)) * UNIT)
 
 
 @kernel

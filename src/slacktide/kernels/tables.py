@@ -212,6 +212,7 @@ CONTROL = np.dtype(
         ("passes", "i8"),
         ("looks", "i8"),
         ("due", "i8"),  # something happened at ``now`` that calls for a pass
+        ("broken", "i8"),  # a user's own score or cost raised or gave no number
         ("stalled", "i8"),  # the last pass placed nobody
     ],
     align=True,

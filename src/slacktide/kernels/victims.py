@@ -148,9 +148,13 @@ def preemption_cost(tb: State, h: int, number: int, now: float, out: Records) ->
         out[levels] += slack
         if slack < 0.0:
             out[theirs["level"]] += slack
-    if kind == OWN_COST:
+    if kind == OWN_COST and number > 0:
         out[:] = 0.0
         cost_of(views.rules(tb)["own_cost"], views.slack(tb), views.ranks(tb), number, out)
+        for m in range(levels + 1):
+            if np.isnan(out[m]):
+                views.control(tb)["broken"] = 1
+                out[m] = -np.inf
 
 
 @kernel

@@ -41,14 +41,13 @@ def _record(name: str) -> Callable[[State], Any]:
             return _memory(tb + place, dtype, 1)[0]
 
         return plain
-    kind = from_dtype(dtype)
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         address = builder.add(args[0], ir.IntType(64)(place))
-        return builder.inttoptr(address, context.get_value_type(kind))
+        return builder.inttoptr(address, context.get_value_type(signature.return_type))
 
     def view(typing: Any, tb: Any) -> Any:
-        return kind(tb), generate
+        return from_dtype(dtype)(tb), generate
 
     view.__name__ = view.__qualname__ = name
     return cast(Any, intrinsic(view))
@@ -72,7 +71,6 @@ def _plain(name: str, dtype: np.dtype[Any], axes: int) -> Callable[[State], NDAr
 def _compiled(name: str, dtype: np.dtype[Any], axes: int) -> Callable[[State], NDArray[Any]]:
     """The view as an intrinsic: a few loads in place of a function to compile and call."""
     places = [PLACES[f"{name}_at"][1]] + [PLACES[f"{name}_{axis}"][1] for axis in range(axes)]
-    kind = types.Array(from_dtype(dtype), axes, "C")
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         whole, byte = ir.IntType(64), ir.IntType(8)
@@ -80,6 +78,7 @@ def _compiled(name: str, dtype: np.dtype[Any], axes: int) -> Callable[[State], N
         loads = [
             builder.load(builder.bitcast(builder.gep(base, [whole(place)]), whole.as_pointer())) for place in places
         ]
+        kind = signature.return_type
         array = context.make_array(kind)(context, builder)
         strides = [whole(dtype.itemsize)]
         for extent in reversed(loads[2:]):
@@ -94,7 +93,7 @@ def _compiled(name: str, dtype: np.dtype[Any], axes: int) -> Callable[[State], N
         return array._getvalue()
 
     def view(typing: Any, tb: Any) -> Any:
-        return kind(tb), generate
+        return types.Array(from_dtype(dtype), axes, "C")(tb), generate
 
     view.__name__ = view.__qualname__ = name
     return cast(Any, intrinsic(view))

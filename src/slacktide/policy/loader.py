@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import numba
+import numpy as np
 from numba.core import types
 
 from slacktide.config import Config
@@ -113,14 +114,21 @@ def _address(function: Callable[..., Any], signature: Any, make: Callable[[Any],
 def _score_wrapper(score: Any) -> Any:
     def call(capacity: Any, free: Any, demand: Any, length: Any) -> Any:
         shape = (length,)
-        return score(_carray(capacity, shape), _carray(free, shape), _carray(demand, shape))
+        try:  # an exception cannot leave machine code that a kernel calls: no number says it instead
+            return score(_carray(capacity, shape), _carray(free, shape), _carray(demand, shape))
+        except Exception:
+            return np.nan
 
     return call
 
 
 def _cost_wrapper(cost: Any) -> Any:
     def call(slack: Any, rank: Any, length: Any, out: Any, width: Any) -> Any:
-        cost(_carray(slack, (length,)), _carray(rank, (length,)), _carray(out, (width,)))
+        filled = _carray(out, (width,))
+        try:
+            cost(_carray(slack, (length,)), _carray(rank, (length,)), filled)
+        except Exception:
+            filled[:] = np.nan
 
     return call
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slacktide.config import Config
-from slacktide.errors import ConfigError
+from slacktide.errors import ConfigError, PluginError
 from slacktide.kernels import board, compiled_before, ledger, loop, passes, tables
 from slacktide.kernels.tables import Tables
 from slacktide.model import Hosts, Workload
@@ -108,6 +108,11 @@ def drive(tb: Tables, step: Callable[[], int], recorder: Recorder, report: Calla
     """Let kernels run until the end, serving what they ask for."""
     while True:
         code = step()
+        if tb.control["broken"]:
+            raise PluginError(
+                f"policy.score or policy.cost: your own function raised an exception or gave no finite number "
+                f"before {float(tb.control['now']):g} s"
+            )
         if code == passes.OVER:
             break
         grow(tb, code, recorder)
