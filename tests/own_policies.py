@@ -31,23 +31,23 @@ class FirstFit:
 
 RANDOM_FIT = FIRST_FIT.replace("hosts[0]", "view.random.choice(hosts)").replace("FirstFit", "RandomFit")
 
-LEAST_REQUESTED = '''
+LEAST_REQUESTED = """
 def score(capacity, free, demand):
     total = 0.0
     for r in range(2):
         if capacity[r] > 0.0:
             total += (free[r] - demand[r]) / capacity[r]
     return total
-'''
+"""
 
-FEWEST = '''
+FEWEST = """
 def cost(slack, rank, out):
     out[0] = -len(slack)
 
 
 def most_slack(slack, rank, out):
     out[0] = slack.sum()
-'''
+"""
 
 BAD_PLANS = {
     "a row that does not wait": ("Plan((Bind(10**6, 0),))", "bound without waiting"),

@@ -14,7 +14,9 @@ from reference.policies import eligible
 from reference.queue import qos_order, victim_order
 from reference.state import Host, Instance
 from reference.times import on_grid
-from slacktide.config import Config, PolicySettings
+from slacktide.config import Config, PolicySettings, QosSettings
+
+SETTINGS = Config(qos=QosSettings(alpha=10.0))
 
 GOLD, SILVER, BRONZE = (1.0, 1), (0.9, 2), (0.5, 3)
 
@@ -105,7 +107,7 @@ def test_costs_by_hand() -> None:
 
 
 def test_the_queue_puts_violators_first_by_importance() -> None:
-    config = Config()
+    config = SETTINGS
     late = instance(BRONZE, 0.0, 50.0, row=0)
     important = instance(GOLD, 100.0, 0.0, row=1)
     fine = instance(BRONZE, 100.0, 0.0, row=2)
@@ -116,29 +118,29 @@ def test_the_queue_puts_violators_first_by_importance() -> None:
 
 
 def test_victims_come_in_the_mirror_of_the_queue_order() -> None:
-    config = Config()
+    config = SETTINGS
     late = instance(BRONZE, 0.0, 50.0, running=True, row=0)
     important = instance(SILVER, 90.0, 0.0, running=True, row=1)  # Q = 0
     fine = instance(BRONZE, 100.0, 0.0, running=True, row=2)
     finer = instance(BRONZE, 200.0, 0.0, running=True, row=3)
-    by_metric = replace(config, policy=PolicySettings(queue_order="metric"))
+    by_metric = replace(config, policy=PolicySettings(victim_order="metric"))
     assert victim_order([important, late, fine, finer], 0.0, config) == [finer, fine, late, important]
     assert victim_order([important, late, fine, finer], 0.0, by_metric) == [finer, fine, important, late]
 
 
 def test_whoever_has_slack_may_be_preempted_by_a_smaller_metric() -> None:
-    better = Config(policy=PolicySettings(preempt_when="better"))
+    better = replace(SETTINGS, policy=PolicySettings(preempt_when="better"))
     rich = instance(BRONZE, 100.0, 0.0, running=True)  # Q = 90
     less = instance(BRONZE, 50.0, 0.0)  # Q = 40, above its margin
     assert eligible(less, rich, 0.0, better)
-    assert not eligible(less, rich, 0.0, Config())
-    assert eligible(instance(BRONZE, 0.0, 0.0), rich, 0.0, Config())
+    assert not eligible(less, rich, 0.0, SETTINGS)
+    assert eligible(instance(BRONZE, 0.0, 0.0), rich, 0.0, SETTINGS)
     assert not eligible(instance(BRONZE, 200.0, 0.0), rich, 0.0, better)
     assert not eligible(instance(BRONZE, 100.0, 0.0), rich, 0.0, better)
 
 
 def test_among_violators_importance_decides_then_the_metric_with_patience() -> None:
-    config = Config()
+    config = SETTINGS
     silver, bronze = instance(SILVER, 0.0, 0.0, running=True), instance(BRONZE, 0.0, 0.0, running=True)
     assert eligible(instance(SILVER, 0.0, 0.0), bronze, 0.0, config)
     assert not eligible(instance(BRONZE, 0.0, 500.0), silver, 0.0, config)
@@ -157,14 +159,14 @@ def test_among_violators_importance_decides_then_the_metric_with_patience() -> N
     ],
 )
 def test_scope_of_the_overhead_limit(scope: str, by_gold: bool, by_silver: bool, by_bronze: bool) -> None:
-    config = Config(policy=PolicySettings(overhead_scope=scope))  # type: ignore[arg-type]
+    config = replace(SETTINGS, policy=PolicySettings(overhead_scope=scope))  # type: ignore[arg-type]
     swapped = instance(SILVER, 900.0, 0.0, spent=120.0, running=True)  # Q = 90, C = .1176 > .1
     late = [eligible(instance(kind, 0.0, 99.0), swapped, 0.0, config) for kind in (GOLD, SILVER, BRONZE)]
     assert late == [by_gold, by_silver, by_bronze]
 
 
 def test_the_limit_itself_is_still_allowed() -> None:
-    config = Config()
+    config = SETTINGS
     at_limit = instance(BRONZE, 100.0, 0.0, spent=100.0, running=True)  # C = .5
     assert eligible(instance(BRONZE, 0.0, 99.0), at_limit, 0.0, config)
     assert not eligible(instance(BRONZE, 0.0, 99.0), replace(at_limit, spent=101.0), 0.0, config)

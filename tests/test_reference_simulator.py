@@ -11,9 +11,11 @@ import pytest
 
 from reference.outcome import Outcome
 from reference.simulator import HostEvent, simulate
-from slacktide.config import Config, preset
+from slacktide.config import Config, QosSettings, preset
 from slacktide.errors import ConfigError
 from slacktide.model import NO_CONSTRAINT, Constraint, Hosts, Term, Workload
+
+SETTINGS = Config(qos=QosSettings(alpha=10.0))
 
 GOLD, SILVER, BRONZE = 0, 1, 2
 FOREVER = float("inf")
@@ -65,7 +67,7 @@ def run(
     work: Any = "kept",
     **policy: Any,
 ) -> Outcome:
-    config = Config() if config is None else config
+    config = SETTINGS if config is None else config
     config = replace(
         config,
         policy=replace(config.policy, **policy),
@@ -105,13 +107,13 @@ def test_lost_work_starts_from_nothing_and_counts_as_discarded() -> None:
     outcome = run(requests, cluster(1.0), None, hot=2.0, cold=5.0, work="lost")
     victim = outcome.requests[0]
     assert (victim.completed, victim.discarded, victim.running) == (155.0 + 2.0 + 200.0, 95.0, 200.0)
-    assert outcome.availability(0, "restart") == pytest.approx(200.0 / 357.0)
+    assert outcome.availability(0, "restart") == pytest.approx((200.0 + 5.0) / 357.0)
 
 
 def test_the_less_important_violator_is_given_up_though_its_metric_is_smaller() -> None:
     requests = [Request(SILVER), Request(BRONZE, admission=99.0), Request(GOLD, admission=100.0)]
     assert run(requests, cluster(2.0), 101.0).decisions[-1] == (2, 100.0, 2, 0, (1,))
-    assert run(requests, cluster(2.0), 101.0, queue_order="metric").decisions[-1] == (2, 100.0, 2, 0, (0,))
+    assert run(requests, cluster(2.0), 101.0, victim_order="metric").decisions[-1] == (2, 100.0, 2, 0, (0,))
 
 
 def test_a_less_important_violator_never_preempts() -> None:
@@ -218,7 +220,7 @@ def test_hybrid_follows_priority_above_its_queue_limit() -> None:
 
 def test_the_seed_decides_between_equal_hosts_and_repeats() -> None:
     def choices(seed: int) -> list[int]:
-        config = replace(Config(), simulation=replace(Config().simulation, seed=seed))
+        config = replace(SETTINGS, simulation=replace(SETTINGS.simulation, seed=seed))
         return [d[3] for d in run([Request(GOLD)] * 8, cluster(*[1.0] * 8), 10.0, config=config).decisions]
 
     assert choices(0) == choices(0)

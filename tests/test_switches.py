@@ -87,7 +87,9 @@ def test_an_inexact_switch_breaks_no_invariant(name: str, tmp_path: Path) -> Non
         one = cluster(seed)
         result = core(one.with_(optimize=INEXACT[name]), tmp_path)
         assert faults_of(one, result) == [], f"cluster({seed})"
-        differing += decisions_of(result) != decisions_of(core(one, tmp_path))
+        usual = core(one, tmp_path)
+        # Pruning rarely changes a decision; that it does something shows in the operations.
+        differing += (decisions_of(result), result.operations) != (decisions_of(usual), usual.operations)
     assert differing > 0, "a switch without any effect is not being tested"
 
 

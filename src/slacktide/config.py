@@ -90,7 +90,8 @@ class SimulationSettings:
     preempted_work: Literal["kept", "lost"] = "kept"
     """``lost``: a preempted or failed request starts from nothing (stateless batch)."""
     engine: Literal["auto", "compiled", "stepwise"] = "auto"
-    """``compiled``: one fused loop; ``stepwise``: ``Policy.decide`` per pass, as live; same results."""
+    """``compiled``: one fused loop; ``stepwise``: ``Policy.decide`` per pass, as live, and always for a
+    policy of your own; same decisions, other counts of operations."""
 
 
 @dataclass(frozen=True, slots=True)

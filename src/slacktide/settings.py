@@ -52,14 +52,15 @@ def _round(bound: float) -> str:
     return "2^63 - 1" if bound == 2**63 - 1 else f"{bound:g}"
 
 
-_SECONDS = Range()
+LONGEST = 2.0**33  # seconds; times are exact up to here (docs/semantics.md)
+_SECONDS = Range(most=LONGEST)
 RANGES: Mapping[str, Range] = {
     "policy.patience": _SECONDS,
-    "policy.queue_limit": Range(),
+    "policy.queue_limit": Range(most=2**63 - 1),
     "qos.alpha": _SECONDS,
     "qos.margin": _SECONDS,
-    "scheduler.watchdog": Range(above=True),
-    "simulation.end": Range(above=True),
+    "scheduler.watchdog": Range(most=LONGEST, above=True),
+    "simulation.end": Range(most=LONGEST, above=True),
     "simulation.seed": Range(most=2**63 - 1),
     "optimize.equivalence_tolerance": _SECONDS,
     "optimize.relaxed_randomization": Range(most=1.0, above=True),

@@ -58,7 +58,7 @@ def mark_done(tb: State, row: int) -> None:
             views.queue(tb)[i]["done"] = 1
             return
     for i in range(control["incoming"]):
-        if views.incoming(tb)[i]["row"] == row:
+        if views.incoming(tb)[i]["row"] == row and not views.incoming(tb)[i]["done"]:
             views.incoming(tb)[i]["done"] = 1
             return
 

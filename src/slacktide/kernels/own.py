@@ -24,7 +24,7 @@ Floats = NDArray[np.float64]
 PLAIN: dict[int, Callable[..., Any]] = {}
 """Functions by address, for runs with compilation off."""
 
-UNIT = 2.0**40
+UNIT = 2.0**20
 
 
 def _pointers(context: Any, builder: Any, kinds: Any, values: Any) -> list[Any]:
@@ -75,7 +75,7 @@ _call_cost: Any = _plain_cost if _off else _compiled_cost
 
 @kernel
 def score_of(address: int, capacity: Floats, free: Floats, demand: Floats) -> float:
-    """A user's allocation score in units of 2^-40, NaN where it raised; amounts (resources,) in the user's units."""
+    """A user's allocation score in units of 2^-20, NaN where it raised; amounts (resources,) in the user's units."""
     return np.rint(_call_score(address, capacity, free, demand, len(demand)) * UNIT)
 
 

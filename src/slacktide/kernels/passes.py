@@ -81,6 +81,7 @@ def begin(tb: State) -> None:
     control["pass_preempted"] = 0
     control["at"] = 0
     control["phase"] = 1
+    control["failed"] = NOBODY
     if rules["static_order"]:
         queue.arrange(tb, views.queue(tb), control["queue"])
     else:
@@ -246,6 +247,8 @@ def prunable(tb: State, entry: Records, last: int) -> bool:
     if last < 0 or not views.rules(tb)["pruning"]:
         return False
     mine, failed = views.kinds(tb)[entry["kind"]], views.kinds(tb)[last]
+    if failed["job"] >= 0 and failed["job"] != mine["job"]:
+        return False
     if failed["term"] != mine["term"] and failed["term"] != 0:
         return False
     for r in range(views.demand(tb).shape[1]):
@@ -255,7 +258,7 @@ def prunable(tb: State, entry: Records, last: int) -> bool:
 
 
 @kernel
-def work_off(tb: State, entries: Records, last: int) -> int:
+def work_off(tb: State, entries: Records) -> int:
     """Try every waiting request in order from where the pass stands; what must grow, or FINISHED."""
     control = views.control(tb)
     while control["at"] < control["order"]:
@@ -267,14 +270,14 @@ def work_off(tb: State, entries: Records, last: int) -> int:
         mine = entry["key"] - control["now"]
         if control["phase"] == 2:
             host = search.find_free(tb, whole(entry["kind"]))
-        elif prunable(tb, entry, last):
+        elif prunable(tb, entry, control["failed"]):
             host = whole(-1)
         else:
             host = find_host(tb, entry, mine)
         if host >= 0:
             place(tb, entry, host, mine, control["phase"] == 1)
         else:
-            last = whole(entry["kind"])
+            control["failed"] = entry["kind"]
             ledger.record(tb, HELD, entry["row"], NOBODY, NOBODY, mine)
     return FINISHED
 
@@ -304,7 +307,7 @@ def run_pass(tb: State) -> int:
     if control["phase"] == 0:
         begin(tb)
     if control["phase"] == 1:
-        code = work_off(tb, views.queue(tb), NOBODY)
+        code = work_off(tb, views.queue(tb))
         if code != FINISHED:
             return code
         control["queue"] = queue.drop_done(views.queue(tb), control["queue"])
@@ -314,7 +317,7 @@ def run_pass(tb: State) -> int:
             control["at"] = 0
             control["phase"] = 2
     if control["phase"] == 2:
-        code = work_off(tb, views.incoming(tb), NOBODY)
+        code = work_off(tb, views.incoming(tb))
         if code != FINISHED:
             return code
         control["incoming"] = queue.drop_done(views.incoming(tb), control["incoming"])

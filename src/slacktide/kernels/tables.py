@@ -129,7 +129,7 @@ SHARED = np.dtype(
     align=True,
 )
 
-GROUP = np.dtype([("root", "i8"), ("width", "i8"), ("first", "i8"), ("size", "i8")], align=True)
+GROUP = np.dtype([("root", "i8"), ("width", "i8"), ("first", "i8")], align=True)
 
 # Settings that kernels read, and the loop's own counters.
 RULES = np.dtype(
@@ -210,6 +210,7 @@ CONTROL = np.dtype(
         ("victims", "i8"),
         ("events", "i8"),
         ("passes", "i8"),
+        ("failed", "i8"),  # kind of the last request of this pass that found no host, or -1
         ("looks", "i8"),
         ("due", "i8"),  # something happened at ``now`` that calls for a pass
         ("broken", "i8"),  # a user's own score or cost raised or gave no number

@@ -123,7 +123,7 @@ class View:
 
 @runtime_checkable
 class Policy(Protocol):
-    """Anything with ``decide``; built from ``PolicySettings`` when its class takes an argument."""
+    """Anything with ``decide``; built from the run's ``Config`` when its class needs an argument."""
 
     def decide(self, view: View, now: float) -> Plan:
         """What to do at ``now`` (seconds). Synchronous and deterministic; called once a pass, queue not empty."""

@@ -59,7 +59,8 @@ class CompiledPolicy:
         counts = np.zeros(explain.COUNTS, np.int64)
         reasons: dict[int, str] = {}
         holds = []
-        for entry in tb["queue"][: int(tb.control["queue"])]:
+        left = (tb["queue"][: int(tb.control["queue"])], tb["incoming"][: int(tb.control["incoming"])])
+        for entry in (one for entries in left for one in entries):
             kind = int(entry["kind"])
             if kind not in reasons:
                 explain.count_hosts(tb.state, kind, float(entry["key"] - view.now), counts)

@@ -158,7 +158,11 @@ def _instance(found: Any, config: Config) -> Policy:
     name = config.policy.name
     if inspect.isclass(found):
         try:
-            takes = len(inspect.signature(found).parameters)
+            given = inspect.signature(found).parameters.values()
+            takes = any(
+                one.default is one.empty and one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)
+                for one in given
+            )
             found = cast(Any, found)(config) if takes else found()
         except Exception as problem:
             raise PluginError(f"{name}: cannot be created: {type(problem).__name__}: {problem}") from problem

@@ -14,6 +14,8 @@ from slacktide.model import Hosts
 from slacktide.sim.startup import delays
 from slacktide.state import layout
 
+MOST = 1e7  # failures that a run can be meant to have
+
 
 def host_events(config: Config, hosts: Hosts) -> tables.Records:
     """Failures, drains and repairs of a run as HOST_EVENT records in the order of time.
@@ -34,8 +36,11 @@ def host_events(config: Config, hosts: Hosts) -> tables.Records:
     if end is None:
         raise ConfigError("failures.uptime: drawn failures need simulation.end")
     up, down = delays(failures.uptime, "failures.uptime"), delays(failures.downtime, "failures.downtime")
-    if up.mean() + down.mean() <= 0.0:
-        raise ConfigError("failures.uptime: found durations of 0, expected some time between failures")
+    expected = end * len(hosts) / max(float(up.mean() + down.mean()), 1e-9)
+    if expected > MOST:
+        raise ConfigError(
+            f"failures.uptime: found some {expected:.3g} failures until {end:g} s, expected at most {MOST:g}"
+        )
     random = np.random.default_rng([config.simulation.seed % 2**64, 0xFA11])
     drawn: list[tuple[float, int, int]] = []
     for h in range(len(hosts)):

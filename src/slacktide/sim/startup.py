@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from pathlib import Path
 from statistics import NormalDist
@@ -15,6 +14,9 @@ from slacktide.inputs import read_delays
 
 STEPS = 4096
 """A distribution is drawn from through this many quantiles, so that a delay is one table look-up."""
+
+LONGEST = 1e9
+"""Seconds; longer start-ups are mistakes."""
 
 EXPECTED = "constant:S, uniform:A,B, normal:MEAN,SD, lognormal:MEDIAN,SIGMA, exponential:MEAN, or a file"
 
@@ -64,7 +66,9 @@ def delays(text: str, setting: str) -> NDArray[np.float64]:
         numbers = [float(word) for word in rest.split(",")]
     except ValueError:
         numbers = []
-    if len(numbers) != arity or not all(math.isfinite(x) and x >= 0 for x in numbers):
-        raise ConfigError(f"{setting}: found {text!r}, expected {name} with {arity} numbers of 0 or more")
+    if len(numbers) != arity or not all(0 <= x <= LONGEST for x in numbers):
+        raise ConfigError(f"{setting}: found {text!r}, expected {name} with {arity} numbers from 0 to {LONGEST:g}")
+    if name == "uniform" and numbers[0] > numbers[1]:
+        raise ConfigError(f"{setting}: found {text!r}, expected the smaller number first")
     u = (np.arange(STEPS) + 0.5) / STEPS
     return np.maximum(0.0, quantiles(*numbers, u))

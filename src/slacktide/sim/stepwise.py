@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import numpy as np
 
@@ -11,9 +12,30 @@ from slacktide.errors import PluginError
 from slacktide.kernels import carry, loop, passes
 from slacktide.kernels.tables import PLACED, WAITING, Tables
 from slacktide.model import Hosts, Workload
-from slacktide.policy.api import Bind, Plan, Policy, View
+from slacktide.policy.api import Bind, Hold, Plan, Policy, View
 from slacktide.policy.builtin import CompiledPolicy
 from slacktide.policy.loader import Loaded
+
+
+def check_types(plan: Plan, name: str) -> None:
+    """Refuse a plan whose parts are not what they should be: a user's own code is not type-checked."""
+    binds: Any = plan.binds
+    holds: Any = plan.holds
+    if not isinstance(binds, tuple) or not isinstance(holds, tuple):
+        raise PluginError(f"{name}: found a Plan of something else, expected tuples of Bind and of Hold")
+    for bind in binds:
+        if not isinstance(bind, Bind) or not isinstance(bind.victims, tuple):
+            raise PluginError(f"{name}: found {bind!r} in Plan.binds, expected a Bind with a tuple of victims")
+        if not all(map(is_whole, (bind.row, bind.host, *bind.victims))):
+            raise PluginError(f"{name}: found {bind!r} in Plan.binds, expected whole numbers")
+    for hold in holds:
+        if not isinstance(hold, Hold) or not is_whole(hold.row):
+            raise PluginError(f"{name}: found {hold!r} in Plan.holds, expected a Hold of a row")
+
+
+def is_whole(value: Any) -> bool:
+    """Whether it can be a row number."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
 class Stepper:
@@ -34,7 +56,8 @@ class Stepper:
                 return code
             now = float(self.tb.control["now"])
             begun = time.perf_counter()
-            self._waiting = list(self._decide(now).binds)
+            plan = self._decide(now)
+            self._waiting = list(plan.binds)
             seconds.append(time.perf_counter() - begun)
             carry.open_pass(self.tb.state)
             self._open = True
@@ -65,6 +88,8 @@ class Stepper:
             self.tb.control["bounds"] += self.policy.bounds
         if not isinstance(plan, Plan):
             raise PluginError(f"{self.config.policy.name}: found {type(plan).__name__}, expected a Plan")
+        if self._own:
+            check_types(plan, self.config.policy.name)
         return plan
 
     def _carry_out(self, bind: Bind) -> None:
@@ -89,6 +114,10 @@ class Stepper:
             refuse(f"host {bind.host}", f"0 to {len(self.hosts) - 1}")
         if len(set(bind.victims)) != len(bind.victims):
             refuse("a victim named twice", "each once")
+        batch = self.tb.control["batch"]
+        slots = self.tb["slots"][bind.host]
+        if np.isin(slots["row"][slots["batch"] == batch], bind.victims).any():
+            refuse("a victim placed in this very pass", "instances that ran before it")
         for v in bind.victims:
             if not 0 <= v < len(requests) or requests[v]["state"] != PLACED or requests[v]["host"] != bind.host:
                 refuse(f"victim {v}", "requests that run on the chosen host")

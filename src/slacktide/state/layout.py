@@ -12,6 +12,7 @@ from slacktide.kernels import tables
 from slacktide.model import Constraint, Hosts, ServiceClass, Term, Workload
 
 LARGEST = 2.0**50
+BEYOND = 2.0**51  # more than any host has; larger demands stay infeasible without leaving 64 bits
 GRID = 2.0**20
 
 
@@ -25,7 +26,7 @@ def amounts(values: NDArray[np.float64], unit: NDArray[np.float64]) -> NDArray[n
     """``values`` (n, r) as whole amounts, rounded half to even."""
     whole = np.empty(values.shape, np.int64)
     for r in range(values.shape[1]):  # column by column: 25 million rows need no copy of all
-        whole[:, r] = np.rint(values[:, r] * unit[r])
+        whole[:, r] = np.rint(np.minimum(values[:, r] * unit[r], BEYOND))
     return whole
 
 
@@ -96,7 +97,7 @@ def group_hosts(capacity: NDArray[np.int64], masks: NDArray[np.bool_]) -> Groupi
     groups = np.zeros(len(first), tables.GROUP)
     starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
     widths = np.array([1 << int(size - 1).bit_length() for size in sizes], np.int64)
-    groups["size"], groups["first"], groups["width"] = sizes, starts, widths
+    groups["first"], groups["width"] = starts, widths
     groups["root"] = np.concatenate([[0], np.cumsum(2 * widths)[:-1]])
     leaf = np.empty(len(capacity), np.int32)
     leaf[order] = np.arange(len(order)) - np.repeat(starts, sizes) + np.repeat(widths, sizes)
