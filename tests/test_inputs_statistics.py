@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from slacktide.inputs.matching import matching_hosts
 from slacktide.inputs.statistics import demand_over_time, describe_hosts, describe_workload, unsatisfiable
 from slacktide.model import Constraint, Hosts, Term, Workload
+from slacktide.model.matching import matching_hosts
 
 TERMS = (
     Term(),

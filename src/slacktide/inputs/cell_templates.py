@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slacktide.inputs import cell_tables as tables
-from slacktide.inputs.matching import matching_hosts
 from slacktide.model import Hosts, Term
+from slacktide.model.matching import matching_hosts
 
 POPULARITY = 0.9
 """The task share of the k-th template of a population is proportional to k ** -POPULARITY."""

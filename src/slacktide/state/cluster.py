@@ -16,6 +16,7 @@ from slacktide.kernels import ledger, passes, tables
 from slacktide.kernels.free_index import AMOUNTS, NOWHERE
 from slacktide.kernels.tables import Tables
 from slacktide.model import Hosts, Workload
+from slacktide.model.matching import matching_hosts
 from slacktide.state import layout
 
 POLICIES = {"qos-driven": tables.QOS_DRIVEN, "priority": tables.PRIORITY, "hybrid": tables.HYBRID}
@@ -125,7 +126,7 @@ def build(
     unit = layout.units(hosts.capacity)
     capacity = layout.amounts(hosts.capacity, unit)
     kinds = layout.classify(workload, layout.amounts(workload.demand, unit))
-    grouping = layout.group_hosts(capacity, layout.term_masks(workload.terms, hosts))
+    grouping = layout.group_hosts(capacity, matching_hosts(workload.terms, hosts))
     classes = layout.class_table(workload.classes, config.qos.margin)
     levels = int(classes["level"].max()) + 1
     arrays = {

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slacktide.kernels import tables
-from slacktide.model import Constraint, Hosts, ServiceClass, Term, Workload
+from slacktide.model import ServiceClass, Workload
 
 LARGEST = 2.0**50
 BEYOND = 2.0**51  # more than any host has; larger demands stay infeasible without leaving 64 bits
@@ -46,31 +46,6 @@ def distinct(*columns: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np
         _, code = np.unique(code * span + here, return_inverse=True)
     _, first = np.unique(code, return_index=True)
     return first, code
-
-
-def satisfied(constraint: Constraint, hosts: Hosts) -> NDArray[np.bool_]:
-    """Which hosts satisfy a constraint, shape (h,); each distinct value is compared once."""
-    answers: dict[str | None, bool] = {}
-    result = np.empty(len(hosts), bool)
-    for h, attributes in enumerate(hosts.attributes):
-        value = attributes.get(constraint.key)
-        answer = answers.get(value)
-        if answer is None:
-            answer = answers[value] = constraint.holds(attributes)
-        result[h] = answer
-    return result
-
-
-def term_masks(terms: Sequence[Term], hosts: Hosts) -> NDArray[np.bool_]:
-    """Which hosts satisfy which term, shape (terms, h)."""
-    known: dict[Constraint, NDArray[np.bool_]] = {}
-    masks = np.ones((len(terms), len(hosts)), bool)
-    for t, term in enumerate(terms):
-        for constraint in term.constraints:
-            if constraint not in known:
-                known[constraint] = satisfied(constraint, hosts)
-            masks[t] &= known[constraint]
-    return masks
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from slacktide.model import Constraint, Hosts, Term
+from slacktide.model.constraint import Constraint, Term
+from slacktide.model.hosts import Hosts
 
 
 def matching_hosts(terms: Sequence[Term], hosts: Hosts) -> NDArray[np.bool_]:
