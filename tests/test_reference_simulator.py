@@ -3,57 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pytest
 
 from reference.outcome import Outcome
 from reference.simulator import HostEvent, simulate
 from slacktide.config import Config, QosSettings, preset
 from slacktide.errors import ConfigError
-from slacktide.model import NO_CONSTRAINT, Constraint, Hosts, Term, Workload
+from slacktide.model import Constraint, Hosts, Term
+from small import BRONZE, GOLD, SILVER, Request, workload
+from small import machines as cluster
 
 SETTINGS = Config(qos=QosSettings(alpha=10.0))
-
-GOLD, SILVER, BRONZE = 0, 1, 2
-FOREVER = float("inf")
-
-
-@dataclass(frozen=True)
-class Request:
-    kind: int
-    admission: float = 0.0
-    duration: float = FOREVER
-    size: float = 1.0
-    job: int = -1
-    anti_affinity: bool = False
-    term: Term = NO_CONSTRAINT
-
-
-def workload(requests: Sequence[Request]) -> Workload:
-    terms = tuple(dict.fromkeys(r.term for r in requests))
-    return Workload(
-        ids=np.arange(len(requests), dtype=np.int64),
-        admission=np.array([r.admission for r in requests]),
-        duration=np.array([r.duration for r in requests]),
-        demand=np.array([[r.size, r.size] for r in requests]),
-        service_class=np.array([r.kind for r in requests], np.int16),
-        job=np.array([row if r.job < 0 else 1000 + r.job for row, r in enumerate(requests)], np.int64),
-        anti_affinity=np.array([r.anti_affinity for r in requests], np.bool_),
-        term=np.array([terms.index(r.term) for r in requests], np.int32),
-        terms=terms,
-    )
-
-
-def cluster(*capacities: float) -> Hosts:
-    return Hosts(
-        ids=np.arange(len(capacities), dtype=np.int64),
-        names=tuple(f"host-{row}" for row in range(len(capacities))),
-        capacity=np.array([[c, c] for c in capacities]),
-        attributes=tuple({"row": str(row)} for row in range(len(capacities))),
-    )
 
 
 def run(
