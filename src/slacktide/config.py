@@ -39,6 +39,9 @@ class PolicySettings:
     """Victims to which the overhead limit applies, seen from the one that preempts (T; Q says ``same-class``)."""
     queue_limit: int = 100
     """``hybrid``: QoS-driven while at most this many wait, by priority above."""
+    gang: bool = False
+    """Start the waiting instances of a concurrent request only when all of them can start in this pass, counting what
+    preemption may free."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +90,9 @@ class SimulationSettings:
     end: float | None = None
     """The run ends at this second; ``None``: when everything has completed."""
     seed: int = 0
-    preempted_work: Literal["kept", "lost"] = "kept"
-    """``lost``: a preempted or failed request starts from nothing (stateless batch)."""
+    preempted_work: Literal["by-kind", "kept", "lost"] = "by-kind"
+    """What a preempted or failed instance had done: ``by-kind`` keeps it for services and loses it for batch requests
+    (a stateless job starts from nothing), ``kept`` and ``lost`` hold for all."""
     engine: Literal["auto", "compiled", "stepwise"] = "auto"
     """``compiled``: one fused loop; ``stepwise``: ``Policy.decide`` per pass, as live, and always for a
     policy of your own; same decisions, other counts of operations."""

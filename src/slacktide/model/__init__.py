@@ -3,14 +3,19 @@
 from slacktide.model.constraint import NO_CONSTRAINT, Constraint, Term
 from slacktide.model.hosts import Hosts
 from slacktide.model.service_class import DEFAULT_CLASSES, PenaltyTier, ServiceClass
-from slacktide.model.workload import Workload
+from slacktide.model.workload import AGGREGATED, APPROACHES, CONCURRENT, INDEPENDENT, Requests, Workload
 
 __all__ = [
+    "AGGREGATED",
+    "APPROACHES",
+    "CONCURRENT",
     "DEFAULT_CLASSES",
+    "INDEPENDENT",
     "NO_CONSTRAINT",
     "Constraint",
     "Hosts",
     "PenaltyTier",
+    "Requests",
     "ServiceClass",
     "Term",
     "Workload",

@@ -1,4 +1,4 @@
-"""A workload: one row per request, stored by column so that 25 million fit in memory."""
+"""A workload: one row per instance, stored by column so that 25 million fit in memory."""
 
 from __future__ import annotations
 
@@ -10,23 +10,58 @@ from numpy.typing import NDArray
 from slacktide.model.constraint import NO_CONSTRAINT, Term
 from slacktide.model.service_class import DEFAULT_CLASSES, ServiceClass
 
+APPROACHES = ("independent", "concurrent", "aggregated")
+"""How the availability of a request of several instances is measured (specification, section 3)."""
+INDEPENDENT, CONCURRENT, AGGREGATED = range(3)
+
+
+@dataclass(frozen=True, slots=True)
+class Requests:
+    """Requests of several instances (Deployments and Jobs in Kubernetes' words); arrays of shape ``(m,)``.
+
+    ids          int64   the request's number in the input
+    batch        bool    kind: a batch request's instances complete once each, and lose their work when stopped
+    approach     int8    index into ``APPROACHES``; a batch request is aggregated
+    parallelism  int64   how many instances of a batch request may be at work at once; 0: all
+
+    Scale events, shape ``(k,)``, in order of time. An event that asks for more than before
+    comes with as many further rows of the workload, admitted at that instant:
+
+    scale_time      float64  seconds
+    scale_request   int32    index into the arrays above
+    scale_replicas  int64    how many instances there shall be from then on
+    """
+
+    ids: NDArray[np.int64]
+    batch: NDArray[np.bool_]
+    approach: NDArray[np.int8]
+    parallelism: NDArray[np.int64]
+    scale_time: NDArray[np.float64]
+    scale_request: NDArray[np.int32]
+    scale_replicas: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """Requests in order of admission (equal instants keep the file's order).
+    """Instances in order of admission (equal instants keep the file's order).
 
     Arrays have shape ``(n,)`` unless said otherwise; readers and generators check
-    every value, so that nothing behind them has to.
+    every value, so that nothing behind them has to. Where ``requests`` is None every
+    row is a request of its own.
 
-    ids             int64    the request's number in the input, unique
+    ids             int64    the row's number in the input; unique where every row is a request
     admission       float64  T_j, seconds, non-decreasing, >= 0
     duration        float64  useful running seconds until completion, > 0; inf: never completes.
                              Drives the simulator and is never visible to a policy.
     demand          float64  shape (n, len(resources)), in the hosts' unit, >= 0
-    service_class   int16    index into ``classes``
+    service_class   int16    index into ``classes``; one for all rows of a request
     job             int64    requests of one job are related (anti-affinity is within a job)
     anti_affinity   bool     never on a host that runs another instance of the same job
     term            int32    index into ``terms``
+    request         int32    index into ``requests``, or None where ``requests`` is
     """
 
     ids: NDArray[np.int64]
@@ -40,6 +75,8 @@ class Workload:
     resources: tuple[str, ...] = ("cpu", "memory")
     classes: tuple[ServiceClass, ...] = DEFAULT_CLASSES
     terms: tuple[Term, ...] = (NO_CONSTRAINT,)
+    request: NDArray[np.int32] | None = None
+    requests: Requests | None = None
 
     def __len__(self) -> int:
         return len(self.ids)
