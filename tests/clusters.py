@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from slacktide.config import Config
-from slacktide.model import DEFAULT_CLASSES, NO_CONSTRAINT, Constraint, Hosts, ServiceClass, Term, Workload
+from slacktide.config import Config, preset
+from slacktide.model import DEFAULT_CLASSES, NO_CONSTRAINT, Constraint, Hosts, Requests, ServiceClass, Term, Workload
+from slacktide.model.workload import AGGREGATED, CONCURRENT, INDEPENDENT
 
 Random = np.random.Generator
 HostEvent = tuple[float, int, str]
@@ -72,8 +73,11 @@ class Cluster:
         return self.with_(optimize=dict.fromkeys(switches, False))
 
 
-def cluster(seed: int, largest: int = 10, requests: int = 40) -> Cluster:
-    """The cluster of this seed: up to ``largest`` hosts, about as many ``requests`` as a host can take and more."""
+def cluster(seed: int, largest: int = 10, requests: int = 40, several: bool = False) -> Cluster:
+    """The cluster of this seed: up to ``largest`` hosts, about as many ``requests`` as a host can take and more.
+
+    ``several`` puts the rows (then up to some ten more than ``requests``) into requests of several instances.
+    """
     random = np.random.default_rng([seed, 0x5EED])
     resources = ("cpu", "memory", "gpu") if random.random() < 0.2 else ("cpu", "memory")
     hosts = _hosts(random, largest, resources)
@@ -83,7 +87,8 @@ def cluster(seed: int, largest: int = 10, requests: int = 40) -> Cluster:
     hot, cold = _delays(random, 4.0), _delays(random, 9.0)
     if config.simulation.end is None:  # swaps that never get beyond their start-up would go on for ever
         hot, cold = (0.0,), (0.5,)
-    return Cluster(seed, workload, hosts, config, hot, cold, events)
+    one = Cluster(seed, workload, hosts, config, hot, cold, events)
+    return _several(np.random.default_rng([seed, 0x5EED, 7]), one, requests) if several else one
 
 
 def _pick(random: Random, *options: Any) -> Any:
@@ -222,3 +227,104 @@ def _events(random: Random, hosts: Hosts) -> tuple[HostEvent, ...]:
     times = np.sort(np.floor(random.uniform(0.0, 120.0, count) * 2.0) / 2.0)
     kinds: Sequence[str] = ("fail", "drain", "repair", "repair")
     return tuple((float(t), int(random.integers(len(hosts))), str(_pick(random, *kinds))) for t in times)
+
+
+@dataclass
+class _Draft:
+    """Requests of several instances while they are thought up: ``rows`` are (admission, request, row of the model)."""
+
+    random: Random
+    single: Workload
+    """What instances look like: each is a copy of one of these rows."""
+    rows: list[tuple[float, int, int]] = field(default_factory=list)
+    batch: list[bool] = field(default_factory=list)
+    approach: list[int] = field(default_factory=list)
+    parallelism: list[int] = field(default_factory=list)
+    scales: list[tuple[float, int, int]] = field(default_factory=list)
+
+    def add(self) -> None:
+        """One more request: a single row, a service, or a batch request."""
+        random, index = self.random, len(self.batch)
+        kind = _pick(random, "single", "single", "concurrent", "concurrent", "aggregated", "independent", "batch")
+        self.batch.append(kind == "batch" or (kind == "single" and random.random() < 0.2))
+        approach = {"concurrent": CONCURRENT, "independent": INDEPENDENT}.get(kind, AGGREGATED)
+        if kind == "single" and not self.batch[-1]:
+            approach = int(random.integers(3))
+        self.approach.append(approach)
+        self.parallelism.append(int(random.integers(5)) if self.batch[-1] else 0)
+        replicas = 1 if kind == "single" else int(random.integers(1, 9) if kind == "batch" else random.integers(2, 7))
+        model = int(random.integers(len(self.single)))
+        models = self._alike(model) if random.random() < 0.25 else [model]
+        at = float(self.single.admission[model])
+        late = not self.batch[-1] and random.random() < 0.2
+        for _ in range(replicas):
+            self.rows.append((at, index, int(_pick(random, *models))))
+            at += float(random.integers(12)) if late else 0.0
+        if not self.batch[-1] and random.random() < 0.4:
+            self._scale(index, models, replicas)
+
+    def _alike(self, model: int) -> list[int]:
+        """All rows of the class of ``model``."""
+        classes = self.single.service_class
+        return [int(row) for row in np.flatnonzero(classes == classes[model])]
+
+    def _scale(self, index: int, models: list[int], replicas: int) -> None:
+        """Events at instants of their own, some on the grid of the other events, some before all rows are there."""
+        random = self.random
+        for time in np.unique(np.floor(random.uniform(0.0, 130.0, int(random.integers(1, 4))) * 2.0) / 2.0):
+            wanted = int(_pick(random, 0, 1, replicas + 2, int(random.integers(7))))
+            self.scales.append((float(time), index, wanted))
+            for _ in range(replicas, wanted):
+                self.rows.append((float(time), index, int(_pick(random, *models))))
+            replicas = wanted
+
+    def workload(self) -> Workload:
+        """Rows by admission; those of one instant and one request may come apart."""
+        where = self.random.permutation(len(self.rows)) if self.random.random() < 0.3 else np.arange(len(self.rows))
+        rows = sorted((self.rows[place] for place in where), key=lambda row: row[0])
+        models, scales = np.array([row[2] for row in rows], np.int64), sorted(self.scales)
+        single = self.single
+        anti_affine = set(single.job[single.anti_affinity].tolist())
+        first_model = {index: model for _, index, model in reversed(rows)}
+        # Instances of one request belong to one job, as its anti-affinity is about them.
+        job = np.array([single.job[first_model[index]] for _, index, _ in rows], np.int64)
+        return replace(
+            single,
+            ids=np.arange(len(rows), dtype=np.int64) + 100,
+            admission=np.array([row[0] for row in rows]),
+            duration=single.duration[models],
+            demand=single.demand[models],
+            service_class=single.service_class[models],
+            job=job,
+            anti_affinity=np.isin(job, list(anti_affine)),
+            term=single.term[models],
+            request=np.array([row[1] for row in rows], np.int32),
+            requests=Requests(
+                ids=np.arange(len(self.batch), dtype=np.int64) + 500,
+                batch=np.array(self.batch, np.bool_),
+                approach=np.array(self.approach, np.int8),
+                parallelism=np.array(self.parallelism, np.int64),
+                scale_time=np.array([time for time, _, _ in scales], np.float64),
+                scale_request=np.array([index for _, index, _ in scales], np.int32),
+                scale_replicas=np.array([wanted for _, _, wanted in scales], np.int64),
+            ),
+        )
+
+
+def _several(random: Random, one: Cluster, most: int) -> Cluster:
+    """The same cluster with its rows in requests of several instances, and settings that tell these apart."""
+    draft = _Draft(random, one.workload)
+    wanted = int(random.integers(max(1, most // 3), most + most // 2 + 1))
+    while len(draft.rows) < wanted:
+        draft.add()
+    workload = draft.workload()
+    # Whole requests shall find room, at times.
+    workload = replace(workload, demand=workload.demand * float(_pick(random, 1.0, 1.0, 0.6)))
+    policy: dict[str, Any] = {"gang": bool(random.random() < 0.4)}
+    based_on = _pick(random, None, None, "recommended", "published")
+    if based_on is not None:
+        known = preset(based_on).policy
+        policy |= {name: getattr(known, name) for name in ("preempt_when", "patience", "victims")}
+    # Without an end, work lost again and again would go on for ever.
+    work = "kept" if one.config.simulation.end is None else _pick(random, "by-kind", "by-kind", "kept", "lost")
+    return replace(one, workload=workload).with_(policy=policy, simulation={"preempted_work": work})

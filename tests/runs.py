@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from clusters import Cluster
+from reference.metric import ACCOUNTINGS
 from reference.outcome import Outcome
 from reference.simulator import simulate
 from slacktide.sim import RunResult, run
@@ -101,11 +102,29 @@ def compare(result: RunResult, outcome: Outcome) -> Difference | None:
     """The first difference between a run of the core and one of the twin: decisions, passes, and every ledger."""
     found = first_difference("decisions", decisions_of(result), outcome.decisions)
     found = found or first_difference("passes", passes_of(result), outcome.passes)
-    admitted = [r for r in outcome.requests if r.admitted]
-    found = found or first_difference("rows", result.requests["row"].tolist(), list(range(len(admitted))))
-    completed = [None if np.isnan(t) else t for t in result.requests["completed"].tolist()]
-    found = found or first_difference("completed", completed, [r.completed for r in admitted])
+    admitted = [row for row, r in enumerate(outcome.requests) if r.admitted]
+    theirs = [outcome.requests[row] for row in admitted]
+    rows = result.requests if result.instances is None else result.instances
+    found = found or first_difference("rows", rows["row"].tolist(), admitted)
+    found = found or first_difference("completed", without_nan(rows["completed"]), [r.completed for r in theirs])
     for name in COLUMNS:
-        theirs = [getattr(r, name) for r in admitted]
-        found = found or first_difference(name, result.requests[name].tolist(), theirs)
+        found = found or first_difference(name, rows[name].tolist(), [getattr(r, name) for r in theirs])
+    if result.instances is not None:
+        found = found or first_difference("removed", without_nan(rows["removed"]), [r.removed for r in theirs])
+        found = found or compare_requests(result, outcome)
     return found
+
+
+def compare_requests(result: RunResult, outcome: Outcome) -> Difference | None:
+    """The first difference between the availabilities of requests, in the three accountings."""
+    found = None
+    for name in ACCOUNTINGS:
+        mine = result.requests[f"availability_{name}"].tolist()
+        theirs = [outcome.request_availability(request, name) for request in result.requests["row"].tolist()]
+        found = found or first_difference(f"availability_{name}", mine, theirs)
+    return found
+
+
+def without_nan(values: Any) -> list[float | None]:
+    """Instants, or None where there is none."""
+    return [None if np.isnan(value) else value for value in values.tolist()]

@@ -12,7 +12,8 @@ import numpy as np
 from clusters import Cluster, HostEvent
 from runs import core
 from slacktide.config import Config
-from slacktide.model import NO_CONSTRAINT, Hosts, Term, Workload
+from slacktide.model import NO_CONSTRAINT, Hosts, Requests, Term, Workload
+from slacktide.model.workload import AGGREGATED, APPROACHES, INDEPENDENT
 from slacktide.sim import RunResult
 
 GOLD, SILVER, BRONZE = 0, 1, 2
@@ -21,7 +22,10 @@ FOREVER = float("inf")
 
 @dataclass(frozen=True)
 class Request:
-    """One request of a hand-made workload; its size is asked of CPU and of memory."""
+    """One row of a hand-made workload; its size is asked of CPU and of memory.
+
+    ``of`` is the request of several instances that it belongs to, -1 for one of its own.
+    """
 
     kind: int
     admission: float = 0.0
@@ -30,10 +34,23 @@ class Request:
     job: int = -1
     anti_affinity: bool = False
     term: Term = NO_CONSTRAINT
+    of: int = -1
 
 
-def workload(requests: Sequence[Request]) -> Workload:
-    """Requests in this order; those without a job have one of their own."""
+@dataclass(frozen=True)
+class Several:
+    """A request of several instances: one of ``APPROACHES``, or ``batch`` with its parallelism."""
+
+    approach: str
+    parallelism: int = 0
+
+
+Scale = tuple[float, int, int]
+"""Time (s), request, how many instances it shall have."""
+
+
+def workload(requests: Sequence[Request], several: Sequence[Several] = (), scales: Sequence[Scale] = ()) -> Workload:
+    """Rows in this order, which is that of their admissions; those without a job have one of their own."""
     terms = tuple(dict.fromkeys(r.term for r in requests)) or (NO_CONSTRAINT,)
     return Workload(
         ids=np.arange(len(requests), dtype=np.int64),
@@ -45,7 +62,28 @@ def workload(requests: Sequence[Request]) -> Workload:
         anti_affinity=np.array([r.anti_affinity for r in requests], np.bool_),
         term=np.array([terms.index(r.term) for r in requests], np.int32),
         terms=terms,
+        **(_requests_of(requests, several, scales) if several else {}),
     )
+
+
+def _requests_of(rows: Sequence[Request], several: Sequence[Several], scales: Sequence[Scale]) -> dict[str, Any]:
+    """The two fields about requests: first those of several instances, then one for each other row."""
+    alone = [place for place, row in enumerate(rows) if row.of < 0]
+    index = {place: len(several) + number for number, place in enumerate(alone)}
+    kinds = [AGGREGATED if s.approach == "batch" else APPROACHES.index(s.approach) for s in several]
+    count = len(several) + len(alone)
+    return {
+        "request": np.array([index.get(place, row.of) for place, row in enumerate(rows)], np.int32),
+        "requests": Requests(
+            ids=np.arange(count, dtype=np.int64),
+            batch=np.array([s.approach == "batch" for s in several] + [False] * len(alone), np.bool_),
+            approach=np.array(kinds + [INDEPENDENT] * len(alone), np.int8),
+            parallelism=np.array([s.parallelism for s in several] + [0] * len(alone), np.int64),
+            scale_time=np.array([time for time, _, _ in scales], np.float64),
+            scale_request=np.array([request for _, request, _ in scales], np.int32),
+            scale_replicas=np.array([replicas for _, _, replicas in scales], np.int64),
+        ),
+    }
 
 
 def machines(*capacities: float) -> Hosts:
@@ -67,12 +105,16 @@ def small(
     cold: float = 0.0,
     events: Sequence[HostEvent] = (),
     config: Config | None = None,
+    several: Sequence[Several] = (),
+    scales: Sequence[Scale] = (),
     **sections: dict[str, Any],
 ) -> Cluster:
     """A cluster with constant start-up delays; ``sections`` as for :meth:`Cluster.with_`."""
     base = Config() if config is None else config
     base = replace(base, simulation=replace(base.simulation, end=end))
-    return Cluster(0, workload(requests), hosts, base, (hot,), (cold,), tuple(events)).with_(**sections)
+    return Cluster(0, workload(requests, several, scales), hosts, base, (hot,), (cold,), tuple(events)).with_(
+        **sections
+    )
 
 
 def outcome(one: Cluster, folder: Path, **asked: Any) -> RunResult:

@@ -15,7 +15,11 @@ from slacktide.inputs.pieces import COLUMNS
 from slacktide.inputs.statistics import demand_over_time, unsatisfiable
 from slacktide.model import Hosts, Workload
 
-SMALL = {"light": {"requests": 60_000, "hosts": 200}, "cell": {"hosts": 60, "requests": 6_000}}
+SMALL = {
+    "jobs": {"requests": 6_000, "hosts": 200},
+    "light": {"requests": 60_000, "hosts": 200},
+    "cell": {"hosts": 60, "requests": 6_000},
+}
 
 
 def generated(name: str, seed: int = 1, **settings: object) -> tuple[Workload, Hosts]:
@@ -36,8 +40,8 @@ def test_output_is_a_valid_workload_that_reads_back(tmp_path: Path, name: str) -
             writer.append(piece)
             kept.append(piece)
     write_hosts(hosts, tmp_path / "h.parquet")
-    workload = read_workload(tmp_path / "w.parquet")
     made = join(kept)
+    workload = read_workload(tmp_path / "w.parquet", classes=made.classes)
     assert all(np.array_equal(getattr(workload, name), getattr(made, name)) for name in COLUMNS if name != "term")
     assert [workload.terms[number] for number in workload.term] == [made.terms[number] for number in made.term]
     assert read_hosts(tmp_path / "h.parquet").attributes == hosts.attributes

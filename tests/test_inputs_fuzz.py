@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from reference.readers import csv_rows, erlang_rows, parquet_rows, rows_of
+from reference.readers import asked_of, csv_asked, csv_rows, erlang_rows, parquet_asked, parquet_rows, rows_of
 from slacktide.errors import InputError
 from slacktide.inputs import read_delays, read_host_events, read_hosts, read_workload, write_hosts, write_workload
 from slacktide.model import Constraint, Hosts, Term, Workload
@@ -29,6 +29,12 @@ CSV = (
     b"1,0.5,60,0.5,0.25,gold,7,true,Ql > 4; wN == 2\n"
     b"2,0,,0.5,1e-3,silver,7,false,\n"
     b'3,7,1.5,0,10,bronze,,,"rs /= x"\n'
+)
+CSV_REQUESTS = (
+    b"id,admission,duration,cpu,memory,class,kind,instances,completions,parallelism,approach,scale\n"
+    b"1,0.5,60,0.5,0.25,gold,,2,,,concurrent,7=3; 9.5=1\n"
+    b"2,0,,0.5,1,silver,service,1,,,,\n"
+    b"3,7,1.5,0,10,bronze,batch,,5,2,aggregated,\n"
 )
 HOSTS = b'{1,"Host_1",0.5,0.25,[{"Ql","3"}]}.\n{2,"Host_2",1,1,[]}.\n'
 HOSTS_CSV = b"id,name,cpu,memory,attributes\n1,a,1,1,Ql=3\n2,b,0.5,1,\n"
@@ -107,7 +113,7 @@ def agrees(path: Path, data: bytes, slow: Callable[[str], object]) -> None:
 def check_promises(workload: Workload) -> None:
     """What :class:`Workload` promises to everything behind the readers."""
     assert len(workload) > 0
-    assert len(np.unique(workload.ids)) == len(workload)
+    assert len(np.unique(workload.ids)) == len(workload if workload.requests is None else workload.requests)
     assert (workload.ids >= 0).all()
     assert (np.diff(workload.admission) >= 0).all()
     assert (workload.admission >= 0).all()
@@ -118,6 +124,9 @@ def check_promises(workload: Workload) -> None:
     assert workload.service_class.min() >= 0
     assert workload.service_class.max() < len(workload.classes)
     assert workload.term.max() < len(workload.terms)
+    if workload.requests is not None and workload.request is not None:
+        assert set(workload.request.tolist()) == set(range(len(workload.requests)))
+        assert (np.diff(workload.requests.scale_time) >= 0).all()
 
 
 fuzzed = settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -135,7 +144,19 @@ def test_csv(tmp_path: Path, data: bytes) -> None:
     agrees(tmp_path / "w.csv", data, csv_rows)
 
 
-def parquet_bytes(folder: Path) -> bytes:
+@fuzzed
+@given(data=broken(CSV_REQUESTS))
+def test_csv_of_requests_of_several_instances(tmp_path: Path, data: bytes) -> None:
+    path = tmp_path / "w.csv"
+    path.write_bytes(data)
+    workload = attempt(read_workload, path)
+    if workload is not None:
+        check_promises(workload)
+        assert asked_of(workload) == csv_asked(data.decode("utf-8-sig"))
+        assert len(workload) > 10_000 or rows_of(workload) == csv_rows(data.decode("utf-8-sig"))
+
+
+def parquet_bytes(folder: Path, several: bool) -> bytes:
     workload = Workload(
         ids=np.arange(50),
         admission=np.linspace(0, 9, 50),
@@ -147,13 +168,16 @@ def parquet_bytes(folder: Path) -> bytes:
         term=np.arange(50).astype(np.int32) % 2,
         terms=(Term(), Term((Constraint("a", "<", "3"),))),
     )
+    if several:
+        (folder / "some.csv").write_bytes(CSV_REQUESTS)
+        workload = read_workload(folder / "some.csv")
     write_workload(workload, folder / "good.parquet")
     return (folder / "good.parquet").read_bytes()
 
 
-@pytest.fixture(scope="module")
-def good_parquet(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    return parquet_bytes(tmp_path_factory.mktemp("good"))
+@pytest.fixture(scope="module", params=[False, True], ids=["single", "several"])
+def good_parquet(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    return parquet_bytes(tmp_path_factory.mktemp("good"), request.param)
 
 
 @fuzzed
@@ -166,6 +190,7 @@ def test_parquet(tmp_path: Path, good_parquet: bytes, place: float, bit: int, cu
     workload = attempt(read_workload, path)
     if workload is not None:
         check_promises(workload)
+        assert asked_of(workload) == parquet_asked(path)
         assert rows_of(workload) == parquet_rows(path)
 
 

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import inf
 
 import pytest
 
 from reference import chance, metric, scores
 from reference.amounts import scale, whole
 from reference.costs import Victim, fewest_victims, slack
-from reference.metric import Ledger
+from reference.metric import ACCOUNTINGS, Ledger, request_metric
 from reference.policies import eligible
 from reference.queue import qos_order, victim_order
+from reference.requests import Approach, Request
 from reference.state import Host, Instance
 from reference.times import on_grid
-from slacktide.config import Config, PolicySettings, QosSettings
+from slacktide.config import Config, PolicySettings, QosSettings, SimulationSettings
 
 SETTINGS = Config(qos=QosSettings(alpha=10.0))
 
@@ -170,3 +172,129 @@ def test_the_limit_itself_is_still_allowed() -> None:
     at_limit = instance(BRONZE, 100.0, 0.0, spent=100.0, running=True)  # C = .5
     assert eligible(instance(BRONZE, 0.0, 99.0), at_limit, 0.0, config)
     assert not eligible(instance(BRONZE, 0.0, 99.0), replace(at_limit, spent=101.0), 0.0, config)
+
+
+# Requests of several instances
+
+
+def waiting(row: int, e: float = 0.0, p: float = 0.0, since: float = 0.0, admission: float = 0.0) -> Instance:
+    """A bronze instance (sigma .5) with this ledger in all accountings."""
+    made = Instance(row, 0.5, 3, margin=10.0, limit=0.5, admission=admission, since=since, admitted=True)
+    made.ledgers = {name: Ledger(e, p) for name in ACCOUNTINGS}
+    return made
+
+
+def running(row: int, host: Host | None = None, startup: float = 0.0, **known: float) -> Instance:
+    """The same on a host, in its first start."""
+    made = waiting(row, **known)
+    made.host, made.startup, made.starts = host or Host(0, (9, 9)), startup, 1
+    return made
+
+
+def request(approach: Approach, *instances: Instance, batch: bool = False) -> Request:
+    made = Request(approach, batch, instances=list(instances))
+    for j in instances:
+        j.request = made
+    return made
+
+
+# The metric
+
+
+def test_the_metric_below_the_promise_is_what_is_missing() -> None:
+    assert request_metric(-3.5, live=4, contributing=2, sigma=0.9, alpha=10.0) == -13.5
+
+
+def test_the_metric_has_a_kink_and_no_jump_where_the_promise_is_just_kept() -> None:
+    step = 2.0**-20
+    at = [request_metric(x, 2, 1, 0.75, 10.0) + 10.0 for x in (-1.0, -step, 0.0, 1.0)]
+    assert at == [-1.0, -step, 0.0, 1.5]  # D = .5: a second above lasts 1.5 s
+
+
+def test_the_slack_above_the_promise_is_rounded_to_the_grid() -> None:
+    assert request_metric(10.0, 2, 1, 0.9, 0.0) == round(10.0 * (0.9 / (2 * 0.9 - 1)) * 2**20) / 2**20
+
+
+@pytest.mark.parametrize(("live", "contributing"), [(1, 1), (2, 1), (4, 3)])
+def test_there_is_no_end_to_slack_that_is_not_used_up(live: int, contributing: int) -> None:
+    assert request_metric(0.0, live, contributing, 0.5, 10.0) == inf
+    assert request_metric(-1.0, live, contributing, 0.5, 10.0) == -11.0
+
+
+def test_slack_of_more_than_a_century_is_infinite() -> None:
+    assert request_metric(2.0**32, 1, 0, 1.0, 0.0) == 2.0**32
+    assert request_metric(2.0**32 + 1.0, 1, 0, 1.0, 0.0) == inf
+
+
+# The ledger
+
+
+def test_the_ledger_is_the_sum_over_all_instances_gone_or_not() -> None:
+    gone, on, left = waiting(0, e=30.0, p=10.0), running(1, since=50.0, p=50.0), waiting(2, since=80.0, admission=80.0)
+    gone.gone = 40.0
+    later = waiting(3)
+    later.admitted = False
+    both = request("aggregated", gone, on, left, later)
+    assert both.lifetime(100.0) == 40.0 + 100.0 + 20.0
+    assert both.running(100.0, "restart") == 30.0 + 50.0
+    assert (both.live(), both.up(100.0, "restart")) == ([on, left], [on])
+    # E = 160 = T: X = 0; of 2 live one goes on: D = 0 as seen by the waiting one, 1 by the running one.
+    assert [j.metric_at(100.0, SETTINGS) for j in (on, left)] == [-10.0, inf]
+
+
+def test_a_startup_that_counts_as_pending_is_not_up() -> None:
+    always = replace(SETTINGS, qos=replace(SETTINGS.qos, startup="always"))
+    starting, other = running(0, startup=20.0), waiting(1)
+    both = request("aggregated", starting, other)
+    assert both.up(10.0, "restart") == [starting]
+    assert both.up(10.0, "always") == []
+    assert both.up(20.0, "always") == [starting]
+    assert starting.metric_at(10.0, always) == other.metric_at(10.0, always) == -30.0
+
+
+def test_a_running_batch_instance_is_judged_without_its_incarnation_where_that_would_be_lost() -> None:
+    on, left = running(0, startup=10.0), waiting(1, since=60.0, admission=60.0)
+    request("aggregated", on, left, batch=True)
+    kept = replace(SETTINGS, simulation=SimulationSettings(preempted_work="kept"))
+    lost = replace(SETTINGS, simulation=SimulationSettings(preempted_work="lost"))
+    # T = 140, e = 100 (the first start-up runs), 90 of it useful.
+    assert left.metric_at(100.0, SETTINGS) == left.metric_at(100.0, kept) == inf
+    assert on.metric_at(100.0, kept) == 60.0 * (0.5 / 1.0) - 10.0
+    assert on.metric_at(100.0, SETTINGS) == on.metric_at(100.0, lost) == 20.0 - 140.0 - 10.0
+
+
+def test_overhead_is_of_all_incarnations_of_all_instances() -> None:
+    on, left = running(0), waiting(1)
+    on.spent, left.spent = 5.0, 20.0
+    both = request("aggregated", on, left)
+    assert both.overhead_at(75.0, SETTINGS) == on.overhead_at(75.0, SETTINGS) == 0.25
+    on.spent = left.spent = 0.0
+    assert both.overhead_at(0.0, SETTINGS) == 0.0
+
+
+def test_who_is_scaled_away_first() -> None:
+    one, two, three = Host(1, (9, 9)), Host(2, (9, 9)), Host(3, (9, 9))
+    early, late, later = (waiting(row, since=at, admission=at) for row, at in ((0, 0.0), (1, 5.0), (2, 5.0)))
+    starting, last = running(3, three, startup=20.0, since=81.0), running(6, one, startup=30.0)
+    pair = [running(4, two, startup=10.0), running(5, two, startup=20.0)]
+    service = request("concurrent", early, late, later, starting, *pair, last)
+    stranger = request("concurrent", running(7, one, startup=20.0, since=80.0))
+    assert [j.row for j in service.excess(0, 100.0)] == [2, 1, 0, 3, 5, 4, 6]
+    assert [j.row for j in service.excess(5, 100.0)] == [2, 1]
+    assert stranger.excess(1, 100.0) == stranger.excess(2, 100.0) == []
+
+
+def test_equally_ready_instances_go_by_row_and_ready_at_this_instant_is_ready() -> None:
+    one = Host(1, (9, 9))
+    ready, same = running(0, one, startup=20.0, since=80.0), running(1, one, startup=10.0, since=90.0)
+    starting = running(2, Host(2, (9, 9)), startup=0.5, since=100.0)
+    assert [j.row for j in request("aggregated", ready, same, starting).excess(0, 100.0)] == [2, 1, 0]
+
+
+def test_idle_instances_cost_nothing_and_only_idle_ones_less_than_nothing() -> None:
+    idle, late, rich = Victim(3, -50.0, 10.0, idle=True), Victim(3, 5.0, 10.0), Victim(2, 40.0, 10.0)
+    assert slack([idle], (2, 3)) == slack([idle, idle], (2, 3)) == (0.0, 0.0, inf)
+    assert slack([idle, late, rich], (2, 3)) == (0.0, -5.0, 25.0)
+    assert slack([], (2, 3)) == (0.0, 0.0, 0.0)
+    assert fewest_victims([idle, late, rich], (2, 3)) == (-1.0, -1.0)
+    assert fewest_victims([idle], (2, 3)) == (0.0, 0.0)

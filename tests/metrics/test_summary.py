@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
-from slacktide.metrics import over_all, per_class
-from slacktide.model import ServiceClass
+from slacktide.metrics import over_all, per_approach, per_class
+from slacktide.model import AGGREGATED, CONCURRENT, Requests, ServiceClass, Workload
 
 CLASSES = (ServiceClass("gold", 1.0, 1), ServiceClass("bronze", 0.5, 2), ServiceClass("nobody", 0.3, 3))
 SERVICE_CLASS = np.array([0, 1, 1, 1, 1], dtype=np.int16)
@@ -67,3 +70,73 @@ def test_all_requests_together() -> None:
     assert everyone["restart"].mean == pytest.approx((1.0 + 0.9 + 0.5 + 0.5 + 0.2) / 5)
     assert everyone["always"].min == pytest.approx(0.2)
     assert set(everyone) == {"restart", "always", "never"}
+
+
+def known() -> dict[str, NDArray[Any]]:
+    """Columns with availabilities of their own, as requests of several instances have them."""
+    values = {
+        "restart": [1.0, 0.9, 0.5, 0.4, 0.2],
+        "always": [0.9, 0.8, 0.4, 0.4, 0.1],
+        "never": [1.0, 1.0, 0.6, 0.5, 0.3],
+    }
+    return {**COLUMNS, **{f"availability_{name}": np.array(of) for name, of in values.items()}}
+
+
+def test_availabilities_of_their_own_count_and_stay_as_they_are() -> None:
+    columns = known()
+    columns["availability_restart"] = columns["availability_restart"][::-1].copy()
+    before = columns["availability_restart"].copy()
+    assert over_all(columns)["restart"].mean == pytest.approx(0.6)
+    gold, bronze, _ = per_class(columns, SERVICE_CLASS, CLASSES, "restart")
+    assert gold.availability["restart"].mean == 0.2
+    assert bronze.fulfilment["restart"] == 0.75
+    assert bronze.deficit_mean == pytest.approx(0.1)
+    assert columns["availability_restart"].tolist() == before.tolist()
+
+
+def workload() -> Workload:
+    """Five requests, of two, one, one, one and three instances."""
+    request = np.array([0, 0, 1, 2, 3, 4, 4, 4], dtype=np.int32)
+    count = len(request)
+    return Workload(
+        ids=np.arange(count),
+        admission=np.zeros(count),
+        duration=np.ones(count),
+        demand=np.ones((count, 2)),
+        service_class=SERVICE_CLASS[request],
+        job=np.arange(count),
+        anti_affinity=np.zeros(count, dtype=np.bool_),
+        term=np.zeros(count, dtype=np.int32),
+        classes=CLASSES,
+        request=request,
+        requests=Requests(
+            ids=np.arange(5),
+            batch=np.array([False, False, True, False, True]),
+            approach=np.array([CONCURRENT, AGGREGATED, AGGREGATED, AGGREGATED, AGGREGATED], dtype=np.int8),
+            parallelism=np.zeros(5, dtype=np.int64),
+            scale_time=np.zeros(0),
+            scale_request=np.zeros(0, dtype=np.int32),
+            scale_replicas=np.zeros(0, dtype=np.int64),
+        ),
+    )
+
+
+def test_a_line_for_each_class_kind_and_approach_that_occurs() -> None:
+    places = {"row": np.arange(5), "first": np.array([0, 2, 3, 4, 5]), "count": np.array([2, 1, 1, 1, 3])}
+    found = per_approach({**known(), **places}, workload())
+    assert [(one.service_class, one.kind, one.approach, one.requests, one.instances) for one in found] == [
+        ("gold", "service", "concurrent", 1, 2),
+        ("bronze", "service", "aggregated", 2, 2),
+        ("bronze", "batch", "aggregated", 2, 4),
+    ]
+    gold, service, batch = found
+    assert gold.slo == 1.0
+    assert gold.fulfilment == {"restart": 1.0, "always": 0.0, "never": 1.0}
+    assert service.availability["restart"].mean == pytest.approx(0.65)
+    assert service.fulfilment == {"restart": 0.5, "always": 0.5, "never": 1.0}
+    assert batch.availability["always"].min == 0.1
+    assert batch.fulfilment == {"restart": 0.5, "always": 0.0, "never": 0.5}
+
+
+def test_where_rows_are_requests_there_are_no_approaches_to_compare() -> None:
+    assert per_approach(COLUMNS, replace(workload(), request=None, requests=None)) == []

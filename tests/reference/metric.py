@@ -6,6 +6,7 @@ Times and ledger entries are seconds on the grid of ``reference.times``, so that
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 
 from reference.times import on_grid
 from slacktide.config import Accounting
@@ -47,6 +48,23 @@ def running_metric(now: Ledger, sigma: float, alpha: float) -> float:
 def waiting_key(ledger: Ledger, since: float, sigma: float, alpha: float) -> float:
     """The static order of a waiting instance; its metric is ``waiting_key - t``."""
     return earned(ledger.e, sigma) - (ledger.e + ledger.p) - alpha + since
+
+
+LARGEST = 2.0**32
+"""Seconds of slack beyond which there is no end to it."""
+
+
+def request_metric(x: float, live: int, contributing: int, sigma: float, alpha: float) -> float:
+    """Q of a request ``x`` seconds above its promise, some of whose ``live`` instances go on contributing."""
+    if x < 0.0:
+        return x - alpha
+    d = live * sigma - contributing
+    if d <= 0.0:
+        return inf
+    v = x * (sigma / d)
+    if v > LARGEST:
+        return inf
+    return on_grid(v) - alpha
 
 
 def overhead(c: float, e: float) -> float:

@@ -103,7 +103,10 @@ class Pass:
             name = "fewest-victims" if self.mode == "priority" else "slack"
         if name not in COSTS:
             raise ConfigError(f"policy.cost: found {name!r}, expected one of {['default', *COSTS]}")
-        known = [Victim(k.rank, k.metric_at(self.t, self.config), k.margin) for k in victims]
+        knows_idle = self.mode == "qos-driven"
+        known = [
+            Victim(k.rank, k.metric_at(self.t, self.config), k.margin, knows_idle and k.is_idle()) for k in victims
+        ]
         return COSTS[name](known, self.ranks)
 
     def choose_free(self, j: Instance, hosts: Sequence[Host]) -> Choice | None:

@@ -9,24 +9,29 @@ from slacktide.config import Config
 
 
 def qos_order(waiting: Iterable[Instance], t: float, config: Config) -> list[Instance]:
-    """Those below their margin by (rank, key, row), then the others by (key, row); ``metric``: all by (key, row)."""
-    by_key = sorted(waiting, key=lambda j: (j.key(config), j.row))
+    """Those below their margin by (rank, metric, row), then the others by (metric, row); ``metric``: all by that.
+
+    At one instant metrics order as the keys of the contract do; a request's instances have no key.
+    """
+    by_metric = sorted((j.metric_at(t, config), j.row, j) for j in waiting)
     if config.policy.queue_order == "metric":
-        return by_key
-    below = [j for j in by_key if j.metric_at(t, config) < j.margin]
-    above = [j for j in by_key if not j.metric_at(t, config) < j.margin]
-    return sorted(below, key=lambda j: (j.rank, j.key(config), j.row)) + above
+        return [j for _, _, j in by_metric]
+    below = [(j.rank, q, row, j) for q, row, j in by_metric if q < j.margin]
+    above = [j for q, _, j in by_metric if not q < j.margin]
+    return [j for _, _, _, j in sorted(below)] + above
 
 
-def readiness(k: Instance, t: float, config: Config) -> tuple[bool, int, float]:
-    """How readily running ``k`` is given up, larger first: the mirror of the queue order.
+def readiness(k: Instance, t: float, config: Config) -> tuple[bool, bool, int, float]:
+    """How readily running ``k`` is given up, larger first: idle ones, then the mirror of the queue order.
 
     At or above the margin by metric; below it by rank, the least important first, then by
     metric.  ``victim_order = metric``: all by metric.
     """
     q = k.metric_at(t, config)
+    if k.is_idle():
+        return True, True, 0, q
     spare = q >= k.margin or config.policy.victim_order == "metric"
-    return spare, 0 if spare else k.rank, q
+    return False, spare, 0 if spare else k.rank, q
 
 
 def victim_order(running: Iterable[Instance], t: float, config: Config) -> list[Instance]:

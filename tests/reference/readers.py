@@ -111,50 +111,115 @@ def _sequence(tokens: Iterator[str], end: str) -> list[Any]:
     raise AssertionError("the file ends inside a term")
 
 
-def csv_rows(text: str) -> list[Row]:
-    """Requests of a CSV file, in order of admission; constraints of plain words only."""
-    reader = csv.reader(io.StringIO(text.removeprefix("\ufeff"), newline=""), skipinitialspace=True)
-    lines = [[cell.strip() for cell in line] for line in reader if any(line)]
-    header = lines[0]
-    further = sorted((name for name in header if name.startswith("resource:")), key=header.index)
-    found = []
-    for line in lines[1:]:
-        cell = dict(zip(header, line, strict=True))
-        found.append(
-            Row(
-                int(cell["id"]),
-                float(cell["admission"]),
-                float(cell["duration"] or "inf"),
-                tuple(float(cell[name]) for name in ("cpu", "memory", *further)),
-                cell["class"],
-                int(cell.get("job") or cell["id"]),
-                cell.get("anti_affinity", "").lower() in ("true", "1"),
-                _constraints(cell.get("constraints", "")),
-            )
+class Asked(NamedTuple):
+    """What a row of a file asks for beyond one instance; parallelism 0 is no limit."""
+
+    number: int
+    batch: bool
+    approach: str
+    parallelism: int
+    scale: tuple[tuple[float, int], ...]
+
+
+def asked_of(workload: Workload) -> list[Asked] | None:
+    """The requests of a workload, or ``None`` where every row is one of its own."""
+    requests = workload.requests
+    if requests is None or workload.request is None:
+        assert requests is None
+        assert workload.request is None
+        return None
+    assert workload.ids.tolist() == [int(requests.ids[number]) for number in workload.request]
+    events = list(zip(requests.scale_request, requests.scale_time, requests.scale_replicas, strict=True))
+    return [
+        Asked(
+            int(requests.ids[number]),
+            bool(requests.batch[number]),
+            ("independent", "concurrent", "aggregated")[requests.approach[number]],
+            int(requests.parallelism[number]),
+            tuple((float(time), int(replicas)) for owner, time, replicas in events if owner == number),
         )
-    return sorted(found, key=lambda row: row.admission)
+        for number in range(len(requests))
+    ]
+
+
+def csv_rows(text: str) -> list[Row]:
+    """Instances of a CSV file, in order of admission; constraints of plain words only."""
+    return _in_order(_csv_cells(text))
+
+
+def csv_asked(text: str) -> list[Asked] | None:
+    """Requests of a CSV file, in its order, or ``None`` where every one is a plain instance."""
+    return _asked(_csv_cells(text))
 
 
 def parquet_rows(path: Path) -> list[Row]:
-    """Requests of a Parquet file, in order of admission."""
+    """Instances of a Parquet file, in order of admission."""
+    return _in_order(_parquet_cells(path))
+
+
+def parquet_asked(path: Path) -> list[Asked] | None:
+    """Requests of a Parquet file, as :func:`csv_asked`."""
+    return _asked(_parquet_cells(path))
+
+
+def _csv_cells(text: str) -> list[dict[str, str]]:
+    reader = csv.reader(io.StringIO(text.removeprefix("\ufeff"), newline=""), skipinitialspace=True)
+    lines = [[cell.strip() for cell in line] for line in reader if any(line)]
+    return [dict(zip(lines[0], line, strict=True)) for line in lines[1:]]
+
+
+def _parquet_cells(path: Path) -> list[dict[str, str]]:
     import pyarrow.parquet as pq
 
+    return [
+        {name: "" if value is None else str(value) for name, value in row.items()}
+        for row in pq.read_table(path).to_pylist()
+    ]
+
+
+def _in_order(rows: list[dict[str, str]]) -> list[Row]:
+    instances = [one for cell in rows for one in _instances(cell)]
+    return sorted(instances, key=lambda row: row.admission)
+
+
+def _instances(cell: dict[str, str]) -> Iterator[Row]:
+    """The instances of a row: those of its admission, then those that come by scale events."""
+    row = Row(
+        int(cell["id"]),
+        float(cell["admission"]),
+        float(cell["duration"] or "inf"),
+        tuple(float(cell[name]) for name in ("cpu", "memory", *(key for key in cell if key.startswith("resource:")))),
+        cell["class"],
+        int(cell.get("job") or cell["id"]),
+        cell.get("anti_affinity", "").lower() in ("true", "1"),
+        _constraints(cell.get("constraints", "")),
+    )
+    have = int(cell.get("completions" if cell.get("kind") == "batch" else "instances") or 1)
+    for _ in range(have):
+        yield row
+    for time, replicas in _scale(cell):
+        for _ in range(have, replicas):
+            yield row._replace(admission=time)
+        have = replicas
+
+
+def _scale(cell: dict[str, str]) -> tuple[tuple[float, int], ...]:
+    parts = [part.partition("=") for part in cell.get("scale", "").split(";") if part.strip()]
+    return tuple((float(time.strip(' "')), int(count.strip(' "'))) for time, _, count in parts)
+
+
+def _asked(rows: list[dict[str, str]]) -> list[Asked] | None:
     found = []
-    for cell in pq.read_table(path).to_pylist():
-        further = [name for name in cell if name.startswith("resource:")]
-        found.append(
-            Row(
-                cell["id"],
-                float(cell["admission"]),
-                float("inf") if cell["duration"] is None else float(cell["duration"]),
-                tuple(float(cell[name]) for name in ("cpu", "memory", *further)),
-                cell["class"],
-                cell["id"] if cell.get("job") is None else cell["job"],
-                bool(cell.get("anti_affinity")),
-                _constraints(cell.get("constraints") or ""),
-            )
-        )
-    return sorted(found, key=lambda row: row.admission)
+    plain = True
+    for cell in rows:
+        batch = cell.get("kind") == "batch"
+        approach = cell.get("approach") or ("aggregated" if batch else "independent")
+        at_once = int(cell.get("parallelism") or 1) if batch else 0
+        limited = batch and at_once < int(cell.get("completions") or 1)
+        found.append(Asked(int(cell["id"]), batch, approach, at_once if limited else 0, _scale(cell)))
+        alone = int(cell.get("instances") or 1) == 1
+        plain = plain and not batch and approach == "independent" and alone and not _scale(cell)
+    return None if plain else found
 
 
 def _constraints(text: str) -> tuple[tuple[str, str, str], ...]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import inf
+from typing import Any
 
 from reference import chance
-from reference.outcome import Outcome, RequestOutcome
+from reference.metric import ACCOUNTINGS
+from reference.outcome import GroupOutcome, Outcome, RequestOutcome
 from reference.policies import Choice, Mode, Pass
+from reference.requests import Request, group
 from reference.state import Host, Instance, build
 from reference.times import config_on_grid, on_grid
 from slacktide.config import Config
@@ -16,6 +19,16 @@ from slacktide.model import Hosts, Workload
 
 HostEvent = tuple[float, int, str]
 """Time (s), host row, ``down`` (failure), ``drain`` or ``up``."""
+
+
+def fields_of(thing: Any) -> dict[str, Any]:
+    """What an object holds now; collections are copied, other objects are only pointed at."""
+    return {n: value.copy() if isinstance(value, list | set | dict) else value for n, value in vars(thing).items()}
+
+
+def first_admitted(request: Request) -> list[Instance]:
+    """The rows that come with the request; those of a batch request beyond its parallelism are released later."""
+    return request.instances[: request.parallelism] if request.batch and request.parallelism else request.instances
 
 
 class Simulation:
@@ -39,7 +52,11 @@ class Simulation:
         self.ranks = sorted({c.rank for c in workload.classes})
         self.outcome = Outcome(requests=[RequestOutcome() for _ in self.instances])
         self.end = inf if config.simulation.end is None else config.simulation.end
-        self.arrivals = [j for j in self.instances if j.admission < self.end]
+        self.requests = group(workload, self.instances)
+        first = {j for request in self.requests for j in first_admitted(request)}
+        self.arrivals = [j for j in self.instances if j.admission < self.end and j in first]
+        self.held_back = [j for j in self.instances if j not in first]
+        self.scales = self.scale_events(workload)
         self.changes = sorted(
             ((on_grid(t), row, kind) for t, row, kind in host_events if on_grid(t) < self.end), key=lambda e: e[0]
         )
@@ -48,7 +65,23 @@ class Simulation:
         self.now = 0.0
         self.last_pass = -inf
 
+    def scale_events(self, workload: Workload) -> list[tuple[float, Request, int]]:
+        """Time, request and how many instances it shall have, in the order in which they happen."""
+        asked = workload.requests
+        if asked is None:
+            return []
+        rows = zip(asked.scale_time.tolist(), asked.scale_request.tolist(), asked.scale_replicas.tolist(), strict=True)
+        events = [(on_grid(time), self.requests[index], replicas) for time, index, replicas in rows]
+        return sorted((event for event in events if event[0] < self.end), key=lambda event: event[0])
+
     # What happens to one instance
+
+    def admit(self, j: Instance) -> None:
+        j.admission = j.since = self.now
+        j.admitted = True
+        self.outcome.requests[j.row].admitted = True
+        self.outcome.requests[j.row].admission = self.now
+        self.waiting.append(j)
 
     def start(self, j: Instance, host: Host, pass_number: int) -> None:
         """Place waiting ``j``: its wait is booked, a start-up delay is drawn."""
@@ -84,12 +117,28 @@ class Simulation:
         if preempted:
             result.preemptions += 1
             j.spent += elapsed
-        if self.config.simulation.preempted_work == "lost":
-            result.discarded += j.progress
-            for ledger in j.ledgers.values():
-                ledger.e, ledger.p = ledger.e - j.progress, ledger.p + j.progress
-            j.progress = 0.0
+        assert j.request is not None
+        if j.request.loses_work(self.config):
+            j.lose_work()
+            result.discarded = j.lost
         self.waiting.append(j)
+
+    def scale_away(self, j: Instance) -> None:
+        """``j`` leaves queue or host for good; nothing of it is lost."""
+        if j.host is None:
+            self.book(j)
+            j.settle(self.now)
+            self.waiting.remove(j)
+        else:
+            self.leave(j)
+        j.gone = self.outcome.requests[j.row].removed = self.now
+
+    def release_next(self, request: Request) -> None:
+        """A batch request's next row, if any, comes in place of one that completed; at the end nobody comes."""
+        following = [j for j in self.held_back if j.request is request]
+        if following and self.now < self.end:
+            self.held_back.remove(following[0])
+            self.admit(following[0])
 
     # Events, in the order in which they count at one instant
 
@@ -98,7 +147,9 @@ class Simulation:
         due = [j for j in self.running if j.completion() <= self.now]
         for j in sorted(due, key=lambda j: j.row):
             self.leave(j)
-            self.outcome.requests[j.row].completed = self.now
+            j.gone = self.outcome.requests[j.row].completed = self.now
+            assert j.request is not None
+            self.release_next(j.request)
         return bool(due)
 
     def change_hosts(self) -> bool:
@@ -115,18 +166,26 @@ class Simulation:
             changed = True
         return changed
 
+    def scale_due(self) -> bool:
+        scaled = False
+        while self.scales and self.scales[0][0] <= self.now:
+            _, request, replicas = self.scales.pop(0)
+            for j in request.excess(replicas, self.now):
+                self.scale_away(j)
+            scaled = True
+        return scaled
+
     def admit_due(self) -> bool:
         admitted = False
         while self.arrivals and self.arrivals[0].admission <= self.now:
-            j = self.arrivals.pop(0)
-            self.outcome.requests[j.row].admitted = True
-            self.waiting.append(j)
+            self.admit(self.arrivals.pop(0))
             admitted = True
         return admitted
 
     def next_event(self) -> float:
         times = [j.completion() for j in self.running]
         times += [change[0] for change in self.changes[:1]]
+        times += [scale[0] for scale in self.scales[:1]]
         times += [j.admission for j in self.arrivals[:1]]
         if self.waiting:
             times.append(self.last_pass + self.config.scheduler.watchdog)
@@ -145,23 +204,77 @@ class Simulation:
         number, length = len(self.outcome.passes), len(self.waiting)
         this = Pass(self.now, number, self.mode(), self.config, self.ranks, self.cpu, self.memory)
         placed_before = len(self.outcome.decisions)
-        victims: list[Instance] = []
-        for j in this.order(self.waiting):
-            choice = this.choose_free(j, self.hosts) or this.choose_preempting(j, self.hosts)
-            if choice is None:
-                self.outcome.holds += 1
-                continue
-            victims += choice.victims
-            self.carry_out(j, choice, number)
+        victims = self.serve(this, self.waiting, may_preempt=True)
         if self.config.policy.victims == "same-pass" and this.mode == "qos-driven":
-            for j in this.order(victims):
-                choice = this.choose_free(j, self.hosts)
-                if choice is not None:
-                    self.carry_out(j, choice, number)
+            self.serve(this, victims, may_preempt=False)
         placed = len(self.outcome.decisions) - placed_before
         self.outcome.passes.append((self.now, length, placed, len(victims)))
         self.last_pass = self.now
         return placed
+
+    def serve(self, this: Pass, queue: Sequence[Instance], may_preempt: bool) -> list[Instance]:
+        """One round over these; who is next is settled anew each time. Returns the victims."""
+        queue = tuple(queue)
+        left, victims = list(queue), list[Instance]()
+        while left:
+            tried = self.tried_together(this.order(left)[0], left)
+            for j in tried:
+                left.remove(j)
+            stopped = self.attempt(this, tried, queue, may_preempt)
+            if stopped is not None:
+                victims += stopped
+            elif may_preempt:
+                self.outcome.holds += len(tried)
+        return victims
+
+    def in_gang(self, j: Instance) -> bool:
+        """Whether ``j`` starts only with all others of its request that wait."""
+        request = j.request
+        assert request is not None
+        return self.config.policy.gang and request.approach == "concurrent" and len(request.live()) > 1
+
+    def tried_together(self, j: Instance, left: Sequence[Instance]) -> list[Instance]:
+        """``j``, or all of its gang that are not yet served, by row."""
+        if not self.in_gang(j):
+            return [j]
+        return sorted((k for k in left if k.request is j.request), key=lambda k: k.row)
+
+    def attempt(
+        self, this: Pass, tried: Sequence[Instance], queue: Sequence[Instance], may_preempt: bool
+    ) -> list[Instance] | None:
+        """Place all of these or none; returns the victims, or ``None`` where they wait on.
+
+        A gang some of whom wait outside this round cannot start as a whole: one that was evicted
+        in this pass is not served in its first round, nor one served in the first in the second.
+        """
+        request = tried[0].request
+        assert request is not None
+        if self.in_gang(tried[0]) and not all(k in queue for k in request.waiting()):
+            return None
+        go_back = self.remember() if len(tried) > 1 else None
+        victims: list[Instance] = []
+        for j in tried:
+            choice = this.choose_free(j, self.hosts)
+            if choice is None and may_preempt:
+                choice = this.choose_preempting(j, self.hosts)
+            if choice is None:
+                if go_back is not None:
+                    go_back()
+                return None
+            victims += choice.victims
+            self.carry_out(j, choice, this.number)
+        return victims
+
+    def remember(self) -> Callable[[], None]:
+        """A way back to how everything is now."""
+        things = [self, self.outcome, *self.instances, *self.hosts, *self.outcome.requests]
+        before = [(thing, fields_of(thing)) for thing in things]
+
+        def go_back() -> None:
+            for thing, values in before:
+                vars(thing).update(values)
+
+        return go_back
 
     def carry_out(self, j: Instance, choice: Choice, number: int) -> None:
         for k in choice.victims:
@@ -178,22 +291,36 @@ class Simulation:
             instant = self.next_event()
             if instant >= self.end or instant == inf:
                 break
-            self.now = instant
-            happened = [self.complete_due(), self.change_hosts(), self.admit_due()]
+            self.go_to(instant)
+            happened = [self.complete_due(), self.change_hosts(), self.scale_due(), self.admit_due()]
             watchdog = instant >= self.last_pass + self.config.scheduler.watchdog
             if self.waiting and (watchdog or any(happened)):
                 placed = self.run_pass()
-            if self.end == inf and not (self.arrivals or self.changes or self.running or placed):
+            if self.end == inf and not self.to_come() and not placed:
                 break
         if self.end < inf:
-            self.now = self.end
+            self.go_to(self.end)
             self.complete_due()
         return self.close()
 
+    def go_to(self, instant: float) -> None:
+        """Let time pass, nothing else."""
+        self.now = instant
+        for request in self.requests:
+            if request.approach == "concurrent":
+                request.count_to(instant)
+
+    def to_come(self) -> bool:
+        """Whether anything will happen but the watchdog."""
+        return bool(self.arrivals or self.changes or self.scales or self.running)
+
     def close(self) -> Outcome:
+        for request in self.requests:
+            totals = {name: request.totals(self.now, name) for name in ACCOUNTINGS}
+            self.outcome.groups.append(GroupOutcome(request.approach, [j.row for j in request.had()], totals))
         for j in self.instances:
             result = self.outcome.requests[j.row]
-            if result.admitted and result.completed is None:
+            if result.admitted and j.gone is None:
                 self.book(j)
                 j.settle(self.now)
             result.running, result.starts, result.ledgers = j.progress, j.starts, j.ledgers

@@ -1,4 +1,4 @@
-"""Requests and hosts as the twin sees them: plain objects that know what happened to them so far."""
+"""Instances and hosts as the twin sees them: plain objects that know what happened to them so far."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from reference import chance, metric
 from reference.amounts import Amounts, minus, plus, scale, whole
 from reference.metric import ACCOUNTINGS, Ledger
+from reference.requests import Request
 from reference.times import on_grid
 from slacktide.config import Accounting, Config
 from slacktide.model import NO_CONSTRAINT, Hosts, Term, Workload
@@ -15,7 +16,7 @@ from slacktide.model import NO_CONSTRAINT, Hosts, Term, Workload
 
 @dataclass(eq=False)
 class Instance:
-    """One request. ``since`` is when it began to wait or was placed; ``host`` is ``None`` while it waits."""
+    """One row. ``since`` is when it began to wait or was placed; ``host`` is ``None`` while it waits."""
 
     row: int
     sigma: float
@@ -36,6 +37,13 @@ class Instance:
     progress: float = 0.0
     spent: float = 0.0
     """Start-up seconds of the incarnations preempted so far."""
+    lost: float = 0.0
+    """Useful running seconds that were lost with their incarnations."""
+    request: Request | None = None
+    """``None`` stands for a request alone."""
+    admitted: bool = False
+    gone: float | None = None
+    """When it completed or was removed."""
     placed_in_pass: int = -1
     been_on: set[int] = field(default_factory=set)
     ledgers: dict[Accounting, Ledger] = field(default_factory=lambda: {name: Ledger() for name in ACCOUNTINGS})
@@ -43,6 +51,8 @@ class Instance:
     def ledger_at(self, t: float, accounting: Accounting) -> Ledger:
         """``(e', p')`` at ``t``."""
         ledger = self.ledgers[accounting]
+        if self.gone is not None:
+            return ledger
         if self.host is None:
             return Ledger(ledger.e, ledger.p + (t - self.since))
         pending = metric.startup_is_pending(accounting, self.starts)
@@ -53,20 +63,49 @@ class Instance:
         return metric.waiting_key(self.ledgers[config.qos.startup], self.since, self.sigma, config.qos.alpha)
 
     def metric_at(self, t: float, config: Config) -> float:
-        """Q at ``t``, in the accounting that decisions use."""
+        """Q at ``t``, in the accounting that decisions use: its own, or its request's."""
+        if self.request is not None and self.request.decides:
+            return self.request.metric_of(self, t, config)
         if self.host is None:
             return self.key(config) - t
         return metric.running_metric(self.ledger_at(t, config.qos.startup), self.sigma, config.qos.alpha)
 
     def overhead_at(self, t: float, config: Config) -> float:
-        """Preemption overhead C at ``t``."""
+        """Preemption overhead C at ``t``: its own, or its request's."""
+        if self.request is not None and self.request.decides:
+            return self.request.overhead_at(t, config)
         return metric.overhead(self.spent, self.ledger_at(t, config.qos.startup).e)
 
     def progress_at(self, t: float) -> float:
         """Useful running seconds at ``t``."""
         if self.host is None:
             return self.progress
-        return self.progress + max(0.0, t - (self.since + self.startup))
+        return self.progress + self.incarnation_at(t)
+
+    def incarnation_at(self, t: float) -> float:
+        """Useful running seconds of the present incarnation; it must be on a host."""
+        return max(0.0, t - self.ready())
+
+    def ready(self) -> float:
+        """When its present start-up ends."""
+        return self.since + self.startup
+
+    def up_from(self, accounting: Accounting) -> float:
+        """From when on its present incarnation counts as running."""
+        return self.ready() if metric.startup_is_pending(accounting, self.starts) else self.since
+
+    def is_up(self, t: float, accounting: Accounting) -> bool:
+        return self.host is not None and t >= self.up_from(accounting)
+
+    def is_idle(self) -> bool:
+        """On a host, while its concurrent request waits for another instance."""
+        if self.host is None or self.request is None or self.request.approach != "concurrent":
+            return False
+        return bool(self.request.waiting())
+
+    def lifetime(self, t: float) -> float:
+        """Seconds since its admission, or between that and its completion or removal."""
+        return (t if self.gone is None else self.gone) - self.admission
 
     def completion(self) -> float:
         """When it completes if nobody disturbs it."""
@@ -97,6 +136,12 @@ class Instance:
         self.host.instances.remove(self)
         self.host.changes += 1
         self.host, self.since = None, t
+
+    def lose_work(self) -> None:
+        """What it had run (``progress``) moves from running to discarded time, which counts like pending."""
+        self.ledgers = {n: Ledger(kept.e - self.progress, kept.p + self.progress) for n, kept in self.ledgers.items()}
+        self.lost += self.progress
+        self.progress = 0.0
 
     def tie(self, seed: int) -> int:
         return chance.victim_tie(seed, self.row, self.starts)
@@ -136,7 +181,7 @@ class Host:
 
 
 def build(workload: Workload, hosts: Hosts, config: Config) -> tuple[list[Instance], list[Host]]:
-    """All requests, waiting from their admission, and all hosts, empty; amounts as whole numbers."""
+    """All instances, waiting from their admission, and all hosts, empty; amounts as whole numbers."""
     factors = [scale([float(c) for c in hosts.capacity[:, r]]) for r in range(len(hosts.resources))]
 
     def amounts(values: object, names: tuple[str, ...]) -> Amounts:

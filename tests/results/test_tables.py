@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,8 @@ import pytest
 from numpy.typing import NDArray
 
 from slacktide.errors import OutputError
-from slacktide.model import Hosts, Workload
+from slacktide.model import AGGREGATED, CONCURRENT, Hosts, Requests, Workload
+from slacktide.qos.per_request import per_request
 from slacktide.results import tables
 
 
@@ -59,6 +61,8 @@ def test_a_row_per_request_of_the_run(tmp_path: Path) -> None:
     assert [row["slo_met"] for row in rows] == [False, True, True]
     assert rows[1]["wasted_startup"] == 2.5
     assert rows[1]["discarded"] == 10.0
+    alone = {"kind": "service", "approach": "independent", "instances": 1}
+    assert all({key: row[key] for key in alone} == alone for row in rows)
 
 
 def test_whether_the_slo_was_met_follows_the_accounting_of_decisions(tmp_path: Path) -> None:
@@ -86,7 +90,7 @@ def test_a_run_without_requests_has_the_columns(tmp_path: Path) -> None:
 
 def test_the_version_of_the_schema_is_in_the_file(tmp_path: Path) -> None:
     tables.write_passes(tmp_path / "passes.parquet", {"time": np.array([1.5]), "queue": np.array([3])})
-    assert pq.read_schema(tmp_path / "passes.parquet").metadata[b"schema_version"] == b"1"
+    assert pq.read_schema(tmp_path / "passes.parquet").metadata[b"schema_version"] == b"2"
     assert pq.read_table(tmp_path / "passes.parquet").to_pylist() == [{"time": 1.5, "queue": 3}]
 
 
@@ -102,10 +106,114 @@ def test_events_name_requests_and_hosts(tmp_path: Path) -> None:
     }
     tables.write_events(tmp_path / "events.parquet", workload(), hosts, columns, ("admitted", "host-down", "preempted"))
     assert pq.read_table(tmp_path / "events.parquet").to_pylist() == [
-        {"time": 0.0, "event": "admitted", "request": 70, "host": None, "by": None, "qos": 0.0},
-        {"time": 5.0, "event": "preempted", "request": 72, "host": "beta", "by": 70, "qos": -3.5},
-        {"time": 6.0, "event": "host-down", "request": None, "host": "alpha", "by": None, "qos": None},
+        {"time": 0.0, "event": "admitted", "request": 70, "instance": None, "host": None, "by": None, "qos": 0.0},
+        {"time": 5.0, "event": "preempted", "request": 72, "instance": None, "host": "beta", "by": 70, "qos": -3.5},
+        {
+            "time": 6.0,
+            "event": "host-down",
+            "request": None,
+            "instance": None,
+            "host": "alpha",
+            "by": None,
+            "qos": None,
+        },
     ]
+
+
+def several() -> Workload:
+    """Two requests of two instances each, whose rows come in turn."""
+    requests = Requests(
+        ids=np.array([7, 9]),
+        batch=np.array([False, True]),
+        approach=np.array([CONCURRENT, AGGREGATED], dtype=np.int8),
+        parallelism=np.array([0, 1]),
+        scale_time=np.zeros(0),
+        scale_request=np.zeros(0, dtype=np.int32),
+        scale_replicas=np.zeros(0, dtype=np.int64),
+    )
+    codes = np.array([0, 2, 0, 2], dtype=np.int16)
+    request = np.array([0, 1, 0, 1], dtype=np.int32)
+    return replace(workload(), service_class=codes, request=request, requests=requests)
+
+
+def instances() -> dict[str, NDArray[Any]]:
+    """Of :func:`several`; the second of the batch request was released when the first completed."""
+    return {
+        **{name: np.append(values, values[:1]) for name, values in outcome().items()},
+        "row": np.array([0, 1, 2, 3]),
+        "admission": np.array([0.0, 0.0, 5.0, 60.0]),
+        "completed": np.array([np.nan, 60.0, np.nan, 160.0]),
+        "removed": np.array([100.0, np.nan, np.nan, np.nan]),
+    }
+
+
+def test_a_row_per_request_of_several_instances(tmp_path: Path) -> None:
+    columns = per_request(several(), instances(), np.array([[50.0, 40.0, 60.0], [0.0, 0.0, 0.0]]))
+    tables.write_requests(tmp_path / "requests.parquet", several(), columns, "always")
+    service, batch = pq.read_table(tmp_path / "requests.parquet").to_pylist()
+    assert (service["id"], service["kind"], service["approach"], service["instances"]) == (
+        7,
+        "service",
+        "concurrent",
+        2,
+    )
+    assert (batch["id"], batch["kind"], batch["approach"], batch["instances"]) == (9, "batch", "aggregated", 2)
+    assert (service["class"], batch["class"]) == ("gold", "bronze")
+    assert (service["completion"], batch["completion"]) == (None, 160.0)
+    assert (service["running"], batch["running"], batch["discarded"]) == (95.0, 145.0, 10.0)
+    assert service["availability_always"] == 0.4
+    assert batch["availability_restart"] == (50.0 + 10.0 + 95.0 + 5.0) / 200.0
+    assert (service["slo_met"], batch["slo_met"]) == (False, True)
+    assert (service["hosts_used"], batch["preemptions"], batch["starts"]) == (None, 1, 3)
+
+
+def test_a_row_per_instance(tmp_path: Path) -> None:
+    tables.write_instances(tmp_path / "instances.parquet", several(), instances(), "always")
+    rows = pq.read_table(tmp_path / "instances.parquet").to_pylist()
+    assert [(row["request"], row["instance"], row["id"]) for row in rows] == [
+        (7, 0, 70),
+        (9, 0, 71),
+        (7, 1, 72),
+        (9, 1, 73),
+    ]
+    assert [(row["admission"], row["completion"], row["removed"]) for row in rows] == [
+        (0.0, None, 100.0),
+        (0.0, 60.0, None),
+        (5.0, None, None),
+        (60.0, 160.0, None),
+    ]
+    assert [row["availability_always"] for row in rows] == [0.95, 0.5, 1.0, 0.95]
+    assert [row["slo_met"] for row in rows] == [False, True, True, True]
+    assert [row["hosts_used"] for row in rows] == [1, 2, 0, 1]
+
+
+def test_a_table_of_instances_needs_requests_of_several(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="expected requests"):
+        tables.write_instances(tmp_path / "instances.parquet", workload(), instances(), "always")
+
+
+def test_events_number_instances_within_their_request(tmp_path: Path) -> None:
+    hosts = Hosts(np.array([8]), ("alpha",), np.ones((1, 2)), ({},))
+    columns = {
+        "time": np.array([0.0, 5.0]),
+        "kind": np.array([0, 0], dtype=np.int8),
+        "row": np.array([2, -1]),
+        "host": np.array([0, 0]),
+        "by": np.array([3, -1]),
+        "qos": np.array([0.0, np.inf]),
+    }
+    tables.write_events(tmp_path / "events.parquet", several(), hosts, columns, ("preempted",))
+    first, second = pq.read_table(tmp_path / "events.parquet").to_pylist()
+    assert (first["request"], first["instance"], first["by"]) == (7, 1, 9)
+    assert (second["request"], second["instance"], second["by"]) == (None, None, None)
+    assert second["qos"] == np.inf
+
+
+def test_tables_have_one_schema_whatever_the_requests_are(tmp_path: Path) -> None:
+    columns = per_request(several(), instances(), np.zeros((2, 3)))
+    tables.write_requests(tmp_path / "several.parquet", several(), columns, "always")
+    tables.write_requests(tmp_path / "single.parquet", workload(), outcome(), "always")
+    assert pq.read_schema(tmp_path / "several.parquet") == pq.read_schema(tmp_path / "single.parquet")
 
 
 def test_a_place_that_cannot_be_written_is_one_clear_error(tmp_path: Path) -> None:

@@ -11,8 +11,9 @@ from slacktide.cli.options import FILE
 
 if TYPE_CHECKING:
     from slacktide.inputs import Generator
+    from slacktide.model import ServiceClass
 
-GENERATED_FILES = frozenset({"workload.parquet", "hosts.parquet", "manifest.json"})
+GENERATED_FILES = frozenset({"workload.parquet", "hosts.parquet", "settings.yaml", "manifest.json"})
 
 
 @click.command()
@@ -28,6 +29,10 @@ def generate(name: str | None, out: Path | None, words: tuple[str, ...], seed: i
       slacktide generate cell --out cell
       slacktide generate validation-1 --seed 7 --out run1
       slacktide generate light --out light --set hosts=1000
+      slacktide generate validation-3 --out run3 --set approach=concurrent
+      slacktide simulate run3/workload.parquet run3/hosts.parquet --config run3/settings.yaml --end 3600
+
+    A workload with service classes of its own comes with settings.yaml, which names them.
     """
     from slacktide.inputs import GENERATORS
 
@@ -55,12 +60,14 @@ def _generate(generator: Generator, out: Path, words: tuple[str, ...], seed: int
     from slacktide import __version__
     from slacktide.cli.text import count
     from slacktide.inputs import WorkloadParquetWriter, write_hosts
+    from slacktide.model import DEFAULT_CLASSES
     from slacktide.results.directory import check_target, replaced_directory
 
     parameters = _parameters(words)
     check_target(out, GENERATED_FILES)
     pieces, hosts = generator.generate(parameters, seed)
-    requests = 0
+    instances = 0
+    classes: tuple[ServiceClass, ...] = DEFAULT_CLASSES
     about = {
         "format": "slacktide-input",
         "slacktide": __version__,
@@ -72,10 +79,33 @@ def _generate(generator: Generator, out: Path, words: tuple[str, ...], seed: int
         with WorkloadParquetWriter(aside / "workload.parquet") as writer:
             for piece in pieces:
                 writer.append(piece)
-                requests += len(piece)
+                instances, classes = instances + len(piece), piece.classes
         write_hosts(hosts, aside / "hosts.parquet")
+        if classes != DEFAULT_CLASSES:
+            (aside / "settings.yaml").write_text(_settings_text(classes), encoding="utf-8")
         (aside / "manifest.json").write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
-    click.echo(f"{out}: {count(requests)} requests in workload.parquet, {count(len(hosts))} hosts in hosts.parquet")
+    requests = f"{count(writer.rows)} requests" + (f" of {count(instances)} instances" * (instances > writer.rows))
+    click.echo(f"{out}: {requests} in workload.parquet, {count(len(hosts))} hosts in hosts.parquet")
+    if classes != DEFAULT_CLASSES:
+        names = ", ".join(one.name for one in classes)
+        click.echo(f"Its service classes are {names}: give --config {out / 'settings.yaml'} to simulate and inspect.")
+
+
+def _settings_text(classes: tuple[ServiceClass, ...]) -> str:
+    """A settings file with these classes and nothing else; what of a class is as ever is left out."""
+    import dataclasses
+
+    import yaml
+
+    from slacktide import settings
+    from slacktide.config import Config
+
+    listed = settings.to_mapping(dataclasses.replace(Config(), classes=classes))["classes"]
+    usual = {"tiers": list(settings.to_mapping(Config())["classes"][0]["tiers"]), "overhead_limit": None}
+    said = [{key: value for key, value in one.items() if key not in usual or value != usual[key]} for one in listed]
+    return "# For --config: the classes of workload.parquet.\n" + str(
+        yaml.safe_dump({"classes": said}, sort_keys=False, allow_unicode=True)
+    )
 
 
 def _parameters(words: tuple[str, ...]) -> dict[str, str]:

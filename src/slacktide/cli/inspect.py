@@ -50,6 +50,8 @@ def inspect(files: tuple[Path, ...], config_file: Path | None, bins: int, as_jso
         from slacktide.cli.findings import text
 
         click.echo(text(found))
+        if kinds := found.get("workload", {}).get("kinds"):
+            click.echo("\n" + _kinds_text(found["workload"]["instances"], kinds))
 
 
 def _holds_hosts(path: Path) -> bool:
@@ -67,6 +69,25 @@ def _holds_hosts(path: Path) -> bool:
     if suffix == ".csv":
         return "admission" not in start.partition("\n")[0]
     return re.search(r"^\s*\{[^,{]*,\s*\"", start, re.MULTILINE) is not None
+
+
+def _kinds_text(instances: int, kinds: list[dict[str, Any]]) -> str:
+    """Requests of several instances, by kind and approach."""
+    from slacktide.cli.text import count, table
+
+    head = ("kind", "approach", "requests", "instances", "median", "p90", "largest", "scale events")
+    rows = [
+        (
+            one["kind"],
+            one["approach"],
+            count(one["requests"]),
+            count(one["instances"]),
+            *(f"{one['size'][quantile]:,.4g}" for quantile in ("p50", "p90", "max")),
+            count(one["scale_events"]),
+        )
+        for one in kinds
+    ]
+    return f"{count(instances)} instances; of one request: median, p90, largest\n\n{table(head, rows, left=2)}"
 
 
 def _findings(workload: Workload | None, hosts: Hosts | None, bins: int) -> dict[str, Any]:

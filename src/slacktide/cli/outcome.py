@@ -7,7 +7,7 @@ from typing import Any
 
 from slacktide.cli.text import count, seconds, share, table
 from slacktide.config import Accounting, Config
-from slacktide.metrics import Availability, ClassSummary
+from slacktide.metrics import ApproachSummary, Availability, ClassSummary
 
 HEAD = (
     "class",
@@ -21,6 +21,7 @@ HEAD = (
     "preemptions",
     "wasted startup",
 )
+APPROACH_HEAD = ("class", "kind", "approach", "requests", "instances", "promised", "delivered", "min", "fulfilled")
 COMPILING_SHOWN = 0.5
 """Seconds of compiling from which on it is worth a word."""
 
@@ -32,8 +33,13 @@ def text(
     totals: Mapping[str, Any],
     costs: Mapping[str, float],
     hosts: int,
+    approaches: Sequence[ApproachSummary] = (),
 ) -> str:
-    """The summary table and what the run cost."""
+    """The summary table and what the run cost.
+
+    ``totals["instances"]``, where it is there, says of how many instances the requests were; ``approaches``
+    (``metrics.per_approach``) get a table of their own where more than one kind or approach occurs.
+    """
     which = config.qos.startup
     rows = [_row(one, which) for one in classes]
     whole = everyone[which]
@@ -55,9 +61,10 @@ def text(
             "",
             table(HEAD, rows),
             "",
+            *_by_approach(approaches, which),
             (
-                f"{count(totals['completed'])} completed; {count(totals['placements'])} placements and "
-                f"{count(totals['operations'])} operations in {count(totals['passes'])} passes; "
+                f"{_instances(totals)}{count(totals['completed'])} completed; {count(totals['placements'])} placements "
+                f"and {count(totals['operations'])} operations in {count(totals['passes'])} passes; "
                 f"simulated until {seconds(totals['end'])}"
             ),
             (
@@ -66,6 +73,27 @@ def text(
             ),
         ]
     )
+
+
+def _instances(totals: Mapping[str, Any]) -> str:
+    """Of how many instances, where that is another number."""
+    requests, instances = totals["requests"], totals.get("instances", totals["requests"])
+    return "" if instances == requests else f"{count(requests)} requests of {count(instances)} instances; "
+
+
+def _by_approach(approaches: Sequence[ApproachSummary], which: Accounting) -> list[str]:
+    """A table and an empty line, or nothing where all requests are measured alike."""
+    if len({(one.kind, one.approach) for one in approaches}) < 2:
+        return []
+    rows = [
+        (
+            *(one.service_class, one.kind, one.approach, count(one.requests), count(one.instances), f"{one.slo:g}"),
+            *(share(one.availability[which].mean), share(one.availability[which].min)),
+            f"{share(one.fulfilment[which] * 100, 2)} %",
+        )
+        for one in approaches
+    ]
+    return [table(APPROACH_HEAD, rows, left=3), ""]
 
 
 def _row(one: ClassSummary, which: Accounting) -> tuple[str, ...]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from slacktide.inputs import cells, header
+from slacktide.inputs import cells, header, requests
 from slacktide.inputs.pieces import COLUMNS
 from slacktide.inputs.problems import Problems, read_text
 from slacktide.inputs.rules import AMOUNT, DURATION, NUMBER, SECONDS, WorkloadColumns, to_hosts, to_workload
@@ -94,18 +94,28 @@ def read_workload(path: Path, classes: tuple[ServiceClass, ...]) -> Workload:
     """A workload from CSV; raises :class:`InputError`."""
     problems = Problems(str(path))
     terms = TermTable()
+    scales = requests.ScaleTable()
     parts = [
-        _columns(table, classes, terms, problems)
+        _columns(table, classes, terms, scales, problems)
         for table in read_tables(path, header.WORKLOAD_REQUIRED, header.WORKLOAD_OPTIONAL, problems)
     ]
     whole = parts[0]
     for name in (*COLUMNS, "lines"):
         setattr(whole, name, np.concatenate([getattr(part, name) for part in parts]))
     whole.terms = terms.terms
+    given = [part.requests for part in parts if part.requests is not None]
+    if given:
+        whole.requests = requests.RequestColumns.together(given, scales.scales)
     return to_workload(whole, classes, problems)
 
 
-def _columns(table: Table, classes: tuple[ServiceClass, ...], terms: TermTable, problems: Problems) -> WorkloadColumns:
+def _columns(
+    table: Table,
+    classes: tuple[ServiceClass, ...],
+    terms: TermTable,
+    scales: requests.ScaleTable,
+    problems: Problems,
+) -> WorkloadColumns:
     lines = table.lines
     amounts = header.demand_columns(list(table.columns))
     ids = cells.integers(table.get("id"), lines, "id", NUMBER, problems)
@@ -131,7 +141,27 @@ def _columns(table: Table, classes: tuple[ServiceClass, ...], terms: TermTable, 
         terms=(),
         lines=np.array(lines, dtype=np.int64),
         demand_names=amounts,
+        requests=_requests(table, scales, problems),
     )
+
+
+def _requests(table: Table, scales: requests.ScaleTable, problems: Problems) -> requests.RequestColumns | None:
+    """The columns of requests, or ``None`` where the file has none of them."""
+    if not any(name in table.columns for name in header.REQUEST_COLUMNS):
+        return None
+    found = requests.RequestColumns.empty_cells(len(table.lines))
+
+    def fill(name: str, expected: str | Callable[[str], str], parse: Callable[[str], int], spare: int) -> None:
+        if name in table.columns:
+            texts = table.columns[name]
+            getattr(found, name)[:] = cells.coded(texts, table.lines, name, expected, problems, parse, spare)
+
+    fill("kind", requests.expected_kind, requests.parse_kind, -1)
+    for name in ("instances", "completions", "parallelism"):
+        fill(name, requests.COUNT, requests.parse_count, 0)
+    fill("approach", requests.expected_approach, requests.parse_approach, -1)
+    fill("scale", requests.SCALE, lambda text: scales.number(requests.parse_scale(text)), 0)
+    return found
 
 
 def read_hosts(path: Path) -> Hosts:

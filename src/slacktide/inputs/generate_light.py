@@ -18,21 +18,26 @@ LARGEST = 4  # cores of a request: 1 to 4, equally likely
 CHUNK = 524_288
 
 
-def _make(values: Mapping[str, Value], seed: int) -> tuple[Iterator[Workload], Hosts]:
-    count = int(values["hosts"])
-    hosts = Hosts(
+def equal_hosts(count: int) -> Hosts:
+    """Hosts of 8 cores and 16 GB, without attributes."""
+    return Hosts(
         ids=np.arange(1, count + 1),
         names=tuple(f"host-{number}" for number in range(1, count + 1)),
         capacity=np.tile([float(CORES), MEMORY], (count, 1)),
         attributes=({},) * count,
     )
+
+
+def _make(values: Mapping[str, Value], seed: int) -> tuple[Iterator[Workload], Hosts]:
+    count = int(values["hosts"])
     # Little's law: rate * life * mean demand = load * capacity.
     rate = float(values["load"]) * count * CORES / ((1 + LARGEST) / 2 * float(values["life"]))
-    classes = _class_indices(str(values["classes"]))
-    return _chunks(int(values["requests"]), rate, float(values["life"]), classes, seed), hosts
+    classes = class_indices(str(values["classes"]))
+    return _chunks(int(values["requests"]), rate, float(values["life"]), classes, seed), equal_hosts(count)
 
 
-def _class_indices(text: str) -> list[int]:
+def class_indices(text: str) -> list[int]:
+    """Indices into the default classes of names separated by commas. Raises :class:`ConfigError`."""
     names = [one.name for one in DEFAULT_CLASSES]
     wanted = [word.strip() for word in text.split(",")]
     for word in wanted:

@@ -15,12 +15,18 @@ Value = int | float | str
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A setting of a generator. The default's type is the parameter's; numbers must be at least ``least``."""
+    """A setting of a generator.
+
+    The default's type is the parameter's; numbers are from ``least`` to ``most``, words one of ``choices``
+    where there are any.
+    """
 
     name: str
     default: Value
     help: str
     least: float = 0.0
+    most: float = math.inf
+    choices: tuple[str, ...] = ()
 
     def convert(self, value: object) -> Value:
         """``value`` (text from a command line, or a number) in the type of the default.
@@ -28,15 +34,17 @@ class Parameter:
         Raises :class:`ConfigError` naming the parameter, the value and what is expected.
         """
         if isinstance(self.default, str):
+            if self.choices and value not in self.choices:
+                raise ConfigError(f"{self.name}: found {value!r}, expected {expected_name(str(value), self.choices)}")
             return str(value)
         kind = "a whole number" if isinstance(self.default, int) else "a number"
-        expected = f"{kind}, at least {self.least:g}"
+        expected = f"{kind}, at least {self.least:g}" + (f", at most {self.most:g}" if self.most < math.inf else "")
         try:
             number = float(str(value).replace("_", ""))
         except ValueError:
             number = math.nan
         whole = isinstance(self.default, int)
-        if not self.least <= number < 1e15 or (whole and number != int(number)):
+        if not self.least <= number < 1e15 or number > self.most or (whole and number != int(number)):
             raise ConfigError(f"{self.name}: found {value!r}, expected {expected}")
         return int(number) if whole else number
 

@@ -1,6 +1,6 @@
 """What can be generated, by name. A further generator is one file and one line here."""
 
-from slacktide.inputs import generate_cell, generate_light, generate_validation
+from slacktide.inputs import generate_cell, generate_jobs, generate_light, generate_validation
 from slacktide.inputs.generator import Generator, Parameter
 
 GENERATORS: dict[str, Generator] = {
@@ -8,7 +8,9 @@ GENERATORS: dict[str, Generator] = {
     for generator in (
         generate_validation.VALIDATION_1,
         generate_validation.VALIDATION_2,
+        generate_validation.VALIDATION_3,
         generate_light.LIGHT,
+        generate_jobs.JOBS,
         generate_cell.CELL,
     )
 }

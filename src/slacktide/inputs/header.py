@@ -8,7 +8,8 @@ from difflib import get_close_matches
 from slacktide.inputs.problems import Problems
 
 WORKLOAD_REQUIRED = ("id", "admission", "duration", "cpu", "memory", "class")
-WORKLOAD_OPTIONAL = ("job", "anti_affinity", "constraints")
+REQUEST_COLUMNS = ("kind", "instances", "completions", "parallelism", "approach", "scale")
+WORKLOAD_OPTIONAL = ("job", "anti_affinity", "constraints", *REQUEST_COLUMNS)
 HOSTS_REQUIRED = ("id", "name", "cpu", "memory")
 HOSTS_OPTIONAL = ("attributes",)
 EVENTS_REQUIRED = ("time", "host", "event")

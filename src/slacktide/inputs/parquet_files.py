@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from slacktide.inputs import cells, header
+from slacktide.inputs import cells, header, requests
 from slacktide.inputs.problems import Problems, check_readable, fail
 from slacktide.inputs.rules import AMOUNT, DURATION, NUMBER, SECONDS, WorkloadColumns, to_hosts, to_workload
 from slacktide.inputs.terms import (
@@ -103,12 +103,13 @@ class _Reader:
         expected: str | Callable[[str], str],
         parse: Callable[[str], int],
         missing: int | None,
+        spare: int = 0,
     ) -> NDArray[np.int64]:
-        """A column of text with few distinct values, each turned into a number once."""
+        """A column of text with few distinct values, each turned into a number once; ``spare`` for broken ones."""
         column = batch.column(name)
         texts = [None if text is None else str(text) for text in column.dictionary.to_pylist()]
         used = np.unique(np.asarray(column.indices.drop_null()))
-        found = np.zeros(len(texts) + 1, dtype=np.int64)
+        found = np.full(len(texts) + 1, spare, dtype=np.int64)
         found[-1] = missing or 0
         codes = np.asarray(column.indices.fill_null(len(texts)))
         wrong: dict[int, str] = {}
@@ -125,6 +126,15 @@ class _Reader:
             lines = np.arange(self.row + 1, self.row + 1 + len(codes))
             self.problems.add_rows(codes == code, lines, name, [texts[code] or "nothing"] * len(codes), right)
         return np.asarray(found[codes], dtype=np.int64)
+
+    def counts(self, batch: Any, name: str) -> NDArray[np.int64]:
+        """A column of counts; 0 stands for nulls, and for what is none and reported."""
+        found = np.array(self.numbers(batch, name, requests.COUNT, missing=0), dtype=np.int64)
+        wrong = ((found < 1) | (found > requests.MOST)) & np.asarray(batch.column(name).is_valid())
+        lines = np.arange(self.row + 1, self.row + 1 + len(found))
+        self.problems.add_rows(wrong, lines, name, found.tolist() if wrong.any() else (), requests.COUNT)
+        found[wrong] = 0
+        return found
 
     def _check_types(self, schema: Any) -> None:
         import pyarrow.types as kinds
@@ -149,9 +159,9 @@ class _Reader:
         return fail(self.path, "a complete Parquet file", value=text or type(error).__name__)
 
 
-_WHOLE = ("id", "job")
+_WHOLE = ("id", "job", "instances", "completions", "parallelism")
 _FLAGS = ("anti_affinity",)
-_TEXTS = ("class", "constraints", "name", "attributes")
+_TEXTS = ("class", "constraints", "name", "attributes", "kind", "approach", "scale")
 
 
 def _placeholder(kind: Any, missing: float | None) -> Any:
@@ -184,10 +194,16 @@ def read_workload(path: Path, classes: tuple[ServiceClass, ...]) -> Workload:
         terms=(),
         demand_names=amounts,
     )
-    terms = TermTable()
+    terms, scales = TermTable(), requests.ScaleTable()
+    if any(name in reader.names for name in header.REQUEST_COLUMNS):
+        columns.requests = requests.RequestColumns.empty_cells(count)
     for batch in reader.batches():
         _fill(columns, batch, reader, classes, terms)
+        if columns.requests is not None:
+            _fill_requests(columns.requests, batch, reader, scales)
     columns.terms = terms.terms
+    if columns.requests is not None:
+        columns.requests.scales = scales.scales
     return to_workload(columns, classes, reader.problems)
 
 
@@ -216,6 +232,27 @@ def _fill(
     if "constraints" in reader.names:
         columns.term[rows] = reader.coded(
             batch, "constraints", EXPECTED_CONSTRAINTS, lambda text: terms.number(parse_term(text)), 0
+        )
+
+
+def _fill_requests(columns: requests.RequestColumns, batch: Any, reader: _Reader, scales: requests.ScaleTable) -> None:
+    """Copy one batch of the columns of requests, as far as the file has them, to its place."""
+    rows = slice(reader.row, reader.row + batch.num_rows)
+    names = reader.names
+    if "kind" in names:
+        columns.kind[rows] = reader.coded(
+            batch, "kind", requests.expected_kind, requests.parse_kind, requests.SERVICE, spare=-1
+        )
+    for name in ("instances", "completions", "parallelism"):
+        if name in names:
+            getattr(columns, name)[rows] = reader.counts(batch, name)
+    if "approach" in names:
+        columns.approach[rows] = reader.coded(
+            batch, "approach", requests.expected_approach, requests.parse_approach, -1, spare=-1
+        )
+    if "scale" in names:
+        columns.scale[rows] = reader.coded(
+            batch, "scale", requests.SCALE, lambda text: scales.number(requests.parse_scale(text)), 0
         )
 
 

@@ -9,21 +9,70 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from slacktide.model import Workload
+from slacktide.model import Requests, Workload
 
 COLUMNS = ("ids", "admission", "duration", "demand", "service_class", "job", "anti_affinity", "term")
-"""The fields of a workload that hold one entry per request."""
+"""The fields of a workload that hold one entry per row."""
 
 
 def select(workload: Workload, rows: NDArray[np.int64] | slice) -> Workload:
-    """The workload of these rows, in this order."""
-    return replace(workload, **{name: getattr(workload, name)[rows] for name in COLUMNS})
+    """The workload of these rows, in this order.
+
+    Of a request of several instances all rows have to be taken, or none; requests keep their order.
+    Raises :class:`ValueError` for a part of one.
+    """
+    chosen = replace(workload, **{name: getattr(workload, name)[rows] for name in COLUMNS})
+    if workload.requests is None or workload.request is None:
+        return chosen
+    request = workload.request[rows]
+    taken = np.bincount(request, minlength=len(workload.requests))
+    partly = (taken > 0) & (taken != np.bincount(workload.request, minlength=len(workload.requests)))
+    if partly.any():
+        number = workload.requests.ids[np.argmax(partly)]
+        raise ValueError(f"rows: found a part of the instances of request {number}, expected all of them or none")
+    kept = taken > 0
+    place = (np.cumsum(kept) - 1).astype(np.int32)
+    return replace(chosen, request=place[request], requests=_kept(workload.requests, kept, place))
 
 
 def join(pieces: Sequence[Workload]) -> Workload:
     """One workload of the pieces' rows, one piece after the other.
 
-    The pieces, at least one, share classes, terms and resources, and are in order of admission.
+    The pieces, at least one, share classes, terms and resources, and are in order of admission: what
+    scale events of one piece add is admitted before the next begins. Either all have ``requests`` or
+    none has, else :class:`ValueError` is raised.
     """
     columns: dict[str, Any] = {name: np.concatenate([getattr(one, name) for one in pieces]) for name in COLUMNS}
-    return replace(pieces[0], **columns)
+    numbers = [one.request for one in pieces if one.request is not None]
+    parts = [one.requests for one in pieces if one.requests is not None]
+    if not len(numbers) == len(parts) or len(parts) not in (0, len(pieces)):
+        raise ValueError("pieces: found some with requests of several instances, expected all or none")
+    if not parts:
+        return replace(pieces[0], **columns)
+    before = np.cumsum([0, *(len(part) for part in parts)], dtype=np.int32)[:-1]
+    columns["request"] = np.concatenate([one + start for one, start in zip(numbers, before, strict=True)])
+    return replace(pieces[0], **columns, requests=_joined(parts, before))
+
+
+def _kept(requests: Requests, kept: NDArray[np.bool_], place: NDArray[np.int32]) -> Requests:
+    events = kept[requests.scale_request]
+    return Requests(
+        ids=requests.ids[kept],
+        batch=requests.batch[kept],
+        approach=requests.approach[kept],
+        parallelism=requests.parallelism[kept],
+        scale_time=requests.scale_time[events],
+        scale_request=place[requests.scale_request[events]],
+        scale_replicas=requests.scale_replicas[events],
+    )
+
+
+def _joined(parts: Sequence[Requests], before: NDArray[np.int32]) -> Requests:
+    columns = {name: np.concatenate([getattr(part, name) for part in parts]) for name in Requests.__slots__}
+    columns["scale_request"] = np.concatenate(
+        [part.scale_request + start for part, start in zip(parts, before, strict=True)]
+    )
+    order = np.argsort(columns["scale_time"], kind="stable")
+    for name in ("scale_time", "scale_request", "scale_replicas"):
+        columns[name] = columns[name][order]
+    return Requests(**columns)

@@ -12,8 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from slacktide.inputs import requests
+from slacktide.inputs.pieces import COLUMNS
 from slacktide.inputs.problems import Problems
-from slacktide.model import Hosts, ServiceClass, Term, Workload
+from slacktide.model import Hosts, Requests, ServiceClass, Term, Workload
 
 LARGEST = 1e15
 """Seconds or amounts above this are taken for a mistake (whole numbers stay exact in float64 up to 9e15)."""
@@ -31,7 +33,8 @@ NUMBER = "a whole number from 0, given once"
 class WorkloadColumns:
     """A workload as read: rows in the order of the file, values not yet checked.
 
-    ``names`` maps a field of the workload to the name of its column in this format.
+    ``names`` maps a field of the workload to the name of its column in this format. ``requests`` is ``None``
+    where the file has none of their columns; ``request`` is made of them.
     """
 
     ids: Integers
@@ -47,10 +50,12 @@ class WorkloadColumns:
     lines: Integers | None = None
     names: tuple[str, str, str] = ("id", "admission", "duration")
     demand_names: tuple[str, ...] = ()
+    requests: requests.RequestColumns | None = None
+    request: NDArray[np.int32] | None = None
 
 
 def to_workload(columns: WorkloadColumns, classes: tuple[ServiceClass, ...], problems: Problems) -> Workload:
-    """The columns as a workload in order of admission.
+    """The columns as a workload in order of admission, a row for each instance.
 
     Raises :class:`InputError` for every broken value, together with what ``problems`` holds already.
     """
@@ -64,7 +69,10 @@ def to_workload(columns: WorkloadColumns, classes: tuple[ServiceClass, ...], pro
         check_range(columns.demand[:, index], lines, name, AMOUNT, problems)
     if not len(columns.ids) and not problems.total:
         problems.add(0, "", "no rows", "at least one request")
+    if columns.requests is not None:
+        requests.check(columns.requests, columns.admission, lines, problems)
     problems.raise_if_any()
+    made = _expand(columns)
     _sort_by_admission(columns)
     return Workload(
         ids=columns.ids,
@@ -78,7 +86,21 @@ def to_workload(columns: WorkloadColumns, classes: tuple[ServiceClass, ...], pro
         resources=columns.resources,
         classes=classes,
         terms=columns.terms,
+        request=columns.request,
+        requests=made,
     )
+
+
+def _expand(columns: WorkloadColumns) -> Requests | None:
+    """A row for each instance; ``None``, and nothing is done, where every row is a plain request of its own."""
+    if columns.requests is None or columns.requests.is_plain():
+        return None
+    found = requests.expand(columns.requests, columns.ids, columns.admission)
+    columns.request, columns.requests = found.request, None
+    for name in COLUMNS:
+        one = found.admission if name == "admission" else getattr(columns, name)[found.request]
+        setattr(columns, name, one)
+    return found.requests
 
 
 def _sort_by_admission(columns: WorkloadColumns) -> None:
@@ -86,7 +108,7 @@ def _sort_by_admission(columns: WorkloadColumns) -> None:
     if bool((columns.admission[1:] >= columns.admission[:-1]).all()):
         return
     order = np.argsort(columns.admission, kind="stable")
-    for name in ("ids", "admission", "duration", "demand", "service_class", "job", "anti_affinity", "term"):
+    for name in COLUMNS if columns.request is None else (*COLUMNS, "request"):
         setattr(columns, name, getattr(columns, name)[order])
 
 

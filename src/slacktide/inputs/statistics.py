@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from slacktide.model import Hosts, Term, Workload
+from slacktide.model import APPROACHES, Hosts, Term, Workload
 from slacktide.model.matching import matching_hosts
 
 QUANTILES = {"min": 0.0, "p10": 0.1, "p50": 0.5, "p90": 0.9, "p99": 0.99, "max": 1.0}
@@ -19,10 +19,14 @@ Summary = dict[str, float]
 def describe_workload(workload: Workload) -> dict[str, Any]:
     """Counts, shares (0 to 1) and quantiles of a workload, ready for JSON.
 
-    ``requests``, ``first``/``last`` admission (s), ``standing`` (requests admitted at the first instant),
+    ``requests``, ``instances`` (rows), ``first``/``last`` admission (s), ``standing`` (requests admitted at the
+    first instant),
     ``instants``, ``jobs``, ``job_size``, ``anti_affinity`` and ``constrained`` (shares of requests), ``terms``,
     ``distinct_demands``, ``most_frequent_demand`` (its share), ``never_complete`` (share), ``duration``
     (finite ones, s), ``demand`` by resource, and ``classes``: the same by class where it makes sense.
+    Shares, quantiles and ``job_size`` are over instances. Where there are requests of several instances,
+    ``kinds`` lists for each kind and approach that occurs the number of requests and of instances, quantiles
+    of the instances of a request, and the number of scale events.
     """
     constrained = np.array([bool(term.constraints) for term in workload.terms], dtype=np.bool_)[workload.term]
     sizes = np.unique(workload.job, return_counts=True)[1]
@@ -30,11 +34,12 @@ def describe_workload(workload: Workload) -> dict[str, Any]:
     count = max(len(workload), 1)
     standing = np.asarray(workload.admission == workload.admission[:1].max(initial=0.0))
     return {
-        "requests": len(workload),
+        "requests": _requests(workload, np.ones(len(workload), np.bool_)),
+        "instances": len(workload),
         "resources": list(workload.resources),
         "first": float(workload.admission[0]) if len(workload) else None,
         "last": float(workload.admission[-1]) if len(workload) else None,
-        "standing": int(standing.sum()),
+        "standing": _requests(workload, standing),
         "instants": int(np.count_nonzero(np.diff(workload.admission))) + bool(len(workload)),
         "jobs": len(sizes),
         "job_size": _quantiles(sizes),
@@ -51,7 +56,38 @@ def describe_workload(workload: Workload) -> dict[str, Any]:
             }
             for index, one in enumerate(workload.classes)
         },
+        **({} if workload.requests is None else {"kinds": _kinds(workload)}),
     }
+
+
+def _kinds(workload: Workload) -> list[dict[str, Any]]:
+    requests, request = workload.requests, workload.request
+    if requests is None or request is None:
+        return []
+    sizes = np.bincount(request, minlength=len(requests))
+    found = []
+    for kind, batch in (("service", False), ("batch", True)):
+        for number, approach in enumerate(APPROACHES):
+            of_them = (requests.batch == batch) & (requests.approach == number)
+            if of_them.any():
+                found.append(
+                    {
+                        "kind": kind,
+                        "approach": approach,
+                        "requests": int(of_them.sum()),
+                        "instances": int(sizes[of_them].sum()),
+                        "size": _quantiles(sizes[of_them]),
+                        "scale_events": int(of_them[requests.scale_request].sum()),
+                    }
+                )
+    return found
+
+
+def _requests(workload: Workload, rows: NDArray[np.bool_]) -> int:
+    """How many requests have one of these rows."""
+    if workload.request is None:
+        return int(np.count_nonzero(rows))
+    return len(np.unique(workload.request[rows]))
 
 
 def describe_hosts(hosts: Hosts) -> dict[str, Any]:
@@ -73,8 +109,9 @@ def describe_hosts(hosts: Hosts) -> dict[str, Any]:
 
 
 def demand_over_time(workload: Workload, hosts: Hosts, bins: int = 60) -> dict[str, NDArray[np.float64]]:
-    """Mean active demand in equal spans of time, as if every request ran from admission to completion.
+    """Mean active demand in equal spans of time, as if every instance ran from admission to completion.
 
+    Neither a batch request's parallelism nor what scale events remove is taken into account.
     Columns of shape (bins,): ``start`` and ``end`` (s; from the first admission to the last, or to the
     last completion where all are admitted at once), and for each resource ``RESOURCE:CLASS``,
     ``RESOURCE:all`` and ``RESOURCE:capacity``. Both must have the same resources (see :func:`align`).
@@ -105,7 +142,7 @@ def demand_over_time(workload: Workload, hosts: Hosts, bins: int = 60) -> dict[s
 class Unsatisfiable:
     """Requests that can never run.
 
-    terms      each term that no host satisfies, with the number of requests that carry it
+    terms      each term that no host satisfies, with the number of requests that have an instance with it
     too_large  ids of requests (of other terms) larger than every host that satisfies their term
     """
 
@@ -118,7 +155,7 @@ def unsatisfiable(workload: Workload, hosts: Hosts) -> Unsatisfiable:
     if workload.resources != hosts.resources:
         raise ValueError(f"resources differ: {workload.resources} and {hosts.resources}; align them first")
     matching = matching_hosts(workload.terms, hosts)
-    carried = np.bincount(workload.term, minlength=len(workload.terms))
+    carried = _carried(workload)
     hopeless = np.logical_not(np.asarray(matching.any(axis=1)))
     terms = [(workload.terms[row], int(carried[row])) for row in np.flatnonzero(hopeless & (carried > 0))]
     # Almost all requests fit on the smallest host there is; only the others are compared with each shape.
@@ -128,15 +165,27 @@ def unsatisfiable(workload: Workload, hosts: Hosts) -> Unsatisfiable:
     for number, capacity in enumerate(shapes):
         on_shape = np.asarray(matching[:, np.asarray(shape.reshape(-1) == number)].any(axis=1))
         fits |= on_shape[workload.term[suspects]] & np.all(workload.demand[suspects] <= capacity, axis=1)
-    return Unsatisfiable(tuple(terms), workload.ids[suspects[np.logical_not(fits)]])
+    large = suspects[np.logical_not(fits)]
+    if workload.requests is None or workload.request is None:
+        return Unsatisfiable(tuple(terms), workload.ids[large])
+    return Unsatisfiable(tuple(terms), workload.requests.ids[np.unique(workload.request[large])])
+
+
+def _carried(workload: Workload) -> NDArray[np.int64]:
+    """How many requests have an instance with each of the terms."""
+    if workload.request is None:
+        return np.bincount(workload.term, minlength=len(workload.terms))
+    pairs = np.unique(workload.request.astype(np.int64) * len(workload.terms) + workload.term)
+    return np.bincount(pairs % len(workload.terms), minlength=len(workload.terms))
 
 
 def _class_summary(
     workload: Workload, rows: NDArray[np.bool_], standing: NDArray[np.bool_], constrained: NDArray[np.bool_]
 ) -> dict[str, Any]:
     return {
-        "requests": int(np.count_nonzero(rows)),
-        "standing": int(np.count_nonzero(rows & standing)),
+        "requests": _requests(workload, rows),
+        "instances": int(np.count_nonzero(rows)),
+        "standing": _requests(workload, rows & standing),
         "constrained": _share(constrained[rows]),
         "anti_affinity": _share(workload.anti_affinity[rows]),
         **_rows_summary(workload, rows),

@@ -12,10 +12,11 @@ from typing import Any, Self
 import numpy as np
 
 from slacktide.errors import OutputError
-from slacktide.inputs.header import column_name
-from slacktide.inputs.pieces import select
+from slacktide.inputs.collapse import collapse
+from slacktide.inputs.header import REQUEST_COLUMNS, column_name
+from slacktide.inputs.requests import BATCH, KINDS, RequestColumns, format_scale
 from slacktide.inputs.terms import format_attributes, format_term
-from slacktide.model import Hosts, Workload
+from slacktide.model import APPROACHES, Hosts, Workload
 
 ROW_GROUP = 131_072
 
@@ -23,6 +24,8 @@ ROW_GROUP = 131_072
 def write_workload(workload: Workload, path: Path | str) -> None:
     """The workload as ``.csv`` or ``.parquet``; reading it gives an equal one.
 
+    A request of several instances is one row, so its instances must be alike, or :class:`OutputError` is
+    raised. Where all requests are independent services of one instance, ``requests`` is read back as ``None``.
     Written beside ``path`` and renamed at the end. Raises :class:`OutputError`.
     """
     path = Path(path)
@@ -30,7 +33,8 @@ def write_workload(workload: Workload, path: Path | str) -> None:
         with WorkloadParquetWriter(path) as writer:
             writer.append(workload)
         return
-    _write_csv(path, lambda: _workload_rows(workload))
+    rows, requests = collapse(workload, path)
+    _write_csv(path, lambda: _workload_rows(rows, requests))
 
 
 def write_hosts(hosts: Hosts, path: Path | str) -> None:
@@ -58,7 +62,8 @@ class WorkloadParquetWriter:
             for chunk in chunks:
                 writer.append(chunk)
 
-    All pieces share classes, terms and resources. The file appears under its name when
+    All pieces share classes, terms and resources; all have ``requests`` or none has, and a request's
+    instances are in one piece. ``rows`` counts the rows of the file. The file appears under its name when
     the block ends well; after an exception (Ctrl-C too) nothing is left.
     Raises :class:`OutputError`.
     """
@@ -68,7 +73,7 @@ class WorkloadParquetWriter:
         self.rows = 0
         self._aside = _aside(self.path)
         self._writer: Any = None
-        self._first: Workload | None = None
+        self._shared: tuple[object, ...] | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -77,18 +82,22 @@ class WorkloadParquetWriter:
         """Add rows behind those already written."""
         import pyarrow as pa
 
-        if self._first is None:
-            self._first = select(workload, slice(0))
-            self._open(pa, self._first)
-        first = self._first
-        if (workload.classes, workload.terms, workload.resources) != (first.classes, first.terms, first.resources):
-            raise OutputError(f"{self.path}: expected pieces with the same classes, terms and resources")
-        table = pa.table(_arrow_columns(workload, pa))
+        rows, requests = collapse(workload, self.path)
+        shared = (workload.classes, workload.terms, workload.resources, requests is None)
+        if self._shared not in (None, shared):
+            raise OutputError(
+                f"{self.path}: expected pieces with the same classes, terms and resources, all of them with requests "
+                "of several instances or none"
+            )
+        table = pa.table(_arrow_columns(rows, requests, pa))
+        if self._shared is None:
+            self._open(table.schema)
+            self._shared = shared
         try:
             self._writer.write_table(table, row_group_size=ROW_GROUP)
         except OSError as error:
             raise OutputError(f"{self.path}: cannot be written: {error}") from error
-        self.rows += len(workload)
+        self.rows += len(rows)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -105,17 +114,16 @@ class WorkloadParquetWriter:
         finally:
             self._aside.unlink(missing_ok=True)
 
-    def _open(self, pa: Any, first: Workload) -> None:
+    def _open(self, schema: Any) -> None:
         import pyarrow.parquet as pq
 
-        schema = pa.table(_arrow_columns(first, pa)).schema
         try:
             self._writer = pq.ParquetWriter(self._aside, schema, compression="zstd", write_page_checksum=True)
         except OSError as error:
             raise OutputError(f"{self.path}: cannot be written: {error}") from error
 
 
-def _arrow_columns(workload: Workload, pa: Any) -> dict[str, Any]:
+def _arrow_columns(workload: Workload, requests: RequestColumns | None, pa: Any) -> dict[str, Any]:
     columns: dict[str, Any] = {
         "id": workload.ids,
         "admission": workload.admission,
@@ -129,12 +137,26 @@ def _arrow_columns(workload: Workload, pa: Any) -> dict[str, Any]:
     columns["job"] = workload.job
     columns["anti_affinity"] = workload.anti_affinity
     columns["constraints"] = pa.DictionaryArray.from_arrays(pa.array(workload.term, pa.int32()), terms)
+    return columns if requests is None else {**columns, **_request_columns(requests, pa)}
+
+
+def _request_columns(requests: RequestColumns, pa: Any) -> dict[str, Any]:
+    def words(codes: Any, listed: list[str]) -> Any:
+        return pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32()), pa.array(listed, pa.string()))
+
+    columns: dict[str, Any] = {"kind": words(requests.kind, list(KINDS))}
+    for name in ("instances", "completions", "parallelism"):
+        given = getattr(requests, name)
+        columns[name] = pa.array(given, pa.int64(), mask=given == 0)
+    columns["approach"] = words(requests.approach, list(APPROACHES))
+    columns["scale"] = words(requests.scale, [format_scale(one) for one in requests.scales])
     return columns
 
 
-def _workload_rows(workload: Workload) -> Iterator[list[str]]:
+def _workload_rows(workload: Workload, requests: RequestColumns | None) -> Iterator[list[str]]:
     amounts = [column_name(resource) for resource in workload.resources]
-    yield ["id", "admission", "duration", *amounts, "class", "job", "anti_affinity", "constraints"]
+    further = () if requests is None else REQUEST_COLUMNS
+    yield ["id", "admission", "duration", *amounts, "class", "job", "anti_affinity", "constraints", *further]
     terms = [format_term(term) for term in workload.terms]
     for row in range(len(workload)):
         yield [
@@ -146,7 +168,20 @@ def _workload_rows(workload: Workload) -> Iterator[list[str]]:
             str(workload.job[row]),
             "true" if workload.anti_affinity[row] else "false",
             terms[workload.term[row]],
+            *(() if requests is None else _request_cells(requests, row)),
         ]
+
+
+def _request_cells(requests: RequestColumns, row: int) -> list[str]:
+    batch = requests.kind[row] == BATCH
+    return [
+        KINDS[requests.kind[row]],
+        "" if batch else str(requests.instances[row]),
+        str(requests.completions[row]) if batch else "",
+        str(requests.parallelism[row]) if batch else "",
+        APPROACHES[requests.approach[row]],
+        format_scale(requests.scales[requests.scale[row]]),
+    ]
 
 
 def _host_rows(hosts: Hosts) -> Iterator[list[str]]:

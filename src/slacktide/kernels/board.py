@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from slacktide.kernels import chance, free_index, views
+from slacktide.kernels import chance, free_index, requests, views
 from slacktide.kernels.compiling import entry, kernel, leaf, whole
-from slacktide.kernels.metric import metric, received, running, slope, withheld
+from slacktide.kernels.metric import received, running, slope, withheld
+from slacktide.kernels.motion import NEAR, pace
 from slacktide.kernels.tables import PRIORITY, Records, State
 
-NEAR = 4e-6  # seconds; more than two metrics rounded to the grid of times can be off by, so that rounding cannot matter
 ANY_RANK = 2**62
 
 
@@ -18,37 +18,58 @@ ANY_RANK = 2**62
 def touch(tb: State, h: int) -> None:
     """Note that the contents of host ``h`` changed; O(log hosts)."""
     host = views.hosts(tb)[h]
-    host["version"] += 1
-    host["tie"] = chance.draw(views.rules(tb)["seed"], chance.HOST_TIE, h, host["version"])
-    host["sorted_until"] = -np.inf
-    views.ceilings(tb)[h]["peak"] = np.inf
-    control = views.control(tb)
-    views.changes(tb)[control["changes"] % len(views.changes(tb))] = h
-    control["changes"] += 1
+    set_version(tb, h, host["version"] + 1)
+
+
+@kernel
+def set_version(tb: State, h: int, version: int) -> None:
+    """As :func:`touch`, with the number of changes given: undoing a trial brings the old one back; O(log hosts)."""
+    host = views.hosts(tb)[h]
+    host["version"] = version
+    host["tie"] = chance.draw(views.rules(tb)["seed"], chance.HOST_TIE, h, version)
+    requests.forget_metrics(tb, h)
     free_index.update(tb, h)
 
 
 @kernel
+def note_release(tb: State, h: int) -> None:
+    """Note that host ``h`` may have room for more than before; O(1)."""
+    control = views.control(tb)
+    views.releases(tb)[control["releases"] % len(views.releases(tb))] = h
+    control["releases"] += 1
+
+
+@kernel
 def add(tb: State, h: int, row: int, kind: int, on: float, now: float) -> None:
-    """Put request ``row`` on host ``h``; its ledger must be up to date; O(resources + log hosts)."""
-    host = views.hosts(tb)[h]
-    request = views.requests(tb)[row]
-    slot = views.slots(tb)[h, host["count"]]
+    """Put instance ``row`` on host ``h``; its ledger must be up to date; O(resources + log hosts)."""
+    instance = views.instances(tb)[row]
+    slot = views.slots(tb)[h, views.hosts(tb)[h]["count"]]
     slot["row"] = row
-    slot["e"] = received(request, views.rules(tb)["accounting"])
+    slot["e"] = received(instance, views.rules(tb)["accounting"])
     slot["p"] = withheld(now - views.admission(tb)[row], slot["e"])
     slot["since"] = now
     slot["on"] = on
-    slot["overhead"] = request["overhead"]
+    slot["overhead"] = instance["overhead"]
     slot["admitted"] = views.admission(tb)[row]
-    slot["tie"] = chance.draw(views.rules(tb)["seed"], chance.VICTIM_TIE, row, whole(request["starts"]))
+    slot["tie"] = chance.draw(views.rules(tb)["seed"], chance.VICTIM_TIE, row, whole(instance["starts"]))
     slot["batch"] = views.control(tb)["batch"]
     slot["cls"] = views.kinds(tb)[kind]["cls"]
     slot["shape"] = views.kinds(tb)[kind]["shape"]
     slot["job"] = views.kinds(tb)[kind]["job"]
+    slot["request"] = requests.decider_of(tb, row)
+    occupy(tb, h)
+
+
+@kernel
+def occupy(tb: State, h: int) -> None:
+    """Count the instance written to the slot behind the last of host ``h``; O(resources + log hosts)."""
+    host = views.hosts(tb)[h]
+    slot = views.slots(tb)[h, host["count"]]
     host["count"] += 1
     if host["count"] > views.control(tb)["most"]:
         views.control(tb)["most"] = host["count"]
+    if slot["request"] >= 0:
+        host["shared"] += 1
     for r in range(views.free(tb).shape[1]):
         views.free(tb)[h, r] -= views.demand(tb)[slot["shape"], r]
     touch(tb, h)
@@ -56,19 +77,29 @@ def add(tb: State, h: int, row: int, kind: int, on: float, now: float) -> None:
 
 @kernel
 def remove(tb: State, h: int, row: int) -> None:
-    """Take request ``row`` off host ``h``, keeping the others' order; O(instances on it + log hosts)."""
+    """Take instance ``row`` off host ``h``, keeping the others' order; O(instances on it + log hosts)."""
     host = views.hosts(tb)[h]
     count = host["count"]
-    at = 0
-    while views.slots(tb)[h, at]["row"] != row:
-        at += 1
+    at = place_of(tb, h, row)
     shape = views.slots(tb)[h, at]["shape"]
+    if views.slots(tb)[h, at]["request"] >= 0:
+        host["shared"] -= 1
     for r in range(views.free(tb).shape[1]):
         views.free(tb)[h, r] += views.demand(tb)[shape, r]
     for i in range(at, count - 1):
         views.slots(tb)[h, i] = views.slots(tb)[h, i + 1]
     host["count"] = count - 1
+    note_release(tb, h)
     touch(tb, h)
+
+
+@kernel
+def place_of(tb: State, h: int, row: int) -> int:
+    """The slot of an instance that is on host ``h``; O(instances on it)."""
+    at = whole(0)
+    while views.slots(tb)[h, at]["row"] != row:
+        at += 1
+    return at
 
 
 @kernel
@@ -152,7 +183,9 @@ def keeps_tier(tb: State, slot: Records, q: float, now: float) -> float:
 
 @kernel
 def tier(tb: State, slot: Records, q: float) -> int:
-    """Victims of lower tier go first: 0 from the margin on, else by rank, the least important first; O(1)."""
+    """Victims of lower tier go first: -1 idle, 0 from the margin on, else by rank, the least important first; O(1)."""
+    if requests.is_idle(tb, slot):
+        return whole(-1)
     theirs = views.classes(tb)[slot["cls"]]
     if q >= theirs["margin"] or not views.rules(tb)["mirrored"]:
         return 0
@@ -164,7 +197,7 @@ def order_by_metric(tb: State, h: int, now: float, q: NDArray[np.float64], tiers
     """Sort the slots of host ``h``, their metrics and tiers into victim order; O(n^2), O(n) when nearly sorted."""
     for i in range(views.hosts(tb)[h]["count"]):
         slot = views.slots(tb)[h, i]
-        mine = metric(slot, views.classes(tb)[slot["cls"]]["slo"], views.rules(tb)["alpha"], now)
+        mine = requests.metric_of(tb, slot, now)
         low, tie = tier(tb, slot, mine), slot["tie"]
         k = i
         while k > 0 and (
@@ -184,6 +217,9 @@ def sort_by_metric(tb: State, h: int, now: float) -> None:
     count = views.hosts(tb)[h]["count"]
     q, tiers = views.slack(tb), views.ranks(tb)  # scratch that nobody else needs now
     order_by_metric(tb, h, now, q, tiers)
+    if views.hosts(tb)[h]["shared"] > 0:
+        note_shared_motion(tb, h, now, q, tiers)
+        return
     until, peak = np.inf, -np.inf
     for i in range(count):
         slot = views.slots(tb)[h, i]
@@ -194,6 +230,47 @@ def sort_by_metric(tb: State, h: int, now: float) -> None:
             until = min(until, meet)
     views.hosts(tb)[h]["sorted_until"] = until
     note_ceiling(tb, h, peak, now)
+
+
+@kernel
+def note_shared_motion(tb: State, h: int, now: float, q: NDArray[np.float64], tiers: NDArray[np.int64]) -> None:
+    """How long the order of host ``h`` holds, and its ceiling, where requests' ledgers decide; O(instances on it)."""
+    ceiling, classes = views.ceilings(tb)[h], views.classes(tb)
+    until, steady, rise, most, peak, least = np.inf, np.inf, 0.0, NEAR, -np.inf, whole(0)
+    above, above_blur = 0.0, 0.0
+    for i in range(views.hosts(tb)[h]["count"]):
+        slot = views.slots(tb)[h, i]
+        mine, holds, blur = pace(tb, slot, now)
+        steady, rise, most = min(steady, holds), max(rise, mine), max(most, blur)
+        peak, least = max(peak, q[i]), max(least, classes[slot["cls"]]["rank"])
+        if views.rules(tb)["mirrored"] and tiers[i] >= 0:
+            until = min(until, meets(abs(classes[slot["cls"]]["margin"] - q[i]), blur, mine, q[i], slot, tb, now))
+        if i > 0 and tiers[i - 1] == tiers[i] and not moves_as_one(views.slots(tb)[h, i - 1], slot, q[i - 1], q[i], now):
+            gap, closing, blurred = q[i - 1] - q[i], mine - above, blur + above_blur
+            if not gap >= blurred:
+                until = now
+            elif closing > 0.0:
+                until = min(until, now + (gap - blurred) / closing - NEAR)
+        above, above_blur = mine, blur
+    views.hosts(tb)[h]["sorted_until"] = min(until, steady)
+    ceiling["rise"], ceiling["slack"], ceiling["least"], ceiling["until"] = rise, 4.0 * most, least, steady
+    lower_ceiling(tb, h, peak, now)
+
+
+@leaf
+def meets(gap: float, blur: float, rise: float, q: float, slot: Records, tb: State, now: float) -> float:
+    """Until when an instance ``gap`` away from its margin surely stays on its side; O(1)."""
+    below = q < views.classes(tb)[slot["cls"]]["margin"]
+    if (below and rise > 0.0) or (not below and rise < 0.0):
+        return max(now, now + (gap - blur) / abs(rise) - NEAR)
+    return now if gap < blur else np.inf
+
+
+@leaf
+def moves_as_one(a: Records, b: Records, q_a: float, q_b: float, now: float) -> bool:
+    """Whether two instances keep their order as far as it is known; one infinitely far above stays above; O(1)."""
+    same = a["request"] >= 0 and a["request"] == b["request"] and (now >= a["on"]) == (now >= b["on"])
+    return q_a == np.inf or (same and q_a == q_b)
 
 
 @kernel
@@ -208,6 +285,7 @@ def note_ceiling(tb: State, h: int, peak: float, now: float) -> None:
         if not theirs["whole"]:
             slack = 4.0 * NEAR
     ceiling["rise"] = rise
+    ceiling["until"] = np.inf
     ceiling["slack"] = slack
     ceiling["least"] = least
     lower_ceiling(tb, h, peak, now)
@@ -226,6 +304,8 @@ def ceiling_at(ceiling: Records, now: float) -> float:
     passed = now - ceiling["time"]
     if passed == 0.0:
         return ceiling["peak"]
+    if now >= ceiling["until"]:
+        return np.inf
     return ceiling["peak"] + ceiling["rise"] * passed + ceiling["slack"]
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
-from slacktide.kernels import ledger, passes, queue, views
-from slacktide.kernels.compiling import entry
-from slacktide.kernels.metric import metric
-from slacktide.kernels.tables import BEGUN, NOBODY, PREEMPTED, RECORD_DECISIONS, State
+from slacktide.kernels import board, ledger, passes, queue, requests, streams, views
+from slacktide.kernels.compiling import entry, whole
+from slacktide.kernels.tables import BEGUN, GONE, NOBODY, PREEMPTED, RECORD_DECISIONS, State
 
 
 @entry
@@ -55,11 +55,11 @@ def mark_done(tb: State, row: int) -> None:
     control = views.control(tb)
     for i in range(control["queue"]):
         if views.queue(tb)[i]["row"] == row and not views.queue(tb)[i]["done"]:
-            views.queue(tb)[i]["done"] = 1
+            views.queue(tb)[i]["done"] = GONE
             return
     for i in range(control["incoming"]):
         if views.incoming(tb)[i]["row"] == row and not views.incoming(tb)[i]["done"]:
-            views.incoming(tb)[i]["done"] = 1
+            views.incoming(tb)[i]["done"] = GONE
             return
 
 
@@ -74,9 +74,18 @@ def close_pass(tb: State) -> None:
 
 @entry
 def metric_on_host(tb: State, host: int, row: int, now: float) -> float:
-    """Q of a request that is on a host, seconds; O(instances on it)."""
-    at = 0
-    while views.slots(tb)[host, at]["row"] != row:
-        at += 1
-    slot = views.slots(tb)[host, at]
-    return metric(slot, views.classes(tb)[slot["cls"]]["slo"], views.rules(tb)["alpha"], now)
+    """Q of an instance that is on a host, seconds; O(instances on it)."""
+    return requests.metric_of(tb, views.slots(tb)[host, board.place_of(tb, host, row)], now)
+
+
+@entry
+def metric_in_queue(tb: State, row: int, now: float) -> float:
+    """Q of a waiting instance, seconds, NaN where it does not wait; O(queue)."""
+    control = views.control(tb)
+    for i in range(control["queue"]):
+        if views.queue(tb)[i]["row"] == row:
+            return streams.metric_of_entry(tb, views.queue(tb)[i], now)
+    for i in range(control["incoming"]):
+        if views.incoming(tb)[i]["row"] == row:
+            return streams.metric_of_entry(tb, views.incoming(tb)[i], now)
+    return np.nan

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from slacktide.kernels import board, free_index, victims, views
+from slacktide.kernels import board, free_index, search, victims, views
 from slacktide.kernels.compiling import entry
 from slacktide.kernels.tables import State
 
@@ -26,6 +26,7 @@ COUNTS = len(TEXTS)
 def count_hosts(tb: State, kind: int, mine: float, counts: NDArray[np.int64]) -> None:
     """Hosts by obstacle into ``counts`` (COUNTS,), for a request of this kind and metric; O(all instances)."""
     counts[:] = 0
+    search.bring_metrics_up_to_date(tb)
     shape, cls = views.kinds(tb)[kind]["shape"], views.kinds(tb)[kind]["cls"]
     for h in range(len(views.hosts(tb))):
         host = views.hosts(tb)[h]

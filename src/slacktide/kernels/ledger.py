@@ -7,9 +7,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from slacktide.kernels import board, chance, queue, views
+from slacktide.kernels import board, chance, queue, requests, views
 from slacktide.kernels.compiling import entry, kernel, whole
-from slacktide.kernels.tables import ALWAYS, DONE, PLACED, RECORD_EVENTS, RESTART, WAITING, State
+from slacktide.kernels.tables import (
+    ADMITTED,
+    DONE,
+    DROPPED,
+    FUTURE,
+    INDEPENDENT,
+    LOST,
+    LOST_BY_KIND,
+    NOBODY,
+    PLACED,
+    RECORD_EVENTS,
+    REMOVED,
+    WAITING,
+    State,
+)
 
 _ANSWERS: tuple[Any, ...] = (np.bool_(True), np.bool_(False))  # not literals, so that kernels are compiled once
 YES, NO = _ANSWERS
@@ -43,12 +57,12 @@ def visit_place(visits: NDArray[np.int64], code: int) -> int:
 @kernel
 def ran_here(tb: State, row: int, h: int) -> bool:
     """Whether the request was started on host ``h`` before, so that its next start is hot; notes the start; O(1)."""
-    request, visits = views.requests(tb)[row], views.visits(tb)
-    if request["first_host"] == h:
+    instance, visits = views.instances(tb)[row], views.visits(tb)
+    if instance["first_host"] == h:
         return True
-    if request["first_host"] < 0:
-        request["first_host"] = h
-        request["hosts_used"] = 1
+    if instance["first_host"] < 0:
+        instance["first_host"] = h
+        instance["hosts_used"] = 1
         return False
     code = row * len(views.hosts(tb)) + h + 1
     at = visit_place(visits, code)
@@ -56,7 +70,7 @@ def ran_here(tb: State, row: int, h: int) -> bool:
         return True
     visits[at] = code
     views.control(tb)["visits"] += 1
-    request["hosts_used"] += 1
+    instance["hosts_used"] += 1
     return False
 
 
@@ -71,8 +85,8 @@ def copy_visits(old: NDArray[np.int64], new: NDArray[np.int64]) -> None:
 @kernel
 def draw_startup(tb: State, row: int, h: int) -> float:
     """The start-up delay of the next start of ``row`` on host ``h``, seconds (docs/semantics.md, 'Chance')."""
-    request = views.requests(tb)[row]
-    at = chance.draw(views.rules(tb)["seed"], chance.STARTUP, row, whole(request["starts"]))
+    instance = views.instances(tb)[row]
+    at = chance.draw(views.rules(tb)["seed"], chance.STARTUP, row, whole(instance["starts"]))
     if ran_here(tb, row, h):
         return views.hot(tb)[at % len(views.hot(tb))]
     return views.cold(tb)[at % len(views.cold(tb))]
@@ -80,7 +94,7 @@ def draw_startup(tb: State, row: int, h: int) -> float:
 
 @kernel
 def push_completion(tb: State, time: float, row: int, starts: int) -> None:
-    """Note a completion; preemption makes it void, which its ``starts`` tells; O(log n)."""
+    """Note a completion, or the end of a start-up by ``-1 - row``; a stop makes it void, as ``starts`` tells; O(log n)."""
     heap = views.heap(tb)
     k = views.control(tb)["heap"]
     views.control(tb)["heap"] += 1
@@ -97,91 +111,150 @@ def push_completion(tb: State, time: float, row: int, starts: int) -> None:
 
 @kernel
 def start(tb: State, row: int, h: int, now: float) -> None:
-    """Request ``row`` leaves the queue for host ``h``; O(log)."""
-    request, rules = views.requests(tb)[row], views.rules(tb)
+    """Instance ``row`` leaves the queue for host ``h``; O(log)."""
+    instance, rules = views.instances(tb)[row], views.rules(tb)
     tau = draw_startup(tb, row, h)
-    request["starts"] += 1
-    request["state"] = PLACED
-    request["host"] = h
-    request["since"] = now
-    request["startup"] = tau
-    counts = rules["accounting"] == ALWAYS or (rules["accounting"] == RESTART and request["starts"] > 1)
-    board.add(tb, h, row, whole(request["kind"]), now + tau if counts else now, now)
+    instance["starts"] += 1
+    instance["state"] = PLACED
+    instance["host"] = h
+    instance["since"] = now
+    instance["startup"] = tau
+    counts = requests.begins_pending(rules["accounting"], instance["starts"])
+    board.add(tb, h, row, whole(instance["kind"]), now + tau if counts else now, now)
+    q = requests.owner_of(tb, row)
+    if q >= 0:
+        requests.started(tb, q, row, now)
+        if tau > 0.0 and views.requests(tb)[q]["approach"] != INDEPENDENT:
+            push_completion(tb, now + tau, -1 - row, whole(instance["starts"]))
     views.control(tb)["placed_now"] += 1
     views.control(tb)["placements"] += 1
-    finish = now + tau + (views.duration(tb)[row] - request["running"])
+    finish = now + tau + (views.duration(tb)[row] - instance["running"])
     if finish <= rules["end"] and finish < np.inf:
-        push_completion(tb, finish, row, whole(request["starts"]))
+        push_completion(tb, finish, row, whole(instance["starts"]))
 
 
 @kernel
 def settle(tb: State, row: int, now: float, lose: bool) -> float:
     """Close the books of the present incarnation; the seconds of start-up it spent; O(1)."""
-    request = views.requests(tb)[row]
-    ready = request["since"] + request["startup"]
-    spent = now - request["since"]
+    instance = views.instances(tb)[row]
+    ready = instance["since"] + instance["startup"]
+    spent = now - instance["since"]
     useful = 0.0
     if now >= ready:
-        spent = request["startup"]
+        spent = instance["startup"]
         useful = now - ready
-    if request["starts"] == 1:
-        request["startup_first"] += spent
+    if instance["starts"] == 1:
+        instance["startup_first"] += spent
     else:
-        request["startup_restarts"] += spent
+        instance["startup_restarts"] += spent
     if lose:
-        request["discarded"] += request["running"] + useful
-        request["running"] = 0.0
+        instance["discarded"] += instance["running"] + useful
+        instance["running"] = 0.0
     else:
-        request["running"] += useful
+        instance["running"] += useful
     return spent
 
 
 @kernel
+def loses(tb: State, row: int) -> bool:
+    """Whether a stopped instance loses what it had done; O(1)."""
+    rule = views.rules(tb)["lost"]
+    if rule != LOST_BY_KIND:
+        return rule == LOST
+    q = requests.owner_of(tb, row)
+    return q >= 0 and views.requests(tb)[q]["batch"] != 0
+
+
+@kernel
 def leave_host(tb: State, row: int, now: float) -> None:
-    """Take a request off its host without queueing it."""
-    board.remove(tb, whole(views.requests(tb)[row]["host"]), row)
-    views.requests(tb)[row]["host"] = -1
-    views.requests(tb)[row]["since"] = now
+    """Take an instance off its host without queueing it."""
+    q = requests.owner_of(tb, row)
+    if q >= 0:
+        requests.left(tb, q, row, now)
+    board.remove(tb, whole(views.instances(tb)[row]["host"]), row)
+    views.instances(tb)[row]["host"] = -1
+    views.instances(tb)[row]["since"] = now
     views.control(tb)["placed_now"] -= 1
 
 
 @kernel
 def stop(tb: State, row: int, now: float, preempted: bool) -> None:
-    """Throw request ``row`` off its host, back into the queue; O(log)."""
-    request = views.requests(tb)[row]
-    spent = settle(tb, row, now, views.rules(tb)["lost"] != 0)
+    """Throw instance ``row`` off its host, back into the queue; O(log)."""
+    instance = views.instances(tb)[row]
+    q = requests.owner_of(tb, row)
+    discarded = instance["discarded"]
+    spent = settle(tb, row, now, loses(tb, row))
     if preempted:
-        request["overhead"] += spent
-        request["preemptions"] += 1
+        instance["overhead"] += spent
+        instance["preemptions"] += 1
         views.control(tb)["preemptions"] += 1
     leave_host(tb, row, now)
-    request["state"] = WAITING
+    if q >= 0:
+        requests.pays(tb, q, spent if preempted else 0.0, instance["discarded"] - discarded)
+    instance["state"] = WAITING
     queue.enqueue(tb, row, now)
 
 
 @kernel
 def complete(tb: State, row: int, now: float) -> None:
-    """Request ``row`` has run its duration; O(log)."""
+    """Instance ``row`` has run its duration; O(log)."""
     settle(tb, row, now, NO)
     leave_host(tb, row, now)
-    views.requests(tb)[row]["state"] = DONE
+    views.instances(tb)[row]["state"] = DONE
     views.control(tb)["completed"] += 1
+    q = requests.owner_of(tb, row)
+    if q >= 0:
+        requests.departed(tb, q, now)
+
+
+@kernel
+def admit(tb: State, row: int, now: float) -> None:
+    """Instance ``row`` begins to wait; O(1)."""
+    views.instances(tb)[row]["state"] = WAITING
+    views.instances(tb)[row]["since"] = now
+    queue.enqueue(tb, row, now)
+    q = requests.owner_of(tb, row)
+    if q >= 0:
+        requests.joined(tb, q, now)
+    record(tb, ADMITTED, row, NOBODY, NOBODY, np.nan)
+
+
+@kernel
+def remove(tb: State, row: int, now: float) -> None:
+    """Instance ``row`` is to be no more; it must be struck off the queue where it waits; O(log)."""
+    instance = views.instances(tb)[row]
+    host = whole(instance["host"])
+    spent = 0.0
+    if instance["state"] == PLACED:
+        spent = settle(tb, row, now, NO)
+        leave_host(tb, row, now)
+    instance["startup"] = spent
+    instance["state"] = REMOVED
+    instance["since"] = now
+    requests.departed(tb, requests.owner_of(tb, row), now)
+    record(tb, DROPPED, row, host, NOBODY, np.nan)
 
 
 @entry
 def close(tb: State, now: float, pending: NDArray[np.float64], wasted: NDArray[np.float64]) -> None:
-    """Bring every ledger to the end of the run: seconds in the queue, start-up seconds wasted, both (n,); O(requests).
+    """Bring every ledger to the end of the run: seconds in the queue, start-up seconds wasted, both (n,); O(n).
 
     Lifetime is all of running, start-up, discarded and pending time, exactly; and all
-    start-up was wasted but that of an incarnation that completed or still runs.
+    start-up was wasted but that of an incarnation that completed or still runs. Rows that
+    were never released have no lifetime.
     """
+    for q in range(len(views.requests(tb))):
+        requests.bring_up_to(tb, q, now)
     for row in range(views.control(tb)["arrived"]):
-        request = views.requests(tb)[row]
+        instance = views.instances(tb)[row]
         until, spent = now, 0.0
-        if request["state"] == DONE:
-            until, spent = request["since"], request["startup"]
-        elif request["state"] == PLACED:
+        if instance["state"] == FUTURE:
+            pending[row] = wasted[row] = 0.0
+            continue
+        if instance["state"] == DONE or instance["state"] == REMOVED:
+            until, spent = instance["since"], instance["startup"]
+        elif instance["state"] == PLACED:
             spent = settle(tb, row, now, NO)
-        startup = request["startup_first"] + request["startup_restarts"]
-        pending[row] = until - views.admission(tb)[row] - request["running"] - request["discarded"] - startup
+        startup = instance["startup_first"] + instance["startup_restarts"]
+        pending[row] = until - views.admission(tb)[row] - instance["running"] - instance["discarded"] - startup
         wasted[row] = startup - spent

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from slacktide.kernels import board, ledger, passes, queue, views
+from slacktide.kernels import board, ledger, passes, requests, scale, views
 from slacktide.kernels.compiling import entry, kernel, whole
 from slacktide.kernels.passes import FINISHED, OVER, PASS_DUE, PAUSE, lacking
 from slacktide.kernels.tables import (
-    ADMITTED,
     COMPLETED,
     EVICTED,
     HOST_DOWN,
@@ -16,7 +15,6 @@ from slacktide.kernels.tables import (
     NOBODY,
     PLACED,
     REPAIR,
-    WAITING,
     State,
 )
 
@@ -48,11 +46,12 @@ def pop_completion(tb: State) -> None:
 
 @kernel
 def next_completion(tb: State) -> float:
-    """The instant of the next completion that preemption has not made void, inf for none."""
+    """The instant of the next completion or end of a start-up that no stop has made void, inf for none."""
     while views.control(tb)["heap"] > 0:
         top = views.heap(tb)[0]
-        request = views.requests(tb)[top["row"]]
-        if request["state"] == PLACED and request["starts"] == top["starts"]:
+        row = top["row"]
+        instance = views.instances(tb)[row if row >= 0 else -1 - row]
+        if instance["state"] == PLACED and instance["starts"] == top["starts"]:
             return top["time"]
         pop_completion(tb)
     return np.inf
@@ -60,11 +59,13 @@ def next_completion(tb: State) -> float:
 
 @kernel
 def next_event(tb: State) -> float:
-    """When a completion, host change or admission happens next, inf for never."""
+    """When a completion, host change, scale event or admission happens next, inf for never."""
     control = views.control(tb)
     at = next_completion(tb)
     if control["happened"] < len(views.happenings(tb)):
         at = min(at, views.happenings(tb)[control["happened"]]["time"])
+    if control["scaled"] < len(views.scalings(tb)):
+        at = min(at, views.scalings(tb)[control["scaled"]]["time"])
     if control["arrived"] < len(views.admission(tb)):
         at = min(at, views.admission(tb)[control["arrived"]])
     return at
@@ -84,14 +85,19 @@ def watchdog_at(tb: State, event: float) -> float:
 
 @kernel
 def finish_due(tb: State, now: float) -> bool:
-    """Complete all that is due; whether anything was."""
+    """Complete all that is due, and end start-ups; whether anything completed."""
     found = False
     while next_completion(tb) <= now:
-        row = views.heap(tb)[0]["row"]
+        row = whole(views.heap(tb)[0]["row"])
         pop_completion(tb)
-        host = whole(views.requests(tb)[row]["host"])
+        if row < 0:
+            row = -1 - row
+            requests.became_ready(tb, requests.owner_of(tb, row), row, now)
+            continue
+        host = whole(views.instances(tb)[row]["host"])
         ledger.complete(tb, row, now)
         ledger.record(tb, COMPLETED, row, host, NOBODY, np.nan)
+        scale.release_next(tb, requests.owner_of(tb, row), now)
         found = True
         if lacking(tb) != FINISHED:
             break
@@ -100,16 +106,15 @@ def finish_due(tb: State, now: float) -> bool:
 
 @kernel
 def admit_due(tb: State, now: float) -> bool:
-    """Queue all requests admitted by now; whether there were any."""
+    """Queue all instances admitted by now; whether there were any."""
     control = views.control(tb)
     found = False
     while control["arrived"] < len(views.admission(tb)) and views.admission(tb)[control["arrived"]] <= now:
-        row = control["arrived"]
+        row = whole(control["arrived"])
         control["arrived"] += 1
-        views.requests(tb)[row]["state"] = WAITING
-        views.requests(tb)[row]["since"] = now
-        queue.enqueue(tb, row, now)
-        ledger.record(tb, ADMITTED, row, NOBODY, NOBODY, np.nan)
+        if scale.holds_back(tb, row):
+            continue
+        ledger.admit(tb, row, now)
         found = True
         if lacking(tb) != FINISHED:
             break
@@ -134,6 +139,7 @@ def happen_due(tb: State, now: float) -> bool:
             row = views.slots(tb)[h, 0]["row"]
             ledger.stop(tb, row, now, ledger.NO)
             ledger.record(tb, EVICTED, row, h, NOBODY, np.nan)
+        board.note_release(tb, h)
         board.touch(tb, h)
         found = True
         if lacking(tb) != FINISHED:
@@ -148,6 +154,8 @@ def happen(tb: State, now: float) -> None:
     due = finish_due(tb, now)
     if lacking(tb) == FINISHED:  # else the rest of the instant comes when there is room again
         due = happen_due(tb, now) or due
+    if lacking(tb) == FINISHED:
+        due = scale.scale_due(tb, now) or due
     if lacking(tb) == FINISHED:
         due = admit_due(tb, now) or due
     if due:

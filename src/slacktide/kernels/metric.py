@@ -60,13 +60,13 @@ def slope(slot: Records, classes: Records, now: float) -> float:
 
 
 @leaf
-def received(request: Records, accounting: int) -> float:
+def received(instance: Records, accounting: int) -> float:
     """E as of the last change of state, seconds, in an accounting (docs/semantics.md, 'Metric'); O(1)."""
-    e = request["running"]
+    e = instance["running"]
     if accounting != ALWAYS:
-        e += request["startup_first"]
+        e += instance["startup_first"]
     if accounting == NEVER:
-        e += request["startup_restarts"]
+        e += instance["startup_restarts"]
     return e
 
 

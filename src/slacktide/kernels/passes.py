@@ -4,24 +4,27 @@ from __future__ import annotations
 
 import numpy as np
 
-from slacktide.kernels import board, ledger, prospects, queue, search, victims, views
+from slacktide.kernels import gang, ledger, prospects, queue, requests, search, streams, victims, views
 from slacktide.kernels.compiling import entry, kernel, whole
-from slacktide.kernels.metric import metric
+from slacktide.kernels.motion import NEAR
 from slacktide.kernels.tables import (
     BEGUN,
+    GONE,
     HELD,
     HYBRID,
     NOBODY,
+    OPEN,
     PREEMPTED,
     PRIORITY,
     QOS_DRIVEN,
     RECORD_DECISIONS,
     RECORD_PASSES,
+    SERVED,
     Records,
     State,
 )
 
-FINISHED, MORE_SLOTS, MORE_HEAP, MORE_VISITS, MORE_QUEUE, FLUSH, PASS_DUE, OVER, PAUSE = range(9)
+FINISHED, MORE_SLOTS, MORE_HEAP, MORE_VISITS, MORE_QUEUE, FLUSH, PASS_DUE, OVER, PAUSE, MORE_ACTS = range(10)
 
 
 @kernel
@@ -31,13 +34,14 @@ def lacking(tb: State) -> int:
     widest = views.slots(tb).shape[1] - 1  # the last slot is spare
     if control["most"] + 1 > widest:
         return MORE_SLOTS
-    if control["heap"] + 1 >= len(views.heap(tb)):
+    if control["heap"] + 2 >= len(views.heap(tb)):
         return MORE_HEAP
     if 2 * (control["visits"] + 1) >= len(views.visits(tb)):
         return MORE_VISITS
     if control["queue"] + control["incoming"] + widest + 2 >= len(views.queue(tb)):
         return MORE_QUEUE
-    full = control["events"] + widest + 2 >= len(views.events(tb)) or control["passes"] + 1 >= len(views.passes(tb))
+    more = widest + len(views.excess(tb)) + 2  # events that one host's worth of evictions, or a scale event, can cause
+    full = control["events"] + more >= len(views.events(tb)) or control["passes"] + 1 >= len(views.passes(tb))
     if (
         full
         or control["decisions"] + 1 >= len(views.decisions(tb))
@@ -79,13 +83,22 @@ def begin(tb: State) -> None:
     control["pass_operations"] = control["operations"]
     control["pass_placed"] = 0
     control["pass_preempted"] = 0
-    control["at"] = 0
     control["phase"] = 1
     control["failed"] = NOBODY
-    if rules["static_order"]:
-        queue.arrange(tb, views.queue(tb), control["queue"])
+    line_up(tb, views.queue(tb), whole(control["queue"]))
+
+
+@kernel
+def line_up(tb: State, entries: Records, count: int) -> None:
+    """Arrange the entries, which are in static order, for their turns; O(n) where the order is static."""
+    alone = whole(queue.with_own_ledger(tb, entries, count))
+    if views.rules(tb)["static_order"]:
+        queue.arrange(tb, entries, alone)
     else:
-        queue.arrange_from_scratch(tb, views.queue(tb), control["queue"])
+        queue.arrange_from_scratch(tb, entries, alone)
+    views.control(tb)["at"] = 0
+    views.control(tb)["gang"] = NOBODY
+    streams.open_streams(tb, entries, alone, count)
 
 
 @kernel
@@ -112,10 +125,10 @@ def earliest_at_changes(tb: State, kind: int, mine: float, position: int) -> flo
         return until
     margin = views.classes(tb)[views.kinds(tb)[kind]["cls"]]["margin"]
     if views.rules(tb)["needed"] and mine >= margin:
-        return views.control(tb)["now"] + (mine - margin) - board.NEAR
+        return views.control(tb)["now"] + (mine - margin) - NEAR
     for i in range(position, views.control(tb)["changes"]):
         until = min(until, prospects.earliest(tb, whole(views.changes(tb)[i % len(views.changes(tb))]), kind, mine))
-    return until - board.NEAR
+    return until - NEAR
 
 
 @kernel
@@ -163,10 +176,13 @@ def note_failure(tb: State, k: int, key: float, mine: float, position: int) -> N
 
 @kernel
 def find_host(tb: State, entry: Records, mine: float) -> int:
-    """The host for a waiting request, or -1 with the failure noted."""
+    """The host for a waiting instance, or -1 with the failure noted."""
     k = whole(entry["kind"])
-    key = 0.0 if views.control(tb)["mode"] == PRIORITY else entry["key"]
+    key = streams.key_of_entry(tb, entry, mine)
     position = known_since(tb, views.kinds(tb)[k], key)
+    if position >= 0 and views.control(tb)["stirred"] > 0 and not search.can_still_wait(tb, k, mine):
+        search.bring_metrics_up_to_date(tb)
+        position = known_since(tb, views.kinds(tb)[k], key)  # unless the log could not hold it all
     if position >= 0:
         host = search.look_at_changes(tb, k, mine, position)
     elif views.rules(tb)["relaxed"] < 1.0:
@@ -179,18 +195,19 @@ def find_host(tb: State, entry: Records, mine: float) -> int:
 
 
 @kernel
-def evict(tb: State, h: int, number: int, by: int) -> None:
-    """Preempt the chosen victims on host ``h`` for request ``by``; O(victims * log)."""
+def evict(tb: State, entries: Records, h: int, number: int, by: int) -> None:
+    """Preempt the chosen victims on host ``h`` for instance ``by``; O(victims * log)."""
     control = views.control(tb)
     now = control["now"]
     first = control["victims"]
     for v in range(number):
         slot = views.slots(tb)[h, views.taken(tb)[v]]
         views.victims(tb)[first + v] = slot["row"]
-        q = metric(slot, views.classes(tb)[slot["cls"]]["slo"], views.rules(tb)["alpha"], now)
-        ledger.record(tb, PREEMPTED, slot["row"], h, by, q)
+        ledger.record(tb, PREEMPTED, slot["row"], h, by, requests.metric_of(tb, slot, now))
     for v in range(number):
-        ledger.stop(tb, views.victims(tb)[first + v], now, ledger.YES)
+        row = whole(views.victims(tb)[first + v])
+        ledger.stop(tb, row, now, ledger.YES)
+        streams.weigh_stream(tb, entries, requests.decider_of(tb, row))
     control["pass_preempted"] += number
 
 
@@ -212,8 +229,9 @@ def victims_for(tb: State, kind: Records, h: int, mine: float) -> int:
 
 
 @kernel
-def place(tb: State, entry: Records, h: int, mine: float, may_preempt: bool) -> None:
-    """Carry out a decision: preempt on host ``h`` what the request needs and start it there."""
+def place(tb: State, entries: Records, at: int, h: int, mine: float, may_preempt: bool) -> None:
+    """Carry out a decision: preempt on host ``h`` what the instance needs and start it there."""
+    entry = entries[at]
     control = views.control(tb)
     now = control["now"]
     number = whole(0)
@@ -232,13 +250,14 @@ def place(tb: State, entry: Records, h: int, mine: float, may_preempt: bool) -> 
         decision["first"] = control["victims"]
         control["decisions"] += 1
     if number > 0:
-        evict(tb, h, number, entry["row"])
+        evict(tb, entries, h, number, entry["row"])
         if views.rules(tb)["record"] & RECORD_DECISIONS:
             control["victims"] += number
     ledger.start(tb, entry["row"], h, now)
     ledger.record(tb, BEGUN, entry["row"], h, NOBODY, mine)
     control["pass_placed"] += 1
-    entry["done"] = 1
+    entry["done"] = GONE
+    streams.weigh_stream(tb, entries, whole(entry["request"]))
 
 
 @kernel
@@ -258,28 +277,135 @@ def prunable(tb: State, entry: Records, last: int) -> bool:
 
 
 @kernel
-def work_off(tb: State, entries: Records) -> int:
-    """Try every waiting request in order from where the pass stands; what must grow, or FINISHED."""
+def next_place(tb: State, entries: Records, count: int) -> int:
+    """Place of the entry whose turn it is, or -1: all had theirs."""
     control = views.control(tb)
-    while control["at"] < control["order"]:
+    if control["gang"] >= 0:
+        at = whole(gang.next_member(entries, control["gang"], whole(0), count))
+        if at >= 0:
+            return at
+        control["gang"] = NOBODY
+    while control["at"] < control["order"] or control["streams"] > 0:
+        if control["streams"] > 0 and (
+            control["at"] >= control["order"] or streams.comes_first(tb, entries[views.order(tb)[control["at"]]])
+        ):
+            return whole(views.streams(tb)[0]["at"])
+        at = whole(views.order(tb)[control["at"]])
+        if entries[at]["done"] == OPEN:
+            return at
+        control["at"] += 1
+    return whole(-1)
+
+
+@kernel
+def find_in_phase(tb: State, entry: Records, mine: float) -> int:
+    """The host for a waiting instance by the rules of the present phase, or -1."""
+    if views.control(tb)["phase"] == 2:
+        return search.find_free(tb, whole(entry["kind"]))
+    if prunable(tb, entry, views.control(tb)["failed"]):
+        return whole(-1)
+    return find_host(tb, entry, mine)
+
+
+@kernel
+def serve(tb: State, entries: Records, at: int) -> None:
+    """The entry's turn: a host is found for it, or it is held."""
+    control = views.control(tb)
+    entry = entries[at]
+    mine = streams.metric_of_entry(tb, entry, control["now"])
+    if control["gang"] >= 0 and not control["gang_starts"]:
+        host = whole(-1)
+    else:
+        host = whole(find_in_phase(tb, entry, mine))
+    if host >= 0:
+        place(tb, entries, at, host, mine, control["phase"] == 1)
+    else:
+        if control["gang"] < 0:
+            control["failed"] = entry["kind"]
+        ledger.record(tb, HELD, entry["row"], NOBODY, NOBODY, mine)
+    if control["gang"] >= 0 and entry["done"] == OPEN:
+        entry["done"] = SERVED
+
+
+@kernel
+def pass_on(tb: State, entries: Records, at: int) -> None:
+    """The turn goes from the entry to the next one."""
+    q = whole(entries[at]["request"])
+    if views.control(tb)["gang"] >= 0:
+        return
+    if q >= 0 and views.requests(tb)[q]["stream"] >= 0:
+        streams.go_on(tb, entries, q)
+    else:
+        views.control(tb)["at"] += 1
+
+
+@kernel
+def work_off(tb: State, entries: Records, count: int) -> int:
+    """Give every waiting instance its turn from where the pass stands; what must grow, or FINISHED."""
+    control = views.control(tb)
+    while True:
         code = lacking(tb)
         if code != FINISHED:
             return code
-        entry = entries[views.order(tb)[control["at"]]]
-        control["at"] += 1
-        mine = entry["key"] - control["now"]
-        if control["phase"] == 2:
-            host = search.find_free(tb, whole(entry["kind"]))
-        elif prunable(tb, entry, control["failed"]):
-            host = whole(-1)
-        else:
-            host = find_host(tb, entry, mine)
-        if host >= 0:
-            place(tb, entry, host, mine, control["phase"] == 1)
-        else:
-            control["failed"] = entry["kind"]
-            ledger.record(tb, HELD, entry["row"], NOBODY, NOBODY, mine)
-    return FINISHED
+        at = whole(next_place(tb, entries, count))
+        if at < 0:
+            return FINISHED
+        q = whole(entries[at]["request"])
+        if control["gang"] < 0 and gang.goes_in_gang(tb, q):
+            code = try_gang(tb, entries, q, count)
+            if code != FINISHED:
+                return code
+            control["gang"] = q
+            if views.requests(tb)[q]["stream"] >= 0:
+                streams.close_stream(tb, q)
+            continue
+        serve(tb, entries, at)
+        pass_on(tb, entries, at)
+
+
+@kernel
+def try_gang(tb: State, entries: Records, q: int, count: int) -> int:
+    """Find out whether all waiting instances of a request can start, into ``gang_starts``; what must grow, or FINISHED."""
+    control = views.control(tb)
+    control["gang_starts"] = 0
+    control["acts"] = 0
+    if not gang.all_are_here(tb, entries, q, count):
+        return FINISHED
+    at = whole(gang.next_member(entries, q, whole(0), count))
+    code = FINISHED
+    possible = True
+    while at >= 0 and possible and code == FINISHED:
+        code = lacking(tb)
+        if code == FINISHED and control["acts"] + views.slots(tb).shape[1] >= len(views.acts(tb)):
+            code = MORE_ACTS
+        if code == FINISHED:
+            possible = try_member(tb, entries[at])
+            at = whole(gang.next_member(entries, q, at + 1, count))
+    gang.undo(tb, control["now"])
+    control["gang_starts"] = possible
+    return code
+
+
+@kernel
+def try_member(tb: State, entry: Records) -> bool:
+    """Place an instance for the time of the trial; whether there is a host for it."""
+    control = views.control(tb)
+    mine = streams.metric_of_entry(tb, entry, control["now"])
+    h = whole(find_in_phase(tb, entry, mine))
+    if h < 0:
+        return False
+    number = whole(0)
+    if control["phase"] == 1:
+        number = victims_for(tb, views.kinds(tb)[entry["kind"]], h, mine)
+        if number < 0:
+            return False
+    first = whole(control["victims"])
+    for v in range(number):
+        views.victims(tb)[first + v] = views.slots(tb)[h, views.taken(tb)[v]]["row"]
+    for v in range(number):
+        gang.take_off(tb, h, whole(views.victims(tb)[first + v]), control["now"])
+    gang.put_on(tb, h, whole(entry["row"]), control["now"])
+    return True
 
 
 @kernel
@@ -307,17 +433,16 @@ def run_pass(tb: State) -> int:
     if control["phase"] == 0:
         begin(tb)
     if control["phase"] == 1:
-        code = work_off(tb, views.queue(tb))
+        code = work_off(tb, views.queue(tb), whole(control["queue"]))
         if code != FINISHED:
             return code
         control["queue"] = queue.drop_done(views.queue(tb), control["queue"])
         if views.rules(tb)["same_pass"] and control["mode"] != PRIORITY and control["incoming"] > 0:
             queue.sort_entries(tb, views.incoming(tb), control["incoming"])
-            queue.arrange(tb, views.incoming(tb), control["incoming"])
-            control["at"] = 0
+            line_up(tb, views.incoming(tb), whole(control["incoming"]))
             control["phase"] = 2
     if control["phase"] == 2:
-        code = work_off(tb, views.incoming(tb))
+        code = work_off(tb, views.incoming(tb), whole(control["incoming"]))
         if code != FINISHED:
             return code
         control["incoming"] = queue.drop_done(views.incoming(tb), control["incoming"])

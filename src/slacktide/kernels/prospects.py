@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from slacktide.kernels import board, free_index, victims, views
-from slacktide.kernels.compiling import kernel
+from slacktide.kernels import board, free_index, requests, victims, views
+from slacktide.kernels.compiling import kernel, whole
 from slacktide.kernels.metric import metric, running
-from slacktide.kernels.tables import PRIORITY, Records, State
+from slacktide.kernels.motion import NEAR, pace
+from slacktide.kernels.tables import CONCURRENT, PRIORITY, Records, State
 
 NEVER, REGULAR, LESSER, PEER = range(4)
 
@@ -24,19 +25,40 @@ def under_limit_from(tb: State, slot: Records, now: float) -> float:
     limit = views.classes(tb)[slot["cls"]]["limit"]
     if limit <= 0.0:
         return np.inf
+    if slot["request"] >= 0:
+        return shared_under_limit_from(tb, whole(slot["request"]), limit, now)
     wanted = slot["overhead"] * (1.0 - limit) / limit
     return max(now, slot["on"]) + (wanted - running(slot, now))
+
+
+@kernel
+def shared_under_limit_from(tb: State, q: int, limit: float, now: float) -> float:
+    """As :func:`under_limit_from`, of a request; O(1)."""
+    request = views.requests(tb)[q]
+    up = requests.up_now(request, views.rules(tb)["accounting"])
+    rate = float(up)
+    if request["approach"] == CONCURRENT and up < request["live"]:
+        rate = 0.0
+    if rate <= 0.0:
+        return np.inf
+    wanted = request["overhead"] * (1.0 - limit) / limit
+    return now + (wanted - requests.earned(tb, q, now)) / rate - NEAR
 
 
 @kernel
 def over_margin_from(tb: State, slot: Records, now: float) -> float:
     """When the instance's metric reaches its margin by running on, inf for never; O(1)."""
     theirs = views.classes(tb)[slot["cls"]]
+    if slot["request"] >= 0:
+        rise, until, blur = pace(tb, slot, now)
+        if rise <= 0.0:
+            return until
+        return min(until, now + (theirs["margin"] - requests.metric_of(tb, slot, now) - blur) / rise - NEAR)
     if theirs["slope"] <= 0.0:
         return np.inf
     start = max(now, slot["on"])
     gap = theirs["margin"] - metric(slot, theirs["slo"], views.rules(tb)["alpha"], start)
-    return start + (gap - board.NEAR) / theirs["slope"]
+    return start + (gap - NEAR) / theirs["slope"]
 
 
 @kernel
@@ -72,18 +94,32 @@ def level_of(tb: State, h: int, cls: int, now: float) -> float:
     metric less patience between peers.
     """
     board.sort_victims(tb, h, now)
-    alpha, margin = views.rules(tb)["alpha"], views.classes(tb)[cls]["margin"]
+    margin = views.classes(tb)[cls]["margin"]
+    idle_peak = peak_where_idle(tb, h, now)  # then victims do not come by decreasing metric
     for phase in range(3):
         for i in range(views.hosts(tb)[h]["count"]):
             slot = views.slots(tb)[h, i]
-            q = metric(slot, views.classes(tb)[slot["cls"]]["slo"], alpha, now)
+            q = requests.metric_of(tb, slot, now)
             if prospect(tb, slot, q, cls, now) != phase + REGULAR:
                 continue
             if victims.release(tb, slot["shape"]):
+                q = max(q, idle_peak)
                 if phase == 0:
                     return q if views.rules(tb)["one_margin"] else max(q, margin)
                 return max(q, margin) if phase == 1 else q - views.rules(tb)["patience"]
     return -np.inf
+
+
+@kernel
+def peak_where_idle(tb: State, h: int, now: float) -> float:
+    """The largest metric on host ``h`` where idle instances are on it, else -inf; O(instances)."""
+    peak, idle = -np.inf, False
+    if views.hosts(tb)[h]["shared"] > 0:
+        for i in range(views.hosts(tb)[h]["count"]):
+            slot = views.slots(tb)[h, i]
+            idle = idle or requests.is_idle(tb, slot)
+            peak = max(peak, requests.metric_of(tb, slot, now))
+    return peak if idle else -np.inf
 
 
 @kernel
@@ -98,10 +134,13 @@ def earliest(tb: State, h: int, kind: int, mine: float) -> float:
         or board.has_sibling(tb, h, job)
     ):
         return np.inf
-    until = np.inf
+    until, fastest, blurred = np.inf, views.rules(tb)["fastest"], 0.0
     for i in range(host["count"]):
         slot = views.slots(tb)[h, i]
-        q = metric(slot, views.classes(tb)[slot["cls"]]["slo"], views.rules(tb)["alpha"], now)
+        q = requests.metric_of(tb, slot, now)
+        if slot["request"] >= 0:
+            rise, holds, blur = pace(tb, slot, now)
+            until, fastest, blurred = min(until, holds), max(fastest, rise), max(blurred, blur)
         rule = prospect(tb, slot, q, cls, now)
         if rule == NEVER or rule == PEER:
             until = min(until, change_of_tier(tb, slot, cls, now))
@@ -111,9 +150,9 @@ def earliest(tb: State, h: int, kind: int, mine: float) -> float:
     level = level_of(tb, h, cls, now)
     if views.rules(tb)["needed"]:
         level = min(level, views.classes(tb)[cls]["margin"])
-    if mine <= level:
+    if mine <= level + blurred:
         return now
-    return min(until, now + (mine - level) / (1.0 + views.rules(tb)["fastest"]))
+    return min(until, now + (mine - level - blurred) / (1.0 + fastest))
 
 
 @kernel
@@ -123,20 +162,21 @@ def earliest_below_ceilings(tb: State, mine: float, margin: float) -> float:
     until = now + (mine - margin)
     for h in range(len(views.hosts(tb))):
         ceiling = views.ceilings(tb)[h]
+        until = min(until, ceiling["until"])
         gap = mine - board.ceiling_at(ceiling, now)
         until = min(until, now + gap / (1.0 + ceiling["rise"]))
-    return max(until, now) - board.NEAR
+    return max(until, now) - NEAR
 
 
 @kernel
 def earliest_anywhere(tb: State, kind: int, mine: float) -> float:
     """No host can serve requests of this kind with at least this metric before, unless it changes; O(all instances)."""
-    if views.control(tb)["mode"] == PRIORITY:
-        return np.inf
+    if views.control(tb)["mode"] == PRIORITY or mine == np.inf:
+        return np.inf  # who can never miss its promise preempts nobody
     now = views.control(tb)["now"]
     margin = views.classes(tb)[views.kinds(tb)[kind]["cls"]]["margin"]
     if views.rules(tb)["needed"] and mine >= margin:
-        return now + (mine - margin) - board.NEAR
+        return now + (mine - margin) - NEAR
     if mine >= margin and views.rules(tb)["ceilings"]:
         return earliest_below_ceilings(tb, mine, margin)
     until = np.inf
@@ -144,4 +184,4 @@ def earliest_anywhere(tb: State, kind: int, mine: float) -> float:
         until = min(until, earliest(tb, h, kind, mine))
         if until <= now:
             break
-    return until - board.NEAR
+    return until - NEAR

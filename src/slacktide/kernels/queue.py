@@ -6,31 +6,35 @@ the tier (below the margin or not) changes with time (docs/semantics.md, 'A pass
 
 from __future__ import annotations
 
-from slacktide.kernels import views
-from slacktide.kernels.compiling import kernel
+from slacktide.kernels import requests, views
+from slacktide.kernels.compiling import kernel, whole
 from slacktide.kernels.metric import received, waiting_key, withheld
-from slacktide.kernels.tables import PRIORITY, Records, State
+from slacktide.kernels.tables import GONE, OPEN, PRIORITY, Records, State
 
 
 @kernel
 def enqueue(tb: State, row: int, now: float) -> None:
     """Request ``row`` waits from ``now`` on; it joins the queue when the next pass begins; O(1)."""
-    control, request = views.control(tb), views.requests(tb)[row]
-    cls = views.kinds(tb)[request["kind"]]["cls"]
-    e = received(request, views.rules(tb)["accounting"])
+    control, instance = views.control(tb), views.instances(tb)[row]
+    cls = views.kinds(tb)[instance["kind"]]["cls"]
+    e = received(instance, views.rules(tb)["accounting"])
     p = withheld(now - views.admission(tb)[row], e)
     entry = views.incoming(tb)[control["incoming"]]
     entry["key"] = waiting_key(e, p, views.classes(tb)[cls]["slo"], views.rules(tb)["alpha"], now)
     entry["admitted"] = views.admission(tb)[row]
     entry["row"] = row
-    entry["kind"] = request["kind"]
-    entry["done"] = 0
+    entry["kind"] = instance["kind"]
+    entry["done"] = OPEN
+    entry["request"] = requests.decider_of(tb, row)
     control["incoming"] += 1
 
 
 @kernel
 def comes_before(tb: State, a: Records, b: Records) -> bool:
-    """The static order: by (rank, admission, row) under the priority policy, else by (key, row); O(1)."""
+    """The static order: by (rank, admission, row) under the priority policy, else by (key, row); O(1).
+
+    Those that a request's ledger decides for have no key: they stand behind, by (request, row).
+    """
     if views.control(tb)["mode"] == PRIORITY:
         rank_a = views.classes(tb)[views.kinds(tb)[a["kind"]]["cls"]]["rank"]
         rank_b = views.classes(tb)[views.kinds(tb)[b["kind"]]["cls"]]["rank"]
@@ -38,7 +42,9 @@ def comes_before(tb: State, a: Records, b: Records) -> bool:
             return rank_a < rank_b
         if a["admitted"] != b["admitted"]:
             return a["admitted"] < b["admitted"]
-    elif a["key"] != b["key"]:
+    elif a["request"] != b["request"]:
+        return a["request"] < b["request"]
+    elif a["request"] < 0 and a["key"] != b["key"]:
         return a["key"] < b["key"]
     return a["row"] < b["row"]
 
@@ -82,6 +88,21 @@ def merge_incoming(tb: State) -> None:
             views.queue(tb)[at] = views.incoming(tb)[new]
             new -= 1
         at -= 1
+
+
+@kernel
+def with_own_ledger(tb: State, entries: Records, count: int) -> int:
+    """How many entries in static order come before those that a request's ledger decides for; O(log n)."""
+    if views.control(tb)["mode"] == PRIORITY or len(views.requests(tb)) == 0:
+        return count
+    low, high = whole(0), whole(count)
+    while low < high:
+        middle = (low + high) // 2
+        if entries[middle]["request"] < 0:
+            low = middle + 1
+        else:
+            high = middle
+    return low
 
 
 @kernel
@@ -154,8 +175,9 @@ def drop_done(entries: Records, count: int) -> int:
     """Close the gaps that placed requests left; the new length; O(n)."""
     kept = 0
     for i in range(count):
-        if not entries[i]["done"]:
+        if entries[i]["done"] != GONE:
             if kept != i:
                 entries[kept] = entries[i]
+            entries[kept]["done"] = OPEN
             kept += 1
     return kept

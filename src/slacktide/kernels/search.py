@@ -10,8 +10,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from slacktide.kernels import board, chance, free_index, victims, views
-from slacktide.kernels.compiling import kernel, whole
+from slacktide.kernels import board, chance, free_index, requests, victims, views
+from slacktide.kernels.compiling import kernel, leaf, whole
+from slacktide.kernels.motion import NEAR
 from slacktide.kernels.free_index import NOWHERE, TIE_A, A, B, bound, first_part, fraction, largest_tie, second_part
 from slacktide.kernels.tables import FEWEST_VICTIMS, NOBODY, OWN_SCORE, PRIORITY, State
 
@@ -180,6 +181,8 @@ def bring_up_to_date(tb: State, at: int, kind: int, mine: float) -> None:
     rank = board.rank_that_counts(tb, views.kinds(tb)[kind]["cls"], mine)
     behind = control["changes"] - record["position"]
     current = record["batch"] == control["batch"] or (lasting(tb) and record["batch"] >= 0)
+    if control["mode"] != PRIORITY and mine < record["latest"]:
+        current = False  # a request that fell behind what it was worth when others were served
     if at != UNSHARED and current and behind <= len(views.changes(tb)):
         for i in range(record["position"], control["changes"]):
             skip_or_evaluate(tb, at, views.changes(tb)[i % len(views.changes(tb))], kind, rank, mine)
@@ -192,6 +195,7 @@ def bring_up_to_date(tb: State, at: int, kind: int, mine: float) -> None:
             else:
                 views.shared_limit(tb)[at, h] = -np.inf
     record["batch"] = control["batch"]
+    record["latest"] = mine
     record["position"] = control["changes"]
 
 
@@ -215,7 +219,7 @@ def still_feasible(tb: State, at: int, h: int, kind: int, mine: float) -> bool:
     if limit == -np.inf:
         return False
     lenient = mine - views.shared(tb)[at]["reference"] <= views.rules(tb)["tolerance"]
-    if mine < limit - board.NEAR or lenient:
+    if mine < limit - NEAR or lenient:
         return True
     evaluate(tb, at, h, views.kinds(tb)[kind]["shape"], views.kinds(tb)[kind]["cls"], mine)
     return views.shared_limit(tb)[at, h] != -np.inf
@@ -244,21 +248,36 @@ def pick(tb: State, at: int, kind: int, mine: float) -> int:
 
 @kernel
 def find_free_anew(tb: State, kind: int) -> int:
-    """As :func:`find_free`, looking at changed hosts only where an earlier search found no room; O(changes)."""
+    """As :func:`find_free`; where an earlier search found no room, only hosts that something left; O(these)."""
     control, record = views.control(tb), views.kinds(tb)[kind]
-    behind = control["changes"] - record["no_room"]
+    behind = control["releases"] - record["no_room"]
     if views.rules(tb)["feasible_time"] and record["no_room"] >= 0 and behind <= FEW_CHANGES:
         room = False
-        for i in range(record["no_room"], control["changes"]):
-            h = whole(views.changes(tb)[i % len(views.changes(tb))])
+        for i in range(record["no_room"], control["releases"]):
+            h = whole(views.releases(tb)[i % len(views.releases(tb))])
             room = room or (not views.hosts(tb)[h]["down"] and free_index.has_room(tb, h, record["shape"]))
         control["bounds"] += behind
         if not room:
-            record["no_room"] = control["changes"]
+            record["no_room"] = control["releases"]
             return -1
     host = find_free(tb, kind)
-    record["no_room"] = -1 if host >= 0 else control["changes"]
+    record["no_room"] = -1 if host >= 0 else control["releases"]
     return host
+
+
+@leaf
+def can_still_wait(tb: State, kind: int, mine: float) -> bool:
+    """Whether the settings let nobody with this metric preempt; O(1)."""
+    if views.control(tb)["mode"] == PRIORITY or not views.rules(tb)["needed"]:
+        return False
+    return not mine < views.classes(tb)[views.kinds(tb)[kind]["cls"]]["margin"]
+
+
+@leaf
+def bring_metrics_up_to_date(tb: State) -> None:
+    """Before looking for victims: hosts forget the metrics that changed from elsewhere."""
+    if views.control(tb)["stirred"] > 0 and views.control(tb)["mode"] != PRIORITY:
+        requests.tell_hosts(tb)
 
 
 @kernel
@@ -268,12 +287,9 @@ def look_everywhere(tb: State, kind: int, mine: float) -> int:
     if host >= 0:
         return host
     rules, pair = views.rules(tb), views.kinds(tb)[kind]["pair"]
-    if (
-        views.control(tb)["mode"] != PRIORITY
-        and rules["needed"]
-        and not mine < views.classes(tb)[views.kinds(tb)[kind]["cls"]]["margin"]
-    ):
+    if can_still_wait(tb, kind, mine):
         return -1
+    bring_metrics_up_to_date(tb)
     at = set_for(tb, pair) if rules["shared"] else whole(UNSHARED)
     bring_up_to_date(tb, at, kind, mine)
     return pick(tb, at, kind, mine)
@@ -319,6 +335,7 @@ def look_at_random(tb: State, kind: int, mine: float, row: int) -> int:
     control, count = views.control(tb), len(views.hosts(tb))
     shape, cls = views.kinds(tb)[kind]["shape"], views.kinds(tb)[kind]["cls"]
     term, job = views.kinds(tb)[kind]["term"], views.kinds(tb)[kind]["job"]
+    bring_metrics_up_to_date(tb)
     enough = np.ceil(views.rules(tb)["relaxed"] * count)
     h = chance.draw(views.rules(tb)["seed"], chance.SEARCH_START, row, control["batch"]) % count
     free_best, best, found = NOBODY, NOBODY, 0

@@ -4,8 +4,8 @@
 through :mod:`slacktide.kernels.views`. Only kernels and :mod:`slacktide.state.cluster`
 write to them.
 
-Row numbers: a *row* is a request's place in the workload, a *host* a host's place
-in the host file, a *shape* a distinct demand vector, a *pair* a distinct (shape,
+Row numbers: a *row* is an instance's place in the workload, a *request* that of a
+request with a ledger of its own in ``requests``, a *host* a host's place in the host file, a *shape* a distinct demand vector, a *pair* a distinct (shape,
 class), a *kind* a distinct (pair, term, anti-affine job), a *group* hosts of equal
 capacity that satisfy the same terms. Times are seconds, amounts whole numbers (docs/semantics.md).
 """
@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-# A request's life, as far as it has gone.
-REQUEST = np.dtype(
+# An instance's life, as far as it has gone.
+INSTANCE = np.dtype(
     [
         ("since", "f8"),  # when the present state began: that of completion where it is DONE
         ("startup", "f8"),  # start-up delay of the present incarnation
@@ -37,7 +37,54 @@ REQUEST = np.dtype(
     ],
     align=True,
 )
-FUTURE, WAITING, PLACED, DONE = range(4)
+FUTURE, WAITING, PLACED, DONE, REMOVED = range(5)
+
+# A request of several instances, or of a batch (docs/semantics.md, 'Requests of several instances').
+# Seconds are sums over its instances as of ``since``; in between they grow with the counts.
+REQUEST = np.dtype(
+    [
+        ("since", "f8"),
+        ("total", "f8"),  # T
+        ("received", "f8"),  # u in the accounting of decisions
+        ("together_restart", "f8"),  # time in which all live instances counted as running, in each accounting
+        ("together_always", "f8"),
+        ("together_never", "f8"),
+        ("overhead", "f8"),  # sum of alpha_m over past preemptions of all instances (Q eq. 8)
+        ("live", "i8"),
+        ("placed", "i8"),  # live instances on hosts
+        ("up_restart", "i8"),  # live instances that count as running, in each accounting
+        ("up_always", "i8"),
+        ("up_never", "i8"),
+        ("cls", "i8"),
+        ("approach", "i8"),  # one of those below
+        ("batch", "i8"),
+        ("loses", "i8"),  # a stopped instance loses its work
+        ("head", "i8"),  # a row on a host, the others by ``links``; -1: none
+        ("stirred", "i8"),  # is among the stirred
+        ("stream", "i8"),  # its place among the streams of the pass, or -1
+        ("window", "i8"),  # instances of a batch request at work at once, 0: all
+        ("release", "i8"),  # the next row to be released
+        ("held", "i8"),  # rows that wait for their release
+    ],
+    align=True,
+)
+INDEPENDENT, CONCURRENT, AGGREGATED = range(3)
+SCALE_EVENT = np.dtype([("time", "f8"), ("request", "i8"), ("replicas", "i8")], align=True)
+
+# A live instance as scaling down sees it: larger goes first.
+EXCESS = np.dtype([("row", "i8"), ("stage", "i8"), ("siblings", "i8"), ("at", "f8")], align=True)
+
+# The waiting instances of one request in a pass: places ``at`` to ``stop`` of the queue.
+STREAM = np.dtype(
+    [("tier", "i8"), ("metric", "f8"), ("row", "i8"), ("at", "i8"), ("stop", "i8"), ("request", "i8")], align=True
+)
+
+# What a trial did, so that it can be undone: the row went on ``host``, or off it (then ``slot`` is what it was).
+# ``overhead`` and ``received`` are what its request's ledger said before.
+ACT = np.dtype(
+    [("row", "i8"), ("host", "i8"), ("off", "i8"), ("version", "i8"), ("overhead", "f8"), ("received", "f8")],
+    align=True,
+)
 
 # An instance on a host: all a victim search needs, side by side.
 SLOT = np.dtype(
@@ -54,6 +101,7 @@ SLOT = np.dtype(
         ("cls", "i8"),
         ("shape", "i8"),
         ("job", "i8"),  # anti-affine job, or -1
+        ("request", "i8"),  # whose ledger decides, or -1: its own, that is ``e`` and ``p``
     ],
     align=True,
 )
@@ -68,14 +116,15 @@ HOST = np.dtype(
         ("group", "i8"),
         ("leaf", "i8"),  # its place in the free index
         ("down", "i8"),
+        ("shared", "i8"),  # instances on it that a request's ledger decides for
     ],
     align=True,
 )
 
 # No instance on a host has a metric above ``peak + rise * (t - time)`` (plus ``slack``
-# where that is not exact on the grid of times), while its contents stay.
+# where that is not exact on the grid of times), while its contents stay, before ``until``.
 CEILING = np.dtype(
-    [("peak", "f8"), ("time", "f8"), ("rise", "f8"), ("slack", "f8"), ("least", "i8")], align=True
+    [("peak", "f8"), ("time", "f8"), ("rise", "f8"), ("slack", "f8"), ("until", "f8"), ("least", "i8")], align=True
 )  # least: largest rank number on it
 
 CLASS = np.dtype(
@@ -91,8 +140,11 @@ CLASS = np.dtype(
     align=True,
 )  # whole: 1 / slo is a whole number, so that e / slo needs no rounding
 
-# A waiting request. The metric is ``key - t``.
-ENTRY = np.dtype([("key", "f8"), ("admitted", "f8"), ("row", "i8"), ("kind", "i8"), ("done", "i8")], align=True)
+# A waiting instance. Its metric is ``key - t``, where no request's ledger decides.
+ENTRY = np.dtype(
+    [("key", "f8"), ("admitted", "f8"), ("row", "i8"), ("kind", "i8"), ("done", "i8"), ("request", "i8")], align=True
+)
+OPEN, GONE, SERVED = range(3)  # of ``done``: waits, left the queue, waits and had its turn with its gang
 
 # What is known of a kind: any request of it with at least this key finds no host that
 # has not changed since ``position``, before ``until``.
@@ -109,7 +161,7 @@ KIND = np.dtype(
         ("cls", "i8"),
         ("term", "i8"),
         ("job", "i8"),  # anti-affine job, or -1
-        ("no_room", "i8"),  # no host has room for it that has not changed since this place in the change log
+        ("no_room", "i8"),  # no host has room for it that nothing left since this place in the log of releases
         ("wait", "i8"),  # failures for which ``until`` is not worth computing
         ("penalty", "i8"),  # how many the next disappointment adds
     ],
@@ -122,6 +174,7 @@ SHARED = np.dtype(
         ("position", "i8"),  # all hosts are evaluated as of this place in the change log
         ("batch", "i8"),  # in this pass
         ("reference", "f8"),  # for this metric
+        ("latest", "f8"),  # and last used for this one
         ("used", "i8"),
         ("pair", "i8"),
         ("feasible", "i8"),  # length of its list of hosts
@@ -168,6 +221,7 @@ RULES = np.dtype(
         ("levels", "i8"),
         ("record", "i8"),  # sum of the RECORD_ flags
         ("one_margin", "i8"),  # all classes have the same margin
+        ("gang", "i8"),
     ],
     align=True,
 )
@@ -176,6 +230,7 @@ LEAST_REQUESTED, BALANCED, MEAN, OWN_SCORE = range(4)
 SLACK, FEWEST_VICTIMS, OWN_COST = range(3)
 SCOPE_LEVEL, SCOPE_CLASS, SCOPE_ALL, SCOPE_NONE = range(4)
 RESTART, ALWAYS, NEVER = range(3)
+KEPT, LOST, LOST_BY_KIND = range(3)
 RECORD_EVENTS, RECORD_DECISIONS, RECORD_PASSES = 1, 2, 4
 
 CONTROL = np.dtype(
@@ -187,7 +242,14 @@ CONTROL = np.dtype(
         ("placed_now", "i8"),  # instances on hosts
         ("happened", "i8"),  # host events applied so far
         ("batch", "i8"),  # number of the present pass, from 1
+        ("scaled", "i8"),  # scale events applied so far
         ("changes", "i8"),  # end of the change log
+        ("releases", "i8"),  # end of the log of releases
+        ("stirred", "i8"),  # requests whose metrics changed since their hosts were last told
+        ("streams", "i8"),
+        ("gang", "i8"),  # the request whose waiting instances have their turn together, or -1
+        ("gang_starts", "i8"),  # whether they start
+        ("acts", "i8"),  # of the trial
         ("queue", "i8"),
         ("incoming", "i8"),
         ("order", "i8"),
@@ -237,11 +299,11 @@ EVENT = np.dtype(
 PASS = np.dtype(
     [("time", "f8"), ("operations", "i8"), ("queue", "i8"), ("placed", "i8"), ("preempted", "i8")], align=True
 )
-EVENT_KINDS = ("admitted", "placed", "preempted", "completed", "evicted", "host-down", "host-up", "held")
+EVENT_KINDS = ("admitted", "placed", "preempted", "completed", "evicted", "host-down", "host-up", "held", "removed")
 _KINDS: tuple[Any, ...] = tuple(
-    np.int64(i) for i in range(8)
+    np.int64(i) for i in range(9)
 )  # not literals: kernels would be compiled once more for each
-ADMITTED, BEGUN, PREEMPTED, COMPLETED, EVICTED, HOST_DOWN, HOST_UP, HELD = _KINDS
+ADMITTED, BEGUN, PREEMPTED, COMPLETED, EVICTED, HOST_DOWN, HOST_UP, HELD, DROPPED = _KINDS
 NOBODY: Any = np.int64(-1)
 FAIL, DRAIN, REPAIR = range(3)
 COMPLETION = np.dtype([("time", "f8"), ("row", "i8"), ("starts", "i8")], align=True)
@@ -249,10 +311,19 @@ HOST_EVENT = np.dtype([("time", "f8"), ("host", "i8"), ("kind", "i8")], align=Tr
 
 Records = Any  # records, or an array of them: Numba checks their fields, a type checker cannot
 
-# Every array: its element type and number of axes. n requests, h hosts, r resources.
+# Every array: its element type and number of axes. n instances, h hosts, r resources.
 ARRAYS: dict[str, tuple[np.dtype[Any], int]] = {
     "classes": (CLASS, 1),
-    "requests": (REQUEST, 1),  # (n,)
+    "instances": (INSTANCE, 1),  # (n,)
+    "owner": (np.dtype("i4"), 1),  # (n,): request whose ledger the instance belongs to, or -1; (0,) where none has one
+    "links": (np.dtype("i4"), 2),  # (n, 2) or (0, 2): next and previous row of its request on a host, or -1
+    "requests": (REQUEST, 1),
+    "stirred": (np.dtype("i4"), 1),  # requests
+    "streams": (STREAM, 1),
+    "scalings": (SCALE_EVENT, 1),
+    "excess": (EXCESS, 1),  # scratch, as long as the largest request with scale events
+    "acts": (ACT, 1),  # scratch of a trial
+    "acted": (SLOT, 1),  # the slots that it took off, by act
     "admission": (np.dtype("f8"), 1),  # (n,)
     "duration": (np.dtype("f8"), 1),  # (n,)
     "hosts": (HOST, 1),  # (h,)
@@ -267,7 +338,8 @@ ARRAYS: dict[str, tuple[np.dtype[Any], int]] = {
     "groups": (GROUP, 1),
     "tree": (np.dtype("i8"), 2),  # (nodes, 5 + r): the free index
     "leaf_host": (np.dtype("i8"), 1),  # (h,): hosts in the order of the index
-    "changes": (np.dtype("i8"), 1),  # ring of changed hosts
+    "changes": (np.dtype("i8"), 1),  # ring of hosts on which contents or metrics changed
+    "releases": (np.dtype("i8"), 1),  # ring of hosts that something left, or that came up
     "queue": (ENTRY, 1),
     "incoming": (ENTRY, 1),
     "order": (np.dtype("i8"), 1),  # places in the queue, in the order of the pass

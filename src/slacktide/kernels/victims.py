@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from slacktide.kernels import board, free_index, views
+from slacktide.kernels import board, free_index, requests, views
 from slacktide.kernels.compiling import kernel, leaf
-from slacktide.kernels.metric import metric, overhead
 from slacktide.kernels.own import cost_of
 from slacktide.kernels.tables import (
     FEWEST_VICTIMS,
@@ -15,6 +14,7 @@ from slacktide.kernels.tables import (
     SCOPE_ALL,
     SCOPE_CLASS,
     SCOPE_LEVEL,
+    SLACK,
     Records,
     State,
 )
@@ -30,7 +30,7 @@ def within_overhead(tb: State, slot: Records, cls: int, now: float) -> bool:
         applies = theirs["rank"] <= views.classes(tb)[cls]["rank"]
     elif scope == SCOPE_CLASS:
         applies = slot["cls"] == cls
-    return not applies or overhead(slot, now) <= theirs["limit"]
+    return not applies or requests.overhead_of(tb, slot, now) <= theirs["limit"]
 
 
 @leaf
@@ -75,16 +75,16 @@ def release(tb: State, shape: int) -> bool:
 def choose_by_metric(tb: State, h: int, cls: int, mine: float, now: float) -> int:
     """Victims on host ``h`` into ``views.taken(tb)``; their number, or -1 where they do not suffice; O(instances)."""
     board.sort_victims(tb, h, now)
-    alpha = views.rules(tb)["alpha"]
     batch = views.control(tb)["batch"]
     below = mine < views.classes(tb)[cls]["margin"]
     number = 0
     for i in range(views.hosts(tb)[h]["count"]):
         slot = views.slots(tb)[h, i]
-        q = metric(slot, views.classes(tb)[slot["cls"]]["slo"], alpha, now)
-        if i == 0 and q >= views.classes(tb)[slot["cls"]]["margin"] and views.rules(tb)["one_margin"]:
+        q = requests.metric_of(tb, slot, now)
+        idle = requests.is_idle(tb, slot)
+        if i == 0 and not idle and q >= views.classes(tb)[slot["cls"]]["margin"] and views.rules(tb)["one_margin"]:
             board.lower_ceiling(tb, h, q, now)
-        if not below and q <= mine:
+        if not below and q <= mine and not idle:
             return -1  # nobody after this one is further above its promise and above its margin
         if slot["batch"] == batch or not eligible(tb, slot, q, cls, mine, now):
             continue
@@ -135,19 +135,27 @@ def preemption_cost(tb: State, h: int, number: int, now: float, out: Records) ->
     """The cost tuple of the chosen victims into ``out``, shape (levels + 1,), larger is better; O(victims)."""
     levels = len(out) - 1
     out[:] = 0.0
-    kind = views.rules(tb)["priority_cost"] if views.control(tb)["mode"] == PRIORITY else views.rules(tb)["cost"]
+    by_priority = views.control(tb)["mode"] == PRIORITY
+    kind = views.rules(tb)["priority_cost"] if by_priority else views.rules(tb)["cost"]
+    felt = 0
     for v in range(number):
         slot = views.slots(tb)[h, views.taken(tb)[v]]
         theirs = views.classes(tb)[slot["cls"]]
+        views.ranks(tb)[v] = theirs["rank"]
+        if not by_priority and requests.is_idle(tb, slot):
+            views.slack(tb)[v] = np.inf
+            continue
+        felt += 1
         if kind == FEWEST_VICTIMS:
             out[theirs["level"]] -= 1.0
             continue
-        slack = metric(slot, theirs["slo"], views.rules(tb)["alpha"], now) - theirs["margin"]
+        slack = requests.metric_of(tb, slot, now) - theirs["margin"]
         views.slack(tb)[v] = slack
-        views.ranks(tb)[v] = theirs["rank"]
         out[levels] += slack
         if slack < 0.0:
             out[theirs["level"]] += slack
+    if kind == SLACK and felt == 0 and number > 0:
+        out[levels] = np.inf
     if kind == OWN_COST and number > 0:
         out[:] = 0.0
         cost_of(views.rules(tb)["own_cost"], views.slack(tb), views.ranks(tb), number, out)
@@ -165,6 +173,6 @@ def result_validity(tb: State, h: int, number: int, cls: int, now: float) -> flo
         return limit
     for v in range(number):
         slot = views.slots(tb)[h, views.taken(tb)[v]]
-        q = metric(slot, views.classes(tb)[slot["cls"]]["slo"], views.rules(tb)["alpha"], now)
+        q = requests.metric_of(tb, slot, now)
         limit = min(limit, validity(tb, slot, q, cls))
     return limit

@@ -1,5 +1,6 @@
 """What was promised against what was delivered: pure functions, columns in, table out."""
 
+from slacktide.metrics.approaches import ApproachSummary, per_approach
 from slacktide.metrics.summary import Availability, ClassSummary, over_all, per_class
 
-__all__ = ["Availability", "ClassSummary", "over_all", "per_class"]
+__all__ = ["ApproachSummary", "Availability", "ClassSummary", "over_all", "per_approach", "per_class"]

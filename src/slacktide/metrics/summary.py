@@ -15,7 +15,9 @@ from slacktide.qos.availability import ACCOUNTINGS, availability, fulfilled
 
 Columns = Mapping[str, NDArray[Any]]
 """Columns of shape (n,), one row per request, all times in seconds: ``running``, ``pending``, ``startup_first``,
-``startup_restarts``, ``discarded``, ``wasted_startup``, and the number of ``preemptions``."""
+``startup_restarts``, ``discarded``, ``wasted_startup``, and the number of ``preemptions``. Where there are
+``availability_restart``, ``_always`` and ``_never`` (``qos.per_request``), these are the availabilities; without them
+they follow from the times."""
 PART = 1 << 18
 TIMES = ("running", "pending", "startup_first", "startup_restarts", "discarded")
 
@@ -51,7 +53,13 @@ class ClassSummary:
 
 
 def achieved(columns: Columns, accounting: Accounting) -> NDArray[np.float64]:
-    """Availability of every request, shape (n,); in parts, so that 25 million need no copies of all columns."""
+    """Availability of every request, shape (n,), the caller's own to change.
+
+    Worked out in parts, so that 25 million need no copies of all columns.
+    """
+    known = columns.get(f"availability_{accounting}")
+    if known is not None:
+        return known.copy()
     count = len(columns["running"])
     result = np.empty(count)
     for at in range(0, count, PART):
@@ -78,7 +86,7 @@ def per_class(
             kept[i][which] = float(met.mean()) if len(met) else float("nan")
             if which == accounting and not met.all():
                 deficits[i] = float((one.slo - mine[~met]).mean())
-            described[i][which] = _describe(mine)
+            described[i][which] = describe(mine)
     summaries = []
     for i, one in enumerate(classes):
         rows = service_class == i
@@ -92,11 +100,11 @@ def per_class(
 
 def over_all(columns: Columns) -> dict[Accounting, Availability]:
     """Availability of all requests together, for each accounting."""
-    return {one: _describe(achieved(columns, one)) for one in ACCOUNTINGS}
+    return {one: describe(achieved(columns, one)) for one in ACCOUNTINGS}
 
 
-def _describe(achieved: NDArray[np.float64]) -> Availability:
-    """Of an array that nobody needs afterwards: its order changes."""
+def describe(achieved: NDArray[np.float64]) -> Availability:
+    """Of availabilities, shape (n,), that nobody needs afterwards: their order changes."""
     if not len(achieved):
         return Availability(float("nan"), float("nan"), float("nan"))
     return Availability(

@@ -15,14 +15,14 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from slacktide.kernels.carry import metric_on_host
+from slacktide.kernels.carry import metric_in_queue, metric_on_host
 from slacktide.kernels.tables import DONE, PLACED, WAITING, Tables
 from slacktide.model import Hosts, Workload
 
 
 @dataclass(frozen=True, slots=True)
 class Bind:
-    """Start request ``row`` on host ``host`` after evicting ``victims`` (rows, in this order)."""
+    """Start instance ``row`` on host ``host`` after evicting ``victims`` (rows, in this order)."""
 
     row: int
     host: int
@@ -32,7 +32,7 @@ class Bind:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """Request ``row`` goes on waiting, and why."""
+    """Instance ``row`` goes on waiting, and why."""
 
     row: int
     reason: str
@@ -76,7 +76,7 @@ class View:
 
     def demand(self, row: int) -> NDArray[np.float64]:
         """What a request asks for, shape (resources,), rounded as amounts are."""
-        kind = self.tables["kinds"][self.tables["requests"]["kind"][row]]
+        kind = self.tables["kinds"][self.tables["instances"]["kind"][row]]
         return self.tables["demand"][kind["shape"]] * self.tables["unit"]  # type: ignore[no-any-return]
 
     def running(self, host: int) -> NDArray[np.int64]:
@@ -87,7 +87,7 @@ class View:
     def allowed(self, row: int) -> NDArray[np.bool_]:
         """Which hosts a request may use: up, constraints satisfied, no other instance of its anti-affine job."""
         tb = self.tables
-        kind = tb["kinds"][tb["requests"]["kind"][row]]
+        kind = tb["kinds"][tb["instances"]["kind"][row]]
         hosts = tb["hosts"]
         mask = tb["allowed"][kind["term"]][hosts["group"]].astype(bool) & (hosts["down"] == 0)
         if kind["job"] >= 0:
@@ -96,21 +96,20 @@ class View:
         return np.asarray(mask)
 
     def metric(self, row: int) -> float:
-        """Q of a request that waits or runs, seconds: its time to violate, or below 0 its recoverability."""
+        """Q of an instance that waits or runs, seconds: its time to violate, or below 0 its recoverability.
+
+        Where its request is measured as a whole (docs/semantics.md), that of the request: were this one
+        preempted now, or did it go on waiting; infinite where the promise cannot be missed.
+        """
         tb = self.tables
-        request = tb["requests"][row]
-        if request["state"] == PLACED:
-            return float(metric_on_host(tb.state, int(request["host"]), row, self.now))
-        if request["state"] != WAITING:
+        instance = tb["instances"][row]
+        if instance["state"] == PLACED:
+            return float(metric_on_host(tb.state, int(instance["host"]), row, self.now))
+        if instance["state"] != WAITING:
             raise ValueError(
-                f"request {row}: has no metric, it neither waits nor runs (done: {request['state'] == DONE})"
+                f"row {row}: has no metric, it neither waits nor runs (done: {instance['state'] == DONE})"
             )
-        for name, length in (("queue", "queue"), ("incoming", "incoming")):
-            entries = tb[name][: int(tb.control[length])]
-            found = np.flatnonzero(entries["row"] == row)
-            if len(found):
-                return float(entries[found[0]]["key"]) - self.now
-        raise ValueError(f"request {row}: not in the queue")
+        return float(metric_in_queue(tb.state, row, self.now))
 
     def attributes(self, host: int) -> Mapping[str, str]:
         """A host's attributes."""

@@ -9,7 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from slacktide.kernels import explain, passes
-from slacktide.kernels.tables import PRIORITY, QOS_DRIVEN, RECORD_DECISIONS, Tables
+from slacktide.kernels.carry import metric_in_queue
+from slacktide.kernels.tables import CONCURRENT, PRIORITY, QOS_DRIVEN, RECORD_DECISIONS, Tables
 from slacktide.policy.api import Bind, Hold, Plan, View
 from slacktide.policy.scratch import Scratch
 
@@ -31,6 +32,7 @@ class CompiledPolicy:
 
     def __init__(self) -> None:
         self._scratch = Scratch()
+        self._slacks: dict[int, float] = {}
         self.operations = 0
         """Operations (T 7.1) that the last decision took."""
         self.bounds = 0
@@ -56,18 +58,29 @@ class CompiledPolicy:
         return Plan(tuple(binds), tuple(self._holds(view, tb)))
 
     def _holds(self, view: View, tb: Tables) -> list[Hold]:
+        self._slacks.clear()
         counts = np.zeros(explain.COUNTS, np.int64)
         reasons: dict[int, str] = {}
         holds = []
         left = (tb["queue"][: int(tb.control["queue"])], tb["incoming"][: int(tb.control["incoming"])])
         for entry in (one for entries in left for one in entries):
             kind = int(entry["kind"])
+            slack = self._slack(tb, entry, view.now)
             if kind not in reasons:
-                explain.count_hosts(tb.state, kind, float(entry["key"] - view.now), counts)
+                explain.count_hosts(tb.state, kind, slack, counts)
                 reasons[kind] = sentence(counts, len(view.hosts))
-            slack = float(entry["key"] - view.now)
             holds.append(Hold(int(entry["row"]), waits(tb, entry, slack) + reasons[kind]))
         return holds
+
+
+    def _slack(self, tb: Tables, entry: np.void, now: float) -> float:
+        """The metric of a waiting instance; one look for all of a request."""
+        request = int(entry["request"])
+        if request < 0:
+            return float(entry["key"]) - now
+        if request not in self._slacks:
+            self._slacks[request] = float(metric_in_queue(tb.state, int(entry["row"]), now))
+        return self._slacks[request]
 
 
 def reason_of(view: View, tb: Tables, decision: np.void, victims: tuple[int, ...]) -> str:
@@ -90,6 +103,10 @@ def waits(tb: Tables, entry: np.void, slack: float) -> str:
     margin = float(tb["classes"][tb["kinds"][entry["kind"]]["cls"]]["margin"])
     if tb.rules["needed"] and slack >= margin:
         return f"can wait {slack - margin:.1f} s more before it may preempt; "
+    if tb.rules["gang"] and entry["request"] >= 0:
+        request = tb["requests"][entry["request"]]
+        if int(request["approach"]) == CONCURRENT and request["live"] > 1:
+            return f"slack {slack:.1f} s; starts only together with all instances of its request that wait; "
     return f"slack {slack:.1f} s; "
 
 

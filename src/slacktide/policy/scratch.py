@@ -8,7 +8,7 @@ from slacktide.kernels import passes
 from slacktide.kernels.tables import ARRAYS, Tables
 from slacktide.state import cluster
 
-SHARED = ("admission", "duration", "hot", "cold", "happenings", "demand", "capacity", "scale", "allowed", "groups")
+SHARED = ("admission", "duration", "hot", "cold", "happenings", "demand", "capacity", "scale", "allowed", "groups", "owner", "scalings")
 """Arrays that deciding never writes to."""
 
 

@@ -2,7 +2,7 @@
 
 from slacktide.results.directory import check_target, replaced_directory
 from slacktide.results.manifest import file_hashes, manifest
-from slacktide.results.tables import write_events, write_passes, write_requests
+from slacktide.results.tables import write_events, write_instances, write_passes, write_requests
 
 __all__ = [
     "check_target",
@@ -10,6 +10,7 @@ __all__ = [
     "manifest",
     "replaced_directory",
     "write_events",
+    "write_instances",
     "write_passes",
     "write_requests",
 ]

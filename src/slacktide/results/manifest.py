@@ -13,8 +13,8 @@ from slacktide import __version__
 from slacktide.errors import InputError, Problem
 
 FORMAT = "slacktide-results"
-SCHEMA_VERSION = 1
-"""Counts up when a column or key of the results changes its meaning or goes."""
+SCHEMA_VERSION = 2
+"""Counts up when a column or key of the results changes its meaning or type, or goes."""
 LIBRARIES = ("numpy", "numba", "llvmlite", "pyarrow")
 
 

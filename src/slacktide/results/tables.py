@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 
 from slacktide.config import Accounting
 from slacktide.errors import OutputError
-from slacktide.model import Hosts, Workload
+from slacktide.model import APPROACHES, Hosts, Workload
+from slacktide.qos.approaches import KINDS
 from slacktide.qos.availability import ACCOUNTINGS, availability, fulfilled
+from slacktide.qos.per_request import instance_numbers
 from slacktide.results.manifest import FORMAT, SCHEMA_VERSION
 
 BATCH = 1 << 20
@@ -23,36 +25,59 @@ TIMES = ("running", "pending", "startup_first", "startup_restarts", "discarded")
 
 
 def write_requests(path: Path, workload: Workload, columns: Columns, accounting: Accounting) -> None:
-    """One row per request of the run, in order of admission.
+    """One row per request of the run, in order of admission; of several instances in the workload's order.
 
     ``columns`` are those of the simulator's result, shape (n,) each: ``row`` in the workload, ``completed``
-    (seconds, NaN: not), :data:`TIMES`, ``wasted_startup``, ``preemptions``, ``starts``, ``hosts_used``.
-    ``accounting`` is the one decisions used; ``slo_met`` follows it. Raises :class:`OutputError`.
+    (seconds, NaN: not), :data:`TIMES`, ``wasted_startup``, ``preemptions``, ``starts``, ``hosts_used``; where the
+    workload has requests of several instances, those of ``qos.per_request``. ``accounting`` is the one decisions used;
+    ``slo_met`` follows it. Raises :class:`OutputError`.
     """
     slos = np.array([one.slo for one in workload.classes])
     names = [one.name for one in workload.classes]
 
     def batch(part: slice) -> dict[str, Any]:
-        rows = columns["row"][part]
+        rows = columns["row" if workload.requests is None else "first"][part]
         code = workload.service_class[rows]
-        times = [columns[name][part] for name in TIMES]
-        achieved = {one: availability(one, *times) for one in ACCOUNTINGS}
+        achieved = _achieved(columns, part)
         return {
-            "id": workload.ids[rows],
+            **_identity(workload, columns, part),
             "class": _named(code, names),
             "admission": workload.admission[rows],
             "completion": _nullable(columns["completed"][part]),
-            "running": times[0],
-            "pending": times[1],
-            "startup": times[2] + times[3],
-            "startup_restarts": times[3],
-            "discarded": times[4],
-            "wasted_startup": columns["wasted_startup"][part],
-            "preemptions": columns["preemptions"][part],
-            "starts": columns["starts"][part],
-            "hosts_used": columns["hosts_used"][part],
-            **{f"availability_{one}": achieved[one] for one in ACCOUNTINGS},
+            **_history(columns, part),
+            **{f"availability_{one}": values for one, values in achieved.items()},
             "slo_met": fulfilled(achieved[accounting], slos[code]),
+        }
+
+    _write(path, len(columns["row"]), batch)
+
+
+def write_instances(path: Path, workload: Workload, columns: Columns, accounting: Accounting) -> None:
+    """One row per instance of the run, for workloads with requests of several instances; in the order of ``columns``.
+
+    ``columns``, shape (i,) each: as in :func:`write_requests`, with ``row`` in the workload, and ``admission`` (s; of a
+    batch request's instance its release) and ``removed`` (s, NaN: not). Availability and ``slo_met``, in the
+    ``accounting`` of decisions, are each instance's own. Raises ValueError where every row of the workload is a request
+    of its own, and :class:`OutputError`.
+    """
+    if workload.requests is None or workload.request is None:
+        raise ValueError("workload.requests: found none, expected requests; instances have no table of their own then")
+    slos = np.array([one.slo for one in workload.classes])
+    whose, ids, numbers = workload.request, workload.requests.ids, instance_numbers(workload)
+
+    def batch(part: slice) -> dict[str, Any]:
+        rows = columns["row"][part]
+        achieved = _achieved(columns, part)
+        return {
+            "request": ids[whose[rows]],
+            "instance": numbers[rows],
+            "id": workload.ids[rows],
+            "admission": columns["admission"][part],
+            "completion": _nullable(columns["completed"][part]),
+            "removed": _nullable(columns["removed"][part]),
+            **_history(columns, part),
+            **{f"availability_{one}": values for one, values in achieved.items()},
+            "slo_met": fulfilled(achieved[accounting], slos[workload.service_class[rows]]),
         }
 
     _write(path, len(columns["row"]), batch)
@@ -66,22 +91,69 @@ def write_passes(path: Path, columns: Columns) -> None:
 def write_events(path: Path, workload: Workload, hosts: Hosts, columns: Columns, kinds: Sequence[str]) -> None:
     """One row per event, in the order in which they happened.
 
-    ``columns``, shape (events,) each: ``time`` (s), ``kind`` (index into ``kinds``), ``row`` of the request and
+    ``columns``, shape (events,) each: ``time`` (s), ``kind`` (index into ``kinds``), ``row`` of the instance and
     ``by``, the row of the one that benefits, ``host`` (-1: none each) and ``qos`` (s, NaN: none). Requests and
-    hosts are written by id and name. Raises :class:`OutputError`.
+    hosts are written by id and name, an instance by its number within its request (null where every row is a request).
+    Raises :class:`OutputError`.
     """
+    ids, numbers = workload.ids, None
+    if workload.requests is not None:
+        ids, numbers = workload.requests.ids[workload.request], instance_numbers(workload)
 
     def batch(part: slice) -> dict[str, Any]:
+        rows = columns["row"][part]
         return {
             "time": columns["time"][part],
             "event": _named(columns["kind"][part], list(kinds)),
-            "request": _ids(columns["row"][part], workload.ids),
+            "request": _looked_up(rows, ids),
+            "instance": _none(len(rows)) if numbers is None else _looked_up(rows, numbers),
             "host": _named(columns["host"][part], list(hosts.names)),
-            "by": _ids(columns["by"][part], workload.ids),
+            "by": _looked_up(columns["by"][part], ids),
             "qos": _nullable(columns["qos"][part]),
         }
 
     _write(path, len(columns["time"]), batch)
+
+
+def _identity(workload: Workload, columns: Columns, part: slice) -> dict[str, Any]:
+    """Which requests these are, and of what kind."""
+    rows, requests = columns["row"][part], workload.requests
+    if requests is None:
+        kind = approach = np.zeros(len(rows), dtype=np.int8)  # a service, independent
+        ids, instances = workload.ids[rows], np.ones(len(rows), dtype=np.int64)
+    else:
+        kind, approach = requests.batch[rows].astype(np.int8), requests.approach[rows]
+        ids, instances = requests.ids[rows], columns["count"][part]
+    return {
+        "id": ids,
+        "kind": _named(kind, list(KINDS)),
+        "approach": _named(approach, list(APPROACHES)),
+        "instances": instances,
+    }
+
+
+def _history(columns: Columns, part: slice) -> dict[str, Any]:
+    """What happened to requests or instances, and how long."""
+    first, restarts = columns["startup_first"][part], columns["startup_restarts"][part]
+    return {
+        "running": columns["running"][part],
+        "pending": columns["pending"][part],
+        "startup": first + restarts,
+        "startup_restarts": restarts,
+        "discarded": columns["discarded"][part],
+        "wasted_startup": columns["wasted_startup"][part],
+        "preemptions": columns["preemptions"][part].astype(np.int64),
+        "starts": columns["starts"][part].astype(np.int64),
+        "hosts_used": _whole(columns["hosts_used"][part]),
+    }
+
+
+def _achieved(columns: Columns, part: slice) -> dict[Accounting, NDArray[np.float64]]:
+    """Availability in each accounting: that of a request where it is there, else that of the times."""
+    if f"availability_{ACCOUNTINGS[0]}" in columns:
+        return {one: columns[f"availability_{one}"][part] for one in ACCOUNTINGS}
+    times = [columns[name][part] for name in TIMES]
+    return {one: availability(one, *times) for one in ACCOUNTINGS}
 
 
 def _write(path: Path, rows: int, batch: Callable[[slice], dict[str, Any]]) -> None:
@@ -117,12 +189,26 @@ def _nullable(values: NDArray[np.float64]) -> Any:
     return pa.array(values, mask=np.isnan(values))
 
 
-def _ids(rows: NDArray[Any], ids: NDArray[np.int64]) -> Any:
+def _whole(values: NDArray[Any]) -> Any:
+    """Counts; -1 is none known."""
+    import pyarrow as pa
+
+    return pa.array(values.astype(np.int32), mask=values < 0)
+
+
+def _looked_up(rows: NDArray[Any], values: NDArray[np.int64]) -> Any:
+    """The value of each row; a row of -1 has none."""
     import pyarrow as pa
 
     missing = rows < 0
-    found = ids[np.where(missing, 0, rows)] if len(ids) else np.zeros(len(rows), np.int64)
+    found = values[np.where(missing, 0, rows)] if len(values) else np.zeros(len(rows), np.int64)
     return pa.array(found, mask=missing)
+
+
+def _none(count: int) -> Any:
+    import pyarrow as pa
+
+    return pa.nulls(count, pa.int64())
 
 
 def _named(codes: NDArray[Any], names: list[str]) -> Any:

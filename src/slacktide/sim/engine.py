@@ -18,10 +18,12 @@ from slacktide.kernels import board, compiled_before, ledger, loop, passes, tabl
 from slacktide.kernels.tables import Tables
 from slacktide.model import Hosts, Workload
 from slacktide.policy.loader import Loaded, load
+from slacktide.qos.per_request import per_request
 from slacktide.sim import failures, startup
 from slacktide.sim.result import Columns, RunResult
 from slacktide.sim.stepwise import Stepper
 from slacktide.state import cluster
+from slacktide.state.requests import ledgers
 
 _events: Any = numba.core.event  # untyped
 _Listener: Any = _events.Listener
@@ -208,22 +210,50 @@ def _run(
     drive(tb, step, recorder, report)
     end = config.simulation.end
     final = float(control["now"]) if end is None else float(tb.rules["end"])
-    return result_of(tb, recorder, final, events, passes, decisions)
+    return result_of(tb, workload, recorder, final, events, passes, decisions)
 
 
-def result_of(tb: Tables, recorder: Recorder, final: float, events: bool, passes: bool, decisions: bool) -> RunResult:
+def instances_of(records: NDArray[Any], rows: Columns, admission: NDArray[np.float64]) -> Columns:
+    """Columns per instance: all that were admitted, which leaves out rows of batch requests never released."""
+    admitted = records["state"] != tables.FUTURE
+    rows = dict(rows)
+    rows["removed"] = np.where(records["state"] == tables.REMOVED, records["since"], np.nan)
+    rows["admission"] = admission
+    if admitted.all():
+        return rows
+    return {name: values[admitted] for name, values in rows.items()}
+
+
+def together(tb: Tables, workload: Workload) -> NDArray[np.float64]:
+    """Seconds that count for concurrent requests, (requests, accountings): restart, always, never."""
+    assert workload.requests is not None
+    seconds = np.zeros((len(workload.requests), 3))
+    chosen, _ = ledgers(workload)
+    for column, name in enumerate(("restart", "always", "never")):
+        seconds[chosen, column] = tb["requests"][f"together_{name}"]
+    return seconds
+
+
+def result_of(
+    tb: Tables, workload: Workload, recorder: Recorder, final: float, events: bool, passes: bool, decisions: bool
+) -> RunResult:
     """The columns of a finished run."""
     control = tb.control
     count = int(control["arrived"])
     pending, wasted = np.empty(count), np.empty(count)
     ledger.close(tb.state, final, pending, wasted)
+    admission = tb["admission"][:count] if workload.requests is not None else None
     for name in ("admission", "duration"):
         tb.put(name, np.zeros(0))  # on the grid of times these may be copies; nobody needs them any more
-    records = tb["requests"][:count]
-    requests = columns(records, FIELDS)
-    requests["row"] = np.arange(count, dtype=np.int64)
-    requests["pending"], requests["wasted_startup"] = pending, wasted
-    requests["completed"] = np.where(records["state"] == tables.DONE, records["since"], np.nan)
+    records = tb["instances"][:count]
+    rows = columns(records, FIELDS)
+    rows["row"] = np.arange(count, dtype=np.int64)
+    rows["pending"], rows["wasted_startup"] = pending, wasted
+    rows["completed"] = np.where(records["state"] == tables.DONE, records["since"], np.nan)
+    requests, instances = rows, None
+    if workload.requests is not None:
+        instances = instances_of(records, rows, admission)
+        requests = per_request(workload, instances, together(tb, workload))
     per_pass = per_event = per_decision = None
     if passes:
         per_pass = columns(recorder.table("passes"), named("time", "queue", "placed", "preempted", "operations"))
@@ -237,6 +267,7 @@ def result_of(tb: Tables, recorder: Recorder, final: float, events: bool, passes
         per_decision["victims"] = recorder.table("victims")
     return RunResult(
         requests=requests,
+        instances=instances,
         passes=per_pass,
         events=per_event,
         decisions=per_decision,

@@ -18,10 +18,12 @@ Columns = dict[str, NDArray[Any]]
 class RunResult:
     """Columns of a run; times in seconds.
 
-    requests   one place per request of the run: row (int64, into the workload), completed
-               (NaN = not), running (useful), pending (in the queue), startup_first and
-               startup_restarts (start-up spent), wasted_startup, discarded, preemptions,
-               starts, hosts_used
+    instances  one place per instance of the run: row (int64, into the workload), admission,
+               completed and removed (NaN = not), running (useful), pending (in the queue),
+               startup_first and startup_restarts (start-up spent), wasted_startup, discarded,
+               preemptions, starts, hosts_used; None where every row is a request of its own
+    requests   the same per request (``slacktide.qos.per_request``), where every row is one without
+               admission and removed
     passes     per pass, where asked for: time, queue, placed, preempted, operations,
                decision_seconds
     events     per event, where asked for: time, kind (index into EVENT_KINDS), row and by
@@ -31,6 +33,7 @@ class RunResult:
     """
 
     requests: Columns
+    instances: Columns | None
     passes: Columns | None
     events: Columns | None
     decisions: Columns | None

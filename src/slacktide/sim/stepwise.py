@@ -107,7 +107,7 @@ class Stepper:
             name = self.config.policy.name
             raise PluginError(f"{name}: at {view.now:g} s: request row {bind.row}: {found}, expected {expected}")
 
-        requests = self.tb["requests"]
+        requests = self.tb["instances"]
         if not 0 <= bind.row < len(requests) or requests[bind.row]["state"] != WAITING:
             refuse("bound without waiting", "a row of view.waiting, bound once")
         if not 0 <= bind.host < len(self.hosts):

@@ -17,7 +17,7 @@ from slacktide.kernels.free_index import AMOUNTS, NOWHERE
 from slacktide.kernels.tables import Tables
 from slacktide.model import Hosts, Workload
 from slacktide.model.matching import matching_hosts
-from slacktide.state import layout
+from slacktide.state import layout, requests
 
 POLICIES = {"qos-driven": tables.QOS_DRIVEN, "priority": tables.PRIORITY, "hybrid": tables.HYBRID}
 SCORES = {"least-requested": tables.LEAST_REQUESTED, "balanced": tables.BALANCED, "mean": tables.MEAN}
@@ -29,6 +29,8 @@ SCOPES = {
     "none": tables.SCOPE_NONE,
 }
 ACCOUNTINGS = {"restart": tables.RESTART, "always": tables.ALWAYS, "never": tables.NEVER}
+
+WORK = {"kept": tables.KEPT, "lost": tables.LOST, "by-kind": tables.LOST_BY_KIND}
 
 INSTANCES = 16  # a host has room for at first
 SHARED_BYTES = 48_000_000  # for shared evaluations; fewer sets only cost time
@@ -70,7 +72,8 @@ def rules_of(config: Config, classes: tables.Records, hosts: int, own: OwnCode, 
         "scope": SCOPES[policy.overhead_scope],
         "queue_limit": policy.queue_limit,
         "accounting": ACCOUNTINGS[config.qos.startup],
-        "lost": config.simulation.preempted_work == "lost",
+        "lost": WORK[config.simulation.preempted_work],
+        "gang": policy.gang,
         "free_index": optimize.free_index,
         "shared": optimize.shared_evaluations,
         "feasible_time": optimize.feasible_time,
@@ -140,25 +143,30 @@ def build(
         "cold": layout.on_grid(cold),
         "happenings": np.zeros(0, tables.HOST_EVENT) if happenings is None else happenings,
         "unit": 1.0 / unit,
-        **request_arrays(workload, kinds),
+        **instance_arrays(workload, kinds),
+        **requests.arrays(workload, config.simulation.preempted_work != "kept"),
         **host_arrays(capacity, grouping),
         **shared_arrays(len(hosts), kinds.pairs, levels),
         **buffers(len(workload), capacity.shape[1]),
     }
+    requests.make_room(arrays, INSTANCES)
     control = np.zeros(1, tables.CONTROL)
     control["last_pass"] = -np.inf
     control["sorted_for"] = -1
     return Tables(rules_of(config, classes, len(hosts), own or OwnCode(), record), control, arrays)
 
 
-def request_arrays(workload: Workload, kinds: layout.Kinds) -> dict[str, NDArray[Any]]:
-    """What is known of each request, before any was admitted."""
-    requests = np.zeros(len(workload), tables.REQUEST)
-    requests["kind"] = kinds.kind
-    requests["host"] = requests["first_host"] = -1
+def instance_arrays(workload: Workload, kinds: layout.Kinds) -> dict[str, NDArray[Any]]:
+    """What is known of each instance, before any was admitted."""
+    instances = np.zeros(len(workload), tables.INSTANCE)
+    instances["kind"] = kinds.kind
+    instances["host"] = instances["first_host"] = -1
+    admission = layout.on_grid(workload.admission)
+    if workload.requests is not None and (workload.requests.parallelism > 0).any():
+        admission = admission.copy()  # rows that are released later are admitted then
     return {
-        "requests": requests,
-        "admission": layout.on_grid(workload.admission),
+        "instances": instances,
+        "admission": admission,
         "duration": layout.on_grid(workload.duration),
     }
 
@@ -179,6 +187,7 @@ def host_arrays(capacity: NDArray[np.int64], grouping: layout.Grouping) -> dict[
         "scale": scale,
         "tree": np.full((grouping.nodes, AMOUNTS + resources), NOWHERE, np.int64),
         "changes": np.zeros(1 << 16, np.int32),
+        "releases": np.zeros(1 << 10, np.int64),
     }
 
 
@@ -239,6 +248,14 @@ def widen_hosts(tb: Tables) -> None:
         lengthen(tb, name, width)
     for name in ("victims", "events", "queue", "incoming", "order"):
         lengthen(tb, name, 4 * width)
+    lengthen(tb, "events", 4 * (width + len(tb["excess"])))
+
+
+def lengthen_trial(tb: Tables) -> None:
+    """Room for twice as many steps of a trial."""
+    length = 2 * len(tb["acts"]) + tb["slots"].shape[1]
+    for name in ("acts", "acted"):
+        lengthen(tb, name, length)
 
 
 def lengthen_queue(tb: Tables) -> None:
@@ -260,5 +277,6 @@ GROWERS: dict[int, Callable[[Tables], None]] = {
     passes.MORE_QUEUE: lengthen_queue,
     passes.MORE_HEAP: lambda tb: lengthen(tb, "heap", 2 * len(tb["heap"])),
     passes.MORE_VISITS: enlarge_visits,
+    passes.MORE_ACTS: lengthen_trial,
 }
 """What to do when a kernel stops for want of room; a full recorder (FLUSH) is the caller's to empty."""

@@ -1,0 +1,346 @@
+"""The ledger of a request of several instances: constant time and memory per event, however many they are.
+
+Its sums are as of ``since`` and grow with the counts of live and running instances in
+between (docs/semantics.md, 'Requests of several instances'). A start-up that counts
+as pending ends with an event of its own, so that the counts are constant between events.
+"""
+
+from __future__ import annotations
+
+from slacktide.kernels import views
+from slacktide.kernels.compiling import kernel, leaf, whole
+from slacktide.kernels.metric import GRID, entitled, metric, overhead
+from slacktide.kernels.tables import (
+    ALWAYS,
+    CONCURRENT,
+    INDEPENDENT,
+    RESTART,
+    Records,
+    State,
+)
+
+LONGEST = 2.0**32  # seconds; a longer time to violate counts as infinite
+
+
+@leaf
+def owner_of(tb: State, row: int) -> int:
+    """The request that keeps a ledger of this instance's, or -1; O(1)."""
+    if len(views.owner(tb)) == 0:
+        return whole(-1)
+    return whole(views.owner(tb)[row])
+
+
+@leaf
+def decider_of(tb: State, row: int) -> int:
+    """The request whose ledger decides for this instance, or -1 for its own; O(1)."""
+    q = owner_of(tb, row)
+    if q >= 0 and views.requests(tb)[q]["approach"] == INDEPENDENT:
+        return whole(-1)
+    return q
+
+
+@leaf
+def up_now(request: Records, accounting: int) -> int:
+    """Live instances that count as running in this accounting."""
+    if accounting == ALWAYS:
+        return request["up_always"]
+    return request["up_restart"] if accounting == RESTART else request["up_never"]
+
+
+@leaf
+def together_in(request: Records, accounting: int) -> float:
+    """Seconds in which all live instances counted as running, times their number, as of ``since``."""
+    if accounting == ALWAYS:
+        return request["together_always"]
+    return request["together_restart"] if accounting == RESTART else request["together_never"]
+
+
+@kernel
+def bring_up_to(tb: State, q: int, now: float) -> None:
+    """Carry the ledger's sums forward to ``now``; a change of its counts must follow; O(1)."""
+    request = views.requests(tb)[q]
+    passed = now - request["since"]
+    request["since"] = now
+    if passed <= 0.0:
+        return
+    live = request["live"]
+    request["total"] += live * passed
+    request["received"] += up_now(request, views.rules(tb)["accounting"]) * passed
+    if live > 0:
+        if request["up_restart"] == live:
+            request["together_restart"] += live * passed
+        if request["up_always"] == live:
+            request["together_always"] += live * passed
+        if request["up_never"] == live:
+            request["together_never"] += live * passed
+
+
+@kernel
+def stir(tb: State, q: int) -> None:
+    """Note that the metrics of the request's instances on hosts changed; O(1)."""
+    request, control = views.requests(tb)[q], views.control(tb)
+    if not request["stirred"]:
+        request["stirred"] = 1
+        views.stirred(tb)[control["stirred"]] = q
+        control["stirred"] += 1
+
+
+@kernel
+def tell_hosts(tb: State) -> None:
+    """Let every host with instances of a stirred request forget what it knew of metrics; O(those instances).
+
+    Done when somebody looks, not when it happens: a request that changes often between
+    two looks is gone through once, and not at all where nobody needs to preempt.
+    """
+    control = views.control(tb)
+    control["looks"] += 1
+    for i in range(control["stirred"]):
+        request = views.requests(tb)[views.stirred(tb)[i]]
+        request["stirred"] = 0
+        row = whole(request["head"])
+        while row >= 0:
+            h = whole(views.instances(tb)[row]["host"])
+            if views.hosts(tb)[h]["looked"] != control["looks"]:
+                views.hosts(tb)[h]["looked"] = control["looks"]
+                forget_metrics(tb, h)
+            row = whole(views.links(tb)[row, 0])
+    control["stirred"] = 0
+
+
+@leaf
+def forget_metrics(tb: State, h: int) -> None:
+    """The order and the bound of host ``h`` no longer hold, nor what was evaluated on it; O(1)."""
+    control = views.control(tb)
+    views.hosts(tb)[h]["sorted_until"] = -float("inf")
+    views.ceilings(tb)[h]["peak"] = float("inf")
+    views.changes(tb)[control["changes"] % len(views.changes(tb))] = h
+    control["changes"] += 1
+
+
+@leaf
+def link(tb: State, q: int, row: int) -> None:
+    """Add ``row`` to the request's instances on hosts; O(1)."""
+    head = whole(views.requests(tb)[q]["head"])
+    views.links(tb)[row, 0] = head
+    views.links(tb)[row, 1] = -1
+    if head >= 0:
+        views.links(tb)[head, 1] = row
+    views.requests(tb)[q]["head"] = row
+
+
+@leaf
+def unlink(tb: State, q: int, row: int) -> None:
+    """Take ``row`` from the request's instances on hosts; O(1)."""
+    after, before = whole(views.links(tb)[row, 0]), whole(views.links(tb)[row, 1])
+    if before >= 0:
+        views.links(tb)[before, 0] = after
+    else:
+        views.requests(tb)[q]["head"] = after
+    if after >= 0:
+        views.links(tb)[after, 1] = before
+
+
+@leaf
+def weighs_the_same(tb: State, q: int, up: int, placed: int, live: int) -> bool:
+    """Whether counts changed from these leave the metric and the idleness of its instances as they were; O(1)."""
+    request = views.requests(tb)[q]
+    if request["live"] != live:
+        return False
+    if request["approach"] == CONCURRENT:
+        now_up = up_now(request, views.rules(tb)["accounting"])
+        return (up == live) == (now_up == live) and (placed == live) == (request["placed"] == live)
+    return up == up_now(request, views.rules(tb)["accounting"])
+
+
+@leaf
+def begins_pending(accounting: int, starts: int) -> bool:
+    """Whether the start-up of the ``starts``-th start counts as pending."""
+    return accounting == ALWAYS or (accounting == RESTART and starts > 1)
+
+
+@kernel
+def count(tb: State, q: int, by: int, starts: int, of_pending: bool, of_running: bool) -> None:
+    """Add ``by`` to the running counts where the start-up counts as pending, and where it does not; O(1)."""
+    request = views.requests(tb)[q]
+    if of_pending if begins_pending(ALWAYS, starts) else of_running:
+        request["up_always"] += by
+    if of_pending if begins_pending(RESTART, starts) else of_running:
+        request["up_restart"] += by
+    if of_running:
+        request["up_never"] += by
+
+
+@kernel
+def change(tb: State, q: int, by: int, starts: int, of_pending: bool, of_running: bool, placed: int, live: int) -> None:
+    """Change the counts of a ledger brought up to now, as :func:`count` does, and who is placed and live; O(1)."""
+    request, accounting = views.requests(tb)[q], views.rules(tb)["accounting"]
+    up, was_placed, was_live = up_now(request, accounting), request["placed"], request["live"]
+    request["placed"] += placed
+    request["live"] += live
+    if request["approach"] == INDEPENDENT:
+        return
+    count(tb, q, by, starts, of_pending, of_running)
+    if not weighs_the_same(tb, q, up, was_placed, was_live):
+        stir(tb, q)
+
+
+@kernel
+def joined(tb: State, q: int, now: float) -> None:
+    """An instance was admitted; O(1)."""
+    bring_up_to(tb, q, now)
+    change(tb, q, whole(0), whole(0), False, False, whole(0), whole(1))
+
+
+@kernel
+def started(tb: State, q: int, row: int, now: float) -> None:
+    """An instance was put on a host; its own ledger says so already; O(1)."""
+    instance = views.instances(tb)[row]
+    bring_up_to(tb, q, now)
+    link(tb, q, row)
+    change(tb, q, whole(1), whole(instance["starts"]), instance["startup"] == 0.0, True, whole(1), whole(0))
+
+
+@kernel
+def became_ready(tb: State, q: int, row: int, now: float) -> None:
+    """The start-up of an instance ended; O(1)."""
+    bring_up_to(tb, q, now)
+    change(tb, q, whole(1), whole(views.instances(tb)[row]["starts"]), True, False, whole(0), whole(0))
+
+
+@kernel
+def left(tb: State, q: int, row: int, now: float) -> None:
+    """An instance leaves its host; its own ledger still says that it is there; O(1)."""
+    instance = views.instances(tb)[row]
+    ready = now >= instance["since"] + instance["startup"]
+    bring_up_to(tb, q, now)
+    unlink(tb, q, row)
+    change(tb, q, whole(-1), whole(instance["starts"]), ready, True, whole(-1), whole(0))
+
+
+@kernel
+def pays(tb: State, q: int, startup: float, work: float) -> None:
+    """An instance was stopped: the start-up that cost, where it was preempted, and the work lost, seconds; O(1)."""
+    request = views.requests(tb)[q]
+    request["overhead"] += startup
+    request["received"] -= work
+    if request["approach"] != INDEPENDENT and (startup > 0.0 or work > 0.0):
+        stir(tb, q)
+
+
+@kernel
+def departed(tb: State, q: int, now: float) -> None:
+    """An instance that is on no host is live no more; O(1)."""
+    bring_up_to(tb, q, now)
+    change(tb, q, whole(0), whole(0), False, False, whole(0), whole(-1))
+
+
+@kernel
+def weigh(tb: State, q: int, now: float, one_up: int, unearned: float) -> float:
+    """Q of an instance at ``now``, seconds (T 3.3, 3.6; docs/semantics.md); O(1).
+
+    ``one_up`` is 1 for a running instance under consideration that counts as running,
+    ``unearned`` the seconds that stopping it would discard.
+    """
+    request = views.requests(tb)[q]
+    slo, alpha = views.classes(tb)[request["cls"]]["slo"], views.rules(tb)["alpha"]
+    accounting = views.rules(tb)["accounting"]
+    passed, live, up = now - request["since"], request["live"], up_now(request, accounting)
+    goes_on = 0.0
+    if request["approach"] == CONCURRENT:
+        e = together_in(request, accounting)
+        if up == live:
+            e += live * passed
+    else:
+        e = request["received"] + up * passed - unearned
+        goes_on = float(up - one_up)
+    short = entitled(e, slo) - (request["total"] + live * passed)
+    if short < 0.0:
+        return short - alpha
+    falls = live * slo - goes_on
+    if falls <= 0.0:
+        return float("inf")
+    v = short * (slo / falls)
+    if v > LONGEST:
+        return float("inf")
+    return round_to_grid(v) - alpha
+
+
+@leaf
+def round_to_grid(seconds: float) -> float:
+    """The nearest time on the grid."""
+    return entitled(seconds, 1.0)
+
+
+@leaf
+def counts_as_up(slot: Records, now: float) -> int:
+    """1 where the instance on a host counts as running."""
+    return whole(1) if now >= slot["on"] else whole(0)
+
+
+@kernel
+def unearned(tb: State, slot: Records, now: float) -> float:
+    """Useful running seconds that stopping the instance now would discard (batch); O(1)."""
+    request = views.requests(tb)[slot["request"]]
+    if not request["batch"] or not request["loses"]:
+        return 0.0
+    instance = views.instances(tb)[slot["row"]]
+    return max(0.0, now - (instance["since"] + instance["startup"]))
+
+
+@kernel
+def weigh_running(tb: State, slot: Records, now: float) -> float:
+    """Q of an instance on a host that its request's ledger decides for; O(1)."""
+    return weigh(tb, whole(slot["request"]), now, counts_as_up(slot, now), unearned(tb, slot, now))
+
+
+@kernel
+def weigh_waiting(tb: State, q: int, now: float) -> float:
+    """Q of the waiting instances of a request; O(1)."""
+    return weigh(tb, q, now, whole(0), 0.0)
+
+
+@leaf
+def metric_of(tb: State, slot: Records, now: float) -> float:
+    """Q of an instance on a host, by its own ledger or its request's; O(1)."""
+    if slot["request"] >= 0:
+        return weigh_running(tb, slot, now)
+    return metric(slot, views.classes(tb)[slot["cls"]]["slo"], views.rules(tb)["alpha"], now)
+
+
+@kernel
+def shared_overhead(tb: State, q: int, now: float) -> float:
+    """Preemption overhead C of a request (Q eq. 8), in [0, 1]; O(1)."""
+    c = views.requests(tb)[q]["overhead"]
+    if c == 0.0:
+        return 0.0
+    return c / (earned(tb, q, now) + c)
+
+
+@kernel
+def earned(tb: State, q: int, now: float) -> float:
+    """e of the request's ledger at ``now``, seconds; O(1)."""
+    request, accounting = views.requests(tb)[q], views.rules(tb)["accounting"]
+    passed = now - request["since"]
+    if request["approach"] != CONCURRENT:
+        return request["received"] + up_now(request, accounting) * passed
+    e = together_in(request, accounting)
+    if up_now(request, accounting) == request["live"]:
+        e += request["live"] * passed
+    return e
+
+
+@leaf
+def overhead_of(tb: State, slot: Records, now: float) -> float:
+    """Preemption overhead C of an instance on a host, or of its request; O(1)."""
+    if slot["request"] >= 0:
+        return shared_overhead(tb, whole(slot["request"]), now)
+    return overhead(slot, now)
+
+
+@leaf
+def is_idle(tb: State, slot: Records) -> bool:
+    """Whether the instance on a host contributes nothing, as another one of its concurrent request waits; O(1)."""
+    if slot["request"] < 0:
+        return False
+    request = views.requests(tb)[slot["request"]]
+    return request["approach"] == CONCURRENT and request["placed"] < request["live"]

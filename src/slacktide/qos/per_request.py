@@ -1,0 +1,126 @@
+"""From columns per instance to columns per request (docs/semantics.md, Requests of several instances)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slacktide.model import Workload
+from slacktide.model.workload import CONCURRENT, INDEPENDENT, Requests
+from slacktide.qos.availability import ACCOUNTINGS, availability
+
+Columns = dict[str, NDArray[Any]]
+
+TIMES = ("running", "pending", "startup_first", "startup_restarts", "discarded")
+"""Of an instance these are, together, the seconds from its admission to now, its completion or removal."""
+COUNTS = ("preemptions", "starts")
+
+
+def per_request(workload: Workload, instances: Mapping[str, NDArray[Any]], together: NDArray[np.float64]) -> Columns:
+    """Columns of shape (k,), a place for each request with an admitted instance, in the order of ``workload.requests``.
+
+    ``instances``: columns of shape (i,), a place for each admitted instance, in any order: ``row`` in the workload,
+    ``completed`` and ``removed`` (seconds, NaN: not), :data:`TIMES`, ``wasted_startup``, ``preemptions``, ``starts``,
+    ``hosts_used``. ``together``: shape (len(workload.requests), 3), seconds of e of concurrent requests, one column for
+    each of ``ACCOUNTINGS``. Raises ValueError where every row of the workload is a request of its own.
+
+    row           int64, index into ``workload.requests``
+    first         int64, first of its rows in the workload that was admitted
+    count         int64, admitted instances
+    completed     seconds, the last completion, where every instance completed or was removed and at least one
+                  completed; of a batch request all its rows must have. NaN: not
+    hosts_used    int64, as of its only instance; -1, unknown, where there are several (they may share hosts)
+    availability_restart, availability_always, availability_never
+                  by its approach: independent, and a service of one instance in all, the least of its instances';
+                  aggregated the sum of e over the sum of lifetimes; concurrent ``together`` over the latter
+
+    :data:`TIMES`, ``wasted_startup`` (seconds) and :data:`COUNTS` (int64) are sums over the instances.
+    """
+    requests = workload.requests
+    if requests is None or workload.request is None:
+        raise ValueError("workload.requests: found none, expected requests, because there is nothing to sum up")
+    whose = workload.request[instances["row"]]
+    size = len(requests)
+    count = np.bincount(whose, minlength=size)
+    there = np.flatnonzero(count)
+    rows_of = np.bincount(workload.request, minlength=size)
+    first = np.full(size, len(workload), dtype=np.int64)
+    np.minimum.at(first, whose, instances["row"])
+    columns: Columns = {"row": there, "first": first[there], "count": count[there]}
+    for name in (*TIMES, "wasted_startup", *COUNTS):
+        sums = np.bincount(whose, weights=instances[name], minlength=size)[there]  # of nothing it is whole numbers
+        columns[name] = sums.astype(np.int64 if name in COUNTS else np.float64, copy=False)
+    columns["hosts_used"] = np.where(columns["count"] > 1, -1, _only(whose, instances["hosts_used"], size)[there])
+    columns["completed"] = _completed(requests, whose, instances, count, rows_of)[there]
+    alone = rows_of[there] == 1
+    _add_availability(columns, requests, whose, instances, together, alone)
+    return columns
+
+
+def instance_numbers(workload: Workload) -> NDArray[np.int64]:
+    """The number of each row among those of its request, from 0, shape (n,); all 0 where every row is a request."""
+    if workload.request is None:
+        return np.zeros(len(workload), dtype=np.int64)
+    order = np.argsort(workload.request, kind="stable")
+    of = workload.request[order]
+    begins = np.flatnonzero(np.diff(of, prepend=-1))
+    numbers = np.empty(len(of), dtype=np.int64)
+    numbers[order] = np.arange(len(of)) - np.repeat(begins, np.diff(begins, append=len(of)))
+    return numbers
+
+
+def _only(whose: NDArray[np.int32], values: NDArray[Any], size: int) -> NDArray[np.int64]:
+    """For each request a value of one of its instances; that of the only one where there is one."""
+    found = np.zeros(size, dtype=np.int64)
+    found[whose] = values
+    return found
+
+
+def _completed(
+    requests: Requests,
+    whose: NDArray[np.int32],
+    instances: Mapping[str, NDArray[Any]],
+    count: NDArray[np.int64],
+    rows_of: NDArray[np.int64],
+) -> NDArray[np.float64]:
+    """When each request completed, shape (m,); NaN: not."""
+    finished = np.flatnonzero(~np.isnan(instances["completed"]))
+    last = np.full(len(requests), -np.inf)
+    np.maximum.at(last, whose[finished], instances["completed"][finished])
+    unfinished = np.isnan(instances["completed"]) & np.isnan(instances["removed"])
+    gone = count - np.bincount(whose[unfinished], minlength=len(requests))
+    # Rows that a batch request has not admitted yet are work to do; those of a service may never be asked for.
+    expected = np.where(requests.batch, rows_of, count)
+    last[(gone < expected) | np.isneginf(last)] = np.nan
+    return last
+
+
+def _add_availability(
+    columns: Columns,
+    requests: Requests,
+    whose: NDArray[np.int32],
+    instances: Mapping[str, NDArray[Any]],
+    together: NDArray[np.float64],
+    alone: NDArray[np.bool_],
+) -> None:
+    there = columns["row"]
+    approach = requests.approach[there]
+    least = (approach == INDEPENDENT) | (alone & ~requests.batch[there])
+    concurrent = (approach == CONCURRENT) & ~least
+    sums = [columns[name] for name in TIMES]
+    lifetime = np.add.reduce([column[concurrent] for column in sums])
+    wanted = np.zeros(len(requests), dtype=np.bool_)
+    wanted[there[least]] = True
+    mine = np.flatnonzero(wanted[whose])
+    owners, times = whose[mine], [instances[name][mine] for name in TIMES]
+    for number, accounting in enumerate(ACCOUNTINGS):
+        achieved = availability(accounting, *sums)
+        lowest = np.ones(len(requests))
+        np.minimum.at(lowest, owners, availability(accounting, *times))
+        achieved[least] = lowest[there[least]]
+        up = together[there[concurrent], number]
+        achieved[concurrent] = np.divide(up, lifetime, out=np.ones_like(lifetime), where=lifetime > 0.0)
+        columns[f"availability_{accounting}"] = achieved
