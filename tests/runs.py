@@ -67,6 +67,14 @@ def decisions_of(result: RunResult) -> list[Decision]:
     return [(p, t, row, h, tuple(victims[first : first + count])) for p, t, row, h, first, count in rows]
 
 
+def everything(result: RunResult) -> list[Any]:
+    """Decisions, passes and the books of a run, per request and per instance."""
+    found: list[Any] = [decisions_of(result), passes_of(result)]
+    for table in (result.requests, result.instances or {}):
+        found.append([np.nan_to_num(table[name], nan=-1.0).tolist() for name in sorted(table)])
+    return found
+
+
 def passes_of(result: RunResult) -> list[tuple[float, int, int, int]]:
     """Per pass time, queue length at its beginning, placed, preempted."""
     assert result.passes is not None
@@ -110,6 +118,7 @@ def compare(result: RunResult, outcome: Outcome) -> Difference | None:
     for name in COLUMNS:
         found = found or first_difference(name, rows[name].tolist(), [getattr(r, name) for r in theirs])
     if result.instances is not None:
+        found = found or first_difference("admission", rows["admission"].tolist(), [r.admission for r in theirs])
         found = found or first_difference("removed", without_nan(rows["removed"]), [r.removed for r in theirs])
         found = found or compare_requests(result, outcome)
     return found

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from runs import compare, core, decisions_of, twin
-from small import BRONZE, GOLD, SILVER, Request, machines, small
+from small import BRONZE, GOLD, SILVER, Request, Several, machines, small
 
 
 def test_thousands_of_requests_of_no_size_share_one_host(tmp_path: Path) -> None:
@@ -78,3 +78,55 @@ def test_more_restarts_on_other_hosts_than_the_set_of_visits_holds(tmp_path: Pat
     assert (result.requests["hosts_used"] <= 40).all()
     again = core(one.without("free_index", "feasible_time"), tmp_path)
     assert decisions_of(result) == decisions_of(again)
+
+
+def test_a_gang_takes_the_place_of_more_than_its_trial_had_steps_for(tmp_path: Path) -> None:
+    there = [Request(BRONZE, size=0.02) for _ in range(150)]
+    gang = [Request(GOLD, admission=200.0, size=0.04, of=0) for _ in range(75)]
+    hosts, kinds = machines(1.0, 1.0, 1.0), [Several("concurrent")]
+    one = small([*there, *gang], hosts, end=215.0, cold=3.0, several=kinds, policy={"gang": True})
+    result = core(one, tmp_path)
+    assert (result.preemptions, result.placements) == (150, 225)
+    assert compare(result, twin(one)) is None
+
+
+@pytest.mark.parametrize(("size", "running"), [(0.0, 5000), (0.4, 4)])
+def test_one_scale_event_removes_thousands(size: float, running: int, tmp_path: Path) -> None:
+    rows = [Request(SILVER, size=size, of=0)] * 5000
+    hosts, kinds = machines(1.0, 1.0), [Several("aggregated")]
+    one = small(rows, hosts, end=60.0, several=kinds, scales=[(30.0, 0, 3)])
+    result = core(one, tmp_path, events=True)
+    assert result.instances is not None
+    assert result.events is not None
+    stay = np.isnan(result.instances["removed"])
+    assert stay.sum() == 3
+    assert (result.instances["removed"][~stay] == 30.0).all()
+    assert (result.placements, np.bincount(result.events["kind"])[-1]) == (running, 4997)
+    expected = 30.0 * running + 30.0 * 3
+    assert result.instances["running"].sum() == expected
+    assert result.requests["availability_restart"][0] == expected / (30.0 * 5000 + 30.0 * 3)
+
+
+def test_a_batch_request_releases_thousands_one_after_the_other(tmp_path: Path) -> None:
+    rows = [Request(SILVER, duration=5.0, size=0.0, of=0)] * 3000
+    result = core(small(rows, machines(1.0), several=[Several("batch", 100)]), tmp_path, events=True)
+    assert result.instances is not None
+    assert result.instances["completed"].tolist() == [5.0 * (row // 100 + 1) for row in range(3000)]
+    assert result.requests["completed"].tolist() == [150.0]
+    assert result.requests["availability_restart"].tolist() == [1.0]
+
+
+def test_thousands_of_start_ups_of_a_request_end_at_one_instant(tmp_path: Path) -> None:
+    rows = [Request(SILVER, size=0.0, of=0)] * 5000
+    hosts, kinds = machines(1.0, 1.0), [Several("concurrent")]
+    one = small(rows, hosts, end=100.0, cold=10.0, several=kinds, qos={"startup": "always"})
+    result = core(one, tmp_path)
+    found = [result.requests[f"availability_{name}"][0] for name in ("restart", "always", "never")]
+    assert found == [1.0, 0.9, 1.0]
+
+
+def test_more_requests_wait_than_fit_a_hundred_streams(tmp_path: Path) -> None:
+    rows = [Request(SILVER, size=0.3, of=row // 2) for row in range(600)]
+    one = small(rows, machines(1.0, 1.0), end=45.0, several=[Several("aggregated"), Several("concurrent")] * 150)
+    result = core(one, tmp_path)
+    assert compare(result, twin(one)) is None

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from auditor import audit
+from auditor import faults_of
 from clusters import Cluster, cluster
 from own_policies import BAD_PLANS, FEWEST, FIRST_FIT, LEAST_REQUESTED, RANDOM_FIT, policy_returning
 from runs import core, decisions_of, settings_of
@@ -21,12 +21,19 @@ from slacktide.policy import Plan, View, available
 from slacktide.policy.loader import load
 from slacktide.sim.engine import Recorder, grow, prepare
 from slacktide.sim.stepwise import Stepper
-from small import BRONZE, GOLD, Request, machines, small
+from small import BRONZE, GOLD, Request, Several, machines, small
 
 BUILT_IN = sorted(offer.name for offer in available() if offer.kind == "policies" and offer.source == "built in")
 OWN = {"FirstFit": FIRST_FIT, "RandomFit": RANDOM_FIT}
 EVERY = [*BUILT_IN, *OWN]
 SEEDS = range(3000, 3012)
+
+both = pytest.mark.parametrize("several", [False, True], ids=["rows", "requests"])
+
+
+def on(row: int) -> Term:
+    """On that host only."""
+    return Term((Constraint("row", "==", str(row)),))
 
 
 def named(name: str, folder: Path) -> str:
@@ -61,20 +68,29 @@ def contents(view: View) -> dict[str, bytes]:
     return found | {"rules": tables.rules.tobytes(), "control": tables.control.tobytes()}
 
 
-@pytest.mark.parametrize("name", EVERY)
-def test_a_run_keeps_capacity_constraints_and_anti_affinity(name: str, tmp_path: Path) -> None:
-    for seed in SEEDS:
-        one = cluster(seed, requests=25).with_(policy={"name": named(name, tmp_path)})
-        result = core(one, tmp_path)
-        times = result.requests["completed"]
-        completed = {int(row): float(times[row]) for row in np.flatnonzero(~np.isnan(times))}
-        assert audit(one, decisions_of(result), completed) == [], f"cluster({seed}, requests=25)"
+IDLE = """
+def cost(slack, rank, out):
+    out[0] = 1.0 if slack.max() > 1e300 else 0.0
 
 
+def opposite(slack, rank, out):
+    out[0] = 0.0 if slack.max() > 1e300 else 1.0
+"""
+
+
+@both
 @pytest.mark.parametrize("name", EVERY)
-def test_a_plan_speaks_of_everybody_who_waits_once_and_says_why(name: str, tmp_path: Path) -> None:
+def test_a_run_keeps_capacity_constraints_and_anti_affinity(name: str, several: bool, tmp_path: Path) -> None:
     for seed in SEEDS:
-        one = cluster(seed, requests=15).with_(policy={"name": named(name, tmp_path)})
+        one = cluster(seed, requests=25, several=several).with_(policy={"name": named(name, tmp_path)})
+        assert faults_of(one, core(one, tmp_path)) == [], f"cluster({seed}, requests=25, several={several})"
+
+
+@both
+@pytest.mark.parametrize("name", EVERY)
+def test_a_plan_speaks_of_everybody_who_waits_once_and_says_why(name: str, several: bool, tmp_path: Path) -> None:
+    for seed in SEEDS:
+        one = cluster(seed, requests=15, several=several).with_(policy={"name": named(name, tmp_path)})
         for stepper in passes_due(one, tmp_path):
             now = float(stepper.tb.control["now"])
             plan = stepper.policy.decide(stepper.view(now), now)
@@ -98,10 +114,11 @@ def check_plan(view: View, plan: Plan) -> None:
     assert all(len(reason) > 5 for reason in [b.reason for b in plan.binds] + [h.reason for h in plan.holds])
 
 
+@both
 @pytest.mark.parametrize("name", BUILT_IN)
-def test_no_duration_decides(name: str, tmp_path: Path) -> None:
+def test_no_duration_decides(name: str, several: bool, tmp_path: Path) -> None:
     for seed in SEEDS:
-        one = cluster(seed, requests=15).with_(policy={"name": name})
+        one = cluster(seed, requests=15, several=several).with_(policy={"name": name})
         for stepper in passes_due(one, tmp_path):
             now = float(stepper.tb.control["now"])
             durations = stepper.tb["duration"]
@@ -110,6 +127,20 @@ def test_no_duration_decides(name: str, tmp_path: Path) -> None:
             durations[:] = 1e-3
             assert stepper.policy.decide(stepper.view(now), now) == plan, f"cluster({seed}, requests=15)"
             durations[:] = known
+
+
+def test_a_view_weighs_whoever_waits_or_runs_and_nobody_else(tmp_path: Path) -> None:
+    for seed in SEEDS:
+        one = cluster(seed, requests=15, several=True)
+        for stepper in passes_due(one, tmp_path):
+            view = stepper.view(float(stepper.tb.control["now"]))
+            running = {int(row) for host in range(len(view.hosts)) for row in view.running(host)}
+            for row in range(len(one.workload)):
+                if row in running | set(view):
+                    assert not np.isnan(view.metric(row))
+                else:
+                    with pytest.raises(ValueError, match="neither waits nor runs"):
+                        view.metric(row)
 
 
 def test_first_fit_fills_the_first_host(tmp_path: Path) -> None:
@@ -145,6 +176,19 @@ def test_a_cost_of_ones_own_chooses_the_victims(tmp_path: Path) -> None:
     slack = decisions_of(core(one.with_(policy={"cost": f"{tmp_path}/mine.py:most_slack"}), tmp_path))[-1]
     assert fewest[4] == (0,)
     assert sorted(slack[4]) == [1, 2]
+
+
+def test_a_cost_of_ones_own_is_told_of_idle_victims(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(IDLE)
+    # On host 0 somebody who is idle, as his sibling finds no room; on host 1 somebody with 300 s to spare.
+    kinds = [Several("concurrent")]
+    rows = [Request(BRONZE, term=on(0), of=0), Request(BRONZE, size=5.0, of=0), Request(BRONZE, term=on(1))]
+    one = small([*rows, Request(GOLD, admission=300.0)], machines(1.0, 1.0), end=301.0, several=kinds)
+    logs = [
+        decisions_of(core(one.with_(policy={"cost": f"{tmp_path}/mine.py:{name}"}), tmp_path))
+        for name in ("cost", "opposite")
+    ]
+    assert [log[-1][4] for log in logs] == [(0,), (2,)]
 
 
 @pytest.fixture

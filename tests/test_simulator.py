@@ -20,18 +20,19 @@ pytestmark = pytest.mark.uncompiled
 
 def bits(result: RunResult) -> bytes:
     """All of a result that does not depend on the machine it was computed on."""
-    parts = [result.requests[name].tobytes() for name in sorted(result.requests)]
-    for table in (result.passes, result.events, result.decisions):
+    parts = []
+    for table in (result.requests, result.instances, result.passes, result.events, result.decisions):
         if table is not None:
             parts += [table[name].tobytes() for name in sorted(table) if name != "decision_seconds"]
     return b"".join(parts)
 
 
-def test_equal_seeds_give_equal_bits(tmp_path: Path) -> None:
+@pytest.mark.parametrize("several", [False, True], ids=["rows", "requests"])
+def test_equal_seeds_give_equal_bits(several: bool, tmp_path: Path) -> None:
     for seed in (3, 7, 11, 19):
-        one = cluster(seed, largest=4, requests=15)
+        one = cluster(seed, largest=4, requests=15, several=several)
         first = core(one, tmp_path, events=True)
-        assert bits(first) == bits(core(one, tmp_path, events=True)), f"cluster({seed}, 4, 15)"
+        assert bits(first) == bits(core(one, tmp_path, events=True)), f"cluster({seed}, 4, 15, {several})"
         assert first.operations == core(one, tmp_path).operations
 
 
@@ -174,16 +175,29 @@ def test_a_workload_that_names_other_resources_is_refused() -> None:
         run(other, hosts, small([], hosts).config)
 
 
+def test_a_row_is_the_same_whether_or_not_it_is_called_a_request(tmp_path: Path) -> None:
+    for seed in (3, 7, 11, 19):
+        one = cluster(seed, largest=4, requests=15).with_(simulation={"preempted_work": "kept"})
+        plain = core(one, tmp_path)
+        called = core(in_requests(one.with_(simulation={"end": plain.end}), False, INDEPENDENT, False), tmp_path)
+        assert called.instances is not None
+        assert decisions_of(called) == decisions_of(plain)
+        for name, values in plain.requests.items():
+            assert np.array_equal(called.requests[name], values, equal_nan=True), (seed, name)
+
+
 def test_amounts_are_exact_however_often_a_host_fills_and_empties(tmp_path: Path) -> None:
     tenths = [Request(GOLD, admission=float(10 * k), duration=9.0, size=0.1) for k in range(60) for _ in range(10)]
     result = core(small(tenths, machines(1.0)), tmp_path)
     assert np.array_equal(result.requests["pending"], np.zeros(len(tenths)))
 
 
-def test_durations_are_invisible(tmp_path: Path) -> None:
-    one = cluster(23, largest=3, requests=12).with_(simulation={"end": 60.0})
-    endless = one.workload.duration.copy()
-    endless[endless >= 60.0] = FOREVER
-    before = decisions_of(core(one, tmp_path))
-    object.__setattr__(one.workload, "duration", endless)
-    assert decisions_of(core(one, tmp_path)) == before
+@pytest.mark.parametrize("several", [False, True], ids=["rows", "requests"])
+def test_durations_are_invisible(several: bool, tmp_path: Path) -> None:
+    for seed in range(23, 29):
+        one = cluster(seed, largest=3, requests=12, several=several).with_(simulation={"end": 60.0})
+        endless = one.workload.duration.copy()
+        endless[endless >= 60.0] = FOREVER
+        before = decisions_of(core(one, tmp_path))
+        object.__setattr__(one.workload, "duration", endless)
+        assert decisions_of(core(one, tmp_path)) == before, f"cluster({seed}, 3, 12, {several})"

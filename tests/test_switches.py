@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from auditor import audit
+from auditor import audit, faults_of
 from clusters import EXACT_SWITCHES, Cluster, cluster
-from runs import core, decisions_of, passes_of
-from slacktide.sim import RunResult
+from runs import core, decisions_of, everything
+from slacktide.model import Requests
+from small import BRONZE, Request, Several, machines, small
 
 INEXACT: dict[str, dict[str, Any]] = {
     "tolerance": {"equivalence_tolerance": 5.0},
@@ -27,33 +29,28 @@ INEXACT: dict[str, dict[str, Any]] = {
 }
 
 
-def everything(result: RunResult) -> list[Any]:
-    """Decisions, passes and the books of a run."""
-    books = [np.nan_to_num(result.requests[name], nan=-1.0).tolist() for name in sorted(result.requests)]
-    return [decisions_of(result), passes_of(result), books]
+both = pytest.mark.parametrize("several", [False, True], ids=["rows", "requests"])
 
 
-def faults_of(one: Cluster, result: RunResult) -> list[str]:
-    times = result.requests["completed"]
-    completed = {int(row): float(times[row]) for row in np.flatnonzero(~np.isnan(times))}
-    return audit(one, decisions_of(result), completed)
-
-
+@both
 @pytest.mark.parametrize("off", [*((name,) for name in EXACT_SWITCHES), EXACT_SWITCHES], ids="+".join)
-def test_an_exact_switch_changes_no_decision(off: tuple[str, ...], tmp_path: Path) -> None:
-    for seed in range(2000, 2060):
-        one = cluster(seed)
-        assert everything(core(one, tmp_path)) == everything(core(one.without(*off), tmp_path)), f"cluster({seed})"
+def test_an_exact_switch_changes_no_decision(off: tuple[str, ...], several: bool, tmp_path: Path) -> None:
+    for seed in range(2000, 2120 if several else 2060):
+        one = cluster(seed, several=several)
+        plain = everything(core(one.without(*off), tmp_path))
+        assert everything(core(one, tmp_path)) == plain, f"cluster({seed}, several={several})"
 
 
-def test_exact_switches_change_nothing_on_middle_clusters_either(tmp_path: Path) -> None:
+@both
+def test_exact_switches_change_nothing_on_middle_clusters_either(several: bool, tmp_path: Path) -> None:
     for seed in range(2100, 2112):
-        one = cluster(seed, largest=40, requests=300)
+        one = cluster(seed, largest=40, requests=300, several=several)
         plain = everything(core(one.without(*EXACT_SWITCHES), tmp_path))
-        assert everything(core(one, tmp_path)) == plain, f"cluster({seed}, 40, 300)"
+        assert everything(core(one, tmp_path)) == plain, f"cluster({seed}, 40, 300, {several})"
         for name in EXACT_SWITCHES:
             others = [other for other in EXACT_SWITCHES if other != name]
-            assert everything(core(one.without(*others), tmp_path)) == plain, f"cluster({seed}, 40, 300), only {name}"
+            left = everything(core(one.without(*others), tmp_path))
+            assert left == plain, f"cluster({seed}, 40, 300, {several}), only {name}"
 
 
 def test_metrics_that_meet_exactly_when_somebody_looks_are_sorted_anew(tmp_path: Path) -> None:
@@ -64,39 +61,44 @@ def test_metrics_that_meet_exactly_when_somebody_looks_are_sorted_anew(tmp_path:
     assert decisions_of(core(one, tmp_path)) == plain
 
 
-def test_stepwise_and_compiled_runs_are_the_same(tmp_path: Path) -> None:
-    for seed in range(2200, 2240):
-        one = cluster(seed, requests=25)
+@both
+def test_stepwise_and_compiled_runs_are_the_same(several: bool, tmp_path: Path) -> None:
+    for seed in range(2200, 2280 if several else 2240):
+        one = cluster(seed, requests=25, several=several)
         stepwise = core(one.with_(simulation={"engine": "stepwise"}), tmp_path)
-        assert everything(core(one, tmp_path)) == everything(stepwise), f"cluster({seed}, requests=25)"
+        compiled = everything(core(one, tmp_path))
+        assert compiled == everything(stepwise), f"cluster({seed}, requests=25, several={several})"
 
 
+@both
 @pytest.mark.parametrize("passes", [False, True])
 @pytest.mark.parametrize("events", [False, True])
-def test_what_is_recorded_changes_nothing(passes: bool, events: bool, tmp_path: Path) -> None:
+def test_what_is_recorded_changes_nothing(passes: bool, events: bool, several: bool, tmp_path: Path) -> None:
     for seed in range(2300, 2310):
-        one = cluster(seed)
+        one = cluster(seed, several=several)
         asked = core(one, tmp_path, passes=passes, events=events)
-        assert decisions_of(asked) == decisions_of(core(one, tmp_path)), f"cluster({seed})"
+        assert decisions_of(asked) == decisions_of(core(one, tmp_path)), f"cluster({seed}, several={several})"
 
 
+@both
 @pytest.mark.parametrize("name", INEXACT)
-def test_an_inexact_switch_breaks_no_invariant(name: str, tmp_path: Path) -> None:
+def test_an_inexact_switch_breaks_no_invariant(name: str, several: bool, tmp_path: Path) -> None:
     differing = 0
     for seed in range(2400, 2460):
-        one = cluster(seed)
+        one = cluster(seed, several=several)
         result = core(one.with_(optimize=INEXACT[name]), tmp_path)
-        assert faults_of(one, result) == [], f"cluster({seed})"
+        assert faults_of(one, result) == [], f"cluster({seed}, several={several})"
         usual = core(one, tmp_path)
         # Pruning rarely changes a decision; that it does something shows in the operations.
         differing += (decisions_of(result), result.operations) != (decisions_of(usual), usual.operations)
     assert differing > 0, "a switch without any effect is not being tested"
 
 
-def test_no_run_breaks_an_invariant(tmp_path: Path) -> None:
-    for seed in range(2500, 2560):
-        one = cluster(seed)
-        assert faults_of(one, core(one, tmp_path)) == [], f"cluster({seed})"
+@both
+def test_no_run_breaks_an_invariant(several: bool, tmp_path: Path) -> None:
+    for seed in range(2500, 2800 if several else 2560):
+        one = cluster(seed, several=several)
+        assert faults_of(one, core(one, tmp_path)) == [], f"cluster({seed}, several={several})"
 
 
 def test_the_auditor_finds_what_is_wrong(tmp_path: Path) -> None:
@@ -107,3 +109,54 @@ def test_the_auditor_finds_what_is_wrong(tmp_path: Path) -> None:
     assert audit(one, [(number, time, row, host, (row,))], {})
     crowd = [(0, 1e9, k, 0, ()) for k in range(len(one.workload))]
     assert any("exceeded" in text for text in audit(one, crowd, {}))
+
+
+def told_otherwise(one: Cluster, tale: str) -> Cluster:
+    """The cluster that an auditor is told of, though another one ran."""
+    requests = one.workload.requests
+    assert requests is not None
+    changed: dict[str, Requests] = {
+        "fewer at once": replace(requests, parallelism=np.where(requests.parallelism > 1, 1, requests.parallelism)),
+        "scaled further down": replace(requests, scale_replicas=requests.scale_replicas - 1),
+        "never scaled": replace(
+            requests,
+            scale_time=requests.scale_time[:0],
+            scale_request=requests.scale_request[:0],
+            scale_replicas=requests.scale_replicas[:0],
+        ),
+    }
+    if tale in changed:
+        return replace(one, workload=replace(one.workload, requests=changed[tale]))
+    if tale == "in gangs":
+        return one.with_(policy={"gang": True})
+    return one.with_(simulation={"preempted_work": tale})
+
+
+@pytest.mark.parametrize(
+    ("tale", "text"),
+    [
+        ("fewer at once", "not there yet"),
+        ("scaled further down", "gives up"),
+        ("never scaled", "when nothing is scaled"),
+        ("in gangs", "gang"),
+        ("lost", "completes after"),
+        ("kept", "completes after"),
+    ],
+)
+def test_the_auditor_finds_what_is_wrong_with_requests(tale: str, text: str, tmp_path: Path) -> None:
+    found: list[str] = []
+    for seed in range(2500, 2560):
+        true = cluster(seed, several=True).with_(policy={"gang": False})
+        if tale in ("lost", "kept"):
+            true = true.with_(simulation={"preempted_work": "by-kind", "end": 200.0})
+        found += faults_of(told_otherwise(true, tale), core(true, tmp_path))
+    assert any(text in fault for fault in found)
+
+
+def test_the_auditor_misses_one_of_a_gang(tmp_path: Path) -> None:
+    rows = [Request(BRONZE, of=0), Request(BRONZE, of=0)]
+    one = small(rows, machines(2.0), end=5.0, several=[Several("concurrent")], policy={"gang": True})
+    log = decisions_of(core(one, tmp_path))
+    assert audit(one, log, {}) == []
+    assert audit(one, log[:1], {}) == ["rows [1] of a gang never started"]
+    assert audit(one, log[1:], {})

@@ -15,7 +15,10 @@ if TYPE_CHECKING:
     from slacktide.model import Hosts, Workload
     from slacktide.sim import RunResult
 
-RESULT_FILES = frozenset({"requests.parquet", "passes.parquet", "events.parquet", "manifest.json"})
+RESULT_FILES = frozenset({"requests.parquet", "instances.parquet", "passes.parquet", "events.parquet", "manifest.json"})
+GROUPING = "grouping"
+"""Under this key a manifest says how rows were grouped; ``--config`` groups them so again."""
+GROUPS, KINDS, APPROACHES = ("job", "none"), ("service", "batch"), ("independent", "concurrent", "aggregated")
 
 
 @click.command()
@@ -30,7 +33,16 @@ RESULT_FILES = frozenset({"requests.parquet", "passes.parquet", "events.parquet"
 @click.option("--host-events", type=FILE, help="Failures, drains and repairs of hosts, CSV: time,host,event.")
 @click.option("--end", metavar="SECONDS", help="Stop at this second. Needed where requests never complete.")
 @click.option("--seed", metavar="N", help="Of everything drawn; equal seeds give equal results.")
-@click.option("--out", type=FILE, help="Write requests.parquet and manifest.json into this directory.")
+@click.option("--group-by", type=click.Choice(GROUPS), help="job: rows of one job and class are one request.")
+@click.option("--kind", type=click.Choice(KINDS), help="With --group-by job: what these requests are [service].")
+@click.option(
+    "--approach",
+    type=click.Choice(APPROACHES),
+    help="With --group-by job: how their availability is measured [independent; batch: aggregated].",
+)
+@click.option(
+    "--out", type=FILE, help="Write requests.parquet, instances.parquet (where there are) and manifest.json there."
+)
 @click.option("--passes", is_flag=True, help="With --out: also passes.parquet, a row per scheduling pass.")
 @click.option("--events", is_flag=True, help="With --out: also events.parquet, a row per event.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout instead of the table.")
@@ -40,6 +52,9 @@ def simulate(
     config_file: Path | None,
     preset: str | None,
     words: tuple[str, ...],
+    group_by: str | None,
+    kind: str | None,
+    approach: str | None,
     out: Path | None,
     passes: bool,
     events: bool,
@@ -58,6 +73,7 @@ def simulate(
       slacktide simulate w.erl h.erl --hot hot.erl --cold cold.erl --end 3600 --out results --passes
       slacktide simulate w.erl h.erl --config results/manifest.json         the same run again
       slacktide simulate w.csv h.csv --policy mine.py:Mine                  a policy of your own
+      slacktide simulate w.erl h.erl --group-by job --approach aggregated   a job's rows are one request
 
     Settings are in the order preset, --config, --set, other options; the last one wins. 'slacktide settings'
     lists them, 'slacktide --help' the exit codes.
@@ -70,12 +86,13 @@ def simulate(
     if (passes or events) and out is None:
         raise click.UsageError("--passes and --events write files: name a directory with --out")
     config = settings.load(config_file, preset, [*words, *_as_words(named)])
+    grouping = _grouping(group_by, kind, approach, config_file)
     if out is not None:
         check_target(out, RESULT_FILES)
-    requests, machines = _read(workload, hosts, config)
+    requests, machines = _read(workload, hosts, config, grouping)
     result = _run(requests, machines, config, events=events, passes=passes)
     if out is not None:
-        _write(out, requests, machines, config, result, [workload, hosts])
+        _write(out, requests, machines, config, result, [workload, hosts], grouping)
     _report(requests, machines, config, result, as_json=as_json)
 
 
@@ -94,10 +111,53 @@ def _as_words(named: dict[str, object]) -> list[str]:
     return [f"{OPTION_SETTINGS[name]}={value}" for name, value in named.items() if value is not None]
 
 
-def _read(workload: Path, hosts: Path, config: Config) -> tuple[Workload, Hosts]:
-    from slacktide.inputs import align, read_hosts, read_workload
+def _grouping(
+    group_by: str | None, kind: str | None, approach: str | None, config_file: Path | None
+) -> dict[str, str] | None:
+    """How rows become requests of several instances: by the options, else as a manifest says; ``None``: they do not."""
+    if group_by is None and config_file is not None:
+        kept = _grouping_of(config_file)
+        if kept is not None:
+            group_by, kind, approach = kept["by"], kind or kept["kind"], approach or kept["approach"]
+    if group_by != "job":
+        for name, value in (("--kind", kind), ("--approach", approach)):
+            if value is not None:
+                raise click.UsageError(
+                    f"{name} {value} is about requests made from rows: it needs --group-by job. A workload that has "
+                    "requests of several instances says this of each of them (docs/formats.md)"
+                )
+        return None
+    kind = kind or KINDS[0]
+    approach = approach or ("aggregated" if kind == "batch" else "independent")
+    if kind == "batch" and approach != "aggregated":
+        from slacktide.inputs.requests import WHY_AGGREGATED
+
+        raise click.UsageError(f"--approach {approach}: expected aggregated with --kind batch: {WHY_AGGREGATED}")
+    return {"by": group_by, "kind": kind, "approach": approach}
+
+
+def _grouping_of(manifest: Path) -> dict[str, str] | None:
+    """What a manifest of results says about grouping. Raises ConfigError for what no run can have written."""
+    from slacktide import settings, settings_file
+    from slacktide.errors import ConfigError
+
+    values = settings_file.read(manifest).values
+    if settings.MANIFEST_KEY not in values or values.get(GROUPING) is None:
+        return None
+    said = values[GROUPING]
+    for key, allowed in (("by", GROUPS[:1]), ("kind", KINDS), ("approach", APPROACHES)):
+        found = said.get(key) if isinstance(said, dict) else said
+        if found not in allowed:
+            raise ConfigError(f"{manifest}: {GROUPING}.{key}: found {found!r}, expected {', '.join(allowed)}")
+    return dict(said)
+
+
+def _read(workload: Path, hosts: Path, config: Config, grouping: dict[str, str] | None) -> tuple[Workload, Hosts]:
+    from slacktide.inputs import align, group_by_job, read_hosts, read_workload
 
     requests = read_workload(workload, classes=config.classes)
+    if grouping is not None:
+        requests = group_by_job(requests, approach=grouping["approach"], batch=grouping["kind"] == "batch")
     return align(requests, read_hosts(hosts), workload_file=str(workload), hosts_file=str(hosts))
 
 
@@ -118,7 +178,13 @@ def _run(workload: Workload, hosts: Hosts, config: Config, *, events: bool, pass
 
 
 def _write(
-    out: Path, workload: Workload, hosts: Hosts, config: Config, result: RunResult, files: Sequence[Path]
+    out: Path,
+    workload: Workload,
+    hosts: Hosts,
+    config: Config,
+    result: RunResult,
+    files: Sequence[Path],
+    grouping: dict[str, str] | None,
 ) -> None:
     import json
     import sys
@@ -130,8 +196,12 @@ def _write(
     about = results.manifest(
         settings.to_mapping(config), results.file_hashes(used), ["slacktide", *sys.argv[1:]], _totals(result)
     )
+    if grouping is not None:
+        about[GROUPING] = grouping
     with results.replaced_directory(out, RESULT_FILES) as aside:
         results.write_requests(aside / "requests.parquet", workload, result.requests, config.qos.startup)
+        if result.instances is not None:
+            results.write_instances(aside / "instances.parquet", workload, result.instances, config.qos.startup)
         if result.passes is not None:
             results.write_passes(aside / "passes.parquet", result.passes)
         if result.events is not None:
@@ -152,6 +222,7 @@ def _totals(result: RunResult) -> dict[str, Any]:
 
     return {
         "requests": len(result.requests["row"]),
+        "instances": len((result.requests if result.instances is None else result.instances)["row"]),
         "completed": int(np.count_nonzero(~np.isnan(result.requests["completed"]))),
         "passes": int(result.pass_count),
         "placements": int(result.placements),
@@ -166,11 +237,12 @@ def _report(workload: Workload, hosts: Hosts, config: Config, result: RunResult,
     from dataclasses import asdict
 
     from slacktide.cli import measure, outcome
-    from slacktide.metrics import over_all, per_class
+    from slacktide.metrics import over_all, per_approach, per_class
 
-    codes = workload.service_class[result.requests["row"]]
+    codes = workload.service_class[result.requests["row" if result.instances is None else "first"]]
     classes = per_class(result.requests, codes, workload.classes, config.qos.startup)
     everyone = over_all(result.requests)
+    approaches = per_approach(result.requests, workload)
     totals = _totals(result)
     costs = {
         "compile_seconds": result.compile_seconds,
@@ -179,9 +251,10 @@ def _report(workload: Workload, hosts: Hosts, config: Config, result: RunResult,
         "wall_seconds": measure.wall_seconds(),
     }
     if not as_json:
-        click.echo(outcome.text(classes, everyone, config, totals, costs, len(hosts)))
+        click.echo(outcome.text(classes, everyone, config, totals, costs, len(hosts), approaches))
         return
     by_name = {one.name: {key: value for key, value in asdict(one).items() if key != "name"} for one in classes}
     availability = {accounting: asdict(one) for accounting, one in everyone.items()}
     about = {"policy": config.policy.name, "seed": config.simulation.seed, "accounting": config.qos.startup}
-    echo_json({**about, **totals, **costs, "availability": availability, "classes": by_name})
+    listed = [asdict(one) for one in approaches]
+    echo_json({**about, **totals, **costs, "availability": availability, "classes": by_name, "approaches": listed})

@@ -8,10 +8,11 @@ from numpy.typing import NDArray
 from slacktide.kernels import chance, free_index, requests, views
 from slacktide.kernels.compiling import entry, kernel, leaf, whole
 from slacktide.kernels.metric import received, running, slope, withheld
-from slacktide.kernels.motion import NEAR, pace
+from slacktide.kernels.motion import NEAR, ceiling_at, pace
 from slacktide.kernels.tables import PRIORITY, Records, State
 
 ANY_RANK = 2**62
+INSTANT = 2.0**-21  # seconds; times are multiples of twice that, so that what holds so long holds now only
 
 
 @kernel
@@ -27,7 +28,11 @@ def set_version(tb: State, h: int, version: int) -> None:
     host = views.hosts(tb)[h]
     host["version"] = version
     host["tie"] = chance.draw(views.rules(tb)["seed"], chance.HOST_TIE, h, version)
-    requests.forget_metrics(tb, h)
+    host["sorted_until"] = -np.inf
+    views.ceilings(tb)[h]["peak"] = np.inf
+    control = views.control(tb)
+    views.changes(tb)[control["changes"] % len(views.changes(tb))] = h
+    control["changes"] += 1
     free_index.update(tb, h)
 
 
@@ -218,7 +223,10 @@ def sort_by_metric(tb: State, h: int, now: float) -> None:
     q, tiers = views.slack(tb), views.ranks(tb)  # scratch that nobody else needs now
     order_by_metric(tb, h, now, q, tiers)
     if views.hosts(tb)[h]["shared"] > 0:
-        note_shared_motion(tb, h, now, q, tiers)
+        if views.hosts(tb)[h]["moves_at"] == now:
+            note_this_instant(tb, h, now, q)
+        else:
+            note_shared_motion(tb, h, now, q, tiers)
         return
     until, peak = np.inf, -np.inf
     for i in range(count):
@@ -236,6 +244,7 @@ def sort_by_metric(tb: State, h: int, now: float) -> None:
 def note_shared_motion(tb: State, h: int, now: float, q: NDArray[np.float64], tiers: NDArray[np.int64]) -> None:
     """How long the order of host ``h`` holds, and its ceiling, where requests' ledgers decide; O(instances on it)."""
     ceiling, classes = views.ceilings(tb)[h], views.classes(tb)
+    views.hosts(tb)[h]["moves_at"] = now
     until, steady, rise, most, peak, least = np.inf, np.inf, 0.0, NEAR, -np.inf, whole(0)
     above, above_blur = 0.0, 0.0
     for i in range(views.hosts(tb)[h]["count"]):
@@ -254,6 +263,18 @@ def note_shared_motion(tb: State, h: int, now: float, q: NDArray[np.float64], ti
         above, above_blur = mine, blur
     views.hosts(tb)[h]["sorted_until"] = min(until, steady)
     ceiling["rise"], ceiling["slack"], ceiling["least"], ceiling["until"] = rise, 4.0 * most, least, steady
+    lower_ceiling(tb, h, peak, now)
+
+
+@kernel
+def note_this_instant(tb: State, h: int, now: float, q: NDArray[np.float64]) -> None:
+    """The order of host ``h`` and its ceiling hold now; how long is not worth computing twice at one instant."""
+    ceiling, peak, least = views.ceilings(tb)[h], -np.inf, whole(0)
+    for i in range(views.hosts(tb)[h]["count"]):
+        peak = max(peak, q[i])
+        least = max(least, views.classes(tb)[views.slots(tb)[h, i]["cls"]]["rank"])
+    views.hosts(tb)[h]["sorted_until"] = ceiling["until"] = now + INSTANT
+    ceiling["least"] = least
     lower_ceiling(tb, h, peak, now)
 
 
@@ -296,17 +317,6 @@ def lower_ceiling(tb: State, h: int, peak: float, now: float) -> None:
     """Draw the bound on host ``h`` through its largest metric of this instant, while its contents stay; O(1)."""
     views.ceilings(tb)[h]["peak"] = peak
     views.ceilings(tb)[h]["time"] = now
-
-
-@leaf
-def ceiling_at(ceiling: Records, now: float) -> float:
-    """No metric on the host is above this at ``now``; O(1)."""
-    passed = now - ceiling["time"]
-    if passed == 0.0:
-        return ceiling["peak"]
-    if now >= ceiling["until"]:
-        return np.inf
-    return ceiling["peak"] + ceiling["rise"] * passed + ceiling["slack"]
 
 
 @leaf

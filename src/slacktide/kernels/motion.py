@@ -10,14 +10,17 @@ from __future__ import annotations
 import numpy as np
 
 from slacktide.kernels import views
-from slacktide.kernels.compiling import kernel, whole
+from slacktide.kernels.compiling import kernel, leaf, whole
 from slacktide.kernels.metric import entitled, slope
 from slacktide.kernels.requests import (
+    CALM,
     LONGEST,
+    ROSE,
     counts_as_up,
     earned,
     unearned,
     up_now,
+    weigh,
 )
 from slacktide.kernels.tables import CONCURRENT, Records, State
 
@@ -50,6 +53,86 @@ def pace(tb: State, slot: Records, now: float) -> tuple[float, float, float]:
     short = entitled(earned(tb, q, now) - lost, slo) - total
     drift = rate / slo - live
     return through_kink(short, drift, slo, live * slo - goes_on, now, until)
+
+
+@kernel
+def bound_of_request(tb: State, q: int, now: float) -> tuple[float, float, float, float]:
+    """No instance of the request on a host has a larger metric now, slope, end of both, or blur than these; O(1).
+
+    That of one that counts as running, where all on hosts do, else of one that does not; of a
+    batch request as if stopping it discarded nothing.
+    """
+    request = views.requests(tb)[q]
+    slo, live = views.classes(tb)[request["cls"]]["slo"], float(request["live"])
+    up = up_now(request, views.rules(tb)["accounting"])
+    one_up = whole(1) if up == request["placed"] else whole(0)
+    goes_on, rate = float(up - one_up), float(up)
+    if request["approach"] == CONCURRENT:
+        goes_on, rate = 0.0, live if up == request["live"] else 0.0
+    short = entitled(earned(tb, q, now), slo) - (request["total"] + live * (now - request["since"]))
+    rise, until, blur = through_kink(short, rate / slo - live, slo, live * slo - goes_on, now, np.inf)
+    return weigh(tb, q, now, one_up, 0.0), max(rise, 0.0), until, blur
+
+
+@kernel
+def tell_hosts(tb: State) -> None:
+    """Let every host with instances of a stirred request know that their metrics changed; O(those instances).
+
+    Done when somebody looks, not when it happens: a request that changes often between
+    two looks is gone through once, and not at all where nobody needs to preempt.
+    """
+    control, now = views.control(tb), views.control(tb)["now"]
+    control["looks"] += 1
+    for i in range(control["stirred"]):
+        q = whole(views.stirred(tb)[i])
+        request = views.requests(tb)[q]
+        rose = request["stirred"] == ROSE
+        request["stirred"] = CALM
+        peak, rise, until, blur = 0.0, 0.0, 0.0, 0.0
+        if rose:
+            peak, rise, until, blur = bound_of_request(tb, q, now)
+        row = whole(request["head"])
+        while row >= 0:
+            h = whole(views.instances(tb)[row]["host"])
+            views.hosts(tb)[h]["sorted_until"] = -np.inf
+            views.hosts(tb)[h]["fell"] = control["looks"]
+            if rose:
+                lift_ceiling(tb, h, now, peak, rise, until, blur)
+                note_change(tb, h)
+            row = whole(views.links(tb)[row, 0])
+    control["stirred"] = 0
+
+
+@leaf
+def note_change(tb: State, h: int) -> None:
+    """Add host ``h`` to the change log, once a telling; O(1)."""
+    control = views.control(tb)
+    if views.hosts(tb)[h]["looked"] != control["looks"]:
+        views.hosts(tb)[h]["looked"] = control["looks"]
+        views.changes(tb)[control["changes"] % len(views.changes(tb))] = h
+        control["changes"] += 1
+
+
+@leaf
+def lift_ceiling(tb: State, h: int, now: float, peak: float, rise: float, until: float, blur: float) -> None:
+    """Let the bound on host ``h`` also bound a metric of this size and slope; O(1)."""
+    ceiling = views.ceilings(tb)[h]
+    ceiling["peak"] = max(ceiling_at(ceiling, now), peak)
+    ceiling["time"] = now
+    ceiling["rise"] = max(ceiling["rise"], rise)
+    ceiling["slack"] = max(ceiling["slack"], 4.0 * blur)
+    ceiling["until"] = min(ceiling["until"], until)
+
+
+@leaf
+def ceiling_at(ceiling: Records, now: float) -> float:
+    """No metric on the host is above this at ``now``; O(1)."""
+    passed = now - ceiling["time"]
+    if passed == 0.0:
+        return ceiling["peak"]
+    if now >= ceiling["until"]:
+        return np.inf
+    return ceiling["peak"] + ceiling["rise"] * passed + ceiling["slack"]
 
 
 @kernel

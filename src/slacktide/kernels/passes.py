@@ -24,6 +24,7 @@ from slacktide.kernels.tables import (
     State,
 )
 
+MANY = 64
 FINISHED, MORE_SLOTS, MORE_HEAP, MORE_VISITS, MORE_QUEUE, FLUSH, PASS_DUE, OVER, PAUSE, MORE_ACTS = range(10)
 
 
@@ -112,8 +113,8 @@ def known_since(tb: State, kind: Records, key: float) -> int:
         position = kind["pass_position"]
     elif key >= kind["key"] and control["now"] < kind["until"]:
         position = kind["position"]
-    if position >= 0 and control["changes"] - position > len(views.changes(tb)):
-        return -1
+    if position >= 0 and control["changes"] - position > min(len(views.changes(tb)), 2 * len(views.hosts(tb)) + MANY):
+        return -1  # there is less to look at everywhere
     return position
 
 
@@ -126,9 +127,18 @@ def earliest_at_changes(tb: State, kind: int, mine: float, position: int) -> flo
     margin = views.classes(tb)[views.kinds(tb)[kind]["cls"]]["margin"]
     if views.rules(tb)["needed"] and mine >= margin:
         return views.control(tb)["now"] + (mine - margin) - NEAR
+    now, by_ceiling = views.control(tb)["now"], views.rules(tb)["ceilings"] and mine >= margin
+    if by_ceiling:
+        until = now + (mine - margin)
     for i in range(position, views.control(tb)["changes"]):
-        until = min(until, prospects.earliest(tb, whole(views.changes(tb)[i % len(views.changes(tb))]), kind, mine))
-    return until - NEAR
+        h = whole(views.changes(tb)[i % len(views.changes(tb))])
+        if by_ceiling:
+            until = min(until, prospects.meets_ceiling(tb, h, mine, now))
+        else:
+            until = min(until, prospects.earliest(tb, h, kind, mine))
+        if until <= now:
+            break
+    return max(until, now) - NEAR
 
 
 @kernel

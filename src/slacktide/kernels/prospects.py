@@ -13,7 +13,7 @@ import numpy as np
 from slacktide.kernels import board, free_index, requests, victims, views
 from slacktide.kernels.compiling import kernel, whole
 from slacktide.kernels.metric import metric, running
-from slacktide.kernels.motion import NEAR, pace
+from slacktide.kernels.motion import NEAR, ceiling_at, pace
 from slacktide.kernels.tables import CONCURRENT, PRIORITY, Records, State
 
 NEVER, REGULAR, LESSER, PEER = range(4)
@@ -156,15 +156,20 @@ def earliest(tb: State, h: int, kind: int, mine: float) -> float:
 
 
 @kernel
+def meets_ceiling(tb: State, h: int, mine: float, now: float) -> float:
+    """When a request above its margin meets the ceiling of host ``h``; O(1)."""
+    ceiling = views.ceilings(tb)[h]
+    gap = mine - ceiling_at(ceiling, now)
+    return min(ceiling["until"], now + gap / (1.0 + ceiling["rise"]))
+
+
+@kernel
 def earliest_below_ceilings(tb: State, mine: float, margin: float) -> float:
     """As :func:`earliest_anywhere` for a request above its margin: when it meets a host's ceiling; O(hosts)."""
     now = views.control(tb)["now"]
     until = now + (mine - margin)
     for h in range(len(views.hosts(tb))):
-        ceiling = views.ceilings(tb)[h]
-        until = min(until, ceiling["until"])
-        gap = mine - board.ceiling_at(ceiling, now)
-        until = min(until, now + gap / (1.0 + ceiling["rise"]))
+        until = min(until, meets_ceiling(tb, h, mine, now))
     return max(until, now) - NEAR
 
 

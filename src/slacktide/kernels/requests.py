@@ -7,6 +7,10 @@ as pending ends with an event of its own, so that the counts are constant betwee
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+
 from slacktide.kernels import views
 from slacktide.kernels.compiling import kernel, leaf, whole
 from slacktide.kernels.metric import GRID, entitled, metric, overhead
@@ -20,6 +24,8 @@ from slacktide.kernels.tables import (
 )
 
 LONGEST = 2.0**32  # seconds; a longer time to violate counts as infinite
+_HOW: tuple[Any, ...] = tuple(np.int64(i) for i in range(3))  # not literals, so that kernels are compiled once
+CALM, FELL, ROSE = _HOW
 
 
 @leaf
@@ -61,6 +67,7 @@ def bring_up_to(tb: State, q: int, now: float) -> None:
     request = views.requests(tb)[q]
     passed = now - request["since"]
     request["since"] = now
+    request["weighed"] = -np.inf
     if passed <= 0.0:
         return
     live = request["live"]
@@ -76,45 +83,19 @@ def bring_up_to(tb: State, q: int, now: float) -> None:
 
 
 @kernel
-def stir(tb: State, q: int) -> None:
-    """Note that the metrics of the request's instances on hosts changed; O(1)."""
+def stir(tb: State, q: int, how: int) -> None:
+    """Note that the metrics of the request's instances on hosts FELL or ROSE; O(1).
+
+    Where margins differ, a fall can make an instance eligible too: then it counts as a rise.
+    """
     request, control = views.requests(tb)[q], views.control(tb)
     if not request["stirred"]:
-        request["stirred"] = 1
         views.stirred(tb)[control["stirred"]] = q
         control["stirred"] += 1
-
-
-@kernel
-def tell_hosts(tb: State) -> None:
-    """Let every host with instances of a stirred request forget what it knew of metrics; O(those instances).
-
-    Done when somebody looks, not when it happens: a request that changes often between
-    two looks is gone through once, and not at all where nobody needs to preempt.
-    """
-    control = views.control(tb)
-    control["looks"] += 1
-    for i in range(control["stirred"]):
-        request = views.requests(tb)[views.stirred(tb)[i]]
-        request["stirred"] = 0
-        row = whole(request["head"])
-        while row >= 0:
-            h = whole(views.instances(tb)[row]["host"])
-            if views.hosts(tb)[h]["looked"] != control["looks"]:
-                views.hosts(tb)[h]["looked"] = control["looks"]
-                forget_metrics(tb, h)
-            row = whole(views.links(tb)[row, 0])
-    control["stirred"] = 0
-
-
-@leaf
-def forget_metrics(tb: State, h: int) -> None:
-    """The order and the bound of host ``h`` no longer hold, nor what was evaluated on it; O(1)."""
-    control = views.control(tb)
-    views.hosts(tb)[h]["sorted_until"] = -float("inf")
-    views.ceilings(tb)[h]["peak"] = float("inf")
-    views.changes(tb)[control["changes"] % len(views.changes(tb))] = h
-    control["changes"] += 1
+    if how == ROSE or not views.rules(tb)["one_margin"]:
+        request["stirred"] = ROSE
+    elif request["stirred"] == CALM:
+        request["stirred"] = FELL
 
 
 @leaf
@@ -141,15 +122,28 @@ def unlink(tb: State, q: int, row: int) -> None:
 
 
 @leaf
-def weighs_the_same(tb: State, q: int, up: int, placed: int, live: int) -> bool:
-    """Whether counts changed from these leave the metric and the idleness of its instances as they were; O(1)."""
+def moved(tb: State, q: int, up: int, placed: int, live: int) -> int:
+    """Whether metrics FELL, ROSE or neither when the counts changed from these; O(1).
+
+    X keeps its value when counts change and gains ``rate / sigma - live`` a second from then on;
+    Q grows with X and falls with D. So Q fell, now and for good, where neither the gain grew nor D
+    shrank (docs/metric.md). Idle instances move to the front of the victims: that counts as a rise.
+    """
     request = views.requests(tb)[q]
-    if request["live"] != live:
-        return False
+    slo, up_then, live_then = views.classes(tb)[request["cls"]]["slo"], up, live
+    up, live = up_now(request, views.rules(tb)["accounting"]), request["live"]
+    rate_then, rate, goes_on_then, goes_on = up_then, up, up_then, up
+    idle_then, idle = False, False
     if request["approach"] == CONCURRENT:
-        now_up = up_now(request, views.rules(tb)["accounting"])
-        return (up == live) == (now_up == live) and (placed == live) == (request["placed"] == live)
-    return up == up_now(request, views.rules(tb)["accounting"])
+        rate_then = live_then if up_then == live_then else 0
+        rate = live if up == live else 0
+        goes_on_then = goes_on = 0
+        idle_then, idle = placed < live_then, request["placed"] < live
+    more = (rate - rate_then) / slo - (live - live_then)
+    falls = (live - live_then) * slo - (goes_on - goes_on_then)
+    if more > 0.0 or falls < 0.0 or (idle and not idle_then):
+        return ROSE
+    return FELL if more < 0.0 or falls > 0.0 or idle != idle_then else CALM
 
 
 @leaf
@@ -175,13 +169,15 @@ def change(tb: State, q: int, by: int, starts: int, of_pending: bool, of_running
     """Change the counts of a ledger brought up to now, as :func:`count` does, and who is placed and live; O(1)."""
     request, accounting = views.requests(tb)[q], views.rules(tb)["accounting"]
     up, was_placed, was_live = up_now(request, accounting), request["placed"], request["live"]
+    request["weighed"] = -np.inf
     request["placed"] += placed
     request["live"] += live
     if request["approach"] == INDEPENDENT:
         return
     count(tb, q, by, starts, of_pending, of_running)
-    if not weighs_the_same(tb, q, up, was_placed, was_live):
-        stir(tb, q)
+    how = moved(tb, q, up, was_placed, was_live)
+    if how != CALM:
+        stir(tb, q, how)
 
 
 @kernel
@@ -223,8 +219,9 @@ def pays(tb: State, q: int, startup: float, work: float) -> None:
     request = views.requests(tb)[q]
     request["overhead"] += startup
     request["received"] -= work
+    request["weighed"] = -np.inf
     if request["approach"] != INDEPENDENT and (startup > 0.0 or work > 0.0):
-        stir(tb, q)
+        stir(tb, q, FELL)
 
 
 @kernel
@@ -290,7 +287,15 @@ def unearned(tb: State, slot: Records, now: float) -> float:
 @kernel
 def weigh_running(tb: State, slot: Records, now: float) -> float:
     """Q of an instance on a host that its request's ledger decides for; O(1)."""
-    return weigh(tb, whole(slot["request"]), now, counts_as_up(slot, now), unearned(tb, slot, now))
+    q = whole(slot["request"])
+    request = views.requests(tb)[q]
+    if request["batch"] and request["loses"]:  # what it would lose is its own
+        return weigh(tb, q, now, counts_as_up(slot, now), unearned(tb, slot, now))
+    if request["weighed"] != now:
+        request["weighed"] = now
+        request["worth_up"] = weigh(tb, q, now, whole(1), 0.0)
+        request["worth_starting"] = weigh(tb, q, now, whole(0), 0.0)
+    return request["worth_up"] if now >= slot["on"] else request["worth_starting"]
 
 
 @kernel

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from slacktide.kernels import board, chance, free_index, requests, victims, views
+from slacktide.kernels import board, chance, free_index, motion, victims, views
 from slacktide.kernels.compiling import kernel, leaf, whole
 from slacktide.kernels.motion import NEAR
 from slacktide.kernels.free_index import NOWHERE, TIE_A, A, B, bound, first_part, fraction, largest_tie, second_part
@@ -125,6 +125,7 @@ def evaluate(tb: State, at: int, h: int, shape: int, cls: int, mine: float) -> N
     victims.preemption_cost(tb, h, number, now, views.shared_cost(tb)[at, h])
     views.shared_score(tb)[at, h] = free_index.allocation_score(tb, h, shape)
     views.shared_limit(tb)[at, h] = victims.result_validity(tb, h, number, cls, now)
+    views.shared_look(tb)[at, h] = views.control(tb)["looks"]
 
 
 @kernel
@@ -159,18 +160,25 @@ def forget(tb: State, at: int) -> None:
     record["feasible"] = 0
 
 
+@leaf
+def shown_hopeless(tb: State, h: int, rank: int, mine: float) -> bool:
+    """Whether the ceiling of host ``h`` shows that nobody on it is eligible; O(1)."""
+    control = views.control(tb)
+    if control["mode"] == PRIORITY or not views.rules(tb)["ceilings"]:
+        return False
+    control["bounds"] += 1
+    return board.hopeless(tb, h, rank, mine, control["now"])
+
+
 @kernel
 def skip_or_evaluate(tb: State, at: int, h: int, kind: int, rank: int, mine: float) -> None:
     """Evaluate host ``h`` into set ``at`` unless its ceiling shows that nobody on it is eligible; O(instances on it).
 
     A host with room is of no interest here: whoever may use it has found it before.
     """
-    control = views.control(tb)
-    if control["mode"] != PRIORITY and views.rules(tb)["ceilings"]:
-        control["bounds"] += 1
-        if board.hopeless(tb, h, rank, mine, control["now"]):
-            views.shared_limit(tb)[at, h] = -np.inf
-            return
+    if shown_hopeless(tb, h, rank, mine):
+        views.shared_limit(tb)[at, h] = -np.inf
+        return
     evaluate(tb, at, h, views.kinds(tb)[kind]["shape"], views.kinds(tb)[kind]["cls"], mine)
 
 
@@ -219,7 +227,8 @@ def still_feasible(tb: State, at: int, h: int, kind: int, mine: float) -> bool:
     if limit == -np.inf:
         return False
     lenient = mine - views.shared(tb)[at]["reference"] <= views.rules(tb)["tolerance"]
-    if mine < limit - NEAR or lenient:
+    fell = views.hosts(tb)[h]["fell"] > views.shared_look(tb)[at, h]
+    if not fell and (mine < limit - NEAR or lenient):
         return True
     evaluate(tb, at, h, views.kinds(tb)[kind]["shape"], views.kinds(tb)[kind]["cls"], mine)
     return views.shared_limit(tb)[at, h] != -np.inf
@@ -277,7 +286,7 @@ def can_still_wait(tb: State, kind: int, mine: float) -> bool:
 def bring_metrics_up_to_date(tb: State) -> None:
     """Before looking for victims: hosts forget the metrics that changed from elsewhere."""
     if views.control(tb)["stirred"] > 0 and views.control(tb)["mode"] != PRIORITY:
-        requests.tell_hosts(tb)
+        motion.tell_hosts(tb)
 
 
 @kernel
@@ -305,6 +314,7 @@ def look_at_changes(tb: State, kind: int, mine: float, position: int) -> int:
     term, job = views.kinds(tb)[kind]["term"], views.kinds(tb)[kind]["job"]
     free_best, best = NOBODY, NOBODY
     score = whole(NOWHERE)
+    rank = board.rank_that_counts(tb, cls, mine)
     for i in range(position, control["changes"]):
         h = whole(views.changes(tb)[i % len(views.changes(tb))])
         host = views.hosts(tb)[h]
@@ -322,7 +332,7 @@ def look_at_changes(tb: State, kind: int, mine: float, position: int) -> int:
                 or (mine_here == score and host["tie"] > views.hosts(tb)[free_best]["tie"])
             ):
                 free_best, score = h, mine_here
-        elif free_best < 0:
+        elif free_best < 0 and not shown_hopeless(tb, h, rank, mine):
             evaluate(tb, UNSHARED, h, shape, cls, mine)
             if views.shared_limit(tb)[UNSHARED, h] != -np.inf and beats(tb, UNSHARED, h, best):
                 best = h

@@ -50,6 +50,9 @@ REQUEST = np.dtype(
         ("together_always", "f8"),
         ("together_never", "f8"),
         ("overhead", "f8"),  # sum of alpha_m over past preemptions of all instances (Q eq. 8)
+        ("weighed", "f8"),  # for this instant, unless anything changed since, Q of a running instance is
+        ("worth_up", "f8"),  # where it counts as running
+        ("worth_starting", "f8"),  # and where it does not yet
         ("live", "i8"),
         ("placed", "i8"),  # live instances on hosts
         ("up_restart", "i8"),  # live instances that count as running, in each accounting
@@ -110,6 +113,7 @@ HOST = np.dtype(
     [
         ("version", "i8"),  # how often its contents changed
         ("sorted_until", "f8"),  # its slots are in victim order before this instant
+        ("moves_at", "f8"),  # the instant at which it was last computed how its metrics move
         ("tie", "i8"),  # larger wins among equal hosts
         ("looked", "i8"),  # the last look that saw it
         ("count", "i8"),  # instances on it
@@ -117,6 +121,7 @@ HOST = np.dtype(
         ("leaf", "i8"),  # its place in the free index
         ("down", "i8"),
         ("shared", "i8"),  # instances on it that a request's ledger decides for
+        ("fell", "i8"),  # the last look before which a metric on it changed from elsewhere
     ],
     align=True,
 )
@@ -346,6 +351,7 @@ ARRAYS: dict[str, tuple[np.dtype[Any], int]] = {
     "shared": (SHARED, 1),  # (sets,)
     "shared_cost": (np.dtype("f8"), 3),  # (sets, h, levels + 1)
     "shared_limit": (np.dtype("f8"), 2),  # (sets, h): valid for metrics below; -inf: infeasible
+    "shared_look": (np.dtype("i8"), 2),  # (sets, h): the number of looks when it was evaluated
     "shared_score": (np.dtype("i8"), 2),  # (sets, h)
     "shared_hosts": (np.dtype("i8"), 2),  # (sets, h): hosts that were feasible when evaluated, each once
     "shared_listed": (np.dtype("u1"), 2),  # (sets, h): whether it is in that list

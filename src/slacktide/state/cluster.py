@@ -193,13 +193,14 @@ def host_arrays(capacity: NDArray[np.int64], grouping: layout.Grouping) -> dict[
 
 def shared_arrays(hosts: int, pairs: int, levels: int) -> dict[str, NDArray[Any]]:
     """Sets of evaluations that requests of equal demand and class share, none made yet."""
-    sets = int(np.clip(SHARED_BYTES // (hosts * 8 * (levels + 3)), 2, 64))
+    sets = int(np.clip(SHARED_BYTES // (hosts * 8 * (levels + 4)), 2, 64))
     shared = np.zeros(sets, tables.SHARED)
     shared["pair"] = shared["batch"] = -1
     return {
         "shared": shared,
         "shared_cost": np.zeros((sets, hosts, levels + 1)),
         "shared_limit": np.zeros((sets, hosts)),
+        "shared_look": np.zeros((sets, hosts), np.int64),
         "shared_score": np.zeros((sets, hosts), np.int64),
         "shared_hosts": np.zeros((sets, hosts), np.int32),
         "shared_listed": np.zeros((sets, hosts), np.uint8),
