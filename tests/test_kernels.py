@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from functools import reduce
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +24,10 @@ from clusters import cluster
 from reference import chance as slow_chance
 from reference import metric as slow_metric
 from reference import scores as slow_scores
+from reference import times as slow_times
 from reference.metric import Ledger
-from runs import core, decisions_of, passes_of
-from slacktide.kernels import chance, free_index, metric, tables
+from runs import core, everything
+from slacktide.kernels import chance, free_index, metric, requests, scale, streams, tables
 from slacktide.kernels.compiling import KERNELS, callable_from_python
 from twins import TWINS
 
@@ -47,6 +49,9 @@ mix, draw = form(chance.mix), form(chance.draw)
 entitled, waiting_key, running = form(metric.entitled), form(metric.waiting_key), form(metric.running)
 overhead, of_instance = form(metric.overhead), form(metric.metric)
 fraction, first, second = form(free_index.fraction), form(free_index.first_part), form(free_index.second_part)
+
+round_to_grid, stands_before = form(requests.round_to_grid), form(streams.stands_before)
+sort_excess = form(scale.sort_excess)
 
 
 @pytest.mark.uncompiled
@@ -141,13 +146,49 @@ def test_scores_of_kernel_and_twin_are_equal(
     assert min(int(first(code, x, y)), int(second(code, x, y))) == expected
 
 
+@pytest.mark.uncompiled
+@settings(deadline=None)
+@given(v=st.one_of(seconds, st.floats(0, 2**32)))
+def test_rounding_of_kernel_and_twin_are_equal(v: float) -> None:
+    assert float(round_to_grid(v)) == slow_times.on_grid(v)
+
+
+@pytest.mark.uncompiled
+@settings(deadline=None)
+@given(
+    live=st.lists(
+        st.tuples(st.integers(0, 2), st.integers(0, 3), st.sampled_from([0.0, 1.5, 1.5 + 2**-20, 9.0])), max_size=60
+    )
+)
+def test_whom_a_scale_event_takes_first_is_as_the_twin_says(live: list[tuple[int, int, float]]) -> None:
+    table = np.zeros(len(live) + 1, tables.EXCESS)  # the last place is spare
+    for row, (stage, siblings, at) in enumerate(live):
+        table[row] = (row, stage, siblings, at)
+    sort_excess(table, len(live))
+    expected = sorted(((*one, row) for row, one in enumerate(live)), reverse=True)
+    assert table["row"][: len(live)].tolist() == [row for *_, row in expected]
+
+
+@pytest.mark.uncompiled
+@settings(deadline=None)
+@given(
+    one=st.tuples(st.integers(0, 3), st.sampled_from([-2.0, 0.0, 0.5, np.inf]), st.integers(0, 9)),
+    other=st.tuples(st.integers(0, 3), st.sampled_from([-2.0, 0.0, 0.5, np.inf]), st.integers(0, 9)),
+)
+def test_streams_stand_in_the_order_of_the_queue(one: tuple[int, float, int], other: tuple[int, float, int]) -> None:
+    table = np.zeros(2, tables.STREAM)
+    for place, (tier, metric_, row) in enumerate((one, other)):
+        table[place]["tier"], table[place]["metric"], table[place]["row"] = tier, metric_, row
+    assert bool(stands_before(table[0], table[1])) == (one < other)
+
+
 def logs(folder: Path) -> list[Any]:
     """Decisions and passes of small clusters, as JSON has them."""
     found = []
     for seed in SMALL:
-        for engine in ("compiled", "stepwise"):
-            result = core(cluster(seed, 3, 12).with_(simulation={"engine": engine}), folder)
-            found.append([decisions_of(result), passes_of(result), result.requests["running"].tolist()])
+        for engine, several in product(("compiled", "stepwise"), (False, True)):
+            one = cluster(seed, 3, 12, several).with_(simulation={"engine": engine})
+            found.append(everything(core(one, folder)))
     return list(json.loads(json.dumps(found)))
 
 

@@ -254,7 +254,9 @@ def note_shared_motion(tb: State, h: int, now: float, q: NDArray[np.float64], ti
         peak, least = max(peak, q[i]), max(least, classes[slot["cls"]]["rank"])
         if views.rules(tb)["mirrored"] and tiers[i] >= 0:
             until = min(until, meets(abs(classes[slot["cls"]]["margin"] - q[i]), blur, mine, q[i], slot, tb, now))
-        if i > 0 and tiers[i - 1] == tiers[i] and not moves_as_one(views.slots(tb)[h, i - 1], slot, q[i - 1], q[i], now):
+        if i > 0 and tiers[i - 1] == tiers[i] and not moves_as_one(
+            views.slots(tb)[h, i - 1], slot, q[i - 1], q[i], mine == above
+        ):
             gap, closing, blurred = q[i - 1] - q[i], mine - above, blur + above_blur
             if not gap >= blurred:
                 until = now
@@ -288,9 +290,12 @@ def meets(gap: float, blur: float, rise: float, q: float, slot: Records, tb: Sta
 
 
 @leaf
-def moves_as_one(a: Records, b: Records, q_a: float, q_b: float, now: float) -> bool:
-    """Whether two instances keep their order as far as it is known; one infinitely far above stays above; O(1)."""
-    same = a["request"] >= 0 and a["request"] == b["request"] and (now >= a["on"]) == (now >= b["on"])
+def moves_as_one(a: Records, b: Records, q_a: float, q_b: float, alike: bool) -> bool:
+    """Whether two instances keep their order as far as it is known; one infinitely far above stays above; O(1).
+
+    Two of one request that are equal and move ``alike`` stay equal to the bit.
+    """
+    same = a["request"] >= 0 and a["request"] == b["request"] and alike
     return q_a == np.inf or (same and q_a == q_b)
 
 

@@ -190,7 +190,7 @@ def find_host(tb: State, entry: Records, mine: float) -> int:
     k = whole(entry["kind"])
     key = streams.key_of_entry(tb, entry, mine)
     position = known_since(tb, views.kinds(tb)[k], key)
-    if position >= 0 and views.control(tb)["stirred"] > 0 and not search.can_still_wait(tb, k, mine):
+    if position >= 0 and not search.can_still_wait(tb, k, mine):
         search.bring_metrics_up_to_date(tb)
         position = known_since(tb, views.kinds(tb)[k], key)  # unless the log could not hold it all
     if position >= 0:

@@ -285,7 +285,7 @@ def can_still_wait(tb: State, kind: int, mine: float) -> bool:
 @leaf
 def bring_metrics_up_to_date(tb: State) -> None:
     """Before looking for victims: hosts forget the metrics that changed from elsewhere."""
-    if views.control(tb)["stirred"] > 0 and views.control(tb)["mode"] != PRIORITY:
+    if views.control(tb)["stirred"] > 0 and not lasting(tb):
         motion.tell_hosts(tb)
 
 
