@@ -208,11 +208,11 @@ class Audit:
 
     def arrive(self, row: int) -> None:
         requests, index = self.cluster.workload.requests, self.request_of(row)
-        if requests is not None and requests.batch[index] and requests.parallelism[index]:
-            if len([k for k in self.live if self.request_of(k) == index]) >= requests.parallelism[index]:
-                self.held_back[index].append(row)
-                return
-        self.live.add(row)
+        window = int(requests.parallelism[index]) if requests is not None and requests.batch[index] else 0
+        if window and len([k for k in self.live if self.request_of(k) == index]) >= window:
+            self.held_back[index].append(row)
+        else:
+            self.live.add(row)
 
     def take_off(self, row: int, time: float, stopped: bool = True) -> None:
         host = self.where.pop(row)
@@ -275,7 +275,10 @@ class Audit:
 
 
 def audit(
-    cluster: Cluster, log: Sequence[Decision], completed: Mapping[int, float], removed: Mapping[int, float] | None = None
+    cluster: Cluster,
+    log: Sequence[Decision],
+    completed: Mapping[int, float],
+    removed: Mapping[int, float] | None = None,
 ) -> list[str]:
     """All that is wrong with a decision log; ``completed`` and ``removed`` map rows to seconds."""
     return Audit(cluster, completed, removed or {}).replay(log)

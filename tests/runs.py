@@ -69,10 +69,9 @@ def decisions_of(result: RunResult) -> list[Decision]:
 
 def everything(result: RunResult) -> list[Any]:
     """Decisions, passes and the books of a run, per request and per instance."""
-    found: list[Any] = [decisions_of(result), passes_of(result)]
-    for table in (result.requests, result.instances or {}):
-        found.append([np.nan_to_num(table[name], nan=-1.0).tolist() for name in sorted(table)])
-    return found
+    books = [result.requests, result.instances or {}]
+    columns = [[np.nan_to_num(table[name], nan=-1.0).tolist() for name in sorted(table)] for table in books]
+    return [decisions_of(result), passes_of(result), *columns]
 
 
 def passes_of(result: RunResult) -> list[tuple[float, int, int, int]]:

@@ -18,8 +18,7 @@ from auditor import faults_of
 from clusters import Cluster, cluster
 from reference.checks import in_requests
 from runs import compare, core, decisions_of, passes_of, twin
-from slacktide.kernels import ledger
-from slacktide.kernels.compiling import callable_from_python
+from slacktide.kernels import ledger, requests
 from slacktide.model import Constraint, Term
 from slacktide.model.workload import AGGREGATED, CONCURRENT, INDEPENDENT
 from slacktide.qos import approaches
@@ -85,7 +84,10 @@ def test_a_promise_lasts_as_long_as_the_metric_says(tmp_path: Path) -> None:
         for request, kind in at.measured_together():
             if any(at.runs(row) and at.ready(row) > at.t for row in at.live(request)):
                 continue  # the end of a start-up would be an event
+            takes = kind != "batch" and at.cluster.config.simulation.preempted_work == "lost"
             for row in at.live(request):
+                if takes and at.runs(row):
+                    continue  # what a service would lose is no part of its metric
                 q, then = at.metric(row), at.without(row)
                 name = f"seed {at.cluster.seed}, at {at.t} s, row {row}"
                 if q + at.alpha < 0.0:
@@ -99,7 +101,8 @@ def test_a_promise_lasts_as_long_as_the_metric_says(tmp_path: Path) -> None:
                     check_until(then, request, q + at.alpha, promise(at, row), falls, name)
                     seen[f"{kind}, in time"] += 1
     wanted = [f"{kind}, {what}" for kind in KINDS for what in ("too late", "in time")]
-    assert min(seen[what] for what in [*wanted, "aggregated, never", "batch, never"]) >= 10, seen
+    assert min(seen[what] for what in wanted) >= 30, seen
+    assert min(seen[what] for what in ("aggregated, never", "batch, never")) >= 5, seen
 
 
 def check_until(then: Standstill, request: int, seconds: float, slo: float, falls: float, name: str) -> None:
@@ -136,7 +139,7 @@ def test_every_second_of_a_request_is_running_discarded_or_pending(tmp_path: Pat
         assert min(rows[name].min(initial=0.0) for name in names) >= 0.0
         per_request = np.bincount(of[rows["row"]], weights=lifetime, minlength=int(of.max()) + 1)[found["row"]]
         assert np.array_equal(np.sum([found[name] for name in names], axis=0), per_request)
-        on_hosts = np.sum([found[name] for name in names[:3]], axis=0)
+        on_hosts = np.sum([found[name] for name in names[:4]], axis=0)  # what is lost stays in joint time
         for name in ("restart", "always", "never"):
             e = found[f"availability_{name}"] * per_request
             assert (e <= on_hosts + 1e-9 * per_request).all()
@@ -150,9 +153,7 @@ def test_every_second_of_a_request_is_running_discarded_or_pending(tmp_path: Pat
 @pytest.mark.parametrize(
     ("batch", "approach"), [(False, CONCURRENT), (False, AGGREGATED), (True, AGGREGATED), (False, INDEPENDENT)]
 )
-def test_one_instance_decides_alike_by_whatever_ledger(
-    batch: bool, approach: int, gang: bool, tmp_path: Path
-) -> None:
+def test_one_instance_decides_alike_by_whatever_ledger(batch: bool, approach: int, gang: bool, tmp_path: Path) -> None:
     for seed in range(6200, 6240):
         one = cluster(seed, requests=25).with_(simulation={"end": 140.0, "preempted_work": "kept"})
         alone = core(one, tmp_path)
@@ -205,7 +206,7 @@ def lines_per_event(live: int, approach: str, folder: Path) -> dict[str, int]:
         ledger.start(state, row, row % 3, 1.0)
     take("admitted", (ledger.admit, state, live - 1, 2.0))
     take("started", (ledger.start, state, 29, 2, 3.0))
-    take("ready", (ledger.requests.became_ready, state, 0, 29, 8.0))
+    take("ready", (requests.became_ready, state, 0, 29, 8.0))
     take("stopped", (ledger.stop, state, 10, 9.0, True))
     take("completed", (ledger.complete, state, 11, 9.5))
     take("removed", (ledger.remove, state, 12, 9.75))
@@ -264,14 +265,19 @@ def removed_at(result: RunResult) -> list[float | None]:
 
 
 def shrinking(scales: list[tuple[float, int, int]], approach: str) -> Cluster:
-    """Two that wait, one in its start-up, two beside each other, one that came later, one alone; start-ups take 20 s."""
-    rows = [Request(BRONZE, term=on(0), of=0), *[Request(BRONZE, term=on(1), of=0)] * 2, Request(BRONZE, size=9.0, of=0)]
+    """Two that wait, one in its start-up, two neighbours, one that came later, one alone; start-ups take 20 s."""
+    rows = [
+        Request(BRONZE, term=on(0), of=0),
+        *[Request(BRONZE, term=on(1), of=0)] * 2,
+        Request(BRONZE, size=9.0, of=0),
+    ]
     rows += [Request(BRONZE, 10.0, size=9.0, of=0), Request(BRONZE, 30.0, term=on(2), of=0)]
     rows += [Request(BRONZE, 90.0, term=on(3), of=0)]
     hosts = machines(2.0, 2.0, 2.0, 2.0)
     return small(rows, hosts, end=120.0, cold=20.0, several=[Several(approach)], scales=scales)
 
 
+@pytest.mark.uncompiled
 @pytest.mark.parametrize("approach", ["independent", "concurrent", "aggregated"])
 def test_scaling_down_takes_them_in_the_order_of_kubernetes(approach: str, tmp_path: Path) -> None:
     one_by_one = [(100.0 + k, 0, 6 - k) for k in range(7)]
@@ -285,11 +291,13 @@ def test_scaling_down_takes_them_in_the_order_of_kubernetes(approach: str, tmp_p
     ]
 
 
+@pytest.mark.uncompiled
 def test_neighbours_are_counted_before_anybody_is_removed(tmp_path: Path) -> None:
     result = both(shrinking([(103.0, 0, 2)], "aggregated"), tmp_path)
     assert removed_at(result) == [None, 103.0, 103.0, 103.0, 103.0, None, 103.0]
 
 
+@pytest.mark.uncompiled
 def test_scaling_down_makes_room_at_once_and_scaling_up_fills_it(tmp_path: Path) -> None:
     rows = [Request(GOLD, of=0), Request(GOLD, of=0), Request(BRONZE, 10.0), Request(GOLD, 70.0, of=0)]
     scales = [(50.0, 0, 1), (70.0, 0, 2)]
@@ -300,6 +308,7 @@ def test_scaling_down_makes_room_at_once_and_scaling_up_fills_it(tmp_path: Path)
     assert result.requests["running"].tolist() == [95.0 + 45.0 + 25.0, 15.0]
 
 
+@pytest.mark.uncompiled
 def test_a_batch_request_works_on_as_many_as_it_may_until_all_are_done(tmp_path: Path) -> None:
     rows = [Request(BRONZE, duration=10.0 * (place + 1), of=0) for place in range(4)]
     result = both(small(rows, machines(9.0), cold=5.0, several=[Several("batch", 2)]), tmp_path)
@@ -310,6 +319,7 @@ def test_a_batch_request_works_on_as_many_as_it_may_until_all_are_done(tmp_path:
     assert result.requests["count"].tolist() == [4]
 
 
+@pytest.mark.uncompiled
 @pytest.mark.parametrize("work", ["by-kind", "kept", "lost"])
 @pytest.mark.parametrize("approach", ["batch", "aggregated"])
 def test_work_is_lost_by_batch_requests_only(work: Any, approach: str, tmp_path: Path) -> None:
@@ -325,19 +335,21 @@ def test_work_is_lost_by_batch_requests_only(work: Any, approach: str, tmp_path:
     assert result.requests["availability_always"][0] == 60.0 / done
 
 
+@pytest.mark.uncompiled
 def test_a_batch_instance_is_weighed_as_if_its_work_were_gone(tmp_path: Path) -> None:
-    # Rows 0 and 1 stand alike, but 0 has been at it for 290 s and 1, after a failure, for 40 s.
+    # Rows 0 and 1 stand alike, but 0 has been at it for 300 s and 1, after a failure, for 40 s.
     rows = [Request(BRONZE, term=on(0), of=0), Request(BRONZE, term=on(1), of=0), Request(GOLD, 300.0)]
     events = [(250.0, 1, "fail"), (260.0, 1, "repair")]
     one = small(rows, machines(1.0, 1.0), end=301.0, events=events, several=[Several("batch")])
-    weighed = {work: both(one.with_(simulation={"preempted_work": work}), tmp_path) for work in ("by-kind", "kept")}
-    assert decisions_of(weighed["by-kind"])[-1][4] == (1,)
+    assert decisions_of(both(one, tmp_path))[-1][4] == (1,)
     at = halted(one, 300.0, tmp_path)
-    # e = 300 + 40, T = 600; stopped, row 0 would take 300 s of it with it and row 1 40 s.
-    assert at.metric(0) == (40.0 / 0.5 - 600.0) - at.alpha
-    assert at.metric(1) == (300.0 / 0.5 - 600.0) / 0.0 if False else at.metric(1)
+    # e = 300 + 40, T = 600; stopped, row 0 would take 300 s of e with it, and row 1 40 s, which leaves just enough.
+    assert (at.metric(0), at.metric(1)) == (40.0 / 0.5 - 600.0 - at.alpha, np.inf)
+    kept = halted(one.with_(simulation={"preempted_work": "kept"}), 300.0, tmp_path)
+    assert (kept.metric(0), kept.metric(1)) == (np.inf, np.inf)
 
 
+@pytest.mark.uncompiled
 def test_idle_instances_are_preempted_first_and_at_no_cost(tmp_path: Path) -> None:
     # Row 1 is of no use, as its sibling finds no room; row 0 has more to spare.
     rows = [Request(BRONZE), Request(BRONZE, 1.0, of=0), Request(BRONZE, 1.0, size=5.0, of=0), Request(GOLD, 100.0)]
@@ -346,6 +358,7 @@ def test_idle_instances_are_preempted_first_and_at_no_cost(tmp_path: Path) -> No
         assert decisions_of(both(one, tmp_path))[-1][4] == (victim,)
 
 
+@pytest.mark.uncompiled
 @pytest.mark.parametrize("name", ["qos-driven", "priority"])
 def test_a_gang_does_not_start_in_part(name: str, tmp_path: Path) -> None:
     rows = [Request(BRONZE, duration=20.0), *[Request(BRONZE, of=0)] * 2]
@@ -357,6 +370,7 @@ def test_a_gang_does_not_start_in_part(name: str, tmp_path: Path) -> None:
     assert logs == [[(0.0, 0), (0.0, 1), (20.0, 2)], [(0.0, 0), (20.0, 1), (20.0, 2)]]
 
 
+@pytest.mark.uncompiled
 def test_a_gang_preempts_for_all_or_for_nobody(tmp_path: Path) -> None:
     rows = [Request(BRONZE), Request(BRONZE), *[Request(GOLD, 30.0, of=0)] * 3]
     short = small(rows, machines(1.0, 1.0), end=45.0, several=[Several("concurrent")], policy={"gang": True})

@@ -2,7 +2,7 @@
 
 It is linear up to one kink, where the request's availability crosses its SLO, and a
 second where an instance begins to have work to lose. The rounding of metrics to the
-grid of times makes all of it true up to a ``blur``.
+grid of times makes all of it true up to a ``blur``, 0 where nothing needs rounding.
 """
 
 from __future__ import annotations
@@ -31,7 +31,9 @@ NEAR = 4e-6  # seconds; more than two metrics rounded to the grid of times can b
 def pace(tb: State, slot: Records, now: float) -> tuple[float, float, float]:
     """Slope of an instance's metric, until when it surely holds, and by how much rounding may blur it; O(1)."""
     if slot["request"] < 0:
-        return slope(slot, views.classes(tb), now), (slot["on"] if now < slot["on"] else np.inf), NEAR
+        starting = now < slot["on"]
+        exact = starting or views.classes(tb)[slot["cls"]]["whole"]
+        return slope(slot, views.classes(tb), now), (slot["on"] if starting else np.inf), (0.0 if exact else NEAR)
     request = views.requests(tb)[slot["request"]]
     slo, live = views.classes(tb)[request["cls"]]["slo"], float(request["live"])
     up = up_now(request, views.rules(tb)["accounting"])
@@ -52,7 +54,10 @@ def pace(tb: State, slot: Records, now: float) -> tuple[float, float, float]:
     total = request["total"] + live * (now - request["since"])
     short = entitled(earned(tb, q, now) - lost, slo) - total
     drift = rate / slo - live
-    return through_kink(short, drift, slo, live * slo - goes_on, now, until)
+    rise, until, blur = through_kink(short, drift, slo, live * slo - goes_on, now, until)
+    if views.classes(tb)[request["cls"]]["whole"] and (short < 0.0 or drift == 0.0):
+        blur = 0.0  # X is exact then, and V does not move
+    return rise, until, blur
 
 
 @kernel
