@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -133,6 +134,7 @@ def test_core_and_twin_agree_wherever_one_looks(
     victims=st.sampled_from(["same-pass", "next-pass"]),
     startup=st.sampled_from(["restart", "always", "never"]),
     work=st.sampled_from(["by-kind", "kept", "lost"]),
+    apart=st.booleans(),
 )
 def test_core_and_twin_agree_on_requests_wherever_one_looks(
     seed: int,
@@ -143,9 +145,13 @@ def test_core_and_twin_agree_on_requests_wherever_one_looks(
     victims: str,
     startup: str,
     work: str,
+    apart: bool,
     tmp_path: Path,
 ) -> None:
     one = cluster(seed, largest, requests, several=True)
+    if apart:  # only some of a job keep apart from the others
+        some = np.random.default_rng(seed).random(len(one.workload)) < 0.3
+        one = replace(one, workload=replace(one.workload, anti_affinity=some))
     one = one.with_(policy={"name": name, "gang": gang, "victims": victims}, qos={"startup": startup})
     one = one.with_(simulation={"end": 140.0, "preempted_work": work})
     assert compare(core(one, tmp_path), twin(one)) is None

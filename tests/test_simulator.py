@@ -187,6 +187,17 @@ def test_a_row_is_the_same_whether_or_not_it_is_called_a_request(tmp_path: Path)
             assert np.array_equal(called.requests[name], values, equal_nan=True), (seed, name)
 
 
+def test_who_keeps_apart_does_so_from_all_of_his_job(tmp_path: Path) -> None:
+    # Row 1 keeps apart from row 0, which does not care, and row 2 comes beside row 1; row 3 is of another job.
+    rows = [Request(GOLD, job=1), Request(GOLD, 5.0, job=1, anti_affinity=True), Request(GOLD, 6.0, job=1)]
+    one = small([*rows, Request(GOLD, 7.0, job=2, anti_affinity=True)], machines(2.0, 1.5), end=20.0)
+    result = core(one, tmp_path)
+    assert [d[3] for d in decisions_of(result)] == [0, 1, 0]
+    assert compare(result, twin(one)) is None
+    alone = small(rows[:2], machines(5.0), end=20.0)
+    assert [d[2] for d in decisions_of(core(alone, tmp_path))] == [0]
+
+
 def test_amounts_are_exact_however_often_a_host_fills_and_empties(tmp_path: Path) -> None:
     tenths = [Request(GOLD, admission=float(10 * k), duration=9.0, size=0.1) for k in range(60) for _ in range(10)]
     result = core(small(tenths, machines(1.0)), tmp_path)

@@ -61,6 +61,22 @@ def pace(tb: State, slot: Records, now: float) -> tuple[float, float, float]:
 
 
 @kernel
+def waiting_pace(tb: State, q: int, now: float) -> tuple[float, float, float]:
+    """By how much a second the metric of a request's waiting instances falls, until when, and its blur; O(1).
+
+    0 where it rises: it is above what falls by nothing.
+    """
+    request = views.requests(tb)[q]
+    slo, live = views.classes(tb)[request["cls"]]["slo"], float(request["live"])
+    goes_on = 0.0
+    if request["approach"] != CONCURRENT:
+        goes_on = float(up_now(request, views.rules(tb)["accounting"]))
+    short = entitled(earned(tb, q, now), slo) - (request["total"] + live * (now - request["since"]))
+    rise, until, blur = through_kink(short, goes_on / slo - live, slo, live * slo - goes_on, now, np.inf)
+    return max(0.0, -rise), until, blur
+
+
+@kernel
 def bound_of_request(tb: State, q: int, now: float) -> tuple[float, float, float, float]:
     """No instance of the request on a host has a larger metric now, slope, end of both, or blur than these; O(1).
 

@@ -123,8 +123,8 @@ def peak_where_idle(tb: State, h: int, now: float) -> float:
 
 
 @kernel
-def earliest(tb: State, h: int, kind: int, mine: float) -> float:
-    """No request of this kind with at least this metric fits on the unchanged host ``h`` before; O(instances)."""
+def earliest(tb: State, h: int, kind: int, mine: float, fall: float) -> float:
+    """No instance of this kind, whose metric falls from ``mine`` by ``fall`` a second, fits on host ``h`` before; O(instances)."""
     now = views.control(tb)["now"]
     shape, cls, job = views.kinds(tb)[kind]["shape"], views.kinds(tb)[kind]["cls"], views.kinds(tb)[kind]["job"]
     host = views.hosts(tb)[h]
@@ -152,41 +152,44 @@ def earliest(tb: State, h: int, kind: int, mine: float) -> float:
         level = min(level, views.classes(tb)[cls]["margin"])
     if mine <= level + blurred:
         return now
-    return min(until, now + (mine - level - blurred) / (1.0 + fastest))
+    return min(until, now + (mine - level - blurred) / (fall + fastest))
 
 
 @kernel
-def meets_ceiling(tb: State, h: int, mine: float, now: float) -> float:
+def meets_ceiling(tb: State, h: int, mine: float, fall: float, now: float) -> float:
     """When a request above its margin meets the ceiling of host ``h``; O(1)."""
     ceiling = views.ceilings(tb)[h]
     gap = mine - ceiling_at(ceiling, now)
-    return min(ceiling["until"], now + gap / (1.0 + ceiling["rise"]))
+    return min(ceiling["until"], now + gap / (fall + ceiling["rise"]))
 
 
 @kernel
-def earliest_below_ceilings(tb: State, mine: float, margin: float) -> float:
+def earliest_below_ceilings(tb: State, mine: float, fall: float, margin: float) -> float:
     """As :func:`earliest_anywhere` for a request above its margin: when it meets a host's ceiling; O(hosts)."""
     now = views.control(tb)["now"]
-    until = now + (mine - margin)
+    until = now + (mine - margin) / fall
     for h in range(len(views.hosts(tb))):
-        until = min(until, meets_ceiling(tb, h, mine, now))
+        until = min(until, meets_ceiling(tb, h, mine, fall, now))
     return max(until, now) - NEAR
 
 
 @kernel
-def earliest_anywhere(tb: State, kind: int, mine: float) -> float:
-    """No host can serve requests of this kind with at least this metric before, unless it changes; O(all instances)."""
+def earliest_anywhere(tb: State, kind: int, mine: float, fall: float) -> float:
+    """No host can serve an instance of this kind, whose metric falls from ``mine`` by ``fall`` a second, before.
+
+    Unless it changes; O(all instances).
+    """
     if views.control(tb)["mode"] == PRIORITY or mine == np.inf:
         return np.inf  # who can never miss its promise preempts nobody
     now = views.control(tb)["now"]
     margin = views.classes(tb)[views.kinds(tb)[kind]["cls"]]["margin"]
     if views.rules(tb)["needed"] and mine >= margin:
-        return now + (mine - margin) - NEAR
+        return now + (mine - margin) / fall - NEAR
     if mine >= margin and views.rules(tb)["ceilings"]:
-        return earliest_below_ceilings(tb, mine, margin)
+        return earliest_below_ceilings(tb, mine, fall, margin)
     until = np.inf
     for h in range(len(views.hosts(tb))):
-        until = min(until, earliest(tb, h, kind, mine))
+        until = min(until, earliest(tb, h, kind, mine, fall))
         if until <= now:
             break
     return until - NEAR

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from slacktide.kernels import requests, views
 from slacktide.kernels.compiling import kernel, leaf, whole
-from slacktide.kernels.tables import PRIORITY, Records, State
+from slacktide.kernels.tables import Records, State
 
 
 @kernel
@@ -146,11 +146,3 @@ def metric_of_entry(tb: State, entry: Records, now: float) -> float:
     if entry["request"] >= 0:
         return requests.weigh_waiting(tb, whole(entry["request"]), now)
     return entry["key"] - now
-
-
-@kernel
-def key_of_entry(tb: State, entry: Records, mine: float) -> float:
-    """What failures are remembered by: the metric plus the time, 0 by priority; O(1)."""
-    if views.control(tb)["mode"] == PRIORITY:
-        return 0.0
-    return entry["key"] if entry["request"] < 0 else mine + views.control(tb)["now"]

@@ -151,11 +151,13 @@ ENTRY = np.dtype(
 )
 OPEN, GONE, SERVED = range(3)  # of ``done``: waits, left the queue, waits and had its turn with its gang
 
-# What is known of a kind: any request of it with at least this key finds no host that
-# has not changed since ``position``, before ``until``.
+# What is known of a kind: any instance of it with a metric of at least ``key - fall * t`` finds no
+# host that has not changed since ``position``, before ``until``. The metric may be ``slop`` less.
 KIND = np.dtype(
     [
         ("key", "f8"),
+        ("fall", "f8"),
+        ("slop", "f8"),
         ("until", "f8"),
         ("position", "i8"),
         ("pass_key", "f8"),  # the same within the present pass, for those further back in the queue
