@@ -86,7 +86,7 @@ def simulated(workload: Workload, hosts: Hosts, config: Config, *, decisions: bo
     begun = time.process_time()
     result = run(workload, hosts, config, decisions=decisions)
     seconds = time.process_time() - begun
-    codes = workload.service_class[result.requests["row"]]
+    codes = workload.service_class[result.requests["row" if result.instances is None else "first"]]
     classes = per_class(result.requests, codes, workload.classes, config.qos.startup)
     return Outcome(seconds, result, {one.name: one for one in classes}, fingerprint(result))
 

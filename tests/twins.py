@@ -227,7 +227,6 @@ TWINS: dict[str, tuple[str, str]] = {
     "streams.comes_first": ("reference.policies:Pass.order", REQUESTS),
     "streams.exchange": ("reference.policies:Pass.order", REQUESTS),
     "streams.go_on": ("reference.simulator:Simulation.serve", REQUESTS),
-    "streams.key_of_entry": ("reference.state:Instance.metric_at", SWITCHES),
     "streams.metric_of_entry": ("reference.state:Instance.metric_at", REQUESTS),
     "streams.open_streams": ("reference.queue:qos_order", REQUESTS),
     "streams.place_anew": ("reference.queue:qos_order", REQUESTS),

@@ -1,5 +1,7 @@
 """``python -m slacktide``: the same as the command of that name."""
 
+import sys
+
 from slacktide.cli import main
 
-main()
+sys.exit(main())

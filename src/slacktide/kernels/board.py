@@ -60,7 +60,7 @@ def add(tb: State, h: int, row: int, kind: int, on: float, now: float) -> None:
     slot["batch"] = views.control(tb)["batch"]
     slot["cls"] = views.kinds(tb)[kind]["cls"]
     slot["shape"] = views.kinds(tb)[kind]["shape"]
-    slot["job"] = views.kinds(tb)[kind]["job"]
+    slot["job"] = views.member(tb)[row] if len(views.member(tb)) > 0 else views.kinds(tb)[kind]["job"]
     slot["request"] = requests.decider_of(tb, row)
     occupy(tb, h)
 
@@ -254,8 +254,10 @@ def note_shared_motion(tb: State, h: int, now: float, q: NDArray[np.float64], ti
         peak, least = max(peak, q[i]), max(least, classes[slot["cls"]]["rank"])
         if views.rules(tb)["mirrored"] and tiers[i] >= 0:
             until = min(until, meets(abs(classes[slot["cls"]]["margin"] - q[i]), blur, mine, q[i], slot, tb, now))
-        if i > 0 and tiers[i - 1] == tiers[i] and not moves_as_one(
-            views.slots(tb)[h, i - 1], slot, q[i - 1], q[i], mine == above
+        if (
+            i > 0
+            and tiers[i - 1] == tiers[i]
+            and not moves_as_one(views.slots(tb)[h, i - 1], slot, q[i - 1], q[i], mine == above)
         ):
             gap, closing, blurred = q[i - 1] - q[i], mine - above, blur + above_blur
             if not gap >= blurred:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slacktide.kernels import board, ledger, passes, queue, requests, streams, views
-from slacktide.kernels.compiling import entry, whole
+from slacktide.kernels.compiling import entry
 from slacktide.kernels.tables import BEGUN, GONE, NOBODY, PREEMPTED, RECORD_DECISIONS, State
 
 

@@ -94,7 +94,7 @@ def draw_startup(tb: State, row: int, h: int) -> float:
 
 @kernel
 def push_completion(tb: State, time: float, row: int, starts: int) -> None:
-    """Note a completion, or the end of a start-up by ``-1 - row``; a stop makes it void, as ``starts`` tells; O(log n)."""
+    """Note a completion, or by ``-1 - row`` the end of a start-up; ``starts`` tells if it became void; O(log n)."""
     heap = views.heap(tb)
     k = views.control(tb)["heap"]
     views.control(tb)["heap"] += 1

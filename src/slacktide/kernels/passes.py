@@ -339,9 +339,8 @@ def serve(tb: State, entries: Records, at: int) -> None:
     control = views.control(tb)
     entry = entries[at]
     mine = streams.metric_of_entry(tb, entry, control["now"])
-    if control["gang"] >= 0 and not control["gang_starts"]:
-        host = whole(-1)
-    else:
+    host = whole(-1)
+    if control["gang"] < 0 or control["gang_starts"]:
         host = whole(find_in_phase(tb, entry, mine))
     if host >= 0:
         place(tb, entries, at, host, mine, control["phase"] == 1)
@@ -391,7 +390,7 @@ def work_off(tb: State, entries: Records, count: int) -> int:
 
 @kernel
 def try_gang(tb: State, entries: Records, q: int, count: int) -> int:
-    """Find out whether all waiting instances of a request can start, into ``gang_starts``; what must grow, or FINISHED."""
+    """Whether all waiting instances of a request can start, into ``gang_starts``; what must grow, or FINISHED."""
     control = views.control(tb)
     control["gang_starts"] = 0
     control["acts"] = 0

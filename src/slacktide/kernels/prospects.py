@@ -124,7 +124,10 @@ def peak_where_idle(tb: State, h: int, now: float) -> float:
 
 @kernel
 def earliest(tb: State, h: int, kind: int, mine: float, fall: float) -> float:
-    """No instance of this kind, whose metric falls from ``mine`` by ``fall`` a second, fits on host ``h`` before; O(instances)."""
+    """No instance of this kind fits on the unchanged host ``h`` before; O(instances).
+
+    Its metric is at least one that falls from ``mine`` by ``fall`` a second.
+    """
     now = views.control(tb)["now"]
     shape, cls, job = views.kinds(tb)[kind]["shape"], views.kinds(tb)[kind]["cls"], views.kinds(tb)[kind]["job"]
     host = views.hosts(tb)[h]
@@ -175,10 +178,7 @@ def earliest_below_ceilings(tb: State, mine: float, fall: float, margin: float) 
 
 @kernel
 def earliest_anywhere(tb: State, kind: int, mine: float, fall: float) -> float:
-    """No host can serve an instance of this kind, whose metric falls from ``mine`` by ``fall`` a second, before.
-
-    Unless it changes; O(all instances).
-    """
+    """As :func:`earliest`, of all hosts; O(all instances)."""
     if views.control(tb)["mode"] == PRIORITY or mine == np.inf:
         return np.inf  # who can never miss its promise preempts nobody
     now = views.control(tb)["now"]

@@ -13,7 +13,7 @@ import numpy as np
 
 from slacktide.kernels import views
 from slacktide.kernels.compiling import kernel, leaf, whole
-from slacktide.kernels.metric import GRID, entitled, metric, overhead
+from slacktide.kernels.metric import entitled, metric, overhead
 from slacktide.kernels.tables import (
     ALWAYS,
     CONCURRENT,
@@ -323,7 +323,7 @@ def shared_overhead(tb: State, q: int, now: float) -> float:
 
 @kernel
 def earned(tb: State, q: int, now: float) -> float:
-    """e of the request's ledger at ``now``, seconds; O(1)."""
+    """E of the request's ledger at ``now``, seconds; O(1)."""
     request, accounting = views.requests(tb)[q], views.rules(tb)["accounting"]
     passed = now - request["since"]
     if request["approach"] != CONCURRENT:

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from slacktide.kernels import board, chance, free_index, motion, victims, views
 from slacktide.kernels.compiling import kernel, leaf, whole
-from slacktide.kernels.motion import NEAR
 from slacktide.kernels.free_index import NOWHERE, TIE_A, A, B, bound, first_part, fraction, largest_tie, second_part
+from slacktide.kernels.motion import NEAR
 from slacktide.kernels.tables import FEWEST_VICTIMS, NOBODY, OWN_SCORE, PRIORITY, State
 
 FEW_CHANGES = 64  # beyond, the free index is faster
@@ -276,9 +276,11 @@ def find_free_anew(tb: State, kind: int) -> int:
 
 @leaf
 def can_still_wait(tb: State, kind: int, mine: float) -> bool:
-    """Whether the settings let nobody with this metric preempt; O(1)."""
-    if views.control(tb)["mode"] == PRIORITY or not views.rules(tb)["needed"]:
+    """Whether nobody with this metric may preempt, by the settings or as nobody's is larger; O(1)."""
+    if views.control(tb)["mode"] == PRIORITY:
         return False
+    if not views.rules(tb)["needed"]:
+        return mine == np.inf
     return not mine < views.classes(tb)[views.kinds(tb)[kind]["cls"]]["margin"]
 
 

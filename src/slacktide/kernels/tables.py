@@ -5,9 +5,10 @@ through :mod:`slacktide.kernels.views`. Only kernels and :mod:`slacktide.state.c
 write to them.
 
 Row numbers: a *row* is an instance's place in the workload, a *request* that of a
-request with a ledger of its own in ``requests``, a *host* a host's place in the host file, a *shape* a distinct demand vector, a *pair* a distinct (shape,
-class), a *kind* a distinct (pair, term, anti-affine job), a *group* hosts of equal
-capacity that satisfy the same terms. Times are seconds, amounts whole numbers (docs/semantics.md).
+request with a ledger in ``requests``, a *host* a host's place in the host file, a
+*shape* a distinct demand vector, a *pair* a distinct (shape, class), a *kind* a
+distinct (pair, term, anti-affine job), a *group* hosts of equal capacity that satisfy
+the same terms. Times are seconds, amounts whole numbers (docs/semantics.md).
 """
 
 from __future__ import annotations
@@ -103,7 +104,7 @@ SLOT = np.dtype(
         ("batch", "i8"),  # the pass that placed it
         ("cls", "i8"),
         ("shape", "i8"),
-        ("job", "i8"),  # anti-affine job, or -1
+        ("job", "i8"),  # its job where some instances of that keep away from others, or -1
         ("request", "i8"),  # whose ledger decides, or -1: its own, that is ``e`` and ``p``
     ],
     align=True,
@@ -167,7 +168,7 @@ KIND = np.dtype(
         ("shape", "i8"),
         ("cls", "i8"),
         ("term", "i8"),
-        ("job", "i8"),  # anti-affine job, or -1
+        ("job", "i8"),  # job whose other instances it keeps away from, or -1
         ("no_room", "i8"),  # no host has room for it that nothing left since this place in the log of releases
         ("wait", "i8"),  # failures for which ``until`` is not worth computing
         ("penalty", "i8"),  # how many the next disappointment adds
@@ -322,6 +323,7 @@ Records = Any  # records, or an array of them: Numba checks their fields, a type
 ARRAYS: dict[str, tuple[np.dtype[Any], int]] = {
     "classes": (CLASS, 1),
     "instances": (INSTANCE, 1),  # (n,)
+    "member": (np.dtype("i4"), 1),  # (n,): SLOT's job; (0,) where that is its kind's
     "owner": (np.dtype("i4"), 1),  # (n,): request whose ledger the instance belongs to, or -1; (0,) where none has one
     "links": (np.dtype("i4"), 2),  # (n, 2) or (0, 2): next and previous row of its request on a host, or -1
     "requests": (REQUEST, 1),

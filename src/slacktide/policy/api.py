@@ -106,9 +106,7 @@ class View:
         if instance["state"] == PLACED:
             return float(metric_on_host(tb.state, int(instance["host"]), row, self.now))
         if instance["state"] != WAITING:
-            raise ValueError(
-                f"row {row}: has no metric, it neither waits nor runs (done: {instance['state'] == DONE})"
-            )
+            raise ValueError(f"row {row}: has no metric, it neither waits nor runs (done: {instance['state'] == DONE})")
         return float(metric_in_queue(tb.state, row, self.now))
 
     def attributes(self, host: int) -> Mapping[str, str]:

@@ -72,7 +72,6 @@ class CompiledPolicy:
             holds.append(Hold(int(entry["row"]), waits(tb, entry, slack) + reasons[kind]))
         return holds
 
-
     def _slack(self, tb: Tables, entry: np.void, now: float) -> float:
         """The metric of a waiting instance; one look for all of a request."""
         request = int(entry["request"])

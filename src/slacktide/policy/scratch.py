@@ -8,7 +8,21 @@ from slacktide.kernels import passes
 from slacktide.kernels.tables import ARRAYS, Tables
 from slacktide.state import cluster
 
-SHARED = ("admission", "duration", "hot", "cold", "happenings", "demand", "capacity", "scale", "allowed", "groups", "owner", "scalings")
+SHARED = (
+    "admission",
+    "duration",
+    "hot",
+    "cold",
+    "happenings",
+    "demand",
+    "capacity",
+    "scale",
+    "allowed",
+    "groups",
+    "member",
+    "owner",
+    "scalings",
+)
 """Arrays that deciding never writes to."""
 
 

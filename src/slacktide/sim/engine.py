@@ -226,9 +226,8 @@ def instances_of(records: NDArray[Any], rows: Columns, admission: NDArray[np.flo
 
 def together(tb: Tables, workload: Workload) -> NDArray[np.float64]:
     """Seconds that count for concurrent requests, (requests, accountings): restart, always, never."""
-    assert workload.requests is not None
-    seconds = np.zeros((len(workload.requests), 3))
     chosen, _ = ledgers(workload)
+    seconds = np.zeros((0 if workload.requests is None else len(workload.requests), 3))
     for column, name in enumerate(("restart", "always", "never")):
         seconds[chosen, column] = tb["requests"][f"together_{name}"]
     return seconds
@@ -242,7 +241,7 @@ def result_of(
     count = int(control["arrived"])
     pending, wasted = np.empty(count), np.empty(count)
     ledger.close(tb.state, final, pending, wasted)
-    admission = tb["admission"][:count] if workload.requests is not None else None
+    admission = tb["admission"][:count] if workload.requests is not None else np.zeros(0)
     for name in ("admission", "duration"):
         tb.put(name, np.zeros(0))  # on the grid of times these may be copies; nobody needs them any more
     records = tb["instances"][:count]

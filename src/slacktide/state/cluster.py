@@ -136,6 +136,7 @@ def build(
         "classes": classes,
         "demand": kinds.demand,
         "kinds": kinds.kinds,
+        "member": kinds.member,
         "allowed": grouping.allowed,
         "groups": grouping.groups,
         "leaf_host": grouping.leaf_host,

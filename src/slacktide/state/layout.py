@@ -94,14 +94,28 @@ class Kinds:
     kinds: tables.Records
     kind: NDArray[np.int32]
     pairs: int
+    member: NDArray[np.int32]
+
+
+def anti_affine_jobs(workload: Workload) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """For every row the job whose other instances it keeps away from, or -1; and the job it is of, where others of
+    that may keep away from it, or -1. The second is empty where it would be equal to the first."""
+    kept_away = workload.anti_affinity
+    if not kept_away.any():
+        return np.full(len(workload), -1, np.int64), np.zeros(0, np.int32)
+    known, index = np.unique(workload.job[kept_away], return_inverse=True)
+    job = np.full(len(workload), -1, np.int64)
+    job[kept_away] = index.reshape(-1)
+    place = np.searchsorted(known, workload.job)
+    place[place == len(known)] = 0
+    member = np.where(known[place] == workload.job, place, -1).astype(np.int32)
+    return job, member if (member != job).any() else np.zeros(0, np.int32)
 
 
 def classify(workload: Workload, demand: NDArray[np.int64]) -> Kinds:
     """Sort requests into kinds: equal demand, class, term and anti-affine job; O(n log n)."""
     first_of_shape, shape = distinct(*demand.T)
-    job = np.where(workload.anti_affinity, workload.job, -1)
-    _, jobs = np.unique(job, return_inverse=True)
-    job_index = jobs - 1 if (job == -1).any() else jobs
+    job_index, member = anti_affine_jobs(workload)
     first_of_pair, pair = distinct(shape, workload.service_class.astype(np.int64))
     first, kind = distinct(pair, workload.term.astype(np.int64), job_index)
     kinds = np.zeros(len(first), tables.KIND)
@@ -109,7 +123,7 @@ def classify(workload: Workload, demand: NDArray[np.int64]) -> Kinds:
     kinds["cls"], kinds["term"], kinds["job"] = workload.service_class[first], workload.term[first], job_index[first]
     kinds["until"] = -np.inf
     kinds["batch"] = kinds["no_room"] = -1
-    return Kinds(demand[first_of_shape], kinds, kind.astype(np.int32), len(first_of_pair))
+    return Kinds(demand[first_of_shape], kinds, kind.astype(np.int32), len(first_of_pair), member)
 
 
 def class_table(classes: Sequence[ServiceClass], margin: float | None) -> tables.Records:

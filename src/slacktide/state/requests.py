@@ -1,4 +1,4 @@
-"""Tables of requests with several instances: which need a ledger of their own, and its state before anything happens."""
+"""Tables of requests with several instances: which need a ledger, and its state before anything happens."""
 
 from __future__ import annotations
 
