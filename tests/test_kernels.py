@@ -27,7 +27,7 @@ from reference import scores as slow_scores
 from reference import times as slow_times
 from reference.metric import Ledger
 from runs import core, everything
-from slacktide.kernels import chance, free_index, metric, requests, scale, streams, tables
+from slacktide.kernels import chance, free_index, metric, request_records, requests, scale, streams, tables
 from slacktide.kernels.compiling import KERNELS, callable_from_python
 from twins import TWINS
 
@@ -176,7 +176,7 @@ def test_whom_a_scale_event_takes_first_is_as_the_twin_says(live: list[tuple[int
     other=st.tuples(st.integers(0, 3), st.sampled_from([-2.0, 0.0, 0.5, np.inf]), st.integers(0, 9)),
 )
 def test_streams_stand_in_the_order_of_the_queue(one: tuple[int, float, int], other: tuple[int, float, int]) -> None:
-    table = np.zeros(2, tables.STREAM)
+    table = np.zeros(2, request_records.STREAM)
     for place, (tier, metric_, row) in enumerate((one, other)):
         table[place]["tier"], table[place]["metric"], table[place]["row"] = tier, metric_, row
     assert bool(stands_before(table[0], table[1])) == (one < other)

@@ -14,7 +14,7 @@ from clusters import Cluster, cluster
 from own_policies import BAD_PLANS, FEWEST, FIRST_FIT, LEAST_REQUESTED, RANDOM_FIT, policy_returning
 from runs import core, decisions_of, settings_of
 from slacktide.errors import PluginError
-from slacktide.kernels import loop, passes
+from slacktide.kernels import loop, room
 from slacktide.kernels.tables import ARRAYS
 from slacktide.model import Constraint, Term
 from slacktide.policy import Plan, View, available
@@ -52,13 +52,13 @@ def passes_due(one: Cluster, folder: Path) -> Iterator[Stepper]:
     tb = prepare(one.workload, one.hosts, config, own, record=0)
     stepper = Stepper(tb, one.workload, one.hosts, config, own)
     recorder = Recorder()
-    while (code := int(loop.advance(tb.state))) != passes.OVER:
-        if code != passes.PASS_DUE:
+    while (code := int(loop.advance(tb.state))) != room.OVER:
+        if code != room.PASS_DUE:
             grow(tb, code, recorder)
             continue
         yield stepper
         stepper.tb.control["due"] = 1  # asking took the occasion; the step below asks again
-        while (code := stepper.step([])) != passes.PAUSE:
+        while (code := stepper.step([])) != room.PAUSE:
             grow(tb, code, recorder)
 
 

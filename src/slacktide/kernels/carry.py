@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from slacktide.kernels import board, ledger, passes, queue, requests, streams, views
+from slacktide.kernels import board, ledger, passes, queue, requests, room, streams, views
 from slacktide.kernels.compiling import entry
 from slacktide.kernels.tables import BEGUN, GONE, NOBODY, PREEMPTED, RECORD_DECISIONS, State
 
@@ -21,7 +21,7 @@ def open_pass(tb: State) -> None:
 @entry
 def room_to_act(tb: State) -> int:
     """What must grow before the next decision can be carried out, or FINISHED."""
-    return passes.lacking(tb)
+    return room.lacking(tb)
 
 
 @entry

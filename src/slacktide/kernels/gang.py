@@ -11,7 +11,12 @@ import numpy as np
 
 from slacktide.kernels import board, ledger, requests, views
 from slacktide.kernels.compiling import kernel, whole
-from slacktide.kernels.tables import CONCURRENT, OPEN, Records, State
+from slacktide.kernels.request_records import CONCURRENT
+from slacktide.kernels.tables import (
+    OPEN,
+    Records,
+    State,
+)
 
 
 @kernel

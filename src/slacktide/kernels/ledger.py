@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 
 from slacktide.kernels import board, chance, queue, requests, views
 from slacktide.kernels.compiling import entry, kernel, whole
+from slacktide.kernels.request_records import INDEPENDENT
 from slacktide.kernels.tables import (
     ADMITTED,
     DONE,
     DROPPED,
     FUTURE,
-    INDEPENDENT,
     LOST,
     LOST_BY_KIND,
     NOBODY,

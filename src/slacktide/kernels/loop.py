@@ -6,7 +6,7 @@ import numpy as np
 
 from slacktide.kernels import board, ledger, passes, requests, scale, views
 from slacktide.kernels.compiling import entry, kernel, whole
-from slacktide.kernels.passes import FINISHED, OVER, PASS_DUE, PAUSE, lacking
+from slacktide.kernels.room import FINISHED, OVER, PASS_DUE, PAUSE, lacking
 from slacktide.kernels.tables import (
     COMPLETED,
     EVICTED,

@@ -12,6 +12,7 @@ import numpy as np
 from slacktide.kernels import views
 from slacktide.kernels.compiling import kernel, leaf, whole
 from slacktide.kernels.metric import entitled, slope
+from slacktide.kernels.request_records import CONCURRENT
 from slacktide.kernels.requests import (
     CALM,
     LONGEST,
@@ -22,7 +23,10 @@ from slacktide.kernels.requests import (
     up_now,
     weigh,
 )
-from slacktide.kernels.tables import CONCURRENT, Records, State
+from slacktide.kernels.tables import (
+    Records,
+    State,
+)
 
 NEAR = 4e-6  # seconds; more than two metrics rounded to the grid of times can be off by, so that rounding cannot matter
 

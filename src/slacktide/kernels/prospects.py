@@ -14,7 +14,12 @@ from slacktide.kernels import board, free_index, requests, victims, views
 from slacktide.kernels.compiling import kernel, whole
 from slacktide.kernels.metric import metric, running
 from slacktide.kernels.motion import NEAR, ceiling_at, pace
-from slacktide.kernels.tables import CONCURRENT, PRIORITY, Records, State
+from slacktide.kernels.request_records import CONCURRENT
+from slacktide.kernels.tables import (
+    PRIORITY,
+    Records,
+    State,
+)
 
 NEVER, REGULAR, LESSER, PEER = range(4)
 

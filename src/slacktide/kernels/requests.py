@@ -14,10 +14,9 @@ import numpy as np
 from slacktide.kernels import views
 from slacktide.kernels.compiling import kernel, leaf, whole
 from slacktide.kernels.metric import entitled, metric, overhead
+from slacktide.kernels.request_records import CONCURRENT, INDEPENDENT
 from slacktide.kernels.tables import (
     ALWAYS,
-    CONCURRENT,
-    INDEPENDENT,
     RESTART,
     Records,
     State,

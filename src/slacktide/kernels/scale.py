@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from slacktide.kernels import ledger, queue, requests, views
 from slacktide.kernels.compiling import kernel, whole
-from slacktide.kernels.passes import FINISHED, lacking
+from slacktide.kernels.room import FINISHED, lacking
 from slacktide.kernels.tables import GONE, WAITING, Records, State
 
 

@@ -18,6 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from slacktide.kernels.request_records import ACT, EXCESS, REQUEST, SCALE_EVENT, STREAM
+
 # An instance's life, as far as it has gone.
 INSTANCE = np.dtype(
     [
@@ -39,56 +41,6 @@ INSTANCE = np.dtype(
     align=True,
 )
 FUTURE, WAITING, PLACED, DONE, REMOVED = range(5)
-
-# A request of several instances, or of a batch (docs/semantics.md, 'Requests of several instances').
-# Seconds are sums over its instances as of ``since``; in between they grow with the counts.
-REQUEST = np.dtype(
-    [
-        ("since", "f8"),
-        ("total", "f8"),  # T
-        ("received", "f8"),  # u in the accounting of decisions
-        ("together_restart", "f8"),  # time in which all live instances counted as running, in each accounting
-        ("together_always", "f8"),
-        ("together_never", "f8"),
-        ("overhead", "f8"),  # sum of alpha_m over past preemptions of all instances (Q eq. 8)
-        ("weighed", "f8"),  # for this instant, unless anything changed since, Q of a running instance is
-        ("worth_up", "f8"),  # where it counts as running
-        ("worth_starting", "f8"),  # and where it does not yet
-        ("live", "i8"),
-        ("placed", "i8"),  # live instances on hosts
-        ("up_restart", "i8"),  # live instances that count as running, in each accounting
-        ("up_always", "i8"),
-        ("up_never", "i8"),
-        ("cls", "i8"),
-        ("approach", "i8"),  # one of those below
-        ("batch", "i8"),
-        ("loses", "i8"),  # a stopped instance loses its work
-        ("head", "i8"),  # a row on a host, the others by ``links``; -1: none
-        ("stirred", "i8"),  # is among the stirred
-        ("stream", "i8"),  # its place among the streams of the pass, or -1
-        ("window", "i8"),  # instances of a batch request at work at once, 0: all
-        ("release", "i8"),  # the next row to be released
-        ("held", "i8"),  # rows that wait for their release
-    ],
-    align=True,
-)
-INDEPENDENT, CONCURRENT, AGGREGATED = range(3)
-SCALE_EVENT = np.dtype([("time", "f8"), ("request", "i8"), ("replicas", "i8")], align=True)
-
-# A live instance as scaling down sees it: larger goes first.
-EXCESS = np.dtype([("row", "i8"), ("stage", "i8"), ("siblings", "i8"), ("at", "f8")], align=True)
-
-# The waiting instances of one request in a pass: places ``at`` to ``stop`` of the queue.
-STREAM = np.dtype(
-    [("tier", "i8"), ("metric", "f8"), ("row", "i8"), ("at", "i8"), ("stop", "i8"), ("request", "i8")], align=True
-)
-
-# What a trial did, so that it can be undone: the row went on ``host``, or off it (then ``slot`` is what it was).
-# ``overhead`` and ``received`` are what its request's ledger said before.
-ACT = np.dtype(
-    [("row", "i8"), ("host", "i8"), ("off", "i8"), ("version", "i8"), ("overhead", "f8"), ("received", "f8")],
-    align=True,
-)
 
 # An instance on a host: all a victim search needs, side by side.
 SLOT = np.dtype(

@@ -10,7 +10,8 @@ import numpy as np
 
 from slacktide.kernels import explain, passes
 from slacktide.kernels.carry import metric_in_queue
-from slacktide.kernels.tables import CONCURRENT, PRIORITY, QOS_DRIVEN, RECORD_DECISIONS, Tables
+from slacktide.kernels.request_records import CONCURRENT
+from slacktide.kernels.tables import PRIORITY, QOS_DRIVEN, RECORD_DECISIONS, Tables
 from slacktide.policy.api import Bind, Hold, Plan, View
 from slacktide.policy.scratch import Scratch
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from slacktide.kernels import passes
+from slacktide.kernels import room
 from slacktide.kernels.tables import ARRAYS, Tables
 from slacktide.state import cluster
 
@@ -58,7 +58,7 @@ class Scratch:
     def grow(self, code: int) -> bool:
         """Serve what the pass stopped for; whether it must go on."""
         tb = self.tables
-        if code == passes.FINISHED:
+        if code == room.FINISHED:
             return False
         if code in cluster.GROWERS:
             cluster.GROWERS[code](tb)

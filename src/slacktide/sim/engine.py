@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from slacktide.config import Config
 from slacktide.errors import ConfigError, PluginError
-from slacktide.kernels import board, compiled_before, ledger, loop, passes, tables
+from slacktide.kernels import board, compiled_before, ledger, loop, passes, room, tables
 from slacktide.kernels.tables import Tables
 from slacktide.model import Hosts, Workload
 from slacktide.policy.loader import Loaded, load
@@ -82,7 +82,7 @@ def named(*names: str) -> dict[str, str]:
 
 def grow(tb: Tables, code: int, recorder: Recorder) -> None:
     """Give kernels the room they stopped for."""
-    if code == passes.FLUSH:
+    if code == room.FLUSH:
         recorder.drain(tb)
     elif code in cluster.GROWERS:
         cluster.GROWERS[code](tb)
@@ -115,7 +115,7 @@ def drive(tb: Tables, step: Callable[[], int], recorder: Recorder, report: Calla
                 f"policy.score or policy.cost: your own function raised an exception or gave no finite number "
                 f"before {float(tb.control['now']):g} s"
             )
-        if code == passes.OVER:
+        if code == room.OVER:
             break
         grow(tb, code, recorder)
         report()
@@ -126,7 +126,7 @@ def timed_step(tb: Tables, recorder: Recorder) -> int:
     """One pass with its decision time, or what must be done first."""
     if tb.control["phase"] == 0:
         code = loop.advance(tb.state)
-        if code != passes.PASS_DUE:
+        if code != room.PASS_DUE:
             return code
         recorder.seconds.append(0.0)
     begun = time.perf_counter()

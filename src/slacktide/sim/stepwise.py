@@ -9,7 +9,7 @@ import numpy as np
 
 from slacktide.config import Config
 from slacktide.errors import PluginError
-from slacktide.kernels import carry, loop, passes
+from slacktide.kernels import carry, loop, room
 from slacktide.kernels.tables import PLACED, WAITING, Tables
 from slacktide.model import Hosts, Workload
 from slacktide.policy.api import Bind, Hold, Plan, Policy, View
@@ -52,7 +52,7 @@ class Stepper:
         """Go on to the next pass and through it; what must grow, or PAUSE, or OVER."""
         if not self._open:
             code = int(loop.advance(self.tb.state))
-            if code != passes.PASS_DUE:
+            if code != room.PASS_DUE:
                 return code
             now = float(self.tb.control["now"])
             begun = time.perf_counter()
@@ -63,12 +63,12 @@ class Stepper:
             self._open = True
         while self._waiting:
             code = int(carry.room_to_act(self.tb.state))
-            if code != passes.FINISHED:
+            if code != room.FINISHED:
                 return code
             self._carry_out(self._waiting.pop(0))
         carry.close_pass(self.tb.state)
         self._open = False
-        return passes.PAUSE
+        return room.PAUSE
 
     def view(self, now: float) -> View:
         """The cluster as the policy may see it."""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from slacktide.config import Config
 from slacktide.errors import ConfigError
-from slacktide.kernels import ledger, passes, tables
+from slacktide.kernels import ledger, room, tables
 from slacktide.kernels.free_index import AMOUNTS, NOWHERE
 from slacktide.kernels.tables import Tables
 from slacktide.model import Hosts, Workload
@@ -275,10 +275,10 @@ def enlarge_visits(tb: Tables) -> None:
 
 
 GROWERS: dict[int, Callable[[Tables], None]] = {
-    passes.MORE_SLOTS: widen_hosts,
-    passes.MORE_QUEUE: lengthen_queue,
-    passes.MORE_HEAP: lambda tb: lengthen(tb, "heap", 2 * len(tb["heap"])),
-    passes.MORE_VISITS: enlarge_visits,
-    passes.MORE_ACTS: lengthen_trial,
+    room.MORE_SLOTS: widen_hosts,
+    room.MORE_QUEUE: lengthen_queue,
+    room.MORE_HEAP: lambda tb: lengthen(tb, "heap", 2 * len(tb["heap"])),
+    room.MORE_VISITS: enlarge_visits,
+    room.MORE_ACTS: lengthen_trial,
 }
 """What to do when a kernel stops for want of room; a full recorder (FLUSH) is the caller's to empty."""

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from slacktide.kernels import tables
+from slacktide.kernels import request_records, tables
 from slacktide.model import INDEPENDENT, Workload
 from slacktide.state.layout import on_grid
 
@@ -35,9 +35,9 @@ def ledgers(workload: Workload) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
 def arrays(workload: Workload, batch_loses: bool) -> dict[str, NDArray[Any]]:
     """Ledgers of requests, by the names of the tables; empty ones where no request needs one."""
     chosen, owner = ledgers(workload)
-    table = np.zeros(len(chosen), tables.REQUEST)
+    table = np.zeros(len(chosen), request_records.REQUEST)
     table["head"] = table["stream"] = -1
-    scalings = np.zeros(0, tables.SCALE_EVENT)
+    scalings = np.zeros(0, request_records.SCALE_EVENT)
     largest = 0
     if workload.requests is not None and workload.request is not None and len(chosen):
         requests, sizes = workload.requests, np.bincount(workload.request, minlength=len(workload.requests))
@@ -51,7 +51,7 @@ def arrays(workload: Workload, batch_loses: bool) -> dict[str, NDArray[Any]]:
         table["window"] = np.where(requests.batch, requests.parallelism, 0)[chosen]
         ledger = np.full(len(requests), -1, np.int64)
         ledger[chosen] = np.arange(len(chosen))
-        scalings = np.zeros(len(requests.scale_time), tables.SCALE_EVENT)
+        scalings = np.zeros(len(requests.scale_time), request_records.SCALE_EVENT)
         scalings["time"] = on_grid(requests.scale_time)
         scalings["request"] = ledger[requests.scale_request]
         scalings["replicas"] = requests.scale_replicas
@@ -61,10 +61,10 @@ def arrays(workload: Workload, batch_loses: bool) -> dict[str, NDArray[Any]]:
         "links": np.full((len(owner), 2), -1, np.int32),
         "requests": table,
         "stirred": np.zeros(len(chosen), np.int32),
-        "streams": np.zeros(len(chosen) + 1, tables.STREAM),
+        "streams": np.zeros(len(chosen) + 1, request_records.STREAM),
         "scalings": scalings,
-        "excess": np.zeros(largest + 1, tables.EXCESS),
-        "acts": np.zeros(64, tables.ACT),
+        "excess": np.zeros(largest + 1, request_records.EXCESS),
+        "acts": np.zeros(64, request_records.ACT),
         "acted": np.zeros(64, tables.SLOT),
     }
 

@@ -1,0 +1,111 @@
+"""What a failure proves: until when, and at which hosts, looking again is of no use (docs/metric.md)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from slacktide.kernels import motion, prospects, views
+from slacktide.kernels.compiling import kernel, whole
+from slacktide.kernels.motion import NEAR
+from slacktide.kernels.tables import PRIORITY, Records, State
+
+MANY = 64  # changed hosts that are few even in a small cluster
+
+
+@kernel
+def on_path(tb: State, mine: float, fall: float) -> float:
+    """What stays the same while a metric falls by ``fall`` a second; by priority metrics do not matter: 0; O(1)."""
+    if views.control(tb)["mode"] == PRIORITY:
+        return 0.0
+    return mine + fall * views.control(tb)["now"]
+
+
+@kernel
+def known_since(tb: State, kind: Records, mine: float) -> int:
+    """Place in the change log up to which every host is known to be of no use to this metric, or -1; O(1)."""
+    control = views.control(tb)
+    if not views.rules(tb)["feasible_time"]:
+        return -1
+    position = whole(-1)
+    if kind["batch"] == control["batch"] and on_path(tb, mine, 1.0) >= kind["pass_key"]:
+        position = kind["pass_position"]
+    elif control["now"] < kind["until"] and on_path(tb, mine, kind["fall"]) >= kind["key"] - kind["slop"]:
+        position = kind["position"]
+    if position >= 0 and control["changes"] - position > min(len(views.changes(tb)), 2 * len(views.hosts(tb)) + MANY):
+        return -1  # there is less to look at everywhere
+    return position
+
+
+@kernel
+def earliest_at_changes(tb: State, kind: int, mine: float, fall: float, position: int) -> float:
+    """As :func:`prospects.earliest_anywhere`, of the hosts that changed since ``position``."""
+    until = np.inf
+    if views.control(tb)["mode"] == PRIORITY or mine == np.inf:
+        return until
+    now, margin = views.control(tb)["now"], views.classes(tb)[views.kinds(tb)[kind]["cls"]]["margin"]
+    if views.rules(tb)["needed"] and mine >= margin:
+        return now + (mine - margin) / fall - NEAR
+    by_ceiling = views.rules(tb)["ceilings"] and mine >= margin
+    if by_ceiling:
+        until = now + (mine - margin) / fall
+    for i in range(position, views.control(tb)["changes"]):
+        h = whole(views.changes(tb)[i % len(views.changes(tb))])
+        if by_ceiling:
+            until = min(until, prospects.meets_ceiling(tb, h, mine, fall, now))
+        else:
+            until = min(until, prospects.earliest(tb, h, kind, mine, fall))
+        if until <= now:
+            break
+    return max(until, now) - NEAR
+
+
+@kernel
+def worth_computing(tb: State, kind: Records) -> bool:
+    """Whether to compute how long a failure lasts; after disappointments ever more rarely. Changes no result."""
+    if kind["wait"] > 0:
+        kind["wait"] -= 1
+        return False
+    if kind["until"] > -np.inf and kind["until"] <= views.control(tb)["now"]:
+        kind["penalty"] = min(2 * kind["penalty"] + 1, 63)
+        kind["wait"] = kind["penalty"]
+        return False
+    kind["penalty"] = 0
+    return True
+
+
+@kernel
+def lasts_until(tb: State, k: int, mine: float, fall: float, position: int) -> float:
+    """Until when a failure holds at hosts that do not change; ``position`` as for :func:`note_failure`."""
+    now, kind = views.control(tb)["now"], views.kinds(tb)[k]
+    if position >= 0:
+        return min(kind["until"], earliest_at_changes(tb, k, mine, fall, position)) if kind["until"] > now else now
+    margin = views.classes(tb)[kind["cls"]]["margin"]
+    simple = views.control(tb)["mode"] == PRIORITY or (views.rules(tb)["needed"] and mine >= margin)
+    if simple or worth_computing(tb, kind):
+        return prospects.earliest_anywhere(tb, k, mine, fall)
+    return -np.inf
+
+
+@kernel
+def note_failure(tb: State, entry: Records, mine: float, position: int) -> None:
+    """Remember until when looking again is of no use; ``position`` is where the look began, or -1: everywhere.
+
+    What an earlier failure proved for a metric that falls at its speed is kept at that speed.
+    """
+    k = whole(entry["kind"])
+    control, kind = views.control(tb), views.kinds(tb)[k]
+    if kind["batch"] != control["batch"]:
+        fall, kink, slop = 1.0, np.inf, 0.0
+        if position >= 0:
+            fall, slop = kind["fall"], kind["slop"]
+        elif entry["request"] >= 0 and control["mode"] != PRIORITY:
+            fall, kink, slop = motion.waiting_pace(tb, whole(entry["request"]), control["now"])
+        until = min(kink, lasts_until(tb, k, mine - 2.0 * slop, fall, position))
+        if views.rules(tb)["expiry"] > 0.0:
+            until = max(until, control["now"] + views.rules(tb)["expiry"])
+        kind["key"] = on_path(tb, mine, fall)
+        kind["fall"], kind["slop"], kind["until"] = fall, slop, until
+        kind["position"] = control["changes"]
+        kind["batch"] = control["batch"]
+    kind["pass_key"] = on_path(tb, mine, 1.0)
+    kind["pass_position"] = control["changes"]

@@ -1,0 +1,227 @@
+"""One turn of a pass: whose it is, which host it finds, and what is done about it."""
+
+from __future__ import annotations
+
+from slacktide.kernels import failures, gang, ledger, requests, search, streams, victims, views
+from slacktide.kernels.compiling import kernel, whole
+from slacktide.kernels.room import FINISHED, MORE_ACTS, lacking
+from slacktide.kernels.tables import (
+    BEGUN,
+    GONE,
+    HELD,
+    NOBODY,
+    OPEN,
+    PREEMPTED,
+    RECORD_DECISIONS,
+    SERVED,
+    Records,
+    State,
+)
+
+
+@kernel
+def find_host(tb: State, entry: Records, mine: float) -> int:
+    """The host for a waiting instance, or -1 with the failure noted."""
+    k = whole(entry["kind"])
+    position = failures.known_since(tb, views.kinds(tb)[k], mine)
+    if position >= 0 and not search.can_still_wait(tb, k, mine):
+        search.bring_metrics_up_to_date(tb)
+        position = failures.known_since(tb, views.kinds(tb)[k], mine)  # unless the log could not hold it all
+    if position >= 0:
+        host = search.look_at_changes(tb, k, mine, position)
+    elif views.rules(tb)["relaxed"] < 1.0:
+        host = search.look_at_random(tb, k, mine, entry["row"])
+    else:
+        host = search.look_everywhere(tb, k, mine)
+    if host < 0 and views.rules(tb)["feasible_time"]:
+        failures.note_failure(tb, entry, mine, position)
+    return host
+
+
+@kernel
+def evict(tb: State, entries: Records, h: int, number: int, by: int) -> None:
+    """Preempt the chosen victims on host ``h`` for instance ``by``; O(victims * log)."""
+    control = views.control(tb)
+    now = control["now"]
+    first = control["victims"]
+    for v in range(number):
+        slot = views.slots(tb)[h, views.taken(tb)[v]]
+        views.victims(tb)[first + v] = slot["row"]
+        ledger.record(tb, PREEMPTED, slot["row"], h, by, requests.metric_of(tb, slot, now))
+    for v in range(number):
+        row = whole(views.victims(tb)[first + v])
+        ledger.stop(tb, row, now, ledger.YES)
+        streams.weigh_stream(tb, entries, requests.decider_of(tb, row))
+    control["pass_preempted"] += number
+
+
+@kernel
+def victims_for(tb: State, kind: Records, h: int, mine: float) -> int:
+    """Victims for a request on the host found for it into ``taken``, their number; O(instances).
+
+    Where requests within a tolerance count as one, the choice may have been made for
+    the first of them.
+    """
+    control = views.control(tb)
+    number = whole(victims.choose(tb, h, kind["shape"], kind["cls"], mine, control["now"]))
+    control["operations"] -= 1  # the choice was counted when it was made
+    if number < 0:
+        at = views.shared_of_pair(tb)[kind["pair"]]
+        first = views.shared(tb)[max(at, 0)]["reference"]
+        number = whole(victims.choose(tb, h, kind["shape"], kind["cls"], min(first, mine), control["now"]))
+    return number
+
+
+@kernel
+def place(tb: State, entries: Records, at: int, h: int, mine: float, may_preempt: bool) -> None:
+    """Carry out a decision: preempt on host ``h`` what the instance needs and start it there."""
+    entry = entries[at]
+    control = views.control(tb)
+    now = control["now"]
+    number = whole(0)
+    if may_preempt:
+        number = victims_for(tb, views.kinds(tb)[entry["kind"]], h, mine)
+        if number < 0:
+            return
+    if views.rules(tb)["record"] & RECORD_DECISIONS:
+        decision = views.decisions(tb)[control["decisions"]]
+        decision["row"] = entry["row"]
+        decision["time"] = now
+        decision["metric"] = mine
+        decision["batch"] = control["batch"] - 1
+        decision["host"] = h
+        decision["victims"] = number
+        decision["first"] = control["victims"]
+        control["decisions"] += 1
+    if number > 0:
+        evict(tb, entries, h, number, entry["row"])
+        if views.rules(tb)["record"] & RECORD_DECISIONS:
+            control["victims"] += number
+    ledger.start(tb, entry["row"], h, now)
+    ledger.record(tb, BEGUN, entry["row"], h, NOBODY, mine)
+    control["pass_placed"] += 1
+    entry["done"] = GONE
+    streams.weigh_stream(tb, entries, whole(entry["request"]))
+
+
+@kernel
+def prunable(tb: State, entry: Records, last: int) -> bool:
+    """Whether it asks for at least as much as the kind ``last`` that failed, with no looser constraints (T 7.1.2)."""
+    if last < 0 or not views.rules(tb)["pruning"]:
+        return False
+    mine, failed = views.kinds(tb)[entry["kind"]], views.kinds(tb)[last]
+    if failed["job"] >= 0 and failed["job"] != mine["job"]:
+        return False
+    if failed["term"] != mine["term"] and failed["term"] != 0:
+        return False
+    for r in range(views.demand(tb).shape[1]):
+        if views.demand(tb)[mine["shape"], r] < views.demand(tb)[failed["shape"], r]:
+            return False
+    return True
+
+
+@kernel
+def find_in_phase(tb: State, entry: Records, mine: float) -> int:
+    """The host for a waiting instance by the rules of the present phase, or -1."""
+    if views.control(tb)["phase"] == 2:
+        return search.find_free(tb, whole(entry["kind"]))
+    if prunable(tb, entry, views.control(tb)["failed"]):
+        return whole(-1)
+    return find_host(tb, entry, mine)
+
+
+@kernel
+def serve(tb: State, entries: Records, at: int) -> None:
+    """The entry's turn: a host is found for it, or it is held."""
+    control = views.control(tb)
+    entry = entries[at]
+    mine = streams.metric_of_entry(tb, entry, control["now"])
+    host = whole(-1)
+    if control["gang"] < 0 or control["gang_starts"]:
+        host = whole(find_in_phase(tb, entry, mine))
+    if host >= 0:
+        place(tb, entries, at, host, mine, control["phase"] == 1)
+    else:
+        if control["gang"] < 0:
+            control["failed"] = entry["kind"]
+        ledger.record(tb, HELD, entry["row"], NOBODY, NOBODY, mine)
+    if control["gang"] >= 0 and entry["done"] == OPEN:
+        entry["done"] = SERVED
+
+
+@kernel
+def pass_on(tb: State, entries: Records, at: int) -> None:
+    """The turn goes from the entry to the next one."""
+    q = whole(entries[at]["request"])
+    if views.control(tb)["gang"] >= 0:
+        return
+    if q >= 0 and views.requests(tb)[q]["stream"] >= 0:
+        streams.go_on(tb, entries, q)
+    else:
+        views.control(tb)["at"] += 1
+
+
+@kernel
+def next_place(tb: State, entries: Records, count: int) -> int:
+    """Place of the entry whose turn it is, or -1: all had theirs."""
+    control = views.control(tb)
+    if control["gang"] >= 0:
+        at = whole(gang.next_member(entries, control["gang"], whole(0), count))
+        if at >= 0:
+            return at
+        control["gang"] = NOBODY
+    while control["at"] < control["order"] or control["streams"] > 0:
+        if control["streams"] > 0 and (
+            control["at"] >= control["order"] or streams.comes_first(tb, entries[views.order(tb)[control["at"]]])
+        ):
+            return whole(views.streams(tb)[0]["at"])
+        at = whole(views.order(tb)[control["at"]])
+        if entries[at]["done"] == OPEN:
+            return at
+        control["at"] += 1
+    return whole(-1)
+
+
+@kernel
+def try_gang(tb: State, entries: Records, q: int, count: int) -> int:
+    """Whether all waiting instances of a request can start, into ``gang_starts``; what must grow, or FINISHED."""
+    control = views.control(tb)
+    control["gang_starts"] = 0
+    control["acts"] = 0
+    if not gang.all_are_here(tb, entries, q, count):
+        return FINISHED
+    at = whole(gang.next_member(entries, q, whole(0), count))
+    code = FINISHED
+    possible = True
+    while at >= 0 and possible and code == FINISHED:
+        code = lacking(tb)
+        if code == FINISHED and control["acts"] + views.slots(tb).shape[1] >= len(views.acts(tb)):
+            code = MORE_ACTS
+        if code == FINISHED:
+            possible = try_member(tb, entries[at])
+            at = whole(gang.next_member(entries, q, at + 1, count))
+    gang.undo(tb, control["now"])
+    control["gang_starts"] = possible
+    return code
+
+
+@kernel
+def try_member(tb: State, entry: Records) -> bool:
+    """Place an instance for the time of the trial; whether there is a host for it."""
+    control = views.control(tb)
+    mine = streams.metric_of_entry(tb, entry, control["now"])
+    h = whole(find_in_phase(tb, entry, mine))
+    if h < 0:
+        return False
+    number = whole(0)
+    if control["phase"] == 1:
+        number = victims_for(tb, views.kinds(tb)[entry["kind"]], h, mine)
+        if number < 0:
+            return False
+    first = whole(control["victims"])
+    for v in range(number):
+        views.victims(tb)[first + v] = views.slots(tb)[h, views.taken(tb)[v]]["row"]
+    for v in range(number):
+        gang.take_off(tb, h, whole(views.victims(tb)[first + v]), control["now"])
+    gang.put_on(tb, h, whole(entry["row"]), control["now"])
+    return True
