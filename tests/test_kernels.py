@@ -161,7 +161,7 @@ def test_rounding_of_kernel_and_twin_are_equal(v: float) -> None:
     )
 )
 def test_whom_a_scale_event_takes_first_is_as_the_twin_says(live: list[tuple[int, int, float]]) -> None:
-    table = np.zeros(len(live) + 1, tables.EXCESS)  # the last place is spare
+    table = np.zeros(len(live) + 1, request_records.EXCESS)  # the last place is spare
     for row, (stage, siblings, at) in enumerate(live):
         table[row] = (row, stage, siblings, at)
     sort_excess(table, len(live))

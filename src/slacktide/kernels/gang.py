@@ -7,8 +7,6 @@ decisions in earnest: the board is as it was, to the host's version and tie.
 
 from __future__ import annotations
 
-import numpy as np
-
 from slacktide.kernels import board, ledger, requests, views
 from slacktide.kernels.compiling import kernel, whole
 from slacktide.kernels.request_records import CONCURRENT
@@ -100,9 +98,7 @@ def undo(tb: State, now: float) -> None:
             board.occupy(tb, h)
             if q >= 0:
                 put_back(tb, q, row, now)
-                views.requests(tb)[q]["overhead"] = act["overhead"]
-                views.requests(tb)[q]["received"] = act["received"]
-                views.requests(tb)[q]["weighed"] = -np.inf
+                requests.gets_back(tb, q, act["overhead"], act["received"])
         else:
             requests.unlink(tb, q, row)
             requests.change(tb, q, whole(0), whole(0), False, False, whole(-1), whole(0))

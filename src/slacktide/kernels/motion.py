@@ -11,14 +11,15 @@ import numpy as np
 
 from slacktide.kernels import views
 from slacktide.kernels.compiling import kernel, leaf, whole
-from slacktide.kernels.metric import entitled, slope
-from slacktide.kernels.request_records import CONCURRENT
+from slacktide.kernels.metric import slope
 from slacktide.kernels.requests import (
     CALM,
     LONGEST,
     ROSE,
+    ahead,
     counts_as_up,
-    earned,
+    gain,
+    goes_on,
     unearned,
     up_now,
     weigh,
@@ -39,26 +40,19 @@ def pace(tb: State, slot: Records, now: float) -> tuple[float, float, float]:
         exact = starting or views.classes(tb)[slot["cls"]]["whole"]
         return slope(slot, views.classes(tb), now), (slot["on"] if starting else np.inf), (0.0 if exact else NEAR)
     request = views.requests(tb)[slot["request"]]
-    slo, live = views.classes(tb)[request["cls"]]["slo"], float(request["live"])
-    up = up_now(request, views.rules(tb)["accounting"])
-    until, goes_on, rate = np.inf, 0.0, 0.0
-    if request["approach"] == CONCURRENT:
-        rate = live if up == request["live"] else 0.0
-    else:
-        rate, goes_on = float(up), float(up - counts_as_up(slot, now))
-    lost = unearned(tb, slot, now)
-    if request["batch"] and request["loses"]:
+    slo, accounting, live = views.classes(tb)[request["cls"]]["slo"], views.rules(tb)["accounting"], request["live"]
+    until, rate = np.inf, gain(request, accounting)
+    if request["loses"]:
         instance = views.instances(tb)[slot["row"]]
         ready = instance["since"] + instance["startup"]
         if now >= ready:
             rate -= 1.0
         else:
             until = ready
-    q = whole(slot["request"])
-    total = request["total"] + live * (now - request["since"])
-    short = entitled(earned(tb, q, now) - lost, slo) - total
+    short = ahead(tb, whole(slot["request"]), now, unearned(tb, slot, now))
     drift = rate / slo - live
-    rise, until, blur = through_kink(short, drift, slo, live * slo - goes_on, now, until)
+    falls = live * slo - goes_on(request, accounting, counts_as_up(slot, now))
+    rise, until, blur = through_kink(short, drift, slo, falls, now, until)
     if views.classes(tb)[request["cls"]]["whole"] and (short < 0.0 or drift == 0.0):
         blur = 0.0  # X is exact then, and V does not move
     return rise, until, blur
@@ -70,14 +64,18 @@ def waiting_pace(tb: State, q: int, now: float) -> tuple[float, float, float]:
 
     0 where it rises: it is above what falls by nothing.
     """
-    request = views.requests(tb)[q]
-    slo, live = views.classes(tb)[request["cls"]]["slo"], float(request["live"])
-    goes_on = 0.0
-    if request["approach"] != CONCURRENT:
-        goes_on = float(up_now(request, views.rules(tb)["accounting"]))
-    short = entitled(earned(tb, q, now), slo) - (request["total"] + live * (now - request["since"]))
-    rise, until, blur = through_kink(short, goes_on / slo - live, slo, live * slo - goes_on, now, np.inf)
+    rise, until, blur = pace_of_request(tb, q, now, whole(0))
     return max(0.0, -rise), until, blur
+
+
+@kernel
+def pace_of_request(tb: State, q: int, now: float, one_up: int) -> tuple[float, float, float]:
+    """As :func:`pace`, of an instance whose stop would discard nothing; ``one_up`` as for :func:`weigh`; O(1)."""
+    request, accounting = views.requests(tb)[q], views.rules(tb)["accounting"]
+    slo, live = views.classes(tb)[request["cls"]]["slo"], request["live"]
+    falls = live * slo - goes_on(request, accounting, one_up)
+    drift = gain(request, accounting) / slo - live
+    return through_kink(ahead(tb, q, now, 0.0), drift, slo, falls, now, np.inf)
 
 
 @kernel
@@ -88,14 +86,9 @@ def bound_of_request(tb: State, q: int, now: float) -> tuple[float, float, float
     batch request as if stopping it discarded nothing.
     """
     request = views.requests(tb)[q]
-    slo, live = views.classes(tb)[request["cls"]]["slo"], float(request["live"])
     up = up_now(request, views.rules(tb)["accounting"])
     one_up = whole(1) if up == request["placed"] else whole(0)
-    goes_on, rate = float(up - one_up), float(up)
-    if request["approach"] == CONCURRENT:
-        goes_on, rate = 0.0, live if up == request["live"] else 0.0
-    short = entitled(earned(tb, q, now), slo) - (request["total"] + live * (now - request["since"]))
-    rise, until, blur = through_kink(short, rate / slo - live, slo, live * slo - goes_on, now, np.inf)
+    rise, until, blur = pace_of_request(tb, q, now, one_up)
     return weigh(tb, q, now, one_up, 0.0), max(rise, 0.0), until, blur
 
 

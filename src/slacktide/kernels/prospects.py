@@ -14,7 +14,6 @@ from slacktide.kernels import board, free_index, requests, victims, views
 from slacktide.kernels.compiling import kernel, whole
 from slacktide.kernels.metric import metric, running
 from slacktide.kernels.motion import NEAR, ceiling_at, pace
-from slacktide.kernels.request_records import CONCURRENT
 from slacktide.kernels.tables import (
     PRIORITY,
     Records,
@@ -40,10 +39,7 @@ def under_limit_from(tb: State, slot: Records, now: float) -> float:
 def shared_under_limit_from(tb: State, q: int, limit: float, now: float) -> float:
     """As :func:`under_limit_from`, of a request; O(1)."""
     request = views.requests(tb)[q]
-    up = requests.up_now(request, views.rules(tb)["accounting"])
-    rate = float(up)
-    if request["approach"] == CONCURRENT and up < request["live"]:
-        rate = 0.0
+    rate = requests.gain(request, views.rules(tb)["accounting"])
     if rate <= 0.0:
         return np.inf
     wanted = request["overhead"] * (1.0 - limit) / limit

@@ -224,10 +224,46 @@ def pays(tb: State, q: int, startup: float, work: float) -> None:
 
 
 @kernel
+def gets_back(tb: State, q: int, startup: float, work: float) -> None:
+    """A stop that was only tried is undone: what the ledger said before of start-ups and work, seconds; O(1)."""
+    request = views.requests(tb)[q]
+    request["overhead"], request["received"] = startup, work
+    request["weighed"] = -np.inf
+    if request["approach"] != INDEPENDENT:
+        stir(tb, q, ROSE)  # hosts may have been told of the fall
+
+
+@kernel
 def departed(tb: State, q: int, now: float) -> None:
     """An instance that is on no host is live no more; O(1)."""
     bring_up_to(tb, q, now)
     change(tb, q, whole(0), whole(0), False, False, whole(0), whole(-1))
+
+
+@leaf
+def ahead(tb: State, q: int, now: float, unearned: float) -> float:
+    """X: lifetime for which the request's e, less ``unearned``, keeps the promise, less its lifetime; seconds; O(1)."""
+    request = views.requests(tb)[q]
+    e = earned(tb, q, now) - unearned
+    slo = views.classes(tb)[request["cls"]]["slo"]
+    return entitled(e, slo) - (request["total"] + request["live"] * (now - request["since"]))
+
+
+@leaf
+def goes_on(request: Records, accounting: int, one_up: int) -> float:
+    """c: live instances that go on contributing, one running fewer where ``one_up`` is 1 (T 3.3); O(1)."""
+    if request["approach"] == CONCURRENT:
+        return 0.0
+    return float(up_now(request, accounting) - one_up)
+
+
+@leaf
+def gain(request: Records, accounting: int) -> float:
+    """By how much the request's e grows a second; O(1)."""
+    up = up_now(request, accounting)
+    if request["approach"] == CONCURRENT and up < request["live"]:
+        return 0.0
+    return float(up)
 
 
 @kernel
@@ -240,19 +276,10 @@ def weigh(tb: State, q: int, now: float, one_up: int, unearned: float) -> float:
     request = views.requests(tb)[q]
     slo, alpha = views.classes(tb)[request["cls"]]["slo"], views.rules(tb)["alpha"]
     accounting = views.rules(tb)["accounting"]
-    passed, live, up = now - request["since"], request["live"], up_now(request, accounting)
-    goes_on = 0.0
-    if request["approach"] == CONCURRENT:
-        e = together_in(request, accounting)
-        if up == live:
-            e += live * passed
-    else:
-        e = request["received"] + up * passed - unearned
-        goes_on = float(up - one_up)
-    short = entitled(e, slo) - (request["total"] + live * passed)
+    short = ahead(tb, q, now, unearned)
     if short < 0.0:
         return short - alpha
-    falls = live * slo - goes_on
+    falls = request["live"] * slo - goes_on(request, accounting, one_up)
     if falls <= 0.0:
         return float("inf")
     v = short * (slo / falls)
@@ -277,7 +304,7 @@ def counts_as_up(slot: Records, now: float) -> int:
 def unearned(tb: State, slot: Records, now: float) -> float:
     """Useful running seconds that stopping the instance now would discard (batch); O(1)."""
     request = views.requests(tb)[slot["request"]]
-    if not request["batch"] or not request["loses"]:
+    if not request["loses"]:
         return 0.0
     instance = views.instances(tb)[slot["row"]]
     return max(0.0, now - (instance["since"] + instance["startup"]))
@@ -288,7 +315,7 @@ def weigh_running(tb: State, slot: Records, now: float) -> float:
     """Q of an instance on a host that its request's ledger decides for; O(1)."""
     q = whole(slot["request"])
     request = views.requests(tb)[q]
-    if request["batch"] and request["loses"]:  # what it would lose is its own
+    if request["loses"]:  # what it would lose is its own
         return weigh(tb, q, now, counts_as_up(slot, now), unearned(tb, slot, now))
     if request["weighed"] != now:
         request["weighed"] = now
@@ -324,13 +351,8 @@ def shared_overhead(tb: State, q: int, now: float) -> float:
 def earned(tb: State, q: int, now: float) -> float:
     """E of the request's ledger at ``now``, seconds; O(1)."""
     request, accounting = views.requests(tb)[q], views.rules(tb)["accounting"]
-    passed = now - request["since"]
-    if request["approach"] != CONCURRENT:
-        return request["received"] + up_now(request, accounting) * passed
-    e = together_in(request, accounting)
-    if up_now(request, accounting) == request["live"]:
-        e += request["live"] * passed
-    return e
+    so_far = together_in(request, accounting) if request["approach"] == CONCURRENT else request["received"]
+    return so_far + gain(request, accounting) * (now - request["since"])
 
 
 @leaf

@@ -59,7 +59,10 @@ def scale_due(tb: State, now: float) -> bool:
 
 @kernel
 def remove_some(tb: State, q: int, number: int, now: float) -> None:
-    """Remove ``number`` instances in the order of Kubernetes (docs/semantics.md); O(queue + n^1.3 + n * instances)."""
+    """Remove ``number`` instances in the order of Kubernetes (docs/semantics.md).
+
+    O(queue * waiting ones among them + n^1.3 + n * instances of a host).
+    """
     control = views.control(tb)
     waiting = collect_waiting(tb, views.queue(tb), control["queue"], q, whole(0))
     waiting = collect_waiting(tb, views.incoming(tb), control["incoming"], q, waiting)

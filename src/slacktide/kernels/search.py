@@ -226,7 +226,7 @@ def still_feasible(tb: State, at: int, h: int, kind: int, mine: float) -> bool:
     limit = views.shared_limit(tb)[at, h]
     if limit == -np.inf:
         return False
-    lenient = mine - views.shared(tb)[at]["reference"] <= views.rules(tb)["tolerance"]
+    lenient = mine <= views.shared(tb)[at]["reference"] + views.rules(tb)["tolerance"]
     fell = views.hosts(tb)[h]["fell"] > views.shared_look(tb)[at, h]
     if not fell and (mine < limit - NEAR or lenient):
         return True

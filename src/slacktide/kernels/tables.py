@@ -209,6 +209,7 @@ CONTROL = np.dtype(
         ("streams", "i8"),
         ("gang", "i8"),  # the request whose waiting instances have their turn together, or -1
         ("gang_starts", "i8"),  # whether they start
+        ("gang_at", "i8"),  # where in the queue the next of them is looked for
         ("acts", "i8"),  # of the trial
         ("queue", "i8"),
         ("incoming", "i8"),

@@ -166,7 +166,8 @@ def next_place(tb: State, entries: Records, count: int) -> int:
     """Place of the entry whose turn it is, or -1: all had theirs."""
     control = views.control(tb)
     if control["gang"] >= 0:
-        at = whole(gang.next_member(entries, control["gang"], whole(0), count))
+        at = whole(gang.next_member(entries, control["gang"], whole(control["gang_at"]), count))
+        control["gang_at"] = at
         if at >= 0:
             return at
         control["gang"] = NOBODY
@@ -187,6 +188,7 @@ def try_gang(tb: State, entries: Records, q: int, count: int) -> int:
     """Whether all waiting instances of a request can start, into ``gang_starts``; what must grow, or FINISHED."""
     control = views.control(tb)
     control["gang_starts"] = 0
+    control["gang_at"] = 0
     control["acts"] = 0
     if not gang.all_are_here(tb, entries, q, count):
         return FINISHED
