@@ -26,7 +26,7 @@ def room_to_act(tb: State) -> int:
 
 @entry
 def bind(tb: State, row: int, host: int, victims: NDArray[Any], qos: float, lost: NDArray[Any]) -> None:
-    """Evict ``victims`` (rows; their metrics in ``lost``) and start the waiting request ``row`` on ``host``."""
+    """Evict ``victims`` (rows; their metrics in ``lost``) and start the waiting instance ``row`` on ``host``."""
     control = views.control(tb)
     now = control["now"]
     if views.rules(tb)["record"] & RECORD_DECISIONS:
@@ -51,7 +51,7 @@ def bind(tb: State, row: int, host: int, victims: NDArray[Any], qos: float, lost
 
 @entry
 def mark_done(tb: State, row: int) -> None:
-    """Strike a request off the queue; O(queue)."""
+    """Strike an instance off the queue; O(queue)."""
     control = views.control(tb)
     for i in range(control["queue"]):
         if views.queue(tb)[i]["row"] == row and not views.queue(tb)[i]["done"]:

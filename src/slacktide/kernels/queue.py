@@ -1,4 +1,4 @@
-"""The waiting requests: kept sorted by a key that does not change while they wait.
+"""The waiting instances: kept sorted by a key that does not change while they wait.
 
 A waiting metric is ``key - t``, so the order by metric is the order by key and only
 the tier (below the margin or not) changes with time (docs/semantics.md, 'A pass').
@@ -107,7 +107,7 @@ def with_own_ledger(tb: State, entries: Records, count: int) -> int:
 
 @kernel
 def is_below(tb: State, entry: Records, now: float) -> bool:
-    """Whether a waiting request's metric is below its margin."""
+    """Whether a waiting instance's metric is below its margin."""
     return entry["key"] - now < views.classes(tb)[views.kinds(tb)[entry["kind"]]["cls"]]["margin"]
 
 
@@ -172,7 +172,7 @@ def arrange_from_scratch(tb: State, entries: Records, count: int) -> None:
 
 @kernel
 def drop_done(entries: Records, count: int) -> int:
-    """Close the gaps that placed requests left; the new length; O(n)."""
+    """Close the gaps that placed instances left; the new length; O(n)."""
     kept = 0
     for i in range(count):
         if entries[i]["done"] != GONE:

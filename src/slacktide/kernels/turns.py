@@ -57,7 +57,7 @@ def evict(tb: State, entries: Records, h: int, number: int, by: int) -> None:
 
 @kernel
 def victims_for(tb: State, kind: Records, h: int, mine: float) -> int:
-    """Victims for a request on the host found for it into ``taken``, their number; O(instances).
+    """Victims for an instance on the host found for it into ``taken``, their number; O(instances).
 
     Where requests within a tolerance count as one, the choice may have been made for
     the first of them.

@@ -105,7 +105,7 @@ class Stepper:
 
         def refuse(found: str, expected: str) -> None:
             name = self.config.policy.name
-            raise PluginError(f"{name}: at {view.now:g} s: request row {bind.row}: {found}, expected {expected}")
+            raise PluginError(f"{name}: at {view.now:g} s: row {bind.row}: {found}, expected {expected}")
 
         requests = self.tb["instances"]
         if not 0 <= bind.row < len(requests) or requests[bind.row]["state"] != WAITING:
