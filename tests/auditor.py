@@ -1,7 +1,8 @@
 """Checks a decision log against the physics of a cluster; knows no policy, no metric and none of the package's code.
 
 Only times, hosts and amounts are replayed: who is where, whether it fits, whether it may be there; and of
-requests of several instances who is there at all, who is removed, who starts with whom, and what is lost.
+requests of several instances who is there at all, who is removed, who starts with whom, and what is lost. Rules
+about neighbours, budgets and ``policy.min_running`` are asked at every placement (``audit_neighbours``).
 """
 
 from __future__ import annotations
@@ -15,9 +16,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from audit_neighbours import broken_rules, overdrawn
 from clusters import Cluster
 from runs import Decision, decisions_of
-from slacktide.model import Term
+from slacktide.model import Constraint, Term
 from slacktide.model.workload import CONCURRENT
 from slacktide.sim import RunResult
 
@@ -28,6 +30,7 @@ SLACK = Fraction(1, 10**6)
 def satisfied(term: Term, attributes: dict[str, str]) -> bool:
     """Whether a host may be used, worked out from the words alone."""
     for constraint in term.constraints:
+        assert isinstance(constraint, Constraint), "what files cannot say does not come up here"
         there = attributes.get(constraint.key)
         if constraint.op == "/=":
             good = there != constraint.value
@@ -81,7 +84,10 @@ class Audit:
     down: set[int] = field(default_factory=set)
     placed_in: dict[int, int] = field(default_factory=dict)
     placed_at: dict[int, float] = field(default_factory=dict)
+    ready_from: dict[int, float] = field(default_factory=dict)
+    """When its start-up ends at the earliest."""
     starts: dict[int, int] = field(default_factory=lambda: defaultdict(int))
+    been_on: set[tuple[int, int]] = field(default_factory=set)
     ran: dict[int, float] = field(default_factory=lambda: defaultdict(float))
     """Seconds on hosts, start-ups among them, that are not lost."""
     awaited: list[int] = field(default_factory=list)
@@ -231,6 +237,7 @@ class Audit:
         if row not in self.live:
             self.fault(f"{here}: it is not there yet, or no more")
         self.check_gang(row, here)
+        self.check_victims(row, host, victims, time, here)
         for victim in victims:
             if self.where.get(victim) != host:
                 self.fault(f"{here}: victim {victim} is not there")
@@ -242,6 +249,9 @@ class Audit:
         self.where[row] = host
         self.on[host].add(row)
         self.placed_in[row], self.placed_at[row] = number, time
+        delays = self.cluster.hot if (row, host) in self.been_on else self.cluster.cold
+        self.ready_from[row] = time + on_grid(min(delays))
+        self.been_on.add((row, host))
         self.starts[row] += 1
         self.check_room(host, here)
 
@@ -257,12 +267,30 @@ class Audit:
                 self.fault(f"{here}: the first of the gang's {waiting} has its turn")
             self.awaited = [k for k in waiting if k != row]
 
+    def check_victims(self, row: int, host: int, victims: Sequence[int], time: float, here: str) -> None:
+        """None too young, none beyond a budget, and none where a rule fails that this cannot mend."""
+        if not victims:
+            return
+        least = on_grid(self.cluster.config.policy.min_running)
+        young = [k for k in victims if time - self.placed_at.get(k, -inf) < least]
+        if young:
+            self.fault(f"{here}: victims {young} had not run long enough")
+        beyond = overdrawn(self.cluster, victims, self.live, lambda k: k in self.where and time >= self.ready_from[k])
+        if beyond:
+            self.fault(f"{here}: budget overdrawn, victims are {beyond}")
+        broken = broken_rules(self.cluster, row, host, self.where, satisfied, ("near", "spread"))
+        if broken:
+            self.fault(f"{here}: preempts where {broken} fails")
+
     def check_place(self, row: int, host: int, here: str) -> None:
         workload = self.cluster.workload
         if host in self.down:
             self.fault(f"{here}: the host is down")
         if not satisfied(workload.terms[workload.term[row]], dict(self.cluster.hosts.attributes[host])):
             self.fault(f"{here}: constraint broken")
+        broken = broken_rules(self.cluster, row, host, self.where, satisfied)
+        if broken:
+            self.fault(f"{here}: rule broken: {broken}")
         siblings = [k for k in self.on[host] if workload.job[k] == workload.job[row]]
         if workload.anti_affinity[row] and siblings:
             self.fault(f"{here}: beside {siblings} of its anti-affine job")

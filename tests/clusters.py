@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from neighbourhoods import Neighbourhood
 from slacktide.config import Config, preset
 from slacktide.model import DEFAULT_CLASSES, NO_CONSTRAINT, Constraint, Hosts, Requests, ServiceClass, Term, Workload
 from slacktide.model.workload import AGGREGATED, CONCURRENT, INDEPENDENT
@@ -73,10 +74,14 @@ class Cluster:
         return self.with_(optimize=dict.fromkeys(switches, False))
 
 
-def cluster(seed: int, largest: int = 10, requests: int = 40, several: bool = False) -> Cluster:
+def cluster(
+    seed: int, largest: int = 10, requests: int = 40, several: bool = False, neighbours: bool = False
+) -> Cluster:
     """The cluster of this seed: up to ``largest`` hosts, about as many ``requests`` as a host can take and more.
 
     ``several`` puts the rows (then up to some ten more than ``requests``) into requests of several instances.
+    ``neighbours`` gives them marks, rules, preferences and budgets (:mod:`neighbourhoods`), and leaves all else
+    as it is but ``policy.min_running``.
     """
     random = np.random.default_rng([seed, 0x5EED])
     resources = ("cpu", "memory", "gpu") if random.random() < 0.2 else ("cpu", "memory")
@@ -88,7 +93,12 @@ def cluster(seed: int, largest: int = 10, requests: int = 40, several: bool = Fa
     if config.simulation.end is None:  # swaps that never get beyond their start-up would go on for ever
         hot, cold = (0.0,), (0.5,)
     one = Cluster(seed, workload, hosts, config, hot, cold, events)
-    return _several(np.random.default_rng([seed, 0x5EED, 7]), one, requests) if several else one
+    if several:
+        one = _several(np.random.default_rng([seed, 0x5EED, 7]), one, requests)
+    if neighbours:
+        drawn = Neighbourhood(np.random.default_rng([seed, 0x5EED, 11 + several]), (NO_CONSTRAINT, *TERMS))
+        one = replace(one, workload=drawn.among(one.workload)).with_(policy={"min_running": drawn.min_running()})
+    return one
 
 
 def _pick(random: Random, *options: Any) -> Any:

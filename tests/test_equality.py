@@ -72,6 +72,19 @@ def test_core_and_twin_agree_on_a_thousand_clusters_of_requests(first: int, tmp_
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("several", [False, True], ids=["rows", "requests"])
+def test_core_and_twin_agree_on_clusters_with_neighbours(several: bool, tmp_path: Path) -> None:
+    preempting = 0
+    for seed in range(400):
+        one = cluster(seed, several=several, neighbours=True)
+        result = core(one, tmp_path)
+        difference = compare(result, twin(one))
+        assert difference is None, f"cluster({seed}, several={several}, neighbours=True): {difference}"
+        preempting += result.preemptions > 0
+    assert preempting >= 100, "clusters without contention prove little"
+
+
+@pytest.mark.slow
 def test_core_and_twin_agree_on_middle_clusters_of_requests(tmp_path: Path) -> None:
     for seed in range(MIDDLE // 6):
         one = cluster(seed, largest=40, requests=150, several=True)
@@ -86,12 +99,13 @@ def test_core_and_twin_agree_where_they_once_did_not(seed: int, tmp_path: Path) 
 
 
 @pytest.mark.uncompiled
+@pytest.mark.parametrize("neighbours", [False, True], ids=["alone", "neighbours"])
 @pytest.mark.parametrize("several", [False, True], ids=["rows", "requests"])
-def test_core_and_twin_agree_on_a_few_small_clusters(several: bool, tmp_path: Path) -> None:
+def test_core_and_twin_agree_on_a_few_small_clusters(several: bool, neighbours: bool, tmp_path: Path) -> None:
     for seed in range(40):
-        one = cluster(seed, largest=3, requests=12, several=several)
+        one = cluster(seed, largest=3, requests=12, several=several, neighbours=neighbours)
         difference = compare(core(one, tmp_path), twin(one))
-        assert difference is None, f"cluster({seed}, 3, 12, {several}): {difference}"
+        assert difference is None, f"cluster({seed}, 3, 12, {several}, {neighbours}): {difference}"
 
 
 @pytest.mark.uncompiled

@@ -37,6 +37,8 @@ class PolicySettings:
     """Preemption cost: ``slack`` (qos-driven's), ``fewest-victims`` (priority's), or as for ``score``."""
     overhead_scope: Literal["same-or-more-important", "same-class", "all", "none"] = "same-or-more-important"
     """Victims to which the overhead limit applies, seen from the one that preempts (T; Q says ``same-class``)."""
+    min_running: float = 0.0
+    """Seconds from its start during which an instance is not preempted."""
     queue_limit: int = 100
     """``hybrid``: QoS-driven while at most this many wait, by priority above."""
     gang: bool = False

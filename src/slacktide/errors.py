@@ -6,7 +6,9 @@
     ├── InputError        a workload, host, delay or failure file that cannot be used
     ├── ConfigError       a setting that is unknown, of the wrong type or out of range
     ├── PluginError       a user's own policy, score or cost that cannot be loaded or misbehaves
-    └── OutputError       results that cannot be written
+    ├── OutputError       results that cannot be written
+    ├── StateError        an operation that does not fit what is known of a live cluster
+    └── KubeError         the API server refused or could not be reached (:mod:`slacktide.kube`)
 
 Expected failure (a request that finds no host) is never an exception: it is a
 reason on the plan.  Exceptions are for misuse and broken input; their text
@@ -36,6 +38,10 @@ class PluginError(SlacktideError):
 
 class OutputError(SlacktideError):
     """Results cannot be written where they were asked for."""
+
+
+class StateError(SlacktideError):
+    """An operation on a live cluster's state names what is not known, or comes at the wrong time."""
 
 
 @dataclass(frozen=True, slots=True)

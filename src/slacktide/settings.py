@@ -56,6 +56,7 @@ LONGEST = 2.0**33  # seconds; times are exact up to here (docs/semantics.md)
 _SECONDS = Range(most=LONGEST)
 RANGES: Mapping[str, Range] = {
     "policy.patience": _SECONDS,
+    "policy.min_running": _SECONDS,
     "policy.queue_limit": Range(most=2**63 - 1),
     "qos.alpha": _SECONDS,
     "qos.margin": _SECONDS,

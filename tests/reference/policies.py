@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from reference import neighbours
 from reference.amounts import Amounts, fits, plus
+from reference.budgets import spares
 from reference.costs import COSTS, Victim
 from reference.queue import priority_order, qos_order, victim_order
 from reference.scores import SCORES, left_over
@@ -72,22 +74,38 @@ class Pass:
             return sorted(old, key=lambda k: (k.rank, k.admission, k.tie(seed)), reverse=True)
         return victim_order(old, self.t, self.config)
 
-    def eligible(self, j: Instance, k: Instance) -> bool:
+    def eligible(self, j: Instance, k: Instance, taken: Sequence[Instance] = ()) -> bool:
+        """Whether ``k`` may be preempted for ``j``, besides those ``taken`` already."""
+        if self.t - k.since < self.config.policy.min_running or not spares(k, taken, self.t):
+            return False
         if self.mode == "priority":
             return k.rank > j.rank
         return eligible(j, k, self.t, self.config)
 
-    def victims(self, j: Instance, host: Host) -> tuple[Instance, ...] | None:
-        """Whom the host gives up for ``j``; ``None`` where that would not suffice."""
+    def victims(self, j: Instance, host: Host, hosts: Sequence[Host]) -> tuple[Instance, ...] | None:
+        """Whom the host gives up for ``j``; ``None`` where that would not suffice.
+
+        First all who stand in the way of its ``away`` rules, then others until there is room.
+        """
+        in_the_way = neighbours.in_the_way(j, host, hosts)
+        if in_the_way is None or not neighbours.draws_near(j, host, hosts):
+            return None
+        candidates = self.candidates(host)
         taken: list[Instance] = []
-        free = host.free()
-        for k in self.candidates(host):
+        for k in candidates:
+            if k in in_the_way and self.eligible(j, k, taken):
+                taken.append(k)
+        if len(taken) < len(in_the_way):
+            return None
+        free = host.free_without(taken)
+        for k in candidates:
             if fits(j.demand, free):
                 break
-            if self.eligible(j, k):
+            if k not in in_the_way and self.eligible(j, k, taken):
                 taken.append(k)
                 free = plus(free, k.demand)
-        return tuple(taken) if fits(j.demand, free) else None
+        enough = fits(j.demand, free) and neighbours.draws_near(j, host, hosts, taken)
+        return tuple(taken) if enough else None
 
     def score(self, j: Instance, host: Host, free: Amounts) -> float:
         """Allocation score of ``j`` on the host with ``free`` amounts before it comes."""
@@ -110,12 +128,15 @@ class Pass:
         return COSTS[name](known, self.ranks)
 
     def choose_free(self, j: Instance, hosts: Sequence[Host]) -> Choice | None:
-        """Step 1: the best of the hosts whose free amounts suffice."""
+        """Step 1: the best of the hosts where its rules hold and whose free amounts suffice."""
         seed = self.config.simulation.seed
-        fitting = [h for h in hosts if h.admits(j) and fits(j.demand, h.free())]
+        fitting = [h for h in hosts if h.admits(j) and neighbours.welcomes(j, h, hosts) and fits(j.demand, h.free())]
         if not fitting:
             return None
-        return Choice(max(fitting, key=lambda h: (self.score(j, h, h.free()), h.tie(seed))))
+        scores = [self.score(j, h, h.free()) for h in fitting]
+        extras = neighbours.extras(j, fitting, hosts, self.config.policy.score)
+        best = max(range(len(fitting)), key=lambda i: (scores[i] + extras[i], fitting[i].tie(seed)))
+        return Choice(fitting[best])
 
     def choose_preempting(self, j: Instance, hosts: Sequence[Host]) -> Choice | None:
         """Step 2: the best of the hosts where victims suffice."""
@@ -123,7 +144,7 @@ class Pass:
         options = []
         for host in hosts:
             if host.admits(j):
-                victims = self.victims(j, host)
+                victims = self.victims(j, host, hosts)
                 if victims is not None:
                     options.append(Choice(host, victims))
         if not options:

@@ -158,7 +158,7 @@ class Replay:
         """Hosts with room, and the other feasible hosts with their victims."""
         admitting = [h for h in self.hosts if h.admits(j)]
         free = [h for h in admitting if fits(j.demand, h.free())]
-        victims = {h: this.victims(j, h) for h in admitting if h not in free}
+        victims = {h: this.victims(j, h, self.hosts) for h in admitting if h not in free}
         return free, {h: v for h, v in victims.items() if v is not None}
 
     def compare_waiting(self, this: Pass, request: int) -> None:

@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 
 from reference import chance, metric
 from reference.amounts import Amounts, minus, plus, scale, whole
+from reference.budgets import Guarded, guard
 from reference.metric import ACCOUNTINGS, Ledger
 from reference.requests import Request
 from reference.times import on_grid
 from slacktide.config import Accounting, Config
-from slacktide.model import NO_CONSTRAINT, Hosts, Term, Workload
+from slacktide.model import NO_CONSTRAINT, NO_NEIGHBOURS, Hosts, Placement, Term, Workload
 
 
 @dataclass(eq=False)
@@ -30,6 +31,8 @@ class Instance:
     job: int = 0
     anti_affinity: bool = False
     term: Term = NO_CONSTRAINT
+    placement: Placement = NO_NEIGHBOURS
+    budget: Guarded | None = None
     since: float = 0.0
     host: Host | None = None
     startup: float = 0.0
@@ -206,10 +209,14 @@ def build(workload: Workload, hosts: Hosts, config: Config) -> tuple[list[Instan
                 job=int(workload.job[row]),
                 anti_affinity=bool(workload.anti_affinity[row]),
                 term=workload.terms[int(workload.term[row])],
+                placement=NO_NEIGHBOURS
+                if workload.placement is None
+                else workload.placements[int(workload.placement[row])],
                 since=on_grid(workload.admission[row]),
             )
         )
     places = [
         Host(row, amounts(hosts.capacity[row], hosts.resources), hosts.attributes[row]) for row in range(len(hosts))
     ]
+    guard(workload, instances)
     return instances, places

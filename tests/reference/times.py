@@ -19,9 +19,10 @@ def on_grid(seconds: float) -> float:
 def config_on_grid(config: Config) -> Config:
     """The same settings with every one that is in seconds and decides something on the grid."""
     margin, end = config.qos.margin, config.simulation.end
+    policy = config.policy
     return replace(
         config,
-        policy=replace(config.policy, patience=on_grid(config.policy.patience)),
+        policy=replace(policy, patience=on_grid(policy.patience), min_running=on_grid(policy.min_running)),
         qos=replace(config.qos, alpha=on_grid(config.qos.alpha), margin=None if margin is None else on_grid(margin)),
         scheduler=replace(config.scheduler, watchdog=on_grid(config.scheduler.watchdog)),
         simulation=replace(config.simulation, end=None if end is None else on_grid(end)),

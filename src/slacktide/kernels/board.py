@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from slacktide.kernels import chance, free_index, requests, views
+from slacktide.kernels import chance, free_index, neighbours, requests, views
 from slacktide.kernels.compiling import entry, kernel, leaf, whole
 from slacktide.kernels.metric import received, running, slope, withheld
 from slacktide.kernels.motion import NEAR, ceiling_at, pace
@@ -28,12 +28,18 @@ def set_version(tb: State, h: int, version: int) -> None:
     host = views.hosts(tb)[h]
     host["version"] = version
     host["tie"] = chance.draw(views.rules(tb)["seed"], chance.HOST_TIE, h, version)
-    host["sorted_until"] = -np.inf
+    look_again(tb, h)
+    free_index.update(tb, h)
+
+
+@kernel
+def look_again(tb: State, h: int) -> None:
+    """Note that metrics on host ``h`` changed, in whatever direction; O(1)."""
+    views.hosts(tb)[h]["sorted_until"] = -np.inf
     views.ceilings(tb)[h]["peak"] = np.inf
     control = views.control(tb)
     views.changes(tb)[control["changes"] % len(views.changes(tb))] = h
     control["changes"] += 1
-    free_index.update(tb, h)
 
 
 @kernel
@@ -77,6 +83,8 @@ def occupy(tb: State, h: int) -> None:
         host["shared"] += 1
     for r in range(views.free(tb).shape[1]):
         views.free(tb)[h, r] -= views.demand(tb)[slot["shape"], r]
+    if len(views.counters(tb)) > 0:
+        neighbours.count(tb, whole(views.instances(tb)[slot["row"]]["kind"]), h, whole(1))
     touch(tb, h)
 
 
@@ -91,6 +99,8 @@ def remove(tb: State, h: int, row: int) -> None:
         host["shared"] -= 1
     for r in range(views.free(tb).shape[1]):
         views.free(tb)[h, r] += views.demand(tb)[shape, r]
+    if len(views.counters(tb)) > 0:
+        neighbours.count(tb, whole(views.instances(tb)[row]["kind"]), h, whole(-1))
     for i in range(at, count - 1):
         views.slots(tb)[h, i] = views.slots(tb)[h, i + 1]
     host["count"] = count - 1

@@ -73,6 +73,13 @@ def close_pass(tb: State) -> None:
 
 
 @entry
+def host_changed(tb: State, h: int) -> None:
+    """A host's room or state changed from outside; O(log hosts)."""
+    board.note_release(tb, h)
+    board.touch(tb, h)
+
+
+@entry
 def metric_on_host(tb: State, host: int, row: int, now: float) -> float:
     """Q of an instance that is on a host, seconds; O(instances on it)."""
     return requests.metric_of(tb, views.slots(tb)[host, board.place_of(tb, host, row)], now)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from slacktide.kernels import motion, prospects, views
+from slacktide.kernels import budgets, motion, prospects, views
 from slacktide.kernels.compiling import kernel, whole
 from slacktide.kernels.motion import NEAR
 from slacktide.kernels.tables import PRIORITY, Records, State
@@ -27,7 +27,8 @@ def known_since(tb: State, kind: Records, mine: float) -> int:
     if not views.rules(tb)["feasible_time"]:
         return -1
     position = whole(-1)
-    if kind["batch"] == control["batch"] and on_path(tb, mine, 1.0) >= kind["pass_key"]:
+    fresh = kind["batch"] == control["batch"] and kind["loosened"] == control["loosened"]
+    if fresh and on_path(tb, mine, 1.0) >= kind["pass_key"]:
         position = kind["pass_position"]
     elif control["now"] < kind["until"] and on_path(tb, mine, kind["fall"]) >= kind["key"] - kind["slop"]:
         position = kind["position"]
@@ -40,6 +41,8 @@ def known_since(tb: State, kind: Records, mine: float) -> int:
 def earliest_at_changes(tb: State, kind: int, mine: float, fall: float, position: int) -> float:
     """As :func:`prospects.earliest_anywhere`, of the hosts that changed since ``position``."""
     until = np.inf
+    if views.control(tb)["mode"] == PRIORITY and not budgets.steady(tb):
+        return views.control(tb)["now"]
     if views.control(tb)["mode"] == PRIORITY or mine == np.inf:
         return until
     now, margin = views.control(tb)["now"], views.classes(tb)[views.kinds(tb)[kind]["cls"]]["margin"]
@@ -107,5 +110,24 @@ def note_failure(tb: State, entry: Records, mine: float, position: int) -> None:
         kind["fall"], kind["slop"], kind["until"] = fall, slop, until
         kind["position"] = control["changes"]
         kind["batch"] = control["batch"]
+    note_in_pass(tb, k, mine)
+
+
+@kernel
+def note_in_pass(tb: State, k: int, mine: float) -> None:
+    """Remember for the rest of the pass that this metric found no host; O(1)."""
+    control, kind = views.control(tb), views.kinds(tb)[k]
+    kind["batch"] = control["batch"]
     kind["pass_key"] = on_path(tb, mine, 1.0)
     kind["pass_position"] = control["changes"]
+    kind["loosened"] = control["loosened"]
+
+
+@kernel
+def fails_again(tb: State, k: int, mine: float) -> bool:
+    """Whether a kind with rules surely finds no host: no smaller metric did in this pass, and nothing changed; O(1)."""
+    control, kind = views.control(tb), views.kinds(tb)[k]
+    if kind["batch"] != control["batch"] or not views.rules(tb)["feasible_time"]:
+        return False
+    unchanged = kind["pass_position"] == control["changes"] and kind["loosened"] == control["loosened"]
+    return unchanged and on_path(tb, mine, 1.0) >= kind["pass_key"]

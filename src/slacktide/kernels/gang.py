@@ -7,7 +7,7 @@ decisions in earnest: the board is as it was, to the host's version and tie.
 
 from __future__ import annotations
 
-from slacktide.kernels import board, ledger, requests, views
+from slacktide.kernels import board, budgets, ledger, requests, views
 from slacktide.kernels.compiling import kernel, whole
 from slacktide.kernels.request_records import CONCURRENT
 from slacktide.kernels.tables import (
@@ -70,6 +70,8 @@ def take_off(tb: State, h: int, row: int, now: float) -> None:
         lost = instance["running"] + useful if ledger.loses(tb, row) else 0.0
         requests.pays(tb, q, min(instance["startup"], now - instance["since"]), lost)
     note_act(tb, row, h, whole(1))
+    if budgets.is_ready(tb, row, now):
+        budgets.change(tb, row, whole(0), whole(-1))
     board.remove(tb, h, row)
 
 
@@ -81,7 +83,15 @@ def put_on(tb: State, h: int, row: int, now: float) -> None:
     q = requests.owner_of(tb, row)
     requests.link(tb, q, row)
     requests.change(tb, q, whole(0), whole(0), False, False, whole(1), whole(0))
+    count_if_ready(tb, row, h, whole(1))
     board.add(tb, h, row, whole(views.instances(tb)[row]["kind"]), now, now)
+
+
+@kernel
+def count_if_ready(tb: State, row: int, h: int, by: int) -> None:
+    """In its budget, count an instance that is tried on host ``h`` and would be ready there at once; O(1)."""
+    if budgets.budget_of(tb, row) >= 0 and ledger.would_be_ready(tb, row, h):
+        budgets.change(tb, row, whole(0), by)
 
 
 @kernel
@@ -96,12 +106,15 @@ def undo(tb: State, now: float) -> None:
         if act["off"]:
             views.slots(tb)[h, views.hosts(tb)[h]["count"]] = views.acted(tb)[control["acts"]]
             board.occupy(tb, h)
+            if budgets.is_ready(tb, row, now):
+                budgets.change(tb, row, whole(0), whole(1))
             if q >= 0:
                 put_back(tb, q, row, now)
                 requests.gets_back(tb, q, act["overhead"], act["received"])
         else:
             requests.unlink(tb, q, row)
             requests.change(tb, q, whole(0), whole(0), False, False, whole(-1), whole(0))
+            count_if_ready(tb, row, h, whole(-1))
             board.remove(tb, h, row)
             views.instances(tb)[row]["host"] = -1
         board.set_version(tb, h, whole(act["version"]))

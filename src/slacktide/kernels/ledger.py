@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from slacktide.kernels import board, chance, queue, requests, views
-from slacktide.kernels.compiling import entry, kernel, whole
-from slacktide.kernels.request_records import INDEPENDENT
+from slacktide.kernels import board, budgets, chance, queue, requests, views
+from slacktide.kernels.compiling import entry, kernel, leaf, whole
 from slacktide.kernels.tables import (
     ADMITTED,
     DONE,
     DROPPED,
     FUTURE,
+    LEAVING,
     LOST,
     LOST_BY_KIND,
     NOBODY,
@@ -85,11 +85,24 @@ def copy_visits(old: NDArray[np.int64], new: NDArray[np.int64]) -> None:
 @kernel
 def draw_startup(tb: State, row: int, h: int) -> float:
     """The start-up delay of the next start of ``row`` on host ``h``, seconds (docs/semantics.md, 'Chance')."""
-    instance = views.instances(tb)[row]
-    at = chance.draw(views.rules(tb)["seed"], chance.STARTUP, row, whole(instance["starts"]))
-    if ran_here(tb, row, h):
+    return startup_if(tb, row, ran_here(tb, row, h))
+
+
+@leaf
+def startup_if(tb: State, row: int, hot: bool) -> float:
+    """The start-up delay of the next start of ``row``, seconds, on a host where it ran before or not; O(1)."""
+    at = chance.draw(views.rules(tb)["seed"], chance.STARTUP, row, whole(views.instances(tb)[row]["starts"]))
+    if hot:
         return views.hot(tb)[at % len(views.hot(tb))]
     return views.cold(tb)[at % len(views.cold(tb))]
+
+
+@kernel
+def would_be_ready(tb: State, row: int, h: int) -> bool:
+    """Whether a start of ``row`` on host ``h`` would take no time; notes nothing; O(1)."""
+    code = row * len(views.hosts(tb)) + h + 1
+    first = views.instances(tb)[row]["first_host"] == h
+    return startup_if(tb, row, first or views.visits(tb)[visit_place(views.visits(tb), code)] == code) == 0.0
 
 
 @kernel
@@ -113,7 +126,7 @@ def push_completion(tb: State, time: float, row: int, starts: int) -> None:
 def start(tb: State, row: int, h: int, now: float) -> None:
     """Instance ``row`` leaves the queue for host ``h``; O(log)."""
     instance, rules = views.instances(tb)[row], views.rules(tb)
-    tau = draw_startup(tb, row, h)
+    tau = np.inf if rules["live"] else draw_startup(tb, row, h)
     instance["starts"] += 1
     instance["state"] = PLACED
     instance["host"] = h
@@ -124,8 +137,10 @@ def start(tb: State, row: int, h: int, now: float) -> None:
     q = requests.owner_of(tb, row)
     if q >= 0:
         requests.started(tb, q, row, now)
-        if tau > 0.0 and views.requests(tb)[q]["approach"] != INDEPENDENT:
-            push_completion(tb, now + tau, -1 - row, whole(instance["starts"]))
+    if tau == 0.0:
+        budgets.change(tb, row, whole(0), whole(1))
+    elif tau < np.inf and (requests.decider_of(tb, row) >= 0 or budgets.budget_of(tb, row) >= 0):
+        push_completion(tb, now + tau, -1 - row, whole(instance["starts"]))
     views.control(tb)["placed_now"] += 1
     views.control(tb)["placements"] += 1
     finish = now + tau + (views.duration(tb)[row] - instance["running"])
@@ -171,6 +186,8 @@ def leave_host(tb: State, row: int, now: float) -> None:
     q = requests.owner_of(tb, row)
     if q >= 0:
         requests.left(tb, q, row, now)
+    if budgets.is_ready(tb, row, now):
+        budgets.change(tb, row, whole(0), whole(-1))
     board.remove(tb, whole(views.instances(tb)[row]["host"]), row)
     views.instances(tb)[row]["host"] = -1
     views.instances(tb)[row]["since"] = now
@@ -181,6 +198,9 @@ def leave_host(tb: State, row: int, now: float) -> None:
 def stop(tb: State, row: int, now: float, preempted: bool) -> None:
     """Throw instance ``row`` off its host, back into the queue; O(log)."""
     instance = views.instances(tb)[row]
+    if views.rules(tb)["live"]:
+        tell_to_leave(tb, row, now)
+        return
     q = requests.owner_of(tb, row)
     discarded = instance["discarded"]
     spent = settle(tb, row, now, loses(tb, row))
@@ -196,12 +216,32 @@ def stop(tb: State, row: int, now: float, preempted: bool) -> None:
 
 
 @kernel
+def tell_to_leave(tb: State, row: int, now: float) -> None:
+    """Count an instance of a live cluster as off its host; its books go on until its end is told; O(instances)."""
+    instance = views.instances(tb)[row]
+    q = requests.owner_of(tb, row)
+    if q >= 0:
+        requests.left(tb, q, row, now)
+        requests.goes_on_leaving(tb, q, row, now, whole(1))
+    b = budgets.budget_of(tb, row)
+    if b >= 0:  # what is left of a live budget is told from outside, and late
+        views.budgets(tb)[b]["amount"] -= 1
+        views.control(tb)["tightened"] = views.control(tb)["looks"] + 1
+    board.remove(tb, whole(instance["host"]), row)
+    instance["state"] = LEAVING
+    instance["preemptions"] += 1
+    views.control(tb)["preemptions"] += 1
+    views.control(tb)["placed_now"] -= 1
+
+
+@kernel
 def complete(tb: State, row: int, now: float) -> None:
     """Instance ``row`` has run its duration; O(log)."""
     settle(tb, row, now, NO)
     leave_host(tb, row, now)
     views.instances(tb)[row]["state"] = DONE
     views.control(tb)["completed"] += 1
+    budgets.change(tb, row, whole(-1), whole(0))
     q = requests.owner_of(tb, row)
     if q >= 0:
         requests.departed(tb, q, now)
@@ -213,6 +253,7 @@ def admit(tb: State, row: int, now: float) -> None:
     views.instances(tb)[row]["state"] = WAITING
     views.instances(tb)[row]["since"] = now
     queue.enqueue(tb, row, now)
+    budgets.change(tb, row, whole(1), whole(0))
     q = requests.owner_of(tb, row)
     if q >= 0:
         requests.joined(tb, q, now)
@@ -231,6 +272,7 @@ def remove(tb: State, row: int, now: float) -> None:
     instance["startup"] = spent
     instance["state"] = REMOVED
     instance["since"] = now
+    budgets.change(tb, row, whole(-1), whole(0))
     requests.departed(tb, requests.owner_of(tb, row), now)
     record(tb, DROPPED, row, host, NOBODY, np.nan)
 

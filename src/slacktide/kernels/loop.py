@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from slacktide.kernels import board, ledger, passes, requests, scale, views
+from slacktide.kernels import board, budgets, ledger, passes, requests, scale, views
 from slacktide.kernels.compiling import entry, kernel, whole
 from slacktide.kernels.room import FINISHED, OVER, PASS_DUE, PAUSE, lacking
 from slacktide.kernels.tables import (
@@ -92,7 +92,9 @@ def finish_due(tb: State, now: float) -> bool:
         pop_completion(tb)
         if row < 0:
             row = -1 - row
-            requests.became_ready(tb, requests.owner_of(tb, row), row, now)
+            if requests.decider_of(tb, row) >= 0:
+                requests.became_ready(tb, requests.owner_of(tb, row), row, now)
+            budgets.change(tb, row, whole(0), whole(1))
             continue
         host = whole(views.instances(tb)[row]["host"])
         ledger.complete(tb, row, now)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from slacktide.kernels import board, free_index, requests, victims, views
+from slacktide.kernels import board, budgets, free_index, requests, victims, views
 from slacktide.kernels.compiling import kernel, whole
 from slacktide.kernels.metric import metric, running
 from slacktide.kernels.motion import NEAR, ceiling_at, pace
@@ -180,9 +180,11 @@ def earliest_below_ceilings(tb: State, mine: float, fall: float, margin: float) 
 @kernel
 def earliest_anywhere(tb: State, kind: int, mine: float, fall: float) -> float:
     """As :func:`earliest`, of all hosts; O(all instances)."""
-    if views.control(tb)["mode"] == PRIORITY or mine == np.inf:
-        return np.inf  # who can never miss its promise preempts nobody
     now = views.control(tb)["now"]
+    if mine == np.inf:
+        return np.inf  # who can never miss its promise preempts nobody
+    if views.control(tb)["mode"] == PRIORITY:
+        return np.inf if budgets.steady(tb) else now
     margin = views.classes(tb)[views.kinds(tb)[kind]["cls"]]["margin"]
     if views.rules(tb)["needed"] and mine >= margin:
         return now + (mine - margin) / fall - NEAR

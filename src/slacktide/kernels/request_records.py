@@ -33,6 +33,11 @@ REQUEST = np.dtype(
         ("window", "i8"),  # instances of a batch request at work at once, 0: all
         ("release", "i8"),  # the next row to be released
         ("held", "i8"),  # rows that wait for their release
+        # In a live cluster, instances told to leave that still count as running, in each accounting: sums take
+        # them in, decisions do not.
+        ("leaving_restart", "i8"),
+        ("leaving_always", "i8"),
+        ("leaving_never", "i8"),
     ],
     align=True,
 )

@@ -53,6 +53,14 @@ def up_now(request: Records, accounting: int) -> int:
 
 
 @leaf
+def leaving_now(request: Records, accounting: int) -> int:
+    """Live instances told to leave that still count as running in this accounting; only in a live cluster."""
+    if accounting == ALWAYS:
+        return request["leaving_always"]
+    return request["leaving_restart"] if accounting == RESTART else request["leaving_never"]
+
+
+@leaf
 def together_in(request: Records, accounting: int) -> float:
     """Seconds in which all live instances counted as running, times their number, as of ``since``."""
     if accounting == ALWAYS:
@@ -69,15 +77,15 @@ def bring_up_to(tb: State, q: int, now: float) -> None:
     request["weighed"] = -np.inf
     if passed <= 0.0:
         return
-    live = request["live"]
+    live, accounting = request["live"], views.rules(tb)["accounting"]
     request["total"] += live * passed
-    request["received"] += up_now(request, views.rules(tb)["accounting"]) * passed
+    request["received"] += (up_now(request, accounting) + leaving_now(request, accounting)) * passed
     if live > 0:
-        if request["up_restart"] == live:
+        if request["up_restart"] + request["leaving_restart"] == live:
             request["together_restart"] += live * passed
-        if request["up_always"] == live:
+        if request["up_always"] + request["leaving_always"] == live:
             request["together_always"] += live * passed
-        if request["up_never"] == live:
+        if request["up_never"] + request["leaving_never"] == live:
             request["together_never"] += live * passed
 
 
@@ -210,6 +218,19 @@ def left(tb: State, q: int, row: int, now: float) -> None:
     bring_up_to(tb, q, now)
     unlink(tb, q, row)
     change(tb, q, whole(-1), whole(instance["starts"]), ready, True, whole(-1), whole(0))
+
+
+@kernel
+def goes_on_leaving(tb: State, q: int, row: int, now: float, by: int) -> None:
+    """Count an instance that was told to leave while it goes on (1), or no more (-1); ledger up to now; O(1)."""
+    request, instance = views.requests(tb)[q], views.instances(tb)[row]
+    ready = now >= instance["since"] + instance["startup"]
+    starts = whole(instance["starts"])
+    if ready or not begins_pending(ALWAYS, starts):
+        request["leaving_always"] += by
+    if ready or not begins_pending(RESTART, starts):
+        request["leaving_restart"] += by
+    request["leaving_never"] += by
 
 
 @kernel

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from slacktide.kernels import board, chance, free_index, motion, victims, views
+from slacktide.kernels import board, budgets, chance, free_index, motion, victims, views
 from slacktide.kernels.compiling import kernel, leaf, whole
 from slacktide.kernels.free_index import NOWHERE, TIE_A, A, B, bound, first_part, fraction, largest_tie, second_part
 from slacktide.kernels.motion import NEAR
@@ -131,7 +131,8 @@ def evaluate(tb: State, at: int, h: int, shape: int, cls: int, mine: float) -> N
 @kernel
 def lasting(tb: State) -> bool:
     """Whether evaluations depend on nothing but a host's contents (the score cache of T 7.1)."""
-    return views.control(tb)["mode"] == PRIORITY and views.rules(tb)["priority_cost"] == FEWEST_VICTIMS
+    by_contents = views.control(tb)["mode"] == PRIORITY and views.rules(tb)["priority_cost"] == FEWEST_VICTIMS
+    return by_contents and budgets.steady(tb)
 
 
 @kernel
@@ -191,6 +192,8 @@ def bring_up_to_date(tb: State, at: int, kind: int, mine: float) -> None:
     current = record["batch"] == control["batch"] or (lasting(tb) and record["batch"] >= 0)
     if control["mode"] != PRIORITY and mine < record["latest"]:
         current = False  # a request that fell behind what it was worth when others were served
+    if record["loosened"] != control["loosened"]:
+        current = False
     if at != UNSHARED and current and behind <= len(views.changes(tb)):
         for i in range(record["position"], control["changes"]):
             skip_or_evaluate(tb, at, views.changes(tb)[i % len(views.changes(tb))], kind, rank, mine)
@@ -203,6 +206,7 @@ def bring_up_to_date(tb: State, at: int, kind: int, mine: float) -> None:
             else:
                 views.shared_limit(tb)[at, h] = -np.inf
     record["batch"] = control["batch"]
+    record["loosened"] = control["loosened"]
     record["latest"] = mine
     record["position"] = control["changes"]
 
@@ -227,7 +231,8 @@ def still_feasible(tb: State, at: int, h: int, kind: int, mine: float) -> bool:
     if limit == -np.inf:
         return False
     lenient = mine <= views.shared(tb)[at]["reference"] + views.rules(tb)["tolerance"]
-    fell = views.hosts(tb)[h]["fell"] > views.shared_look(tb)[at, h]
+    looked = views.shared_look(tb)[at, h]
+    fell = views.hosts(tb)[h]["fell"] > looked or views.control(tb)["tightened"] > looked
     if not fell and (mine < limit - NEAR or lenient):
         return True
     evaluate(tb, at, h, views.kinds(tb)[kind]["shape"], views.kinds(tb)[kind]["cls"], mine)
@@ -276,7 +281,9 @@ def find_free_anew(tb: State, kind: int) -> int:
 
 @leaf
 def can_still_wait(tb: State, kind: int, mine: float) -> bool:
-    """Whether nobody with this metric may preempt, by the settings or as nobody's is larger; O(1)."""
+    """Whether it may preempt nobody with this metric, by the settings or as nobody's is larger; O(1)."""
+    if views.kinds(tb)[kind]["never"]:
+        return True
     if views.control(tb)["mode"] == PRIORITY:
         return False
     if not views.rules(tb)["needed"]:

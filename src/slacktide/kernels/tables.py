@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from slacktide.kernels.neighbour_records import BUDGET, CONDITION, COUNTER, LIKING
 from slacktide.kernels.request_records import ACT, EXCESS, REQUEST, SCALE_EVENT, STREAM
 
 # An instance's life, as far as it has gone.
@@ -40,7 +41,7 @@ INSTANCE = np.dtype(
     ],
     align=True,
 )
-FUTURE, WAITING, PLACED, DONE, REMOVED = range(5)
+FUTURE, WAITING, PLACED, DONE, REMOVED, LEAVING, VACANT = range(7)  # the last two live only
 
 # An instance on a host: all a victim search needs, side by side.
 SLOT = np.dtype(
@@ -124,6 +125,14 @@ KIND = np.dtype(
         ("no_room", "i8"),  # no host has room for it that nothing left since this place in the log of releases
         ("wait", "i8"),  # failures for which ``until`` is not worth computing
         ("penalty", "i8"),  # how many the next disappointment adds
+        ("loosened", "i8"),  # of ``pass_key``: budgets had been loosened so often
+        ("marks_at", "i8"),  # counters of the marks it carries, in ``marks``
+        ("marks", "i8"),
+        ("conditions_at", "i8"),
+        ("conditions", "i8"),
+        ("likings_at", "i8"),
+        ("likings", "i8"),
+        ("never", "i8"),  # never preempts anybody
     ],
     align=True,
 )
@@ -138,6 +147,7 @@ SHARED = np.dtype(
         ("used", "i8"),
         ("pair", "i8"),
         ("feasible", "i8"),  # length of its list of hosts
+        ("loosened", "i8"),  # budgets had been loosened so often
     ],
     align=True,
 )
@@ -182,6 +192,8 @@ RULES = np.dtype(
         ("record", "i8"),  # sum of the RECORD_ flags
         ("one_margin", "i8"),  # all classes have the same margin
         ("gang", "i8"),
+        ("min_running", "f8"),
+        ("live", "i8"),  # start-ups and ends are told from outside (:mod:`slacktide.kernels.live`)
     ],
     align=True,
 )
@@ -238,6 +250,8 @@ CONTROL = np.dtype(
         ("due", "i8"),  # something happened at ``now`` that calls for a pass
         ("broken", "i8"),  # a user's own score or cost raised or gave no number
         ("stalled", "i8"),  # the last pass placed nobody
+        ("tightened", "i8"),  # the last look before which a budget had more left
+        ("loosened", "i8"),  # how often a budget got more left
     ],
     align=True,
 )
@@ -296,6 +310,16 @@ ARRAYS: dict[str, tuple[np.dtype[Any], int]] = {
     "scale": (np.dtype("f8"), 2),  # (h, 2): 2^40 / capacity of CPU and memory
     "demand": (np.dtype("i8"), 2),  # (shapes, r)
     "kinds": (KIND, 1),
+    "counters": (COUNTER, 1),
+    "tallies": (np.dtype("i8"), 1),  # by counter and domain
+    "domain": (np.dtype("i4"), 2),  # (topologies, h): a host's domain, or -1
+    "marks": (np.dtype("i8"), 1),  # counters, by kind
+    "conditions": (CONDITION, 1),  # by kind
+    "likings": (LIKING, 1),  # by kind
+    "points": (np.dtype("i8"), 1),  # scratch (h,)
+    "budget": (np.dtype("i4"), 1),  # (n,): budget or -1; (0,) where nobody has one
+    "budgets": (BUDGET, 1),
+    "guard": (np.dtype("f8"), 1),  # (n,): not preempted before this instant; (0,) where that holds for nobody
     "allowed": (np.dtype("u1"), 2),  # (terms, groups)
     "groups": (GROUP, 1),
     "tree": (np.dtype("i8"), 2),  # (nodes, 5 + r): the free index

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from slacktide.kernels import failures, gang, ledger, requests, search, streams, victims, views
+from slacktide.kernels import among, failures, gang, ledger, neighbours, requests, search, streams, victims, views
 from slacktide.kernels.compiling import kernel, whole
 from slacktide.kernels.room import FINISHED, MORE_ACTS, lacking
 from slacktide.kernels.tables import (
@@ -23,6 +23,8 @@ from slacktide.kernels.tables import (
 def find_host(tb: State, entry: Records, mine: float) -> int:
     """The host for a waiting instance, or -1 with the failure noted."""
     k = whole(entry["kind"])
+    if neighbours.involved(tb, k):
+        return find_among_neighbours(tb, k, mine)
     position = failures.known_since(tb, views.kinds(tb)[k], mine)
     if position >= 0 and not search.can_still_wait(tb, k, mine):
         search.bring_metrics_up_to_date(tb)
@@ -35,6 +37,17 @@ def find_host(tb: State, entry: Records, mine: float) -> int:
         host = search.look_everywhere(tb, k, mine)
     if host < 0 and views.rules(tb)["feasible_time"]:
         failures.note_failure(tb, entry, mine, position)
+    return host
+
+
+@kernel
+def find_among_neighbours(tb: State, k: int, mine: float) -> int:
+    """As :func:`find_host`, for a kind with rules or preferences."""
+    if failures.fails_again(tb, k, mine):
+        return whole(-1)
+    host = among.find(tb, k, mine)
+    if host < 0:
+        failures.note_in_pass(tb, k, mine)
     return host
 
 
@@ -56,13 +69,17 @@ def evict(tb: State, entries: Records, h: int, number: int, by: int) -> None:
 
 
 @kernel
-def victims_for(tb: State, kind: Records, h: int, mine: float) -> int:
+def victims_for(tb: State, k: int, h: int, mine: float) -> int:
     """Victims for an instance on the host found for it into ``taken``, their number; O(instances).
 
     Where requests within a tolerance count as one, the choice may have been made for
     the first of them.
     """
-    control = views.control(tb)
+    control, kind = views.control(tb), views.kinds(tb)[k]
+    if neighbours.involved(tb, k):
+        control["operations"] -= 1
+        neighbours.prepare(tb, k)
+        return whole(among.choose(tb, h, k, mine, control["now"]))
     number = whole(victims.choose(tb, h, kind["shape"], kind["cls"], mine, control["now"]))
     control["operations"] -= 1  # the choice was counted when it was made
     if number < 0:
@@ -80,7 +97,7 @@ def place(tb: State, entries: Records, at: int, h: int, mine: float, may_preempt
     now = control["now"]
     number = whole(0)
     if may_preempt:
-        number = victims_for(tb, views.kinds(tb)[entry["kind"]], h, mine)
+        number = victims_for(tb, whole(entry["kind"]), h, mine)
         if number < 0:
             return
     if views.rules(tb)["record"] & RECORD_DECISIONS:
@@ -112,6 +129,8 @@ def prunable(tb: State, entry: Records, last: int) -> bool:
     mine, failed = views.kinds(tb)[entry["kind"]], views.kinds(tb)[last]
     if failed["job"] >= 0 and failed["job"] != mine["job"]:
         return False
+    if neighbours.involved(tb, whole(last)):
+        return False
     if failed["term"] != mine["term"] and failed["term"] != 0:
         return False
     for r in range(views.demand(tb).shape[1]):
@@ -124,7 +143,8 @@ def prunable(tb: State, entry: Records, last: int) -> bool:
 def find_in_phase(tb: State, entry: Records, mine: float) -> int:
     """The host for a waiting instance by the rules of the present phase, or -1."""
     if views.control(tb)["phase"] == 2:
-        return search.find_free(tb, whole(entry["kind"]))
+        k = whole(entry["kind"])
+        return among.find_free(tb, k) if neighbours.involved(tb, k) else search.find_free(tb, k)
     if prunable(tb, entry, views.control(tb)["failed"]):
         return whole(-1)
     return find_host(tb, entry, mine)
@@ -217,7 +237,7 @@ def try_member(tb: State, entry: Records) -> bool:
         return False
     number = whole(0)
     if control["phase"] == 1:
-        number = victims_for(tb, views.kinds(tb)[entry["kind"]], h, mine)
+        number = victims_for(tb, whole(entry["kind"]), h, mine)
         if number < 0:
             return False
     first = whole(control["victims"])

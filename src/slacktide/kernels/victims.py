@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from slacktide.kernels import board, free_index, requests, views
+from slacktide.kernels import board, budgets, free_index, requests, views
 from slacktide.kernels.compiling import kernel, leaf
 from slacktide.kernels.own import cost_of
 from slacktide.kernels.tables import (
@@ -86,7 +86,7 @@ def choose_by_metric(tb: State, h: int, cls: int, mine: float, now: float) -> in
             board.lower_ceiling(tb, h, q, now)
         if not below and q <= mine and not idle:
             return -1  # nobody after this one is further above its promise and above its margin
-        if slot["batch"] == batch or not eligible(tb, slot, q, cls, mine, now):
+        if slot["batch"] == batch or not eligible(tb, slot, q, cls, mine, now) or budgets.spared(tb, h, i, number, now):
             continue
         views.taken(tb)[number] = i
         number += 1
@@ -105,7 +105,7 @@ def choose_by_priority(tb: State, h: int, cls: int, now: float) -> int:
         slot = views.slots(tb)[h, i]
         if views.classes(tb)[slot["cls"]]["rank"] <= views.classes(tb)[cls]["rank"]:
             return -1
-        if slot["batch"] == batch:
+        if slot["batch"] == batch or budgets.spared(tb, h, i, number, now):
             continue
         views.taken(tb)[number] = i
         number += 1

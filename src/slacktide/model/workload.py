@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slacktide.model.constraint import NO_CONSTRAINT, Term
+from slacktide.model.placement import NO_NEIGHBOURS, Budget, Placement
 from slacktide.model.service_class import DEFAULT_CLASSES, ServiceClass
 
 APPROACHES = ("independent", "concurrent", "aggregated")
@@ -62,6 +63,8 @@ class Workload:
     anti_affinity   bool     never on a host that runs another instance of the same job
     term            int32    index into ``terms``
     request         int32    index into ``requests``, or None where ``requests`` is
+    placement       int32    index into ``placements``, or None: nobody has to do with its neighbours
+    budget          int32    index into ``budgets``, -1 for none, or None: nobody has a budget
     """
 
     ids: NDArray[np.int64]
@@ -77,6 +80,10 @@ class Workload:
     terms: tuple[Term, ...] = (NO_CONSTRAINT,)
     request: NDArray[np.int32] | None = None
     requests: Requests | None = None
+    placement: NDArray[np.int32] | None = None
+    placements: tuple[Placement, ...] = (NO_NEIGHBOURS,)
+    budget: NDArray[np.int32] | None = None
+    budgets: tuple[Budget, ...] = ()
 
     def __len__(self) -> int:
         return len(self.ids)

@@ -22,6 +22,11 @@ SHARED = (
     "member",
     "owner",
     "scalings",
+    "domain",
+    "marks",
+    "likings",
+    "budget",
+    "guard",
 )
 """Arrays that deciding never writes to."""
 

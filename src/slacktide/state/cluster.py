@@ -17,7 +17,7 @@ from slacktide.kernels.free_index import AMOUNTS, NOWHERE
 from slacktide.kernels.tables import Tables
 from slacktide.model import Hosts, Workload
 from slacktide.model.matching import matching_hosts
-from slacktide.state import layout, requests
+from slacktide.state import layout, neighbours, requests
 
 POLICIES = {"qos-driven": tables.QOS_DRIVEN, "priority": tables.PRIORITY, "hybrid": tables.HYBRID}
 SCORES = {"least-requested": tables.LEAST_REQUESTED, "balanced": tables.BALANCED, "mean": tables.MEAN}
@@ -74,6 +74,7 @@ def rules_of(config: Config, classes: tables.Records, hosts: int, own: OwnCode, 
         "accounting": ACCOUNTINGS[config.qos.startup],
         "lost": WORK[config.simulation.preempted_work],
         "gang": policy.gang,
+        "min_running": policy.min_running,
         "free_index": optimize.free_index,
         "shared": optimize.shared_evaluations,
         "feasible_time": optimize.feasible_time,
@@ -87,7 +88,7 @@ def rules_of(config: Config, classes: tables.Records, hosts: int, own: OwnCode, 
     }
     for name, value in values.items():
         rules[0][name] = value
-    for name in ("alpha", "patience", "watchdog", "end", "tolerance", "expiry"):
+    for name in ("alpha", "patience", "watchdog", "end", "tolerance", "expiry", "min_running"):
         rules[name] = layout.on_grid(rules[name])
     return rules
 
@@ -129,7 +130,8 @@ def build(
     unit = layout.units(hosts.capacity)
     capacity = layout.amounts(hosts.capacity, unit)
     kinds = layout.classify(workload, layout.amounts(workload.demand, unit))
-    grouping = layout.group_hosts(capacity, matching_hosts(workload.terms, hosts))
+    terms = [*workload.terms, *neighbours.preferred_terms(workload.placements)]
+    grouping = layout.group_hosts(capacity, matching_hosts(terms, hosts))
     classes = layout.class_table(workload.classes, config.qos.margin)
     levels = int(classes["level"].max()) + 1
     arrays = {
@@ -145,6 +147,7 @@ def build(
         "happenings": np.zeros(0, tables.HOST_EVENT) if happenings is None else happenings,
         "unit": 1.0 / unit,
         **instance_arrays(workload, kinds),
+        **neighbours.arrays(workload, hosts, kinds.kinds, kinds.placement),
         **requests.arrays(workload, config.simulation.preempted_work != "kept"),
         **host_arrays(capacity, grouping),
         **shared_arrays(len(hosts), kinds.pairs, levels),

@@ -95,6 +95,7 @@ class Kinds:
     kind: NDArray[np.int32]
     pairs: int
     member: NDArray[np.int32]
+    placement: NDArray[np.int64]
 
 
 def anti_affine_jobs(workload: Workload) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
@@ -113,17 +114,21 @@ def anti_affine_jobs(workload: Workload) -> tuple[NDArray[np.int64], NDArray[np.
 
 
 def classify(workload: Workload, demand: NDArray[np.int64]) -> Kinds:
-    """Sort requests into kinds: equal demand, class, term and anti-affine job; O(n log n)."""
+    """Sort requests into kinds: equal demand, class, term, anti-affine job and placement; O(n log n)."""
     first_of_shape, shape = distinct(*demand.T)
     job_index, member = anti_affine_jobs(workload)
     first_of_pair, pair = distinct(shape, workload.service_class.astype(np.int64))
-    first, kind = distinct(pair, workload.term.astype(np.int64), job_index)
+    columns = [pair, workload.term.astype(np.int64), job_index]
+    if workload.placement is not None:
+        columns.append(workload.placement.astype(np.int64))
+    first, kind = distinct(*columns)
+    placement = np.zeros(len(first), np.int64) if workload.placement is None else columns[3][first]
     kinds = np.zeros(len(first), tables.KIND)
     kinds["shape"], kinds["pair"] = shape[first], pair[first]
     kinds["cls"], kinds["term"], kinds["job"] = workload.service_class[first], workload.term[first], job_index[first]
     kinds["until"] = -np.inf
     kinds["batch"] = kinds["no_room"] = -1
-    return Kinds(demand[first_of_shape], kinds, kind.astype(np.int32), len(first_of_pair), member)
+    return Kinds(demand[first_of_shape], kinds, kind.astype(np.int32), len(first_of_pair), member, placement)
 
 
 def class_table(classes: Sequence[ServiceClass], margin: float | None) -> tables.Records:

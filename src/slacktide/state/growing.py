@@ -1,0 +1,392 @@
+"""Tables of a live cluster: hosts, classes, kinds, requests and instances come and go.
+
+What happens often (an instance, a request, a kind) appends to arrays that have room
+to spare. What changes how hosts are grouped or what is counted over them (a host, a
+term, a mark that nobody asked about before) is noted, and carried out once before the
+next pass by :meth:`Growing.settle`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slacktide.config import Config
+from slacktide.kernels import board, carry, neighbour_records, request_records, room, tables
+from slacktide.kernels.tables import Tables
+from slacktide.model import Hosts, Placement, ServiceClass, Term, Workload
+from slacktide.model.matching import matching_hosts
+from slacktide.state import cluster, layout, neighbours
+from slacktide.state.spec import Spec
+
+FIRST = ("cpu", "memory", "pods")
+"""Resources that every cluster has; the scores look at the first two."""
+
+
+class Growing:
+    """The arrays of a live cluster. Hosts, requests and rows are known by number here."""
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+        self.resources: list[str] = list(FIRST)
+        self.classes: list[ServiceClass] = []
+        self.attributes: list[Mapping[str, str]] = []
+        self.names: list[str] = []
+        self.free_hosts: list[int] = []
+        self.free_rows: list[int] = []
+        self.free_requests: list[int] = []
+        self.rows = self.requests = 0  # ever in use at once
+        self.terms: dict[Term, int] = {Term(): 0}
+        self.counters = neighbours.Counters()
+        self._shapes: dict[tuple[int, ...], int] = {}
+        self._pairs: dict[tuple[int, int], int] = {}
+        self._kinds: dict[Spec, int] = {}
+        self._placements: list[Placement] = []  # of each kind
+        self._asked = neighbours.Asked([], [], [])
+        self._specs: list[Spec] = []  # of each kind
+        self.foreign_marks: dict[str, tuple[int, tuple[str, ...]]] = {}
+        self._regroup = self._recount = self._rewrite = False
+        self.tb = self._begin()
+
+    def _begin(self) -> Tables:
+        nothing = np.zeros(0)
+        workload = Workload(
+            nothing.astype(np.int64), nothing, nothing, np.zeros((0, len(FIRST))), nothing.astype(np.int16),
+            nothing.astype(np.int64), nothing.astype(np.bool_), nothing.astype(np.int32), resources=FIRST,
+            classes=(ServiceClass("none", 1.0, 1),),
+        )  # fmt: skip
+        hosts = Hosts(np.arange(1), ("",), np.zeros((1, len(FIRST))), ({},), FIRST)  # one to spare
+        tb = cluster.build(workload, hosts, self.config, hot=np.zeros(1), cold=np.zeros(1))
+        rules = tb.rules
+        rules["live"], rules["same_pass"], rules["end"], rules["lost"] = 1, 0, np.inf, tables.KEPT
+        rules["record"] = tables.RECORD_DECISIONS | tables.RECORD_EVENTS
+        tb.put("unit", np.ones(len(FIRST)))
+        tb["hosts"]["down"] = 1
+        return tb
+
+    # -- growth ----------------------------------------------------------------------------------------------------
+
+    def _lengthen(self, name: str, needed: int) -> None:
+        """Room for ``needed`` on the first axis, and to spare."""
+        if len(self.tb[name]) < needed:
+            cluster.lengthen(self.tb, name, max(64, needed + needed // 2))
+
+    def serve(self, code: int) -> bool:
+        """Serve what a pass stopped for; whether it must go on. Recorders grow: they are read after the pass."""
+        if code == room.FINISHED:
+            return False
+        if code in cluster.GROWERS:
+            cluster.GROWERS[code](self.tb)
+        else:
+            for name in ("events", "decisions", "victims", "passes"):
+                cluster.lengthen(self.tb, name, 2 * len(self.tb[name]))
+        return True
+
+    def make_room(self) -> None:
+        """Make sure that one instance more can be queued or placed outside of a pass."""
+        while self.serve(int(carry.room_to_act(self.tb.state))):
+            pass
+
+    def new_row(self) -> int:
+        """A row for an instance, its record empty."""
+        if self.free_rows:
+            row = self.free_rows.pop()
+        else:
+            row = self.rows
+            self.rows += 1
+            for name in ("instances", "admission", "duration", "owner", "links", "guard", "budget"):
+                self._lengthen(name, self.rows)
+        instance = self.tb["instances"][row : row + 1]
+        instance[:] = np.zeros(1, tables.INSTANCE)
+        instance["host"] = instance["first_host"] = -1
+        self.tb["duration"][row] = np.inf
+        self.tb["owner"][row] = self.tb["budget"][row] = self.tb["links"][row] = -1
+        self.tb["guard"][row] = -np.inf
+        return row
+
+    def new_request(self) -> int:
+        """A place for a request's ledger, empty."""
+        if self.free_requests:
+            q = self.free_requests.pop()
+        else:
+            q = self.requests
+            self.requests += 1
+            for name in ("requests", "stirred"):
+                self._lengthen(name, self.requests)
+            self._lengthen("streams", self.requests + 1)
+        record = np.zeros(1, request_records.REQUEST)
+        record["head"] = record["stream"] = -1
+        record["weighed"] = -np.inf
+        self.tb["requests"][q : q + 1] = record
+        return q
+
+    # -- classes and resources -------------------------------------------------------------------------------------
+
+    def class_number(self, service: ServiceClass) -> int:
+        """The number of a class; a new one, or one with other promises under its name, where it is not known."""
+        for number, known in enumerate(self.classes):
+            if known.name == service.name:
+                if known != service:
+                    self.classes[number] = service
+                    self._write_classes()
+                return number
+        self.classes.append(service)
+        self._write_classes()
+        return len(self.classes) - 1
+
+    def _write_classes(self) -> None:
+        table = layout.class_table(self.classes, self.config.qos.margin)
+        self.tb.put("classes", table)
+        rules = self.tb.rules
+        rules["levels"] = int(table["level"].max()) + 1
+        rules["fastest"] = float(table["slope"].max())
+        rules["one_margin"] = len(set(table["margin"].tolist())) == 1
+        self._regroup = True
+
+    def resource(self, name: str) -> int:
+        """The number of a resource, which all hosts have nothing of where it was not known."""
+        if name not in self.resources:
+            self.resources.append(name)
+            for table in ("free", "capacity", "demand"):
+                old = self.tb[table]
+                self.tb.put(table, np.hstack([old, np.zeros((len(old), 1), np.int64)]))
+            count = len(self.resources)
+            self.tb.put("unit", np.ones(count))
+            self.tb.put("missing", np.zeros(count, np.int64))
+            self.tb.put("amounts", np.zeros((3, count)))
+            self._shapes = {(*shape, 0): number for shape, number in self._shapes.items()}
+            self._regroup = True
+        return self.resources.index(name)
+
+    def amounts(self, named: Mapping[str, int]) -> NDArray[np.int64]:
+        """Amounts of all resources, shape (resources,)."""
+        for name in named:
+            self.resource(name)
+        return np.array([min(named.get(name, 0), int(layout.BEYOND)) for name in self.resources], np.int64)
+
+    # -- hosts -----------------------------------------------------------------------------------------------------
+
+    def new_host(self, name: str) -> int:
+        """A place for a host, down and of no capacity."""
+        if self.free_hosts:
+            h = self.free_hosts.pop()
+        else:
+            h = len(self.names)
+            self.names.append("")
+            self.attributes.append({})
+            self._add_hosts(h + 1)
+        self.names[h] = name
+        return h
+
+    def _add_hosts(self, needed: int) -> None:
+        """Room for ``needed`` hosts; those to spare are down."""
+        have = len(self.tb["hosts"])
+        if have >= needed:
+            return
+        count = needed + max(16, needed // 8)
+        for name in ("hosts", "ceilings", "slots", "free", "capacity", "scale", "leaf_host", "points"):
+            cluster.lengthen(self.tb, name, count)
+        self.tb["hosts"]["down"][have:] = 1
+        self._regroup = True
+
+    def set_host(self, h: int, named: Mapping[str, int], attributes: Mapping[str, str], up: bool) -> None:
+        """What a host has; its instances stay."""
+        amounts = self.amounts(named)
+        tb = self.tb
+        if attributes == self.attributes[h] and (amounts == tb["capacity"][h]).all():
+            self.set_up(h, up)  # which needs no new groups
+            return
+        tb["free"][h] += amounts - tb["capacity"][h]
+        tb["capacity"][h] = amounts
+        self.attributes[h] = attributes
+        tb["hosts"]["down"][h] = not up
+        self._regroup = True
+
+    def set_up(self, h: int, up: bool) -> None:
+        """Whether a host takes instances; a change counts among its changes."""
+        if bool(self.tb["hosts"]["down"][h]) != up:
+            return
+        self.tb["hosts"]["down"][h] = not up
+        carry.host_changed(self.tb.state, h)
+
+    def remove_host(self, h: int) -> None:
+        """Forget a host on which nothing is any more."""
+        self.set_host(h, {}, {}, False)
+        self.names[h] = ""
+        self.free_hosts.append(h)
+
+    def take_room(self, h: int, amounts: NDArray[np.int64], sign: int) -> None:
+        """Amounts that somebody else takes (1) on a host, or gives back (-1)."""
+        self.tb["free"][h] -= sign * amounts
+        carry.host_changed(self.tb.state, h)
+
+    def make_budgets(self, count: int) -> None:
+        """Room for exactly as many budgets as there are; instances have none until they are told."""
+        have = len(self.tb["budgets"])
+        if count > have:
+            budgets = np.zeros(count, neighbour_records.BUDGET)
+            budgets[:have] = self.tb["budgets"]
+            self.tb.put("budgets", budgets)
+
+    def count_again(self) -> None:
+        """Marks of instances on hosts changed: their tallies are made anew before the next pass."""
+        self._recount = True
+
+    # -- kinds -----------------------------------------------------------------------------------------------------
+
+    def kind_of(self, spec: Spec) -> int:
+        """The kind of instances that are as ``spec`` says, a new one where there was none."""
+        known = self._kinds.get(spec)
+        if known is None:
+            known = self._kinds[spec] = self._new_kind(spec)
+        return known
+
+    def _new_kind(self, spec: Spec) -> int:
+        number = len(self._specs)
+        cls = self.class_number(spec.service)
+        shape = self._shape_of(tuple(self.amounts(dict(spec.demand)).tolist()))
+        pair = self._pairs.setdefault((shape, cls), len(self._pairs))
+        have = len(self.tb["shared_of_pair"])
+        if pair >= have:
+            self._lengthen("shared_of_pair", pair + 1)
+            self.tb["shared_of_pair"][have:] = -1
+        self._lengthen("kinds", number + 1)
+        kind = self.tb["kinds"][number : number + 1]
+        kind[:] = np.zeros(1, tables.KIND)
+        kind["shape"], kind["pair"], kind["cls"], kind["job"] = shape, pair, cls, -1
+        kind["term"] = self._term_number(spec.term)
+        kind["never"] = spec.never
+        kind["until"], kind["batch"], kind["no_room"] = -np.inf, -1, -1
+        self._specs.append(spec)
+        self._ask(number, spec.placement)
+        return number
+
+    def _shape_of(self, demand: tuple[int, ...]) -> int:
+        shape = self._shapes.setdefault(demand, len(self._shapes))
+        self._lengthen("demand", shape + 1)
+        self.tb["demand"][shape] = demand
+        return shape
+
+    def _term_number(self, term: Term) -> int:
+        if term not in self.terms:
+            self.terms[term] = len(self.terms)
+            self._regroup = True
+        return self.terms[term]
+
+    def _ask(self, number: int, placement: Placement) -> None:
+        """Enter what a kind asks of its neighbours."""
+        before = len(self.counters.numbers)
+        self.counters.note(placement)
+        for wish in placement.preferences:
+            if not wish.mark:
+                self._term_number(wish.term)
+        if len(self.counters.numbers) != before:
+            self._recount = True  # marks of other kinds may be counted now
+        asked = self._asked
+        for name, value in neighbours.add_kind(asked, placement, self.counters, self.terms).items():
+            self.tb["kinds"][name][number] = value
+        self._rewrite = True
+
+    def _write_asked(self) -> None:
+        self.tb.put("marks", np.array(self._asked.marks, np.int64))
+        self.tb.put("conditions", np.array(self._asked.conditions, neighbour_records.CONDITION))
+        self.tb.put("likings", np.array(self._asked.likings, neighbour_records.LIKING))
+        self._rewrite = False
+
+    def spec_of(self, kind: int) -> Spec:
+        """What instances of a kind are like."""
+        return self._specs[kind]
+
+    # -- settling --------------------------------------------------------------------------------------------------
+
+    def settle(self) -> None:
+        """Carry out what was put off: groups of hosts, and tallies; at most a few times a second in a busy cluster."""
+        if self._regroup:
+            self._group_anew()
+        elif self._recount:
+            self._count_anew()
+        elif self._rewrite:
+            self._write_asked()
+        self._regroup = self._recount = False
+
+    def hosts(self) -> Hosts:
+        """The hosts as the model knows them; those to spare are there, down, without a name."""
+        count = len(self.tb["hosts"])
+        spare = count - len(self.names)
+        return Hosts(
+            np.arange(count),
+            (*self.names, *[""] * spare),
+            self.tb["capacity"].astype(np.float64),
+            (*self.attributes, *[{}] * spare),
+            tuple(self.resources),
+        )
+
+    def _group_anew(self) -> None:
+        tb = self.tb
+        grouping = layout.group_hosts(tb["capacity"], matching_hosts(list(self.terms), self.hosts()))
+        tb["hosts"]["group"], tb["hosts"]["leaf"] = grouping.group, grouping.leaf
+        for name in ("allowed", "groups", "leaf_host"):
+            tb.put(name, getattr(grouping, name))
+        capacity = tb["capacity"]
+        with np.errstate(divide="ignore"):
+            tb.put("scale", np.where(capacity[:, :2] > 0, 2.0**40 / capacity[:, :2], 0.0))
+        width = cluster.AMOUNTS + capacity.shape[1]
+        tb.put("tree", np.full((grouping.nodes, width), cluster.NOWHERE, np.int64))
+        tb.rules["stride"] = cluster.coprime_stride(max(1, len(capacity)))
+        self.forget_evaluations()
+        self._count_anew()
+        board.fill(tb.state)
+
+    def forget_evaluations(self) -> None:
+        """Whatever was found out about hosts no longer holds."""
+        tb = self.tb
+        shared = cluster.shared_arrays(len(tb["hosts"]), max(1, len(self._pairs)), int(tb.rules["levels"]))
+        for name, array in shared.items():
+            tb.put(name, array)
+        tb["kinds"]["until"], tb["kinds"]["batch"], tb["kinds"]["no_room"] = -np.inf, -1, -1
+        tb["requests"]["weighed"] = -np.inf
+
+    def _count_anew(self) -> None:
+        """Domains and tallies, from what is on the hosts."""
+        tb, hosts = self.tb, self.hosts()
+        domain = np.full((len(self.counters.topologies), len(hosts)), -1, np.int32)
+        for topology, t in self.counters.topologies.items():
+            domain[t, : len(self.names)] = neighbours.domains(topology, hosts)[: len(self.names)]
+        table, tallies = neighbours.counter_table(self.counters, domain)
+        asked = neighbours.Asked([], [], [])
+        for number, spec in enumerate(self._specs):
+            for name, value in neighbours.add_kind(asked, spec.placement, self.counters, self.terms).items():
+                tb["kinds"][name][number] = value
+        self._asked = asked
+        self._write_asked()
+        tb.put("domain", domain)
+        tb.put("counters", table)
+        tb.put("tallies", tallies)
+        self._count_instances(domain, table, tallies)
+        for h, marks in self.foreign_marks.values():
+            self.count_marks(h, marks, 1)
+
+    def _count_instances(self, domain: NDArray[np.int32], table: Any, tallies: NDArray[np.int64]) -> None:
+        placed = self.tb["instances"][: self.rows]
+        placed = placed[placed["state"] == tables.PLACED]
+        for number, spec in enumerate(self._specs):
+            carried = self.counters.of_marks(spec.placement)
+            if not carried:
+                continue
+            on = placed["host"][placed["kind"] == number]
+            for c in carried:
+                domains = domain[table[c]["topology"], on]
+                domains = domains[domains >= 0]
+                np.add.at(tallies, table[c]["first"] + domains, 1)
+                table[c]["total"] += len(domains)
+
+    def count_marks(self, h: int, marks: tuple[str, ...], by: int) -> None:
+        """Count an instance of somebody else with these marks on a host, or no more (-1)."""
+        table, domain, tallies = self.tb["counters"], self.tb["domain"], self.tb["tallies"]
+        for c in {number for mark in marks for number in self.counters.by_mark.get(mark, [])}:
+            if c < len(table) and (d := int(domain[table[c]["topology"], h])) >= 0:
+                tallies[table[c]["first"] + d] += by
+                table[c]["total"] += by

@@ -1,0 +1,22 @@
+"""What instances of one kind are like."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from slacktide.model import NO_CONSTRAINT, NO_NEIGHBOURS, Placement, ServiceClass, Term
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """All that decides where an instance may go and what it is promised; equal ones are of one kind.
+
+    ``demand`` names whole amounts (millicores of CPU, bytes, counts), each resource once
+    and none of 0; ``never``: it preempts nobody (preemptionPolicy Never).
+    """
+
+    demand: tuple[tuple[str, int], ...]
+    service: ServiceClass
+    term: Term = NO_CONSTRAINT
+    placement: Placement = NO_NEIGHBOURS
+    never: bool = False
