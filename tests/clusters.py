@@ -80,8 +80,8 @@ def cluster(
     """The cluster of this seed: up to ``largest`` hosts, about as many ``requests`` as a host can take and more.
 
     ``several`` puts the rows (then up to some ten more than ``requests``) into requests of several instances.
-    ``neighbours`` gives them marks, rules, preferences and budgets (:mod:`neighbourhoods`), and leaves all else
-    as it is but ``policy.min_running``.
+    ``neighbours`` gives them marks, rules, preferences and budgets (:mod:`neighbourhoods`), at times less demand
+    and other settings of ``policy``, and leaves all else as it is.
     """
     random = np.random.default_rng([seed, 0x5EED])
     resources = ("cpu", "memory", "gpu") if random.random() < 0.2 else ("cpu", "memory")
@@ -97,7 +97,7 @@ def cluster(
         one = _several(np.random.default_rng([seed, 0x5EED, 7]), one, requests)
     if neighbours:
         drawn = Neighbourhood(np.random.default_rng([seed, 0x5EED, 11 + several]), (NO_CONSTRAINT, *TERMS))
-        one = replace(one, workload=drawn.among(one.workload)).with_(policy={"min_running": drawn.min_running()})
+        one = replace(one, workload=drawn.among(one.workload)).with_(policy=drawn.policy())
     return one
 
 

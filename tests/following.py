@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,8 +14,9 @@ from clusters import Cluster
 from reference.chance import startup_delay
 from runs import core
 from slacktide.kernels import tables
-from slacktide.live.engine import Engine, snap
-from slacktide.model import INDEPENDENT
+from slacktide.live.engine import Engine
+from slacktide.model import ServiceClass
+from slacktide.model.workload import INDEPENDENT
 from slacktide.sim import RunResult
 from slacktide.state import layout
 from slacktide.state.requests import ledgers
@@ -64,7 +65,8 @@ class Following:
         self.lives = [0] * len(workload)  # incarnations that a row had
         self.ends_of_startups: list[tuple[float, int, int]] = []
         self.specs: dict[Spec, int] = {}
-        self.known: set[str] = set()
+        self.between: Callable[[float], None] = lambda _now: None  # before each pass
+        self.promised: Callable[[ServiceClass], ServiceClass] = lambda service: service  # at first
         self.unit = layout.units(hosts.capacity)
         self.demand = layout.amounts(workload.demand, self.unit).tolist()
         self.capacity = layout.amounts(hosts.capacity, self.unit).tolist()
@@ -86,7 +88,7 @@ class Following:
     def spec_of(self, row: int) -> Spec:
         workload = self.one.workload
         demand = tuple(sorted(self.amounts(self.demand[row]).items()))
-        service = workload.classes[workload.service_class[row]]
+        service = self.promised(workload.classes[workload.service_class[row]])
         spec = Spec(demand, service, workload.terms[workload.term[row]])
         if workload.placement is not None:
             spec = replace(spec, placement=workload.placements[workload.placement[row]])
@@ -106,9 +108,7 @@ class Following:
     def arrive(self, row: int, at: float) -> None:
         """The next incarnation of a row; a new row gets the simulator's number."""
         engine, key, spec = self.engine, self.key_of(row), self.spec_of(row)
-        if key not in self.known:
-            self.known.add(key)
-            engine.controller(key, spec.service, self.approach_of(row), False)
+        engine.controller(key, spec.service, self.approach_of(row), False)
         number = self.specs.setdefault(spec, len(self.specs))
         if number not in engine.specs:
             engine.spec(number, spec)
@@ -193,6 +193,7 @@ class Following:
                 self.tell(*happened[place])
                 place += 1
             self.become_ready(now)
+            self.between(now)
             self.decide(now)
         return self.log
 
@@ -215,6 +216,3 @@ def followed(one: Cluster, result: RunResult, **others: Any) -> Following:
     following = Following(one, result, Engine(one.config, **others))
     following.run()
     return following
-
-
-__all__ = ["BEGINNING", "Following", "followed", "livable", "simulated", "snap"]

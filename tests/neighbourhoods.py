@@ -45,13 +45,18 @@ class Neighbourhood:
     def chance(self, share: float) -> bool:
         return bool(self.random.random() < share)
 
-    def min_running(self) -> float:
-        """Seconds for ``policy.min_running``."""
-        return float(self.pick(0.0, 0.0, 5.0, 12.3, 30.0))
+    def policy(self) -> dict[str, Any]:
+        """Settings that let rules and budgets decide: at times everybody preempts readily, or nobody too early."""
+        found: dict[str, Any] = {"min_running": float(self.pick(0.0, 0.0, 0.0, 5.0, 12.3, 30.0))}
+        if self.chance(0.4):
+            found |= {"preempt_when": "better", "patience": 0.0, "overhead_scope": "none"}
+        return found
 
     def among(self, workload: Workload) -> Workload:
-        """The workload with placements and budgets; now and then without one of the two."""
-        what = self.pick("both", "both", "both", "placements", "budgets")
+        """The workload with placements and budgets, now and then without one of the two."""
+        # With less demand rules say more often than room where somebody goes.
+        workload = replace(workload, demand=workload.demand * float(self.pick(1.0, 1.0, 0.5, 0.25)))
+        what = self.pick("both", "both", "placements", "placements", "budgets")
         if what != "budgets":
             made = [self.placement() for _ in range(int(self.random.integers(2, 7)))]
             drawn = tuple(dict.fromkeys([NO_NEIGHBOURS, *made]))
@@ -73,7 +78,7 @@ class Neighbourhood:
 
     def placement(self) -> Placement:
         marks = tuple(mark for mark in MARKS[:-1] if self.chance(0.4))
-        rules = [self.rule(marks) for _ in range(int(self.pick(1, 1, 2, 3)))] if self.chance(self.rules) else []
+        rules = [self.rule(marks) for _ in range(int(self.pick(1, 2, 2, 3)))] if self.chance(self.rules) else []
         some = self.chance(self.preferences)
         preferences = [self.preference() for _ in range(int(self.pick(1, 2, 3)))] if some else []
         return Placement(marks, tuple(rules), tuple(preferences))

@@ -29,7 +29,6 @@ from slacktide.model import (
     Rule,
     Term,
     Topology,
-    Workload,
 )
 from slacktide.model.placement import CLUSTER
 from small import BRONZE, GOLD, SILVER, machines, workload
@@ -505,8 +504,11 @@ def test_the_auditor_finds_what_is_wrong_with_neighbours(forgets: dict[str, None
     assert any(text in fault for fault in found)
 
 
-def plain(workload: Workload) -> Workload:
-    return replace(workload, placement=None, placements=(NO_NEIGHBOURS,), budget=None, budgets=())
+def plain(one: Cluster) -> Cluster:
+    """The cluster without all that may be drawn for neighbours."""
+    bare = replace(one.workload, placement=None, placements=(NO_NEIGHBOURS,), budget=None, budgets=())
+    policy = replace(Config().policy, name=one.config.policy.name)
+    return replace(one, workload=replace(bare, demand=np.zeros(0)), config=replace(one.config, policy=policy))
 
 
 def test_random_neighbours_are_of_every_kind_and_change_nothing_else() -> None:
@@ -515,7 +517,9 @@ def test_random_neighbours_are_of_every_kind_and_change_nothing_else() -> None:
         for several in (False, True):
             drawn = cluster(seed, largest=4, requests=20, several=several, neighbours=True)
             usual, mine = cluster(seed, largest=4, requests=20, several=several), drawn.workload
-            assert repr(replace(drawn, workload=plain(mine)).with_(policy={"min_running": 0.0})) == repr(usual)
+            seen["less demand"] += bool((mine.demand < usual.workload.demand).any())
+            seen["readier"] += drawn.config.policy.preempt_when != usual.config.policy.preempt_when
+            assert repr(plain(drawn)) == repr(plain(usual))
             seen["min_running"] += drawn.config.policy.min_running > 0.0
             if mine.budget is not None:
                 assert mine.budget.dtype == np.int32
@@ -532,7 +536,7 @@ def test_random_neighbours_are_of_every_kind_and_change_nothing_else() -> None:
                     pairs = set(zip(mine.request.tolist(), mine.placement.tolist(), strict=True))
                     seen["mixed"] += len(pairs) > len(set(mine.request.tolist()))
                     seen["alike"] += len(pairs) == len(set(mine.request.tolist()))
-    assert min(seen[name] for name in ("min_running", "mixed", "alike")) >= 5
+    assert min(seen[name] for name in ("min_running", "mixed", "alike", "less demand", "readier")) >= 5
     assert sum(isinstance(key[0], str) for key in seen if isinstance(key, tuple)) == 3 * (6 + 2)
     assert {
         (True, True),

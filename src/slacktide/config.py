@@ -127,6 +127,49 @@ class OptimizeSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class KubeSettings:
+    """The live scheduler (``slacktide run``)."""
+
+    scheduler_name: str = "slacktide"
+    """``schedulerName`` of the pods that are ours."""
+    all_nodes: bool = False
+    """Take every node. Only where no other scheduler that preempts works on them: two thrash."""
+    node_label: str = "slacktide.io/managed=true"
+    """Nodes with this label (``KEY=VALUE`` or ``KEY``) are given to us."""
+    node_taint: str = "slacktide.io/only"
+    """So are nodes with a taint of this key."""
+    qps: float = 0.0
+    """Requests a second to the API server, leases and events apart; 0: no limit."""
+    burst: int = 100
+    """Requests beyond ``qps`` that may go out at once."""
+    bindings: int = 64
+    """Bindings and evictions under way at once."""
+    event_qps: float = 0.0
+    """Events written a second; 0: no limit."""
+    ledger_qps: float = 50.0
+    """Availability objects written a second, all together; each at most once a second."""
+    leader_election: bool = True
+    """Act only while holding the lease."""
+    lease_namespace: str = "slacktide-system"
+    lease_name: str = "slacktide"
+    lease_duration: float = 15.0
+    """Seconds after which others take a lease that is not renewed."""
+    backoff_first: float = 1.0
+    """Seconds a pod waits after its first failed binding or eviction; doubled with each."""
+    backoff_longest: float = 10.0
+    victim_patience: float = 30.0
+    """Seconds beyond their grace period that victims may take to be gone, before a reserved place is given up."""
+    vacancy: float = 60.0
+    """Seconds after which an instance that nobody replaced counts no more, where its controller's wish is not known."""
+    priority_classes: str = ""
+    """Service classes of pods that name none, by PriorityClass: ``PRIORITY=CLASS,...``."""
+    hard_pod_affinity_weight: int = 1
+    """What an existing pod's required affinity is worth to a pod that it selects, as a preference."""
+    listen: str = "127.0.0.1:10359"
+    """Address of /metrics, /livez, /readyz and /configz; empty: none."""
+
+
+@dataclass(frozen=True, slots=True)
 class Config:
     """All settings of a run. ``version`` is that of the file format."""
 
@@ -138,7 +181,13 @@ class Config:
     failures: FailureSettings = field(default_factory=FailureSettings)
     simulation: SimulationSettings = field(default_factory=SimulationSettings)
     optimize: OptimizeSettings = field(default_factory=OptimizeSettings)
+    kube: KubeSettings = field(default_factory=KubeSettings)
     classes: tuple[ServiceClass, ...] = DEFAULT_CLASSES
+
+
+def live(config: Config) -> Config:
+    """The settings as the live scheduler starts from them: a pod counts from its readiness on."""
+    return replace(config, qos=replace(config.qos, startup="always"))
 
 
 def preset(name: PresetName) -> Config:

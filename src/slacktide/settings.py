@@ -15,7 +15,7 @@ from types import NoneType, UnionType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from slacktide import settings_file
-from slacktide.config import Config, PresetName, preset
+from slacktide.config import Config, PresetName, live, preset
 from slacktide.errors import ConfigError
 from slacktide.inputs.cells import expected_name
 from slacktide.model import PenaltyTier, ServiceClass
@@ -63,10 +63,26 @@ RANGES: Mapping[str, Range] = {
     "scheduler.watchdog": Range(most=LONGEST, above=True),
     "simulation.end": Range(most=LONGEST, above=True),
     "simulation.seed": Range(most=2**63 - 1),
+    "kube.qps": Range(),
+    "kube.burst": Range(least=1, most=2**31),
+    "kube.bindings": Range(least=1, most=4096),
+    "kube.event_qps": Range(),
+    "kube.ledger_qps": Range(above=True),
+    "kube.lease_duration": Range(least=3.0),
+    "kube.backoff_first": Range(above=True),
+    "kube.backoff_longest": Range(above=True),
+    "kube.victim_patience": _SECONDS,
+    "kube.vacancy": _SECONDS,
+    "kube.hard_pod_affinity_weight": Range(most=100),
     "optimize.equivalence_tolerance": _SECONDS,
     "optimize.relaxed_randomization": Range(most=1.0, above=True),
     "optimize.expiring_cache": _SECONDS,
 }
+
+
+def load_live(path: Path | None = None, preset_name: str | None = None, overrides: Sequence[str] = ()) -> Config:
+    """As :func:`load`, from the settings that a live scheduler starts from."""
+    return _load(live(preset(_known_preset(preset_name))), path, overrides)
 
 
 def load(path: Path | None = None, preset_name: str | None = None, overrides: Sequence[str] = ()) -> Config:
@@ -75,10 +91,17 @@ def load(path: Path | None = None, preset_name: str | None = None, overrides: Se
     ``overrides`` are words ``SECTION.KEY=VALUE``; ``none`` stands for no value where that is allowed.
     Raises :class:`ConfigError` for anything unknown, of the wrong type or out of range.
     """
+    return _load(preset(_known_preset(preset_name)), path, overrides)
+
+
+def _known_preset(preset_name: str | None) -> PresetName:
     name = preset_name or "recommended"
     if name not in PRESETS:
         raise ConfigError(f"preset: found {name!r}, expected {expected_name(name, PRESETS)}")
-    config = preset(name)
+    return name
+
+
+def _load(config: Config, path: Path | None, overrides: Sequence[str]) -> Config:
     if path is not None:
         config = _with_file(config, settings_file.read(path))
     for word in overrides:

@@ -17,7 +17,9 @@ import click
 from slacktide import __version__
 from slacktide.cli.generate import generate
 from slacktide.cli.inspect import inspect
+from slacktide.cli.lab import lab
 from slacktide.cli.policies import policies
+from slacktide.cli.run import run
 from slacktide.cli.settings import settings
 from slacktide.cli.simulate import simulate
 from slacktide.errors import ConfigError, InputError, OutputError, PluginError, SlacktideError
@@ -51,7 +53,7 @@ def app() -> None:
     """
 
 
-for command in (simulate, generate, inspect, policies, settings):
+for command in (simulate, generate, inspect, policies, settings, lab, run):
     app.add_command(command)
 
 

@@ -52,6 +52,8 @@ def inspect(files: tuple[Path, ...], config_file: Path | None, bins: int, as_jso
         click.echo(text(found))
         if kinds := found.get("workload", {}).get("kinds"):
             click.echo("\n" + _kinds_text(found["workload"]["instances"], kinds))
+        if counts := found.get("workload", {}).get("neighbours"):
+            click.echo("\n" + _neighbours_text(counts))
 
 
 def _holds_hosts(path: Path) -> bool:
@@ -88,6 +90,17 @@ def _kinds_text(instances: int, kinds: list[dict[str, Any]]) -> str:
         for one in kinds
     ]
     return f"{count(instances)} instances; of one request: median, p90, largest\n\n{table(head, rows, left=2)}"
+
+
+def _neighbours_text(counts: dict[str, int]) -> str:
+    """Instances that have to do with their neighbours, and those with budgets."""
+    from slacktide.cli.text import count
+
+    asking = ", ".join(f"{name} {count(counts[name])}" for name in ("marks", "near", "away", "spread", "preferences"))
+    return (
+        f"instances with {asking}; {count(counts['placements'])} distinct placements\n"
+        f"instances in budgets {count(counts['in_budgets'])}; {count(counts['budgets'])} budgets"
+    )
 
 
 def _findings(workload: Workload | None, hosts: Hosts | None, bins: int) -> dict[str, Any]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from slacktide.kernels import board, free_index, search, victims, views
+from slacktide.kernels import among, board, free_index, neighbours, search, victims, views
 from slacktide.kernels.compiling import entry
 from slacktide.kernels.tables import State
 
-DOWN, CONSTRAINT, SIBLING, CPU, MEMORY, OTHER, ROOM = range(7)
+DOWN, CONSTRAINT, SIBLING, CPU, MEMORY, OTHER, ROOM, NEIGHBOURS = range(8)
 TEXTS = (
     "down",
     "do not satisfy its constraints",
@@ -18,6 +18,7 @@ TEXTS = (
     "insufficient memory, also by preemption",
     "insufficient other resources, also by preemption",
     "have had room since",
+    "do not satisfy its rules about neighbours",
 )
 COUNTS = len(TEXTS)
 
@@ -27,6 +28,9 @@ def count_hosts(tb: State, kind: int, mine: float, counts: NDArray[np.int64]) ->
     """Hosts by obstacle into ``counts`` (COUNTS,), for a request of this kind and metric; O(all instances)."""
     counts[:] = 0
     search.bring_metrics_up_to_date(tb)
+    with_rules = neighbours.involved(tb, kind)
+    if with_rules:
+        neighbours.prepare(tb, kind)
     shape, cls = views.kinds(tb)[kind]["shape"], views.kinds(tb)[kind]["cls"]
     for h in range(len(views.hosts(tb))):
         host = views.hosts(tb)[h]
@@ -36,6 +40,9 @@ def count_hosts(tb: State, kind: int, mine: float, counts: NDArray[np.int64]) ->
             counts[CONSTRAINT] += 1
         elif board.has_sibling(tb, h, views.kinds(tb)[kind]["job"]):
             counts[SIBLING] += 1
+        elif with_rules and neighbours.asks(tb, kind, h) != neighbours.HOLD:
+            possible = among.choose(tb, h, kind, mine, views.control(tb)["now"]) >= 0
+            counts[ROOM if possible else NEIGHBOURS] += 1
         elif victims.choose(tb, h, shape, cls, mine, views.control(tb)["now"]) >= 0:
             counts[ROOM] += 1
         else:

@@ -15,7 +15,8 @@ import numpy as np
 from slacktide.kernels import board, ledger, queue, requests, views
 from slacktide.kernels.carry import mark_done
 from slacktide.kernels.compiling import entry, kernel, whole
-from slacktide.kernels.tables import LEAVING, PLACED, REMOVED, VACANT, WAITING, State
+from slacktide.kernels.metric import waiting_key
+from slacktide.kernels.tables import LEAVING, PLACED, REMOVED, VACANT, WAITING, Records, State
 
 
 @entry
@@ -147,6 +148,8 @@ def forget(tb: State, row: int, now: float) -> None:
     q = requests.owner_of(tb, row)
     if q >= 0:
         requests.left(tb, q, row, now)
+        if not requests.begins_pending(views.rules(tb)["accounting"], whole(instance["starts"])):
+            requests.pays(tb, q, 0.0, now - instance["since"])  # its start-up had counted as running
     board.remove(tb, whole(instance["host"]), row)
     views.control(tb)["placed_now"] -= 1
     instance["starts"] -= 1
@@ -173,6 +176,41 @@ def put_back(tb: State, row: int, now: float) -> None:
         requests.link(tb, q, row)
         requests.change(tb, q, whole(1), whole(instance["starts"]), ready, True, whole(1), whole(0))
     write_slot(tb, row)
+
+
+@entry
+def change_kind(tb: State, row: int, kind: int) -> None:
+    """A PLACED instance asks for something else now, or is of another class; it stays where it is."""
+    instance = views.instances(tb)[row]
+    h = whole(instance["host"])
+    placed_by = views.slots(tb)[h, board.place_of(tb, h, row)]["batch"]
+    board.remove(tb, h, row)
+    instance["kind"] = kind
+    board.add(tb, h, row, kind, instance["since"], instance["since"])
+    views.slots(tb)[h, views.hosts(tb)[h]["count"] - 1]["batch"] = placed_by
+    write_slot(tb, row)
+
+
+@entry
+def weigh_queue(tb: State) -> None:
+    """Promises of classes changed: what waits is sorted again by the metrics that follow; O(n log n)."""
+    control = views.control(tb)
+    weigh_entries(tb, views.queue(tb), whole(control["queue"]))
+    weigh_entries(tb, views.incoming(tb), whole(control["incoming"]))
+    queue.sort_entries(tb, views.queue(tb), control["queue"])
+
+
+@kernel
+def weigh_entries(tb: State, entries: Records, count: int) -> None:
+    """Compute the keys of the first ``count`` entries again; O(n)."""
+    rules = views.rules(tb)
+    for i in range(count):
+        entry = entries[i]
+        instance = views.instances(tb)[entry["row"]]
+        slo = views.classes(tb)[views.kinds(tb)[entry["kind"]]["cls"]]["slo"]
+        e = board.received(instance, rules["accounting"])
+        p = board.withheld(instance["since"] - entry["admitted"], e)
+        entry["key"] = waiting_key(e, p, slo, rules["alpha"], instance["since"])
 
 
 @entry

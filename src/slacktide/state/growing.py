@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slacktide.config import Config
-from slacktide.kernels import board, carry, neighbour_records, request_records, room, tables
+from slacktide.kernels import board, carry, live, neighbour_records, request_records, room, tables
 from slacktide.kernels.tables import Tables
 from slacktide.model import Hosts, Placement, ServiceClass, Term, Workload
 from slacktide.model.matching import matching_hosts
@@ -44,10 +44,10 @@ class Growing:
         self._shapes: dict[tuple[int, ...], int] = {}
         self._pairs: dict[tuple[int, int], int] = {}
         self._kinds: dict[Spec, int] = {}
-        self._placements: list[Placement] = []  # of each kind
         self._asked = neighbours.Asked([], [], [])
         self._specs: list[Spec] = []  # of each kind
         self.foreign_marks: dict[str, tuple[int, tuple[str, ...]]] = {}
+        self.tidied = 0  # kinds that were left when unused ones were last forgotten
         self._regroup = self._recount = self._rewrite = False
         self.tb = self._begin()
 
@@ -132,12 +132,19 @@ class Growing:
                 if known != service:
                     self.classes[number] = service
                     self._write_classes()
+                    live.weigh_queue(self.tb.state)
                 return number
         self.classes.append(service)
         self._write_classes()
         return len(self.classes) - 1
 
+    def keep_classes(self, numbers: list[int]) -> None:
+        """Forget all classes but these, which are numbered from 0 in their order."""
+        self.classes = [self.classes[number] for number in numbers] or self.classes[:1]
+        self._write_classes()
+
     def _write_classes(self) -> None:
+        """Promises as they are now; what was found out with others no longer holds."""
         table = layout.class_table(self.classes, self.config.qos.margin)
         self.tb.put("classes", table)
         rules = self.tb.rules
@@ -231,22 +238,21 @@ class Growing:
             budgets[:have] = self.tb["budgets"]
             self.tb.put("budgets", budgets)
 
-    def count_again(self) -> None:
-        """Marks of instances on hosts changed: their tallies are made anew before the next pass."""
-        self._recount = True
-
     # -- kinds -----------------------------------------------------------------------------------------------------
 
     def kind_of(self, spec: Spec) -> int:
         """The kind of instances that are as ``spec`` says, a new one where there was none."""
         known = self._kinds.get(spec)
         if known is None:
-            known = self._kinds[spec] = self._new_kind(spec)
+            known = self._new_kind(spec)
         return known
 
     def _new_kind(self, spec: Spec) -> int:
+        return self.add_kind(spec, self.class_number(spec.service))
+
+    def add_kind(self, spec: Spec, cls: int) -> int:
+        """A kind of instances that are as ``spec`` says, of a class that is known by number."""
         number = len(self._specs)
-        cls = self.class_number(spec.service)
         shape = self._shape_of(tuple(self.amounts(dict(spec.demand)).tolist()))
         pair = self._pairs.setdefault((shape, cls), len(self._pairs))
         have = len(self.tb["shared_of_pair"])
@@ -261,8 +267,27 @@ class Growing:
         kind["never"] = spec.never
         kind["until"], kind["batch"], kind["no_room"] = -np.inf, -1, -1
         self._specs.append(spec)
+        self._kinds[spec] = number
         self._ask(number, spec.placement)
         return number
+
+    def forget_kinds(self) -> None:
+        """Forget all kinds, and what they ask about; :meth:`add_kind` enters again those that are used."""
+        self._specs.clear()
+        self._kinds.clear()
+        self._shapes.clear()
+        self._pairs.clear()
+        self.terms = {Term(): 0}
+        self.counters = neighbours.Counters()
+        self._asked = neighbours.Asked([], [], [])
+        self.tb.put("kinds", np.zeros(0, tables.KIND))
+        self.tb.put("demand", np.zeros((0, len(self.resources)), np.int64))
+        self._regroup = True
+
+    @property
+    def kinds(self) -> int:
+        """How many kinds are known."""
+        return len(self._specs)
 
     def _shape_of(self, demand: tuple[int, ...]) -> int:
         shape = self._shapes.setdefault(demand, len(self._shapes))

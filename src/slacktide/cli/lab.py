@@ -1,0 +1,124 @@
+"""``slacktide lab``."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+from pathlib import Path
+
+import click
+
+from slacktide.cli.options import FILE
+
+
+def _default_directory() -> Path:
+    state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    return Path(state) / "slacktide" / "lab"
+
+
+def _say(text: str) -> None:
+    click.echo(text, err=True)
+
+
+DIRECTORY = click.option(
+    "--dir", "directory", type=FILE, help="The lab's directory.  [default: slacktide/lab in the user's state folder]"
+)
+BINARIES = click.option(
+    "--bin",
+    "binaries",
+    type=FILE,
+    help="A directory with the programs; what it lacks is looked for elsewhere, or built.",
+)
+
+
+@click.group()
+def lab() -> None:
+    """A Kubernetes control plane on this machine, to try slacktide and to test against.
+
+    etcd, the API server and the controllers are the real ones; only the kubelets are played, by KWOK. It needs
+    no cluster, no containers and no rights, and listens on loopback only.
+    """
+
+
+@lab.command()
+@DIRECTORY
+@BINARIES
+@click.option("--nodes", type=click.IntRange(0, 10_000), default=5, show_default=True, help="How many nodes.")
+@click.option("--cpu", default="4", show_default=True, help="CPU of each node, a Kubernetes quantity.")
+@click.option("--memory", default="16Gi", show_default=True, help="Memory of each node, a Kubernetes quantity.")
+@click.option("--pods", type=click.IntRange(1), default=110, show_default=True, help="How many pods a node takes.")
+@click.option("--with-kube-scheduler", is_flag=True, help="Start kube-scheduler, too, for pods that name no other.")
+def up(
+    directory: Path | None,
+    binaries: Path | None,
+    nodes: int,
+    cpu: str,
+    memory: str,
+    pods: int,
+    with_kube_scheduler: bool,
+) -> None:
+    """Starts a lab and leaves it running.
+
+    Programs are looked for in --bin, $SLACKTIDE_LAB_BIN, $KUBEBUILDER_ASSETS, on the PATH and in slacktide's cache;
+    what is missing is built with Go (once, about 7 minutes for all).
+    """
+    from slacktide.kube.lab import Binaries, ControlPlane
+    from slacktide.kube.lab.binaries import NEEDED
+    from slacktide.kube.lab.control_plane import reserved
+
+    directory = (directory or _default_directory()).absolute()
+    programs = [*NEEDED, "kubectl", *(["kube-scheduler"] if with_kube_scheduler else [])]
+    with reserved(directory):
+        found = Binaries.find(programs, directory=binaries, say=_say)
+        plane = ControlPlane.create(directory, found, with_kube_scheduler=with_kube_scheduler)
+        plane.start(say=_say)
+        try:
+            applied = plane.install()
+            plane.create_nodes(nodes, cpu=cpu, memory=memory, pods=pods)
+        except BaseException:
+            plane.kill()
+            raise
+    _say(f"{len(applied)} objects applied, {nodes} nodes of {cpu} CPUs, {memory} and {pods} pods created")
+    click.echo(_next_commands(plane.kubeconfig, directory, found["kubectl"]))
+
+
+def _next_commands(kubeconfig: Path, directory: Path, kubectl: Path) -> str:
+    known = shutil.which("kubectl") == str(kubectl)
+    command = "kubectl" if known else shlex.quote(str(kubectl))
+    where = "" if directory == _default_directory() else f" --dir {shlex.quote(str(directory))}"
+    return "\n".join(
+        [
+            f"kubeconfig: {kubeconfig}",
+            "Next:",
+            f"  export KUBECONFIG={shlex.quote(str(kubeconfig))}",
+            f"  {command} get nodes",
+            f"  slacktide lab down{where}",
+        ]
+    )
+
+
+@lab.command()
+@DIRECTORY
+def down(directory: Path | None) -> None:
+    """Ends a lab: exactly the processes that its 'up' started. Its data goes, its logs stay."""
+    from slacktide.kube.lab import ControlPlane
+    from slacktide.kube.lab.control_plane import reserved
+
+    directory = (directory or _default_directory()).absolute()
+    plane = ControlPlane.attach(directory)
+    with reserved(directory):
+        running = [component.name for component in plane.components.values() if component.running]
+        plane.stop()
+    click.echo(f"ended: {', '.join(running)}" if running else "nothing of it ran any more; its data is removed")
+
+
+@lab.command()
+@BINARIES
+def binaries(binaries: Path | None) -> None:
+    """Finds or builds every program that a lab may start, and prints where they are."""
+    from slacktide.kube.lab import Binaries
+    from slacktide.kube.lab.building import SOURCES
+
+    for program, path in Binaries.find(list(SOURCES), directory=binaries, say=_say).paths.items():
+        click.echo(f"{program:24} {path}")

@@ -1,0 +1,325 @@
+"""Decisions carried out: evict, wait until the victims are gone, bind; what comes of it goes back to the engine.
+
+Every act asks first whether we still lead. An act whose outcome is not known (no
+answer came) is looked up before anything else is done about that pod.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from slacktide.config import KubeSettings
+from slacktide.kube import entries
+from slacktide.kube.bodies import encode_annotations, encode_binding, encode_eviction, encode_pod_status
+from slacktide.kube.connection import MERGE_PATCH, STRATEGIC_MERGE_PATCH, ApiError, Connection, Unreachable
+from slacktide.kube.entries import Entry
+from slacktide.kube.intake import Intake
+from slacktide.kube.kinds import Malformed
+from slacktide.kube.objects import PERSISTENT_VOLUME_CLAIM, POD
+from slacktide.kube.objects import pod_reference
+from slacktide.kube.recorder import Recorder
+from slacktide.kube.storage import SELECTED_NODE
+from slacktide.live import parts
+from slacktide.live.parts import Decision
+
+LOG = logging.getLogger(__name__)
+
+NOT_FOUND, CONFLICT, UNPROCESSABLE, TOO_MANY, SERVER_ERROR = 404, 409, 422, 429, 500
+DEFAULT_GRACE_SECONDS = 30.0
+ASK_AGAIN_SECONDS = 0.5
+LONGEST_PAUSE_SECONDS = 5.0
+VOLUME_SECONDS = 600.0
+
+
+@dataclass(slots=True)
+class Nomination:
+    """A decision whose victims are not all gone; ``patient_until`` then its place is given up."""
+
+    decision: Decision
+    outstanding: set[str]
+    patient_until: float
+    nominated: bool = False
+
+
+@dataclass
+class Counts:
+    """What was done, for the metrics."""
+
+    bound: int = 0
+    refused: int = 0
+    evicted: int = 0
+    spared: int = 0
+    given_up: int = 0
+    retried: int = 0
+    latency: list[float] = field(default_factory=list)
+
+
+class Actor:
+    """Carries decisions out, ``settings.bindings`` at a time. ``leading`` is asked before every act."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        settings: KubeSettings,
+        intake: Intake,
+        recorder: Recorder,
+        clock: Callable[[], float],
+        leading: Callable[[], bool],
+    ) -> None:
+        self.connection, self.settings, self.intake, self.recorder = connection, settings, intake, recorder
+        self.clock, self.leading = clock, leading
+        self.counts = Counts()
+        self.nominations: dict[str, Nomination] = {}
+        self._of_victim: dict[str, str] = {}
+        self._bindings: asyncio.Queue[Decision] = asyncio.Queue()
+        self._evictions: asyncio.Queue[tuple[str, Decision]] = asyncio.Queue()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def run(self) -> None:
+        """Works until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for _ in range(self.settings.bindings):
+                group.create_task(self._bind_all())
+            for _ in range(max(1, self.settings.bindings // 2)):
+                group.create_task(self._evict_all())
+            group.create_task(self._lose_patience())
+
+    @property
+    def under_way(self) -> int:
+        """Decisions that wait for their turn or for victims."""
+        return self._bindings.qsize() + len(self.nominations)
+
+    def carry_out(self, decision: Decision) -> None:
+        """Begin to carry out a decision that the engine has just made."""
+        if not decision.victims:
+            self._bindings.put_nowait(decision)
+            return
+        patience = max(self._grace(victim.uid) for victim in decision.victims) + self.settings.victim_patience
+        uids = {victim.uid for victim in decision.victims}
+        self.nominations[decision.uid] = Nomination(decision, uids, self.clock() + patience)
+        for uid in uids:
+            self._of_victim[uid] = decision.uid
+            self._evictions.put_nowait((uid, decision))
+
+    def _grace(self, uid: str) -> float:
+        entry = self.intake.pods.get(uid)
+        seconds = None if entry is None else entry.pod.spec.termination_grace_period_seconds
+        return DEFAULT_GRACE_SECONDS if seconds is None else float(seconds)
+
+    # -- outcomes --------------------------------------------------------------------------------------------------
+
+    def ended(self, uid: str) -> None:
+        """A pod is no more: a place that waited for it to go may be free now."""
+        self.nominations.pop(uid, None)
+        beneficiary = self._of_victim.pop(uid, None)
+        nomination = self.nominations.get(beneficiary) if beneficiary else None
+        if nomination is not None and beneficiary is not None:
+            nomination.outstanding.discard(uid)
+            if not nomination.outstanding:
+                del self.nominations[beneficiary]
+                self._bindings.put_nowait(nomination.decision)
+
+    def _give_up(self, uid: str, reason: str, *, at_once: bool = False) -> None:
+        """A decision cannot be carried out: the pod waits again, after a pause unless ``at_once``."""
+        self.nominations.pop(uid, None)
+        entry, engine = self.intake.pods.get(uid), self.intake.engine
+        if entry is None or engine is None or not entry.key:
+            return
+        one = engine.incarnations.get(uid)
+        if one is None or one.state != parts.PLACED or one.bound:
+            return
+        self.counts.refused += 1
+        engine.refused(uid, self.clock())
+        entry.failures += 1
+        LOG.info("pod %s/%s waits again: %s", *entry.place, reason)
+        if at_once and entry.failures < 3:
+            entry.queue = entries.ACTIVE
+            engine.wake(uid)
+            self.intake.watcher.work()
+            return
+        pause = min(self.settings.backoff_longest, self.settings.backoff_first * 2.0 ** (entry.failures - 1))
+        entry.queue = entries.BACKOFF
+        asyncio.get_running_loop().call_later(pause, self._wake, uid)
+
+    def _wake(self, uid: str) -> None:
+        entry = self.intake.pods.get(uid)
+        if entry is not None and entry.queue == entries.BACKOFF:
+            entry.queue = entries.ACTIVE
+            self.intake.consider(entry)
+
+    # -- binding ---------------------------------------------------------------------------------------------------
+
+    async def _bind_all(self) -> None:
+        while True:
+            decision = await self._bindings.get()
+            entry = self.intake.pods.get(decision.uid)
+            if entry is not None and self.leading():
+                await self._bind(entry, decision)
+
+    async def _bind(self, entry: Entry, decision: Decision) -> None:
+        namespace, name = entry.place
+        if entry.needs.provision and not await self._volumes_ready(entry, decision.host):
+            self._give_up(decision.uid, "its volumes were not ready in time")
+            return
+        body = encode_binding(namespace, name, decision.uid, decision.host)
+        try:
+            await self.connection.post(POD.path(namespace, name, "binding"), body)
+        except ApiError as error:
+            if error.status in (TOO_MANY, 503, SERVER_ERROR, 504):
+                await self._again(self._bindings, decision, error.retry_after)
+            elif error.status == NOT_FOUND:
+                pass  # the watch will tell
+            else:
+                self._give_up(decision.uid, str(error))
+            return
+        except Unreachable as error:
+            await self._look_up(entry, decision, str(error))
+            return
+        self._has_bound(entry, decision)
+
+    async def _again(self, queue: asyncio.Queue[Decision], decision: Decision, after: float | None) -> None:
+        self.counts.retried += 1
+        await asyncio.sleep(min(after or ASK_AGAIN_SECONDS, LONGEST_PAUSE_SECONDS))
+        queue.put_nowait(decision)
+
+    async def _look_up(self, entry: Entry, decision: Decision, problem: str) -> None:
+        """No answer came to a binding: ask until it is known whether it was carried out."""
+        namespace, name = entry.place
+        while self.leading() and entry.uid in self.intake.pods:
+            await asyncio.sleep(ASK_AGAIN_SECONDS)
+            try:
+                found = POD.decode(await self.connection.get(POD.path(namespace, name)))
+            except ApiError as error:
+                if error.status == NOT_FOUND:
+                    return
+                continue
+            except Unreachable:
+                continue
+            if isinstance(found, Malformed) or found.metadata.uid != decision.uid:
+                return
+            if found.spec.node_name == decision.host:
+                self._has_bound(entry, decision)
+            elif found.spec.node_name:
+                return  # the watch will tell
+            else:
+                self._give_up(decision.uid, problem, at_once=True)
+            return
+
+    def _has_bound(self, entry: Entry, decision: Decision) -> None:
+        engine = self.intake.engine
+        self.counts.bound += 1
+        entry.failures = 0
+        entry.queue = entries.NOWHERE
+        if engine is not None and entry.key:
+            one = engine.incarnations.get(decision.uid)
+            if one is not None and one.state == parts.PLACED and not one.bound:
+                engine.bound(decision.uid, self.clock())
+        namespace, name = entry.place
+        note = f"Successfully assigned {namespace}/{name} to {decision.host}"
+        self.recorder.record(pod_reference(entry.pod), "Scheduled", note, action="Binding")
+
+    async def _volumes_ready(self, entry: Entry, host: str) -> bool:
+        """Tell provisioners the node, and wait until the pod's claims are bound."""
+        namespace, _ = entry.place
+        for claim in entry.needs.provision:
+            path = PERSISTENT_VOLUME_CLAIM.path(namespace, claim)
+            try:
+                await self.connection.patch(path, encode_annotations({SELECTED_NODE: host}), MERGE_PATCH)
+            except (ApiError, Unreachable) as error:
+                LOG.warning("claim %s/%s: %s", namespace, claim, error)
+                return False
+        until = self.clock() + VOLUME_SECONDS
+        while self.clock() < until and entry.uid in self.intake.pods:
+            if not self.intake.world.storage.needs(entry.pod).provision:
+                return True
+            await asyncio.sleep(ASK_AGAIN_SECONDS)
+        return False
+
+    # -- evicting --------------------------------------------------------------------------------------------------
+
+    async def _evict_all(self) -> None:
+        while True:
+            uid, decision = await self._evictions.get()
+            victim = self.intake.pods.get(uid)
+            if victim is None:
+                self.ended(uid)
+            elif self.leading() and decision.uid in self.nominations:
+                await self._nominate(decision)
+                await self._evict(victim, decision)
+            elif decision.uid not in self.nominations:
+                self._spare(victim)
+
+    async def _evict(self, victim: Entry, decision: Decision) -> None:
+        namespace, name = victim.place
+        path = POD.path(namespace, name, "eviction")
+        body = encode_eviction(namespace, name, victim.uid)
+        for _ in range(5):
+            try:
+                await self.connection.post(path, body, timeout=15.0)
+            except ApiError as error:
+                if error.status == NOT_FOUND:
+                    return  # the watch will tell
+                if error.status == TOO_MANY and "disruption budget" not in error.message:
+                    await asyncio.sleep(min(error.retry_after or ASK_AGAIN_SECONDS, LONGEST_PAUSE_SECONDS))
+                    continue
+                if error.status in (503, 504):
+                    await asyncio.sleep(ASK_AGAIN_SECONDS)
+                    continue
+                self._refused_to_go(victim, decision, error.message)
+                return
+            except Unreachable:
+                await asyncio.sleep(ASK_AGAIN_SECONDS)  # an eviction may be asked for twice
+                continue
+            self.counts.evicted += 1
+            self._tell_victim(victim, decision)
+            return
+        self._refused_to_go(victim, decision, "no answer to its eviction")
+
+    def _tell_victim(self, victim: Entry, decision: Decision) -> None:
+        mine = next(one.metric for one in decision.victims if one.uid == victim.uid)
+        beneficiary = self.intake.pods.get(decision.uid)
+        whom = "a pod that is gone" if beneficiary is None else "/".join(beneficiary.place)
+        note = f"Preempted on {decision.host} for {whom}: slack {mine:.1f} s, that of the other {decision.metric:.1f} s"
+        related = None if beneficiary is None else pod_reference(beneficiary.pod)
+        self.recorder.record(pod_reference(victim.pod), "Preempted", note, action="Preempting", related=related)
+
+    def _refused_to_go(self, victim: Entry, decision: Decision, reason: str) -> None:
+        """The API server does not evict a victim, as a rule for its budget: the beneficiary tries elsewhere."""
+        engine = self.intake.engine
+        self._spare(victim)
+        if engine is not None and victim.budget:
+            engine.budget(victim.budget, 0)
+        self._give_up(decision.uid, f"{'/'.join(victim.place)} is not evicted: {reason}", at_once=True)
+
+    def _spare(self, victim: Entry) -> None:
+        self._of_victim.pop(victim.uid, None)
+        engine = self.intake.engine
+        if engine is not None and victim.key and engine.incarnations[victim.uid].state == parts.LEAVING:
+            self.counts.spared += 1
+            engine.spared(victim.uid, self.clock())
+
+    async def _nominate(self, decision: Decision) -> None:
+        """Write down for which node the pod waits, for its owner to see."""
+        nomination, entry = self.nominations.get(decision.uid), self.intake.pods.get(decision.uid)
+        if nomination is None or entry is None or nomination.nominated:
+            return
+        nomination.nominated = True
+        body = encode_pod_status(decision.uid, nominated_node=decision.host)
+        try:
+            await self.connection.patch(POD.path(*entry.place, "status"), body, STRATEGIC_MERGE_PATCH)
+        except (ApiError, Unreachable) as error:
+            LOG.debug("nomination of %s/%s: %s", *entry.place, error)
+
+    async def _lose_patience(self) -> None:
+        """Give up places whose victims do not go."""
+        while True:
+            await asyncio.sleep(1.0)
+            now = self.clock()
+            for uid, nomination in list(self.nominations.items()):
+                if now > nomination.patient_until:
+                    self.counts.given_up += 1
+                    missing = len(nomination.outstanding)
+                    self._give_up(uid, f"{missing} victims on {nomination.decision.host} did not go in time")

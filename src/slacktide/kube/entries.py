@@ -1,0 +1,97 @@
+"""What the scheduler remembers of a pod, and of specs that pods share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from slacktide.kube.classes import Promised
+from slacktide.kube.objects import Pod
+from slacktide.kube.owners import Target
+from slacktide.kube.placements import Placed
+from slacktide.kube.storage import NO_NEEDS, Needs
+from slacktide.live.engine import Engine
+from slacktide.model.constraint import Term
+from slacktide.state.spec import Spec
+
+NOWHERE, GATED, ACTIVE, BACKOFF, UNSCHEDULABLE = "", "gated", "active", "backoff", "unschedulable"
+"""Where a pod waits: by these names users of kube-scheduler know its queues."""
+
+
+@dataclass(slots=True, eq=False)
+class Entry:
+    """One pod. ``key`` is its controller's in the engine, empty while the engine does not know the pod."""
+
+    pod: Pod
+    ours: bool
+    key: str = ""
+    spec: int = -1
+    other: str = ""
+    """Node on which the engine counts it as somebody else's."""
+    target: Target | None = None
+    promised: Promised | None = None
+    needs: Needs = NO_NEEDS
+    budget: str = ""
+    queue: str = NOWHERE
+    problem: str = ""
+    """Why it cannot be scheduled whatever the hosts look like."""
+    seen: float = 0.0
+    """When we first saw it."""
+    failures: int = 0
+    doomed: bool = False
+
+    @property
+    def uid(self) -> str:
+        return self.pod.metadata.uid
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """Its namespace and name."""
+        return self.pod.metadata.namespace, self.pod.metadata.name
+
+
+SpecKey = tuple[tuple[tuple[str, int], ...], object, int, Term, bool]
+
+
+@dataclass(slots=True)
+class Interned:
+    """A spec by its number, and how many pods have it."""
+
+    number: int
+    key: SpecKey
+    placed: Placed  # kept, because the key has its identity
+    spec: Spec
+    users: int = 0
+
+
+@dataclass
+class Specs:
+    """Specs in use, numbered for the engine; ten thousand pods of one template share one."""
+
+    known: dict[SpecKey, Interned] = field(default_factory=dict)
+    by_number: dict[int, Interned] = field(default_factory=dict)
+    count: int = 0
+
+    def intern(self, spec: tuple[tuple[str, int], ...], promised: Promised, placed: Placed, term: Term, never: bool,
+               engine: Engine) -> int:  # fmt: skip
+        """The number of a spec, told to the engine where it is new."""
+        key = (spec, promised.service, id(placed), term, never)
+        found = self.known.get(key)
+        if found is None:
+            made = Spec(spec, promised.service, term, placed.placement, never)
+            found = self.known[key] = Interned(self.count, key, placed, made)
+            self.by_number[self.count] = found
+            self.count += 1
+            engine.spec(found.number, made)
+        return found.number
+
+    def use(self, number: int) -> None:
+        """One pod more has the spec."""
+        self.by_number[number].users += 1
+
+    def release(self, number: int, engine: Engine) -> None:
+        """One pod fewer has it; one that nobody has is forgotten."""
+        found = self.by_number[number]
+        found.users -= 1
+        if found.users == 0:
+            del self.known[found.key], self.by_number[number]
+            engine.spec_gone(number)

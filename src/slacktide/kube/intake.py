@@ -1,0 +1,380 @@
+"""Pods as they are seen, told to the engine.
+
+Every version of every pod comes here. What the engine is told follows from the pod
+and from what is known of its owner, class, volumes and neighbours; when one of these
+changes, :meth:`Intake.reconsider` looks at the pod again. Nothing here waits or sends.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol
+
+import msgspec
+
+from slacktide.config import Config
+from slacktide.kube import entries
+from slacktide.kube.demand import requests
+from slacktide.kube.entries import Entry, Specs
+from slacktide.kube.kinds import Identity, Malformed
+from slacktide.kube.objects import Pod
+from slacktide.kube.owners import Target, controlling
+from slacktide.kube.refusals import Unschedulable, gated, refusal
+from slacktide.kube.storage import both
+from slacktide.kube.world import World
+from slacktide.live import parts
+from slacktide.live.engine import Engine
+
+LOG = logging.getLogger(__name__)
+
+FINAL = ("Succeeded", "Failed")
+NEVER = "Never"
+
+
+class Watcher(Protocol):
+    """Who acts on what is seen. All calls are synchronous and short."""
+
+    def work(self) -> None:
+        """Something happened that may let somebody be placed."""
+
+    def confirmed(self, uid: str) -> None:
+        """A pod is seen to be bound."""
+
+    def ended(self, uid: str) -> None:
+        """A pod is no more, or is over."""
+
+    def changed(self, key: str) -> None:
+        """A controller's ledger changed."""
+
+    def began(self, target: Target) -> None:
+        """The engine knows a controller that it did not know."""
+
+    def finished(self, key: str) -> None:
+        """A controller is no more."""
+
+    def waits(self, entry: Entry) -> None:
+        """A pod cannot be scheduled whatever the hosts look like: ``entry.problem`` says why."""
+
+
+class Intake:
+    """Handler of the watch of pods; ``engine`` is None until this replica leads."""
+
+    def __init__(self, config: Config, world: World, clock: Callable[[], float], watcher: Watcher) -> None:
+        self.config = config
+        self.world = world
+        self.clock = clock
+        self.watcher = watcher
+        self.engine: Engine | None = None
+        self.pods: dict[str, Entry] = {}
+        self.uids: dict[tuple[str, str], str] = {}
+        self.orphans: dict[str, set[str]] = {}
+        """Pods whose owner, by UID, is not known yet."""
+        self.specs = Specs()
+        self._demands: dict[bytes, tuple[tuple[str, int], ...] | str] = {}
+        self._encode = msgspec.msgpack.Encoder().encode
+        world.intake = self
+
+    # -- the watch -------------------------------------------------------------------------------------------------
+
+    def replaced(self, objects: Sequence[Pod]) -> None:
+        for pod in objects:
+            self.changed(pod)
+
+    def changed(self, pod: Pod) -> None:
+        uid = pod.metadata.uid
+        entry = self.pods.get(uid)
+        if entry is None:
+            ours = pod.spec.scheduler_name == self.config.kube.scheduler_name
+            entry = self.pods[uid] = Entry(pod, ours, seen=self.clock())
+            self.uids[entry.place] = uid
+        else:
+            entry.pod = pod
+        self.consider(entry)
+
+    def deleted(self, identity: Identity, last: Pod | None) -> None:
+        entry = self.pods.pop(identity.uid, None)
+        if self.uids.get(identity.key) == identity.uid:
+            del self.uids[identity.key]
+        if entry is None:
+            return
+        if last is not None:
+            entry.pod = last
+        self._end(entry, last is not None and last.status.phase == "Succeeded")
+        self.world.book.forget(entry.pod)
+        for waiting in self.orphans.values():
+            waiting.discard(identity.uid)
+
+    def malformed(self, problem: Malformed) -> None:
+        """The pod keeps what the engine knew of it; nobody else notices."""
+        LOG.warning("pod %s/%s is malformed: %s", problem.namespace, problem.name, problem.problem)
+
+    # -- one pod ---------------------------------------------------------------------------------------------------
+
+    def consider(self, entry: Entry) -> None:
+        """Tell the engine how a pod is now."""
+        pod = entry.pod
+        if pod.status.phase in FINAL:
+            self._end(entry, pod.status.phase == "Succeeded")
+            self.world.book.forget(pod)
+            return
+        if not entry.ours and not pod.spec.node_name:
+            return
+        if self.world.book.learn(pod, self.world.storage.exclusive(pod)):
+            self.follow_book()
+        if self.engine is None:
+            return
+        if not entry.ours:
+            self._other(entry)
+        elif pod.spec.node_name:
+            self._bound(entry)
+        else:
+            self._unbound(entry)
+
+    def reconsider(self, uids: Iterable[str]) -> None:
+        """Look again at pods about which something else changed."""
+        for uid in tuple(uids):
+            entry = self.pods.get(uid)
+            if entry is not None:
+                self.consider(entry)
+
+    def follow_book(self) -> None:
+        """Pods whose placement changed through others' terms are of another spec now."""
+        if self.engine is None:
+            return
+        for uid in self.world.book.outdated():
+            entry = self.pods.get(uid)
+            if entry is None:
+                continue
+            if entry.other:
+                self._other(entry)
+            elif entry.key:
+                self.respec(entry)
+
+    def _other(self, entry: Entry) -> None:
+        """A pod of another scheduler on a node that the engine knows takes room there."""
+        engine, node = self.engine, entry.pod.spec.node_name
+        assert engine is not None  # noqa: S101  # for the type checker: consider() asks
+        if node not in engine.hosts:
+            entry.other = ""
+            return
+        demand = self._demand(entry)
+        if isinstance(demand, str):
+            LOG.warning("pod %s/%s of another scheduler counts as nothing: %s", *entry.place, demand)
+            demand = ()
+        found = (node, dict(demand), self._marks(entry))
+        if engine.others.get(entry.uid) != found:
+            engine.other(entry.uid, *found)
+            self.watcher.work()
+        if not entry.other:
+            entry.other = node
+            self.world.warn_of(entry.pod)
+
+    def _marks(self, entry: Entry) -> tuple[str, ...]:
+        try:
+            return self.world.book.placement_of(entry.pod).placement.marks
+        except Unschedulable:
+            return ()
+
+    def _demand(self, entry: Entry) -> tuple[tuple[str, int], ...] | str:
+        """What a pod takes, or why that cannot be read; once for all pods alike."""
+        pod = entry.pod
+        if pod.status.container_statuses:
+            return self._count(pod)
+        spec = pod.spec
+        key = self._encode((spec.containers, spec.init_containers, spec.overhead, spec.resources))
+        found = self._demands.get(key)
+        if found is None:
+            if len(self._demands) > 10_000:
+                self._demands.clear()
+            found = self._demands[key] = self._count(pod)
+        return found
+
+    @staticmethod
+    def _count(pod: Pod) -> tuple[tuple[str, int], ...] | str:
+        try:
+            return tuple(sorted(requests(pod).items()))
+        except Unschedulable as problem:
+            return problem.reason
+
+    # -- pods of ours ----------------------------------------------------------------------------------------------
+
+    def spec_of(self, entry: Entry) -> int:
+        """The number of a pod's spec now. Raises :class:`Unschedulable` with the reason where it has none."""
+        engine, pod = self.engine, entry.pod
+        assert engine is not None  # noqa: S101  # for the type checker
+        if reason := refusal(pod):
+            raise Unschedulable(reason)
+        batch = self.world.owners.is_batch(pod.metadata)
+        entry.promised = self.world.classes.of(pod, batch)
+        demand = self._demand(entry)
+        if isinstance(demand, str):
+            raise Unschedulable(demand)
+        placed = self.world.book.placement_of(pod)
+        if pod.spec.volumes and not pod.spec.node_name:
+            entry.needs = self.world.storage.needs(pod)
+            if entry.needs.waits:
+                raise Unschedulable(entry.needs.waits)
+        term = both(placed.term, entry.needs.term)
+        never = pod.spec.preemption_policy == NEVER
+        return self.specs.intern(demand, entry.promised, placed, term, never, engine)
+
+    def take_spec(self, entry: Entry, number: int) -> None:
+        assert self.engine is not None  # noqa: S101
+        self.specs.use(number)
+        if entry.spec >= 0:
+            self.specs.release(entry.spec, self.engine)
+        entry.spec = number
+
+    def respec(self, entry: Entry) -> None:
+        """Bring the engine's spec of a pod it knows up to date; one that has none any more sleeps, or stays as it is."""
+        assert self.engine is not None  # noqa: S101
+        try:
+            number = self.spec_of(entry)
+        except Unschedulable as problem:
+            if not entry.pod.spec.node_name:
+                self._set_aside(entry, problem.reason)
+            return
+        if number != entry.spec:
+            self.engine.respec(entry.uid, number)
+            self.take_spec(entry, number)
+
+    def _set_aside(self, entry: Entry, reason: str) -> None:
+        """A pod waits for a reason that no host can help."""
+        if entry.key and self.engine is not None:
+            self.engine.sleep(entry.uid)
+        entry.queue = entries.UNSCHEDULABLE
+        if reason != entry.problem:
+            entry.problem = reason
+            self.watcher.waits(entry)
+
+    def enter(self, entry: Entry) -> str:
+        """Make sure that the engine knows a pod's controller; its key, or empty where its owner is not known yet."""
+        engine, metadata = self.engine, entry.pod.metadata
+        assert engine is not None  # noqa: S101
+        assert entry.promised is not None  # noqa: S101
+        target = self.world.owners.target_of(metadata)
+        if target is None:
+            owner = controlling(metadata)
+            self.orphans.setdefault(owner.uid if owner else "", set()).add(entry.uid)
+            return ""
+        entry.target = target
+        self.world.ensure(engine, target, entry.promised, self.world.owners.is_batch(metadata))
+        entry.budget = self.world.budgets.of(entry.pod)
+        return target.key
+
+    def _unbound(self, entry: Entry) -> None:
+        engine = self.engine
+        assert engine is not None  # noqa: S101
+        if entry.pod.metadata.deletion_timestamp is not None:
+            return  # it goes at once
+        if entry.key and engine.incarnations[entry.uid].state == parts.PLACED:
+            return  # its binding is on the way
+        if gated(entry.pod):
+            entry.queue = entries.GATED
+            return
+        try:
+            number = self.spec_of(entry)
+        except Unschedulable as problem:
+            self._set_aside(entry, problem.reason)
+            return
+        entry.problem = ""
+        if not entry.key:
+            key = self.enter(entry)
+            if not key:
+                return
+            self.take_spec(entry, number)
+            entry.key = key
+            engine.arrive(entry.uid, entry.pod.metadata.name, key, number, self.clock(), entry.budget)
+            self.watcher.changed(key)
+        elif number != entry.spec:
+            engine.respec(entry.uid, number)
+            self.take_spec(entry, number)
+        if entry.queue != entries.BACKOFF:
+            entry.queue = entries.ACTIVE
+            engine.wake(entry.uid)
+            self.watcher.work()
+
+    def _bound(self, entry: Entry) -> None:
+        engine, node = self.engine, entry.pod.spec.node_name
+        assert engine is not None  # noqa: S101
+        if not entry.key and not self._find(entry):
+            return
+        one = engine.incarnations[entry.uid]
+        if one.state == parts.PLACED and one.host != node:
+            if one.bound:
+                LOG.error("pod %s/%s moved from node %s to %s", *entry.place, one.host, node)
+                return
+            engine.refused(entry.uid, self.clock())  # somebody else was faster
+        if one.state in (parts.ASLEEP, parts.WAITING):
+            self.world.host_for(engine, node)
+            engine.bound_elsewhere(entry.uid, node, self.clock())
+        elif not one.bound:
+            engine.bound(entry.uid, self.clock())
+        entry.queue, entry.problem = entries.NOWHERE, ""
+        self.watcher.confirmed(entry.uid)
+        self._follow_readiness(entry)
+        if entry.pod.metadata.deletion_timestamp is not None and not entry.doomed:
+            entry.doomed = True
+            engine.doomed(entry.uid)
+
+    def _find(self, entry: Entry) -> bool:
+        """A pod that runs already comes to the engine; one whose promise cannot be read takes room like a stranger."""
+        engine = self.engine
+        assert engine is not None  # noqa: S101
+        self.world.host_for(engine, entry.pod.spec.node_name)
+        try:
+            number = self.spec_of(entry)
+        except Unschedulable as problem:
+            if problem.reason != entry.problem:
+                LOG.warning("pod %s/%s runs without a ledger: %s", *entry.place, problem.reason)
+            entry.problem = problem.reason
+            self._other(entry)
+            return False
+        key = self.enter(entry)
+        if not key:
+            return False
+        if entry.other:
+            engine.other_gone(entry.uid)
+            entry.other = ""
+        self.take_spec(entry, number)
+        entry.key = key
+        metadata = entry.pod.metadata
+        since = min(self.clock(), metadata.creation_timestamp or self.clock())
+        engine.found(entry.uid, metadata.name, key, number, entry.pod.spec.node_name, since, entry.budget)
+        self.watcher.changed(key)
+        return True
+
+    def _follow_readiness(self, entry: Entry) -> None:
+        engine = self.engine
+        assert engine is not None  # noqa: S101
+        is_ready = any(one.type == "Ready" and one.status == "True" for one in entry.pod.status.conditions)
+        if is_ready == engine.incarnations[entry.uid].ready:
+            return
+        if is_ready:
+            engine.ready(entry.uid, self.clock())
+        else:
+            engine.unready(entry.uid, self.clock())
+        self.watcher.changed(entry.key)
+
+    def _end(self, entry: Entry, succeeded: bool) -> None:
+        """A pod is over, or gone."""
+        engine = self.engine
+        entry.queue = entries.NOWHERE
+        if engine is None:
+            return
+        if entry.other:
+            engine.other_gone(entry.uid)
+            entry.other = ""
+            self.watcher.work()
+        if not entry.key:
+            return
+        key, entry.key = entry.key, ""
+        engine.gone(entry.uid, self.clock(), succeeded and engine.controllers[key].batch)
+        self.specs.release(entry.spec, engine)
+        entry.spec = -1
+        self.watcher.changed(key)
+        self.watcher.ended(entry.uid)
+        if entry.target is not None:
+            self.world.left(engine, entry.target)
+        self.watcher.work()

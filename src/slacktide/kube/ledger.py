@@ -1,0 +1,183 @@
+"""Availability objects: written when something happened to a controller, each at most once a second."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Any
+
+
+
+from slacktide.config import KubeSettings
+from slacktide.kube.connection import APPLY_PATCH, ApiError, Connection, Unreachable
+from slacktide.kube.intake import Intake
+from slacktide.kube.kinds import encode
+from slacktide.kube.limits import Limiter
+from slacktide.kube.objects import AVAILABILITY, Availability
+from slacktide.kube.owners import Target
+from slacktide.kube.promises import API_VERSION
+from slacktide.kube.times import rfc3339
+from slacktide.live.books import export
+from slacktide.live.standing import standing
+
+LOG = logging.getLogger(__name__)
+
+LEAST_SECONDS = 1.0
+WRITERS = 4
+MANAGER = {"fieldManager": "slacktide", "force": "true"}
+NOT_FOUND = 404
+UNPROCESSABLE = 422
+
+
+def reference(target: Target) -> dict[str, Any]:
+    """The owner reference by which the garbage collector removes a ledger with its controller."""
+    return {
+        "apiVersion": target.api_version,
+        "kind": target.kind,
+        "name": target.name,
+        "uid": target.uid,
+        "controller": False,
+        "blockOwnerDeletion": False,
+    }
+
+
+class LedgerWriter:
+    """Writes what changed, in the background; ``changed`` only notes it down."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        settings: KubeSettings,
+        intake: Intake,
+        clock: Callable[[], float],
+        leading: Callable[[], bool],
+    ) -> None:
+        self._connection, self._intake, self._clock, self._leading = connection, intake, clock, leading
+        self._limiter = Limiter(settings.ledger_qps, max(1, int(settings.ledger_qps)))
+        self._dirty: dict[str, None] = {}
+        self._written_at: dict[str, float] = {}
+        self._some = asyncio.Event()
+        self.written = 0
+        self.failed = 0
+
+    def changed(self, key: str) -> None:
+        """Something happened to a controller."""
+        self._dirty[key] = None
+        self._some.set()
+
+    def finished(self, key: str) -> None:
+        """A controller is no more; the garbage collector removes its ledger."""
+        self._dirty.pop(key, None)
+        self._written_at.pop(key, None)
+
+    @property
+    def pending(self) -> int:
+        """Ledgers that wait to be written."""
+        return len(self._dirty)
+
+    async def run(self) -> None:
+        """Writes until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for _ in range(WRITERS):
+                group.create_task(self._write_all())
+
+    async def _write_all(self) -> None:
+        while True:
+            key = self._next()
+            if key is None:
+                self._some.clear()
+                if self._dirty:
+                    await asyncio.sleep(LEAST_SECONDS / 10)
+                else:
+                    await self._some.wait()
+                continue
+            await self._limiter.take()
+            if self._leading():
+                await self._write(key)
+
+    def _next(self) -> str | None:
+        """The ledger that has waited longest, of those not written within the last second."""
+        now = self._clock()
+        for key in self._dirty:
+            if now - self._written_at.get(key, 0.0) >= LEAST_SECONDS:
+                del self._dirty[key]
+                self._written_at[key] = now
+                return key
+        return None
+
+    async def flush(self) -> None:
+        """Write all that is noted down, now; for a clean stop."""
+        while self._dirty:
+            key, _ = self._dirty.popitem()
+            await self._write(key)
+
+    async def _write(self, key: str) -> None:
+        engine, target = self._intake.engine, self._intake.world.targets.get(key)
+        if engine is None or target is None or key not in engine.controllers:
+            return
+        body = encode(document(target, export(engine, key, self._clock()), standing(engine, key, self._clock())))
+        path = AVAILABILITY.path(target.namespace, target.ledger)
+        try:
+            await self._connection.patch(path, body, APPLY_PATCH, query=MANAGER, timeout=10.0)
+            self.written += 1
+        except ApiError as error:
+            self.failed += 1
+            if error.status == NOT_FOUND:  # its namespace is gone
+                return
+            LOG.warning("ledger %s/%s: %s", target.namespace, target.ledger, error)
+            if error.status != UNPROCESSABLE:
+                self.changed(key)
+        except Unreachable as error:
+            self.failed += 1
+            LOG.debug("ledger %s/%s: %s", target.namespace, target.ledger, error)
+            self.changed(key)
+
+
+def document(target: Target, books: dict[str, Any], found: Any) -> dict[str, Any]:
+    """The Availability of a controller."""
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "Availability",
+        "metadata": {
+            "name": target.ledger,
+            "namespace": target.namespace,
+            "ownerReferences": [reference(target)],
+        },
+        "status": {
+            "class": found.service,
+            "promised": found.promised,
+            "delivered": round(found.delivered, 6),
+            "deliveredAlways": round(found.delivered_always, 6),
+            "deliveredRestart": round(found.delivered_restart, 6),
+            "deliveredNever": round(found.delivered_never, 6),
+            "slackSeconds": None if found.slack is None else round(found.slack, 3),
+            "state": found.state,
+            "running": found.running,
+            "waiting": found.waiting,
+            "preemptions": found.preemptions,
+            "at": rfc3339(books["at"]),
+            "target": {
+                "apiVersion": target.api_version,
+                "kind": target.kind,
+                "name": target.name,
+                "uid": target.uid,
+            },
+            "accumulators": books,
+        },
+    }
+
+
+async def load(connection: Connection) -> dict[str, Availability]:
+    """All ledgers by the UID of their controllers. Raises ``ApiError`` and ``Unreachable``."""
+    listing = AVAILABILITY.decode_list(await connection.get(AVAILABILITY.path()))
+    for problem in listing.malformed:
+        LOG.warning("ledger %s/%s is malformed: %s", problem.namespace, problem.name, problem.problem)
+    found: dict[str, Availability] = {}
+    for one in listing.items:
+        for owner in one.metadata.owner_references:
+            found[owner.uid] = one
+    return found
+
+
+

@@ -1,0 +1,181 @@
+"""Every object slacktide reads, with its kind, and the bodies it sends: one place to import from."""
+
+from __future__ import annotations
+
+from slacktide.kube.bodies import encode_annotations, encode_binding, encode_eviction, encode_pod_status
+from slacktide.kube.kinds import (
+    HasMetadata,
+    Identity,
+    Kind,
+    Listing,
+    Malformed,
+    Status,
+    WatchEvent,
+    encode,
+)
+from slacktide.kube.metadata import (
+    Condition,
+    LabelSelector,
+    Metadata,
+    NodeSelector,
+    NodeSelectorTerm,
+    OwnerReference,
+    Reference,
+    Requirement,
+)
+from slacktide.kube.nodes import CSINode, Node, Taint
+from slacktide.kube.pods import (
+    Affinity,
+    Container,
+    ContainerPort,
+    ContainerStatus,
+    NodeAffinity,
+    Pod,
+    PodAffinity,
+    PodAffinityTerm,
+    PodSpec,
+    PodStatus,
+    PreferredNodes,
+    PreferredPods,
+    Resources,
+    Toleration,
+    TopologySpreadConstraint,
+    Volume,
+)
+from slacktide.kube.promises import (
+    API_VERSION,
+    Availability,
+    AvailabilityStatus,
+    ServiceClass,
+    ServiceClassSpec,
+    Tier,
+)
+from slacktide.kube.times import Instant, rfc3339, unix_seconds
+from slacktide.kube.volumes import PersistentVolume, PersistentVolumeClaim, StorageClass
+from slacktide.kube.workloads import (
+    CronJob,
+    Deployment,
+    Job,
+    Lease,
+    LeaseSpec,
+    Namespace,
+    Owner,
+    PodDisruptionBudget,
+    PriorityClass,
+    ReplicaSet,
+    StatefulSet,
+)
+
+POD = Kind(Pod, "v1", "pods", namespaced=True)
+NODE = Kind(Node, "v1", "nodes", namespaced=False)
+NAMESPACE = Kind(Namespace, "v1", "namespaces", namespaced=False)
+PERSISTENT_VOLUME = Kind(PersistentVolume, "v1", "persistentvolumes", namespaced=False)
+PERSISTENT_VOLUME_CLAIM = Kind(PersistentVolumeClaim, "v1", "persistentvolumeclaims", namespaced=True)
+STORAGE_CLASS = Kind(StorageClass, "storage.k8s.io/v1", "storageclasses", namespaced=False)
+CSI_NODE = Kind(CSINode, "storage.k8s.io/v1", "csinodes", namespaced=False)
+DEPLOYMENT = Kind(Deployment, "apps/v1", "deployments", namespaced=True)
+REPLICA_SET = Kind(ReplicaSet, "apps/v1", "replicasets", namespaced=True)
+STATEFUL_SET = Kind(StatefulSet, "apps/v1", "statefulsets", namespaced=True)
+JOB = Kind(Job, "batch/v1", "jobs", namespaced=True)
+CRON_JOB = Kind(CronJob, "batch/v1", "cronjobs", namespaced=True)
+POD_DISRUPTION_BUDGET = Kind(PodDisruptionBudget, "policy/v1", "poddisruptionbudgets", namespaced=True)
+PRIORITY_CLASS = Kind(PriorityClass, "scheduling.k8s.io/v1", "priorityclasses", namespaced=False)
+LEASE = Kind(Lease, "coordination.k8s.io/v1", "leases", namespaced=True)
+SERVICE_CLASS = Kind(ServiceClass, API_VERSION, "serviceclasses", namespaced=False)
+AVAILABILITY = Kind(Availability, API_VERSION, "availabilities", namespaced=True)
+
+
+def owner_kind(api_version: str, plural: str, kind: str = "") -> Kind[Owner]:
+    """A kind of which only the metadata is decoded, for owners slacktide does not know."""
+    return Kind(Owner, api_version, plural, kind, namespaced=True)
+
+
+def pod_reference(pod: Pod) -> Reference:
+    """Points at a pod, for events."""
+    metadata = pod.metadata
+    return Reference("v1", "Pod", metadata.namespace, metadata.name, metadata.uid)
+
+
+__all__ = [
+    "API_VERSION",
+    "AVAILABILITY",
+    "CRON_JOB",
+    "CSI_NODE",
+    "DEPLOYMENT",
+    "JOB",
+    "LEASE",
+    "NAMESPACE",
+    "NODE",
+    "PERSISTENT_VOLUME",
+    "PERSISTENT_VOLUME_CLAIM",
+    "POD",
+    "POD_DISRUPTION_BUDGET",
+    "PRIORITY_CLASS",
+    "REPLICA_SET",
+    "SERVICE_CLASS",
+    "STATEFUL_SET",
+    "STORAGE_CLASS",
+    "Affinity",
+    "Availability",
+    "AvailabilityStatus",
+    "CSINode",
+    "Condition",
+    "Container",
+    "ContainerPort",
+    "ContainerStatus",
+    "CronJob",
+    "Deployment",
+    "HasMetadata",
+    "Identity",
+    "Instant",
+    "Job",
+    "Kind",
+    "LabelSelector",
+    "Lease",
+    "LeaseSpec",
+    "Listing",
+    "Malformed",
+    "Metadata",
+    "Namespace",
+    "Node",
+    "NodeAffinity",
+    "NodeSelector",
+    "NodeSelectorTerm",
+    "Owner",
+    "OwnerReference",
+    "PersistentVolume",
+    "PersistentVolumeClaim",
+    "Pod",
+    "PodAffinity",
+    "PodAffinityTerm",
+    "PodDisruptionBudget",
+    "PodSpec",
+    "PodStatus",
+    "PreferredNodes",
+    "PreferredPods",
+    "PriorityClass",
+    "Reference",
+    "ReplicaSet",
+    "Requirement",
+    "Resources",
+    "ServiceClass",
+    "ServiceClassSpec",
+    "StatefulSet",
+    "Status",
+    "StorageClass",
+    "Taint",
+    "Tier",
+    "Toleration",
+    "TopologySpreadConstraint",
+    "Volume",
+    "WatchEvent",
+    "encode",
+    "encode_annotations",
+    "encode_binding",
+    "encode_eviction",
+    "encode_pod_status",
+    "owner_kind",
+    "pod_reference",
+    "rfc3339",
+    "unix_seconds",
+]

@@ -1,0 +1,214 @@
+"""Kubernetes events, written in the background.
+
+Events are for people: a decision never waits for one. What cannot be written in time is dropped and counted. Repeats of
+the same reason about the same object become one event with a count and the latest note.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+import time
+from collections import OrderedDict
+from typing import Any
+
+from slacktide.kube.connection import ApiError, Connection, Unreachable
+from slacktide.kube.kinds import encode
+from slacktide.kube.limits import Limiter
+from slacktide.kube.metadata import Part, Reference
+from slacktide.kube.times import rfc3339
+
+LOG = logging.getLogger(__name__)
+
+WORKERS = 16
+REMEMBERED_EVENTS = 4096
+"""Repeats of older events start a new one."""
+REPEAT_SECONDS = 600.0
+"""A repeat after a longer pause starts a new event."""
+ATTEMPTS = 3
+LONGEST_NOTE = 1024
+LONGEST_NAME = 220
+WRITE_SECONDS = 10.0
+NOT_FOUND = 404
+TOO_MANY = 429
+SERVER_ERROR = 500
+
+Key = tuple[Reference, str, str, str, str]
+
+
+class _Entry:
+    """One event: as it should be (``count``, ``note``, ``last``), and as it was written (``written`` times)."""
+
+    __slots__ = ("action", "count", "first", "kind", "last", "name", "note", "queued", "reason", "reference", "related",
+                 "seen", "written")  # fmt: skip
+
+    def __init__(self, reference: Reference, reason: str, kind: str, action: str, related: Reference | None) -> None:
+        self.reference, self.reason, self.kind, self.action, self.related = reference, reason, kind, action, related
+        self.name = ""
+        self.note = ""
+        self.count = 0
+        self.written = 0
+        self.first = self.last = time.time()
+        self.seen = time.monotonic()
+        self.queued = False
+
+
+class EventSource(Part, frozen=True):
+    """Who writes: the component, as users know it, and this replica of it."""
+
+    component: str
+    instance: str
+
+
+class Recorder:
+    """Writes events as ``component``, replica ``instance``, at most ``qps`` a second (0: no limit).
+
+    ``record`` only notes down; ``run`` writes until cancelled. ``written``, ``dropped`` (for want of room or of an
+    answer) and ``pending`` count events.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        component: str,
+        instance: str,
+        *,
+        qps: float = 50.0,
+        burst: int = 100,
+        capacity: int = 10_000,
+    ) -> None:
+        self.written = 0
+        self.dropped = 0
+        self._connection = connection
+        self._source = EventSource(component, instance)
+        self._limiter = Limiter(qps, burst)
+        self._queue: asyncio.Queue[_Entry] = asyncio.Queue(capacity)
+        self._entries: OrderedDict[Key, _Entry] = OrderedDict()
+        self._numbers = itertools.count(time.time_ns())
+
+    @property
+    def pending(self) -> int:
+        """Events that wait to be written."""
+        return self._queue.qsize()
+
+    def record(
+        self,
+        reference: Reference,
+        reason: str,
+        note: str,
+        *,
+        kind: str = "Normal",
+        action: str = "",
+        related: Reference | None = None,
+    ) -> None:
+        """Notes an event down: ``reason`` is one word, ``note`` a sentence, ``kind`` Normal or Warning."""
+        key = (reference, reason, kind, action, related.uid if related else "")
+        now = time.monotonic()
+        entry = self._entries.get(key)
+        if entry is None or now - entry.seen > REPEAT_SECONDS:
+            entry = _Entry(reference, reason, kind, action, related)
+            self._entries[key] = entry
+            if len(self._entries) > REMEMBERED_EVENTS:
+                self._entries.popitem(last=False)
+        self._entries.move_to_end(key)
+        entry.seen = now
+        entry.last = time.time()
+        entry.count += 1
+        entry.note = note if len(note) <= LONGEST_NOTE else note[: LONGEST_NOTE - 3] + "..."
+        self._enqueue(entry)
+
+    async def run(self) -> None:
+        """Writes events until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for _ in range(WORKERS):
+                group.create_task(self._work())
+
+    async def drain(self, seconds: float) -> bool:
+        """Waits at most so long for everything noted down to be written (by ``run``); whether it was."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._queue.join()
+        except TimeoutError:
+            return False
+        return True
+
+    def _enqueue(self, entry: _Entry) -> None:
+        if entry.queued:
+            return
+        try:
+            self._queue.put_nowait(entry)
+            entry.queued = True
+        except asyncio.QueueFull:
+            self.dropped += 1
+
+    async def _work(self) -> None:
+        while True:
+            entry = await self._queue.get()
+            try:
+                await self._limiter.take()
+                count = entry.count
+                written = await self._write(entry, count)
+                # Only now, so that no two workers write the same event.
+                entry.queued = False
+                if written:
+                    entry.written = count
+                    self.written += 1
+                    if entry.count > count:
+                        self._enqueue(entry)
+                else:
+                    self.dropped += 1
+            finally:
+                self._queue.task_done()
+
+    async def _write(self, entry: _Entry, count: int) -> bool:
+        for attempt in range(ATTEMPTS):
+            if attempt:
+                await asyncio.sleep(attempt)
+            try:
+                await self._send(entry, count)
+                return True
+            except ApiError as error:
+                if error.status == NOT_FOUND and entry.written:
+                    entry.written = 0  # The API server forgets events after an hour.
+                elif error.status < SERVER_ERROR and error.status != TOO_MANY:
+                    LOG.debug("event %s about %s: %s", entry.reason, entry.reference.name, error)
+                    return False
+            except Unreachable as error:
+                LOG.debug("event %s about %s: %s", entry.reason, entry.reference.name, error)
+        return False
+
+    async def _send(self, entry: _Entry, count: int) -> None:
+        # Cluster-scoped objects have their events in the namespace 'default'.
+        namespace = entry.reference.namespace or "default"
+        events = f"/api/v1/namespaces/{namespace}/events"
+        if entry.written:
+            change = {"count": count, "message": entry.note, "lastTimestamp": rfc3339(entry.last)}
+            await self._connection.patch(f"{events}/{entry.name}", encode(change), timeout=WRITE_SECONDS, urgent=True)
+            return
+        entry.name = f"{entry.reference.name[:LONGEST_NAME]}.{next(self._numbers):x}"
+        await self._connection.post(
+            events, encode(self._event(entry, namespace, count)), timeout=WRITE_SECONDS, urgent=True
+        )
+
+    def _event(self, entry: _Entry, namespace: str, count: int) -> dict[str, Any]:
+        event: dict[str, Any] = {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"name": entry.name, "namespace": namespace},
+            "involvedObject": entry.reference,
+            "reason": entry.reason,
+            "message": entry.note,
+            "type": entry.kind,
+            "count": count,
+            "firstTimestamp": rfc3339(entry.first),
+            "lastTimestamp": rfc3339(entry.last),
+            "source": {"component": self._source.component},
+            "reportingComponent": self._source.component,
+            "reportingInstance": self._source.instance,
+        }
+        if entry.action:
+            event["action"] = entry.action
+        if entry.related is not None:
+            event["related"] = entry.related
+        return event

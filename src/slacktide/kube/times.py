@@ -1,0 +1,59 @@
+"""RFC 3339 timestamps, as Kubernetes writes them, to and from UNIX seconds."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any
+
+REMEMBERED_TIMESTAMPS = 16_384
+"""Timestamps of most fields have whole seconds, so that thousands of objects share a few of them."""
+
+
+class Instant(float):
+    """A moment in UNIX seconds; a type of its own only so that decoders know where a timestamp stands."""
+
+    __slots__ = ()
+
+
+def unix_seconds(text: str) -> float:
+    """UNIX seconds of an RFC 3339 timestamp, with or without a fraction.
+
+    Raises ``ValueError`` for anything else, also for a time without a zone.
+    """
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        moment = None
+    if moment is None or moment.tzinfo is None:
+        raise ValueError(f"found {text!r:.80}, expected an RFC 3339 timestamp such as 2026-01-31T12:00:00Z")
+    return moment.timestamp()
+
+
+def rfc3339(seconds: float) -> str:
+    """The RFC 3339 timestamp of UNIX seconds, in UTC with exactly six decimals (Kubernetes' MicroTime)."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+@lru_cache(REMEMBERED_TIMESTAMPS)
+def _instant(text: str) -> Instant:
+    return Instant(unix_seconds(text))
+
+
+def decode_special(kind: type[Any], value: Any) -> Any:
+    """The hook that decoders call for types they do not know; here only ``Instant``.
+
+    Raises ``ValueError`` for what is no timestamp and ``NotImplementedError`` for other types.
+    """
+    if kind is not Instant:
+        raise NotImplementedError(f"no decoder for {kind}")
+    if not isinstance(value, str):
+        raise ValueError(f"found {value!r:.80}, expected an RFC 3339 timestamp")
+    return _instant(value)
+
+
+def encode_special(value: Any) -> Any:
+    """The hook that encoders call for types they do not know; here only ``Instant``."""
+    if isinstance(value, Instant):
+        return rfc3339(value)
+    raise NotImplementedError(f"no encoder for {type(value)}")

@@ -1,0 +1,471 @@
+"""Decisions of a live cluster, from operations in their order; deterministic, no clock, no I/O.
+
+Times are seconds since 1970, non-decreasing within a request (earlier ones count as
+the latest known). Amounts are whole numbers: millicores, bytes, counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from slacktide.config import Config
+from slacktide.errors import StateError
+from slacktide.kernels import live, neighbour_records
+from slacktide.live import parts, restoring
+from slacktide.live.parts import Controller, Decision, Incarnation, Outcome, Past, Victim
+from slacktide.live.parts import snap as snap
+from slacktide.live.passing import run_pass
+from slacktide.model import ServiceClass
+from slacktide.model.workload import INDEPENDENT
+from slacktide.state.growing import Growing
+from slacktide.state.spec import Spec
+
+Journal = Callable[[str, tuple[Any, ...]], None]
+
+
+class Engine:
+    """The state of a cluster and its policy.
+
+    ``journal`` is told every operation with its arguments before it is carried out, and after
+    each ``run`` its outcome, under the name ``decided``.
+    Raises :class:`StateError` for operations on what it does not know.
+    """
+
+    def __init__(self, config: Config, journal: Journal | None = None) -> None:
+        self.config = config
+        self.tables = Growing(config)
+        self.journal = journal
+        self.hosts: dict[str, int] = {}
+        self.going: set[str] = set()  # hosts that are no more, with something on them
+        self.specs: dict[int, Spec] = {}
+        self.controllers: dict[str, Controller] = {}
+        self.incarnations: dict[str, Incarnation] = {}
+        self.uid_of_row: dict[int, str] = {}
+        self.others: dict[str, tuple[str, dict[str, int], tuple[str, ...]]] = {}
+        self.budgets: dict[str, int] = {}
+        self.free_budgets: list[int] = []
+        self.passes = 0
+
+    def _note(self, name: str, *arguments: Any) -> None:
+        if self.journal is not None:
+            self.journal(name, arguments)
+
+    # -- hosts -----------------------------------------------------------------------------------------------------
+
+    def host(self, name: str, amounts: Mapping[str, int], attributes: Mapping[str, str], up: bool) -> None:
+        """A host as it is now: allocatable amounts, attributes, whether it takes instances."""
+        self._note("host", name, dict(amounts), dict(attributes), up)
+        known = self.hosts.get(name)
+        self.going.discard(name)
+        h = self.hosts[name] = self.tables.new_host(name) if known is None else known
+        if known is not None:
+            self.tables.set_up(h, up)
+        self.tables.set_host(h, amounts, attributes, up)
+
+    def host_gone(self, name: str) -> None:
+        """A host is no more; what is on it goes when its end is told."""
+        self._note("host_gone", name)
+        self.tables.set_up(self.hosts[name], False)
+        self.going.add(name)
+        self._bury(name)
+
+    def _bury(self, name: str) -> None:
+        h = self.hosts[name]
+        if name in self.going and not self.tables.tb["hosts"]["count"][h] and not self._others_on(name):
+            self.going.remove(name)
+            self.tables.remove_host(self.hosts.pop(name))
+
+    def _others_on(self, name: str) -> bool:
+        return any(host == name for host, _, _ in self.others.values())
+
+    def other(self, uid: str, host: str, amounts: Mapping[str, int], marks: tuple[str, ...]) -> None:
+        """A pod of somebody else is on a host, or is different now."""
+        self._note("other", uid, host, dict(amounts), marks)
+        if uid in self.others:
+            self._drop_other(uid)
+        h = self.hosts[host]
+        self.others[uid] = (host, dict(amounts), tuple(marks))
+        self.tables.take_room(h, self.tables.amounts(amounts), 1)
+        self.tables.foreign_marks[uid] = (h, tuple(marks))
+        self.tables.count_marks(h, tuple(marks), 1)
+
+    def other_gone(self, uid: str) -> None:
+        """A pod of somebody else is no more."""
+        self._note("other_gone", uid)
+        host = self.others[uid][0]
+        self._drop_other(uid)
+        self._bury(host)
+
+    def _drop_other(self, uid: str) -> None:
+        host, amounts, marks = self.others.pop(uid)
+        h = self.hosts[host]
+        self.tables.take_room(h, self.tables.amounts(amounts), -1)
+        del self.tables.foreign_marks[uid]
+        self.tables.count_marks(h, marks, -1)
+
+    # -- what pods are like ----------------------------------------------------------------------------------------
+
+    def spec(self, number: int, spec: Spec) -> None:
+        """Number a spec, for the operations that follow."""
+        self._note("spec", number, spec)
+        self.specs[number] = spec
+
+    def spec_gone(self, number: int) -> None:
+        """Nobody has this spec any more."""
+        self._note("spec_gone", number)
+        del self.specs[number]
+
+    def budget(self, name: str, left: int) -> None:
+        """How many instances with a budget may be disrupted now."""
+        self._note("budget", name, left)
+        b = self.budgets.get(name)
+        if b is None:
+            b = self.budgets[name] = self.free_budgets.pop() if self.free_budgets else len(self.budgets)
+            self.tables.make_budgets(b + 1)
+            self._point_to(name, b)
+        record = self.tables.tb["budgets"][b]
+        if left > record["amount"]:
+            self.tables.tb.control["loosened"] += 1
+        elif left < record["amount"]:
+            self.tables.tb.control["tightened"] = self.tables.tb.control["looks"] + 1
+        self.tables.tb["budgets"][b] = (neighbour_records.GIVEN, left, 0, 0)
+
+    def budget_gone(self, name: str) -> None:
+        """A budget is no more: its instances have none."""
+        self._note("budget_gone", name)
+        self.free_budgets.append(self.budgets.pop(name))
+        self._point_to(name, -1)
+        self.tables.tb.control["loosened"] += 1
+
+    def _point_to(self, name: str, b: int) -> None:
+        """Instances that name a budget may have come before it."""
+        for one in self.incarnations.values():
+            if one.budget == name:
+                self.tables.tb["budget"][one.row] = b
+
+    def controller(self, key: str, service: ServiceClass, approach: int, batch: bool) -> None:
+        """A request, or its class now; its approach stays what it was at first."""
+        self._note("controller", key, service, approach, batch)
+        cls = self.tables.class_number(service)
+        known = self.controllers.get(key)
+        if known is None:
+            q = self.tables.new_request()
+            known = self.controllers[key] = Controller(key, q, service, approach, batch)
+            record = self.tables.tb["requests"][q]
+            record["approach"], record["batch"], record["loses"] = approach, batch, batch
+        known.service = service
+        self.tables.tb["requests"]["cls"][known.q] = cls
+
+    def desired(self, key: str, count: int, at: float) -> None:
+        """How many instances a request shall have (-1: not known); vacant ones in excess are no more."""
+        self._note("desired", key, count, at)
+        controller = self.controllers[key]
+        controller.desired = count
+        while 0 <= count < len(controller.rows) and controller.vacant:
+            self._depart(controller, controller.vacant.pop(), self._at(controller, at), False)
+
+    def retire(self, key: str, at: float) -> None:
+        """Vacant instances of a request are no more: nobody replaced them."""
+        self._note("retire", key, at)
+        controller = self.controllers[key]
+        while controller.vacant:
+            self._depart(controller, controller.vacant.pop(), self._at(controller, at), False)
+
+    def controller_gone(self, key: str, at: float) -> None:
+        """A request without incarnations is no more."""
+        self._note("controller_gone", key, at)
+        controller = self.controllers[key]
+        if len(controller.vacant) != len(controller.rows):
+            raise StateError(f"controller {key}: found incarnations, expected none when it goes")
+        while controller.vacant:
+            self._depart(controller, controller.vacant.pop(), self._at(controller, at), False)
+        del self.controllers[key]
+        self.tables.free_requests.append(controller.q)
+
+    # -- incarnations ----------------------------------------------------------------------------------------------
+
+    def _at(self, controller: Controller, at: float) -> float:
+        """``at`` on the grid, and no earlier than what the request's ledger knows."""
+        return max(snap(at), float(self.tables.tb["requests"]["since"][controller.q]))
+
+    def _known(self, uid: str) -> Incarnation:
+        if uid not in self.incarnations:
+            raise StateError(f"incarnation {uid}: not known")
+        return self.incarnations[uid]
+
+    def arrive(self, uid: str, name: str, key: str, spec: int, at: float, budget: str = "") -> None:
+        """An incarnation that nobody has placed; it is asleep until :meth:`wake`."""
+        self._note("arrive", uid, name, key, spec, at, budget)
+        controller = self.controllers[key]
+        row = self._row_for(controller, name, self._at(controller, at))
+        self._enter(controller, Incarnation(uid, name, key, row, spec, parts.ASLEEP, budget=budget))
+
+    def found(self, uid: str, name: str, key: str, spec: int, host: str, since: float, budget: str = "") -> None:
+        """An incarnation that runs on a host since then; it counts as started, not as ready."""
+        self._note("found", uid, name, key, spec, host, since, budget)
+        controller = self.controllers[key]
+        at = self._at(controller, since)
+        one = Incarnation(uid, name, key, self._row_for(controller, name, at), spec, parts.ASLEEP, budget=budget)
+        self._enter(controller, one)
+        self._place(one, host, at)
+        one.bound = True
+        self._guard(one, at)
+
+    def _place(self, one: Incarnation, host: str, at: float) -> None:
+        self.tables.settle()
+        self.tables.make_room()
+        live.place(self.tables.tb.state, one.row, self.hosts[host], at)
+        one.host, one.state = host, parts.PLACED
+
+    def bound_elsewhere(self, uid: str, host: str, at: float) -> None:
+        """An incarnation that waits was bound to a host by somebody else."""
+        self._note("bound_elsewhere", uid, host, at)
+        one = self._known(uid)
+        if one.state == parts.WAITING:
+            self._to_sleep(one)
+        self._place(one, host, self._at(self.controllers[one.key], at))
+        one.bound = True
+
+    def _enter(self, controller: Controller, one: Incarnation) -> None:
+        self.incarnations[one.uid] = one
+        self.uid_of_row[one.row] = one.uid
+        controller.rows[one.row] = one.name
+        tb = self.tables.tb
+        tb["instances"]["kind"][one.row] = self.tables.kind_of(self.specs[one.spec])
+        tb["owner"][one.row] = controller.q
+        tb["budget"][one.row] = self.budgets.get(one.budget, -1)
+
+    def _row_for(self, controller: Controller, name: str, at: float) -> int:
+        """The vacant row that an incarnation continues: its namesake's, else the longest vacant; else a new one."""
+        for row in controller.vacant:
+            if controller.rows[row] == name:
+                controller.vacant.remove(row)
+                return row
+        if controller.vacant:
+            return controller.vacant.popleft()
+        row = self.tables.new_row()
+        self.tables.tb["owner"][row] = controller.q
+        live.join(self.tables.tb.state, row, at, False)
+        return row
+
+    def respec(self, uid: str, spec: int) -> None:
+        """An incarnation is of another spec now (its marks, its rules)."""
+        self._note("respec", uid, spec)
+        one = self._known(uid)
+        one.spec = spec
+        kind = self.tables.kind_of(self.specs[spec])
+        if one.state == parts.PLACED:
+            self.tables.settle()
+            live.change_kind(self.tables.tb.state, one.row, kind)
+            return
+        waits = one.state == parts.WAITING
+        if waits:
+            self._to_sleep(one)
+        self.tables.tb["instances"]["kind"][one.row] = kind
+        if waits:
+            self._to_queue(one)
+
+    def wake(self, uid: str) -> None:
+        """An incarnation that is asleep takes part in passes."""
+        self._note("wake", uid)
+        one = self._known(uid)
+        if one.state == parts.ASLEEP:
+            self._to_queue(one)
+
+    def sleep(self, uid: str) -> None:
+        """A waiting incarnation does not take part in passes."""
+        self._note("sleep", uid)
+        one = self._known(uid)
+        if one.state == parts.WAITING:
+            self._to_sleep(one)
+
+    def _to_queue(self, one: Incarnation) -> None:
+        self.tables.make_room()
+        tb = self.tables.tb
+        live.enqueue(tb.state, one.row, float(tb["instances"]["since"][one.row]))
+        one.state = parts.WAITING
+
+    def _to_sleep(self, one: Incarnation) -> None:
+        live.dequeue(self.tables.tb.state, one.row)
+        one.state = parts.ASLEEP
+
+    def ready(self, uid: str, at: float) -> None:
+        """An incarnation on a host is ready."""
+        self._note("ready", uid, at)
+        one = self._known(uid)
+        if one.state in (parts.PLACED, parts.LEAVING) and not one.ready:
+            one.ready = True
+            live.ready(self.tables.tb.state, one.row, self._at(self.controllers[one.key], at))
+
+    def unready(self, uid: str, at: float) -> None:
+        """An incarnation on a host is ready no more."""
+        self._note("unready", uid, at)
+        one = self._known(uid)
+        if one.state in (parts.PLACED, parts.LEAVING) and one.ready:
+            one.ready = False
+            live.unready(self.tables.tb.state, one.row, self._at(self.controllers[one.key], at))
+
+    def bound(self, uid: str, at: float) -> None:
+        """The binding of a decision went through."""
+        self._note("bound", uid, at)
+        one = self._known(uid)
+        one.bound = True
+        self._guard(one, snap(at))
+
+    def _guard(self, one: Incarnation, at: float) -> None:
+        self.tables.tb["guard"][one.row] = at + snap(self.config.policy.min_running)
+
+    def doomed(self, uid: str) -> None:
+        """Somebody else ends an incarnation: there is no point in preempting it."""
+        self._note("doomed", uid)
+        self.tables.tb["guard"][self._known(uid).row] = float("inf")
+
+    def protect(self, uid: str, budget: str) -> None:
+        """An incarnation is of this budget now; empty: of none."""
+        self._note("protect", uid, budget)
+        one = self._known(uid)
+        one.budget = budget
+        self.tables.tb["budget"][one.row] = self.budgets.get(budget, -1)
+        self.tables.tb.control["loosened"] += 1
+
+    def refused(self, uid: str, at: float) -> None:
+        """A decision could not be carried out; the incarnation is asleep, as if it had waited on."""
+        self._note("refused", uid, at)
+        one = self._known(uid)
+        if one.state != parts.PLACED or one.bound:
+            raise StateError(f"incarnation {uid}: found {parts.STATES[one.state]}, expected placed and not bound")
+        live.forget(self.tables.tb.state, one.row, self._at(self.controllers[one.key], at))
+        one.state, one.ready = parts.ASLEEP, False
+        host, one.host = one.host, ""
+        self._bury(host)
+
+    def spared(self, uid: str, at: float) -> None:
+        """A victim stays after all."""
+        self._note("spared", uid, at)
+        one = self._known(uid)
+        if one.state != parts.LEAVING:
+            return
+        self.tables.settle()
+        self.tables.make_room()
+        live.put_back(self.tables.tb.state, one.row, self._at(self.controllers[one.key], at))
+        one.state, one.preempted = parts.PLACED, False
+
+    def gone(self, uid: str, at: float, completed: bool = False) -> None:
+        """An incarnation has ended. Its instance is vacant until the next one comes, or no more: it completed, or the
+        request has as many as it shall have."""
+        self._note("gone", uid, at, completed)
+        one = self._known(uid)
+        controller = self.controllers[one.key]
+        at = self._at(controller, at)
+        if one.state == parts.WAITING:
+            self._to_sleep(one)
+        if one.state in (parts.PLACED, parts.LEAVING):
+            lose = controller.batch and not completed
+            live.gone(self.tables.tb.state, one.row, at, lose, one.preempted)
+            if one.host in self.going:
+                self._bury(one.host)
+        del self.incarnations[uid]
+        del self.uid_of_row[one.row]
+        surplus = 0 <= controller.desired < len(controller.rows)
+        if completed or surplus:
+            row = one.row if completed else self._hand_over(controller, one.row, at)
+            self._depart(controller, row, at, completed)
+        else:
+            controller.vacant.append(one.row)
+
+    def _hand_over(self, controller: Controller, row: int, at: float) -> int:
+        """The row that is no more, of a request with one too many: the youngest, whose incarnation continues ``row``.
+
+        So a rolling update keeps the ledgers of independent instances, which are the rows'.
+        """
+        admitted = self.tables.tb["admission"]
+        youngest = max(controller.rows, key=lambda other: (float(admitted[other]), other))
+        if controller.approach != INDEPENDENT or youngest == row or youngest not in self.uid_of_row:
+            return row
+        one = self.incarnations[self.uid_of_row[youngest]]
+        if one.state == parts.LEAVING:
+            return row
+        was, host, ready = one.state, one.host, one.ready
+        if was == parts.WAITING:
+            self._to_sleep(one)
+        elif was == parts.PLACED:
+            live.gone(self.tables.tb.state, youngest, at, False, False)
+        del self.uid_of_row[youngest]
+        one.row = row
+        self._enter(controller, one)
+        if was == parts.PLACED:
+            self._place(one, host, at)
+            self._guard(one, at)
+            if ready:
+                live.ready(self.tables.tb.state, row, at)
+        elif was == parts.WAITING:
+            self._to_queue(one)
+        return youngest
+
+    def _depart(self, controller: Controller, row: int, at: float, completed: bool) -> None:
+        """A vacant row is live no more; its history goes to the request's past."""
+        instance, past = self.tables.tb["instances"][row], controller.past
+        self._add_past(past, instance, at - float(self.tables.tb["admission"][row]))
+        live.depart(self.tables.tb.state, row, at, completed)
+        del controller.rows[row]
+        self.tables.free_rows.append(row)
+
+    @staticmethod
+    def _add_past(past: Past, instance: Any, lifetime: float) -> None:
+        past.running += float(instance["running"])
+        past.startup_first += float(instance["startup_first"])
+        past.startup_restarts += float(instance["startup_restarts"])
+        past.discarded += float(instance["discarded"])
+        past.lifetime += lifetime
+        past.preemptions += int(instance["preemptions"])
+        past.starts += int(instance["starts"])
+
+    # -- after a restart --------------------------------------------------------------------------------------------
+
+    def restore(
+        self, key: str, books: Mapping[str, Any] | None, pods: Sequence[Mapping[str, Any]], now: float
+    ) -> None:
+        """Go on from the books of a controller (:func:`slacktide.live.books.export`), without any from its pods.
+
+        ``pods`` are all of its pods now (:class:`slacktide.live.sightings.PodNow`). The controller must be known and
+        have no instances yet, its hosts and specs too; its desired count should be told before. Pods on no host are
+        asleep afterwards, the others bound. Raises :class:`StateError` where the books are broken, of another
+        approach, or of a newer version; then nothing has changed.
+        """
+        self._note("restore", key, None if books is None else dict(books), [dict(pod) for pod in pods], now)
+        journal, self.journal = self.journal, None
+        try:
+            restoring.restore(self, key, books, pods, now)
+        finally:
+            self.journal = journal
+
+    def waiting(self) -> list[str]:
+        """Incarnations that are awake and wait, in no particular order."""
+        tb = self.tables.tb
+        rows = [*tb["queue"]["row"][: int(tb.control["queue"])], *tb["incoming"]["row"][: int(tb.control["incoming"])]]
+        return [self.uid_of_row[int(row)] for row in rows]
+
+    # -- passes ----------------------------------------------------------------------------------------------------
+
+    def run(self, now: float) -> Outcome:
+        """One pass at ``now``, over all that wait and are awake."""
+        self._note("run", now)
+        self.passes += 1
+        made, waiting, operations = run_pass(self.tables, snap(now))
+        decisions = tuple(self._decided(*one) for one in made)
+        outcome = Outcome(self.passes, decisions, waiting, operations)
+        self._note("decided", outcome)
+        return outcome
+
+    def _decided(self, row: int, h: int, metric: float, victims: list[tuple[int, float]]) -> Decision:
+        one = self.incarnations[self.uid_of_row[row]]
+        one.state, one.host, one.bound, one.ready = parts.PLACED, self.tables.names[h], False, False
+        self.tables.tb["guard"][row] = float("inf")
+        gone = []
+        for victim, its_metric in victims:
+            other = self.incarnations[self.uid_of_row[victim]]
+            other.state, other.preempted = parts.LEAVING, True
+            gone.append(Victim(other.uid, its_metric))
+        return Decision(one.uid, one.host, metric, tuple(gone))
+

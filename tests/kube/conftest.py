@@ -1,0 +1,68 @@
+"""A real control plane for the tests of this folder."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from kube.labtools import new_namespace, remove_namespace, without_objects
+from slacktide.kube.lab import Binaries, ControlPlane, LabError
+from slacktide.kube.lab.binaries import NEEDED
+
+PROGRAMS = (*NEEDED, "kube-scheduler", "kubectl")
+
+
+@pytest.fixture(scope="session")
+def binaries() -> Binaries:
+    """Every program of a lab. Where Go is missing, too, tests are skipped, unless SLACKTIDE_REQUIRE_LAB=1."""
+    try:
+        return Binaries.find(PROGRAMS)
+    except LabError as error:
+        if os.environ.get("SLACKTIDE_REQUIRE_LAB") == "1":
+            raise
+        pytest.skip(str(error))
+
+
+@contextmanager
+def _running(plane: ControlPlane) -> Iterator[ControlPlane]:
+    plane.start(guarded=True)
+    try:
+        plane.install()
+        yield plane
+    finally:
+        plane.kill()
+
+
+@pytest.fixture(scope="session")
+def shared_lab(binaries: Binaries, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    with _running(ControlPlane.create(tmp_path_factory.mktemp("lab") / "shared", binaries)) as plane:
+        yield plane
+
+
+@pytest.fixture
+def lab(shared_lab: ControlPlane) -> Iterator[ControlPlane]:
+    """The control plane that tests share, without nodes and pods, with slacktide's manifests applied.
+
+    A test leaves it running; one that ends programs takes ``own_lab``.
+    """
+    without_objects(shared_lab.api)
+    yield shared_lab
+    without_objects(shared_lab.api)
+
+
+@pytest.fixture
+def own_lab(binaries: Binaries, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """A control plane of the test's own, manifests applied; its programs may be ended and started again."""
+    with _running(ControlPlane.create(tmp_path_factory.mktemp("lab") / "own", binaries)) as plane:
+        yield plane
+
+
+@pytest.fixture
+def namespace(lab: ControlPlane) -> Iterator[str]:
+    """A new namespace in ``lab``, removed afterwards."""
+    name = new_namespace(lab.api)
+    yield name
+    remove_namespace(lab.api, name)

@@ -1,0 +1,306 @@
+"""Leader election on a real API server: never two at once, and a deposed leader knows."""
+
+import asyncio
+import json
+import os
+import signal
+import sys
+import time
+import uuid
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from kube.faulty import Fault, FaultyProxy
+from slacktide.kube.connection import ApiError, Connection
+from slacktide.kube.credentials import Access, load_access
+from slacktide.kube.kinds import Malformed
+from slacktide.kube.lab import ControlPlane
+from slacktide.kube.leases import LeaderElection, steady_seconds
+from slacktide.kube.objects import LEASE, Lease
+
+DURATION, RENEW, RETRY = 3, 2.0, 0.3
+
+
+@pytest.fixture
+def access(lab: ControlPlane) -> Access:
+    return asyncio.run(load_access(lab.kubeconfig))
+
+
+def contender(connection: Connection, name: str, identity: str) -> LeaderElection:
+    return LeaderElection(connection, "default", name, identity, duration=DURATION, renew=RENEW, retry=RETRY)
+
+
+def fresh() -> str:
+    return f"lease-{uuid.uuid4().hex[:10]}"
+
+
+@asynccontextmanager
+async def running(*elections: LeaderElection) -> AsyncIterator[list["asyncio.Task[None]"]]:
+    tasks = [asyncio.create_task(election.run()) for election in elections]
+    yield tasks
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def read(connection: Connection, name: str) -> Lease:
+    lease = LEASE.decode(await connection.get(LEASE.path("default", name)))
+    assert not isinstance(lease, Malformed)
+    return lease
+
+
+async def within(seconds: float, waiting: "asyncio.Future[None] | asyncio.Task[None]") -> float:
+    began = time.monotonic()
+    async with asyncio.timeout(seconds):
+        await waiting
+    return time.monotonic() - began
+
+
+def test_one_leads_and_hands_over_when_it_stops(access: Access) -> None:
+    async def run() -> None:
+        async with Connection(access) as connection:
+            name = fresh()
+            first, second = contender(connection, name, "first"), contender(connection, name, "second")
+            async with running(first) as (task,):
+                await within(5.0, asyncio.ensure_future(first.acquired()))
+                async with running(second):
+                    await asyncio.sleep(DURATION + 1.0)
+                    assert (first.leading(), second.leading()) == (True, False)
+                    assert (first.term, second.term, second.holder) == (1, 0, "first")
+                    lease = await read(connection, name)
+                    assert lease.spec.holder_identity == "first"
+                    assert lease.spec.lease_duration_seconds == DURATION
+                    task.cancel()
+                    # Given back, the lease is taken at the next look instead of after its duration.
+                    assert await within(DURATION, asyncio.ensure_future(second.acquired())) < 4 * RETRY
+                    assert not first.leading()
+                    assert (await read(connection, name)).spec.lease_transitions == 1
+            assert (await read(connection, name)).spec.holder_identity is None
+
+    asyncio.run(run())
+
+
+def test_of_many_that_start_together_one_leads(access: Access) -> None:
+    async def run() -> None:
+        async with Connection(access) as connection:
+            name = fresh()
+            elections = [contender(connection, name, f"replica-{number}") for number in range(10)]
+            async with running(*elections):
+                for _ in range(300):
+                    await asyncio.sleep(0.01)
+                    assert sum(election.leading() for election in elections) <= 1
+                assert sum(election.leading() for election in elections) == 1
+
+    asyncio.run(run())
+
+
+def test_a_leader_cut_off_stops_before_another_starts(access: Access) -> None:
+    async def run() -> None:
+        async with FaultyProxy(access) as proxy, Connection(proxy.access()) as cut, Connection(access) as connection:
+            name = fresh()
+            first, second = contender(cut, name, "first"), contender(connection, name, "second")
+            async with running(first):
+                await within(5.0, asyncio.ensure_future(first.acquired()))
+                async with running(second):
+                    await asyncio.sleep(1.0)
+                    cut_at = time.monotonic()
+                    await proxy.go_down()
+                    both = 0
+                    while not second.leading() and time.monotonic() < cut_at + 10:
+                        await asyncio.sleep(0.005)
+                        both += first.leading() and second.leading()
+                    assert both == 0
+                    assert second.leading()
+                    assert not first.leading()
+                    assert time.monotonic() - cut_at >= DURATION - RETRY - 0.3
+                    await within(1.0, asyncio.ensure_future(first.lost()))
+                    # Back again, it stands by.
+                    await proxy.come_up()
+                    await asyncio.sleep(2.0)
+                    assert (first.leading(), first.holder) == (False, "second")
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    "fault", [Fault(status=500), Fault(delay=30.0), Fault(reset=True), Fault(status=429, retry_after=60)]
+)
+def test_a_leader_that_cannot_renew_stops_in_time(access: Access, fault: Fault) -> None:
+    async def run() -> None:
+        async with FaultyProxy(access) as proxy, Connection(proxy.access()) as connection:
+            election = contender(connection, fresh(), "only")
+            async with running(election):
+                await within(5.0, asyncio.ensure_future(election.acquired()))
+                proxy.add(fault)
+                waited = await within(RENEW + 1.5, asyncio.ensure_future(election.lost()))
+                assert RENEW - RETRY - 0.5 <= waited <= RENEW + 0.5
+                assert not election.leading()
+                proxy.heal()
+                await within(10.0, asyncio.ensure_future(election.acquired()))
+                assert election.term == 2
+
+    asyncio.run(run())
+
+
+def test_single_failures_do_not_cost_the_lead(access: Access) -> None:
+    async def run() -> None:
+        async with FaultyProxy(access, seed=3) as proxy, Connection(proxy.access()) as connection:
+            election = contender(connection, fresh(), "only")
+            async with running(election):
+                await within(5.0, asyncio.ensure_future(election.acquired()))
+                proxy.add(Fault(status=500, chance=0.2))
+                proxy.add(Fault(lose_answer=True, method="PUT", chance=0.3))
+                for _ in range(400):
+                    await asyncio.sleep(0.01)
+                    assert election.leading()
+                assert election.term == 1
+                assert proxy.seen["PUT", "reset"] > 0
+
+    asyncio.run(run())
+
+
+def test_who_is_robbed_of_the_lease_stops_with_the_next_renewal(access: Access) -> None:
+    async def run() -> None:
+        async with Connection(access) as connection:
+            name = fresh()
+            election = contender(connection, name, "first")
+            async with running(election):
+                await within(5.0, asyncio.ensure_future(election.acquired()))
+                robbed = {"spec": {"holderIdentity": "robber", "leaseDurationSeconds": 60}}
+                await connection.patch(LEASE.path("default", name), json.dumps(robbed).encode())
+                assert await within(RENEW, asyncio.ensure_future(election.lost())) < 3 * RETRY
+                assert (election.leading(), election.holder) == (False, "robber")
+
+    asyncio.run(run())
+
+
+def test_a_deleted_lease_is_made_again(access: Access) -> None:
+    async def run() -> None:
+        async with Connection(access) as connection:
+            name = fresh()
+            election = contender(connection, name, "first")
+            async with running(election):
+                await within(5.0, asyncio.ensure_future(election.acquired()))
+                await connection.delete(LEASE.path("default", name))
+                await asyncio.sleep(4 * RETRY)
+                assert election.leading()
+                assert (await read(connection, name)).spec.holder_identity == "first"
+
+    asyncio.run(run())
+
+
+def test_foreign_marks_on_the_lease_survive(access: Access) -> None:
+    async def run() -> None:
+        async with Connection(access) as connection:
+            name = fresh()
+            body = {"metadata": {"name": name, "labels": {"kept": "yes"}, "annotations": {"also": "this"}}}
+            await connection.post(LEASE.path("default"), json.dumps(body).encode())
+            election = contender(connection, name, "first")
+            async with running(election):
+                await within(5.0, asyncio.ensure_future(election.acquired()))
+                lease = await read(connection, name)
+                assert (lease.metadata.labels, lease.metadata.annotations) == ({"kept": "yes"}, {"also": "this"})
+
+    asyncio.run(run())
+
+
+def test_without_the_right_to_leases_nobody_leads(access: Access) -> None:
+    async def run() -> None:
+        async with FaultyProxy(access) as proxy, Connection(proxy.access()) as connection:
+            proxy.add(Fault(status=403))
+            election = contender(connection, fresh(), "first")
+            async with running(election) as (task,):
+                await asyncio.sleep(1.0)
+                assert not task.done()
+                assert not election.leading()
+                assert "403" in election.last_error
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(("duration", "renew", "retry"), [(10, 10, 2), (15, 2, 2), (15, 10, 0), (2.5, 2, 1)])
+def test_times_that_cannot_be_safe_are_refused(duration: float, renew: float, retry: float) -> None:
+    async def run() -> None:
+        async with Connection(Access("http://127.0.0.1:1", None)) as connection:  # type: ignore[arg-type] # never used
+            with pytest.raises(ValueError, match="duration, renew, retry: found"):
+                LeaderElection(connection, "default", "x", "y", duration=duration, renew=renew, retry=retry)
+
+    asyncio.run(run())
+
+
+FROZEN = """
+import asyncio, sys
+from pathlib import Path
+from slacktide.kube.connection import connect
+from slacktide.kube.leases import LeaderElection, steady_seconds
+
+async def main(kubeconfig, name):
+    async with await connect(Path(kubeconfig)) as connection:
+        election = LeaderElection(connection, "default", name, "frozen", duration=3, renew=2, retry=0.3)
+        task = asyncio.create_task(election.run())
+        while True:
+            # Asked right before what would be an act, without a turn of the event loop in between.
+            print(steady_seconds(), int(election.leading()), flush=True)
+            await asyncio.sleep(0.002)
+
+asyncio.run(main(*sys.argv[1:]))
+"""
+
+
+def test_a_frozen_leader_knows_when_it_wakes_that_it_is_deposed(
+    access: Access, lab: ControlPlane, tmp_path: Path
+) -> None:
+    name = fresh()
+    log = tmp_path / "log"
+
+    async def leads() -> bool:
+        lines = log.read_text().splitlines()[:-1]
+        return bool(lines) and lines[-1].endswith(" 1")
+
+    async def run() -> float:
+        with log.open("wb") as file:
+            process = await asyncio.create_subprocess_exec(
+                sys.executable, "-c", FROZEN, str(lab.kubeconfig), name, stdout=file, env={**os.environ}
+            )
+        try:
+            async with asyncio.timeout(20):
+                while not await leads():
+                    await asyncio.sleep(0.05)
+            async with Connection(access) as connection:
+                election = contender(connection, name, "standby")
+                async with running(election):
+                    process.send_signal(signal.SIGSTOP)
+                    await within(10.0, asyncio.ensure_future(election.acquired()))
+                    taken = steady_seconds()
+                    await asyncio.sleep(0.5)
+                    process.send_signal(signal.SIGCONT)
+                    await asyncio.sleep(1.5)
+                    assert election.leading()
+                    return taken
+        finally:
+            process.kill()
+            await process.wait()
+
+    taken = asyncio.run(run())
+    told = [
+        (float(when), leading == "1") for when, leading in (line.split() for line in log.read_text().splitlines()[:-1])
+    ]
+    assert [when for when, leading in told if leading]
+    assert [when for when, _ in told if when > taken + 0.5], "the frozen one never woke"
+    assert [when for when, leading in told if leading and when > taken] == []
+
+
+def test_a_lease_nobody_can_read_does_not_end_the_contention(access: Access) -> None:
+    async def run() -> None:
+        async with FaultyProxy(access) as proxy, Connection(proxy.access()) as connection:
+            proxy.add(Fault(halve_answer=True, times=3))
+            election = contender(connection, fresh(), "first")
+            async with running(election):
+                await within(5.0, asyncio.ensure_future(election.acquired()))
+            with pytest.raises(ApiError):
+                await connection.get(LEASE.path("default", "none-of-this-name"))
+
+    asyncio.run(run())

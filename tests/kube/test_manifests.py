@@ -1,0 +1,194 @@
+"""What can be said of the manifests and of their examples without an API server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import yaml
+
+import slacktide
+from kube.installation import EXAMPLES, MANIFESTS
+from slacktide.kube import promises
+from slacktide.model import APPROACHES, service_class
+
+
+def objects(folder: Path) -> list[dict[str, Any]]:
+    """All objects of a folder's files, in the order in which kubectl applies them."""
+    found: list[dict[str, Any]] = []
+    for file in sorted(folder.glob("*.yaml")):
+        found += [document for document in yaml.safe_load_all(file.read_text(encoding="utf-8")) if document]
+    return found
+
+
+def one(kind: str, name: str, folder: Path = MANIFESTS) -> dict[str, Any]:
+    """The object of a kind and a name; exactly one."""
+    (found,) = [o for o in objects(folder) if o["kind"] == kind and o["metadata"]["name"] == name]
+    return found
+
+
+def schema(name: str) -> dict[str, Any]:
+    """The schema of a custom resource's one version."""
+    (version,) = one("CustomResourceDefinition", f"{name}.slacktide.io")["spec"]["versions"]
+    return dict(version["schema"]["openAPIV3Schema"]["properties"])
+
+
+def described(properties: dict[str, Any], path: str = "") -> Iterator[tuple[str, str]]:
+    """Every field below, by its path, and its description."""
+    for name, field in properties.items():
+        yield f"{path}.{name}", field.get("description", "")
+        yield from described(field.get("properties", {}), f"{path}.{name}")
+        yield from described(field.get("items", {}).get("properties", {}), f"{path}.{name}[]")
+
+
+def pod_template(workload: dict[str, Any]) -> dict[str, Any]:
+    """The pod template of a Deployment, StatefulSet, Job or CronJob."""
+    spec = workload["spec"]
+    return dict(spec["jobTemplate"]["spec"]["template"] if workload["kind"] == "CronJob" else spec["template"])
+
+
+def rules() -> list[dict[str, Any]]:
+    """All rules of all roles."""
+    return [rule for o in objects(MANIFESTS) if o["kind"] in ("Role", "ClusterRole") for rule in o.get("rules", [])]
+
+
+@pytest.mark.parametrize("folder", [MANIFESTS, EXAMPLES], ids=["manifests", "examples"])
+def test_no_object_stands_twice(folder: Path) -> None:
+    names = [(o["kind"], o["metadata"].get("namespace"), o["metadata"]["name"]) for o in objects(folder)]
+    assert len(names) > 5
+    assert len(names) == len(set(names))
+
+
+def test_files_are_applied_in_the_order_of_their_needs() -> None:
+    kinds = [o["kind"] for o in objects(MANIFESTS)]
+    assert kinds[:2] == ["CustomResourceDefinition"] * 2
+    assert kinds.index("Namespace") < min(kinds.index(kind) for kind in ("ServiceAccount", "Role", "Deployment"))
+
+
+def test_no_right_is_a_wildcard_or_reaches_secrets_or_deletes() -> None:
+    assert rules()
+    for rule in rules():
+        assert not any("*" in word for words in rule.values() for word in words), rule
+        assert not {"secrets", "configmaps", "nodes/proxy", "pods/exec"} & set(rule["resources"]), rule
+        assert not {"delete", "deletecollection", "escalate", "bind", "impersonate"} & set(rule["verbs"]), rule
+
+
+def test_every_role_is_bound_to_the_service_account_and_to_nobody_else() -> None:
+    bindings = [o for o in objects(MANIFESTS) if o["kind"] in ("RoleBinding", "ClusterRoleBinding")]
+    account = {"kind": "ServiceAccount", "name": "slacktide", "namespace": "slacktide-system"}
+    assert all(binding["subjects"] == [account] for binding in bindings)
+    roles = {o["metadata"]["name"] for o in objects(MANIFESTS) if o["kind"] in ("Role", "ClusterRole")}
+    assert {binding["roleRef"]["name"] for binding in bindings} == roles - {"slacktide-view"}
+
+
+@pytest.mark.parametrize("name", ["serviceclasses", "availabilities"])
+def test_every_field_is_described(name: str) -> None:
+    fields = dict(described(schema(name)))
+    assert len(fields) > 10
+    bare = [path for path, text in fields.items() if not text.endswith(".")]
+    assert bare == [".apiVersion", ".kind", ".metadata"]  # kubectl knows these
+    assert max(map(len, fields.values())) < 400
+
+
+def test_what_a_class_leaves_out_is_what_the_simulator_takes() -> None:
+    properties = schema("serviceclasses")["spec"]["properties"]
+    simple = service_class.ServiceClass("simple", 0.9, 1)
+    assert properties["marginSeconds"]["default"] == simple.margin
+    tiers = [(tier["boundary"], tier["bonus"]) for tier in properties["tiers"]["default"]]
+    assert tiers == [(tier.boundary, tier.bonus) for tier in simple.tiers]
+    assert set(properties["approach"]["enum"]) == set(APPROACHES)
+    assert properties["approach"]["default"] == "independent"
+
+
+def test_the_scheduler_reads_and_writes_the_fields_that_are_declared() -> None:
+    def fields(type_: type) -> set[str]:
+        return {field.encode_name for field in msgspec.structs.fields(type_)}
+
+    spec = schema("serviceclasses")["spec"]["properties"]
+    assert fields(promises.ServiceClassSpec) == set(spec)
+    assert fields(promises.Tier) == set(spec["tiers"]["items"]["properties"])
+    assert fields(promises.AvailabilityStatus) <= set(schema("availabilities")["status"]["properties"])
+
+
+def test_the_deployment_asks_for_no_privilege() -> None:
+    deployment = one("Deployment", "slacktide")
+    pod = deployment["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    assert deployment["spec"]["replicas"] == 2
+    assert pod["serviceAccountName"] == "slacktide"
+    assert pod["schedulerName"] == "default-scheduler"
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "privileged": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    assert not {"hostNetwork", "hostPID", "hostIPC"} & set(pod)
+    assert {"requests", "limits"} <= set(container["resources"])
+
+
+def test_the_deployment_reads_the_config_map_and_is_probed_where_it_listens() -> None:
+    pod = one("Deployment", "slacktide")["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    command, option, path = container["args"]
+    assert (command, option) == ("run", "--config")
+    mounts = {mount["mountPath"]: mount["name"] for mount in container["volumeMounts"]}
+    volumes = {volume["name"]: volume for volume in pod["volumes"]}
+    folder, _, file = path.rpartition("/")
+    name = volumes[mounts[folder]]["configMap"]["name"]
+    settings = yaml.safe_load(one("ConfigMap", name)["data"][file])
+    assert settings["kube"]["scheduler_name"] == "slacktide"
+    assert settings["kube"]["leader_election"] is True
+    (port,) = container["ports"]
+    assert settings["kube"]["listen"] == f"0.0.0.0:{port['containerPort']}"
+    probes = {kind: container[kind]["httpGet"] for kind in ("startupProbe", "livenessProbe", "readinessProbe")}
+    assert {kind: probe["path"] for kind, probe in probes.items()} == {
+        "startupProbe": "/livez",
+        "livenessProbe": "/livez",
+        "readinessProbe": "/readyz",
+    }
+    assert {probe["port"] for probe in probes.values()} == {port["name"]}
+
+
+def test_the_image_is_of_this_version() -> None:
+    (container,) = one("Deployment", "slacktide")["spec"]["template"]["spec"]["containers"]
+    assert container["image"].rpartition(":")[2] == slacktide.__version__
+
+
+def test_both_policies_look_at_the_same_workloads_in_the_same_way() -> None:
+    by_class, by_annotation = (
+        one("ValidatingAdmissionPolicy", name)["spec"] for name in ("slacktide-class", "slacktide-annotations")
+    )
+    assert by_class["matchConstraints"] == by_annotation["matchConstraints"]
+    first, second = ({v["name"]: v["expression"] for v in spec["variables"]} for spec in (by_class, by_annotation))
+    shared = set(first) & set(second)
+    assert {"scheduler", "template", "before", "checked", "slo", "isNumber"} <= shared
+    assert all(first[name] == second[name] for name in shared)
+
+
+def test_policies_with_parameters_never_stop_a_cluster() -> None:
+    policies = [o["spec"] for o in objects(MANIFESTS) if o["kind"] == "ValidatingAdmissionPolicy"]
+    assert {"paramKind" in spec: spec["failurePolicy"] for spec in policies} == {True: "Ignore", False: "Fail"}
+
+
+def test_the_examples_use_the_classes_that_they_bring() -> None:
+    classes = {o["metadata"]["name"]: o["spec"] for o in objects(EXAMPLES) if o["kind"] == "ServiceClass"}
+    assert {name: (spec["slo"], spec["rank"]) for name, spec in classes.items()} == {
+        "gold": (0.999, 1),
+        "silver": (0.95, 2),
+        "bronze": (0.5, 3),
+    }
+    assert [name for name, spec in classes.items() if spec.get("default")] == ["bronze"]
+    workloads = [o for o in objects(EXAMPLES) if o["kind"] != "ServiceClass"]
+    assert {o["kind"] for o in workloads} == {"Deployment", "StatefulSet", "Job", "CronJob"}
+    named = set()
+    for workload in workloads:
+        template = pod_template(workload)
+        assert template["spec"]["schedulerName"] == "slacktide"
+        named.add(template.get("metadata", {}).get("labels", {}).get("slacktide.io/class"))
+    assert named == {*classes, None}
