@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slacktide.errors import InputError, OutputError
-from slacktide.inputs.pieces import COLUMNS
+from slacktide.inputs.pieces import columns_of
 from slacktide.inputs.problems import Problems
 from slacktide.inputs.requests import (
     BATCH,
@@ -41,7 +41,7 @@ def collapse(workload: Workload, path: Path) -> tuple[Workload, RequestColumns |
     if not rows.all():
         raise _refusal(path, requests, int(np.argmin(rows)), "expected at least one instance")
     first = np.argsort(request, kind="stable")[np.cumsum(rows) - rows]
-    for name in COLUMNS:
+    for name in columns_of(workload):
         if name != "admission":
             _check_shared(path, requests, request, name, getattr(workload, name), first)
     _check_ids(path, requests, workload.ids[first])
@@ -56,7 +56,7 @@ def collapse(workload: Workload, path: Path) -> tuple[Workload, RequestColumns |
             f"{path}: request {one.line}: {one.column}: found {one.value!r}, expected {one.expected}"
         ) from error
     _check_expansion(path, workload, requests, request, columns, first)
-    plain = {name: getattr(workload, name)[first] for name in COLUMNS}
+    plain = {name: getattr(workload, name)[first] for name in columns_of(workload)}
     return replace(workload, **plain, request=None, requests=None), columns
 
 

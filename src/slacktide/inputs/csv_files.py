@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from slacktide.inputs import cells, header, requests
+from slacktide.inputs.neighbour_columns import EXPECTED, NeighbourColumns, NeighbourTables
 from slacktide.inputs.pieces import COLUMNS
 from slacktide.inputs.problems import Problems, read_text
 from slacktide.inputs.rules import AMOUNT, DURATION, NUMBER, SECONDS, WorkloadColumns, to_hosts, to_workload
@@ -95,8 +96,9 @@ def read_workload(path: Path, classes: tuple[ServiceClass, ...]) -> Workload:
     problems = Problems(str(path))
     terms = TermTable()
     scales = requests.ScaleTable()
+    neighbours = NeighbourTables()
     parts = [
-        _columns(table, classes, terms, scales, problems)
+        _columns(table, classes, terms, scales, neighbours, problems)
         for table in read_tables(path, header.WORKLOAD_REQUIRED, header.WORKLOAD_OPTIONAL, problems)
     ]
     whole = parts[0]
@@ -106,6 +108,9 @@ def read_workload(path: Path, classes: tuple[ServiceClass, ...]) -> Workload:
     given = [part.requests for part in parts if part.requests is not None]
     if given:
         whole.requests = requests.RequestColumns.together(given, scales.scales)
+    asked = [part.neighbours for part in parts if part.neighbours is not None]
+    if asked:
+        whole.neighbours = NeighbourColumns.together(asked)
     return to_workload(whole, classes, problems)
 
 
@@ -114,6 +119,7 @@ def _columns(
     classes: tuple[ServiceClass, ...],
     terms: TermTable,
     scales: requests.ScaleTable,
+    neighbours: NeighbourTables,
     problems: Problems,
 ) -> WorkloadColumns:
     lines = table.lines
@@ -142,7 +148,20 @@ def _columns(
         lines=np.array(lines, dtype=np.int64),
         demand_names=amounts,
         requests=_requests(table, scales, problems),
+        neighbours=_neighbours(table, neighbours, problems),
     )
+
+
+def _neighbours(table: Table, tables: NeighbourTables, problems: Problems) -> NeighbourColumns | None:
+    """The columns about neighbours and budgets, or ``None`` where the file has none of them."""
+    if not any(name in table.columns for name in EXPECTED):
+        return None
+    found = NeighbourColumns.empty_cells(len(table.lines), tables)
+    for name, expected in EXPECTED.items():
+        if name in table.columns:
+            texts, number = table.columns[name], getattr(tables, name).number
+            getattr(found, name)[:] = cells.coded(texts, table.lines, name, expected, problems, number, 0)
+    return found
 
 
 def _requests(table: Table, scales: requests.ScaleTable, problems: Problems) -> requests.RequestColumns | None:

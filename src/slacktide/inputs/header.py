@@ -9,7 +9,8 @@ from slacktide.inputs.problems import Problems
 
 WORKLOAD_REQUIRED = ("id", "admission", "duration", "cpu", "memory", "class")
 REQUEST_COLUMNS = ("kind", "instances", "completions", "parallelism", "approach", "scale")
-WORKLOAD_OPTIONAL = ("job", "anti_affinity", "constraints", *REQUEST_COLUMNS)
+NEIGHBOUR_COLUMNS = ("marks", "rules", "preferences", "budget")
+WORKLOAD_OPTIONAL = ("job", "anti_affinity", "constraints", *REQUEST_COLUMNS, *NEIGHBOUR_COLUMNS)
 HOSTS_REQUIRED = ("id", "name", "cpu", "memory")
 HOSTS_OPTIONAL = ("attributes",)
 EVENTS_REQUIRED = ("time", "host", "event")

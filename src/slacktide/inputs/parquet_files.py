@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slacktide.inputs import cells, header, requests
+from slacktide.inputs.neighbour_columns import EXPECTED, NeighbourColumns, NeighbourTables
 from slacktide.inputs.problems import Problems, check_readable, fail
 from slacktide.inputs.rules import AMOUNT, DURATION, NUMBER, SECONDS, WorkloadColumns, to_hosts, to_workload
 from slacktide.inputs.terms import (
@@ -161,7 +162,7 @@ class _Reader:
 
 _WHOLE = ("id", "job", "instances", "completions", "parallelism")
 _FLAGS = ("anti_affinity",)
-_TEXTS = ("class", "constraints", "name", "attributes", "kind", "approach", "scale")
+_TEXTS = ("class", "constraints", "name", "attributes", "kind", "approach", "scale", *header.NEIGHBOUR_COLUMNS)
 
 
 def _placeholder(kind: Any, missing: float | None) -> Any:
@@ -197,10 +198,14 @@ def read_workload(path: Path, classes: tuple[ServiceClass, ...]) -> Workload:
     terms, scales = TermTable(), requests.ScaleTable()
     if any(name in reader.names for name in header.REQUEST_COLUMNS):
         columns.requests = requests.RequestColumns.empty_cells(count)
+    if any(name in reader.names for name in header.NEIGHBOUR_COLUMNS):
+        columns.neighbours = NeighbourColumns.empty_cells(count, NeighbourTables())
     for batch in reader.batches():
         _fill(columns, batch, reader, classes, terms)
         if columns.requests is not None:
             _fill_requests(columns.requests, batch, reader, scales)
+        if columns.neighbours is not None:
+            _fill_neighbours(columns.neighbours, batch, reader)
     columns.terms = terms.terms
     if columns.requests is not None:
         columns.requests.scales = scales.scales
@@ -254,6 +259,15 @@ def _fill_requests(columns: requests.RequestColumns, batch: Any, reader: _Reader
         columns.scale[rows] = reader.coded(
             batch, "scale", requests.SCALE, lambda text: scales.number(requests.parse_scale(text)), 0
         )
+
+
+def _fill_neighbours(columns: NeighbourColumns, batch: Any, reader: _Reader) -> None:
+    """Copy one batch of the columns about neighbours and budgets, as far as the file has them, to its place."""
+    rows = slice(reader.row, reader.row + batch.num_rows)
+    for name, expected in EXPECTED.items():
+        if name in reader.names:
+            number = getattr(columns.tables, name).number
+            getattr(columns, name)[rows] = reader.coded(batch, name, expected, number, 0)
 
 
 def read_hosts(path: Path) -> Hosts:

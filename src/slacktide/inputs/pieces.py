@@ -4,15 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from slacktide.model import Requests, Workload
 
+if TYPE_CHECKING:
+    from slacktide.inputs.rules import WorkloadColumns
+
 COLUMNS = ("ids", "admission", "duration", "demand", "service_class", "job", "anti_affinity", "term")
-"""The fields of a workload that hold one entry per row."""
+"""The fields of every workload that hold one entry per row."""
+OPTIONAL = ("placement", "budget")
+"""As ``COLUMNS``, where they are not ``None``."""
+
+
+def columns_of(workload: Workload | WorkloadColumns) -> tuple[str, ...]:
+    """The fields of this workload that hold one entry per row, but for ``request``."""
+    return (*COLUMNS, *(name for name in OPTIONAL if getattr(workload, name) is not None))
 
 
 def select(workload: Workload, rows: NDArray[np.int64] | slice) -> Workload:
@@ -21,7 +31,7 @@ def select(workload: Workload, rows: NDArray[np.int64] | slice) -> Workload:
     Of a request of several instances all rows have to be taken, or none; requests keep their order.
     Raises :class:`ValueError` for a part of one.
     """
-    chosen = replace(workload, **{name: getattr(workload, name)[rows] for name in COLUMNS})
+    chosen = replace(workload, **{name: getattr(workload, name)[rows] for name in columns_of(workload)})
     if workload.requests is None or workload.request is None:
         return chosen
     request = workload.request[rows]
@@ -38,11 +48,14 @@ def select(workload: Workload, rows: NDArray[np.int64] | slice) -> Workload:
 def join(pieces: Sequence[Workload]) -> Workload:
     """One workload of the pieces' rows, one piece after the other.
 
-    The pieces, at least one, share classes, terms and resources, and are in order of admission: what
-    scale events of one piece add is admitted before the next begins. Either all have ``requests`` or
-    none has, else :class:`ValueError` is raised.
+    The pieces, at least one, share classes, terms, resources, placements and budgets, and are in order of
+    admission: what scale events of one piece add is admitted before the next begins. Either all have
+    ``requests``, ``placement`` or ``budget``, or none has, else :class:`ValueError` is raised.
     """
-    columns: dict[str, Any] = {name: np.concatenate([getattr(one, name) for one in pieces]) for name in COLUMNS}
+    names = columns_of(pieces[0])
+    if any(columns_of(one) != names for one in pieces):
+        raise ValueError("pieces: found some with placements or budgets, expected all or none")
+    columns: dict[str, Any] = {name: np.concatenate([getattr(one, name) for one in pieces]) for name in names}
     numbers = [one.request for one in pieces if one.request is not None]
     parts = [one.requests for one in pieces if one.requests is not None]
     if not len(numbers) == len(parts) or len(parts) not in (0, len(pieces)):

@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slacktide.inputs import requests
-from slacktide.inputs.pieces import COLUMNS
+from slacktide.inputs.neighbour_columns import NeighbourColumns
+from slacktide.inputs.pieces import columns_of
 from slacktide.inputs.problems import Problems
-from slacktide.model import Hosts, Requests, ServiceClass, Term, Workload
+from slacktide.model import NO_NEIGHBOURS, Budget, Hosts, Placement, Requests, ServiceClass, Term, Workload
 
 LARGEST = 1e15
 """Seconds or amounts above this are taken for a mistake (whole numbers stay exact in float64 up to 9e15)."""
@@ -34,7 +35,8 @@ class WorkloadColumns:
     """A workload as read: rows in the order of the file, values not yet checked.
 
     ``names`` maps a field of the workload to the name of its column in this format. ``requests`` is ``None``
-    where the file has none of their columns; ``request`` is made of them.
+    where the file has none of their columns; ``request`` is made of them. Likewise ``neighbours``, of which
+    ``placement``, ``budget`` and what they point at are made.
     """
 
     ids: Integers
@@ -52,6 +54,11 @@ class WorkloadColumns:
     demand_names: tuple[str, ...] = ()
     requests: requests.RequestColumns | None = None
     request: NDArray[np.int32] | None = None
+    neighbours: NeighbourColumns | None = None
+    placement: NDArray[np.int32] | None = None
+    placements: tuple[Placement, ...] = (NO_NEIGHBOURS,)
+    budget: NDArray[np.int32] | None = None
+    budgets: tuple[Budget, ...] = ()
 
 
 def to_workload(columns: WorkloadColumns, classes: tuple[ServiceClass, ...], problems: Problems) -> Workload:
@@ -71,6 +78,7 @@ def to_workload(columns: WorkloadColumns, classes: tuple[ServiceClass, ...], pro
         problems.add(0, "", "no rows", "at least one request")
     if columns.requests is not None:
         requests.check(columns.requests, columns.admission, lines, problems)
+    _settle_neighbours(columns, problems)
     problems.raise_if_any()
     made = _expand(columns)
     _sort_by_admission(columns)
@@ -88,7 +96,23 @@ def to_workload(columns: WorkloadColumns, classes: tuple[ServiceClass, ...], pro
         terms=columns.terms,
         request=columns.request,
         requests=made,
+        placement=columns.placement,
+        placements=columns.placements,
+        budget=columns.budget,
+        budgets=columns.budgets,
     )
+
+
+def _settle_neighbours(columns: WorkloadColumns, problems: Problems) -> None:
+    """Placements and budgets in place of the texts of the file's columns."""
+    if columns.neighbours is None:
+        return
+    found, budgets = columns.neighbours.placements(), columns.neighbours.budgets(columns.lines, problems)
+    columns.neighbours = None
+    if found is not None:
+        columns.placement, columns.placements = found
+    if budgets is not None:
+        columns.budget, columns.budgets = budgets
 
 
 def _expand(columns: WorkloadColumns) -> Requests | None:
@@ -97,7 +121,7 @@ def _expand(columns: WorkloadColumns) -> Requests | None:
         return None
     found = requests.expand(columns.requests, columns.ids, columns.admission)
     columns.request, columns.requests = found.request, None
-    for name in COLUMNS:
+    for name in columns_of(columns):
         one = found.admission if name == "admission" else getattr(columns, name)[found.request]
         setattr(columns, name, one)
     return found.requests
@@ -108,7 +132,7 @@ def _sort_by_admission(columns: WorkloadColumns) -> None:
     if bool((columns.admission[1:] >= columns.admission[:-1]).all()):
         return
     order = np.argsort(columns.admission, kind="stable")
-    for name in COLUMNS if columns.request is None else (*COLUMNS, "request"):
+    for name in columns_of(columns) if columns.request is None else (*columns_of(columns), "request"):
         setattr(columns, name, getattr(columns, name)[order])
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from slacktide.model import APPROACHES, Hosts, Term, Workload
+from slacktide.model import APPROACHES, NO_NEIGHBOURS, Hosts, Term, Workload
 from slacktide.model.matching import matching_hosts
+from slacktide.model.placement import RuleKind
 
 QUANTILES = {"min": 0.0, "p10": 0.1, "p50": 0.5, "p90": 0.9, "p99": 0.99, "max": 1.0}
 
@@ -26,7 +27,9 @@ def describe_workload(workload: Workload) -> dict[str, Any]:
     (finite ones, s), ``demand`` by resource, and ``classes``: the same by class where it makes sense.
     Shares, quantiles and ``job_size`` are over instances. Where there are requests of several instances,
     ``kinds`` lists for each kind and approach that occurs the number of requests and of instances, quantiles
-    of the instances of a request, and the number of scale events.
+    of the instances of a request, and the number of scale events. Where some have to do with their neighbours,
+    or have budgets, ``neighbours`` counts instances with marks, with rules of each kind, with preferences and in
+    budgets, and distinct ``placements`` and ``budgets`` that occur.
     """
     constrained = np.array([bool(term.constraints) for term in workload.terms], dtype=np.bool_)[workload.term]
     sizes = np.unique(workload.job, return_counts=True)[1]
@@ -57,6 +60,23 @@ def describe_workload(workload: Workload) -> dict[str, Any]:
             for index, one in enumerate(workload.classes)
         },
         **({} if workload.requests is None else {"kinds": _kinds(workload)}),
+        **({} if workload.placement is workload.budget is None else {"neighbours": _neighbours(workload)}),
+    }
+
+
+def _neighbours(workload: Workload) -> dict[str, int]:
+    placement = np.zeros(len(workload), np.int32) if workload.placement is None else workload.placement
+    budget = np.full(len(workload), -1, np.int32) if workload.budget is None else workload.budget
+    rows = np.bincount(placement, minlength=len(workload.placements)).tolist()
+    made = list(zip(workload.placements, rows, strict=True))
+    kinds = {kind: sum(n for one, n in made if any(r.kind == kind for r in one.rules)) for kind in get_args(RuleKind)}
+    return {
+        "placements": sum(n > 0 for one, n in made if one != NO_NEIGHBOURS),
+        "marks": sum(n for one, n in made if one.marks),
+        **kinds,
+        "preferences": sum(n for one, n in made if one.preferences),
+        "budgets": len(np.unique(budget[budget >= 0])),
+        "in_budgets": int(np.count_nonzero(budget >= 0)),
     }
 
 

@@ -22,11 +22,12 @@ from slacktide.model.constraint import OPERATORS, Operator
 EXPECTED_CONSTRAINTS = f"constraints such as 'key > 4; other == x', operators {' '.join(OPERATORS)}"
 EXPECTED_ATTRIBUTES = "attributes such as 'key=4; other=x', every key once"
 
-_QUOTED = r'"(?:[^"\\]|\\.)*"'
+QUOTED = r'"(?:[^"\\]|\\.)*"'
+"""A word in double quotes, as a regular expression without groups."""
 _PLAIN = r'[^\s";=<>]+'
 # The key is lazy so that the slash of '/=' belongs to the operator and that of 'o/ == 0' to the key.
-_CONSTRAINT = re.compile(rf"\s*({_QUOTED}|{_PLAIN}?)\s*(==|/=|<|>)\s*({_QUOTED}|{_PLAIN})\s*")
-_ATTRIBUTE = re.compile(rf"\s*({_QUOTED}|{_PLAIN})\s*=\s*({_QUOTED}|{_PLAIN})\s*")
+_CONSTRAINT = re.compile(rf"\s*({QUOTED}|{_PLAIN}?)\s*(==|/=|<|>)\s*({QUOTED}|{_PLAIN})\s*")
+_ATTRIBUTE = re.compile(rf"\s*({QUOTED}|{_PLAIN})\s*=\s*({QUOTED}|{_PLAIN})\s*")
 _IS_PLAIN = re.compile(_PLAIN)
 
 
@@ -49,9 +50,18 @@ def parse_attributes(text: str) -> dict[str, str]:
     return found
 
 
-def format_term(term: Term) -> str:
-    """Text from which :func:`parse_term` makes an equal term."""
-    return "; ".join(f"{_quote(one.key)} {one.op} {_quote(one.value)}" for one in term.constraints)
+def format_term(term: Term, in_parentheses: bool = False) -> str:
+    """Text from which :func:`parse_term` makes an equal term; ``in_parentheses`` quotes words that have some.
+
+    Raises :class:`ValueError` for a condition that is not ``key op value`` with one of ``OPERATORS``.
+    """
+    found = []
+    for one in term.constraints:
+        if not isinstance(one, Constraint) or one.op not in OPERATORS:
+            raise ValueError(f"found {str(one)!r}, expected {EXPECTED_CONSTRAINTS}")
+        key, value = (_quote(word, in_parentheses) for word in (one.key, one.value))
+        found.append(f"{key} {one.op} {value}")
+    return "; ".join(found)
 
 
 def format_attributes(attributes: Mapping[str, str]) -> str:
@@ -80,8 +90,9 @@ def _pieces(text: str, piece: re.Pattern[str]) -> list[tuple[str, ...]]:
             return found
 
 
-def _quote(word: str) -> str:
-    return word if _IS_PLAIN.fullmatch(word) else json.dumps(word, ensure_ascii=False)
+def _quote(word: str, in_parentheses: bool = False) -> str:
+    plain = _IS_PLAIN.fullmatch(word) and not (in_parentheses and ("(" in word or ")" in word))
+    return word if plain else json.dumps(word, ensure_ascii=False)
 
 
 def _unquote(word: str) -> str:

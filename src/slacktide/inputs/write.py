@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import csv
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
 from slacktide.errors import OutputError
 from slacktide.inputs.collapse import collapse
 from slacktide.inputs.header import REQUEST_COLUMNS, column_name
+from slacktide.inputs.neighbours import format_budget, format_marks, format_preferences, format_rules
 from slacktide.inputs.requests import BATCH, KINDS, RequestColumns, format_scale
 from slacktide.inputs.terms import format_attributes, format_term
 from slacktide.model import APPROACHES, Hosts, Workload
+
+T = TypeVar("T")
 
 ROW_GROUP = 131_072
 
@@ -25,7 +28,9 @@ def write_workload(workload: Workload, path: Path | str) -> None:
     """The workload as ``.csv`` or ``.parquet``; reading it gives an equal one.
 
     A request of several instances is one row, so its instances must be alike, or :class:`OutputError` is
-    raised. Where all requests are independent services of one instance, ``requests`` is read back as ``None``.
+    raised; so it is for terms, placements and budgets that a file cannot say. Where all requests are
+    independent services of one instance, ``requests`` is read back as ``None``, and ``placement`` and ``budget``
+    where nobody has any.
     Written beside ``path`` and renamed at the end. Raises :class:`OutputError`.
     """
     path = Path(path)
@@ -34,7 +39,7 @@ def write_workload(workload: Workload, path: Path | str) -> None:
             writer.append(workload)
         return
     rows, requests = collapse(workload, path)
-    _write_csv(path, lambda: _workload_rows(rows, requests))
+    _write_csv(path, lambda: _workload_rows(rows, requests, path))
 
 
 def write_hosts(hosts: Hosts, path: Path | str) -> None:
@@ -62,9 +67,9 @@ class WorkloadParquetWriter:
             for chunk in chunks:
                 writer.append(chunk)
 
-    All pieces share classes, terms and resources; all have ``requests`` or none has, and a request's
-    instances are in one piece. ``rows`` counts the rows of the file. The file appears under its name when
-    the block ends well; after an exception (Ctrl-C too) nothing is left.
+    All pieces share classes, terms, resources, placements and budgets; all have ``requests`` (``placement``,
+    ``budget``) or none has, and a request's instances are in one piece. ``rows`` counts the rows of the file.
+    The file appears under its name when the block ends well; after an exception (Ctrl-C too) nothing is left.
     Raises :class:`OutputError`.
     """
 
@@ -83,13 +88,16 @@ class WorkloadParquetWriter:
         import pyarrow as pa
 
         rows, requests = collapse(workload, self.path)
-        shared = (workload.classes, workload.terms, workload.resources, requests is None)
+        shared = (
+            *(workload.classes, workload.terms, workload.resources, requests is None),
+            *(workload.placement is None, workload.placements, workload.budget is None, workload.budgets),
+        )
         if self._shared not in (None, shared):
             raise OutputError(
-                f"{self.path}: expected pieces with the same classes, terms and resources, all of them with requests "
-                "of several instances or none"
+                f"{self.path}: expected pieces with the same classes, terms, resources, placements and budgets, all of "
+                "them with requests of several instances or none"
             )
-        table = pa.table(_arrow_columns(rows, requests, pa))
+        table = pa.table(_arrow_columns(rows, requests, self.path, pa))
         if self._shared is None:
             self._open(table.schema)
             self._shared = shared
@@ -123,7 +131,34 @@ class WorkloadParquetWriter:
             raise OutputError(f"{self.path}: cannot be written: {error}") from error
 
 
-def _arrow_columns(workload: Workload, requests: RequestColumns | None, pa: Any) -> dict[str, Any]:
+def _texts(path: Path, column: str, values: Sequence[T], say: Callable[[T], str]) -> list[str]:
+    """What stands in the column for each of the values; raises :class:`OutputError` for one that cannot be said."""
+    try:
+        return [say(value) for value in values]
+    except ValueError as error:
+        raise OutputError(f"{path}: {column}: {error}") from error
+
+
+def _neighbour_texts(workload: Workload, path: Path) -> dict[str, tuple[Any, list[str]]]:
+    """By column about neighbours and budgets, as far as the workload has any: each row's index, and the texts."""
+    found: dict[str, tuple[Any, list[str]]] = {}
+    if workload.placement is not None:
+        index, made = workload.placement, workload.placements
+        found["marks"] = index, _texts(path, "marks", [one.marks for one in made], format_marks)
+        found["rules"] = index, _texts(path, "rules", [one.rules for one in made], format_rules)
+        wishes = [one.preferences for one in made]
+        found["preferences"] = index, _texts(path, "preferences", wishes, format_preferences)
+    if workload.budget is not None:
+        texts = _texts(path, "budget", workload.budgets, format_budget)
+        names = [budget.name for budget in dict.fromkeys(workload.budgets)]
+        for name in names:
+            if names.count(name) > 1:
+                raise OutputError(f"{path}: budget: found two named {name!r}, expected one bound for each name")
+        found["budget"] = workload.budget, [*texts, ""]  # -1, for none, is the last
+    return found
+
+
+def _arrow_columns(workload: Workload, requests: RequestColumns | None, path: Path, pa: Any) -> dict[str, Any]:
     columns: dict[str, Any] = {
         "id": workload.ids,
         "admission": workload.admission,
@@ -132,32 +167,38 @@ def _arrow_columns(workload: Workload, requests: RequestColumns | None, pa: Any)
     for index, resource in enumerate(workload.resources):
         columns[column_name(resource)] = np.ascontiguousarray(workload.demand[:, index])
     names = pa.array([one.name for one in workload.classes], pa.string())
-    terms = pa.array([format_term(term) for term in workload.terms], pa.string())
+    terms = pa.array(_texts(path, "constraints", workload.terms, format_term), pa.string())
     columns["class"] = pa.DictionaryArray.from_arrays(pa.array(workload.service_class, pa.int32()), names)
     columns["job"] = workload.job
     columns["anti_affinity"] = workload.anti_affinity
     columns["constraints"] = pa.DictionaryArray.from_arrays(pa.array(workload.term, pa.int32()), terms)
-    return columns if requests is None else {**columns, **_request_columns(requests, pa)}
-
-
-def _request_columns(requests: RequestColumns, pa: Any) -> dict[str, Any]:
-    def words(codes: Any, listed: list[str]) -> Any:
-        return pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32()), pa.array(listed, pa.string()))
-
-    columns: dict[str, Any] = {"kind": words(requests.kind, list(KINDS))}
-    for name in ("instances", "completions", "parallelism"):
-        given = getattr(requests, name)
-        columns[name] = pa.array(given, pa.int64(), mask=given == 0)
-    columns["approach"] = words(requests.approach, list(APPROACHES))
-    columns["scale"] = words(requests.scale, [format_scale(one) for one in requests.scales])
+    if requests is not None:
+        columns |= _request_columns(requests, pa)
+    for name, (index, texts) in _neighbour_texts(workload, path).items():
+        columns[name] = _words(np.where(index < 0, len(texts) - 1, index), texts, pa)
     return columns
 
 
-def _workload_rows(workload: Workload, requests: RequestColumns | None) -> Iterator[list[str]]:
+def _words(codes: Any, listed: list[str], pa: Any) -> Any:
+    return pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32()), pa.array(listed, pa.string()))
+
+
+def _request_columns(requests: RequestColumns, pa: Any) -> dict[str, Any]:
+    columns: dict[str, Any] = {"kind": _words(requests.kind, list(KINDS), pa)}
+    for name in ("instances", "completions", "parallelism"):
+        given = getattr(requests, name)
+        columns[name] = pa.array(given, pa.int64(), mask=given == 0)
+    columns["approach"] = _words(requests.approach, list(APPROACHES), pa)
+    columns["scale"] = _words(requests.scale, [format_scale(one) for one in requests.scales], pa)
+    return columns
+
+
+def _workload_rows(workload: Workload, requests: RequestColumns | None, path: Path) -> Iterator[list[str]]:
     amounts = [column_name(resource) for resource in workload.resources]
-    further = () if requests is None else REQUEST_COLUMNS
+    nearby = _neighbour_texts(workload, path)
+    further = [*(() if requests is None else REQUEST_COLUMNS), *nearby]
     yield ["id", "admission", "duration", *amounts, "class", "job", "anti_affinity", "constraints", *further]
-    terms = [format_term(term) for term in workload.terms]
+    terms = _texts(path, "constraints", workload.terms, format_term)
     for row in range(len(workload)):
         yield [
             str(workload.ids[row]),
@@ -169,6 +210,7 @@ def _workload_rows(workload: Workload, requests: RequestColumns | None) -> Itera
             "true" if workload.anti_affinity[row] else "false",
             terms[workload.term[row]],
             *(() if requests is None else _request_cells(requests, row)),
+            *(texts[index[row]] for index, texts in nearby.values()),
         ]
 
 
