@@ -165,8 +165,8 @@ class KubeSettings:
     """Service classes of pods that name none, by PriorityClass: ``PRIORITY=CLASS,...``."""
     hard_pod_affinity_weight: int = 1
     """What an existing pod's required affinity is worth to a pod that it selects, as a preference."""
-    listen: str = "127.0.0.1:10359"
-    """Address of /metrics, /livez, /readyz and /configz; empty: none."""
+    listen: str | None = "127.0.0.1:10359"
+    """Address of /metrics, /livez, /readyz and /configz; ``None``: nothing is served."""
 
 
 @dataclass(frozen=True, slots=True)

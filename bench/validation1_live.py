@@ -1,0 +1,200 @@
+"""Validation run 1 on a real control plane, beside our own simulator with the same start-up delays.
+
+    python bench/validation1_live.py --preset recommended --factor 10     six minutes
+    python bench/validation1_live.py --preset published --factor 1        one hour
+
+20 nodes of 3.75 cores and 3.75 GiB, 256 Deployments of one pod of .375 (80 gold at 1.0, 80 silver at .9, 96 bronze
+at .5), one a second in random order, one hour; ``--factor`` divides every time, those of the settings too. KWOK plays
+the kubelets; each Deployment has one start-up delay, drawn from a log-normal distribution like the measured hot ones.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from slacktide.inputs.generators import GENERATORS
+from slacktide.kube.lab import Binaries, ControlPlane
+
+MEDIAN_SECONDS, SIGMA = 2.3, 0.25
+CLASSES = (("gold", 1.0, 1), ("silver", 0.9, 2), ("bronze", 0.5, 3))
+END_SECONDS = 3600.0
+WATCHDOG_SECONDS, ALPHA_SECONDS, PATIENCE_SECONDS, MARGIN_SECONDS = 30.0, 22.37107, 60.0, 10.0
+MEASURED = {"gold": 0.9993, "silver": 0.9098, "bronze": 0.4731}
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--preset", default="recommended", choices=("recommended", "published"))
+    parser.add_argument("--factor", type=float, default=10.0)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--keep", type=Path, help="write the record and the log there")
+    return parser.parse_args()
+
+
+def settings(preset: str, factor: float) -> dict[str, float]:
+    found = {
+        "scheduler.watchdog": WATCHDOG_SECONDS / factor,
+        "qos.alpha": ALPHA_SECONDS / factor,
+        "qos.margin": MARGIN_SECONDS / factor,
+    }
+    if preset == "recommended":
+        found["policy.patience"] = PATIENCE_SECONDS / factor
+    return found
+
+
+def delays(count: int, seed: int, factor: float) -> np.ndarray[Any, np.dtype[np.float64]]:
+    return np.random.default_rng([seed, 1]).lognormal(np.log(MEDIAN_SECONDS), SIGMA, count) / factor
+
+
+def service_class(name: str, slo: float, rank: int) -> dict[str, Any]:
+    return {
+        "apiVersion": "slacktide.io/v1alpha1",
+        "kind": "ServiceClass",
+        "metadata": {"name": name},
+        "spec": {"slo": slo, "rank": rank},
+    }
+
+
+def deployment(number: int, name: str, delay: float) -> dict[str, Any]:
+    labels = {"app": f"r{number}"}
+    resources = {"requests": {"cpu": "375m", "memory": "384Mi"}}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": f"r{number}"},
+        "spec": {
+            "replicas": 1,
+            "selector": {"matchLabels": labels},
+            "template": {
+                "metadata": {
+                    "labels": labels | {"slacktide.io/class": name},
+                    "annotations": {"slacktide.io/startup-seconds": f"{delay:.4f}"},
+                },
+                "spec": {
+                    "schedulerName": "slacktide",
+                    "terminationGracePeriodSeconds": 0,
+                    "containers": [{"name": "c", "image": "none", "resources": resources}],
+                },
+            },
+        },
+    }
+
+
+def live(preset: str, factor: float, seed: int, folder: Path) -> dict[str, Any]:
+    """Run it; what the record says at the end."""
+    workload = next(iter(GENERATORS["validation-1"].generate({}, seed)[0]))
+    wait = delays(len(workload), seed, factor)
+    plane = ControlPlane.create(folder / "lab", Binaries.find())
+    plane.start(guarded=True)
+    try:
+        plane.install()
+        plane.create_nodes(20, cpu="3750m", memory="3840Mi", pods=110)
+        for one in CLASSES:
+            plane.api.post("/apis/slacktide.io/v1alpha1/serviceclasses", service_class(*one))
+        command = [sys.executable, "-m", "slacktide", "run", "--kubeconfig", str(plane.kubeconfig), "--preset", preset,
+                   "--record", str(folder / "record"), "--set", "kube.leader_election=false",
+                   "--set", "kube.listen=none"]  # fmt: skip
+        for key, value in settings(preset, factor).items():
+            command += ["--set", f"{key}={value}"]
+        with (folder / "log").open("w") as log:
+            process = subprocess.Popen(command, stderr=log)
+            try:
+                while "leading as" not in (folder / "log").read_text():
+                    time.sleep(0.1)
+                    if process.poll() is not None:
+                        raise SystemExit((folder / "log").read_text())
+                began = time.time()
+                for at, (number, cls) in enumerate(zip(workload.ids, workload.service_class, strict=True)):
+                    time.sleep(max(0.0, began + at / factor - time.time()))
+                    body = deployment(int(number), CLASSES[cls][0], float(wait[at]))
+                    plane.api.post("/apis/apps/v1/namespaces/default/deployments", body)
+                time.sleep(max(0.0, began + END_SECONDS / factor - time.time()))
+                end = time.time()
+            finally:
+                process.send_signal(signal.SIGTERM)
+                process.wait(30)
+    finally:
+        plane.stop()
+    return summary(last_engine(folder / "record"), end)
+
+
+def last_engine(record: Path) -> Any:
+    """The engine as it was when its record ends."""
+    from slacktide.live.engine import Engine
+    from slacktide.live.record import sessions
+    from slacktide.live.replay import Report, retrace
+
+    session = list(sessions(record))[-1]
+    engine = Engine(session.config)
+    for _ in retrace(engine, session, Report()):
+        pass
+    return engine
+
+
+def summary(engine: Any, end: float) -> dict[str, Any]:
+    from slacktide.live.standing import standing
+
+    found: dict[str, list[float]] = {name: [] for name, _, _ in CLASSES}
+    preemptions = 0
+    for key in engine.controllers:
+        one = standing(engine, key, end)
+        found[one.service].append(one.delivered_always)
+        preemptions += one.preemptions
+    return {
+        "preemptions": preemptions,
+        "passes": engine.passes,
+        **{name: {"mean": float(np.mean(values)), "min": float(np.min(values)), "count": len(values)}
+           for name, values in found.items()},
+    }  # fmt: skip
+
+
+def simulated(preset: str, factor: float, seed: int) -> dict[str, Any]:
+    """The same in the simulator: passes at its own events."""
+    from dataclasses import replace
+
+    from slacktide.metrics.summary import per_class
+    from slacktide.settings import load_live
+    from slacktide.sim import run
+
+    workload, hosts = GENERATORS["validation-1"].generate({}, seed)
+    whole = next(iter(workload))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "delays.csv"
+        path.write_text("seconds\n" + "".join(f"{one!r}\n" for one in delays(len(whole), seed, factor).tolist()))
+        words = [f"{key}={value}" for key, value in settings(preset, factor).items()]
+        words += [f"startup.hot={path}", f"startup.cold={path}", f"simulation.end={END_SECONDS / factor}",
+                  "policy.victims=next-pass"]  # fmt: skip
+        config = load_live(None, preset, words)
+        result = run(replace(whole, admission=whole.admission / factor), hosts, config)
+    found = {one.name: one for one in per_class(result.requests, whole.service_class, whole.classes, "always")}
+    return {
+        "preemptions": result.preemptions,
+        "passes": result.pass_count,
+        **{name: {"mean": found[name].availability["always"].mean} for name, _, _ in CLASSES},
+    }
+
+
+def main() -> None:
+    given = arguments()
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = given.keep or Path(temporary)
+        folder.mkdir(parents=True, exist_ok=True)
+        found = {"live": live(given.preset, given.factor, given.seed, folder)}
+    found["simulated"] = simulated(given.preset, given.factor, given.seed)
+    print(json.dumps(found, indent=1))
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("SLACKTIDE_TRACEBACK", "1")
+    main()
