@@ -10,6 +10,7 @@ AGREE = "test_equality.py::test_core_and_twin_agree_on_a_thousand_clusters"
 REQUESTS = "test_equality.py::test_core_and_twin_agree_on_a_thousand_clusters_of_requests"
 NEIGHBOURS = "test_equality.py::test_core_and_twin_agree_on_clusters_with_neighbours"
 LIVE = "live/test_engine.py::test_engine_and_simulator_decide_alike"
+TRIGGERS = "test_triggers.py::test_core_and_twin_agree_on_given_passes"
 ROUNDED = "test_kernels.py::test_rounding_of_kernel_and_twin_are_equal"
 WEIGHED = "test_requests_core.py::test_the_metric_is_that_of_the_equations"
 SWITCHES = "test_switches.py::test_an_exact_switch_changes_no_decision"
@@ -142,6 +143,7 @@ TWINS: dict[str, tuple[str, str]] = {
     "loop.next_event": ("reference.simulator:Simulation.next_event", AGREE),
     "loop.pop_completion": ("reference.simulator:Simulation.next_event", AGREE),
     "loop.run": ("reference.simulator:Simulation.run", AGREE),
+    "loop.trigger_due": ("reference.simulator:Simulation.next_event", TRIGGERS),
     "loop.watchdog_at": ("reference.simulator:Simulation.next_event", AGREE),
     "metric.entitled": ("reference.metric:earned", "test_kernels.py::test_entitlement_of_kernel_and_twin_are_equal"),
     "metric.metric": ("reference.metric:running_metric", "test_kernels.py::test_metric_of_kernel_and_twin_are_equal"),

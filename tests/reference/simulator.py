@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import inf
+from pathlib import Path
 from typing import Any
 
 from reference import chance
@@ -60,6 +61,9 @@ class Simulation:
         self.changes = sorted(
             ((on_grid(t), row, kind) for t, row, kind in host_events if on_grid(t) < self.end), key=lambda e: e[0]
         )
+        named = config.scheduler.triggers
+        self.triggered = named is not None
+        self.triggers = [] if named is None else sorted(on_grid(float(x)) for x in Path(named).read_text().split()[1:])
         self.waiting: list[Instance] = []
         self.running: list[Instance] = []
         self.now = 0.0
@@ -187,7 +191,8 @@ class Simulation:
         times += [change[0] for change in self.changes[:1]]
         times += [scale[0] for scale in self.scales[:1]]
         times += [j.admission for j in self.arrivals[:1]]
-        if self.waiting:
+        times += self.triggers[:1]
+        if self.waiting and not self.triggered:
             times.append(self.last_pass + self.config.scheduler.watchdog)
         return min(times, default=inf)
 
@@ -294,7 +299,11 @@ class Simulation:
             self.go_to(instant)
             happened = [self.complete_due(), self.change_hosts(), self.scale_due(), self.admit_due()]
             watchdog = instant >= self.last_pass + self.config.scheduler.watchdog
-            if self.waiting and (watchdog or any(happened)):
+            called_for = watchdog or any(happened)
+            if self.triggered:
+                called_for = self.triggers[:1] == [instant]
+                self.triggers = [one for one in self.triggers if one > instant]
+            if self.waiting and called_for:
                 placed = self.run_pass()
             if self.end == inf and not self.to_come() and not placed:
                 break
@@ -312,7 +321,7 @@ class Simulation:
 
     def to_come(self) -> bool:
         """Whether anything will happen but the watchdog."""
-        return bool(self.arrivals or self.changes or self.scales or self.running)
+        return bool(self.arrivals or self.changes or self.scales or self.running or self.triggers)
 
     def close(self) -> Outcome:
         for request in self.requests:

@@ -68,14 +68,27 @@ def next_event(tb: State) -> float:
         at = min(at, views.scalings(tb)[control["scaled"]]["time"])
     if control["arrived"] < len(views.admission(tb)):
         at = min(at, views.admission(tb)[control["arrived"]])
+    if control["triggered"] < len(views.triggers(tb)):
+        at = min(at, views.triggers(tb)[control["triggered"]])
     return at
+
+
+@kernel
+def trigger_due(tb: State, now: float) -> bool:
+    """Whether a pass is to happen by now, where passes happen at given instants."""
+    control = views.control(tb)
+    found = False
+    while control["triggered"] < len(views.triggers(tb)) and views.triggers(tb)[control["triggered"]] <= now:
+        control["triggered"] += 1
+        found = True
+    return found
 
 
 @kernel
 def watchdog_at(tb: State, event: float) -> float:
     """When the watchdog fires, inf where nobody waits or nothing can change any more (docs/semantics.md, 'The end')."""
     control = views.control(tb)
-    if control["queue"] + control["incoming"] == 0:
+    if control["queue"] + control["incoming"] == 0 or len(views.triggers(tb)) > 0:
         return np.inf
     idle = control["stalled"] and control["placed_now"] == 0 and control["incoming"] == 0
     if idle and event == np.inf and views.rules(tb)["end"] == np.inf:
@@ -160,6 +173,8 @@ def happen(tb: State, now: float) -> None:
         due = scale.scale_due(tb, now) or due
     if lacking(tb) == FINISHED:
         due = admit_due(tb, now) or due
+    if len(views.triggers(tb)) > 0:
+        due = trigger_due(tb, now)
     if due:
         control["due"] = 1
 

@@ -252,6 +252,7 @@ CONTROL = np.dtype(
         ("stalled", "i8"),  # the last pass placed nobody
         ("tightened", "i8"),  # the last look before which a budget had more left
         ("loosened", "i8"),  # how often a budget got more left
+        ("triggered", "i8"),  # triggers that have been
     ],
     align=True,
 )
@@ -342,6 +343,7 @@ ARRAYS: dict[str, tuple[np.dtype[Any], int]] = {
     "hot": (np.dtype("f8"), 1),  # start-up delays to draw from, seconds
     "cold": (np.dtype("f8"), 1),
     "happenings": (HOST_EVENT, 1),
+    "triggers": (np.dtype("f8"), 1),  # instants of passes; (0,): where events and the watchdog call for them
     "decisions": (DECISION, 1),
     "victims": (np.dtype("i8"), 1),  # rows evicted, in order
     "events": (EVENT, 1),

@@ -14,6 +14,7 @@ SHARED = (
     "hot",
     "cold",
     "happenings",
+    "triggers",
     "demand",
     "capacity",
     "scale",

@@ -22,6 +22,7 @@ from slacktide.qos.per_request import per_request
 from slacktide.sim import failures, startup
 from slacktide.sim.result import Columns, RunResult
 from slacktide.sim.stepwise import Stepper
+from slacktide.sim.triggers import triggers
 from slacktide.state import cluster
 from slacktide.state.requests import ledgers
 
@@ -99,6 +100,7 @@ def prepare(workload: Workload, hosts: Hosts, config: Config, own: Loaded, recor
         hot=startup.delays(config.startup.hot, "startup.hot"),
         cold=startup.delays(config.startup.cold, "startup.cold"),
         happenings=failures.host_events(config, hosts),
+        triggers=triggers(config.scheduler.triggers),
         own=own.code,
         record=record,
     )

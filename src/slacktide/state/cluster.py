@@ -116,6 +116,7 @@ def build(
     hot: NDArray[np.float64],
     cold: NDArray[np.float64],
     happenings: tables.Records | None = None,
+    triggers: NDArray[np.float64] | None = None,
     own: OwnCode | None = None,
     record: int = 0,
 ) -> Tables:
@@ -145,6 +146,7 @@ def build(
         "hot": layout.on_grid(hot),
         "cold": layout.on_grid(cold),
         "happenings": np.zeros(0, tables.HOST_EVENT) if happenings is None else happenings,
+        "triggers": np.zeros(0) if triggers is None else layout.on_grid(triggers),
         "unit": 1.0 / unit,
         **instance_arrays(workload, kinds),
         **neighbours.arrays(workload, hosts, kinds.kinds, kinds.placement),

@@ -1,0 +1,35 @@
+"""Passes at given instants, as those of a live run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from clusters import cluster
+from runs import compare, core, twin
+from slacktide.errors import ConfigError
+
+
+@pytest.mark.uncompiled
+@pytest.mark.parametrize("several", [False, True], ids=["rows", "requests"])
+def test_core_and_twin_agree_on_given_passes(several: bool, tmp_path: Path) -> None:
+    placed = 0
+    for seed in range(30):
+        instants = np.round(np.sort(np.random.default_rng(seed).uniform(0.0, 150.0, 40)), int(seed % 3))
+        (tmp_path / "passes.csv").write_text("seconds\n" + "".join(f"{at!r}\n" for at in instants.tolist()))
+        one = cluster(seed, largest=4, requests=20, several=several)
+        one = one.with_(scheduler={"triggers": str(tmp_path / "passes.csv")}, simulation={"end": 140.0})
+        result = core(one, tmp_path)
+        assert compare(result, twin(one)) is None, f"cluster({seed}, 4, 20, {several})"
+        assert result.passes is not None
+        assert set(result.passes["time"]) <= {round(at * 2**20) / 2**20 for at in instants}
+        placed += result.placements
+    assert placed > 200
+
+
+def test_a_missing_file_of_passes_is_refused(tmp_path: Path) -> None:
+    one = cluster(1).with_(scheduler={"triggers": str(tmp_path / "none.csv")})
+    with pytest.raises(ConfigError, match=r"scheduler\.triggers: found '.*none\.csv', expected a file of seconds"):
+        core(one, tmp_path)
