@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--factor", type=float, default=10.0)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--keep", type=Path, help="write the record and the log there")
+    parser.add_argument("--again", action="store_true", help="only look at what --keep holds from an earlier run")
     return parser.parse_args()
 
 
@@ -126,20 +128,51 @@ def live(preset: str, factor: float, seed: int, folder: Path) -> dict[str, Any]:
                 process.wait(30)
     finally:
         plane.stop()
-    return summary(last_engine(folder / "record"), end)
+    return {"began": began, "end": end}
 
 
-def last_engine(record: Path) -> Any:
-    """The engine as it was when its record ends."""
+@dataclass
+class Seen:
+    """What happened, of a record: when each request came first and when passes were (seconds since 1970), from decisions
+    to readiness, and from preemptions to the arrival of the next pod (seconds)."""
+
+    first: dict[str, float] = field(default_factory=dict)
+    passes: list[float] = field(default_factory=list)
+    delays: list[float] = field(default_factory=list)
+    returns: list[float] = field(default_factory=list)
+    decided: dict[str, float] = field(default_factory=dict)
+    gone: dict[str, float] = field(default_factory=dict)
+
+    def see(self, entry: Any, key_of: dict[str, str]) -> None:
+        name, said = entry.name, entry.arguments
+        if name == "arrive":
+            uid, _, key, _, at, _ = said
+            key_of[uid] = key
+            self.first.setdefault(key.split("/")[2], at)
+            if key in self.gone:
+                self.returns.append(at - self.gone.pop(key))
+        elif name == "run":
+            self.passes.append(said[0])
+        elif name == "decided":
+            for decision in said[0].decisions:
+                self.decided[decision.uid] = self.passes[-1]
+                self.gone |= {key_of[victim.uid]: self.passes[-1] for victim in decision.victims}
+        elif name == "ready" and said[0] in self.decided:
+            self.delays.append(said[1] - self.decided.pop(said[0]))
+
+
+def recorded(record: Path, end: float) -> tuple[dict[str, Any], Seen]:
+    """What the record says at ``end``, and what happened."""
     from slacktide.live.engine import Engine
     from slacktide.live.record import sessions
     from slacktide.live.replay import Report, retrace
 
     session = list(sessions(record))[-1]
     engine = Engine(session.config)
-    for _ in retrace(engine, session, Report()):
-        pass
-    return engine
+    seen, key_of = Seen(), dict[str, str]()
+    for entry, _ in retrace(engine, session, Report()):
+        seen.see(entry, key_of)
+    return summary(engine, end), seen
 
 
 def summary(engine: Any, end: float) -> dict[str, Any]:
@@ -159,8 +192,8 @@ def summary(engine: Any, end: float) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def simulated(preset: str, factor: float, seed: int) -> dict[str, Any]:
-    """The same in the simulator: passes at its own events."""
+def simulated(preset: str, factor: float, seed: int, seen: Seen | None = None, zero: float = 0.0) -> dict[str, Any]:
+    """The same in the simulator; as ``seen``: with the admissions, delays and pauses before a new pod of a live run."""
     from dataclasses import replace
 
     from slacktide.metrics.summary import per_class
@@ -171,12 +204,17 @@ def simulated(preset: str, factor: float, seed: int) -> dict[str, Any]:
     whole = next(iter(workload))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "delays.csv"
-        path.write_text("seconds\n" + "".join(f"{one!r}\n" for one in delays(len(whole), seed, factor).tolist()))
+        waits = delays(len(whole), seed, factor).tolist() if seen is None else seen.delays
+        path.write_text("seconds\n" + "".join(f"{one!r}\n" for one in waits))
         words = [f"{key}={value}" for key, value in settings(preset, factor).items()]
         words += [f"startup.hot={path}", f"startup.cold={path}", f"simulation.end={END_SECONDS / factor}",
                   "policy.victims=next-pass"]  # fmt: skip
+        admission = whole.admission / factor
+        if seen is not None:
+            words.append(f"simulation.recreation={np.mean(seen.returns)}")
+            admission = np.maximum.accumulate([max(0.0, seen.first[f"r{number}"] - zero) for number in whole.ids])
         config = load_live(None, preset, words)
-        result = run(replace(whole, admission=whole.admission / factor), hosts, config)
+        result = run(replace(whole, admission=admission), hosts, config)
     found = {one.name: one for one in per_class(result.requests, whole.service_class, whole.classes, "always")}
     return {
         "preemptions": result.preemptions,
@@ -190,9 +228,22 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         folder = given.keep or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
-        found = {"live": live(given.preset, given.factor, given.seed, folder)}
-    found["simulated"] = simulated(given.preset, given.factor, given.seed)
-    print(json.dumps(found, indent=1))
+        if not given.again:
+            times = live(given.preset, given.factor, given.seed, folder)
+            (folder / "times.json").write_text(json.dumps(times))
+        times = json.loads((folder / "times.json").read_text())
+        found, seen = recorded(folder / "record", times["end"])
+    report = {
+        "live": found,
+        "seen": {
+            "decision to readiness, mean s": float(np.mean(seen.delays)),
+            "preemption to the next pod, mean s": float(np.mean(seen.returns)),
+        },
+        "simulated, with the delays seen": simulated(given.preset, given.factor, given.seed, seen, times["began"]),
+        "simulated, with the delays asked for": simulated(given.preset, given.factor, given.seed),
+        "measured on a cluster (published settings)": MEASURED | {"preemptions": 2003},
+    }
+    print(json.dumps(report, indent=1))
 
 
 if __name__ == "__main__":

@@ -29,6 +29,19 @@ def test_core_and_twin_agree_on_given_passes(several: bool, tmp_path: Path) -> N
     assert placed > 200
 
 
+@pytest.mark.uncompiled
+@pytest.mark.parametrize("several", [False, True], ids=["rows", "requests"])
+def test_core_and_twin_agree_where_incarnations_take_time_to_come_back(several: bool, tmp_path: Path) -> None:
+    preempted = 0
+    for seed in range(60):
+        one = cluster(seed, largest=4, requests=25, several=several)
+        one = one.with_(simulation={"recreation": (0.25, 3.0, 40.0)[seed % 3], "end": 150.0})
+        result = core(one, tmp_path)
+        assert compare(result, twin(one)) is None, f"cluster({seed}, 4, 25, {several})"
+        preempted += result.preemptions
+    assert preempted > 50
+
+
 def test_a_missing_file_of_passes_is_refused(tmp_path: Path) -> None:
     one = cluster(1).with_(scheduler={"triggers": str(tmp_path / "none.csv")})
     with pytest.raises(ConfigError, match=r"scheduler\.triggers: found '.*none\.csv', expected a file of seconds"):

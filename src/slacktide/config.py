@@ -65,6 +65,9 @@ class SchedulerSettings:
 
     watchdog: float = 10.0
     """A pass at the latest this many seconds after the previous one while somebody waits."""
+    triggers: str | None = None
+    """Simulator: a file of seconds (as for start-up delays) at which passes happen, and at no other; to repeat those of
+    a live run. ``None``: events and the watchdog call for them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +98,8 @@ class SimulationSettings:
     preempted_work: Literal["by-kind", "kept", "lost"] = "by-kind"
     """What a preempted or failed instance had done: ``by-kind`` keeps it for services and loses it for batch requests
     (a stateless job starts from nothing), ``kept`` and ``lost`` hold for all."""
+    recreation: float = 0.0
+    """Seconds from an eviction to the arrival of the next incarnation, as controllers take to make a new pod."""
     engine: Literal["auto", "compiled", "stepwise"] = "auto"
     """``compiled``: one fused loop; ``stepwise``: ``Policy.decide`` per pass, as live, and always for a
     policy of your own; same decisions, other counts of operations."""

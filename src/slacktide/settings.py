@@ -62,6 +62,7 @@ RANGES: Mapping[str, Range] = {
     "qos.margin": _SECONDS,
     "scheduler.watchdog": Range(most=LONGEST, above=True),
     "simulation.end": Range(most=LONGEST, above=True),
+    "simulation.recreation": _SECONDS,
     "simulation.seed": Range(most=2**63 - 1),
     "kube.qps": Range(),
     "kube.burst": Range(least=1, most=2**31),

@@ -64,6 +64,7 @@ class Simulation:
         named = config.scheduler.triggers
         self.triggered = named is not None
         self.triggers = [] if named is None else sorted(on_grid(float(x)) for x in Path(named).read_text().split()[1:])
+        self.returning: list[tuple[float, Instance]] = []
         self.waiting: list[Instance] = []
         self.running: list[Instance] = []
         self.now = 0.0
@@ -125,14 +126,19 @@ class Simulation:
         if j.request.loses_work(self.config):
             j.lose_work()
             result.discarded = j.lost
-        self.waiting.append(j)
+        delay = self.config.simulation.recreation
+        if delay > 0.0:
+            self.returning.append((self.now + delay, j))
+        else:
+            self.waiting.append(j)
 
     def scale_away(self, j: Instance) -> None:
         """``j`` leaves queue or host for good; nothing of it is lost."""
         if j.host is None:
             self.book(j)
             j.settle(self.now)
-            self.waiting.remove(j)
+            self.waiting = [k for k in self.waiting if k is not j]
+            self.returning = [(t, k) for t, k in self.returning if k is not j]
         else:
             self.leave(j)
         j.gone = self.outcome.requests[j.row].removed = self.now
@@ -154,7 +160,10 @@ class Simulation:
             j.gone = self.outcome.requests[j.row].completed = self.now
             assert j.request is not None
             self.release_next(j.request)
-        return bool(due)
+        back = [j for t, j in self.returning if t <= self.now]
+        self.returning = [(t, j) for t, j in self.returning if t > self.now]
+        self.waiting += back
+        return bool(due or back)
 
     def change_hosts(self) -> bool:
         changed = False
@@ -192,6 +201,7 @@ class Simulation:
         times += [scale[0] for scale in self.scales[:1]]
         times += [j.admission for j in self.arrivals[:1]]
         times += self.triggers[:1]
+        times += [t for t, _ in self.returning]
         if self.waiting and not self.triggered:
             times.append(self.last_pass + self.config.scheduler.watchdog)
         return min(times, default=inf)
@@ -211,7 +221,7 @@ class Simulation:
         placed_before = len(self.outcome.decisions)
         victims = self.serve(this, self.waiting, may_preempt=True)
         if self.config.policy.victims == "same-pass" and this.mode == "qos-driven":
-            self.serve(this, victims, may_preempt=False)
+            self.serve(this, [j for j in victims if j in self.waiting], may_preempt=False)
         placed = len(self.outcome.decisions) - placed_before
         self.outcome.passes.append((self.now, length, placed, len(victims)))
         self.last_pass = self.now
@@ -321,7 +331,7 @@ class Simulation:
 
     def to_come(self) -> bool:
         """Whether anything will happen but the watchdog."""
-        return bool(self.arrivals or self.changes or self.scales or self.running or self.triggers)
+        return bool(self.arrivals or self.changes or self.scales or self.running or self.triggers or self.returning)
 
     def close(self) -> Outcome:
         for request in self.requests:

@@ -25,5 +25,9 @@ def config_on_grid(config: Config) -> Config:
         policy=replace(policy, patience=on_grid(policy.patience), min_running=on_grid(policy.min_running)),
         qos=replace(config.qos, alpha=on_grid(config.qos.alpha), margin=None if margin is None else on_grid(margin)),
         scheduler=replace(config.scheduler, watchdog=on_grid(config.scheduler.watchdog)),
-        simulation=replace(config.simulation, end=None if end is None else on_grid(end)),
+        simulation=replace(
+            config.simulation,
+            end=None if end is None else on_grid(end),
+            recreation=on_grid(config.simulation.recreation),
+        ),
     )

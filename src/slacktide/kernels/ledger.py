@@ -21,6 +21,7 @@ from slacktide.kernels.tables import (
     PLACED,
     RECORD_EVENTS,
     REMOVED,
+    VACANT,
     WAITING,
     State,
 )
@@ -211,7 +212,18 @@ def stop(tb: State, row: int, now: float, preempted: bool) -> None:
     leave_host(tb, row, now)
     if q >= 0:
         requests.pays(tb, q, spent if preempted else 0.0, instance["discarded"] - discarded)
+    if views.rules(tb)["recreation"] > 0.0:
+        instance["state"] = VACANT
+        push_completion(tb, now + views.rules(tb)["recreation"], row, -1 - whole(instance["starts"]))
+        return
     instance["state"] = WAITING
+    queue.enqueue(tb, row, now)
+
+
+@kernel
+def come_back(tb: State, row: int, now: float) -> None:
+    """The next incarnation of a stopped instance begins to wait; O(1)."""
+    views.instances(tb)[row]["state"] = WAITING
     queue.enqueue(tb, row, now)
 
 

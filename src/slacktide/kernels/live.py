@@ -15,7 +15,7 @@ import numpy as np
 from slacktide.kernels import board, ledger, queue, requests, views
 from slacktide.kernels.carry import mark_done
 from slacktide.kernels.compiling import entry, kernel, whole
-from slacktide.kernels.metric import waiting_key
+from slacktide.kernels.metric import received, waiting_key, withheld
 from slacktide.kernels.tables import LEAVING, PLACED, REMOVED, VACANT, WAITING, Records, State
 
 
@@ -106,8 +106,8 @@ def write_slot(tb: State, row: int) -> None:
     slot = views.slots(tb)[h, board.place_of(tb, h, row)]
     since = instance["since"]
     waits = requests.begins_pending(views.rules(tb)["accounting"], instance["starts"])
-    slot["e"] = board.received(instance, views.rules(tb)["accounting"])
-    slot["p"] = board.withheld(since - views.admission(tb)[row], slot["e"])
+    slot["e"] = received(instance, views.rules(tb)["accounting"])
+    slot["p"] = withheld(since - views.admission(tb)[row], slot["e"])
     slot["since"] = since
     slot["on"] = since + instance["startup"] if waits else since
     views.hosts(tb)[h]["fell"] = views.control(tb)["looks"] + 1
@@ -208,8 +208,8 @@ def weigh_entries(tb: State, entries: Records, count: int) -> None:
         entry = entries[i]
         instance = views.instances(tb)[entry["row"]]
         slo = views.classes(tb)[views.kinds(tb)[entry["kind"]]["cls"]]["slo"]
-        e = board.received(instance, rules["accounting"])
-        p = board.withheld(instance["since"] - entry["admitted"], e)
+        e = received(instance, rules["accounting"])
+        p = withheld(instance["since"] - entry["admitted"], e)
         entry["key"] = waiting_key(e, p, slo, rules["alpha"], instance["since"])
 
 

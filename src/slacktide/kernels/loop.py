@@ -15,6 +15,7 @@ from slacktide.kernels.tables import (
     NOBODY,
     PLACED,
     REPAIR,
+    VACANT,
     State,
 )
 
@@ -52,6 +53,8 @@ def next_completion(tb: State) -> float:
         row = top["row"]
         instance = views.instances(tb)[row if row >= 0 else -1 - row]
         if instance["state"] == PLACED and instance["starts"] == top["starts"]:
+            return top["time"]
+        if instance["state"] == VACANT and -1 - instance["starts"] == top["starts"]:  # it comes back
             return top["time"]
         pop_completion(tb)
     return np.inf
@@ -98,7 +101,7 @@ def watchdog_at(tb: State, event: float) -> float:
 
 @kernel
 def finish_due(tb: State, now: float) -> bool:
-    """Complete all that is due, and end start-ups; whether anything completed."""
+    """Complete all that is due, end start-ups, and let stopped ones come again; whether that calls for a pass."""
     found = False
     while next_completion(tb) <= now:
         row = whole(views.heap(tb)[0]["row"])
@@ -108,6 +111,12 @@ def finish_due(tb: State, now: float) -> bool:
             if requests.decider_of(tb, row) >= 0:
                 requests.became_ready(tb, requests.owner_of(tb, row), row, now)
             budgets.change(tb, row, whole(0), whole(1))
+            continue
+        if views.instances(tb)[row]["state"] == VACANT:
+            ledger.come_back(tb, row, now)
+            found = True
+            if lacking(tb) != FINISHED:
+                break
             continue
         host = whole(views.instances(tb)[row]["host"])
         ledger.complete(tb, row, now)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from slacktide.kernels import ledger, queue, requests, views
 from slacktide.kernels.compiling import kernel, whole
 from slacktide.kernels.room import FINISHED, lacking
-from slacktide.kernels.tables import GONE, WAITING, Records, State
+from slacktide.kernels.tables import GONE, VACANT, WAITING, Records, State
 
 
 @kernel
@@ -66,6 +66,8 @@ def remove_some(tb: State, q: int, number: int, now: float) -> None:
     control = views.control(tb)
     waiting = collect_waiting(tb, views.queue(tb), control["queue"], q, whole(0))
     waiting = collect_waiting(tb, views.incoming(tb), control["incoming"], q, waiting)
+    if views.rules(tb)["recreation"] > 0.0:
+        waiting = collect_vacant(tb, q, waiting)
     count = collect_placed(tb, q, waiting, now)
     sort_excess(views.excess(tb), count)
     for i in range(number):
@@ -85,6 +87,17 @@ def collect_waiting(tb: State, entries: Records, length: int, q: int, count: int
         if requests.owner_of(tb, row) == q:
             one = views.excess(tb)[count]
             one["row"], one["stage"], one["siblings"], one["at"] = row, 2, 0, entries[i]["admitted"]
+            count += 1
+    return count
+
+
+@kernel
+def collect_vacant(tb: State, q: int, count: int) -> int:
+    """Add the request's instances whose next incarnation has not come yet to ``excess``; the new count; O(rows)."""
+    for row in range(views.control(tb)["arrived"]):
+        if views.instances(tb)[row]["state"] == VACANT and requests.owner_of(tb, row) == q:
+            one = views.excess(tb)[count]
+            one["row"], one["stage"], one["siblings"], one["at"] = row, 2, 0, views.admission(tb)[row]
             count += 1
     return count
 

@@ -41,7 +41,7 @@ INSTANCE = np.dtype(
     ],
     align=True,
 )
-FUTURE, WAITING, PLACED, DONE, REMOVED, LEAVING, VACANT = range(7)  # the last two live only
+FUTURE, WAITING, PLACED, DONE, REMOVED, LEAVING, VACANT = range(7)  # LEAVING: live only; VACANT: its next incarnation has not come yet
 
 # An instance on a host: all a victim search needs, side by side.
 SLOT = np.dtype(
@@ -193,6 +193,7 @@ RULES = np.dtype(
         ("one_margin", "i8"),  # all classes have the same margin
         ("gang", "i8"),
         ("min_running", "f8"),
+        ("recreation", "f8"),
         ("live", "i8"),  # start-ups and ends are told from outside (:mod:`slacktide.kernels.live`)
     ],
     align=True,

@@ -75,6 +75,7 @@ def rules_of(config: Config, classes: tables.Records, hosts: int, own: OwnCode, 
         "lost": WORK[config.simulation.preempted_work],
         "gang": policy.gang,
         "min_running": policy.min_running,
+        "recreation": config.simulation.recreation,
         "free_index": optimize.free_index,
         "shared": optimize.shared_evaluations,
         "feasible_time": optimize.feasible_time,
@@ -88,7 +89,7 @@ def rules_of(config: Config, classes: tables.Records, hosts: int, own: OwnCode, 
     }
     for name, value in values.items():
         rules[0][name] = value
-    for name in ("alpha", "patience", "watchdog", "end", "tolerance", "expiry", "min_running"):
+    for name in ("alpha", "patience", "watchdog", "end", "tolerance", "expiry", "min_running", "recreation"):
         rules[name] = layout.on_grid(rules[name])
     return rules
 
