@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ from runs import core, decisions_of, settings_of
 from slacktide.errors import PluginError
 from slacktide.kernels import loop, room
 from slacktide.kernels.tables import ARRAYS
-from slacktide.model import Constraint, Term
+from slacktide.model import Budget, Constraint, Placement, Rule, Term
 from slacktide.policy import Plan, View, available
 from slacktide.policy.loader import load
 from slacktide.sim.engine import Recorder, grow, prepare
@@ -154,6 +155,22 @@ def test_a_policy_is_given_its_settings_where_it_wants_them(tmp_path: Path) -> N
     (tmp_path / "mine.py").write_text(source)
     one = small([Request(GOLD)], machines(2.0), end=10.0, policy={"name": f"{tmp_path}/mine.py:FirstFit"})
     assert core(one, tmp_path).placements == 1
+
+
+def test_a_policy_of_ones_own_must_respect_rules_and_budgets(tmp_path: Path) -> None:
+    rows = [Request(GOLD, admission=float(k)) for k in range(3)]
+    one = small(rows, machines(4.0, 4.0), end=10.0, policy={"name": named("FirstFit", tmp_path)})
+    apart = Placement(("web",), (Rule("away", "web"),))
+    workload = replace(one.workload, placement=np.zeros(3, np.int32), placements=(apart,))
+    log = decisions_of(core(replace(one, workload=workload), tmp_path))
+    assert [d[2:4] for d in log] == [(0, 0), (1, 1)]
+
+    (tmp_path / "bully.py").write_text(policy_returning("Plan((Bind(view.waiting[0], 0, (0,) if view.waiting[0] else ()),))"))
+    rows = [Request(BRONZE), Request(GOLD, admission=5.0)]
+    two = small(rows, machines(1.0), end=10.0, cold=0.0, policy={"name": f"{tmp_path}/bully.py:Bad"})
+    budget = replace(two.workload, budget=np.zeros(2, np.int32), budgets=(Budget("both", max_unavailable=0),))
+    with pytest.raises(PluginError, match="victim 0, expected victims that their budgets"):
+        core(replace(two, workload=budget), tmp_path)
 
 
 def test_a_score_of_ones_own_decides_like_the_built_in_one(tmp_path: Path) -> None:

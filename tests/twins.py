@@ -11,6 +11,7 @@ REQUESTS = "test_equality.py::test_core_and_twin_agree_on_a_thousand_clusters_of
 NEIGHBOURS = "test_equality.py::test_core_and_twin_agree_on_clusters_with_neighbours"
 LIVE = "live/test_engine.py::test_engine_and_simulator_decide_alike"
 TRIGGERS = "test_triggers.py::test_core_and_twin_agree_on_given_passes"
+OWN_NEIGHBOURS = "test_policy_contract.py::test_a_policy_of_ones_own_must_respect_rules_and_budgets"
 ROUNDED = "test_kernels.py::test_rounding_of_kernel_and_twin_are_equal"
 WEIGHED = "test_requests_core.py::test_the_metric_is_that_of_the_equations"
 SWITCHES = "test_switches.py::test_an_exact_switch_changes_no_decision"
@@ -68,6 +69,8 @@ TWINS: dict[str, tuple[str, str]] = {
     "budgets.steady": ("reference.policies:Pass.eligible", NEIGHBOURS),
     "carry.bind": ("reference.simulator:Simulation.carry_out", STEPWISE),
     "carry.close_pass": ("reference.simulator:Simulation.carry_out", STEPWISE),
+    "carry.spared": ("reference.budgets:spares", OWN_NEIGHBOURS),
+    "carry.welcoming": ("reference.neighbours:welcomes", OWN_NEIGHBOURS),
     "carry.host_changed": ("reference.state:Host.tie", LIVE),
     "carry.mark_done": ("reference.simulator:Simulation.carry_out", STEPWISE),
     "carry.metric_in_queue": ("reference.state:Instance.metric_at", STEPWISE),

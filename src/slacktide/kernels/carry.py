@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from slacktide.kernels import board, ledger, passes, queue, requests, room, streams, views
+from slacktide.kernels import board, budgets, ledger, neighbours, passes, queue, requests, room, streams, views
 from slacktide.kernels.compiling import entry
 from slacktide.kernels.tables import BEGUN, GONE, NOBODY, PREEMPTED, RECORD_DECISIONS, State
 
@@ -77,6 +77,26 @@ def host_changed(tb: State, h: int) -> None:
     """A host's room or state changed from outside; O(log hosts)."""
     board.note_release(tb, h)
     board.touch(tb, h)
+
+
+@entry
+def welcoming(tb: State, kind: int, mask: NDArray[Any]) -> None:
+    """Clear the places of ``mask``, shape (hosts,), where the rules of a kind do not hold; O(hosts * rules)."""
+    neighbours.prepare(tb, kind)
+    for h in range(len(mask)):
+        if mask[h] and neighbours.asks(tb, kind, h) != neighbours.HOLD:
+            mask[h] = False
+
+
+@entry
+def spared(tb: State, host: int, victims: NDArray[Any], now: float) -> int:
+    """The first of ``victims`` (rows on a host) that must not be preempted beside those before it, or -1."""
+    for i in range(len(victims)):
+        at = board.place_of(tb, host, victims[i])
+        if budgets.spared(tb, host, at, i, now):
+            return victims[i]
+        views.taken(tb)[i] = at
+    return -1
 
 
 @entry

@@ -13,15 +13,15 @@ from dataclasses import dataclass, field
 
 from slacktide.config import KubeSettings
 from slacktide.kube import entries
-from slacktide.kube.bodies import encode_annotations, encode_binding, encode_eviction, encode_pod_status
-from slacktide.kube.connection import MERGE_PATCH, STRATEGIC_MERGE_PATCH, ApiError, Connection, Unreachable
+from slacktide.kube.bodies import encode_binding, encode_eviction, encode_pod_status
+from slacktide.kube.claiming import Claiming
+from slacktide.kube.connection import STRATEGIC_MERGE_PATCH, ApiError, Connection, Unreachable
 from slacktide.kube.entries import Entry
 from slacktide.kube.intake import Intake
 from slacktide.kube.kinds import Malformed
-from slacktide.kube.objects import PERSISTENT_VOLUME_CLAIM, POD
+from slacktide.kube.objects import POD
 from slacktide.kube.objects import pod_reference
 from slacktide.kube.recorder import Recorder
-from slacktide.kube.storage import SELECTED_NODE
 from slacktide.live import parts
 from slacktide.live.parts import Decision
 
@@ -31,7 +31,6 @@ NOT_FOUND, CONFLICT, UNPROCESSABLE, TOO_MANY, SERVER_ERROR = 404, 409, 422, 429,
 DEFAULT_GRACE_SECONDS = 30.0
 ASK_AGAIN_SECONDS = 0.5
 LONGEST_PAUSE_SECONDS = 5.0
-VOLUME_SECONDS = 600.0
 
 
 @dataclass(slots=True)
@@ -74,13 +73,16 @@ class Actor:
         self.counts = Counts()
         self.nominations: dict[str, Nomination] = {}
         self._of_victim: dict[str, str] = {}
+        self._adopted: set[str] = set()
         self._bindings: asyncio.Queue[Decision] = asyncio.Queue()
         self._evictions: asyncio.Queue[tuple[str, Decision]] = asyncio.Queue()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._claiming = Claiming(connection, intake, clock, leading)
+        self._group: asyncio.TaskGroup | None = None
 
     async def run(self) -> None:
         """Works until cancelled."""
         async with asyncio.TaskGroup() as group:
+            self._group = group
             for _ in range(self.settings.bindings):
                 group.create_task(self._bind_all())
             for _ in range(max(1, self.settings.bindings // 2)):
@@ -104,6 +106,12 @@ class Actor:
             self._of_victim[uid] = decision.uid
             self._evictions.put_nowait((uid, decision))
 
+    def adopt(self, decision: Decision, leaving: set[str]) -> None:
+        """Go on with a former leader's decision, whose victims are told to leave already."""
+        patience = max(self._grace(uid) for uid in leaving) + self.settings.victim_patience
+        self.nominations[decision.uid] = Nomination(decision, leaving, self.clock() + patience, nominated=True)
+        self._adopted.add(decision.uid)
+
     def _grace(self, uid: str) -> float:
         entry = self.intake.pods.get(uid)
         seconds = None if entry is None else entry.pod.spec.termination_grace_period_seconds
@@ -115,12 +123,18 @@ class Actor:
         """A pod is no more: a place that waited for it to go may be free now."""
         self.nominations.pop(uid, None)
         beneficiary = self._of_victim.pop(uid, None)
-        nomination = self.nominations.get(beneficiary) if beneficiary else None
-        if nomination is not None and beneficiary is not None:
-            nomination.outstanding.discard(uid)
-            if not nomination.outstanding:
-                del self.nominations[beneficiary]
-                self._bindings.put_nowait(nomination.decision)
+        for one in {beneficiary or "", *self._adopted}:
+            self._one_fewer(one, uid)
+
+    def _one_fewer(self, beneficiary: str, uid: str) -> None:
+        nomination = self.nominations.get(beneficiary)
+        if nomination is None:
+            self._adopted.discard(beneficiary)
+            return
+        nomination.outstanding.discard(uid)
+        if not nomination.outstanding:
+            del self.nominations[beneficiary]
+            self._bindings.put_nowait(nomination.decision)
 
     def _give_up(self, uid: str, reason: str, *, at_once: bool = False) -> None:
         """A decision cannot be carried out: the pod waits again, after a pause unless ``at_once``."""
@@ -156,23 +170,33 @@ class Actor:
         while True:
             decision = await self._bindings.get()
             entry = self.intake.pods.get(decision.uid)
-            if entry is not None and self.leading():
+            if entry is None or not self.leading():
+                continue
+            if entry.needs.provision:
+                assert self._group is not None  # noqa: S101  # run() made it
+                self._group.create_task(self._bind_with_volumes(entry, decision))
+            else:
                 await self._bind(entry, decision)
+
+    async def _bind_with_volumes(self, entry: Entry, decision: Decision) -> None:
+        """Making volumes takes long, and holds up nobody else."""
+        problem = await self._claiming.ready(entry, decision.host)
+        if problem:
+            self._give_up(decision.uid, problem)
+        else:
+            await self._bind(entry, decision)
 
     async def _bind(self, entry: Entry, decision: Decision) -> None:
         namespace, name = entry.place
-        if entry.needs.provision and not await self._volumes_ready(entry, decision.host):
-            self._give_up(decision.uid, "its volumes were not ready in time")
-            return
         body = encode_binding(namespace, name, decision.uid, decision.host)
         try:
-            await self.connection.post(POD.path(namespace, name, "binding"), body)
+            await self.connection.post(POD.path(namespace, name, "binding"), body, permit=self.leading)
         except ApiError as error:
-            if error.status in (TOO_MANY, 503, SERVER_ERROR, 504):
-                await self._again(self._bindings, decision, error.retry_after)
-            elif error.status == NOT_FOUND:
-                pass  # the watch will tell
-            else:
+            if error.status == TOO_MANY:
+                self._again(decision, error.retry_after)
+            elif error.status == CONFLICT or error.status >= SERVER_ERROR:
+                await self._look_up(entry, decision, str(error))  # it may be bound: by an earlier request, or by this one
+            elif error.status != NOT_FOUND:  # of one that is gone the watch will tell
                 self._give_up(decision.uid, str(error))
             return
         except Unreachable as error:
@@ -180,16 +204,19 @@ class Actor:
             return
         self._has_bound(entry, decision)
 
-    async def _again(self, queue: asyncio.Queue[Decision], decision: Decision, after: float | None) -> None:
+    def _again(self, decision: Decision, after: float | None) -> None:
+        """The API server had no time for a binding: it is sent once more, after a pause that holds up nobody else."""
         self.counts.retried += 1
-        await asyncio.sleep(min(after or ASK_AGAIN_SECONDS, LONGEST_PAUSE_SECONDS))
-        queue.put_nowait(decision)
+        pause = min(after or ASK_AGAIN_SECONDS, LONGEST_PAUSE_SECONDS)
+        asyncio.get_running_loop().call_later(pause, self._bindings.put_nowait, decision)
 
     async def _look_up(self, entry: Entry, decision: Decision, problem: str) -> None:
-        """No answer came to a binding: ask until it is known whether it was carried out."""
+        """No answer that tells came to a binding: ask until it is known whether it was carried out."""
         namespace, name = entry.place
+        pause = 0.0
         while self.leading() and entry.uid in self.intake.pods:
-            await asyncio.sleep(ASK_AGAIN_SECONDS)
+            await asyncio.sleep(pause)
+            pause = ASK_AGAIN_SECONDS
             try:
                 found = POD.decode(await self.connection.get(POD.path(namespace, name)))
             except ApiError as error:
@@ -221,23 +248,6 @@ class Actor:
         note = f"Successfully assigned {namespace}/{name} to {decision.host}"
         self.recorder.record(pod_reference(entry.pod), "Scheduled", note, action="Binding")
 
-    async def _volumes_ready(self, entry: Entry, host: str) -> bool:
-        """Tell provisioners the node, and wait until the pod's claims are bound."""
-        namespace, _ = entry.place
-        for claim in entry.needs.provision:
-            path = PERSISTENT_VOLUME_CLAIM.path(namespace, claim)
-            try:
-                await self.connection.patch(path, encode_annotations({SELECTED_NODE: host}), MERGE_PATCH)
-            except (ApiError, Unreachable) as error:
-                LOG.warning("claim %s/%s: %s", namespace, claim, error)
-                return False
-        until = self.clock() + VOLUME_SECONDS
-        while self.clock() < until and entry.uid in self.intake.pods:
-            if not self.intake.world.storage.needs(entry.pod).provision:
-                return True
-            await asyncio.sleep(ASK_AGAIN_SECONDS)
-        return False
-
     # -- evicting --------------------------------------------------------------------------------------------------
 
     async def _evict_all(self) -> None:
@@ -246,37 +256,42 @@ class Actor:
             victim = self.intake.pods.get(uid)
             if victim is None:
                 self.ended(uid)
-            elif self.leading() and decision.uid in self.nominations:
+            elif self._is_wanted(decision):
                 await self._nominate(decision)
                 await self._evict(victim, decision)
-            elif decision.uid not in self.nominations:
-                self._spare(victim)
+            elif self.leading():
+                self._spare(victim, decision)
+
+    def _is_wanted(self, decision: Decision) -> bool:
+        """Whether victims of a decision shall still go: it is the one that its pod waits for, and we lead."""
+        nomination = self.nominations.get(decision.uid)
+        return nomination is not None and nomination.decision is decision and self.leading()
 
     async def _evict(self, victim: Entry, decision: Decision) -> None:
         namespace, name = victim.place
         path = POD.path(namespace, name, "eviction")
         body = encode_eviction(namespace, name, victim.uid)
-        for _ in range(5):
+        while self._is_wanted(decision) and victim.uid in self.intake.pods:
+            pause = ASK_AGAIN_SECONDS
             try:
-                await self.connection.post(path, body, timeout=15.0)
+                await self.connection.post(path, body, timeout=15.0, permit=lambda: self._is_wanted(decision))
             except ApiError as error:
                 if error.status == NOT_FOUND:
                     return  # the watch will tell
-                if error.status == TOO_MANY and "disruption budget" not in error.message:
-                    await asyncio.sleep(min(error.retry_after or ASK_AGAIN_SECONDS, LONGEST_PAUSE_SECONDS))
-                    continue
-                if error.status in (503, 504):
-                    await asyncio.sleep(ASK_AGAIN_SECONDS)
-                    continue
-                self._refused_to_go(victim, decision, error.message)
-                return
+                overdrawn = error.status == TOO_MANY and "disruption budget" in error.message
+                if overdrawn or error.status not in (TOO_MANY, SERVER_ERROR, 503, 504):
+                    self._refused_to_go(victim, decision, error.message, overdrawn)
+                    return
+                pause = min(error.retry_after or pause, LONGEST_PAUSE_SECONDS)
             except Unreachable:
-                await asyncio.sleep(ASK_AGAIN_SECONDS)  # an eviction may be asked for twice
-                continue
-            self.counts.evicted += 1
-            self._tell_victim(victim, decision)
-            return
-        self._refused_to_go(victim, decision, "no answer to its eviction")
+                pass  # an eviction may be asked for twice
+            else:
+                self.counts.evicted += 1
+                self._tell_victim(victim, decision)
+                return
+            await asyncio.sleep(pause)
+        if self.leading():
+            self._spare(victim, decision)
 
     def _tell_victim(self, victim: Entry, decision: Decision) -> None:
         mine = next(one.metric for one in decision.victims if one.uid == victim.uid)
@@ -286,16 +301,21 @@ class Actor:
         related = None if beneficiary is None else pod_reference(beneficiary.pod)
         self.recorder.record(pod_reference(victim.pod), "Preempted", note, action="Preempting", related=related)
 
-    def _refused_to_go(self, victim: Entry, decision: Decision, reason: str) -> None:
+    def _refused_to_go(self, victim: Entry, decision: Decision, reason: str, overdrawn: bool) -> None:
         """The API server does not evict a victim, as a rule for its budget: the beneficiary tries elsewhere."""
         engine = self.intake.engine
-        self._spare(victim)
-        if engine is not None and victim.budget:
+        self._spare(victim, decision)
+        if engine is not None and overdrawn and victim.budget in engine.budgets:
             engine.budget(victim.budget, 0)
-        self._give_up(decision.uid, f"{'/'.join(victim.place)} is not evicted: {reason}", at_once=True)
+        if self._is_wanted(decision):
+            self._give_up(decision.uid, f"{'/'.join(victim.place)} is not evicted: {reason}", at_once=True)
 
-    def _spare(self, victim: Entry) -> None:
+    def _spare(self, victim: Entry, decision: Decision) -> None:
+        if self._of_victim.get(victim.uid) not in (decision.uid, None):
+            return  # it goes for somebody else by now
         self._of_victim.pop(victim.uid, None)
+        if victim.pod.metadata.deletion_timestamp is not None:
+            return  # it goes all the same
         engine = self.intake.engine
         if engine is not None and victim.key and engine.incarnations[victim.uid].state == parts.LEAVING:
             self.counts.spared += 1

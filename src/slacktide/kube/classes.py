@@ -100,8 +100,24 @@ class Classes:
         promise = promise_of(found)
         own = pod.metadata.annotations.get(SLO)
         if own is not None:
-            promise = replace(promise, name=f"{name}@{own}", slo=_own_slo(own, promise))
+            promise = _with_own(promise, own)
         return Promised(promise, _approach(pod, found, batch), name)
+
+    def remembered(self, said: str, batch: bool) -> Promised:
+        """What a controller without pods was promised, by the class in its ledger. Raises :class:`Unschedulable`."""
+        name, at, own = said.partition("@")
+        found = self.classes.get(name)
+        if found is None or name in self.broken:
+            raise Unschedulable(f"service class {name!r}: does not exist, or is malformed")
+        promise = promise_of(found)
+        approach = AGGREGATED if batch else APPROACHES.index(found.spec.approach)
+        return Promised(_with_own(promise, own) if at else promise, approach, name)
+
+
+def _with_own(promise: Promise, text: str) -> Promise:
+    """The class with an SLO of a workload's own. Numbers that are alike share one."""
+    name = f"{_own_slo(text, promise):.9g}"
+    return replace(promise, name=f"{promise.name}@{name}", slo=min(float(name), promise.slo))
 
 
 def _own_slo(text: str, promise: Promise) -> float:

@@ -11,7 +11,7 @@ import logging
 import random
 import socket
 import time
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -46,8 +46,9 @@ UNAUTHORIZED = 401
 REFUSED = 300
 RENEW_PAUSE_SECONDS = 5.0
 """Between attempts to renew credentials that the server refuses or that cannot be had."""
-SILENT_SECONDS = 120.0
-"""A watch that says nothing for this long is dead: the API server sends bookmarks about every minute."""
+SILENT_SECONDS = 660.0
+"""A watch that says nothing for this long is dead: the API server ends each within ten minutes. It sends bookmarks about
+every minute, but none of a kind of which nothing ever changed."""
 # Idle connections are checked by the kernel, so that a server that vanished without a word is noticed in half a minute.
 PROBES = (("TCP_KEEPIDLE", 15), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3))
 
@@ -149,13 +150,15 @@ class Connection:
         timeout: float | None = None,
         urgent: bool = False,
         retries: int = RETRIES,
+        permit: Callable[[], bool] | None = None,
     ) -> bytes:
         """Sends one request and returns the answer's body.
 
         ``path`` is sent as it is (``Kind.path`` quotes names); ``timeout`` is in seconds, for each attempt. ``urgent``
         waits neither for the rate limit nor for a free connection. A GET, PUT or DELETE answered with 429 or 503 is
         sent again up to ``retries`` times, after the time the server asked for (10 s at most); anything else is not,
-        so that the caller decides. Raises ``ApiError`` and ``Unreachable``.
+        so that the caller decides. ``permit`` is asked right before each sending, after whatever had to be waited for.
+        Raises ``ApiError`` and ``Unreachable``, which is also what is not permitted any more.
         """
         url = URL(
             f"{self._access.server}{path}?{urlencode(query)}" if query else self._access.server + path, encoded=True
@@ -169,6 +172,8 @@ class Connection:
                 await self._renew(force=False)
             session = self._unpooled if urgent else self._pooled
             headers = self._headers.get(content_type) or self._new_headers(content_type)
+            if permit is not None and not permit():
+                raise Unreachable(f"{method} {self._access.server}{path}: not sent, it is not wanted any more")
             try:
                 response = await session.request(method, url, data=body, headers=headers, timeout=limits, **self._extra)
                 answer = await response.read()

@@ -100,7 +100,12 @@ class Intake:
             return
         if last is not None:
             entry.pod = last
+        bare = entry.target is not None and entry.target.kind == "Pod" and entry.target.key in self.world.targets
+        if bare and entry.target is not None:
+            self.world.deleted.add(entry.target.key)
         self._end(entry, last is not None and last.status.phase == "Succeeded")
+        if bare and entry.target is not None and self.engine is not None:
+            self.world.left(self.engine, entry.target)  # where it had ended before
         self.world.book.forget(entry.pod)
         for waiting in self.orphans.values():
             waiting.discard(identity.uid)
@@ -168,7 +173,8 @@ class Intake:
             self.watcher.work()
         if not entry.other:
             entry.other = node
-            self.world.warn_of(entry.pod)
+            if not entry.ours:
+                self.world.warn_of(entry.pod)
 
     def _marks(self, entry: Entry) -> tuple[str, ...]:
         try:
@@ -215,6 +221,11 @@ class Intake:
             entry.needs = self.world.storage.needs(pod)
             if entry.needs.waits:
                 raise Unschedulable(entry.needs.waits)
+            if entry.needs.choose:
+                raise Unschedulable(
+                    f"claim {entry.needs.choose} is of a class without a provisioner, and slacktide chooses no volumes; "
+                    "it can be bound by its spec.volumeName"
+                )
         term = both(placed.term, entry.needs.term)
         never = pod.spec.preemption_policy == NEVER
         return self.specs.intern(demand, entry.promised, placed, term, never, engine)
@@ -267,7 +278,10 @@ class Intake:
         engine = self.engine
         assert engine is not None  # noqa: S101
         if entry.pod.metadata.deletion_timestamp is not None:
-            return  # it goes at once
+            entry.queue = entries.NOWHERE  # it goes at once, or when its finalizers let it
+            if entry.key:
+                engine.sleep(entry.uid)
+            return
         if entry.key and engine.incarnations[entry.uid].state == parts.PLACED:
             return  # its binding is on the way
         if gated(entry.pod):
@@ -279,6 +293,7 @@ class Intake:
             self._set_aside(entry, problem.reason)
             return
         entry.problem = ""
+        news = True
         if not entry.key:
             key = self.enter(entry)
             if not key:
@@ -290,7 +305,9 @@ class Intake:
         elif number != entry.spec:
             engine.respec(entry.uid, number)
             self.take_spec(entry, number)
-        if entry.queue != entries.BACKOFF:
+        else:
+            news = engine.incarnations[entry.uid].state == parts.ASLEEP  # else only its status changed
+        if entry.queue != entries.BACKOFF and news:
             entry.queue = entries.ACTIVE
             engine.wake(entry.uid)
             self.watcher.work()
@@ -333,6 +350,7 @@ class Intake:
             return False
         key = self.enter(entry)
         if not key:
+            self._other(entry)  # until its owner is known it takes room like a stranger
             return False
         if entry.other:
             engine.other_gone(entry.uid)
@@ -370,6 +388,7 @@ class Intake:
         if not entry.key:
             return
         key, entry.key = entry.key, ""
+        makes_room = engine.incarnations[entry.uid].state == parts.PLACED  # a victim's room was given away before
         engine.gone(entry.uid, self.clock(), succeeded and engine.controllers[key].batch)
         self.specs.release(entry.spec, engine)
         entry.spec = -1
@@ -377,4 +396,5 @@ class Intake:
         self.watcher.ended(entry.uid)
         if entry.target is not None:
             self.world.left(engine, entry.target)
-        self.watcher.work()
+        if makes_room:
+            self.watcher.work()

@@ -26,8 +26,9 @@ LOG = logging.getLogger(__name__)
 LEAST_SECONDS = 1.0
 WRITERS = 4
 MANAGER = {"fieldManager": "slacktide", "force": "true"}
-NOT_FOUND = 404
-UNPROCESSABLE = 422
+LATER_SECONDS = 10.0
+"""After this long a ledger is tried again that the API server would not take."""
+FORBIDDEN, NOT_FOUND, UNPROCESSABLE = 403, 404, 422
 
 
 def reference(target: Target) -> dict[str, Any]:
@@ -58,6 +59,7 @@ class LedgerWriter:
         self._dirty: dict[str, None] = {}
         self._written_at: dict[str, float] = {}
         self._some = asyncio.Event()
+        self._problem = ""
         self.written = 0
         self.failed = 0
 
@@ -107,30 +109,47 @@ class LedgerWriter:
         return None
 
     async def flush(self) -> None:
-        """Write all that is noted down, now; for a clean stop."""
-        while self._dirty:
-            key, _ = self._dirty.popitem()
+        """Write all that is noted down, now, each once; for a clean stop."""
+        due, self._dirty = list(self._dirty), {}
+        async with asyncio.TaskGroup() as group:
+            for keys in (due[first::WRITERS] for first in range(WRITERS)):
+                group.create_task(self._write_each(keys))
+
+    async def _write_each(self, keys: list[str]) -> None:
+        for key in keys:
             await self._write(key)
 
     async def _write(self, key: str) -> None:
         engine, target = self._intake.engine, self._intake.world.targets.get(key)
-        if engine is None or target is None or key not in engine.controllers:
-            return
-        body = encode(document(target, export(engine, key, self._clock()), standing(engine, key, self._clock())))
+        if engine is None or target is None or key not in engine.controllers or key in self._intake.world.deleted:
+            return  # whose owner is gone, the garbage collector removes
+        now = self._clock()
+        body = encode(document(target, export(engine, key, now), standing(engine, key, now)))
         path = AVAILABILITY.path(target.namespace, target.ledger)
         try:
-            await self._connection.patch(path, body, APPLY_PATCH, query=MANAGER, timeout=10.0)
+            await self._connection.patch(path, body, APPLY_PATCH, query=MANAGER, timeout=10.0, permit=self._leading)
             self.written += 1
+            self._problem = ""
         except ApiError as error:
             self.failed += 1
-            if error.status == NOT_FOUND:  # its namespace is gone
-                return
-            LOG.warning("ledger %s/%s: %s", target.namespace, target.ledger, error)
-            if error.status != UNPROCESSABLE:
-                self.changed(key)
+            self._refused(key, target, error)
         except Unreachable as error:
             self.failed += 1
             LOG.debug("ledger %s/%s: %s", target.namespace, target.ledger, error)
+            self.changed(key)
+
+    def _refused(self, key: str, target: Target, error: ApiError) -> None:
+        """Try again: at once what passes, later what a person must put right; never where the namespace goes."""
+        namespace = self._intake.world.classes.namespaces.get(target.namespace)
+        ends = namespace is None or namespace.metadata.deletion_timestamp is not None
+        if ends and error.status in (FORBIDDEN, NOT_FOUND):
+            return
+        if str(error) != self._problem:
+            LOG.warning("ledger %s/%s is not written: %s", target.namespace, target.ledger, error)
+        self._problem = str(error)
+        if error.status in (FORBIDDEN, NOT_FOUND, UNPROCESSABLE):
+            asyncio.get_running_loop().call_later(LATER_SECONDS, self.changed, key)
+        else:
             self.changed(key)
 
 
@@ -175,9 +194,17 @@ async def load(connection: Connection) -> dict[str, Availability]:
         LOG.warning("ledger %s/%s is malformed: %s", problem.namespace, problem.name, problem.problem)
     found: dict[str, Availability] = {}
     for one in listing.items:
-        for owner in one.metadata.owner_references:
+        owner = owner_of(one)
+        if owner is not None:
             found[owner.uid] = one
     return found
 
 
-
+def owner_of(found: Availability) -> Target | None:
+    """The controller that a ledger is about; None of an object that is called otherwise than a ledger."""
+    namespace = found.metadata.namespace
+    for one in found.metadata.owner_references:
+        target = Target(one.api_version, one.kind, namespace, one.name, one.uid)
+        if target.ledger == found.metadata.name:
+            return target
+    return None

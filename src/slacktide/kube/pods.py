@@ -171,14 +171,32 @@ class PodSpec(Part, frozen=True):
     termination_grace_period_seconds: int | None = None
 
 
+class Terminated(Part, frozen=True):
+    """How long a container ran that has ended."""
+
+    started_at: Instant | None = None
+    finished_at: Instant | None = None
+
+
+class ContainerState(Part, frozen=True):
+    """What a container does, where it has ended."""
+
+    terminated: Terminated | None = None
+
+
 class ContainerStatus(Part, frozen=True):
-    """How a container is; ``allocated_resources`` is what the node set aside, while a resize is under way."""
+    """How a container is; ``allocated_resources`` is what the node set aside, while a resize is under way.
+
+    ``last_state`` is how its run before this one ended.
+    """
 
     name: str
     ready: bool = False
     restart_count: int = 0
     allocated_resources: dict[str, str] = msgspec.field(default_factory=dict)
     resources: Resources | None = None
+    state: ContainerState = ContainerState()
+    last_state: ContainerState = ContainerState()
 
 
 class PodStatus(Part, frozen=True):

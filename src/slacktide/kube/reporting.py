@@ -11,6 +11,7 @@ from slacktide.kube import entries
 from slacktide.kube.bodies import encode_pod_status
 from slacktide.kube.connection import STRATEGIC_MERGE_PATCH, ApiError, Connection, Unreachable
 from slacktide.kube.entries import Entry
+from slacktide.kube.explaining import named_rule
 from slacktide.kube.intake import Intake
 from slacktide.kube.limits import Limiter
 from slacktide.kube.metadata import Condition
@@ -24,7 +25,9 @@ LOG = logging.getLogger(__name__)
 
 AGAIN_SECONDS = 60.0
 """A reason that changed in its numbers only is told again after this long."""
+RETRY_SECONDS = 2.0
 WRITERS = 4
+TOO_MANY, SERVER_ERROR = 429, 500
 LONGEST_MESSAGE = 1000
 
 
@@ -45,6 +48,7 @@ class Reporter:
         self._limiter = Limiter(settings.event_qps, 100)
         self._due: dict[str, None] = {}
         self._told: dict[str, tuple[float, str]] = {}
+        """Of each pod when and what its condition was made to say."""
         self._some = asyncio.Event()
         self.explainer: Explainer | None = None
 
@@ -95,25 +99,39 @@ class Reporter:
             await self._limiter.take()
             if reason and self._leading():
                 self._told[uid] = (self._clock(), reason)
-                await self._tell(entry, reason[:LONGEST_MESSAGE])
+                if not await self._tell(entry, reason[:LONGEST_MESSAGE]):
+                    self._told.pop(uid, None)
+                    asyncio.get_running_loop().call_later(RETRY_SECONDS, self._retry, uid)
             await asyncio.sleep(0)
+
+    def _retry(self, uid: str) -> None:
+        """A reason could not be told."""
+        entry = self._intake.pods.get(uid)
+        if entry is not None and uid not in self._told:
+            self.report(entry)
 
     def _explain(self, uid: str) -> str:
         engine = self._intake.engine
         if engine is None:
             return ""
         if self.explainer is None or self.explainer.engine is not engine:
-            self.explainer = Explainer(engine)
+            self.explainer = Explainer(engine, named_rule)
         return self.explainer.reason(uid, self._clock())
 
-    async def _tell(self, entry: Entry, reason: str) -> None:
+    async def _tell(self, entry: Entry, reason: str) -> bool:
+        """Whether it was told, or nobody wants to know any more."""
         self._recorder.record(pod_reference(entry.pod), "FailedScheduling", reason, kind="Warning", action="Scheduling")
         condition = Condition("PodScheduled", "False", "Unschedulable", reason, self._clock())
         current = next((one for one in entry.pod.status.conditions if one.type == "PodScheduled"), None)
         if current is not None and (current.status, current.message) == ("False", reason):
-            return
+            return True
+        path, body = POD.path(*entry.place, "status"), encode_pod_status(entry.uid, condition)
         try:
-            path = POD.path(*entry.place, "status")
-            await self._connection.patch(path, encode_pod_status(entry.uid, condition), STRATEGIC_MERGE_PATCH)
-        except (ApiError, Unreachable) as error:
+            await self._connection.patch(path, body, STRATEGIC_MERGE_PATCH, permit=self._leading)
+        except ApiError as error:
             LOG.debug("condition of %s/%s: %s", *entry.place, error)
+            return error.status != TOO_MANY and error.status < SERVER_ERROR
+        except Unreachable as error:
+            LOG.debug("condition of %s/%s: %s", *entry.place, error)
+            return False
+        return True

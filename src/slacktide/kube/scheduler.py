@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 from dataclasses import dataclass, field
@@ -30,9 +31,10 @@ from slacktide.live.parts import Outcome
 LOG = logging.getLogger(__name__)
 
 COMPONENT = "slacktide"
-STALE_SECONDS = 150.0
+STALE_SECONDS = 690.0
 """Watches that show no sign of life for so long are dead: who decides on what they said last decides on the past."""
 LOAD_AGAIN_SECONDS = 1.0
+FLUSH_SECONDS = 5.0
 
 
 class LeadershipLost(KubeError):  # noqa: N818  # an ordinary end, not a mistake
@@ -134,6 +136,7 @@ class Scheduler:
             if self.election is not None:
                 LOG.info("standing by as %s", self.identity)
                 await self.election.acquired()
+                tasks.append(group.create_task(self._end_with_the_lease(self.election)))
             await self._begin()
             tasks += [
                 group.create_task(self.actor.run()),
@@ -141,7 +144,15 @@ class Scheduler:
                 group.create_task(self.reporter.run()),
                 group.create_task(self._retire_vacant()),
             ]
-            await self._decide()
+            try:
+                await self._decide()
+            except asyncio.CancelledError:
+                await self.stop()  # while the lease is held, which is given back when the tasks end
+                raise
+
+    async def _end_with_the_lease(self, election: LeaderElection) -> None:
+        await election.lost()
+        raise LeadershipLost(f"{self.identity}: the lease is lost")
 
     async def _begin(self) -> None:
         while True:
@@ -153,7 +164,7 @@ class Scheduler:
                 await asyncio.sleep(LOAD_AGAIN_SECONDS)
         began = time.perf_counter()
         engine = Engine(self.config, self.journal)
-        begin(self.intake, engine, ledgers)
+        begin(self.intake, engine, ledgers, self.actor.adopt)
         self.engine_began = self.clock()
         LOG.info(
             "leading as %s: %d nodes, %d pods, %d ledgers read, in %.2f s",
@@ -187,6 +198,8 @@ class Scheduler:
             return 0.0
         began = time.perf_counter()
         outcome = engine.run(self.clock())
+        if outcome.problem:
+            LOG.error("pass %d: %s", outcome.number, outcome.problem)
         for decision in outcome.decisions:
             entry = self.intake.pods[decision.uid]
             entry.queue = entries.NOWHERE
@@ -231,9 +244,10 @@ class Scheduler:
                     self.changed(key)
 
     async def stop(self) -> None:
-        """Write what is noted down and give the lease back."""
+        """Write what is noted down, in a few seconds at most."""
         if self.leading():
-            await asyncio.wait_for(self.ledger.flush(), 5.0)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self.ledger.flush(), FLUSH_SECONDS)
 
     def state(self) -> dict[str, Any]:
         """Where pods wait, by queue."""

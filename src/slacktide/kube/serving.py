@@ -1,41 +1,70 @@
-"""/metrics, /livez, /readyz and /configz over HTTP; on localhost unless told otherwise."""
+"""/metrics, /explain, /livez, /readyz and /configz over HTTP; on localhost unless told otherwise."""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
 from types import TracebackType
-from typing import Self
+from typing import Any, Protocol, Self
 
 from aiohttp import web
+from prometheus_client import GCCollector, PlatformCollector, ProcessCollector
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.registry import CollectorRegistry
 
+from slacktide.config import Config
 from slacktide.errors import ConfigError
+from slacktide.kube.explaining import Memory, Teller
+from slacktide.kube.metrics import Meter
 from slacktide.kube.scheduler import Scheduler
+from slacktide.kube.scraping import Collector
+from slacktide.kube.stalls import Stalls
 from slacktide.settings import to_mapping
+
+Route = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class Served(Protocol):
+    """Whose health is told."""
+
+    config: Config
+
+    @property
+    def synced(self) -> bool:
+        """Whether every watch has told its first list."""
+
+    def stale(self) -> str:
+        """The kind whose watch is dead, or empty."""
 
 
 class Server:
-    """Serves while it is entered; an empty ``kube.listen`` serves nothing. Raises :class:`ConfigError`."""
+    """Serves while it is entered, where ``kube.listen`` says; ``routes`` by path beside those about health.
 
-    def __init__(self, scheduler: Scheduler) -> None:
-        self.scheduler = scheduler
+    Raises :class:`ConfigError`.
+    """
+
+    def __init__(self, served: Served, routes: Mapping[str, Route]) -> None:
+        self.served = served
+        self._routes = routes
         self._runner: web.AppRunner | None = None
 
     async def __aenter__(self) -> Self:
-        listen = self.scheduler.config.kube.listen
-        if listen:
-            host, _, port = listen.rpartition(":")
-            if not host or not port.isdecimal():
-                raise ConfigError(f"kube.listen: found {listen!r}, expected ADDRESS:PORT")
-            application = web.Application()
-            application.add_routes(
-                [
-                    web.get("/livez", self._livez),
-                    web.get("/readyz", self._readyz),
-                    web.get("/configz", self._configz),
-                ]
-            )
-            self._runner = web.AppRunner(application, access_log=None)
-            await self._runner.setup()
+        listen = self.served.config.kube.listen
+        if not listen:
+            return self
+        host, _, port = listen.rpartition(":")
+        if not host or not port.isdecimal() or not 0 <= int(port) < 2**16:
+            raise ConfigError(f"kube.listen: found {listen!r}, expected ADDRESS:PORT")
+        application = web.Application()
+        every = {"/livez": self._livez, "/readyz": self._readyz, "/configz": self._configz, **self._routes}
+        application.add_routes([web.get(path, route) for path, route in every.items()])
+        self._runner = web.AppRunner(application, access_log=None)
+        await self._runner.setup()
+        try:
             await web.TCPSite(self._runner, host.strip("[]"), int(port)).start()
+        except OSError as error:
+            await self._runner.cleanup()
+            raise ConfigError(f"kube.listen: cannot listen on {listen}: {error.strerror or error}") from error
         return self
 
     async def __aexit__(
@@ -48,11 +77,72 @@ class Server:
         return web.Response(text="ok\n")
 
     async def _readyz(self, request: web.Request) -> web.Response:  # noqa: ARG002
-        if not self.scheduler.synced:
+        if not self.served.synced:
             return web.Response(status=503, text="the watches have not told their first lists\n")
-        if stale := self.scheduler.stale():
+        if stale := self.served.stale():
             return web.Response(status=503, text=f"the watch of {stale} is dead\n")
         return web.Response(text="ok\n")
 
     async def _configz(self, request: web.Request) -> web.Response:  # noqa: ARG002
-        return web.json_response({"slacktide": to_mapping(self.scheduler.config)})
+        return web.json_response({"slacktide": to_mapping(self.served.config)})
+
+
+class Window:
+    """What a running scheduler shows: give ``journal`` to it as (part of) its journal, then serve ``routes``."""
+
+    def __init__(self) -> None:
+        self.meter = Meter()
+        self.memory = Memory()
+        self.stalls = Stalls()
+
+    def journal(self, name: str, arguments: tuple[Any, ...]) -> None:
+        """Hear of an operation of the engine."""
+        self.meter(name, arguments)
+        self.memory(name, arguments)
+
+    def routes(self, scheduler: Scheduler) -> dict[str, Route]:
+        """What to serve of a scheduler."""
+        actor = scheduler.actor
+        registry = CollectorRegistry(auto_describe=False)
+        registry.register(Collector(scheduler, self.meter, self._longest_stall))
+        for standard in (GCCollector, PlatformCollector, ProcessCollector):
+            standard(registry=registry)
+
+        def waits_for(uid: str) -> tuple[str, int] | None:
+            found = actor.nominations.get(uid)
+            return None if found is None else (found.decision.host, len(found.outstanding))
+
+        teller = Teller(scheduler.intake, self.memory, scheduler.clock, waits_for)
+
+        async def metrics(request: web.Request) -> web.Response:
+            encode, content_type = choose_encoder(request.headers.get("Accept", ""))
+            body = encode(registry)
+            return web.Response(body=body, headers={"Content-Type": content_type})
+
+        async def explain(request: web.Request) -> web.Response:
+            return explained(request, teller, scheduler)
+
+        return {"/metrics": metrics, "/explain": explain}
+
+    def _longest_stall(self) -> float:
+        longest, self.stalls.longest = self.stalls.longest, 0.0
+        return longest
+
+    async def run(self) -> None:
+        """Samples the event loop until cancelled."""
+        await asyncio.create_task(self.stalls.run())
+
+
+def explained(request: web.Request, teller: Teller, scheduler: Scheduler) -> web.Response:
+    """The answer to /explain?namespace=NAMESPACE&name=NAME."""
+    name, namespace = request.query.get("name", ""), request.query.get("namespace", "default")
+    if not name:
+        return web.json_response({"error": "name: found nothing, expected a pod's name"}, status=400)
+    if scheduler.intake.engine is None:
+        holder = "" if scheduler.election is None else scheduler.election.holder
+        whom = f"; ask the leader, {holder}" if holder else ""
+        return web.json_response({"error": f"this replica stands by and knows nothing{whom}"}, status=503)
+    found = teller.document(namespace, name)
+    if found is None:
+        return web.json_response({"error": f"pod {namespace}/{name} is not known"}, status=404)
+    return web.json_response(found)

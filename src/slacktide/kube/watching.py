@@ -92,7 +92,8 @@ class Reflector(Generic[T]):
     def age(self) -> float:
         """Seconds since the API server last showed that this watch lives; infinite before the first list.
 
-        A quiet watch shows life about once a minute, so that more than two minutes mean it is dead.
+        A quiet watch shows life about once a minute, or where nothing of its kind ever changed, when it ends after
+        ten minutes at most.
         """
         return time.monotonic() - self._alive_at
 

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from slacktide.config import Config
+from slacktide.errors import StateError
 from slacktide.kube.budgets import SEVERAL, Budgets
 from slacktide.kube.classes import Classes, Promised
 from slacktide.kube.hosts import NodeView, Ownership, view_of
-from slacktide.kube.objects import Node, Pod
+from slacktide.kube.objects import Availability, Node, Pod
 from slacktide.kube.owners import Owners, Target, controlling
 from slacktide.kube.placements import Book
 from slacktide.kube.storage import Storage
 from slacktide.live.engine import Engine
+from slacktide.model import APPROACHES
 
 if TYPE_CHECKING:
     from slacktide.kube.intake import Intake
@@ -44,8 +46,12 @@ class World:
         """Controllers that the engine knows, by key."""
         self.deleted: set[str] = set()
         """Keys of controllers that are no more but may have pods yet."""
+        self.memories: dict[str, Availability] = {}
+        """Ledgers of a former leader that nobody went on from yet, by the UID of their controllers."""
         self.rivals: dict[str, int] = {}
         """Schedulers whose pods were seen on our nodes, and how many."""
+        self.restores = False
+        """All pods are told at once to a new engine, which goes on from each ledger with the pods that it is about."""
 
     # -- nodes -----------------------------------------------------------------------------------------------------
 
@@ -116,8 +122,9 @@ class World:
         """Make sure that the engine knows a controller and its class, which is that of its youngest pod."""
         key = target.key
         known = engine.controllers.get(key)
+        memory = self.memories.get(target.uid) if known is None else None
         if known is None or known.service != promised.service:
-            engine.controller(key, promised.service, promised.approach, batch)
+            engine.controller(key, promised.service, _approach(memory, promised.approach), batch)
         if known is None:
             self.targets[key] = target
             self.intake.watcher.began(target)
@@ -126,6 +133,20 @@ class World:
                 engine.desired(key, 1, self.intake.clock())
             elif watched is not None and watched.desired >= 0:
                 engine.desired(key, watched.desired, self.intake.clock())
+        if memory is not None and not self.restores:
+            self.go_on(engine, target, [])
+
+    def go_on(self, engine: Engine, target: Target, pods: list[dict[str, Any]]) -> None:
+        """Go on from a controller's ledger, where there is one that can be read, and from what its pods say."""
+        memory = self.memories.pop(target.uid, None)
+        books = dict(memory.status.accumulators) if memory is not None and memory.status.accumulators else None
+        now = self.intake.clock()
+        try:
+            engine.restore(target.key, books, pods, now)
+        except StateError as problem:
+            LOG.warning("ledger %s/%s cannot be read and begins anew: %s", target.namespace, target.ledger, problem)
+            engine.restore(target.key, None, pods, now)
+        self.intake.watcher.changed(target.key)
 
     def wish(self, target: Target, desired: int, finished: bool) -> None:
         """How many instances a controller wants; ``finished``: it makes no more."""
@@ -140,12 +161,17 @@ class World:
             self.intake.watcher.changed(target.key)
 
     def left(self, engine: Engine, target: Target) -> None:
-        """A pod of a controller is gone; so is the controller, where it was deleted and has no more of them."""
+        """A pod of a controller is over; so is the controller, where it was deleted and has no more of them.
+
+        A bare pod that ran to its end keeps its ledger, of an instance that is no more, as long as somebody keeps it.
+        """
         key = target.key
         controller = engine.controllers.get(key)
         if controller is None or len(controller.vacant) != len(controller.rows):
             return
-        if target.kind == "Pod" or key in self.deleted:
+        if target.kind == "Pod" and key not in self.deleted:
+            engine.desired(key, 0, self.intake.clock())
+        elif key in self.deleted:
             self.deleted.discard(key)
             self.targets.pop(key, None)
             engine.controller_gone(key, self.intake.clock())
@@ -205,3 +231,9 @@ class World:
                 self.intake.respec(entry)
                 if entry.target is not None and entry.promised is not None:
                     self.ensure(engine, entry.target, entry.promised, engine.controllers[entry.key].batch)
+
+
+def _approach(memory: Availability | None, promised: int) -> int:
+    """A controller is measured as it was at first, whatever its pods and its class say by now."""
+    said = None if memory is None else memory.status.accumulators.get("approach")
+    return APPROACHES.index(said) if isinstance(said, str) and said in APPROACHES else promised

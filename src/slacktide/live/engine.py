@@ -17,6 +17,7 @@ from slacktide.live.parts import Controller, Decision, Incarnation, Outcome, Pas
 from slacktide.live.parts import snap as snap
 from slacktide.live.passing import run_pass
 from slacktide.model import ServiceClass
+from slacktide.policy.loader import load
 from slacktide.model.workload import INDEPENDENT
 from slacktide.state.growing import Growing
 from slacktide.state.spec import Spec
@@ -27,14 +28,16 @@ Journal = Callable[[str, tuple[Any, ...]], None]
 class Engine:
     """The state of a cluster and its policy.
 
-    ``journal`` is told every operation with its arguments before it is carried out, and after
-    each ``run`` its outcome, under the name ``decided``.
-    Raises :class:`StateError` for operations on what it does not know.
+    ``journal`` is told ``begin``, then every operation with its arguments before it is carried
+    out, and after each ``run`` its outcome, under the name ``decided``.
+    Raises :class:`StateError` for operations on what it does not know, and PluginError where a user's own policy,
+    score or cost cannot be loaded.
     """
 
     def __init__(self, config: Config, journal: Journal | None = None) -> None:
         self.config = config
-        self.tables = Growing(config)
+        self._own = load(config)
+        self.tables = Growing(config, self._own.code)
         self.journal = journal
         self.hosts: dict[str, int] = {}
         self.going: set[str] = set()  # hosts that are no more, with something on them
@@ -46,6 +49,8 @@ class Engine:
         self.budgets: dict[str, int] = {}
         self.free_budgets: list[int] = []
         self.passes = 0
+        self.latest = 0.0  # instant that anything was told for
+        self._note("begin")
 
     def _note(self, name: str, *arguments: Any) -> None:
         if self.journal is not None:
@@ -187,7 +192,9 @@ class Engine:
 
     def _at(self, controller: Controller, at: float) -> float:
         """``at`` on the grid, and no earlier than what the request's ledger knows."""
-        return max(snap(at), float(self.tables.tb["requests"]["since"][controller.q]))
+        at = max(snap(at), float(self.tables.tb["requests"]["since"][controller.q]))
+        self.latest = max(self.latest, at)
+        return at
 
     def _known(self, uid: str) -> Incarnation:
         if uid not in self.incarnations:
@@ -222,10 +229,35 @@ class Engine:
         """An incarnation that waits was bound to a host by somebody else."""
         self._note("bound_elsewhere", uid, host, at)
         one = self._known(uid)
+        at = self._at(self.controllers[one.key], at)
+        if one.bound:
+            raise StateError(f"incarnation {uid}: found bound to {one.host}, expected bound nowhere")
+        if one.state == parts.WAITING:
+            self._to_sleep(one)
+        elif one.state == parts.PLACED:
+            live.forget(self.tables.tb.state, one.row, at)
+            one.ready = False
+        self._place(one, host, at)
+        one.bound = True
+        self._guard(one, at)
+
+    def nominated(self, uid: str, host: str, at: float) -> None:
+        """A place that was decided on before this engine began is kept for an incarnation, as if decided now."""
+        self._note("nominated", uid, host, at)
+        one = self._known(uid)
+        if one.state not in (parts.ASLEEP, parts.WAITING):
+            raise StateError(f"incarnation {uid}: found {parts.STATES[one.state]}, expected asleep or waiting")
         if one.state == parts.WAITING:
             self._to_sleep(one)
         self._place(one, host, self._at(self.controllers[one.key], at))
-        one.bound = True
+        self.tables.tb["guard"][one.row] = float("inf")
+
+    def room(self, host: str) -> dict[str, int]:
+        """What is free on a host, below 0 where more was given away than is there; nothing where it takes nobody."""
+        h = self.hosts.get(host)
+        if h is None or self.tables.tb["hosts"]["down"][h]:
+            return {}
+        return dict(zip(self.tables.resources, self.tables.tb["free"][h].tolist(), strict=True))
 
     def _enter(self, controller: Controller, one: Incarnation) -> None:
         self.incarnations[one.uid] = one
@@ -396,7 +428,7 @@ class Engine:
         self._enter(controller, one)
         if was == parts.PLACED:
             self._place(one, host, at)
-            self._guard(one, at)
+            self.tables.tb["guard"][row] = self.tables.tb["guard"][youngest]
             if ready:
                 live.ready(self.tables.tb.state, row, at)
         elif was == parts.WAITING:
@@ -423,9 +455,7 @@ class Engine:
 
     # -- after a restart --------------------------------------------------------------------------------------------
 
-    def restore(
-        self, key: str, books: Mapping[str, Any] | None, pods: Sequence[Mapping[str, Any]], now: float
-    ) -> None:
+    def restore(self, key: str, books: Mapping[str, Any] | None, pods: Sequence[Mapping[str, Any]], now: float) -> None:
         """Go on from the books of a controller (:func:`slacktide.live.books.export`), without any from its pods.
 
         ``pods`` are all of its pods now (:class:`slacktide.live.sightings.PodNow`). The controller must be known and
@@ -449,12 +479,12 @@ class Engine:
     # -- passes ----------------------------------------------------------------------------------------------------
 
     def run(self, now: float) -> Outcome:
-        """One pass at ``now``, over all that wait and are awake."""
+        """One pass over all that wait and are awake, at ``now`` or, if later, at the latest instant told so far."""
         self._note("run", now)
         self.passes += 1
-        made, waiting, operations = run_pass(self.tables, snap(now))
+        made, waiting, operations, problem = run_pass(self.tables, max(snap(now), self.latest), self._own.policy)
         decisions = tuple(self._decided(*one) for one in made)
-        outcome = Outcome(self.passes, decisions, waiting, operations)
+        outcome = Outcome(self.passes, decisions, waiting, operations, problem)
         self._note("decided", outcome)
         return outcome
 
@@ -468,4 +498,3 @@ class Engine:
             other.state, other.preempted = parts.LEAVING, True
             gone.append(Victim(other.uid, its_metric))
         return Decision(one.uid, one.host, metric, tuple(gone))
-

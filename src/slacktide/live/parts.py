@@ -83,9 +83,11 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a pass decided, in order; how many still wait; host evaluations it took."""
+    """What a pass decided, in order; how many still wait; host evaluations it took; how a user's own policy broke its
+    contract, if it did."""
 
     number: int
     decisions: tuple[Decision, ...]
     waiting: int
     operations: int
+    problem: str = field(default="", compare=False)

@@ -8,14 +8,14 @@ nothing bound twice, no victim without beneficiary.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from slacktide.kernels.carry import metric_in_queue, metric_on_host
+from slacktide.kernels.carry import metric_in_queue, metric_on_host, spared, welcoming
 from slacktide.kernels.tables import DONE, PLACED, WAITING, Tables
 from slacktide.model import Hosts, Workload
 
@@ -85,7 +85,8 @@ class View:
         return np.array(self.tables["slots"][host, :count]["row"], np.int64)
 
     def allowed(self, row: int) -> NDArray[np.bool_]:
-        """Which hosts a request may use: up, constraints satisfied, no other instance of its anti-affine job."""
+        """Which hosts a request may use as they are: up, constraints and rules satisfied, no other instance of its
+        anti-affine job."""
         tb = self.tables
         kind = tb["kinds"][tb["instances"]["kind"][row]]
         hosts = tb["hosts"]
@@ -93,7 +94,15 @@ class View:
         if kind["job"] >= 0:
             places = np.arange(tb["slots"].shape[1])[None, :] < hosts["count"][:, None]
             mask &= ~((tb["slots"]["job"] == kind["job"]) & places).any(axis=1)
-        return np.asarray(mask)
+        mask = np.ascontiguousarray(mask)
+        if kind["conditions"]:
+            welcoming(tb.state, int(tb["instances"]["kind"][row]), mask)
+        return mask
+
+    def spared(self, host: int, victims: Sequence[int]) -> int:
+        """The first of these rows on a host that must not be preempted beside those before it (budgets, least running
+        time), or -1."""
+        return int(spared(self.tables.state, host, np.asarray(victims, np.int64), self.now))
 
     def metric(self, row: int) -> float:
         """Q of an instance that waits or runs, seconds: its time to violate, or below 0 its recoverability.

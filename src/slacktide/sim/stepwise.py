@@ -3,39 +3,18 @@
 from __future__ import annotations
 
 import time
-from typing import Any
 
 import numpy as np
 
 from slacktide.config import Config
 from slacktide.errors import PluginError
 from slacktide.kernels import carry, loop, room
-from slacktide.kernels.tables import PLACED, WAITING, Tables
+from slacktide.kernels.tables import Tables
 from slacktide.model import Hosts, Workload
-from slacktide.policy.api import Bind, Hold, Plan, Policy, View
+from slacktide.policy.api import Bind, Plan, Policy, View
 from slacktide.policy.builtin import CompiledPolicy
+from slacktide.policy.checking import check_bind, check_types
 from slacktide.policy.loader import Loaded
-
-
-def check_types(plan: Plan, name: str) -> None:
-    """Refuse a plan whose parts are not what they should be: a user's own code is not type-checked."""
-    binds: Any = plan.binds
-    holds: Any = plan.holds
-    if not isinstance(binds, tuple) or not isinstance(holds, tuple):
-        raise PluginError(f"{name}: found a Plan of something else, expected tuples of Bind and of Hold")
-    for bind in binds:
-        if not isinstance(bind, Bind) or not isinstance(bind.victims, tuple):
-            raise PluginError(f"{name}: found {bind!r} in Plan.binds, expected a Bind with a tuple of victims")
-        if not all(map(is_whole, (bind.row, bind.host, *bind.victims))):
-            raise PluginError(f"{name}: found {bind!r} in Plan.binds, expected whole numbers")
-    for hold in holds:
-        if not isinstance(hold, Hold) or not is_whole(hold.row):
-            raise PluginError(f"{name}: found {hold!r} in Plan.holds, expected a Hold of a row")
-
-
-def is_whole(value: Any) -> bool:
-    """Whether it can be a row number."""
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
 class Stepper:
@@ -95,37 +74,7 @@ class Stepper:
     def _carry_out(self, bind: Bind) -> None:
         view = self.view(float(self.tb.control["now"]))
         if self._own:
-            self._check(view, bind)
+            check_bind(view, bind, self.config.policy.name)
         lost = np.array([view.metric(v) for v in bind.victims])
         victims = np.array(bind.victims, np.int64)
         carry.bind(self.tb.state, bind.row, bind.host, victims, view.metric(bind.row), lost)
-
-    def _check(self, view: View, bind: Bind) -> None:
-        """A user's own policy must keep the contract; the compiled one does by its tests."""
-
-        def refuse(found: str, expected: str) -> None:
-            name = self.config.policy.name
-            raise PluginError(f"{name}: at {view.now:g} s: row {bind.row}: {found}, expected {expected}")
-
-        requests = self.tb["instances"]
-        if not 0 <= bind.row < len(requests) or requests[bind.row]["state"] != WAITING:
-            refuse("bound without waiting", "a row of view.waiting, bound once")
-        if not 0 <= bind.host < len(self.hosts):
-            refuse(f"host {bind.host}", f"0 to {len(self.hosts) - 1}")
-        if len(set(bind.victims)) != len(bind.victims):
-            refuse("a victim named twice", "each once")
-        batch = self.tb.control["batch"]
-        slots = self.tb["slots"][bind.host]
-        if np.isin(slots["row"][slots["batch"] == batch], bind.victims).any():
-            refuse("a victim placed in this very pass", "instances that ran before it")
-        for v in bind.victims:
-            if not 0 <= v < len(requests) or requests[v]["state"] != PLACED or requests[v]["host"] != bind.host:
-                refuse(f"victim {v}", "requests that run on the chosen host")
-        if not view.allowed(bind.row)[bind.host]:
-            refuse(f"host {bind.host} not allowed", "a host of view.allowed(row)")
-        room = self.tb["free"][bind.host].copy()
-        kinds = self.tb["kinds"]
-        for row in bind.victims:
-            room += self.tb["demand"][kinds[requests[row]["kind"]]["shape"]]
-        if (self.tb["demand"][kinds[requests[bind.row]["kind"]]["shape"]] > room).any():
-            refuse(f"host {bind.host} has no room", "enough free amounts, victims gone")

@@ -9,13 +9,13 @@ next pass by :meth:`Growing.settle`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from slacktide.config import Config
 from slacktide.kernels import board, carry, live, neighbour_records, request_records, room, tables
+from slacktide.kernels.free_index import AMOUNTS, NOWHERE
 from slacktide.kernels.tables import Tables
 from slacktide.model import Hosts, Placement, ServiceClass, Term, Workload
 from slacktide.model.matching import matching_hosts
@@ -29,7 +29,7 @@ FIRST = ("cpu", "memory", "pods")
 class Growing:
     """The arrays of a live cluster. Hosts, requests and rows are known by number here."""
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, own: cluster.OwnCode | None = None) -> None:
         self.config = config
         self.resources: list[str] = list(FIRST)
         self.classes: list[ServiceClass] = []
@@ -49,9 +49,9 @@ class Growing:
         self.foreign_marks: dict[str, tuple[int, tuple[str, ...]]] = {}
         self.tidied = 0  # kinds that were left when unused ones were last forgotten
         self._regroup = self._recount = self._rewrite = False
-        self.tb = self._begin()
+        self.tb = self._begin(own)
 
-    def _begin(self) -> Tables:
+    def _begin(self, own: cluster.OwnCode | None) -> Tables:
         nothing = np.zeros(0)
         workload = Workload(
             nothing.astype(np.int64), nothing, nothing, np.zeros((0, len(FIRST))), nothing.astype(np.int16),
@@ -59,8 +59,9 @@ class Growing:
             classes=(ServiceClass("none", 1.0, 1),),
         )  # fmt: skip
         hosts = Hosts(np.arange(1), ("",), np.zeros((1, len(FIRST))), ({},), FIRST)  # one to spare
-        tb = cluster.build(workload, hosts, self.config, hot=np.zeros(1), cold=np.zeros(1))
+        tb = cluster.build(workload, hosts, self.config, hot=np.zeros(1), cold=np.zeros(1), own=own)
         rules = tb.rules
+        rules["recreation"] = 0.0
         rules["live"], rules["same_pass"], rules["end"], rules["lost"] = 1, 0, np.inf, tables.KEPT
         rules["record"] = tables.RECORD_DECISIONS | tables.RECORD_EVENTS
         tb.put("unit", np.ones(len(FIRST)))
@@ -358,8 +359,8 @@ class Growing:
         capacity = tb["capacity"]
         with np.errstate(divide="ignore"):
             tb.put("scale", np.where(capacity[:, :2] > 0, 2.0**40 / capacity[:, :2], 0.0))
-        width = cluster.AMOUNTS + capacity.shape[1]
-        tb.put("tree", np.full((grouping.nodes, width), cluster.NOWHERE, np.int64))
+        width = AMOUNTS + capacity.shape[1]
+        tb.put("tree", np.full((grouping.nodes, width), NOWHERE, np.int64))
         tb.rules["stride"] = cluster.coprime_stride(max(1, len(capacity)))
         self.forget_evaluations()
         self._count_anew()
@@ -390,23 +391,10 @@ class Growing:
         tb.put("domain", domain)
         tb.put("counters", table)
         tb.put("tallies", tallies)
-        self._count_instances(domain, table, tallies)
+        placements = [spec.placement for spec in self._specs]
+        neighbours.count_placed(self.counters, placements, tb["instances"][: self.rows], domain, table, tallies)
         for h, marks in self.foreign_marks.values():
             self.count_marks(h, marks, 1)
-
-    def _count_instances(self, domain: NDArray[np.int32], table: Any, tallies: NDArray[np.int64]) -> None:
-        placed = self.tb["instances"][: self.rows]
-        placed = placed[placed["state"] == tables.PLACED]
-        for number, spec in enumerate(self._specs):
-            carried = self.counters.of_marks(spec.placement)
-            if not carried:
-                continue
-            on = placed["host"][placed["kind"] == number]
-            for c in carried:
-                domains = domain[table[c]["topology"], on]
-                domains = domains[domains >= 0]
-                np.add.at(tallies, table[c]["first"] + domains, 1)
-                table[c]["total"] += len(domains)
 
     def count_marks(self, h: int, marks: tuple[str, ...], by: int) -> None:
         """Count an instance of somebody else with these marks on a host, or no more (-1)."""

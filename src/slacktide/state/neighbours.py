@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slacktide.kernels import neighbour_records as records
+from slacktide.kernels import tables
 from slacktide.model import Hosts, Placement, Term, Topology, Workload
 from slacktide.model.matching import matching_hosts
 from slacktide.model.placement import CLUSTER, HOST
@@ -75,6 +76,28 @@ def counter_table(counters: Counters, domain: NDArray[np.int32]) -> tuple[Any, N
         table[c] = (topology, first, count, 0)
         first += count
     return table, np.zeros(first, np.int64)
+
+
+def count_placed(
+    counters: Counters,
+    placements: Sequence[Placement],
+    instances: Any,
+    domain: NDArray[np.int32],
+    table: Any,
+    tallies: NDArray[np.int64],
+) -> None:
+    """Add the instances that are on hosts to tallies and totals; ``placements`` are those of their kinds."""
+    placed = instances[instances["state"] == tables.PLACED]
+    for kind, placement in enumerate(placements):
+        carried = counters.of_marks(placement)
+        if not carried:
+            continue
+        on = placed["host"][placed["kind"] == kind]
+        for c in carried:
+            domains_of = domain[table[c]["topology"], on]
+            domains_of = domains_of[domains_of >= 0]
+            np.add.at(tallies, table[c]["first"] + domains_of, 1)
+            table[c]["total"] += len(domains_of)
 
 
 @dataclass(frozen=True, slots=True)

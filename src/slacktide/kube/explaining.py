@@ -1,0 +1,277 @@
+"""Why a pod is where it is, why it waits, why it was preempted: remembered as it happens, told when somebody asks."""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from slacktide.kube import entries
+from slacktide.kube.entries import Entry
+from slacktide.kube.times import rfc3339
+from slacktide.live import parts
+from slacktide.live.explaining import Explainer
+from slacktide.live.obstacles import rule_text
+from slacktide.live.parts import Decision, Outcome
+from slacktide.live.standing import standing
+from slacktide.model import Rule
+
+if TYPE_CHECKING:
+    from slacktide.kube.intake import Intake
+    from slacktide.live.engine import Engine
+
+REMEMBERED_PODS = 10_000
+"""Pods beyond these, the longest unheard of, are forgotten."""
+REMEMBERED_EVENTS = 8
+SHOWN_VICTIMS = 10
+
+Place = tuple[str, str]
+NAMED_MARKS = {
+    ("away", "port:"): "have no free host port",
+    ("away", "claim:"): "are barred as another pod uses a claim that one pod at a time may use",
+    ("away", "avoids:"): "did not satisfy existing pods' anti-affinity",
+    ("away", "pods:"): "did not match pod anti-affinity",
+    ("near", "pods:"): "did not match pod affinity",
+    ("spread", "counted:"): "did not match pod topology spread constraints",
+}
+
+
+def named_rule(rule: Rule) -> str:
+    """What users of Kubernetes call a rule about neighbours (:mod:`slacktide.kube.peers` makes the marks)."""
+    head = rule.mark.partition(":")[0] + ":"
+    return NAMED_MARKS.get((rule.kind, head)) or rule_text(rule)
+
+
+@dataclass(slots=True)
+class Memory:
+    """A journal of the engine's operations: the last few things that happened to each pod, by its name.
+
+    ``place_of`` gives a pod's namespace and name by its UID, while it is known.
+    """
+
+    place_of: Callable[[str], Place | None] = lambda _uid: None
+    _pods: OrderedDict[Place, deque[dict[str, Any]]] = field(default_factory=OrderedDict)
+    _now: float = 0.0
+
+    def __call__(self, name: str, arguments: tuple[Any, ...]) -> None:
+        """Hear of an operation."""
+        if name == "run":
+            self._now = arguments[0]
+        elif name == "decided":
+            self._decided(arguments[0])
+        elif name in ("bound", "ready", "unready", "refused", "spared", "gone"):
+            self._note(arguments[0], name, arguments[1])
+        elif name == "bound_elsewhere":
+            self._note(arguments[0], "bound elsewhere", arguments[2], host=arguments[1])
+
+    def of(self, place: Place) -> list[dict[str, Any]]:
+        """What is remembered of a pod, the oldest first; times in seconds since 1970."""
+        return list(self._pods.get(place, ()))
+
+    def __len__(self) -> int:
+        return len(self._pods)
+
+    def _note(self, uid: str, what: str, at: float, **more: Any) -> None:
+        place = self.place_of(uid)
+        if place is None:
+            return
+        known = self._pods.get(place)
+        if known is None:
+            known = self._pods[place] = deque(maxlen=REMEMBERED_EVENTS)
+            if len(self._pods) > REMEMBERED_PODS:
+                self._pods.popitem(last=False)
+        else:
+            self._pods.move_to_end(place)
+        known.append({"what": what, "at": at, "uid": uid, **more})
+
+    def _decided(self, outcome: Outcome) -> None:
+        for decision in outcome.decisions:
+            victims = [self._victim(decision, uid, slack) for uid, slack in self._of(decision)[:SHOWN_VICTIMS]]
+            count = len(decision.victims)
+            self._note(decision.uid, "placed", self._now, host=decision.host, slack=decision.metric, victims=victims,
+                       count=count)  # fmt: skip
+            for uid, slack in self._of(decision):
+                whom = self._name(decision.uid)
+                self._note(uid, "preempted", self._now, host=decision.host, slack=slack, whom=whom,
+                           their_slack=decision.metric)  # fmt: skip
+
+    @staticmethod
+    def _of(decision: Decision) -> list[tuple[str, float]]:
+        return [(victim.uid, victim.metric) for victim in decision.victims]
+
+    def _victim(self, _decision: Decision, uid: str, slack: float) -> dict[str, Any]:
+        return {"name": self._name(uid), "slack": slack}
+
+    def _name(self, uid: str) -> str:
+        place = self.place_of(uid)
+        return "a pod that is gone" if place is None else "/".join(place)
+
+
+class Teller:
+    """Answers for pods of a running scheduler. ``waits_for`` gives a nominated pod's node and how many must go yet."""
+
+    def __init__(
+        self,
+        intake: Intake,
+        memory: Memory,
+        clock: Callable[[], float],
+        waits_for: Callable[[str], tuple[str, int] | None] = lambda _uid: None,
+    ) -> None:
+        self._intake, self._memory, self._clock, self._waits_for = intake, memory, clock, waits_for
+        self._explainer: Explainer | None = None
+        memory.place_of = self._place_of
+
+    def _place_of(self, uid: str) -> Place | None:
+        entry = self._intake.pods.get(uid)
+        return None if entry is None else entry.place
+
+    def document(self, namespace: str, name: str) -> dict[str, Any] | None:
+        """All that is known of a pod, plain JSON; None where it is not known (any more)."""
+        place = namespace, name
+        entry = self._intake.pods.get(self._intake.uids.get(place, ""))
+        history = [{**one, "at": rfc3339(one["at"])} for one in self._memory.of(place)]
+        if entry is None and not history:
+            return None
+        found: dict[str, Any] = {"namespace": namespace, "name": name, "exists": entry is not None, "history": history}
+        if entry is not None:
+            found |= {"uid": entry.uid, "ours": entry.ours, "queue": entry.queue, "problem": entry.problem}
+            found |= {"node": entry.pod.spec.node_name, "gates": [one.name for one in entry.pod.spec.scheduling_gates]}
+            found |= self._in_engine(entry)
+        return _plain(found)
+
+    def _in_engine(self, entry: Entry) -> dict[str, Any]:
+        engine = self._intake.engine
+        one = None if engine is None else engine.incarnations.get(entry.uid)
+        if engine is None or one is None:
+            return {"state": "unknown"}
+        found: dict[str, Any] = {"state": parts.STATES[one.state], "host": one.host, "bound": one.bound}
+        found["ready"] = one.ready
+        if one.state == parts.WAITING:
+            found["reason"] = self._explain(engine, entry.uid)
+        if (nominated := self._waits_for(entry.uid)) is not None:
+            found["nominated"] = {"node": nominated[0], "outstanding": nominated[1]}
+        if entry.target is not None:
+            found["ledger"] = self._ledger(engine, entry, one.key)
+        return found
+
+    def _explain(self, engine: Engine, uid: str) -> str:
+        if self._explainer is None or self._explainer.engine is not engine:
+            self._explainer = Explainer(engine, named_rule)
+        return self._explainer.reason(uid, self._clock())
+
+    def _ledger(self, engine: Engine, entry: Entry, key: str) -> dict[str, Any]:
+        assert entry.target is not None  # noqa: S101  # for the type checker
+        found = standing(engine, key, self._clock())
+        return {
+            "kind": entry.target.kind,
+            "name": entry.target.name,
+            "class": found.service,
+            "promised": found.promised,
+            "delivered": found.delivered,
+            "slack": found.slack,
+            "state": found.state,
+            "running": found.running,
+            "waiting": found.waiting,
+            "preemptions": found.preemptions,
+        }
+
+
+def _plain(value: Any) -> Any:
+    """Without infinities, which JSON has not."""
+    if isinstance(value, dict):
+        return {key: _plain(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_plain(one) for one in value]
+    if isinstance(value, float) and value in (float("inf"), float("-inf")):
+        return None
+    return value
+
+
+def slack_text(slack: float | None) -> str:
+    """Slack for people; None is infinite."""
+    return "no limit to its slack" if slack is None else f"{slack:.1f} s of slack"
+
+
+def told(found: dict[str, Any]) -> str:
+    """A document for people, several lines."""
+    lines = [f"Pod {found['namespace']}/{found['name']}" + ("" if found["exists"] else " (gone)")]
+    ledger = found.get("ledger")
+    if ledger:
+        lines.append(
+            f"  {ledger['kind']} {ledger['name']}, class {ledger['class']}: promised {ledger['promised']:.4f}, "
+            f"delivered {ledger['delivered']:.4f}, {slack_text(ledger['slack'])}, {ledger['state']}; "
+            f"{ledger['running']} running, {ledger['waiting']} waiting, preempted {ledger['preemptions']} times"
+        )
+    if found["exists"]:
+        lines += [f"  {line}" for line in _now(found)]
+    if found["history"]:
+        lines.append("What happened, the latest last:")
+        lines += [f"  {one['at'][11:19]}  {_happened(one)}" for one in found["history"]]
+    return "\n".join(lines)
+
+
+def _now(found: dict[str, Any]) -> list[str]:
+    """Where it is, or what it waits for."""
+    if not found["ours"]:
+        return [f"another scheduler's; on {found['node']}" if found["node"] else "another scheduler's"]
+    if found.get("nominated"):
+        nominated = found["nominated"]
+        return [f"waits for a place on {nominated['node']}: {nominated['outstanding']} victims are leaving"]
+    if found["node"]:
+        return [_why_here(found)]
+    if found["gates"]:
+        return [f"waits, gated by {', '.join(found['gates'])}"]
+    if found["problem"]:
+        return [f"waits: {found['problem']}"]
+    if found["queue"] == entries.BACKOFF:
+        return ["waits in backoff after a binding or a preemption failed"]
+    if found.get("reason"):
+        return [f"waits: {found['reason']}"]
+    if found["state"] == "placed":
+        return [f"is about to be bound to {found['host']}"]
+    return ["waits for the next pass"]
+
+
+def _why_here(found: dict[str, Any]) -> str:
+    state = "is ready" if found.get("ready") else "is starting"
+    if found["state"] == "leaving":
+        state = "has been told to leave"
+    elif found["state"] == "unknown":
+        state = "is there without a ledger" + (f": {found['problem']}" if found["problem"] else "")
+    chosen = next((one for one in reversed(found["history"]) if one["what"] == "placed"), None)
+    if chosen is None or chosen["host"] != found["node"]:
+        return f"{state} on {found['node']}; when it was placed there is not remembered"
+    had = slack_text(chosen["slack"])
+    if not chosen["count"]:
+        return (
+            f"{state} on {found['node']}: the best score of all nodes with room on which its rules held; it had {had}"
+        )
+    return f"{state} on {found['node']}: no node had room and it had {had}, so that it preempted {_victims(chosen)}"
+
+
+def _victims(chosen: dict[str, Any]) -> str:
+    named = ", ".join(f"{one['name']} ({slack_text(one['slack'])})" for one in chosen["victims"])
+    more = chosen["count"] - len(chosen["victims"])
+    return named + (f" and {more} more" if more > 0 else "")
+
+
+def _happened(one: dict[str, Any]) -> str:
+    what = one["what"]
+    if what == "placed":
+        after = f", preempting {_victims(one)}" if one["count"] else ", where there was room"
+        return f"placed on {one['host']} with {slack_text(one['slack'])}{after}"
+    if what == "preempted":
+        return (
+            f"preempted on {one['host']} for {one['whom']}: it had {slack_text(one['slack'])}, "
+            f"the other {slack_text(one['their_slack'])}"
+        )
+    texts = {
+        "bound": "bound",
+        "ready": "ready",
+        "unready": "not ready any more",
+        "refused": "could not be bound, or its place was given up; it waits again",
+        "spared": "stays after all",
+        "gone": "gone",
+    }
+    return f"found bound to {one['host']} by somebody else" if what == "bound elsewhere" else texts[what]
