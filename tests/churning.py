@@ -24,7 +24,7 @@ from slacktide.model import (
     Term,
     Topology,
 )
-from slacktide.model.constraint import AnyOf, Toleration, Tolerates
+from slacktide.model.constraint import AnyOf, Tolerates, Toleration
 from slacktide.state.spec import Spec
 
 BEGINNING = 1_790_000_000.0
@@ -155,7 +155,11 @@ class Churn:
                 (),
                 (),
                 (Constraint("disk", "==", "ssd"),),
-                (AnyOf((Term((Constraint("zone", "in", values=("a", "c")),)), Term((Constraint(f"x{n}", "exists"),)))),),
+                (
+                    AnyOf(
+                        (Term((Constraint("zone", "in", values=("a", "c")),)), Term((Constraint(f"x{n}", "exists"),)))
+                    ),
+                ),
                 (Constraint("disk", "not in", values=("tape", f"d{n}")),),
             )
         )

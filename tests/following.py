@@ -175,7 +175,7 @@ class Following:
         elif kind in (tables.COMPLETED, tables.DROPPED):
             self.leave(row, at, kind == tables.COMPLETED)
         else:
-            self.tell_host(h, kind == tables.HOST_UP)
+            self.tell_host(h, kind == int(tables.HOST_UP))
 
     def run(self) -> Log:
         """What the engine decided at the simulator's instants."""

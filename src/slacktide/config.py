@@ -166,7 +166,7 @@ class KubeSettings:
     """Seconds beyond their grace period that victims may take to be gone, before a reserved place is given up."""
     vacancy: float = 60.0
     """Seconds after which an instance that nobody replaced counts no more, where its controller's wish is not known."""
-    priority_classes: str = ""
+    priority_classes: str | None = None
     """Service classes of pods that name none, by PriorityClass: ``PRIORITY=CLASS,...``."""
     hard_pod_affinity_weight: int = 1
     """What an existing pod's required affinity is worth to a pod that it selects, as a preference."""

@@ -19,6 +19,7 @@ from slacktide.cli.generate import generate
 from slacktide.cli.inspect import inspect
 from slacktide.cli.lab import lab
 from slacktide.cli.policies import policies
+from slacktide.cli.replay import replay
 from slacktide.cli.run import run
 from slacktide.cli.settings import settings
 from slacktide.cli.simulate import simulate
@@ -53,7 +54,7 @@ def app() -> None:
     """
 
 
-for command in (simulate, generate, inspect, policies, settings, lab, run):
+for command in (simulate, generate, inspect, policies, settings, lab, run, replay):
     app.add_command(command)
 
 

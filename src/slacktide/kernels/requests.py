@@ -80,6 +80,8 @@ def bring_up_to(tb: State, q: int, now: float) -> None:
     live, accounting = request["live"], views.rules(tb)["accounting"]
     request["total"] += live * passed
     request["received"] += (up_now(request, accounting) + leaving_now(request, accounting)) * passed
+    if request["leaving_never"] > 0 and request["approach"] != INDEPENDENT:
+        stir(tb, q, ROSE)  # decisions did not expect what these still received
     if live > 0:
         if request["up_restart"] + request["leaving_restart"] == live:
             request["together_restart"] += live * passed

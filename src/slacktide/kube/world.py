@@ -38,7 +38,7 @@ class World:
         self.ownership = Ownership(kube.node_label, kube.node_taint, kube.all_nodes)
         self.nodes: dict[str, NodeView] = {}
         self.owners = Owners()
-        self.classes = Classes(kube.priority_classes)
+        self.classes = Classes(kube.priority_classes or "")
         self.budgets = Budgets()
         self.storage = Storage()
         self.book = Book(kube.hard_pod_affinity_weight)

@@ -1,6 +1,6 @@
 """The books of a controller as they are kept outside of the scheduler: exact, at one instant, plain JSON.
 
-Aggregated and concurrent controllers keep sums and counts, a few hundred bytes however
+Aggregated and concurrent controllers keep sums and counts, at most some kilobytes however
 many instances they have; of independent ones each instance has a record (some 40 bytes
 of JSON text for every one that runs). :mod:`slacktide.live.restoring` goes on from them.
 """
@@ -11,6 +11,7 @@ import base64
 import binascii
 import json
 import math
+import re
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
 VERSION = 1
 MOST_INSTANCES = 1_000_000
 """Of one controller; books that claim more are broken."""
+
+MOST_RISKS = 256
+"""A sum must do for more instances of a batch request than this: which of them had run how long is then a guess."""
 
 VACANT, WAITING, PLACED, LEAVING = range(4)
 """What the pod of an instance does: there is none, it is on no host, on one, or was told to leave it."""
@@ -72,6 +76,7 @@ class Books:
     names      independent: of each record the name of its last pod
     together   concurrent: seconds times instances in which all ran, by accounting
     at_risk    batch: running seconds that stopping all instances would discard
+    risks      batch: the MOST_RISKS largest of those, by hashed uid
     leaving_startup  start-up seconds of those that are leaving
     """
 
@@ -83,6 +88,7 @@ class Books:
     names: tuple[str, ...]
     together: Mapping[Accounting, float]
     at_risk: float
+    risks: Mapping[int, float]
     leaving_startup: float
 
 
@@ -122,7 +128,8 @@ def _states(engine: Engine, had: Accrued) -> NDArray[np.int64]:
     for i, row in enumerate(had.rows.tolist()):
         uid = engine.uid_of_row.get(row)
         if uid is not None:
-            states[i] = of[engine.incarnations[uid].state]
+            one = engine.incarnations[uid]
+            states[i] = LEAVING if one.preempted else of[one.state]  # also one that was leaving when it was restored
     return states
 
 
@@ -169,8 +176,16 @@ def _in_sums(engine: Engine, controller: parts.Controller, had: Accrued, at: flo
         "counts": counts,
         "together": dict(together(record, at)),
         "atRisk": float(had.running[had.on].sum()) if controller.batch else 0.0,
+        "risks": _risks(engine, had) if controller.batch else {},
         "leavingStartup": float(had.spent[leaving].sum()),
     }
+
+
+def _risks(engine: Engine, had: Accrued) -> dict[str, float]:
+    """What a pod's own timestamps tell only if it has been ready ever since it first was."""
+    risked = np.where(had.on, had.running, 0.0)
+    some = np.argsort(-risked, kind="stable")[:MOST_RISKS]
+    return {f"{hashed(engine.uid_of_row[int(had.rows[i])]):x}": float(risked[i]) for i in some if risked[i] > 0.0}
 
 
 def _is_bound(engine: Engine, row: int) -> bool:
@@ -240,6 +255,7 @@ def read(said: Mapping[str, Any]) -> Books:
         names=names,
         together=dict.fromkeys(ACCOUNTINGS, 0.0) if alone else {a: _number(said, "together", a) for a in ACCOUNTINGS},
         at_risk=0.0 if alone else _number(said, "atRisk"),
+        risks={} if alone else _read_risks(said),
         leaving_startup=0.0 if alone else _number(said, "leavingStartup"),
     )
 
@@ -269,6 +285,13 @@ def _unsqueeze(said: Mapping[str, Any], field: str, most: int) -> bytes:
         return zlib.decompressobj().decompress(packed, most + 1)
     except (binascii.Error, zlib.error, ValueError):
         raise _broken(field, text, "compressed data in base64") from None
+
+
+def _read_risks(said: Mapping[str, Any]) -> dict[int, float]:
+    value = said.get("risks")
+    if not isinstance(value, Mapping) or not all(re.fullmatch("[0-9a-f]{1,16}", str(uid)) for uid in value):
+        raise _broken("risks", value, "seconds by hexadecimal number")
+    return {int(uid, 16): _number(said, "risks", uid) for uid in value}
 
 
 def _number(said: Mapping[str, Any], *path: str) -> float:

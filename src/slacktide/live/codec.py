@@ -1,7 +1,8 @@
 """Operations of an engine as lines of JSON, and back.
 
 A line is a list: the operation's name, then its arguments in the order of the method's.
-What follows a ``run`` is a line ``decided`` with its outcome. docs/record.md has them all.
+The first is ``begin``; what follows a ``run`` is ``decided``, with its outcome.
+docs/record.md has them all.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import msgspec
 from slacktide.errors import ConfigError
 from slacktide.live.parts import Decision, Outcome, Victim
 from slacktide.model import Placement, Preference, Rule, ServiceClass, Term, Topology
-from slacktide.model.constraint import AnyOf, Condition, Constraint, Operator, Toleration, Tolerates
+from slacktide.model.constraint import AnyOf, Condition, Constraint, Operator, Tolerates, Toleration
 from slacktide.model.placement import RuleKind
 from slacktide.state.spec import Spec
 
@@ -125,9 +126,7 @@ def _from_spec(spec: Spec) -> _Spec:
 
 
 def _to_spec(wire: _Spec) -> Spec:
-    rules = tuple(
-        Rule(one.kind, one.mark, _to_topology(one.topology), one.skew, one.min_domains) for one in wire.rules
-    )
+    rules = tuple(Rule(one.kind, one.mark, _to_topology(one.topology), one.skew, one.min_domains) for one in wire.rules)
     wishes = tuple(
         Preference(one.weight, one.mark, _to_topology(one.topology), _to_term(one.term)) for one in wire.preferences
     )
@@ -162,6 +161,7 @@ def _to_outcome(number: int, waiting: int, operations: int, decisions: Any) -> O
 
 _Amounts: TypeAlias = dict[str, int]
 ARGUMENTS: dict[str, Any] = {
+    "begin": tuple[()],
     "host": tuple[str, _Amounts, dict[str, str], bool],
     "host_gone": tuple[str],
     "other": tuple[str, str, _Amounts, tuple[str, ...]],
@@ -177,7 +177,11 @@ ARGUMENTS: dict[str, Any] = {
     "arrive": tuple[str, str, str, int, float, str],
     "found": tuple[str, str, str, int, str, float, str],
     "bound_elsewhere": tuple[str, str, float],
+    "nominated": tuple[str, str, float],
+    "restore": tuple[str, dict[str, Any] | None, list[dict[str, Any]], float],
     "respec": tuple[str, int],
+    "protect": tuple[str, str],
+    "doomed": tuple[str],
     "wake": tuple[str],
     "sleep": tuple[str],
     "ready": tuple[str, float],

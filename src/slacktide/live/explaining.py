@@ -1,110 +1,123 @@
-"""Why an incarnation waits, in the manner of kube-scheduler: nodes counted by what stands in the way."""
+"""Why an incarnation waits, in the manner of kube-scheduler: nodes counted by what stands in the way.
+
+Nothing here takes part in a decision or changes what decisions are based on; all of it is
+worked out when somebody asks.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
-
-from slacktide.kernels import carry, explain
+from slacktide.kernels import carry
+from slacktide.kernels.tables import PRIORITY
 from slacktide.live import parts
-from slacktide.model.constraint import Condition, Term, Tolerates, taints_of
-from slacktide.model.matching import matching_hosts
+from slacktide.live.candidates import classify
+from slacktide.live.obstacles import Looker, Obstacles, rule_text
+from slacktide.model import Rule
 
 if TYPE_CHECKING:
     from slacktide.live.engine import Engine
 
 KEPT_SECONDS = 1.0
-"""Within this time one answer serves all instances of a kind."""
+"""Within this time one answer serves all instances of a kind with about the same slack."""
 
-AMONG_NEIGHBOURS = "do not satisfy its rules about other pods"
+NOT_HELPFUL = "no node could serve it"
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Why an incarnation waits.
+
+    nodes       how many there are
+    counts      nodes by what stands in the way (one that lacks several resources counts under each)
+    fits        nodes on which nothing stands in the way by now: the next pass will tell
+    preemption  candidate nodes by what keeps it from preempting there; empty where ``held`` says why it may not at all
+    slack       seconds
+    """
+
+    nodes: int
+    counts: Counter[str]
+    fits: int
+    preemption: Counter[str] = field(default_factory=Counter)
+    held: str = ""
+    slack: float = 0.0
+
+    def __str__(self) -> str:
+        said = [f"{count} {text}" for text, count in self.counts.most_common()]
+        if self.fits:
+            said.append(f"{self.fits} have had room since")
+        head = f"0/{self.nodes} nodes: {', '.join(said) or 'none at all'}"
+        return f"{head}; preemption: {self._preemption()}"
+
+    def _preemption(self) -> str:
+        if self.held:
+            return self.held
+        if not self.preemption:
+            return NOT_HELPFUL
+        (text, count), *others = self.preemption.most_common()
+        first = f"{count} candidate{'s' if count != 1 else ''} {text}"
+        return ", ".join([first, *(f"{count} {text}" for text, count in others)])
 
 
 class Explainer:
-    """Reasons, worked out when asked for; O(all instances) for each kind."""
+    """Reasons, worked out when asked for; ``name_rule`` puts a rule about neighbours into words."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, name_rule: Callable[[Rule], str] = rule_text) -> None:
         self.engine = engine
-        self._known: dict[int, tuple[float, str]] = {}
+        self._looker = Looker(engine, name_rule)
+        self._looks: dict[int, tuple[float, Obstacles]] = {}
+        self._known: dict[tuple[int, int], tuple[float, Explanation]] = {}
 
     def reason(self, uid: str, now: float) -> str:
         """Why an incarnation waits; empty where it does not."""
+        found = self.explain(uid, now)
+        return "" if found is None else str(found)
+
+    def explain(self, uid: str, now: float) -> Explanation | None:
+        """Why an incarnation waits; None where it does not."""
         engine = self.engine
         one = engine.incarnations.get(uid)
         if one is None or one.state != parts.WAITING:
-            return ""
+            return None
         engine.tables.settle()
         tb = engine.tables.tb
         kind = int(tb["instances"]["kind"][one.row])
-        known = self._known.get(kind)
+        at = max(parts.snap(now), engine.latest)
+        slack = float(carry.metric_in_queue(tb.state, one.row, at))
+        key = kind, round(min(slack, 1e9))
+        known = self._known.get(key)
         if known is None or now - known[0] > KEPT_SECONDS:
-            slack = float(carry.metric_in_queue(tb.state, one.row, now))
-            self._known = {k: v for k, v in self._known.items() if now - v[0] <= KEPT_SECONDS}
-            known = self._known[kind] = (now, self._sentence(kind, slack))
+            self._forget(now)
+            known = self._known[key] = now, self._work_out(kind, slack, at, now)
         return known[1]
 
-    def _sentence(self, kind: int, slack: float) -> str:
-        engine = self.engine
-        tb = engine.tables.tb
-        counts = np.zeros(explain.COUNTS, np.int64)
-        explain.count_hosts(tb.state, kind, slack, counts)
-        nodes = len(engine.hosts)
-        spare = len(tb["hosts"]) - nodes
-        said = Counter[str]()
-        down = int(counts[explain.DOWN]) - spare
-        if down > 0:
-            said["not ready or not ours"] = down
-        said.update(self._constraints(kind))
-        for place, text in ((explain.CPU, "insufficient cpu"), (explain.MEMORY, "insufficient memory"),
-                            (explain.OTHER, "insufficient other resources"),
-                            (explain.NEIGHBOURS, AMONG_NEIGHBOURS), (explain.ROOM, "have had room since")):  # fmt: skip
-            if counts[place]:
-                said[text] = int(counts[place])
-        full = int(counts[explain.CPU] + counts[explain.MEMORY] + counts[explain.OTHER] + counts[explain.NEIGHBOURS])
-        parts_said = [f"{count} {text}" for text, count in said.most_common()]
-        return f"0/{nodes} nodes: {', '.join(parts_said) or 'none at all'}; preemption: {self._preemption(kind, slack, full)}"
+    def _forget(self, now: float) -> None:
+        self._known = {key: one for key, one in self._known.items() if now - one[0] <= KEPT_SECONDS}
+        self._looks = {key: one for key, one in self._looks.items() if now - one[0] <= KEPT_SECONDS}
 
-    def _preemption(self, kind: int, slack: float, full: int) -> str:
+    def _work_out(self, kind: int, slack: float, at: float, now: float) -> Explanation:
+        seen = self._looks.get(kind)
+        if seen is None:
+            seen = self._looks[kind] = now, self._looker.look(kind)
+        found = seen[1]
+        fits = int(found.fits.sum())
+        held = self._held(kind, slack)
+        if held or not found.candidates.any():
+            return Explanation(found.nodes, found.counts, fits, held=held, slack=slack)
+        preemption = classify(self.engine, kind, slack, found, at)
+        return Explanation(found.nodes, found.counts, fits, preemption, slack=slack)
+
+    def _held(self, kind: int, slack: float) -> str:
+        """Why it may preempt nobody, whoever is there."""
         tb = self.engine.tables.tb
-        spec = self.engine.tables.spec_of(kind)
-        margin = float(tb["classes"][tb["kinds"]["cls"][kind]]["margin"])
-        if spec.never:
+        if self.engine.tables.spec_of(kind).never:
             return "its preemptionPolicy is Never"
-        if self.engine.config.policy.name == "qos-driven" and tb.rules["needed"] and slack >= margin:
+        if tb.control["mode"] == PRIORITY:
+            return ""
+        margin = float(tb["classes"][int(tb["kinds"]["cls"][kind])]["margin"])
+        if tb.rules["needed"] and not slack < margin:
             return f"it can wait {slack - margin:.1f} s more before it may preempt"
-        if not full:
-            return "no node could serve it"
-        if tb.rules["policy"] == 1:
-            return f"{full} candidates run nothing of lower priority that would suffice"
-        return f"{full} candidates kept their promise only if left alone (slack {slack:.1f} s)"
-
-    def _constraints(self, kind: int) -> Counter[str]:
-        """Nodes that are up and fail the term of a kind, by the first condition that fails."""
-        engine = self.engine
-        term = engine.tables.spec_of(kind).term
-        hosts = engine.tables.hosts()
-        up = engine.tables.tb["hosts"]["down"] == 0
-        left: NDArray[np.bool_] = np.array(up, np.bool_)
-        said = Counter[str]()
-        for condition in term.constraints:
-            holds = matching_hosts([Term((condition,))], hosts)[0]
-            failing = left & ~holds
-            left &= holds
-            for h in np.flatnonzero(failing) if isinstance(condition, Tolerates) else ():
-                said[self._taint(condition, int(h))] += 1
-            if not isinstance(condition, Tolerates) and failing.any():
-                said[_named(condition)] += int(failing.sum())
-        return said
-
-    def _taint(self, condition: Tolerates, h: int) -> str:
-        for taint in taints_of(self.engine.tables.attributes[h]):
-            if not condition.accepts((taint,)):
-                effect, key, value = taint
-                return f"had untolerated taint {{{key}: {value}}}" if value else f"had untolerated taint {{{key}}}"
-        return "had untolerated taints"
-
-
-def _named(condition: Condition) -> str:
-    return f"did not match {condition}" if len(str(condition)) <= 120 else "did not match node affinity or selector"
+        return ""

@@ -9,7 +9,7 @@ first, and in the accounting ``restart`` who is in its first start, the oldest.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,18 +20,20 @@ from slacktide.live.parts import snap
 from slacktide.live.sightings import Sighting
 
 UP, STARTING, NOWHERE = range(3)
+RESOLUTION = 1.0
+"""Seconds, of the API server's timestamps."""
 
 
 @dataclass(slots=True)
 class _Guess:
-    """An instance at the books' instant; ``pod`` None: it vanished, or there was none."""
+    """An instance at the books' instant; ``pod`` None: it vanished. ``at_risk``: what its incarnation did (batch)."""
 
     pod: Sighting | None
     stage: int
     leaving: bool = False
     restart: bool = False
     fresh: bool = False
-    at_risk: float = 0.0
+    at_risk: float | None = None
 
 
 def recall(said: Books, pods: Sequence[Sighting], *, batch: bool) -> tuple[Books, int]:
@@ -41,8 +43,7 @@ def recall(said: Books, pods: Sequence[Sighting], *, batch: bool) -> tuple[Books
     """
     counts = said.counts
     with_pod = counts["waiting"] + counts["starting"] + counts["up"]
-    there = (pod for pod in pods if pod.created <= said.at and (pod.ended is None or pod.ended > said.at))
-    survivors = list(there)[:with_pod]
+    survivors = _survivors(said.at, pods)[:with_pod]
     guesses = _stages(said, survivors, with_pod - len(survivors))
     _first_starts(counts["starting"] - counts["restarting"], guesses)
     fresh = counts["fresh"]
@@ -59,34 +60,49 @@ def recall(said: Books, pods: Sequence[Sighting], *, batch: bool) -> tuple[Books
     records["starts"][len(guesses) :] = 1
     records["starts"][len(guesses) : len(guesses) + fresh] = 0
     names = tuple(guess.pod.name if guess.pod else "" for guess in guesses) + ("",) * counts["vacant"]
-    full = Books(
-        said.at, said.approach, said.sums, counts, records, names, said.together, said.at_risk, said.leaving_startup
-    )
-    return full, counts["leaving"] - told
+    return replace(said, records=records, names=names), counts["leaving"] - told
+
+
+def _survivors(at: float, pods: Sequence[Sighting]) -> list[Sighting]:
+    """Pods that were there at the books' instant, then those that may have been."""
+    certain, close = [], []
+    for pod in pods:
+        end = float("inf") if pod.ended is None else pod.ended
+        if pod.created <= at - RESOLUTION and end > at:
+            certain.append(pod)
+        elif pod.created <= at and end > at - RESOLUTION:
+            close.append(pod)
+    return certain + close
 
 
 def _stages(said: Books, survivors: Sequence[Sighting], vanished: int) -> list[_Guess]:
     """What each instance with a pod did, those that vanished last, the ready ones of them first."""
     at = said.at
     guesses: list[_Guess] = []
-    came_back: list[_Guess] = []  # ready now, but not since before: may have been ready before and lost it
     lost_it: list[_Guess] = []
+    close: list[_Guess] = []  # their timestamps are too coarse to tell; nor does it matter, for it lasted no second
+    came_back: list[_Guess] = []  # ready now, but not since before: may have been ready before and lost it
     for pod in survivors:
         bound = bool(pod.host) and pod.since <= at
-        before = bound and pod.ready_since <= at
+        before = bound and pod.ready_since <= at - RESOLUTION
         guess = _Guess(pod, NOWHERE if not bound else UP if before and pod.ready else STARTING)
         if bound and not before:
-            (came_back if pod.ready else lost_it).append(guess)
+            (close if pod.ready_since <= at else came_back if pod.ready else lost_it).append(guess)
         guesses.append(guess)
     up = said.counts["up"] - sum(guess.stage == UP for guess in guesses)
+    starting = said.counts["starting"] - sum(guess.stage == STARTING for guess in guesses)
     for guess in lost_it[: max(0, up)]:
         guess.stage = UP
+        starting += 1
     up -= len(lost_it)
-    starting = said.counts["starting"] - sum(guess.stage == STARTING for guess in guesses)
+    for guess in guesses[::-1]:
+        if up > vanished and guess.pod is not None and guess.pod.created > at - RESOLUTION:
+            guesses.remove(guess)  # rather the replacement of one that was up, right after
+            vanished += 1
     gone = [UP] * max(0, min(vanished, up))
     gone += [STARTING] * max(0, min(vanished - len(gone), starting))
     gone += [NOWHERE] * (vanished - len(gone))
-    for guess in came_back[: max(0, up - vanished)]:
+    for guess in [guess for guess in (*close, *came_back) if guess in guesses][: max(0, up - vanished)]:
         guess.stage = UP
     return guesses + [_Guess(None, stage) for stage in gone]
 
@@ -114,9 +130,11 @@ def _spread_risk(said: Books, guesses: Sequence[_Guess]) -> None:
     """Running seconds of the present incarnations of those that vanished: what is left of all."""
     rest = said.at_risk
     for guess in guesses:
-        if guess.pod is not None and guess.stage == UP:
-            rest -= max(0.0, said.at - guess.pod.ready_since)
-    vanished = [guess for guess in guesses if guess.pod is None and guess.stage == UP]
+        if guess.pod is not None and guess.stage != NOWHERE:
+            derived = max(0.0, said.at - guess.pod.ready_since) if guess.stage == UP and guess.pod.ready else 0.0
+            guess.at_risk = said.risks.get(books.hashed(guess.pod.uid), derived)
+            rest -= guess.at_risk
+    vanished = [guess for guess in guesses if guess.pod is None and guess.stage != NOWHERE]
     for guess in vanished:
         guess.at_risk = snap(max(0.0, rest) / len(vanished))
 
@@ -127,7 +145,7 @@ def _record(said: Books, guess: _Guess) -> Any:
     pod, at = guess.pod, said.at
     record["state"] = WAITING if guess.stage == NOWHERE else LEAVING if guess.leaving else PLACED
     record["starts"] = (not guess.fresh) if guess.stage == NOWHERE else 1 + guess.restart
-    record["running"] = guess.at_risk
+    record["running"] = guess.at_risk or 0.0
     if pod is not None:
         record["uid"] = books.hashed(pod.uid)
         record["lifetime"] = max(0.0, at - pod.created)
@@ -139,7 +157,8 @@ def _record(said: Books, guess: _Guess) -> Any:
         record["startup"] = min(pod.ready_since - pod.since, float(record["age"])) if ready else 0.0
     elif guess.leaving:
         record["age"] = record["startup"] = snap(said.leaving_startup / max(1, said.counts["leaving"]))
-    record["lifetime"] = max(record["lifetime"], record["age"] + guess.at_risk)
     if guess.stage == STARTING:
         record["startup"] = np.inf
+    elif pod is not None and guess.at_risk is not None:
+        record["startup"], record["running"] = max(0.0, float(record["age"]) - guess.at_risk), 0.0
     return record

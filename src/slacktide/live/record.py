@@ -29,6 +29,8 @@ ROTATE_AT = 64_000_000
 """Bytes of a part, before it is compressed, at which the next one begins."""
 BUFFER = 64_000
 """Bytes that are written at once, should no pass come first."""
+SECTIONS = ("version", "policy", "qos", "scheduler", "startup", "failures", "simulation", "optimize", "classes")
+"""Settings that an engine and a simulation depend on; the others are not recorded."""
 
 _PART = re.compile(r"(\d{4,})-(\d{6,})\.jsonl(\.gz)?")
 _SESSION = re.compile(r"session-(\d{4,})\.json")
@@ -54,15 +56,21 @@ class Recorder:
         self._file = -1
         try:
             self.directory.mkdir(parents=True, exist_ok=True)
-            self.session = _begin_session(self.directory, self._manifest())
-            self._begin_part()
+            self._begin_session()
         except OSError as error:
             raise OutputError(f"{self.directory}: cannot be written: {error}") from error
+
+    def _begin_session(self) -> None:
+        self._parts = []
+        self.session = _claim_session(self.directory, self._manifest())
+        self._begin_part()
 
     def __call__(self, name: str, arguments: tuple[Any, ...]) -> None:
         """Record an operation; a journal of an engine."""
         if self.failed is not None:
             return
+        if name == "begin" and self._parts[-1]["operations"] + len(self._parts) > 1:
+            self._begin_again()
         self._buffer += codec.encode(name, arguments)
         part = self._parts[-1]
         part["operations"] += name != "decided"
@@ -75,6 +83,19 @@ class Recorder:
         if name == "decided" or len(self._buffer) > BUFFER:
             self._write()
 
+    def _begin_again(self) -> None:
+        """Another engine: the session of the one before is over."""
+        self._write()
+        try:
+            self._write_manifest()
+            os.close(self._file)
+            self._begin_session()
+        except OSError as error:
+            self._fail(error)
+
+    def _fail(self, error: OSError) -> None:
+        self.failed = OutputError(f"{self.directory}: recording ends, it cannot be written: {error}")
+
     def _write(self) -> None:
         part = self._parts[-1]
         try:
@@ -86,7 +107,7 @@ class Recorder:
             if part["bytes"] >= self.rotate_at:
                 self._rotate()
         except OSError as error:
-            self.failed = OutputError(f"{self.directory}: recording ends, it cannot be written: {error}")
+            self._fail(error)
 
     def _rotate(self) -> None:
         os.close(self._file)
@@ -110,14 +131,18 @@ class Recorder:
             {"file": name, "operations": 0, "passes": 0, "decisions": 0, "first_time": None, "last_time": None}
             | {"bytes": len(line)}
         )
+        self._write_manifest()
+
+    def _write_manifest(self) -> None:
         _replace(self.directory / f"session-{self.session:04d}.json", self._manifest())
 
     def _manifest(self) -> dict[str, Any]:
+        configuration = settings.to_mapping(self._config)
         return {
             "format": FORMAT,
             "version": codec.VERSION,
             "slacktide": __version__,
-            settings.MANIFEST_KEY: settings.to_mapping(self._config),
+            settings.MANIFEST_KEY: {section: configuration[section] for section in SECTIONS},
             "parts": self._parts,
         }
 
@@ -125,7 +150,7 @@ class Recorder:
         """Write what is left, and wait until all parts are compressed."""
         if self._file >= 0 and self.failed is None:
             self._write()
-            _replace(self.directory / f"session-{self.session:04d}.json", self._manifest())
+            self._write_manifest()
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
@@ -141,7 +166,7 @@ class Recorder:
         self.close()
 
 
-def _begin_session(directory: Path, manifest: dict[str, Any]) -> int:
+def _claim_session(directory: Path, manifest: dict[str, Any]) -> int:
     """Claim the next number; two schedulers that start at once get different ones."""
     number = max((int(found[1]) for one in directory.iterdir() if (found := _SESSION.fullmatch(one.name))), default=0)
     while True:

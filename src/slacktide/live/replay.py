@@ -13,7 +13,6 @@ from slacktide.live.parts import Decision, Outcome
 from slacktide.live.record import Entry, Session, sessions
 
 
-
 @dataclass(frozen=True, slots=True)
 class Difference:
     """Where a session was decided otherwise; the rest of it is not compared, as its state is another one."""
@@ -95,7 +94,7 @@ def retrace(engine: Engine, session: Session, report: Report) -> Iterator[tuple[
     """
     for entry in session.entries():
         outcome: Any = None
-        if entry.name != "decided":
+        if entry.name not in ("begin", "decided"):
             report.operations += 1
             try:
                 outcome = getattr(engine, entry.name)(*entry.arguments)

@@ -84,10 +84,12 @@ class _Restoring:
         self.tb = engine.tables.tb
         self.base = float("-inf")
         self.up: set[str] = set()  # uids ready at the base
+        self.names: set[str] = set()  # of all pods there are
         self.ghosts: dict[str, Ghost] = {}  # by uid; vanished ones by a name of ours, oldest first
 
     def run(self, memory: Books | None, seen: list[Sighting]) -> None:
         desired, self.controller.desired = self.controller.desired, -1
+        self.names = {pod.name for pod in seen}
         if memory is not None:
             self._begin(memory, seen)
         events = [event for pod in seen for event in self._story(pod)]
@@ -280,6 +282,7 @@ class _Restoring:
                 return row
         vanished = [uid for uid, ghost in self.ghosts.items() if not ghost.end]
         found = next((uid for uid in vanished if self.ghosts[uid].name == pod.name), None)
+        vanished = [uid for uid in vanished if self.ghosts[uid].name not in self.names]  # others wait for theirs
         if found is None and controller.vacant:
             return controller.vacant.popleft()
         if found is None and not vanished:

@@ -144,8 +144,9 @@ def together(record: Any, now: float) -> dict[Accounting, float]:
 def standing(engine: Engine, key: str, now: float) -> Standing:
     """Where the controller stands at ``now``, exact; O(its live instances).
 
-    Independent: the least availability and slack of its live instances; aggregated: what all that it had received over
-    their lifetimes; concurrent: the time in which all live ones ran over the lifetimes.
+    Independent: the least availability and slack of its live instances, and where none is live, what all that it had
+    received over their lifetimes; aggregated: always that; concurrent: the time in which all live ones ran over the
+    lifetimes.
     Raises :class:`StateError` where the controller is not known.
     """
     controller = known(engine, key)
@@ -183,7 +184,7 @@ def standing(engine: Engine, key: str, now: float) -> Standing:
 
 def _delivered(controller: Controller, record: Any, had: Accrued, now: float) -> tuple[dict[Accounting, float], bool]:
     """Availability in each accounting, and whether there was anything to deliver to."""
-    if controller.approach == INDEPENDENT:
+    if controller.approach == INDEPENDENT and len(had.rows):
         least = {name: float(had.available(name).min(initial=1.0)) for name in ACCOUNTINGS}
         return least, bool((had.lifetime > 0.0).any())
     sums = totals(controller, had)

@@ -1,0 +1,358 @@
+"""A recorded session as the input of a simulation: for what would have been with other hosts or other settings.
+
+docs/record.md says what is kept and what is not.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from slacktide import settings
+from slacktide.config import Config
+from slacktide.errors import InputError, OutputError, Problem
+from slacktide.inputs.requests import BATCH, SERVICE, RequestColumns, Scale, ScaleTable, expand
+from slacktide.inputs.terms import format_term
+from slacktide.inputs.write import write_hosts, write_workload
+from slacktide.live.lives import HostLife, Life, Retracing
+from slacktide.live.record import FORMAT, SECTIONS, Session
+from slacktide.live.replay import Report, retrace
+from slacktide.model import (
+    NO_CONSTRAINT,
+    NO_NEIGHBOURS,
+    Budget,
+    Constraint,
+    Hosts,
+    Placement,
+    ServiceClass,
+    Term,
+    Workload,
+)
+from slacktide.model.matching import matches
+from slacktide.model.workload import AGGREGATED, INDEPENDENT
+from slacktide.state.spec import Spec
+
+UNITS = {"cpu": 1000.0}
+"""Whole amounts per unit of a file: cores; all else (bytes, counts) stays as it is."""
+TOGETHER = 1.0
+"""Seconds within which changes of a request's number of instances count as one."""
+LONGEST = 1e10
+"""Seconds since 1970; who goes on lives until then."""
+SHORTEST = 1e-3
+"""Seconds; nothing that completed ran less."""
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What was written; ``delivered``, as recorded: the share of a class's instances' lives in which they ran."""
+
+    session: int
+    seconds: float
+    rows: int
+    instances: int
+    hosts: int
+    delays: int
+    delivered: dict[str, float]
+
+
+@dataclass(slots=True)
+class Row:
+    """A row of the workload, times from the beginning of the record."""
+
+    life: Life
+    admission: float
+    duration: float
+    kind: int
+    approach: int
+    instances: int = 1
+    scale: Scale = ()
+
+
+def as_workload(session: Session, out: Path | str) -> Made:
+    """Write ``workload.parquet``, ``hosts.parquet``, delays, host events and ``settings.json`` into ``out``.
+
+    Raises :class:`InputError` for a record that cannot be read or has no pass, :class:`OutputError`.
+    """
+    engine = Retracing(session.config)
+    for _ in retrace(engine, session, Report()):
+        pass
+    if not np.isfinite(engine.begin):
+        raise InputError([Problem(str(session.parts[0]) if session.parts else "record", 0, "", "no pass", "one")])
+    engine.finish()
+    out = Path(out)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"{out}: cannot be written: {error}") from error
+    terms = _Terms(engine.host_lives)
+    rows = _rows(engine)
+    if not rows:
+        raise InputError([Problem(str(session.parts[0]), 0, "", "no instance that lived", "at least one")])
+    workload = _workload(rows, engine, terms)
+    write_workload(workload, out / "workload.parquet")
+    write_hosts(_hosts(engine, workload.resources, terms), out / "hosts.parquet")
+    delays = _write_delays(engine, out)
+    events = _write_events(engine, out)
+    _write_times(out / "triggers.csv", (at - engine.begin for at in engine.passed_at))
+    _write_settings(session.config, workload, engine, out, delays, events)
+    return Made(
+        session=session.number,
+        seconds=engine.now - engine.begin,
+        rows=len(rows),
+        instances=len(workload),
+        hosts=len(engine.host_lives),
+        delays=len(engine.hot) + len(engine.cold),
+        delivered=_delivered(engine),
+    )
+
+
+def _delivered(engine: Retracing) -> dict[str, float]:
+    ran: dict[str, float] = {}
+    lived: dict[str, float] = {}
+    for life in engine.lives:
+        name = life.controller.service.name
+        if seconds := life.lived(engine.begin, engine.now):
+            ran[name] = ran.get(name, 0.0) + life.received
+            lived[name] = lived.get(name, 0.0) + seconds
+    return {name: ran[name] / lived[name] for name in sorted(lived)}
+
+
+# -- rows --------------------------------------------------------------------------------------------------------------
+
+
+def _rows(engine: Retracing) -> list[Row]:
+    """What to simulate, in order of admission."""
+    rows: list[Row] = []
+    together: dict[str, list[Life]] = {}
+    for life in engine.lives:
+        controller = life.controller
+        if life.end <= engine.begin + SHORTEST or life.end <= life.admission + SHORTEST or life.spec is None:
+            continue
+        if controller.batch or controller.approach == INDEPENDENT:
+            rows.append(_row_of_one(life, engine.begin))
+        else:
+            together.setdefault(f"{controller.key}/{controller.q}/{id(controller)}", []).append(life)
+    rows += [_row_of_many(lives, engine.begin) for lives in together.values()]
+    return sorted(rows, key=lambda row: row.admission)
+
+
+def _row_of_one(life: Life, begin: float) -> Row:
+    """An instance alone: it completes when it has run as long again, or goes when it went."""
+    admission = max(0.0, life.admission - begin)
+    if life.completed:
+        kind, approach = (BATCH, AGGREGATED) if life.controller.batch else (SERVICE, INDEPENDENT)
+        return Row(life, admission, max(SHORTEST, life.received), kind, approach)
+    if life.controller.batch and not np.isfinite(life.end):
+        return Row(life, admission, np.inf, BATCH, AGGREGATED)
+    scale = () if not np.isfinite(life.end) else ((life.end - begin, 0),)
+    return Row(life, admission, np.inf, SERVICE, INDEPENDENT, scale=scale)
+
+
+def _row_of_many(lives: list[Life], begin: float) -> Row:
+    """Instances measured together: their number at first, and when it changed. All are like most of them were."""
+    seconds: dict[Spec | None, float] = {}
+    for life in lives:
+        seconds[life.spec] = seconds.get(life.spec, 0.0) + min(life.end, LONGEST) - life.admission
+    typical = next(life for life in reversed(lives) if seconds[life.spec] == max(seconds.values()))
+    changes = [(max(0.0, life.admission - begin), 1) for life in lives]
+    changes += [(life.end - begin, -1) for life in lives if np.isfinite(life.end)]
+    scale: list[tuple[float, int]] = []
+    count = 0
+    for at, by in sorted(changes):
+        count += by
+        if scale and at <= scale[-1][0] + TOGETHER:
+            scale[-1] = scale[-1][0], count
+        elif not scale or count != scale[-1][1]:
+            scale.append((at, count))
+    (admission, instances), *later = scale
+    kept = [one for before, one in zip(scale, later, strict=False) if one[1] != before[1]]
+    approach = lives[0].controller.approach
+    return Row(typical, admission, np.inf, SERVICE, approach, max(1, instances), tuple(kept))
+
+
+def _workload(rows: list[Row], engine: Retracing, terms: _Terms) -> Workload:
+    specs = [row.life.spec for row in rows if row.life.spec is not None]
+    resources = _resources(engine)
+    service_of = _classes(rows)
+    classes = {name: number for number, name in enumerate(service_of)}
+    keys: dict[str, int] = {}
+    jobs = [keys.setdefault(row.life.controller.key, len(keys) + 1) for row in rows]
+    placements: dict[Placement, int] = {NO_NEIGHBOURS: 0}
+    placement = [placements.setdefault(terms.placement(spec.placement), len(placements)) for spec in specs]
+    budgets = {name: number for number, name in enumerate(engine.most_left)}
+    known = {Term(): 0}
+    term = [known.setdefault(terms.term(spec.term), len(known)) for spec in specs]
+    columns = _request_columns(rows)
+    ids = np.arange(1, len(rows) + 1)
+    found = expand(columns, ids, np.array([row.admission for row in rows]))
+    order = np.argsort(found.admission, kind="stable")
+    of = found.request[order]
+
+    def each(values: Iterable[Any], dtype: Any) -> Any:
+        return np.array(list(values), dtype)[of]
+
+    return Workload(
+        ids=ids[of],
+        admission=found.admission[order],
+        duration=each((row.duration for row in rows), np.float64),
+        demand=np.array([_amounts(dict(spec.demand), resources) for spec in specs])[of],
+        service_class=each((classes[row.life.controller.service.name] for row in rows), np.int16),
+        job=each(jobs, np.int64),
+        anti_affinity=np.zeros(len(of), np.bool_),
+        term=each(term, np.int32),
+        resources=resources,
+        classes=tuple(service_of.values()),
+        terms=tuple(known),
+        request=of,
+        requests=found.requests,
+        placement=each(placement, np.int32) if len(placements) > 1 else None,
+        placements=tuple(placements),
+        budget=each((budgets.get(row.life.budget, -1) for row in rows), np.int32) if budgets else None,
+        budgets=tuple(Budget(name, max_unavailable=engine.most_left[name]) for name in budgets),
+    )
+
+
+def _request_columns(rows: list[Row]) -> RequestColumns:
+    table = ScaleTable()
+    columns = RequestColumns.empty_cells(len(rows))
+    for number, row in enumerate(rows):
+        columns.kind[number], columns.approach[number] = row.kind, row.approach
+        (columns.completions if row.kind == BATCH else columns.instances)[number] = row.instances
+        columns.scale[number] = table.number(row.scale)
+    columns.scales = table.scales
+    return columns
+
+
+def _classes(rows: list[Row]) -> dict[str, ServiceClass]:
+    return {row.life.controller.service.name: row.life.controller.service for row in rows}
+
+
+def _resources(engine: Retracing) -> tuple[str, ...]:
+    """CPU and memory, then what pods ask for or hosts have."""
+    named = {name for life in engine.lives if life.spec is not None for name, _ in life.spec.demand}
+    named |= {name for host in engine.host_lives.values() for name in host.amounts}
+    return ("cpu", "memory", *sorted(named - {"cpu", "memory"}))
+
+
+def _amounts(named: dict[str, int], resources: tuple[str, ...]) -> list[float]:
+    return [named.get(name, 0) / UNITS.get(name, 1.0) for name in resources]
+
+
+class _Terms:
+    """Terms as a file can say them: one that has no words becomes an attribute of the hosts that satisfy it."""
+
+    def __init__(self, hosts: dict[str, HostLife]) -> None:
+        self.attributes = {name: dict(life.attributes) for name, life in hosts.items()}
+        self._hosts = hosts
+        self._known: dict[Term, Term] = {NO_CONSTRAINT: NO_CONSTRAINT}
+
+    def term(self, term: Term) -> Term:
+        if term not in self._known:
+            self._known[term] = self._said(term)
+        return self._known[term]
+
+    def _said(self, term: Term) -> Term:
+        try:
+            format_term(term, in_parentheses=True)
+        except ValueError:
+            name = f"slacktide.io/term-{len(self._known)}"
+            for host, life in self._hosts.items():
+                if matches(term, life.attributes):
+                    self.attributes[host][name] = "yes"
+            return Term((Constraint(name, "==", "yes"),))
+        return term
+
+    def placement(self, one: Placement) -> Placement:
+        rules = tuple(
+            replace(rule, topology=replace(rule.topology, within=self.term(rule.topology.within))) for rule in one.rules
+        )
+        wishes = tuple(
+            replace(
+                wish,
+                topology=replace(wish.topology, within=self.term(wish.topology.within)),
+                term=self.term(wish.term),
+            )
+            for wish in one.preferences
+        )
+        return Placement(one.marks, rules, wishes)
+
+
+# -- hosts, delays, settings -------------------------------------------------------------------------------------------
+
+
+def _hosts(engine: Retracing, resources: tuple[str, ...], terms: _Terms) -> Hosts:
+    lives = engine.host_lives
+    left = [
+        {name: max(0, amount - life.taken.get(name, 0)) for name, amount in life.amounts.items()}
+        for life in lives.values()
+    ]
+    return Hosts(
+        ids=np.arange(1, len(lives) + 1),
+        names=tuple(lives),
+        capacity=np.array([_amounts(one, resources) for one in left]),
+        attributes=tuple(terms.attributes[name] for name in lives),
+        resources=resources,
+    )
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise OutputError(f"{path}: cannot be written: {error}") from error
+
+
+def _write_times(path: Path, seconds: Iterable[float]) -> None:
+    _write(path, "seconds\n" + "".join(f"{one!r}\n" for one in seconds))
+
+
+def _write_delays(engine: Retracing, out: Path) -> dict[str, str]:
+    """Settings of section ``startup``; where one kind was not measured, the other's delays are taken."""
+    found = {"hot": engine.hot or engine.cold, "cold": engine.cold or engine.hot}
+    names: dict[str, str] = {}
+    for name, delays in found.items():
+        if delays:
+            _write_times(out / f"{name}.csv", delays)
+            names[name] = str((out / f"{name}.csv").resolve())
+    return names
+
+
+def _write_events(engine: Retracing, out: Path) -> dict[str, str]:
+    """Settings of section ``failures``: hosts fail when nothing ran on them any more and nothing could."""
+    lines = []
+    for name, life in engine.host_lives.items():
+        for since, until in life.closed:
+            if until > since:
+                lines.append((max(0.0, since - engine.begin), name, "fail"))
+                if np.isfinite(until):
+                    lines.append((until - engine.begin, name, "repair"))
+    if not lines:
+        return {}
+    text = "".join(f"{at!r},{json.dumps(name)},{kind}\n" for at, name, kind in sorted(lines))
+    _write(out / "events.csv", "time,host,event\n" + text)
+    return {"file": str((out / "events.csv").resolve())}
+
+
+def _write_settings(
+    config: Config, workload: Workload, engine: Retracing, out: Path, delays: dict[str, str], events: dict[str, str]
+) -> None:
+    simulated = replace(
+        config,
+        policy=replace(config.policy, victims="next-pass"),
+        startup=replace(config.startup, **delays),
+        failures=replace(config.failures, **events),
+        simulation=replace(
+            config.simulation,
+            end=max(SHORTEST, engine.now - engine.begin),
+            recreation=float(np.median(engine.recreations)) if engine.recreations else 0.0,
+        ),
+        classes=workload.classes,
+    )
+    mapping = settings.to_mapping(simulated)
+    content = {"format": FORMAT, settings.MANIFEST_KEY: {section: mapping[section] for section in SECTIONS}}
+    _write(out / "settings.json", json.dumps(content, indent=1) + "\n")
