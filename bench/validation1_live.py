@@ -133,8 +133,8 @@ def live(preset: str, factor: float, seed: int, folder: Path) -> dict[str, Any]:
 
 @dataclass
 class Seen:
-    """What happened, of a record: when each request came first and when passes were (seconds since 1970), from decisions
-    to readiness, and from preemptions to the arrival of the next pod (seconds)."""
+    """What happened, of a record: when each request came first and when passes were (seconds since 1970), seconds from
+    decisions to readiness, and from preemptions to the arrival of the next pod."""
 
     first: dict[str, float] = field(default_factory=dict)
     passes: list[float] = field(default_factory=list)

@@ -165,7 +165,8 @@ def test_a_policy_of_ones_own_must_respect_rules_and_budgets(tmp_path: Path) -> 
     log = decisions_of(core(replace(one, workload=workload), tmp_path))
     assert [d[2:4] for d in log] == [(0, 0), (1, 1)]
 
-    (tmp_path / "bully.py").write_text(policy_returning("Plan((Bind(view.waiting[0], 0, (0,) if view.waiting[0] else ()),))"))
+    row_1_for_row_0 = "Plan((Bind(view.waiting[0], 0, (0,) if view.waiting[0] else ()),))"
+    (tmp_path / "bully.py").write_text(policy_returning(row_1_for_row_0))
     rows = [Request(BRONZE), Request(GOLD, admission=5.0)]
     two = small(rows, machines(1.0), end=10.0, cold=0.0, policy={"name": f"{tmp_path}/bully.py:Bad"})
     budget = replace(two.workload, budget=np.zeros(2, np.int32), budgets=(Budget("both", max_unavailable=0),))

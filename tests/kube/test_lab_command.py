@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from kube.labtools import until
+from kube.labtools import pod, pods, pods_path, until
 from slacktide.kube.lab import Binaries, ControlPlane, LabError
 from slacktide.kube.lab.binaries import NEEDED, find
 from slacktide.kube.lab.building import SOURCES, build, cached
@@ -38,7 +38,8 @@ def pids(directory: Path) -> list[int]:
 
 @pytest.mark.usefixtures("binaries")
 def test_up_and_down(directory: Path) -> None:
-    up = slacktide("lab", "up", "--dir", directory, "--nodes", "3", "--cpu", "8", "--memory", "1Gi", "--pods", "9")
+    size = ("--nodes", "3", "--cpu", "8", "--memory", "1Gi", "--pods", "9")
+    up = slacktide("lab", "up", "--dir", directory, *size, "--without-scheduler")
     assert up.returncode == 0, up.stderr
     assert f"kubeconfig: {directory / 'kubeconfig'}" in up.stdout
     assert f"slacktide lab down --dir '{directory}'" in up.stdout
@@ -69,12 +70,29 @@ def test_up_and_down(directory: Path) -> None:
 
 
 @pytest.mark.usefixtures("binaries")
+def test_up_schedules(directory: Path) -> None:
+    up = slacktide("lab", "up", "--dir", directory, "--nodes", "1")
+    assert up.returncode == 0, up.stderr
+    lab = ControlPlane.attach(directory)
+    lab.api.post("/apis/slacktide.io/v1alpha1/serviceclasses", service_class("only", default=True))
+    lab.api.post(pods_path("default"), pod("one", schedulerName="slacktide"))
+    until(lambda: pods(lab.api, "default", "Running"), "the scheduler has placed a pod", 200)
+    down = slacktide("lab", "down", "--dir", directory)
+    assert "slacktide" in down.stdout
+
+
+def service_class(name: str, **more: object) -> dict[str, object]:
+    spec = {"slo": 0.9, "rank": 1, **more}
+    return {"apiVersion": "slacktide.io/v1alpha1", "kind": "ServiceClass", "metadata": {"name": name}, "spec": spec}
+
+
+@pytest.mark.usefixtures("binaries")
 def test_a_lab_whose_processes_are_gone_is_cleaned_up_by_down_and_by_up(directory: Path) -> None:
-    assert slacktide("lab", "up", "--dir", directory, "--nodes", "0").returncode == 0
+    assert slacktide("lab", "up", "--dir", directory, "--nodes", "0", "--without-scheduler").returncode == 0
     lab = ControlPlane.attach(directory)
     for component in lab.components.values():
         component.kill()
-    again = slacktide("lab", "up", "--dir", directory, "--nodes", "1")
+    again = slacktide("lab", "up", "--dir", directory, "--nodes", "1", "--without-scheduler")
     assert again.returncode == 0, again.stderr
     for component in ControlPlane.attach(directory).components.values():
         component.kill()

@@ -5,11 +5,16 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
+import sys
 from pathlib import Path
 
 import click
 
 from slacktide.cli.options import FILE
+
+
+NAMESPACE, ACCOUNT = "slacktide-system", "slacktide"
+"""Of the manifests."""
 
 
 def _default_directory() -> Path:
@@ -49,6 +54,7 @@ def lab() -> None:
 @click.option("--memory", default="16Gi", show_default=True, help="Memory of each node, a Kubernetes quantity.")
 @click.option("--pods", type=click.IntRange(1), default=110, show_default=True, help="How many pods a node takes.")
 @click.option("--with-kube-scheduler", is_flag=True, help="Start kube-scheduler, too, for pods that name no other.")
+@click.option("--without-scheduler", is_flag=True, help="Do not start slacktide's scheduler.")
 def up(
     directory: Path | None,
     binaries: Path | None,
@@ -57,8 +63,9 @@ def up(
     memory: str,
     pods: int,
     with_kube_scheduler: bool,
+    without_scheduler: bool,
 ) -> None:
-    """Starts a lab and leaves it running.
+    """Starts a lab with slacktide's scheduler and leaves it running.
 
     Programs are looked for in --bin, $SLACKTIDE_LAB_BIN, $KUBEBUILDER_ASSETS, on the PATH and in slacktide's cache;
     what is missing is built with Go (once, about 7 minutes for all).
@@ -76,11 +83,19 @@ def up(
         try:
             applied = plane.install()
             plane.create_nodes(nodes, cpu=cpu, memory=memory, pods=pods)
+            if not without_scheduler:
+                plane.add("slacktide", _scheduler(plane.service_account_kubeconfig(NAMESPACE, ACCOUNT)))
         except BaseException:
             plane.kill()
             raise
     _say(f"{len(applied)} objects applied, {nodes} nodes of {cpu} CPUs, {memory} and {pods} pods created")
     click.echo(_next_commands(plane.kubeconfig, directory, found["kubectl"]))
+
+
+def _scheduler(kubeconfig: Path) -> list[str]:
+    """The command of the scheduler, under the rights that the manifests give it."""
+    settings = ["--set", "kube.leader_election=false", "--set", "kube.listen=none"]
+    return [sys.executable, "-m", "slacktide", "run", "--kubeconfig", str(kubeconfig), *settings]
 
 
 def _next_commands(kubeconfig: Path, directory: Path, kubectl: Path) -> str:
@@ -93,6 +108,8 @@ def _next_commands(kubeconfig: Path, directory: Path, kubectl: Path) -> str:
             "Next:",
             f"  export KUBECONFIG={shlex.quote(str(kubeconfig))}",
             f"  {command} get nodes",
+            f"  {command} apply -f examples/kubernetes",
+            f"  {command} get availability -A",
             f"  slacktide lab down{where}",
         ]
     )

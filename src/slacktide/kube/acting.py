@@ -19,8 +19,7 @@ from slacktide.kube.connection import STRATEGIC_MERGE_PATCH, ApiError, Connectio
 from slacktide.kube.entries import Entry
 from slacktide.kube.intake import Intake
 from slacktide.kube.kinds import Malformed
-from slacktide.kube.objects import POD
-from slacktide.kube.objects import pod_reference
+from slacktide.kube.objects import POD, pod_reference
 from slacktide.kube.recorder import Recorder
 from slacktide.live import parts
 from slacktide.live.parts import Decision

@@ -12,7 +12,6 @@ from slacktide.kube.entries import Entry
 from slacktide.kube.intake import FINAL, Intake
 from slacktide.kube.ledger import owner_of
 from slacktide.kube.objects import Availability, Pod
-from slacktide.kube.owners import Target
 from slacktide.kube.refusals import Unschedulable, gated
 from slacktide.live import parts
 from slacktide.live.engine import Engine

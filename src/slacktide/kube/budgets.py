@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from slacktide.kube.objects import Pod, PodDisruptionBudget
-from slacktide.kube.selectors import Selector, compiled
 from slacktide.kube.refusals import Unschedulable
+from slacktide.kube.selectors import Selector, compiled
 
 SEVERAL = "several"
 """Budget of pods that more than one PodDisruptionBudget is about: the API server refuses to evict these."""

@@ -47,8 +47,8 @@ REFUSED = 300
 RENEW_PAUSE_SECONDS = 5.0
 """Between attempts to renew credentials that the server refuses or that cannot be had."""
 SILENT_SECONDS = 660.0
-"""A watch that says nothing for this long is dead: the API server ends each within ten minutes. It sends bookmarks about
-every minute, but none of a kind of which nothing ever changed."""
+"""A watch that says nothing for this long is dead: the API server ends each within ten minutes. It sends bookmarks
+about every minute, but none of a kind of which nothing ever changed."""
 # Idle connections are checked by the kernel, so that a server that vanished without a word is noticed in half a minute.
 PROBES = (("TCP_KEEPIDLE", 15), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3))
 

@@ -7,8 +7,6 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-
-
 from slacktide.config import KubeSettings
 from slacktide.kube.connection import APPLY_PATCH, ApiError, Connection, Unreachable
 from slacktide.kube.intake import Intake

@@ -15,9 +15,9 @@ from slacktide.kube.explaining import named_rule
 from slacktide.kube.intake import Intake
 from slacktide.kube.limits import Limiter
 from slacktide.kube.metadata import Condition
-from slacktide.kube.objects import POD
-from slacktide.kube.objects import pod_reference
+from slacktide.kube.objects import POD, pod_reference
 from slacktide.kube.recorder import Recorder
+from slacktide.kube.times import Instant
 from slacktide.live.engine import Engine
 from slacktide.live.explaining import Explainer
 
@@ -121,7 +121,7 @@ class Reporter:
     async def _tell(self, entry: Entry, reason: str) -> bool:
         """Whether it was told, or nobody wants to know any more."""
         self._recorder.record(pod_reference(entry.pod), "FailedScheduling", reason, kind="Warning", action="Scheduling")
-        condition = Condition("PodScheduled", "False", "Unschedulable", reason, self._clock())
+        condition = Condition("PodScheduled", "False", "Unschedulable", reason, Instant(self._clock()))
         current = next((one for one in entry.pod.status.conditions if one.type == "PodScheduled"), None)
         if current is not None and (current.status, current.message) == ("False", reason):
             return True

@@ -175,10 +175,8 @@ class Scheduler:
     async def _decide(self) -> None:
         watchdog = self.config.scheduler.watchdog
         while True:
-            try:
+            with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._work.wait(), watchdog)
-            except TimeoutError:
-                pass
             self._work.clear()
             await asyncio.sleep(0)  # whatever arrived at the same time takes part
             if not self.leading():

@@ -17,8 +17,8 @@ from slacktide.live.parts import Controller, Decision, Incarnation, Outcome, Pas
 from slacktide.live.parts import snap as snap
 from slacktide.live.passing import run_pass
 from slacktide.model import ServiceClass
-from slacktide.policy.loader import load
 from slacktide.model.workload import INDEPENDENT
+from slacktide.policy.loader import load
 from slacktide.state.growing import Growing
 from slacktide.state.spec import Spec
 

@@ -46,7 +46,7 @@ class Rule:
 
     kind: RuleKind
     mark: str
-    topology: Topology = Topology()  # noqa: RUF009  # frozen
+    topology: Topology = Topology()  # frozen
     skew: int = 1
     min_domains: int = 1
 
@@ -58,7 +58,7 @@ class Preference:
 
     weight: int
     mark: str = ""
-    topology: Topology = Topology()  # noqa: RUF009  # frozen
+    topology: Topology = Topology()  # frozen
     term: Term = NO_CONSTRAINT
 
 
