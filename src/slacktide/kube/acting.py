@@ -52,6 +52,7 @@ class Counts:
     spared: int = 0
     given_up: int = 0
     retried: int = 0
+    evictions_refused: int = 0
     latency: list[float] = field(default_factory=list)
 
 
@@ -302,6 +303,7 @@ class Actor:
 
     def _refused_to_go(self, victim: Entry, decision: Decision, reason: str, overdrawn: bool) -> None:
         """The API server does not evict a victim, as a rule for its budget: the beneficiary tries elsewhere."""
+        self.counts.evictions_refused += 1
         engine = self.intake.engine
         self._spare(victim, decision)
         if engine is not None and overdrawn and victim.budget in engine.budgets:
@@ -319,6 +321,7 @@ class Actor:
         if engine is not None and victim.key and engine.incarnations[victim.uid].state == parts.LEAVING:
             self.counts.spared += 1
             engine.spared(victim.uid, self.clock())
+            self.intake.succeed(victim.key, victim.uid)
 
     async def _nominate(self, decision: Decision) -> None:
         """Write down for which node the pod waits, for its owner to see."""

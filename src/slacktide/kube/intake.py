@@ -19,9 +19,10 @@ from slacktide.kube.demand import requests
 from slacktide.kube.entries import Entry, Specs
 from slacktide.kube.kinds import Identity, Malformed
 from slacktide.kube.objects import Pod
-from slacktide.kube.owners import Target, controlling
+from slacktide.kube.owners import Target
 from slacktide.kube.refusals import Unschedulable, gated, refusal
 from slacktide.kube.storage import both
+from slacktide.kube.succession import Succession
 from slacktide.kube.world import World
 from slacktide.live import parts
 from slacktide.live.engine import Engine
@@ -71,6 +72,7 @@ class Intake:
         self.orphans: dict[str, set[str]] = {}
         """Pods whose owner, by UID, is not known yet."""
         self.specs = Specs()
+        self.succession = Succession()
         self._demands: dict[bytes, tuple[tuple[str, int], ...] | str] = {}
         self._encode = msgspec.msgpack.Encoder().encode
         world.intake = self
@@ -223,8 +225,8 @@ class Intake:
                 raise Unschedulable(entry.needs.waits)
             if entry.needs.choose:
                 raise Unschedulable(
-                    f"claim {entry.needs.choose} is of a class without a provisioner, and slacktide chooses no volumes; "
-                    "it can be bound by its spec.volumeName"
+                    f"claim {entry.needs.choose} is of a class without a provisioner, and slacktide chooses no volume; "
+                    "the claim's spec.volumeName may"
                 )
         term = both(placed.term, entry.needs.term)
         never = pod.spec.preemption_policy == NEVER
@@ -266,8 +268,7 @@ class Intake:
         assert entry.promised is not None  # noqa: S101
         target = self.world.owners.target_of(metadata)
         if target is None:
-            owner = controlling(metadata)
-            self.orphans.setdefault(owner.uid if owner else "", set()).add(entry.uid)
+            self.orphans.setdefault(self.world.owners.unknown_owner(metadata), set()).add(entry.uid)
             return ""
         entry.target = target
         self.world.ensure(engine, target, entry.promised, self.world.owners.is_batch(metadata))
@@ -298,8 +299,13 @@ class Intake:
             key = self.enter(entry)
             if not key:
                 return
+            if self.succession.must_wait(key, entry.uid):
+                entry.queue = entries.BACKOFF
+                return
             self.take_spec(entry, number)
             entry.key = key
+            if entry.queue == entries.BACKOFF:
+                entry.queue = entries.ACTIVE
             engine.arrive(entry.uid, entry.pod.metadata.name, key, number, self.clock(), entry.budget)
             self.watcher.changed(key)
         elif number != entry.spec:
@@ -311,6 +317,12 @@ class Intake:
             entry.queue = entries.ACTIVE
             engine.wake(entry.uid)
             self.watcher.work()
+
+    def succeed(self, key: str, uid: str) -> None:
+        """A pod that was told to go is gone, or stays after all: whoever waited to continue it comes now."""
+        released = self.succession.ended(key, uid)
+        if released:
+            self.reconsider([released])
 
     def _bound(self, entry: Entry) -> None:
         engine, node = self.engine, entry.pod.spec.node_name
@@ -386,6 +398,8 @@ class Intake:
             entry.other = ""
             self.watcher.work()
         if not entry.key:
+            if entry.target is not None:
+                self.succeed(entry.target.key, entry.uid)
             return
         key, entry.key = entry.key, ""
         makes_room = engine.incarnations[entry.uid].state == parts.PLACED  # a victim's room was given away before
@@ -396,5 +410,6 @@ class Intake:
         self.watcher.ended(entry.uid)
         if entry.target is not None:
             self.world.left(engine, entry.target)
+        self.succeed(key, entry.uid)
         if makes_room:
             self.watcher.work()

@@ -212,7 +212,9 @@ class Scheduler:
 
     def _told_to_leave(self, engine: Engine, victims: tuple[parts.Victim, ...]) -> None:
         for victim in victims:
-            self.changed(engine.incarnations[victim.uid].key)
+            key = engine.incarnations[victim.uid].key
+            self.intake.succession.told(key, victim.uid)
+            self.changed(key)
 
     def _count(self, outcome: Outcome, took: float) -> None:
         passes = self.passes
