@@ -27,7 +27,7 @@ from slacktide.cli import main
 from slacktide.errors import InputError, OutputError, StateError
 from slacktide.inputs import read_hosts, read_workload
 from slacktide.inputs.align import align
-from slacktide.live import codec, engine
+from slacktide.live import codec, engine, surroundings
 from slacktide.live.as_workload import as_workload
 from slacktide.live.engine import Engine
 from slacktide.live.parts import Decision, Outcome, Victim
@@ -91,7 +91,8 @@ def test_an_operation_is_read_as_it_was_written(operation: tuple[str, tuple[Any,
 
 def test_every_operation_of_the_engine_can_be_recorded() -> None:
     assert {name for name, _ in OPERATIONS} | {"spec"} == set(codec.ARGUMENTS)
-    noted = set(re.findall(r'_note\("(\w+)"', inspect.getsource(engine)))
+    source = inspect.getsource(engine) + inspect.getsource(surroundings)
+    noted = set(re.findall(r'_note\("(\w+)"', source))
     assert noted == set(codec.ARGUMENTS)
     for name in noted - {"begin", "decided"}:
         assert callable(getattr(Engine, name))

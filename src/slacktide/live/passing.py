@@ -44,7 +44,8 @@ def run_pass(tables: Growing, now: float, own: Policy | None = None) -> tuple[li
     rows = tb["victims"][: int(control["victims"])].tolist()
     made: list[Made] = []
     for row, _, metric, _, host, victims, first in tb["decisions"][: int(control["decisions"])].tolist():
-        made.append((row, host, metric, list(zip(rows[first : first + victims], lost[first : first + victims], strict=True))))
+        theirs = slice(first, first + victims)
+        made.append((row, host, metric, list(zip(rows[theirs], lost[theirs], strict=True))))
     control["decisions"] = control["victims"] = control["events"] = 0
     waiting = int(control["queue"] + control["incoming"])
     return made, waiting, int(control["operations"]) - before, problem
