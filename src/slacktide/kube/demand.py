@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import msgspec
+
 from slacktide.kube.objects import Container, ContainerStatus, Node, Pod
 from slacktide.kube.quantities import amount, nanos, quantity
 from slacktide.kube.refusals import Unschedulable
@@ -12,6 +14,8 @@ PODS = "pods"
 ANY_ADDRESS = "0.0.0.0"  # a host port without an address, not a socket of ours
 
 _POD_LEVEL = ("cpu", "memory")
+MOST_KNOWN = 10_000
+"""Demands of further pods are worked out anew, and these then forgotten."""
 _HUGE_PAGES = "hugepages-"
 
 
@@ -115,3 +119,31 @@ def _raise(least: dict[str, int], further: Mapping[str, int]) -> None:
     for name, nano in further.items():
         if nano > least.get(name, -1):
             least[name] = nano
+
+
+class Demands:
+    """Effective requests of pods, worked out once for all pods alike."""
+
+    def __init__(self) -> None:
+        self._known: dict[bytes, tuple[tuple[str, int], ...] | str] = {}
+        self._encode = msgspec.msgpack.Encoder().encode
+
+    def of(self, pod: Pod) -> tuple[tuple[str, int], ...] | str:
+        """What a pod takes, sorted by resource, or why that cannot be read."""
+        if pod.status.container_statuses:  # these may say more
+            return self._count(pod)
+        spec = pod.spec
+        key = self._encode((spec.containers, spec.init_containers, spec.overhead, spec.resources))
+        found = self._known.get(key)
+        if found is None:
+            if len(self._known) > MOST_KNOWN:
+                self._known.clear()
+            found = self._known[key] = self._count(pod)
+        return found
+
+    @staticmethod
+    def _count(pod: Pod) -> tuple[tuple[str, int], ...] | str:
+        try:
+            return tuple(sorted(requests(pod).items()))
+        except Unschedulable as problem:
+            return problem.reason

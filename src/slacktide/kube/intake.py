@@ -11,11 +11,9 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
-import msgspec
-
 from slacktide.config import Config
 from slacktide.kube import entries
-from slacktide.kube.demand import requests
+from slacktide.kube.demand import Demands
 from slacktide.kube.entries import Entry, Specs
 from slacktide.kube.kinds import Identity, Malformed
 from slacktide.kube.objects import Pod
@@ -73,8 +71,7 @@ class Intake:
         """Pods whose owner, by UID, is not known yet."""
         self.specs = Specs()
         self.succession = Succession()
-        self._demands: dict[bytes, tuple[tuple[str, int], ...] | str] = {}
-        self._encode = msgspec.msgpack.Encoder().encode
+        self._demands = Demands()
         world.intake = self
 
     # -- the watch -------------------------------------------------------------------------------------------------
@@ -165,7 +162,7 @@ class Intake:
         if node not in engine.hosts:
             entry.other = ""
             return
-        demand = self._demand(entry)
+        demand = self._demands.of(entry.pod)
         if isinstance(demand, str):
             LOG.warning("pod %s/%s of another scheduler counts as nothing: %s", *entry.place, demand)
             demand = ()
@@ -184,27 +181,6 @@ class Intake:
         except Unschedulable:
             return ()
 
-    def _demand(self, entry: Entry) -> tuple[tuple[str, int], ...] | str:
-        """What a pod takes, or why that cannot be read; once for all pods alike."""
-        pod = entry.pod
-        if pod.status.container_statuses:
-            return self._count(pod)
-        spec = pod.spec
-        key = self._encode((spec.containers, spec.init_containers, spec.overhead, spec.resources))
-        found = self._demands.get(key)
-        if found is None:
-            if len(self._demands) > 10_000:
-                self._demands.clear()
-            found = self._demands[key] = self._count(pod)
-        return found
-
-    @staticmethod
-    def _count(pod: Pod) -> tuple[tuple[str, int], ...] | str:
-        try:
-            return tuple(sorted(requests(pod).items()))
-        except Unschedulable as problem:
-            return problem.reason
-
     # -- pods of ours ----------------------------------------------------------------------------------------------
 
     def spec_of(self, entry: Entry) -> int:
@@ -215,7 +191,7 @@ class Intake:
             raise Unschedulable(reason)
         batch = self.world.owners.is_batch(pod.metadata)
         entry.promised = self.world.classes.of(pod, batch)
-        demand = self._demand(entry)
+        demand = self._demands.of(entry.pod)
         if isinstance(demand, str):
             raise Unschedulable(demand)
         placed = self.world.book.placement_of(pod)
@@ -240,7 +216,7 @@ class Intake:
         entry.spec = number
 
     def respec(self, entry: Entry) -> None:
-        """Bring the engine's spec of a pod it knows up to date; one that has none any more sleeps, or stays as it is."""
+        """Bring the engine's spec of a pod it knows up to date; without one it sleeps, or runs on as it is."""
         assert self.engine is not None  # noqa: S101
         try:
             number = self.spec_of(entry)

@@ -68,8 +68,6 @@ class Growing:
         tb["hosts"]["down"] = 1
         return tb
 
-    # -- growth ----------------------------------------------------------------------------------------------------
-
     def _lengthen(self, name: str, needed: int) -> None:
         """Room for ``needed`` on the first axis, and to spare."""
         if len(self.tb[name]) < needed:
@@ -123,8 +121,6 @@ class Growing:
         record["weighed"] = -np.inf
         self.tb["requests"][q : q + 1] = record
         return q
-
-    # -- classes and resources -------------------------------------------------------------------------------------
 
     def class_number(self, service: ServiceClass) -> int:
         """The number of a class; a new one, or one with other promises under its name, where it is not known."""
@@ -325,8 +321,6 @@ class Growing:
     def spec_of(self, kind: int) -> Spec:
         """What instances of a kind are like."""
         return self._specs[kind]
-
-    # -- settling --------------------------------------------------------------------------------------------------
 
     def settle(self) -> None:
         """Carry out what was put off: groups of hosts, and tallies; at most a few times a second in a busy cluster."""
