@@ -13,7 +13,7 @@ import numpy as np
 from clusters import Cluster
 from reference.chance import startup_delay
 from runs import core
-from slacktide.kernels import tables
+from slacktide.kernels import log_records
 from slacktide.live.engine import Engine
 from slacktide.model import ServiceClass
 from slacktide.model.workload import INDEPENDENT
@@ -161,21 +161,22 @@ class Following:
         """Time, kind, row and host of what happened to the simulated cluster, but decisions."""
         events = self.result.events
         assert events is not None
-        ours = (tables.ADMITTED, tables.COMPLETED, tables.EVICTED, tables.HOST_DOWN, tables.HOST_UP, tables.DROPPED)
+        kinds = log_records
+        ours = (kinds.ADMITTED, kinds.COMPLETED, kinds.EVICTED, kinds.HOST_DOWN, kinds.HOST_UP, kinds.DROPPED)
         for at, kind, row, h in zip(*(events[name].tolist() for name in ("time", "kind", "row", "host")), strict=True):
             if kind in ours:
                 yield BEGINNING + at, kind, row, h
 
     def tell(self, at: float, kind: int, row: int, h: int) -> None:
-        if kind == tables.ADMITTED:
+        if kind == log_records.ADMITTED:
             self.arrive(row, at)
-        elif kind == tables.EVICTED:
+        elif kind == log_records.EVICTED:
             self.engine.gone(self.uid_of(row), at)
             self.arrive(row, at)
-        elif kind in (tables.COMPLETED, tables.DROPPED):
-            self.leave(row, at, kind == tables.COMPLETED)
+        elif kind in (log_records.COMPLETED, log_records.DROPPED):
+            self.leave(row, at, kind == log_records.COMPLETED)
         else:
-            self.tell_host(h, kind == int(tables.HOST_UP))
+            self.tell_host(h, kind == int(log_records.HOST_UP))
 
     def run(self) -> Log:
         """What the engine decided at the simulator's instants."""
@@ -204,7 +205,7 @@ def simulated(one: Cluster, folder: Path) -> tuple[RunResult, Log]:
     assert result.decisions is not None
     assert result.events is not None
     log = result.decisions
-    lost = result.events["qos"][result.events["kind"] == tables.PREEMPTED].tolist()
+    lost = result.events["qos"][result.events["kind"] == log_records.PREEMPTED].tolist()
     victims = list(zip(log["victims"].tolist(), lost, strict=True))
     names = ("time", "row", "host", "metric", "first", "count")
     rows: Any = zip(*(log[name].tolist() for name in names), strict=True)

@@ -80,6 +80,9 @@ RANGES: Mapping[str, Range] = {
     "optimize.expiring_cache": _SECONDS,
 }
 
+MAY_BE_EMPTY = frozenset({"kube.node_label", "kube.node_taint", "kube.priority_classes", "kube.listen"})
+"""Settings of text for which an empty one says something: there is none."""
+
 
 def load_live(path: Path | None = None, preset_name: str | None = None, overrides: Sequence[str] = ()) -> Config:
     """As :func:`load`, from the settings that a live scheduler starts from."""
@@ -166,7 +169,8 @@ def _with_section(config: Config, section: str, content: object, file: SettingsF
         where = f"{file.at((*place, key))}: {section}.{key}"
         if key not in types:
             raise ConfigError(f"{where}: unknown setting, expected {expected_name(str(key), list(types))}")
-        changes[key] = check(value, types[key], where, RANGES.get(f"{section}.{key}"))
+        name = f"{section}.{key}"
+        changes[key] = check(value, types[key], where, RANGES.get(name), empty=name in MAY_BE_EMPTY)
     return dataclasses.replace(config, **{section: dataclasses.replace(getattr(config, section), **changes)})
 
 
@@ -180,7 +184,8 @@ def _with_word(config: Config, word: str) -> Config:
     if section not in SECTIONS or key not in types_of(section):
         raise ConfigError(f"setting {name}: unknown, expected {_nearest(section, key, name)}")
     kind = types_of(section)[key]
-    value = check(_read(text.strip(), kind), kind, f"setting {name}", RANGES.get(name.strip()))
+    full = name.strip()
+    value = check(_read(text.strip(), kind), kind, f"setting {name}", RANGES.get(full), empty=full in MAY_BE_EMPTY)
     return dataclasses.replace(config, **{section: dataclasses.replace(getattr(config, section), **{key: value})})
 
 
@@ -208,11 +213,12 @@ def _read(text: str, kind: Any) -> object:
     return text
 
 
-def check(value: object, kind: Any, where: str, allowed: Range | None = None) -> object:
+def check(value: object, kind: Any, where: str, allowed: Range | None = None, *, empty: bool = False) -> object:
     """``value`` as the annotated type ``kind``.
 
-    Raises :class:`ConfigError` beginning with ``where`` for another type, no choice of a ``Literal``, or a
-    number that ``allowed`` excludes. Whole numbers are numbers; truth values are not.
+    Raises :class:`ConfigError` beginning with ``where`` for another type, no choice of a ``Literal``, a number that
+    ``allowed`` excludes, or a text that is empty unless it may be ``empty``. Whole numbers are numbers; truth values
+    are not.
     """
     if get_origin(kind) is UnionType:
         if value is None:
@@ -225,7 +231,7 @@ def check(value: object, kind: Any, where: str, allowed: Range | None = None) ->
     words = {str: "text", bool: "true or false", int: "a whole number", float: "a number"}[kind]
     expected = f"{words}, {allowed}" if allowed else words
     fits = isinstance(value, (int, float) if kind is float else kind) and (kind is bool or not isinstance(value, bool))
-    if not fits or (kind is str and not value):
+    if not fits or (kind is str and not value and not empty):
         raise ConfigError(f"{where}: found {value!r}, expected {expected}")
     if isinstance(value, (int, float)) and kind in (int, float):
         try:

@@ -15,6 +15,8 @@ from collections.abc import Sequence
 import click
 
 from slacktide import __version__
+from slacktide.cli.broker import broker
+from slacktide.cli.explain import explain
 from slacktide.cli.generate import generate
 from slacktide.cli.inspect import inspect
 from slacktide.cli.lab import lab
@@ -23,6 +25,7 @@ from slacktide.cli.replay import replay
 from slacktide.cli.run import run
 from slacktide.cli.settings import settings
 from slacktide.cli.simulate import simulate
+from slacktide.cli.top import top
 from slacktide.errors import ConfigError, InputError, OutputError, PluginError, SlacktideError
 
 EXIT_CODES: dict[type[SlacktideError], int] = {ConfigError: 2, InputError: 3, PluginError: 4, OutputError: 5}
@@ -54,7 +57,7 @@ def app() -> None:
     """
 
 
-for command in (simulate, generate, inspect, policies, settings, lab, run, replay):
+for command in (simulate, generate, inspect, policies, settings, lab, run, replay, explain, top, broker):
     app.add_command(command)
 
 

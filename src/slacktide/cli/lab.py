@@ -12,7 +12,6 @@ import click
 
 from slacktide.cli.options import FILE
 
-
 NAMESPACE, ACCOUNT = "slacktide-system", "slacktide"
 """Of the manifests."""
 

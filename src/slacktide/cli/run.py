@@ -18,19 +18,31 @@ from slacktide.cli.options import FILE
 if TYPE_CHECKING:
     from slacktide.config import Config
     from slacktide.kube.scheduler import Scheduler
+    from slacktide.kube.serving import Window
+    from slacktide.live.engine import Journal
 
 FORMAT = "%(asctime)s %(levelname).1s %(name)s: %(message)s"
 WARM_NODES = 2
 
 
 @click.command()
-@click.option("--kubeconfig", type=FILE, help="How to reach the cluster; inside a pod its own account if none is given.")
+@click.option(
+    "--kubeconfig", type=FILE, help="How to reach the cluster; inside a pod its own account if none is given."
+)
 @click.option("--context", metavar="NAME", help="Of the kubeconfig; its current one if none is named.")
 @click.option("--policy", metavar="NAME", help="qos-driven (default), priority or hybrid.")
 @click.option("--preset", metavar="NAME", help="Settings to start from: recommended (default) or published.")
 @click.option("--config", "config_file", type=FILE, help="Settings from a YAML, TOML or JSON file.")
 @click.option("--set", "words", multiple=True, metavar="SECTION.KEY=VALUE", help="One setting; may be repeated.")
 @click.option("--record", type=FILE, metavar="DIR", help="Write down all that comes in and what is decided.")
+@click.option("--dry-run", is_flag=True, help="Decide beside another scheduler, write nothing, and report in the end.")
+@click.option(
+    "--startup",
+    type=click.Choice(["measured", "drawn"]),
+    default="measured",
+    show_default=True,
+    help="Start-ups of a dry run: as the cluster's pods show them, or all from startup.cold.",
+)
 @click.option("--verbose", is_flag=True, help="Say more on stderr.")
 def run(
     kubeconfig: Path | None,
@@ -40,6 +52,8 @@ def run(
     config_file: Path | None,
     words: tuple[str, ...],
     record: Path | None,
+    dry_run: bool,
+    startup: str,
     verbose: bool,
 ) -> None:
     """Schedules pods of a Kubernetes cluster and keeps each workload above the availability it was promised.
@@ -47,20 +61,29 @@ def run(
     \b
       slacktide run --kubeconfig ~/.kube/config
       slacktide run --config slacktide.yaml --policy priority --set kube.qps=50
+      slacktide run --dry-run --set kube.scheduler_name=default-scheduler --set kube.all_nodes=true
 
     Pods with schedulerName slacktide are ours, and so are nodes with the label slacktide.io/managed=true; others are
     left alone. Settings are in the order preset, --config, --set, other options; 'slacktide settings' lists them.
+
+    A dry run reports when it ends (Ctrl-C, SIGTERM), on SIGUSR1, and at /report of kube.listen.
     """
     from slacktide.settings import load_live
 
     logging.basicConfig(level=logging.DEBUG if verbose else logging.INFO, format=FORMAT)
+    logging.getLogger("numba").setLevel(logging.WARNING)  # it says millions of lines while it compiles
     named = [] if policy is None else [f"policy.name={policy}"]
     config = load_live(config_file, preset, [*words, *named])
     with contextlib.suppress(ImportError):
         import uvloop
 
         asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())
-    code = asyncio.run(_run(config, kubeconfig, context, record))
+    if dry_run:
+        if record is not None:
+            raise click.UsageError("--record: a dry run acts on nothing, so that there is nothing to record")
+        code = asyncio.run(_dry_run(config, kubeconfig, context, startup == "measured"))
+    else:
+        code = asyncio.run(_run(config, kubeconfig, context, record))
     if code:
         raise SystemExit(code)
 
@@ -72,25 +95,25 @@ def _identity() -> str:
 async def _run(config: Config, kubeconfig: Path | None, context: str | None, record: Path | None) -> int:
     from slacktide.kube.connection import connect
     from slacktide.kube.scheduler import LeadershipLost, Scheduler
+    from slacktide.kube.serving import Window, told_to
     from slacktide.live.warming import warm
 
     warm(config)  # before a lease is held: compiling takes half a minute the first time
     async with await connect(kubeconfig, context=context, qps=config.kube.qps, burst=config.kube.burst) as connection:
         with contextlib.ExitStack() as stack:
-            journal = None
+            window = Window()
+            journal: Journal = window.journal
             if record is not None:
                 from slacktide.live.record import Recorder
 
-                journal = stack.enter_context(Recorder(record, config))
+                journal = told_to(stack.enter_context(Recorder(record, config)), journal)
             scheduler = Scheduler(connection, config, _identity(), journal)
-            main = asyncio.ensure_future(_serve(scheduler))
+            main = asyncio.ensure_future(_serve(scheduler, window))
             for number in (signal.SIGTERM, signal.SIGINT):
                 asyncio.get_running_loop().add_signal_handler(number, main.cancel)
             try:
                 await main
             except asyncio.CancelledError:
-                with contextlib.suppress(Exception):
-                    await scheduler.stop()
                 logging.getLogger(__name__).info("stopped")
                 return 0
             except LeadershipLost as lost:
@@ -99,12 +122,12 @@ async def _run(config: Config, kubeconfig: Path | None, context: str | None, rec
     return 0
 
 
-async def _serve(scheduler: Scheduler) -> None:
+async def _serve(scheduler: Scheduler, window: Window) -> None:
+    from slacktide.kube.scheduler import LeadershipLost
     from slacktide.kube.serving import Server
 
-    from slacktide.kube.scheduler import LeadershipLost
-
-    async with Server(scheduler):
+    async with Server(scheduler, window.routes(scheduler)):
+        stalls = asyncio.ensure_future(window.stalls.run())
         try:
             await scheduler.run()
         except BaseExceptionGroup as problems:
@@ -112,3 +135,33 @@ async def _serve(scheduler: Scheduler) -> None:
             if lost is not None:
                 raise LeadershipLost(f"{scheduler.identity}: the lease is lost") from None
             raise
+        finally:
+            stalls.cancel()
+
+
+async def _dry_run(config: Config, kubeconfig: Path | None, context: str | None, measured: bool) -> int:
+    import numpy as np
+
+    from slacktide.kube.credentials import load_access
+    from slacktide.kube.dry_run import DryRun, ReadOnly, Starts
+    from slacktide.kube.serving import Server, reports
+    from slacktide.live.warming import warm
+    from slacktide.sim.startup import delays
+
+    table = delays(config.startup.cold, "startup.cold")
+    chance = np.random.default_rng(config.simulation.seed)
+    starts = Starts(lambda: float(chance.choice(table)), measured, config.simulation.seed)
+    warm(config)
+    access = await load_access(kubeconfig, context)
+    loop = asyncio.get_running_loop()
+    async with ReadOnly(access, qps=config.kube.qps, burst=config.kube.burst) as connection:
+        watched = DryRun(connection, config, starts)
+        main = asyncio.ensure_future(watched.run())
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, main.cancel)
+        loop.add_signal_handler(signal.SIGUSR1, lambda: click.echo(watched.text()))
+        async with Server(watched, reports(watched)):
+            with contextlib.suppress(asyncio.CancelledError):
+                await main
+        click.echo(watched.text())
+    return 0

@@ -7,8 +7,6 @@ next but that nothing has changed.
 
 from __future__ import annotations
 
-import numpy as np
-
 from slacktide.kernels import board, budgets, free_index, neighbours, requests, search, victims, views
 from slacktide.kernels.compiling import kernel, whole
 from slacktide.kernels.free_index import NOWHERE

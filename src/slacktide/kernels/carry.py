@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from slacktide.kernels import board, budgets, ledger, neighbours, passes, queue, requests, room, streams, views
 from slacktide.kernels.compiling import entry
-from slacktide.kernels.tables import BEGUN, GONE, NOBODY, PREEMPTED, RECORD_DECISIONS, State
+from slacktide.kernels.log_records import BEGUN, PREEMPTED
+from slacktide.kernels.tables import GONE, NOBODY, RECORD_DECISIONS, State
 
 
 @entry

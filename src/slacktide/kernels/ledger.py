@@ -9,10 +9,9 @@ from numpy.typing import NDArray
 
 from slacktide.kernels import board, budgets, chance, queue, requests, views
 from slacktide.kernels.compiling import entry, kernel, leaf, whole
+from slacktide.kernels.log_records import ADMITTED, DROPPED
 from slacktide.kernels.tables import (
-    ADMITTED,
     DONE,
-    DROPPED,
     FUTURE,
     LEAVING,
     LOST,

@@ -6,18 +6,9 @@ import numpy as np
 
 from slacktide.kernels import board, budgets, ledger, passes, requests, scale, views
 from slacktide.kernels.compiling import entry, kernel, whole
+from slacktide.kernels.log_records import COMPLETED, EVICTED, HOST_DOWN, HOST_UP
 from slacktide.kernels.room import FINISHED, OVER, PASS_DUE, PAUSE, lacking
-from slacktide.kernels.tables import (
-    COMPLETED,
-    EVICTED,
-    HOST_DOWN,
-    HOST_UP,
-    NOBODY,
-    PLACED,
-    REPAIR,
-    VACANT,
-    State,
-)
+from slacktide.kernels.tables import NOBODY, PLACED, REPAIR, VACANT, State
 
 
 @kernel

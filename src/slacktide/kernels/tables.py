@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from slacktide.kernels.log_records import COMPLETION, DECISION, EVENT, HOST_EVENT, PASS
 from slacktide.kernels.neighbour_records import BUDGET, CONDITION, COUNTER, LIKING
 from slacktide.kernels.request_records import ACT, EXCESS, REQUEST, SCALE_EVENT, STREAM
 
@@ -41,7 +42,8 @@ INSTANCE = np.dtype(
     ],
     align=True,
 )
-FUTURE, WAITING, PLACED, DONE, REMOVED, LEAVING, VACANT = range(7)  # LEAVING: live only; VACANT: its next incarnation has not come yet
+FUTURE, WAITING, PLACED, DONE, REMOVED, LEAVING, VACANT = range(7)
+# LEAVING: only in a live cluster, told to go; VACANT: its next incarnation has not come yet
 
 # An instance on a host: all a victim search needs, side by side.
 SLOT = np.dtype(
@@ -258,34 +260,8 @@ CONTROL = np.dtype(
     align=True,
 )
 
-DECISION = np.dtype(
-    [
-        ("row", "i8"),
-        ("time", "f8"),
-        ("metric", "f8"),
-        ("batch", "i8"),
-        ("host", "i8"),
-        ("victims", "i8"),
-        ("first", "i8"),
-    ],
-    align=True,
-)
-EVENT = np.dtype(
-    [("time", "f8"), ("qos", "f8"), ("row", "i8"), ("by", "i8"), ("host", "i8"), ("kind", "i8")], align=True
-)
-PASS = np.dtype(
-    [("time", "f8"), ("operations", "i8"), ("queue", "i8"), ("placed", "i8"), ("preempted", "i8")], align=True
-)
-EVENT_KINDS = ("admitted", "placed", "preempted", "completed", "evicted", "host-down", "host-up", "held", "removed")
-_KINDS: tuple[Any, ...] = tuple(
-    np.int64(i) for i in range(9)
-)  # not literals: kernels would be compiled once more for each
-ADMITTED, BEGUN, PREEMPTED, COMPLETED, EVICTED, HOST_DOWN, HOST_UP, HELD, DROPPED = _KINDS
 NOBODY: Any = np.int64(-1)
 FAIL, DRAIN, REPAIR = range(3)
-COMPLETION = np.dtype([("time", "f8"), ("row", "i8"), ("starts", "i8")], align=True)
-HOST_EVENT = np.dtype([("time", "f8"), ("host", "i8"), ("kind", "i8")], align=True)
-
 Records = Any  # records, or an array of them: Numba checks their fields, a type checker cannot
 
 # Every array: its element type and number of axes. n instances, h hosts, r resources.

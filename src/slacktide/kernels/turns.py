@@ -4,19 +4,9 @@ from __future__ import annotations
 
 from slacktide.kernels import among, failures, gang, ledger, neighbours, requests, search, streams, victims, views
 from slacktide.kernels.compiling import kernel, whole
+from slacktide.kernels.log_records import BEGUN, HELD, PREEMPTED
 from slacktide.kernels.room import FINISHED, MORE_ACTS, lacking
-from slacktide.kernels.tables import (
-    BEGUN,
-    GONE,
-    HELD,
-    NOBODY,
-    OPEN,
-    PREEMPTED,
-    RECORD_DECISIONS,
-    SERVED,
-    Records,
-    State,
-)
+from slacktide.kernels.tables import GONE, NOBODY, OPEN, RECORD_DECISIONS, SERVED, Records, State
 
 
 @kernel

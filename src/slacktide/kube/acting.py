@@ -21,6 +21,7 @@ from slacktide.kube.intake import Intake
 from slacktide.kube.kinds import Malformed
 from slacktide.kube.objects import POD, pod_reference
 from slacktide.kube.recorder import Recorder
+from slacktide.kube.reserving import Nomination, Reservations
 from slacktide.live import parts
 from slacktide.live.parts import Decision
 
@@ -30,16 +31,6 @@ NOT_FOUND, CONFLICT, UNPROCESSABLE, TOO_MANY, SERVER_ERROR = 404, 409, 422, 429,
 DEFAULT_GRACE_SECONDS = 30.0
 ASK_AGAIN_SECONDS = 0.5
 LONGEST_PAUSE_SECONDS = 5.0
-
-
-@dataclass(slots=True)
-class Nomination:
-    """A decision whose victims are not all gone; ``patient_until`` then its place is given up."""
-
-    decision: Decision
-    outstanding: set[str]
-    patient_until: float
-    nominated: bool = False
 
 
 @dataclass
@@ -71,9 +62,8 @@ class Actor:
         self.connection, self.settings, self.intake, self.recorder = connection, settings, intake, recorder
         self.clock, self.leading = clock, leading
         self.counts = Counts()
-        self.nominations: dict[str, Nomination] = {}
+        self.places = Reservations()
         self._of_victim: dict[str, str] = {}
-        self._adopted: set[str] = set()
         self._bindings: asyncio.Queue[Decision] = asyncio.Queue()
         self._evictions: asyncio.Queue[tuple[str, Decision]] = asyncio.Queue()
         self._claiming = Claiming(connection, intake, clock, leading)
@@ -90,27 +80,39 @@ class Actor:
             group.create_task(self._lose_patience())
 
     @property
+    def nominations(self) -> dict[str, Nomination]:
+        """Decisions that wait for somebody to leave, by the UID of the pod that is to come."""
+        return self.places.nominations
+
+    @property
     def under_way(self) -> int:
         """Decisions that wait for their turn or for victims."""
         return self._bindings.qsize() + len(self.nominations)
 
     def carry_out(self, decision: Decision) -> None:
         """Begin to carry out a decision that the engine has just made."""
-        if not decision.victims:
+        engine = self.intake.engine
+        assert engine is not None  # noqa: S101  # it decided
+        uids = {victim.uid for victim in decision.victims}
+        for uid in uids:
+            self.places.goes(uid, decision.host)
+        outstanding = uids | self.places.in_the_way(engine, decision)
+        if not outstanding:
             self._bindings.put_nowait(decision)
             return
-        patience = max(self._grace(victim.uid) for victim in decision.victims) + self.settings.victim_patience
-        uids = {victim.uid for victim in decision.victims}
-        self.nominations[decision.uid] = Nomination(decision, uids, self.clock() + patience)
+        self.places.add(Nomination(decision, outstanding, self._patience(outstanding)))
+        if not uids and self._group is not None:
+            self._group.create_task(self._nominate(decision))
         for uid in uids:
             self._of_victim[uid] = decision.uid
             self._evictions.put_nowait((uid, decision))
 
     def adopt(self, decision: Decision, leaving: set[str]) -> None:
         """Go on with a former leader's decision, whose victims are told to leave already."""
-        patience = max(self._grace(uid) for uid in leaving) + self.settings.victim_patience
-        self.nominations[decision.uid] = Nomination(decision, leaving, self.clock() + patience, nominated=True)
-        self._adopted.add(decision.uid)
+        self.places.add(Nomination(decision, set(leaving), self._patience(leaving), shown=True))
+
+    def _patience(self, leaving: set[str]) -> float:
+        return self.clock() + max(self._grace(uid) for uid in leaving) + self.settings.victim_patience
 
     def _grace(self, uid: str) -> float:
         entry = self.intake.pods.get(uid)
@@ -121,24 +123,14 @@ class Actor:
 
     def ended(self, uid: str) -> None:
         """A pod is no more: a place that waited for it to go may be free now."""
-        self.nominations.pop(uid, None)
-        beneficiary = self._of_victim.pop(uid, None)
-        for one in {beneficiary or "", *self._adopted}:
-            self._one_fewer(one, uid)
-
-    def _one_fewer(self, beneficiary: str, uid: str) -> None:
-        nomination = self.nominations.get(beneficiary)
-        if nomination is None:
-            self._adopted.discard(beneficiary)
-            return
-        nomination.outstanding.discard(uid)
-        if not nomination.outstanding:
-            del self.nominations[beneficiary]
-            self._bindings.put_nowait(nomination.decision)
+        self.places.drop(uid)
+        self._of_victim.pop(uid, None)
+        for decision in self.places.ended(uid):
+            self._bindings.put_nowait(decision)
 
     def _give_up(self, uid: str, reason: str, *, at_once: bool = False) -> None:
         """A decision cannot be carried out: the pod waits again, after a pause unless ``at_once``."""
-        self.nominations.pop(uid, None)
+        nomination = self.places.drop(uid)
         entry, engine = self.intake.pods.get(uid), self.intake.engine
         if entry is None or engine is None or not entry.key:
             return
@@ -149,6 +141,8 @@ class Actor:
         engine.refused(uid, self.clock())
         entry.failures += 1
         LOG.info("pod %s/%s waits again: %s", *entry.place, reason)
+        if nomination is not None:
+            self._tell_given_up(entry, nomination, reason)
         if at_once and entry.failures < 3:
             entry.queue = entries.ACTIVE
             engine.wake(uid)
@@ -157,6 +151,13 @@ class Actor:
         pause = min(self.settings.backoff_longest, self.settings.backoff_first * 2.0 ** (entry.failures - 1))
         entry.queue = entries.BACKOFF
         asyncio.get_running_loop().call_later(pause, self._wake, uid)
+
+    def _tell_given_up(self, entry: Entry, nomination: Nomination, reason: str) -> None:
+        note = f"its place on {nomination.decision.host} is given up: {reason}"
+        reference = pod_reference(entry.pod)
+        self.recorder.record(reference, "FailedScheduling", note, kind="Warning", action="Scheduling")
+        if nomination.shown and self._group is not None:
+            self._group.create_task(self._show(entry, ""))
 
     def _wake(self, uid: str) -> None:
         entry = self.intake.pods.get(uid)
@@ -195,7 +196,8 @@ class Actor:
             if error.status == TOO_MANY:
                 self._again(decision, error.retry_after)
             elif error.status == CONFLICT or error.status >= SERVER_ERROR:
-                await self._look_up(entry, decision, str(error))  # it may be bound: by an earlier request, or by this one
+                # It may be bound: by an earlier request, or by this one.
+                await self._look_up(entry, decision, str(error))
             elif error.status != NOT_FOUND:  # of one that is gone the watch will tell
                 self._give_up(decision.uid, str(error))
             return
@@ -255,7 +257,7 @@ class Actor:
             uid, decision = await self._evictions.get()
             victim = self.intake.pods.get(uid)
             if victim is None:
-                self.ended(uid)
+                self.ended(uid)  # the watch may have told before it was chosen
             elif self._is_wanted(decision):
                 await self._nominate(decision)
                 await self._evict(victim, decision)
@@ -317,21 +319,30 @@ class Actor:
         self._of_victim.pop(victim.uid, None)
         if victim.pod.metadata.deletion_timestamp is not None:
             return  # it goes all the same
+        for uid in self.places.stays(victim.uid):
+            if uid != decision.uid:
+                self._give_up(uid, f"{'/'.join(victim.place)} stays after all", at_once=True)
         engine = self.intake.engine
         if engine is not None and victim.key and engine.incarnations[victim.uid].state == parts.LEAVING:
             self.counts.spared += 1
             engine.spared(victim.uid, self.clock())
             self.intake.succeed(victim.key, victim.uid)
+            self.intake.watcher.changed(victim.key)
 
     async def _nominate(self, decision: Decision) -> None:
         """Write down for which node the pod waits, for its owner to see."""
         nomination, entry = self.nominations.get(decision.uid), self.intake.pods.get(decision.uid)
-        if nomination is None or entry is None or nomination.nominated:
-            return
-        nomination.nominated = True
-        body = encode_pod_status(decision.uid, nominated_node=decision.host)
+        if nomination is not None and entry is not None and not nomination.shown:
+            nomination.shown = True
+            await self._show(entry, decision.host)
+
+    async def _show(self, entry: Entry, node: str) -> None:
+        """Write a pod's nomination; none is taken away where there is another by then."""
+        uid, body = entry.uid, encode_pod_status(entry.uid, nominated_node=node)
         try:
-            await self.connection.patch(POD.path(*entry.place, "status"), body, STRATEGIC_MERGE_PATCH)
+            path = POD.path(*entry.place, "status")
+            permit = self.leading if node else lambda: self.leading() and uid not in self.nominations
+            await self.connection.patch(path, body, STRATEGIC_MERGE_PATCH, permit=permit)
         except (ApiError, Unreachable) as error:
             LOG.debug("nomination of %s/%s: %s", *entry.place, error)
 
@@ -343,5 +354,17 @@ class Actor:
             for uid, nomination in list(self.nominations.items()):
                 if now > nomination.patient_until:
                     self.counts.given_up += 1
-                    missing = len(nomination.outstanding)
-                    self._give_up(uid, f"{missing} victims on {nomination.decision.host} did not go in time")
+                    late = [self.intake.pods.get(other) for other in nomination.outstanding]
+                    names = ", ".join(sorted("/".join(one.place) for one in late if one is not None))
+                    self._give_up(uid, f"{names} did not go in time")
+                    self._not_going(nomination.outstanding)
+
+    def _not_going(self, uids: set[str]) -> None:
+        """Who was told to go and does not takes its room until it is gone, and is nobody's victim again."""
+        engine = self.intake.engine
+        for uid in uids:
+            self.places.stays(uid)
+            one = None if engine is None else engine.incarnations.get(uid)
+            if engine is not None and one is not None and one.state == parts.LEAVING:
+                engine.spared(uid, self.clock())
+                engine.doomed(uid)

@@ -9,7 +9,8 @@ from slacktide.kube.bodies import encode_annotations
 from slacktide.kube.connection import MERGE_PATCH, ApiError, Connection, Unreachable
 from slacktide.kube.entries import Entry
 from slacktide.kube.intake import Intake
-from slacktide.kube.objects import PERSISTENT_VOLUME_CLAIM
+from slacktide.kube.kinds import Malformed
+from slacktide.kube.objects import PERSISTENT_VOLUME_CLAIM, PersistentVolumeClaim
 from slacktide.kube.storage import SELECTED_NODE
 
 LOOK_AGAIN_SECONDS = 0.2
@@ -27,13 +28,13 @@ class Claiming:
 
     async def ready(self, entry: Entry, host: str) -> str:
         """Wait until the volumes of a pod that is to be on ``host`` are there; else why they will not be."""
-        names = entry.needs.provision
-        for name in names:
-            if problem := await self._select(entry, name, host):
-                return problem
-        storage, namespace = self._intake.world.storage, entry.pod.metadata.namespace
-        until = self._clock() + PROVISION_SECONDS
-        told: set[str] = set()
+        told: dict[str, int] = {}
+        try:
+            for name in entry.needs.provision:
+                told[name] = await self._select(entry, name, host)
+        except (_Hopeless, ApiError, Unreachable) as problem:
+            return str(problem)
+        storage, until = self._intake.world.storage, self._clock() + PROVISION_SECONDS
         while self._clock() < until:
             if entry.uid not in self._intake.pods:
                 return "the pod is gone"
@@ -42,29 +43,38 @@ class Claiming:
             needs = storage.needs(entry.pod)
             if not needs.provision and not needs.waits:
                 return ""
-            for name in names:
-                selected = storage.selected(namespace, name)
-                if selected == host:
-                    told.add(name)
-                elif selected is None:
+            for name, version in told.items():
+                claim = storage.claim(entry.pod.metadata.namespace, name)
+                if claim is None:
                     return f"claim {name} is gone"
-                elif selected or name in told:
+                if _version(claim) >= version and claim.metadata.annotations.get(SELECTED_NODE) != host:
                     return f"no volume for claim {name} could be made for node {host}"
             await asyncio.sleep(LOOK_AGAIN_SECONDS)
         return f"no volumes for its claims within {PROVISION_SECONDS:.0f} s"
 
-    async def _select(self, entry: Entry, name: str, host: str) -> str:
-        """Write the node onto a claim; why that cannot be, or empty."""
+    async def _select(self, entry: Entry, name: str, host: str) -> int:
+        """Write the node onto a claim, unless it is there; since which of its versions it is."""
         namespace = entry.pod.metadata.namespace
-        selected = self._intake.world.storage.selected(namespace, name)
+        claim = self._intake.world.storage.claim(namespace, name)
+        if claim is None:
+            raise _Hopeless(f"claim {name} is gone")
+        selected = claim.metadata.annotations.get(SELECTED_NODE, "")
         if selected == host:
-            return ""
+            return _version(claim)
         if selected:
-            return f"a volume for claim {name} is being made for node {selected}"
-        path = PERSISTENT_VOLUME_CLAIM.path(namespace, name)
-        body = encode_annotations({SELECTED_NODE: host})
-        try:
-            await self._connection.patch(path, body, MERGE_PATCH, permit=self._leading)
-        except (ApiError, Unreachable) as error:
-            return f"claim {name}: {error}"
-        return ""
+            raise _Hopeless(f"a volume for claim {name} is being made for node {selected}")
+        path, body = PERSISTENT_VOLUME_CLAIM.path(namespace, name), encode_annotations({SELECTED_NODE: host})
+        answer = await self._connection.patch(path, body, MERGE_PATCH, permit=self._leading)
+        found = PERSISTENT_VOLUME_CLAIM.decode(answer)
+        if isinstance(found, Malformed):
+            raise _Hopeless(f"claim {name}: {found.problem}")
+        return _version(found)
+
+
+class _Hopeless(Exception):  # noqa: N818  # it never leaves this module
+    """Volumes will not be made."""
+
+
+def _version(claim: PersistentVolumeClaim) -> int:
+    # Of one object they may be compared, as its watch delivers them in order.
+    return int(claim.metadata.resource_version)

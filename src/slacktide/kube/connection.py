@@ -232,12 +232,15 @@ class Connection:
                         await self._renew(force=True, refused=headers)
                     raise _refusal(response, answer)
                 _probe(response)
-                yield []
-                splitter = LineSplitter()
-                async for piece in response.content.iter_any():
-                    lines = splitter.feed(piece)
-                    if lines:
-                        yield lines
+                try:
+                    yield []
+                    splitter = LineSplitter()
+                    async for piece in response.content.iter_any():
+                        lines = splitter.feed(piece)
+                        if lines:
+                            yield lines
+                finally:
+                    _cut_off(response)
         except TRANSPORT as error:
             raise self._unreachable("GET", path, error) from None
 
@@ -351,6 +354,13 @@ def _probe(response: aiohttp.ClientResponse) -> None:
     for name, value in PROBES:
         if hasattr(socket, name):
             found.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+
+
+def _cut_off(response: aiohttp.ClientResponse) -> None:
+    """End a watch left early without TLS's goodbye, for which an event loop that ends does not wait."""
+    transport = response.connection.transport if response.connection else None
+    if transport is not None:
+        transport.abort()
 
 
 async def _close_later(sessions: tuple[aiohttp.ClientSession, ...], seconds: float) -> None:

@@ -138,7 +138,8 @@ class Teller:
             found |= {"uid": entry.uid, "ours": entry.ours, "queue": entry.queue, "problem": entry.problem}
             found |= {"node": entry.pod.spec.node_name, "gates": [one.name for one in entry.pod.spec.scheduling_gates]}
             found |= self._in_engine(entry)
-        return _plain(found)
+        plain: dict[str, Any] = _plain(found)
+        return plain
 
     def _in_engine(self, entry: Entry) -> dict[str, Any]:
         engine = self._intake.engine

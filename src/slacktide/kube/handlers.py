@@ -10,9 +10,18 @@ from slacktide.kube import objects
 from slacktide.kube.connection import Connection
 from slacktide.kube.intake import Intake
 from slacktide.kube.kinds import HasMetadata, Identity, Kind, Malformed
-from slacktide.kube.objects import CronJob, Deployment, Job, Namespace, Node, PodDisruptionBudget, ReplicaSet, StatefulSet
+from slacktide.kube.objects import (
+    CronJob,
+    Deployment,
+    Job,
+    Namespace,
+    Node,
+    PodDisruptionBudget,
+    ReplicaSet,
+    StatefulSet,
+)
 from slacktide.kube.owners import Target, Watched, controlling, is_finished
-from slacktide.kube.watching import Reflector
+from slacktide.kube.watching import Handler, Reflector
 from slacktide.kube.world import World
 
 LOG = logging.getLogger(__name__)
@@ -130,12 +139,14 @@ class Handlers:
         self.intake.reconsider(waiting)
 
 
-def reflectors(connection: Connection, world: World, intake: Intake) -> list[Reflector[Any]]:
-    """All watches; pods come last, so that a first list of them finds what they depend on."""
+def subscriptions(world: World, intake: Intake) -> list[tuple[Kind[Any], Handler[Any]]]:
+    """What to watch, and who is told; pods come last, so that a first list of them finds what they depend on."""
     to = Handlers(world, intake)
 
-    def watch(kind: Kind[Any], see: Callable[[Any], None], drop: Callable[[Identity], None]) -> Reflector[Any]:
-        return Reflector(connection, kind, Simple(kind.plural, see, drop))
+    def told(
+        kind: Kind[Any], see: Callable[[Any], None], drop: Callable[[Identity], None]
+    ) -> tuple[Kind[Any], Handler[Any]]:
+        return kind, Simple(kind.plural, see, drop)
 
     def stored(see: Callable[[Any], None]) -> Callable[[Any], None]:
         def both(found: Any) -> None:
@@ -146,21 +157,26 @@ def reflectors(connection: Connection, world: World, intake: Intake) -> list[Ref
 
     storage = world.storage
     return [
-        watch(objects.NAMESPACE, to.namespace, to.namespace_gone),
-        watch(objects.SERVICE_CLASS, to.service_class, to.service_class_gone),
-        watch(objects.NODE, to.node, to.node_gone),
-        watch(objects.POD_DISRUPTION_BUDGET, to.budget, to.budget_gone),
-        watch(objects.DEPLOYMENT, to.replicas, to.controller_gone),
-        watch(objects.REPLICA_SET, to.replicas, to.controller_gone),
-        watch(objects.STATEFUL_SET, to.replicas, to.controller_gone),
-        watch(objects.JOB, to.job, to.controller_gone),
-        watch(objects.CRON_JOB, to.cron_job, to.controller_gone),
-        watch(objects.PERSISTENT_VOLUME, stored(storage.see_volume), stored(lambda one: storage.drop_volume(one.name))),
-        watch(
+        told(objects.NAMESPACE, to.namespace, to.namespace_gone),
+        told(objects.SERVICE_CLASS, to.service_class, to.service_class_gone),
+        told(objects.NODE, to.node, to.node_gone),
+        told(objects.POD_DISRUPTION_BUDGET, to.budget, to.budget_gone),
+        told(objects.DEPLOYMENT, to.replicas, to.controller_gone),
+        told(objects.REPLICA_SET, to.replicas, to.controller_gone),
+        told(objects.STATEFUL_SET, to.replicas, to.controller_gone),
+        told(objects.JOB, to.job, to.controller_gone),
+        told(objects.CRON_JOB, to.cron_job, to.controller_gone),
+        told(objects.PERSISTENT_VOLUME, stored(storage.see_volume), stored(lambda one: storage.drop_volume(one.name))),
+        told(
             objects.PERSISTENT_VOLUME_CLAIM,
             stored(storage.see_claim),
             stored(lambda one: storage.drop_claim(one.namespace, one.name)),
         ),
-        watch(objects.STORAGE_CLASS, stored(storage.see_class), stored(lambda one: storage.drop_class(one.name))),
-        Reflector(connection, objects.POD, intake),
+        told(objects.STORAGE_CLASS, stored(storage.see_class), stored(lambda one: storage.drop_class(one.name))),
+        (objects.POD, intake),
     ]
+
+
+def reflectors(connection: Connection, world: World, intake: Intake) -> list[Reflector[Any]]:
+    """All watches."""
+    return [Reflector(connection, kind, handler) for kind, handler in subscriptions(world, intake)]

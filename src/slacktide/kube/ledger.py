@@ -22,6 +22,8 @@ from slacktide.live.standing import standing
 LOG = logging.getLogger(__name__)
 
 LEAST_SECONDS = 1.0
+BUSY_SECONDS = 10.0
+"""For so long at most a new controller's ledger waits while pods are being bound."""
 WRITERS = 4
 MANAGER = {"fieldManager": "slacktide", "force": "true"}
 LATER_SECONDS = 10.0
@@ -42,7 +44,11 @@ def reference(target: Target) -> dict[str, Any]:
 
 
 class LedgerWriter:
-    """Writes what changed, in the background; ``changed`` only notes it down."""
+    """Writes what changed, in the background; ``changed`` only notes it down.
+
+    A controller's first ledger waits a second, and longer while ``busy``: until then its pods' own timestamps tell all
+    of it, and most of what happens to a new pod happens in that second.
+    """
 
     def __init__(
         self,
@@ -51,10 +57,13 @@ class LedgerWriter:
         intake: Intake,
         clock: Callable[[], float],
         leading: Callable[[], bool],
+        busy: Callable[[], bool] = lambda: False,
     ) -> None:
         self._connection, self._intake, self._clock, self._leading = connection, intake, clock, leading
+        self._busy = busy
         self._limiter = Limiter(settings.ledger_qps, max(1, int(settings.ledger_qps)))
         self._dirty: dict[str, None] = {}
+        self._new: dict[str, float] = {}
         self._written_at: dict[str, float] = {}
         self._some = asyncio.Event()
         self._problem = ""
@@ -63,18 +72,21 @@ class LedgerWriter:
 
     def changed(self, key: str) -> None:
         """Something happened to a controller."""
-        self._dirty[key] = None
+        if key in self._written_at:
+            self._dirty[key] = None
+        else:
+            self._new.setdefault(key, self._clock())
         self._some.set()
 
     def finished(self, key: str) -> None:
         """A controller is no more; the garbage collector removes its ledger."""
-        self._dirty.pop(key, None)
-        self._written_at.pop(key, None)
+        for noted in (self._dirty, self._new, self._written_at):
+            noted.pop(key, None)
 
     @property
     def pending(self) -> int:
         """Ledgers that wait to be written."""
-        return len(self._dirty)
+        return len(self._dirty) + len(self._new)
 
     async def run(self) -> None:
         """Writes until cancelled."""
@@ -87,7 +99,7 @@ class LedgerWriter:
             key = self._next()
             if key is None:
                 self._some.clear()
-                if self._dirty:
+                if self.pending:
                     await asyncio.sleep(LEAST_SECONDS / 10)
                 else:
                     await self._some.wait()
@@ -104,11 +116,18 @@ class LedgerWriter:
                 del self._dirty[key]
                 self._written_at[key] = now
                 return key
+        for key, since in self._new.items():
+            if now - since < (BUSY_SECONDS if self._busy() else LEAST_SECONDS):
+                break
+            del self._new[key]
+            self._written_at[key] = now
+            return key
         return None
 
     async def flush(self) -> None:
         """Write all that is noted down, now, each once; for a clean stop."""
-        due, self._dirty = list(self._dirty), {}
+        due = [*self._dirty, *self._new]
+        self._dirty, self._new = {}, {}
         async with asyncio.TaskGroup() as group:
             for keys in (due[first::WRITERS] for first in range(WRITERS)):
                 group.create_task(self._write_each(keys))

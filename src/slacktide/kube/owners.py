@@ -79,6 +79,15 @@ class Owners:
             target, owner = found.target, found.owner
         return target
 
+    def unknown_owner(self, pod: Metadata) -> str:
+        """UID of the owner on the way to a pod's topmost one that is not known yet; empty where all are."""
+        owner = controlling(pod)
+        for _ in range(8):
+            if owner is None or owner.uid not in self.watched:
+                return "" if owner is None else owner.uid
+            owner = self.watched[owner.uid].owner
+        return ""
+
     def is_batch(self, pod: Metadata) -> bool:
         """Whether a pod is a Job's."""
         owner = controlling(pod)

@@ -64,7 +64,9 @@ class Scheduler:
         self.intake = Intake(config, self.world, self.clock, self)
         self.recorder = Recorder(connection, COMPONENT, identity, qps=config.kube.event_qps)
         self.actor = Actor(connection, config.kube, self.intake, self.recorder, self.clock, self.leading)
-        self.ledger = LedgerWriter(connection, config.kube, self.intake, self.clock, self.leading)
+        self.ledger = LedgerWriter(
+            connection, config.kube, self.intake, self.clock, self.leading, lambda: self.actor.under_way > 0
+        )
         self.reporter = Reporter(connection, config.kube, self.intake, self.recorder, self.clock, self.leading)
         self.reflectors = reflectors(connection, self.world, self.intake)
         self.passes = Passes()
@@ -173,10 +175,11 @@ class Scheduler:
         self._work.set()
 
     async def _decide(self) -> None:
-        watchdog = self.config.scheduler.watchdog
+        loop, watchdog = asyncio.get_running_loop(), self.config.scheduler.watchdog
         while True:
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._work.wait(), watchdog)
+            alarm = loop.call_later(watchdog, self._work.set)  # cheaper than a task that waits with a timeout
+            await self._work.wait()
+            alarm.cancel()
             self._work.clear()
             await asyncio.sleep(0)  # whatever arrived at the same time takes part
             if not self.leading():

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 DEEDS = {
     "evicted": "Evictions that the API server accepted.",
+    "evictions_refused": "Evictions that the API server refused, as a rule for a disruption budget.",
     "spared": "Victims that stay after all.",
     "given_up": "Reserved places given up, as victims did not go in time.",
     "refused": "Decisions that could not be carried out; their pods wait again.",

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from aiohttp import web
 from prometheus_client import GCCollector, PlatformCollector, ProcessCollector
@@ -19,7 +18,11 @@ from slacktide.kube.metrics import Meter
 from slacktide.kube.scheduler import Scheduler
 from slacktide.kube.scraping import Collector
 from slacktide.kube.stalls import Stalls
+from slacktide.live.engine import Journal
 from slacktide.settings import to_mapping
+
+if TYPE_CHECKING:
+    from slacktide.kube.dry_run import DryRun
 
 Route = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -128,10 +131,6 @@ class Window:
         longest, self.stalls.longest = self.stalls.longest, 0.0
         return longest
 
-    async def run(self) -> None:
-        """Samples the event loop until cancelled."""
-        await asyncio.create_task(self.stalls.run())
-
 
 def explained(request: web.Request, teller: Teller, scheduler: Scheduler) -> web.Response:
     """The answer to /explain?namespace=NAMESPACE&name=NAME."""
@@ -146,3 +145,26 @@ def explained(request: web.Request, teller: Teller, scheduler: Scheduler) -> web
     if found is None:
         return web.json_response({"error": f"pod {namespace}/{name} is not known"}, status=404)
     return web.json_response(found)
+
+
+def reports(watched: DryRun) -> dict[str, Route]:
+    """What to serve of a dry run: /report as JSON, or as text with ?format=text."""
+
+    async def report(request: web.Request) -> web.Response:
+        if not watched.synced:
+            return web.json_response({"error": "the watches have not told their first lists"}, status=503)
+        if request.query.get("format") == "text":
+            return web.Response(text=watched.text() + "\n")
+        return web.json_response(watched.report())
+
+    return {"/report": report}
+
+
+def told_to(*journals: Journal) -> Journal:
+    """One journal that tells several."""
+
+    def tell(name: str, arguments: tuple[Any, ...]) -> None:
+        for one in journals:
+            one(name, arguments)
+
+    return tell

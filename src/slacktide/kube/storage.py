@@ -114,10 +114,9 @@ class Storage:
         """A storage class is gone."""
         self._classes.pop(name, None)
 
-    def selected(self, namespace: str, name: str) -> str | None:
-        """The node for which a claim's volume is to be made, empty while none is; None: there is no such claim."""
-        claim = self._claims.get((namespace, name))
-        return None if claim is None else claim.metadata.annotations.get(SELECTED_NODE, "")
+    def claim(self, namespace: str, name: str) -> PersistentVolumeClaim | None:
+        """The claim as it was seen last."""
+        return self._claims.get((namespace, name))
 
     def needs(self, pod: Pod) -> Needs:
         """What the pod's claims ask for as of now. Never raises: what is wrong makes the pod wait, with the reason."""

@@ -289,6 +289,7 @@ def _unsqueeze(said: Mapping[str, Any], field: str, most: int) -> bytes:
 
 def _read_risks(said: Mapping[str, Any]) -> dict[int, float]:
     value = said.get("risks")
+    value = {} if value is None else value  # an API server does not keep empty objects
     if not isinstance(value, Mapping) or not all(re.fullmatch("[0-9a-f]{1,16}", str(uid)) for uid in value):
         raise _broken("risks", value, "seconds by hexadecimal number")
     return {int(uid, 16): _number(said, "risks", uid) for uid in value}

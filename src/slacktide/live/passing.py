@@ -6,7 +6,7 @@ import numpy as np
 
 from slacktide.errors import PluginError
 from slacktide.kernels import carry, passes
-from slacktide.kernels.tables import PREEMPTED
+from slacktide.kernels.log_records import PREEMPTED
 from slacktide.model import Workload
 from slacktide.policy.api import Plan, Policy, View
 from slacktide.policy.checking import check_bind, check_types

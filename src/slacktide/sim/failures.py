@@ -9,7 +9,7 @@ import numpy as np
 from slacktide.config import Config
 from slacktide.errors import ConfigError
 from slacktide.inputs import read_host_events
-from slacktide.kernels import tables
+from slacktide.kernels import log_records, tables
 from slacktide.model import Hosts
 from slacktide.sim.startup import delays
 from slacktide.state import layout
@@ -27,11 +27,11 @@ def host_events(config: Config, hosts: Hosts) -> tables.Records:
     failures = config.failures
     if failures.file is not None:
         times, rows, kinds = read_host_events(Path(failures.file), hosts)
-        events = np.zeros(len(times), tables.HOST_EVENT)
+        events = np.zeros(len(times), log_records.HOST_EVENT)
         events["time"], events["host"], events["kind"] = layout.on_grid(times), rows, kinds
         return events
     if failures.uptime is None:
-        return np.zeros(0, tables.HOST_EVENT)
+        return np.zeros(0, log_records.HOST_EVENT)
     end = config.simulation.end
     if end is None:
         raise ConfigError("failures.uptime: drawn failures need simulation.end")
@@ -52,6 +52,6 @@ def host_events(config: Config, hosts: Hosts) -> tables.Records:
             drawn.append((at, h, tables.FAIL))
             at += float(random.choice(down))
             drawn.append((at, h, tables.REPAIR))
-    events = np.array(sorted(drawn), tables.HOST_EVENT)
+    events = np.array(sorted(drawn), log_records.HOST_EVENT)
     events["time"] = layout.on_grid(events["time"])
     return events

@@ -7,7 +7,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from slacktide.kernels.tables import EVENT_KINDS
+from slacktide.kernels.log_records import EVENT_KINDS
 
 __all__ = ["EVENT_KINDS", "Columns", "RunResult"]
 

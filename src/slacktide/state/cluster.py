@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from slacktide.config import Config
 from slacktide.errors import ConfigError
-from slacktide.kernels import ledger, room, tables
+from slacktide.kernels import ledger, log_records, room, tables
 from slacktide.kernels.free_index import AMOUNTS, NOWHERE
 from slacktide.kernels.tables import Tables
 from slacktide.model import Hosts, Workload
@@ -146,7 +146,7 @@ def build(
         "leaf_host": grouping.leaf_host,
         "hot": layout.on_grid(hot),
         "cold": layout.on_grid(cold),
-        "happenings": np.zeros(0, tables.HOST_EVENT) if happenings is None else happenings,
+        "happenings": np.zeros(0, log_records.HOST_EVENT) if happenings is None else happenings,
         "triggers": np.zeros(0) if triggers is None else layout.on_grid(triggers),
         "unit": 1.0 / unit,
         **instance_arrays(workload, kinds),
@@ -222,12 +222,12 @@ def buffers(requests: int, resources: int) -> dict[str, NDArray[Any]]:
         "queue": np.zeros(waiting, tables.ENTRY),
         "incoming": np.zeros(waiting, tables.ENTRY),
         "order": np.zeros(waiting, np.int64),
-        "heap": np.zeros(1 << 12, tables.COMPLETION),
+        "heap": np.zeros(1 << 12, log_records.COMPLETION),
         "visits": np.zeros(1 << 12, np.int64),
-        "decisions": np.zeros(1 << 12, tables.DECISION),
+        "decisions": np.zeros(1 << 12, log_records.DECISION),
         "victims": np.zeros(1 << 13, np.int64),
-        "events": np.zeros(1 << 13, tables.EVENT),
-        "passes": np.zeros(1 << 12, tables.PASS),
+        "events": np.zeros(1 << 13, log_records.EVENT),
+        "passes": np.zeros(1 << 12, log_records.PASS),
         "taken": np.zeros(INSTANCES, np.int64),
         "missing": np.zeros(resources, np.int64),
         "amounts": np.zeros((3, resources)),

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from slacktide.kernels import request_records, tables
+from slacktide.kernels import log_records, request_records, tables
 from slacktide.model import INDEPENDENT, Workload
 from slacktide.state.layout import on_grid
 
@@ -73,4 +73,4 @@ def make_room(arrays: dict[str, NDArray[Any]], instances: int) -> None:
     """Events that one scale event causes must fit into their buffer."""
     needed = 4 * (instances + len(arrays["excess"]))
     if len(arrays["events"]) < needed:
-        arrays["events"] = np.zeros(needed, tables.EVENT)
+        arrays["events"] = np.zeros(needed, log_records.EVENT)

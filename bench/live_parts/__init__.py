@@ -1,0 +1,1 @@
+"""Parts of bench/live.py: a control plane, load on it, the cases, and what needs no cluster."""

@@ -1,0 +1,129 @@
+"""What is measured on a cluster: throughput, preemption, single pods."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+
+from live_parts.cluster import Cluster, Running, pod
+from live_parts.load import PODS, Bindings, clear, create, names, watched
+from slacktide.kube.connection import Connection
+
+QUIET_SECONDS = 3.0
+SETTLE_SECONDS = 20.0
+"""How long what a preemption is to end has run before: promises below 1 give slack only by and by."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """One measurement; rates a second, latencies in ms, memory in MB, processor seconds."""
+
+    bound: int
+    asked: int
+    rate: float
+    cpu: float
+    peak: float
+    p50: float = 0.0
+    p99: float = 0.0
+    stall: float = float("nan")
+    left: int = 0
+
+
+def throughput(cluster: Cluster, name: str, count: int) -> Found:
+    """``count`` pods at once: from the first create to the last binding."""
+    return asyncio.run(_measured(cluster, name, _throughput, count))
+
+
+def preemption(cluster: Cluster, name: str, cores: int, wait: float) -> Found:
+    """Each node full of low pods of one core; then as many high pods as nodes."""
+    return asyncio.run(_measured(cluster, name, _preemption, cores, wait))
+
+
+def singles(cluster: Cluster, name: str, count: int, rate: float) -> Found:
+    """Pods one by one: from the answer to the create to the binding on a watch."""
+    return asyncio.run(_measured(cluster, name, _singles, count, rate))
+
+
+Case = Callable[..., Awaitable[Found]]
+
+
+async def _measured(cluster: Cluster, name: str, case: Case, *arguments: float) -> Found:
+    async with watched(cluster) as (connection, bindings):
+        with cluster.scheduler(name) as running:
+            await asyncio.to_thread(running.stall)  # forgets that of the start
+            found = await case(cluster, running, connection, bindings, *arguments)
+            stall = await asyncio.to_thread(running.stall)
+        await clear(connection)
+    await asyncio.sleep(QUIET_SECONDS)
+    return replace(found, stall=stall)
+
+
+async def _throughput(
+    _cluster: Cluster, running: Running, connection: Connection, bindings: Bindings, count: int
+) -> Found:
+    wanted = names(count)
+    before = running.usage()
+    began = time.perf_counter()
+    await create(connection, [pod(one, running.scheduler_name) for one in wanted])
+    bound = await bindings.all_of(set(wanted), 240.0)
+    await asyncio.sleep(QUIET_SECONDS)  # events that are still being written are part of the work
+    after = running.usage()
+    last = max((bindings.at[one] for one in wanted if one in bindings.at), default=began)
+    return Found(bound, count, bound / max(last - began, 1e-9), after.cpu - before.cpu, after.peak)
+
+
+async def _preemption(
+    cluster: Cluster, running: Running, connection: Connection, bindings: Bindings, cores: int, wait: float
+) -> Found:
+    low = names(len(cluster.nodes) * cores)
+    where = [cluster.nodes[number // cores] for number in range(len(low))]
+    await create(
+        connection,
+        [pod(one, running.scheduler_name, cpu="1", node=node) for one, node in zip(low, where, strict=True)],
+    )
+    await bindings.all_of(set(low), 120.0)
+    await asyncio.sleep(SETTLE_SECONDS)
+    high = names(len(cluster.nodes))
+    before = running.usage()
+    began = time.perf_counter()
+    await create(connection, [pod(one, running.scheduler_name, cpu="1", service="high") for one in high])
+    bound = await bindings.all_of(set(high), wait)
+    await asyncio.sleep(QUIET_SECONDS)
+    after = running.usage()
+    last = max((bindings.at[one] for one in high if one in bindings.at), default=began)
+    left = await _count(connection) - bound
+    return Found(bound, len(high), bound / max(last - began, 1e-9), after.cpu - before.cpu, after.peak, left=left)
+
+
+async def _count(connection: Connection) -> int:
+    """Pods on nodes."""
+    answer = await connection.get(PODS, query={"fieldSelector": "spec.nodeName!="}, timeout=120.0)
+    return answer.count(b'"nodeName":')
+
+
+async def _singles(
+    _cluster: Cluster, running: Running, connection: Connection, bindings: Bindings, count: int, rate: float
+) -> Found:
+    wanted = names(count)
+    answered: dict[str, float] = {}
+    before = running.usage()
+    bodies = [pod(one, running.scheduler_name) for one in wanted]
+    began = time.perf_counter()
+
+    async def one(number: int) -> None:
+        await asyncio.sleep(began + number / rate - time.perf_counter())
+        await create(connection, [bodies[number]], 1)
+        answered[wanted[number]] = time.perf_counter()
+
+    await asyncio.gather(*(one(number) for number in range(count)))
+    bound = await bindings.all_of(set(wanted), 60.0)
+    took = time.perf_counter() - began
+    after = running.usage()
+    late = sorted((bindings.at[name] - at) * 1000 for name, at in answered.items() if name in bindings.at)
+    late = late or [float("nan")]
+    return Found(
+        bound, count, bound / took, after.cpu - before.cpu, after.peak,
+        p50=late[len(late) // 2], p99=late[min(len(late) - 1, int(len(late) * 0.99))],
+    )  # fmt: skip

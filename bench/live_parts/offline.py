@@ -1,0 +1,205 @@
+"""What needs no cluster: a pass over many who wait, and a day of churn."""
+
+from __future__ import annotations
+
+import gc
+import heapq
+import itertools
+import random
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from slacktide.config import Config
+from slacktide.kube import objects
+from slacktide.kube.handlers import Handlers
+from slacktide.kube.intake import Intake
+from slacktide.kube.kinds import Identity, Malformed
+from slacktide.kube.world import World
+from slacktide.live.engine import Engine
+from slacktide.live.warming import warm
+from slacktide.model import ServiceClass
+from slacktide.settings import load_live
+from slacktide.state.spec import Spec
+
+HOUR = 3600.0
+START = 1.8e9
+HIGH, LOW = ServiceClass("high", 1.0, 1), ServiceClass("low", 0.5, 3)
+
+
+def settings(policy: str) -> Config:
+    """The live settings with a policy."""
+    return load_live(None, None, [f"policy.name={policy}"])
+
+
+def ready() -> None:
+    """Compile where that is still to be done, so that no measurement contains it."""
+    for policy in ("priority", "qos-driven"):
+        warm(settings(policy))
+
+
+def demand(cpu: int, memory: int) -> tuple[tuple[str, int], ...]:
+    return (("cpu", cpu), ("memory", memory), ("pods", 1))
+
+
+@dataclass(frozen=True)
+class Pass:
+    """Seconds of a pass over all that wait, and of the next, in which nothing has changed."""
+
+    first: float
+    second: float
+    placed: int
+    preempted: int
+
+
+def passes(policy: str, nodes: int, pods: int, *, full: bool) -> Pass:
+    """``pods`` wait at once on ``nodes`` nodes of 4 cores: empty, or full of low pods that have run for an hour."""
+    config = settings(policy)
+    warm(config)
+    engine = Engine(config)
+    for number in range(nodes):
+        engine.host(f"node-{number}", {"cpu": 4000, "memory": 2**34, "pods": 110}, {}, True)
+    engine.spec(0, Spec(demand(1000, 2**27), LOW))
+    engine.spec(1, Spec(demand(1000, 2**27), HIGH))
+    for number in range(nodes * 4 if full else 0):
+        engine.controller(f"l{number}", LOW, 0, False)
+        engine.found(f"l{number}", "l", f"l{number}", 0, f"node-{number // 4}", START)
+        engine.ready(f"l{number}", START)
+    for number in range(pods):
+        engine.controller(f"h{number}", HIGH, 0, False)
+        engine.arrive(f"h{number}", "h", f"h{number}", 1, START + HOUR)
+        engine.wake(f"h{number}")
+    began = time.perf_counter()
+    outcome = engine.run(START + HOUR)
+    between = time.perf_counter()
+    engine.run(START + HOUR + 1)
+    after = time.perf_counter()
+    preempted = sum(len(one.victims) for one in outcome.decisions)
+    return Pass(between - began, after - between, len(outcome.decisions), preempted)
+
+
+class Nobody:
+    """Acts on nothing."""
+
+    def work(self) -> None: ...
+
+    def confirmed(self, uid: str) -> None: ...
+
+    def ended(self, uid: str) -> None: ...
+
+    def changed(self, key: str) -> None: ...
+
+    def began(self, target: object) -> None: ...
+
+    def finished(self, key: str) -> None: ...
+
+    def waits(self, entry: object) -> None: ...
+
+
+def resident() -> float:
+    """Memory of this process now, MB."""
+    gc.collect()
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * 4096 / 2**20
+
+
+class Day:
+    """Controllers come and go, each with a template of its own; pods as the API server's watch would tell them."""
+
+    def __init__(self, nodes: int, seed: int = 1) -> None:
+        config = settings("qos-driven")
+        warm(config)
+        self.now = START
+        self.world = World(config)
+        self.intake = Intake(config, self.world, lambda: self.now, Nobody())
+        self.handlers = Handlers(self.world, self.intake)
+        self.engine = self.intake.engine = Engine(config)
+        self.chance = random.Random(seed)
+        self.numbers = itertools.count()
+        self.pods: dict[str, dict[str, Any]] = {}
+        self.of: dict[str, list[str]] = {}
+        self.came = 0
+        for name, slo, rank in (("high", 1.0, 1), ("low", 0.5, 3)):
+            body = {"metadata": {"name": name, "uid": name}, "spec": {"slo": slo, "rank": rank}}
+            self.handlers.service_class(_decoded(objects.SERVICE_CLASS, body))
+        for number in range(nodes):
+            labels = {"slacktide.io/managed": "true", "kubernetes.io/hostname": f"node-{number}"}
+            room = {"cpu": "32", "memory": "128Gi", "pods": "110"}
+            status = {"allocatable": room, "conditions": [{"type": "Ready", "status": "True"}]}
+            body = {"metadata": {"name": f"node-{number}", "uid": f"n{number}", "labels": labels}, "status": status}
+            self.handlers.node(_decoded(objects.NODE, body))
+
+    def hours(self, hours: int, controllers_an_hour: int, pods_each: int) -> Iterator[tuple[int, float, int]]:
+        """The hour, memory at its end and pods until then."""
+        due: list[tuple[float, int, str]] = []
+        for number in range(hours * controllers_an_hour):
+            self.now = START + number * HOUR / controllers_an_hour
+            while due and due[0][0] <= self.now:
+                self._end(heapq.heappop(due)[2])
+            uid = self._begin(pods_each)
+            heapq.heappush(due, (self.now + self.chance.expovariate(1 / 1800), number, uid))
+            self._decide()
+            if (number + 1) % controllers_an_hour == 0:
+                yield (number + 1) // controllers_an_hour, resident(), self.came
+
+    def _begin(self, pods: int) -> str:
+        number = next(self.numbers)
+        uid, name = f"rs-{number}", f"app-{number}"
+        owner = {"metadata": {"name": name, "namespace": "bench", "uid": uid}, "spec": {"replicas": pods}}
+        self.handlers.replicas(_decoded(objects.REPLICA_SET, owner))
+        cpu, memory = self.chance.randint(50, 900), self.chance.randint(50, 900)
+        term = {"labelSelector": {"matchLabels": {"app": name}}, "topologyKey": "kubernetes.io/hostname"}
+        affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+        for _ in range(pods):
+            self._pod(name, uid, f"{cpu}m", f"{memory}Mi", affinity if number % 4 == 0 else {})
+        return uid
+
+    def _pod(self, name: str, owner: str, cpu: str, memory: str, affinity: dict[str, Any]) -> None:
+        number = next(self.numbers)
+        reference = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": name, "uid": owner, "controller": True}
+        labels = {"app": name, "slacktide.io/class": self.chance.choice(("high", "low"))}
+        metadata = {"name": f"{name}-{number}", "namespace": "bench", "uid": f"p{number}", "labels": labels,
+                    "ownerReferences": [reference]}  # fmt: skip
+        containers = [{"name": "main", "resources": {"requests": {"cpu": cpu, "memory": memory}}}]
+        spec = {"schedulerName": "slacktide", "containers": containers, "affinity": affinity}
+        pod = self.pods[f"p{number}"] = {"metadata": metadata, "spec": spec, "status": {}}
+        self.of.setdefault(owner, []).append(f"p{number}")
+        self.came += 1
+        self._tell(pod)
+
+    def _tell(self, pod: dict[str, Any]) -> None:
+        self.intake.changed(_decoded(objects.POD, pod))
+
+    def _decide(self) -> None:
+        for decision in self.engine.run(self.now).decisions:
+            for victim in decision.victims:
+                self._gone(victim.uid)
+            pod = self.pods[decision.uid]
+            pod["spec"]["nodeName"] = decision.host
+            self._tell(pod)
+            pod["status"] = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+            self._tell(pod)
+
+    def _gone(self, uid: str) -> None:
+        metadata = self.pods.pop(uid)["metadata"]
+        owner = metadata["ownerReferences"][0]["uid"]
+        self.of[owner].remove(uid)
+        self.intake.deleted(Identity("bench", metadata["name"], uid, ""), None)
+
+    def _end(self, owner: str) -> None:
+        name = f"app-{owner.removeprefix('rs-')}"
+        self.handlers.controller_gone(Identity("bench", name, owner, ""))
+        for uid in tuple(self.of[owner]):
+            self._gone(uid)
+        del self.of[owner]
+
+
+def _decoded(kind: Any, body: dict[str, Any]) -> Any:
+    found = kind.decode(msgspec.json.encode(body))
+    if isinstance(found, Malformed):
+        raise TypeError(found.problem)
+    return found

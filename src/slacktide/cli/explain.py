@@ -1,0 +1,181 @@
+"""``slacktide explain pod``: why a pod is where it is, why it waits, why it was preempted."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from slacktide.cli.options import FILE
+
+if TYPE_CHECKING:
+    from slacktide.kube.connection import Connection
+
+ADDRESS = "127.0.0.1:10359"
+ANSWER_SECONDS = 5.0
+NOT_FOUND = 404
+SHOWN_EVENTS = 10
+
+
+@click.group()
+def explain() -> None:
+    """Says why a pod is where it is, waits, or was preempted."""
+
+
+@explain.command("pod")
+@click.argument("name")
+@click.option("-n", "--namespace", default="default", show_default=True, help="The pod's namespace.")
+@click.option("--kubeconfig", type=FILE, help="How to reach the cluster.")
+@click.option("--context", metavar="NAME", help="Of the kubeconfig; its current one if none is named.")
+@click.option("--address", metavar="HOST:PORT", help=f"The scheduler's kube.listen.  [default: {ADDRESS}]")
+@click.option("--json", "as_json", is_flag=True, help="The scheduler's answer as it is.")
+def pod(
+    name: str, namespace: str, kubeconfig: Path | None, context: str | None, address: str | None, as_json: bool
+) -> None:
+    """Explains a pod.
+
+    The scheduler itself is asked where it can be reached (kubectl port-forward helps); it remembers what it decided,
+    also about pods that are gone. Otherwise the pod's events, its conditions and its workload's ledger tell.
+    """
+    click.echo(asyncio.run(_explain(namespace, name, kubeconfig, context, address, as_json)))
+
+
+async def _explain(
+    namespace: str, name: str, kubeconfig: Path | None, context: str | None, address: str | None, as_json: bool
+) -> str:
+    from slacktide.errors import ConfigError, InputError, Problem
+    from slacktide.kube.connection import connect
+
+    uid = ""
+    if address is None:  # another cluster's scheduler may listen here: the pod's UID tells
+        async with await connect(kubeconfig, context=context) as connection:
+            raw = await _get(connection, f"/api/v1/namespaces/{namespace}/pods/{name}")
+            uid = "" if raw is None else raw["metadata"]["uid"]
+            found, problem = await _ask(ADDRESS, namespace, name)
+            if found is None or (uid and found.get("uid") != uid):
+                if as_json:
+                    raise ConfigError(f"--json: the scheduler does not answer for this pod at {ADDRESS}: {problem}")
+                events = await _events(connection, namespace, name)
+                if raw is None and not events:
+                    broken = Problem(f"pod {namespace}/{name}", 0, "", "", "one that exists, or existed lately")
+                    raise InputError([broken])
+                return _from_cluster(namespace, name, raw, events, await _ledger(connection, namespace, raw))
+    else:
+        found, problem = await _ask(address, namespace, name)
+        if found is None:
+            raise ConfigError(f"--address: {address}: {problem}")
+    if as_json:
+        return json.dumps(found, indent=2)
+    from slacktide.kube.explaining import told
+
+    return told(found)
+
+
+async def _ask(address: str, namespace: str, name: str) -> tuple[dict[str, Any] | None, str]:
+    """What the scheduler knows of a pod, or why it says nothing."""
+    import aiohttp
+
+    base = address if "://" in address else f"http://{address}"
+    timeout = aiohttp.ClientTimeout(total=ANSWER_SECONDS)
+    try:
+        async with (
+            aiohttp.ClientSession(timeout=timeout) as session,
+            session.get(f"{base}/explain", params={"namespace": namespace, "name": name}) as response,
+        ):
+            answer = await response.json(content_type=None)
+            if response.status == 200:
+                return answer, ""
+            return None, str(answer.get("error", response.reason))
+    except (aiohttp.ClientError, OSError, TimeoutError, ValueError, AttributeError) as error:
+        return None, str(error) or type(error).__name__
+
+
+async def _get(connection: Connection, path: str, **query: str) -> Any:
+    from slacktide.kube.connection import ApiError
+
+    try:
+        return json.loads(await connection.get(path, query=query or None))
+    except ApiError as error:
+        if error.status == NOT_FOUND:
+            return None
+        raise
+
+
+async def _events(connection: Connection, namespace: str, name: str) -> list[dict[str, Any]]:
+    selector = f"involvedObject.kind=Pod,involvedObject.name={name}"
+    found = await _get(connection, f"/api/v1/namespaces/{namespace}/events", fieldSelector=selector)
+    events: list[dict[str, Any]] = [] if found is None else found["items"]
+    return sorted(events, key=lambda one: one.get("lastTimestamp") or "")
+
+
+async def _ledger(connection: Connection, namespace: str, pod: dict[str, Any] | None) -> dict[str, Any] | None:
+    """The Availability of a pod's workload: its topmost owner is the target of one."""
+    if pod is None:
+        return None
+    found = await _get(connection, f"/apis/slacktide.io/v1alpha1/namespaces/{namespace}/availabilities")
+    owners = await _owners(connection, namespace, pod)
+    for one in [] if found is None else found["items"]:
+        if one.get("status", {}).get("target", {}).get("uid") in owners:
+            return dict(one["status"])
+    return None
+
+
+async def _owners(connection: Connection, namespace: str, pod: dict[str, Any]) -> set[str]:
+    """UIDs of a pod and of those above it, as far as they can be read."""
+    plurals = {"ReplicaSet": "apis/apps/v1", "Job": "apis/batch/v1"}
+    found, current = {pod["metadata"]["uid"]}, pod
+    while (owner := _controlling(current)) is not None:
+        found.add(owner["uid"])
+        group = plurals.get(owner["kind"])
+        path = f"/{group}/namespaces/{namespace}/{owner['kind'].lower()}s/{owner['name']}"
+        current = {} if group is None else await _get(connection, path) or {}
+    return found
+
+
+def _controlling(one: dict[str, Any]) -> dict[str, Any] | None:
+    owners = one.get("metadata", {}).get("ownerReferences", [])
+    return next((owner for owner in owners if owner.get("controller")), None)
+
+
+def _from_cluster(
+    namespace: str, name: str, pod: dict[str, Any] | None, events: list[dict[str, Any]], ledger: dict[str, Any] | None
+) -> str:
+    lines = [f"Pod {namespace}/{name}" + ("" if pod else " (gone)")]
+    if ledger:
+        lines.append(f"  {_of_ledger(ledger)}")
+    if pod:
+        lines += [f"  {line}" for line in _of_pod(pod)]
+    for one in events[-SHOWN_EVENTS:]:
+        times = f" ({one['count']} times)" if one.get("count", 1) > 1 else ""
+        lines.append(f"  {(one.get('lastTimestamp') or '')[11:19]}  {one['reason']}: {one['message']}{times}")
+    lines.append("The scheduler did not answer; this is what the cluster knows (--address asks the scheduler).")
+    return "\n".join(lines)
+
+
+def _of_ledger(ledger: dict[str, Any]) -> str:
+    target, slack = ledger["target"], ledger.get("slackSeconds")
+    has = "no limit to its slack" if slack is None else f"{slack:.1f} s of slack"
+    return (
+        f"{target['kind']} {target['name']}, class {ledger['class']}: promised {ledger['promised']:.4f}, "
+        f"delivered {ledger['delivered']:.4f}, {has}, {ledger['state']}; {ledger['running']} running, "
+        f"{ledger['waiting']} waiting (as of {ledger['at'][11:19]})"
+    )
+
+
+def _of_pod(pod: dict[str, Any]) -> list[str]:
+    spec, status = pod["spec"], pod.get("status", {})
+    scheduler = spec.get("schedulerName", "")
+    lines = [f"scheduler {scheduler}, phase {status.get('phase', '')}"]
+    if spec.get("nodeName"):
+        lines.append(f"on {spec['nodeName']}")
+    if status.get("nominatedNodeName"):
+        lines.append(f"waits for a place on {status['nominatedNodeName']}")
+    for one in status.get("conditions", []):
+        if one["status"] != "True" and one["type"] == "PodScheduled" and one.get("message"):
+            lines.append(f"waits: {one['message']}")
+        if one["status"] == "True" and one["type"] == "DisruptionTarget":
+            lines.append(f"is made to leave: {one.get('message') or one.get('reason')}")
+    return lines

@@ -1,0 +1,220 @@
+"""``slacktide top``: the ledgers of a cluster as a live table."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import shutil
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from slacktide.cli.options import FILE
+from slacktide.cli.text import share, table
+
+if TYPE_CHECKING:
+    from slacktide.config import Accounting
+    from slacktide.kube.kinds import Identity, Malformed
+    from slacktide.kube.objects import Availability, ServiceClass
+    from slacktide.live.books import Books
+
+REFRESH_SECONDS = 1.0
+HOME, CLEAR_LINE, CLEAR_BELOW = "\x1b[H", "\x1b[K", "\x1b[J"
+STATES = ("Missed", "AtRisk", "Kept", "Unknown")
+HEAD = ("NAMESPACE", "WORKLOAD", "CLASS", "PROMISED", "DELIVERED", "SLACK", "STATE", "RUNNING", "WAITING", "PREEMPTED")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A ledger as it is by now; ``slack`` is infinite where there is none."""
+
+    namespace: str
+    name: str
+    service: str
+    promised: float
+    delivered: float
+    slack: float
+    state: str
+    running: int
+    waiting: int
+    preempted: int
+
+    def cells(self) -> tuple[str, ...]:
+        """For the table."""
+        slack = "-" if self.slack == float("inf") else f"{self.slack:.1f}"
+        shares = share(self.promised), share(self.delivered)
+        counts = str(self.running), str(self.waiting), str(self.preempted)
+        return (self.namespace, self.name, self.service, *shares, slack, self.state, *counts)
+
+
+ORDERS = {
+    "slack": lambda one: (one.slack, one.namespace, one.name),
+    "name": lambda one: (one.namespace, one.name),
+    "delivered": lambda one: (one.delivered, one.namespace, one.name),
+    "state": lambda one: (STATES.index(one.state) if one.state in STATES else 9, one.slack, one.name),
+    "preempted": lambda one: (-one.preempted, one.namespace, one.name),
+}
+
+
+@click.command()
+@click.option("--kubeconfig", type=FILE, help="How to reach the cluster.")
+@click.option("--context", metavar="NAME", help="Of the kubeconfig; its current one if none is named.")
+@click.option("-n", "--namespace", help="Only this namespace's.")
+@click.option("-A", "--all-namespaces", is_flag=True, help="All namespaces', which is the default.")
+@click.option("--once", is_flag=True, help="Print the table once; so is it where the output is no terminal.")
+@click.option("--sort", "order", type=click.Choice(list(ORDERS)), default="slack", show_default=True)
+def top(
+    kubeconfig: Path | None,
+    context: str | None,
+    namespace: str | None,
+    all_namespaces: bool,
+    once: bool,
+    order: str,
+) -> None:
+    """Shows what each workload was promised and has got, every second anew.
+
+    A ledger is written when something happens to its workload. In between its numbers follow from the time that has
+    passed, and are carried on here: exactly, unless pods are just being bound or are leaving.
+    """
+    if all_namespaces and namespace:
+        raise click.UsageError("-A: shows all namespaces, and -n one")
+    with contextlib.suppress(KeyboardInterrupt):
+        asyncio.run(_top(kubeconfig, context, namespace or "", once or not sys.stdout.isatty(), order))
+
+
+class Ledgers:
+    """Handler of the watch of ledgers."""
+
+    def __init__(self) -> None:
+        self.found: dict[tuple[str, str], tuple[Availability, Books | None]] = {}
+        self.margins: dict[str, float] = {}
+
+    def replaced(self, objects: Any) -> None:
+        for one in objects:
+            self.changed(one)
+
+    def changed(self, found: Availability) -> None:
+        from slacktide.errors import StateError
+        from slacktide.live.books import read
+
+        try:
+            books = read(found.status.accumulators) if found.status.accumulators else None
+        except StateError:
+            books = None  # another version's; the numbers beside are shown as they are
+        self.found[found.metadata.namespace, found.metadata.name] = found, books
+
+    def deleted(self, identity: Identity, last: Availability | None) -> None:  # noqa: ARG002
+        self.found.pop(identity.key, None)
+
+    def malformed(self, problem: Malformed) -> None:
+        self.found.pop((problem.namespace, problem.name), None)
+
+    def accounting(self) -> Accounting:
+        """The scheduler's, as all ledgers together give it away."""
+        from slacktide.live.carrying_on import ORDER, accountings
+
+        left = ORDER
+        for found, books in self.found.values():
+            if books is not None and found.status.delivered is not None:
+                possible = accountings(books, found.status.delivered)
+                left = tuple(one for one in left if one in possible) or left
+        return left[0]
+
+    def lines(self, now: float) -> list[Line]:
+        """All ledgers at ``now``, seconds since 1970."""
+        accounting = self.accounting()
+        return [self._line(found, books, accounting, now) for found, books in self.found.values()]
+
+    def _line(self, found: Availability, books: Books | None, accounting: Accounting, now: float) -> Line:
+        from slacktide.live.carrying_on import carry_on
+
+        status = found.status
+        promised, delivered = status.promised or 0.0, status.delivered or 0.0
+        slack, state = status.slack_seconds, status.state
+        if books is not None:
+            carried = carry_on(books, accounting, promised, slack, now)
+            delivered, slack = carried.delivered, carried.slack
+            state = self._state(state, status.class_, promised, delivered, slack)
+        return Line(
+            found.metadata.namespace, found.metadata.name, status.class_, promised, delivered,
+            float("inf") if slack is None else slack, state, status.running, status.waiting, status.preemptions,
+        )  # fmt: skip
+
+    def _state(self, state: str, service: str, promised: float, delivered: float, slack: float | None) -> str:
+        """As :class:`slacktide.live.standing.Standing` has it; where the class's margin is not known, as written."""
+        margin = self.margins.get(service.partition("@")[0])
+        if state == "Unknown" or not promised:
+            return state
+        if delivered < promised - 1e-9:
+            return "Missed"
+        if margin is None:
+            return "Kept" if state == "Missed" else state
+        return "AtRisk" if slack is not None and slack < margin else "Kept"
+
+
+class Margins:
+    """Handler of the watch of classes."""
+
+    def __init__(self, ledgers: Ledgers) -> None:
+        self._margins = ledgers.margins
+
+    def replaced(self, objects: Any) -> None:
+        for one in objects:
+            self.changed(one)
+
+    def changed(self, found: ServiceClass) -> None:
+        self._margins[found.metadata.name] = found.spec.margin_seconds
+
+    def deleted(self, identity: Identity, last: ServiceClass | None) -> None:  # noqa: ARG002
+        self._margins.pop(identity.name, None)
+
+    def malformed(self, problem: Malformed) -> None: ...
+
+
+async def _top(kubeconfig: Path | None, context: str | None, namespace: str, once: bool, order: str) -> None:
+    from slacktide.kube.connection import connect
+    from slacktide.kube.objects import AVAILABILITY, SERVICE_CLASS
+    from slacktide.kube.watching import Reflector
+
+    ledgers = Ledgers()
+    async with await connect(kubeconfig, context=context) as connection:
+        path = AVAILABILITY.path(namespace) if namespace else AVAILABILITY.path()
+        await connection.get(path, query={"limit": "1"})  # what is wrong with the connection is said at once
+        watches = (
+            Reflector(connection, SERVICE_CLASS, Margins(ledgers)),
+            Reflector(connection, AVAILABILITY, ledgers, path=path),
+        )
+        tasks = [asyncio.ensure_future(one.run()) for one in watches]
+        try:
+            for one in watches:
+                await asyncio.wait_for(one.synced.wait(), 30.0)
+            while True:
+                lines = sorted(ledgers.lines(time.time()), key=ORDERS[order])
+                if once:
+                    click.echo(_text(lines, len(lines)))
+                    return
+                _draw(lines)
+                await asyncio.sleep(REFRESH_SECONDS)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _text(lines: list[Line], most: int) -> str:
+    counts = [f"{sum(one.state == state for one in lines)} {state.lower()}" for state in STATES]
+    shown = [one.cells() for one in lines[:most]]
+    hidden = [f"... and {len(lines) - most} more"] if len(lines) > most else []
+    return "\n".join([f"{len(lines)} workloads: {', '.join(counts)}", table(HEAD, shown, left=3), *hidden])
+
+
+def _draw(lines: list[Line]) -> None:
+    """The whole screen anew, without flicker: what is there is written over."""
+    size = shutil.get_terminal_size()
+    text = _text(lines, max(1, size.lines - 4))
+    rows = [line[: size.columns] + CLEAR_LINE for line in text.splitlines()]
+    click.echo(HOME + "\n".join(rows) + CLEAR_BELOW, nl=False)

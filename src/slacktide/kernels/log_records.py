@@ -1,0 +1,33 @@
+"""Records of what happens: decisions, events, passes, completions; of the arrays in :mod:`slacktide.kernels.tables`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+DECISION = np.dtype(
+    [
+        ("row", "i8"),
+        ("time", "f8"),
+        ("metric", "f8"),
+        ("batch", "i8"),
+        ("host", "i8"),
+        ("victims", "i8"),
+        ("first", "i8"),
+    ],
+    align=True,
+)
+EVENT = np.dtype(
+    [("time", "f8"), ("qos", "f8"), ("row", "i8"), ("by", "i8"), ("host", "i8"), ("kind", "i8")], align=True
+)
+PASS = np.dtype(
+    [("time", "f8"), ("operations", "i8"), ("queue", "i8"), ("placed", "i8"), ("preempted", "i8")], align=True
+)
+EVENT_KINDS = ("admitted", "placed", "preempted", "completed", "evicted", "host-down", "host-up", "held", "removed")
+_KINDS: tuple[Any, ...] = tuple(
+    np.int64(i) for i in range(9)
+)  # not literals: kernels would be compiled once more for each
+ADMITTED, BEGUN, PREEMPTED, COMPLETED, EVICTED, HOST_DOWN, HOST_UP, HELD, DROPPED = _KINDS
+COMPLETION = np.dtype([("time", "f8"), ("row", "i8"), ("starts", "i8")], align=True)
+HOST_EVENT = np.dtype([("time", "f8"), ("host", "i8"), ("kind", "i8")], align=True)
