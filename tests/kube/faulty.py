@@ -70,6 +70,8 @@ class FaultyProxy:
         self.seen: Counter[tuple[str, str]] = Counter()
         self.paths: list[tuple[str, str]] = []
         self.faults: list[Fault] = []
+        self.rewrite: Callable[[bytes], bytes] = lambda content: content
+        """Changes what the API server says, in answers and watches."""
         self._access = access
         self._chance = random.Random(seed)
         self._port = port
@@ -209,7 +211,7 @@ class FaultyProxy:
         ) as answer:
             if watch and answer.status == 200:
                 return await self._pass_watch(request, answer)
-            content = await answer.read()
+            content = self.rewrite(await answer.read())
         if fault is not None and fault.lose_answer:
             return self._reset(request)
         self.seen[request.method, str(answer.status)] += 1
@@ -226,7 +228,7 @@ class FaultyProxy:
         response.enable_chunked_encoding()
         await response.prepare(request)
         # A task of its own, which can be ended without ending the handler.
-        task = asyncio.create_task(_pump(answer, response))
+        task = asyncio.create_task(_pump(answer, response, self.rewrite))
         self._watches[task] = request
         try:
             await asyncio.gather(task, return_exceptions=True)
@@ -239,9 +241,11 @@ class FaultyProxy:
         return response
 
 
-async def _pump(answer: aiohttp.ClientResponse, response: web.StreamResponse) -> None:
+async def _pump(
+    answer: aiohttp.ClientResponse, response: web.StreamResponse, rewrite: Callable[[bytes], bytes]
+) -> None:
     async for piece in answer.content.iter_any():
-        await response.write(piece)
+        await response.write(rewrite(piece))
 
 
 def _refusal(fault: Fault) -> web.Response:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from slacktide.live.books import export
 from slacktide.live.engine import Engine
-from slacktide.live.parts import Incarnation
 from slacktide.live.explaining import Explainer
+from slacktide.live.parts import Incarnation
 from slacktide.live.standing import standing
 from slacktide.model import Placement, Rule, ServiceClass
 from slacktide.settings import load_live
