@@ -9,7 +9,9 @@ from __future__ import annotations
 AGREE = "test_equality.py::test_core_and_twin_agree_on_a_thousand_clusters"
 REQUESTS = "test_equality.py::test_core_and_twin_agree_on_a_thousand_clusters_of_requests"
 NEIGHBOURS = "test_equality.py::test_core_and_twin_agree_on_clusters_with_neighbours"
-LIVE = "live/test_engine.py::test_engine_and_simulator_decide_alike"
+LIVE = "live/test_engine.py::test_the_engine_decides_as_the_simulator_does"
+TOLD_LATE = "live/test_engine.py::test_what_is_told_late_changes_no_decision"
+PROMISED_LATE = "live/test_engine.py::test_promises_that_change_while_pods_wait_hold_from_then_on"
 TRIGGERS = "test_triggers.py::test_core_and_twin_agree_on_given_passes"
 OWN_NEIGHBOURS = "test_policy_contract.py::test_a_policy_of_ones_own_must_respect_rules_and_budgets"
 ROUNDED = "test_kernels.py::test_rounding_of_kernel_and_twin_are_equal"
@@ -126,6 +128,7 @@ TWINS: dict[str, tuple[str, str]] = {
     "ledger.visit_place": ("reference.simulator:Simulation.start", VISITS),
     "ledger.would_be_ready": ("reference.simulator:Simulation.start", NEIGHBOURS),
     "live.bring_up_to": ("reference.requests:Request.count_to", LIVE),
+    "live.change_kind": ("reference.state:Instance.place", TOLD_LATE),
     "live.depart": ("reference.simulator:Simulation.scale_away", LIVE),
     "live.dequeue": ("reference.simulator:Simulation.send_back", LIVE),
     "live.enqueue": ("reference.simulator:Simulation.admit", LIVE),
@@ -137,6 +140,8 @@ TWINS: dict[str, tuple[str, str]] = {
     "live.ready": ("reference.state:Instance.ready", LIVE),
     "live.unready": ("reference.state:Instance.settle", LIVE),
     "live.weigh": ("reference.requests:Request.metric_of", LIVE),
+    "live.weigh_entries": ("reference.queue:qos_order", PROMISED_LATE),
+    "live.weigh_queue": ("reference.queue:qos_order", PROMISED_LATE),
     "live.write_slot": ("reference.state:Instance.up_from", LIVE),
     "loop.admit_due": ("reference.simulator:Simulation.admit_due", AGREE),
     "loop.advance": ("reference.simulator:Simulation.run", AGREE),

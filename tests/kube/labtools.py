@@ -19,8 +19,8 @@ OWNERS = (
 )
 
 
-def until(condition: Callable[[], Any], what: str = "", seconds: float = 60) -> Any:
-    """The condition's first true value; fails when there is none in time."""
+def until(condition: Callable[[], Any], what: object = "", seconds: float = 60) -> Any:
+    """The condition's first true value; fails when there is none in time, and says ``what`` it is then."""
     end = time.monotonic() + seconds
     while True:
         value = condition()

@@ -35,9 +35,7 @@ def left_of(tb: State, b: int) -> int:
 @leaf
 def steady(tb: State) -> bool:
     """Whether who is eligible depends on nothing but metrics, ranks and the overhead limit; O(1)."""
-    return (
-        len(views.budgets(tb)) == 0 and len(views.guard(tb)) == 0 and not views.rules(tb)["min_running"] > 0.0
-    )
+    return len(views.budgets(tb)) == 0 and len(views.guard(tb)) == 0 and not views.rules(tb)["min_running"] > 0.0
 
 
 @kernel

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from slacktide.kube.classes import Promised
-from slacktide.kube.objects import Pod
+from slacktide.kube.kinds import Malformed
+from slacktide.kube.metadata import Metadata
+from slacktide.kube.objects import Pod, PodSpec
 from slacktide.kube.owners import Target
 from slacktide.kube.placements import Placed
 from slacktide.kube.storage import NO_NEEDS, Needs
@@ -38,6 +40,8 @@ class Entry:
     """When we first saw it."""
     failures: int = 0
     doomed: bool = False
+    malformed: str = ""
+    """What is wrong with its latest version; ``pod`` is then an earlier one, or says who it is and nothing else."""
 
     @property
     def uid(self) -> str:
@@ -47,6 +51,12 @@ class Entry:
     def place(self) -> tuple[str, str]:
         """Its namespace and name."""
         return self.pod.metadata.namespace, self.pod.metadata.name
+
+
+def unread(problem: Malformed, now: float) -> Entry:
+    """A pod of ours that cannot be read: who it is, and nothing else."""
+    metadata = Metadata(problem.name, problem.namespace, problem.uid, problem.resource_version)
+    return Entry(Pod(metadata, PodSpec(scheduler_name=problem.scheduler)), True, seen=now)
 
 
 SpecKey = tuple[tuple[tuple[str, int], ...], object, int, Term, bool]

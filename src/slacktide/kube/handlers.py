@@ -21,6 +21,7 @@ from slacktide.kube.objects import (
     StatefulSet,
 )
 from slacktide.kube.owners import Target, Watched, controlling, is_finished
+from slacktide.kube.sharing import Sharing
 from slacktide.kube.watching import Handler, Reflector
 from slacktide.kube.world import World
 
@@ -173,7 +174,7 @@ def subscriptions(world: World, intake: Intake) -> list[tuple[Kind[Any], Handler
             stored(lambda one: storage.drop_claim(one.namespace, one.name)),
         ),
         told(objects.STORAGE_CLASS, stored(storage.see_class), stored(lambda one: storage.drop_class(one.name))),
-        (objects.POD, intake),
+        (objects.POD, Sharing(intake)),
     ]
 
 

@@ -14,7 +14,7 @@ from typing import Protocol
 from slacktide.config import Config
 from slacktide.kube import entries
 from slacktide.kube.demand import Demands
-from slacktide.kube.entries import Entry, Specs
+from slacktide.kube.entries import Entry, Specs, unread
 from slacktide.kube.kinds import Identity, Malformed
 from slacktide.kube.objects import Pod
 from slacktide.kube.owners import Target
@@ -88,7 +88,7 @@ class Intake:
             entry = self.pods[uid] = Entry(pod, ours, seen=self.clock())
             self.uids[entry.place] = uid
         else:
-            entry.pod = pod
+            entry.pod, entry.malformed = pod, ""
         self.consider(entry)
 
     def deleted(self, identity: Identity, last: Pod | None) -> None:
@@ -110,8 +110,16 @@ class Intake:
             waiting.discard(identity.uid)
 
     def malformed(self, problem: Malformed) -> None:
-        """The pod keeps what the engine knew of it; nobody else notices."""
+        """A pod that waits goes on waiting, with this reason; one that runs keeps what the engine knew of it."""
         LOG.warning("pod %s/%s is malformed: %s", problem.namespace, problem.name, problem.problem)
+        entry = self.pods.get(problem.uid)
+        if entry is None:
+            if problem.scheduler != self.config.kube.scheduler_name or problem.node or not problem.uid:
+                return
+            entry = self.pods[problem.uid] = unread(problem, self.clock())
+            self.uids[entry.place] = problem.uid
+        entry.malformed = f"the pod is malformed: {problem.problem}"
+        self.consider(entry)
 
     # -- one pod ---------------------------------------------------------------------------------------------------
 
@@ -187,7 +195,7 @@ class Intake:
         """The number of a pod's spec now. Raises :class:`Unschedulable` with the reason where it has none."""
         engine, pod = self.engine, entry.pod
         assert engine is not None  # noqa: S101  # for the type checker
-        if reason := refusal(pod):
+        if reason := entry.malformed or refusal(pod):
             raise Unschedulable(reason)
         batch = self.world.owners.is_batch(pod.metadata)
         entry.promised = self.world.classes.of(pod, batch)

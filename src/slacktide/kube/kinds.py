@@ -41,13 +41,18 @@ class Identity(NamedTuple):
 
 
 class Malformed(NamedTuple):
-    """An object that does not have the form it should have, and what is wrong with it."""
+    """An object that does not have the form it should have, and what is wrong with it.
+
+    Of a pod ``scheduler`` and ``node`` are its, as far as they could be read.
+    """
 
     namespace: str
     name: str
     uid: str
     resource_version: str
     problem: str
+    scheduler: str = ""
+    node: str = ""
 
     @property
     def identity(self) -> Identity:
@@ -134,15 +139,18 @@ def decode_status(body: bytes | msgspec.Raw) -> Status:
 
 def identify(body: bytes | msgspec.Raw) -> Identity:
     """Which object this is, as far as it can be read from something malformed; what cannot be read is empty."""
+    return Identity(*_texts(body, "metadata", "namespace", "name", "uid", "resourceVersion"))
+
+
+def _texts(body: bytes | msgspec.Raw, part: str, *keys: str) -> list[str]:
+    """Texts in a part of an object; empty where there is none."""
     try:
         found = _anything.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return Identity("", "", "", "")
-    metadata = found.get("metadata") if isinstance(found, dict) else None
-    if not isinstance(metadata, dict):
-        return Identity("", "", "", "")
-    fields = (metadata.get(key) for key in ("namespace", "name", "uid", "resourceVersion"))
-    return Identity(*(field if isinstance(field, str) else "" for field in fields))
+        found = None
+    fields = found.get(part) if isinstance(found, dict) else None
+    values = [fields.get(key) if isinstance(fields, dict) else None for key in keys]
+    return [value if isinstance(value, str) else "" for value in values]
 
 
 class Kind(Generic[T]):
@@ -176,7 +184,8 @@ class Kind(Generic[T]):
         try:
             return self._decoder.decode(body)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            return Malformed(*identify(body), problem=_short(error))
+            scheduler, node = _texts(body, "spec", "schedulerName", "nodeName")
+            return Malformed(*identify(body), problem=_short(error), scheduler=scheduler, node=node)
 
     def decode_list(self, body: bytes) -> Listing[T]:
         """A whole list at once. Raises ``msgspec.DecodeError`` where the body is no list."""

@@ -22,8 +22,8 @@ from slacktide.live.standing import standing
 LOG = logging.getLogger(__name__)
 
 LEAST_SECONDS = 1.0
-BUSY_SECONDS = 10.0
-"""For so long at most a new controller's ledger waits while pods are being bound."""
+NEW_SECONDS, BUSY_SECONDS = 0.1, 10.0
+"""So long a new controller's first ledger waits, and at most so long where others' pods are being bound."""
 WRITERS = 4
 MANAGER = {"fieldManager": "slacktide", "force": "true"}
 LATER_SECONDS = 10.0
@@ -46,8 +46,8 @@ def reference(target: Target) -> dict[str, Any]:
 class LedgerWriter:
     """Writes what changed, in the background; ``changed`` only notes it down.
 
-    A controller's first ledger waits a second, and longer while ``busy``: until then its pods' own timestamps tell all
-    of it, and most of what happens to a new pod happens in that second.
+    A controller's first ledger waits a moment, and longer while ``busy``, so that it does not stand in the way of its
+    pods' bindings; until then the pods' own timestamps tell all of it.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class LedgerWriter:
             if key is None:
                 self._some.clear()
                 if self.pending:
-                    await asyncio.sleep(LEAST_SECONDS / 10)
+                    await asyncio.sleep(NEW_SECONDS)
                 else:
                     await self._some.wait()
                 continue
@@ -117,7 +117,7 @@ class LedgerWriter:
                 self._written_at[key] = now
                 return key
         for key, since in self._new.items():
-            if now - since < (BUSY_SECONDS if self._busy() else LEAST_SECONDS):
+            if now - since < (BUSY_SECONDS if self._busy() else NEW_SECONDS):
                 break
             del self._new[key]
             self._written_at[key] = now

@@ -35,6 +35,7 @@ STALE_SECONDS = 690.0
 """Watches that show no sign of life for so long are dead: who decides on what they said last decides on the past."""
 LOAD_AGAIN_SECONDS = 1.0
 FLUSH_SECONDS = 5.0
+DRAIN_SECONDS = 1.0
 
 
 class LeadershipLost(KubeError):  # noqa: N818  # an ordinary end, not a mistake
@@ -251,6 +252,7 @@ class Scheduler:
         if self.leading():
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self.ledger.flush(), FLUSH_SECONDS)
+            await self.recorder.drain(DRAIN_SECONDS)
 
     def state(self) -> dict[str, Any]:
         """Where pods wait, by queue."""

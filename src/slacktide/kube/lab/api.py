@@ -6,9 +6,11 @@ import http.client
 import json
 import ssl
 import threading
+import time
 import weakref
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -16,6 +18,8 @@ from urllib.parse import urlsplit
 from slacktide.kube.lab.errors import ApiError, LabError
 
 CONCURRENT = 64
+BUSY_TRIES, BUSY_SECONDS = 20, 0.5
+"""A server that is too busy, as it is for a moment with a kind that was just defined, is asked again so often."""
 CLOSED = (
     http.client.RemoteDisconnected,
     ConnectionResetError,
@@ -71,7 +75,9 @@ class Api:
         return self.request("DELETE", path, body)
 
     def request(self, method: str, path: str, body: Any = None, content_type: str = JSON) -> Any:
-        """Sends one request; returns the decoded answer.
+        """Sends one request, again while the server is too busy (429); returns the decoded answer.
+
+        An eviction is sent once: its 429 says that a disruption budget forbids it.
 
         Raises:
             ApiError: with the server's status and reason, if it refuses.
@@ -83,6 +89,11 @@ class Api:
             headers["Content-Type"] = content_type
         try:
             status, answer = self._exchange(method, path, data, headers)
+            for _ in range(0 if path.endswith("/eviction") else BUSY_TRIES):
+                if status != HTTPStatus.TOO_MANY_REQUESTS:
+                    break
+                time.sleep(BUSY_SECONDS)
+                status, answer = self._exchange(method, path, data, headers)
         except (OSError, http.client.HTTPException) as error:
             self._close()
             why = str(error) or type(error).__name__

@@ -1,0 +1,100 @@
+"""The ledger once more: worked out from what a watch showed of the pods, and nothing else.
+
+An instant is the one at which a version of a pod was seen, where the pod's own timestamp (whole seconds, rounded
+down) agrees; else the test was late, and the middle of the timestamp's second is taken.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from kube.auditor import PATHS, Auditor, Seen, seconds
+
+LATE = 1.5
+
+
+class PatientAuditor(Auditor):
+    """One that lists anew where an API server that was restarted does not know where the watch was."""
+
+    def _follow(self, kind: str, path: str, revision: str) -> None:
+        while not self._over:
+            super()._follow(kind, path, revision)
+            lost = [one for one in self._problems if f"lost its watch of {kind}: too old" in one]
+            if not lost:
+                return
+            self._problems = [one for one in self._problems if one not in lost]
+            revision = self._catch_up(kind)
+
+    def _catch_up(self, kind: str) -> str:
+        listing = self._list(PATHS[kind])
+        known = self._last(kind)
+        for body in listing["items"]:
+            before = known.pop(body["metadata"]["uid"], None)
+            if before is None or before.body["metadata"]["resourceVersion"] != body["metadata"]["resourceVersion"]:
+                self._note(kind, False, body)
+        for one in known.values():
+            self._note(kind, True, one.body)
+        return str(listing["metadata"]["resourceVersion"])
+
+
+@dataclass(slots=True)
+class Course:
+    """A pod's life, seconds since 1970; ``up`` are the spans in which it was ready."""
+
+    name: str
+    uid: str
+    created: float
+    up: list[list[float]] = field(default_factory=list)
+    ended: float = float("inf")
+    owner: str = ""
+
+    def running(self, at: float) -> float:
+        """Seconds for which it was ready until ``at``."""
+        return sum(max(0.0, min(end, at, self.ended) - min(begin, at)) for begin, end in self.up)
+
+    def alive(self, at: float) -> float:
+        """Seconds since its creation until ``at`` or its end."""
+        return max(0.0, min(at, self.ended) - self.created)
+
+
+def instant(said: str | None, seen: float) -> float:
+    """When something happened of which a timestamp and the moment of seeing it are known."""
+    if not said:
+        return seen
+    at = seconds(said)
+    return seen if at <= seen < at + LATE else at + 0.5
+
+
+def courses(auditor: Auditor, namespace: str, prefix: str = "") -> list[Course]:
+    """The pods of a namespace whose names begin so, in the order of their creation."""
+    found: dict[str, Course] = {}
+    for one in auditor.tape("pods"):
+        meta = one.body["metadata"]
+        if meta["namespace"] == namespace and meta["name"].startswith(prefix):
+            _on(found, one)
+    return list(found.values())
+
+
+def _on(found: dict[str, Course], one: Seen) -> None:
+    meta: dict[str, Any] = one.body["metadata"]
+    course = found.get(meta["uid"])
+    if course is None:
+        owner = next((each["name"] for each in meta.get("ownerReferences", ()) if each.get("controller")), "")
+        created = instant(meta["creationTimestamp"], one.at)
+        course = found[meta["uid"]] = Course(meta["name"], meta["uid"], created, owner=owner)
+    status = one.body.get("status", {})
+    ready: dict[str, Any] = next((each for each in status.get("conditions") or () if each["type"] == "Ready"), {})
+    is_up = bool(course.up) and course.up[-1][1] == float("inf")
+    if ready.get("status") == "True" and not is_up:
+        course.up.append([instant(ready.get("lastTransitionTime"), one.at), float("inf")])
+    elif ready and ready["status"] != "True" and is_up:
+        course.up[-1][1] = instant(ready.get("lastTransitionTime"), one.at)
+    if course.ended == float("inf") and (one.gone or status.get("phase") in ("Succeeded", "Failed")):
+        course.ended = one.at
+
+
+def together(every: list[Course], instances: int, at: float) -> tuple[float, float]:
+    """Seconds run and lived until ``at`` by a controller that wants so many ``instances`` from its first pods on."""
+    first = sorted(every, key=lambda one: one.created)[:instances]
+    return sum(one.running(at) for one in every), sum(at - one.created for one in first if one.created < at)
