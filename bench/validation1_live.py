@@ -192,8 +192,11 @@ def summary(engine: Any, end: float) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def simulated(preset: str, factor: float, seed: int, seen: Seen | None = None, zero: float = 0.0) -> dict[str, Any]:
-    """The same in the simulator; as ``seen``: with the admissions, delays and pauses before a new pod of a live run."""
+def simulated(
+    preset: str, factor: float, seed: int, seen: Seen | None = None, zero: float = 0.0, *, repeat_passes: bool = False
+) -> dict[str, Any]:
+    """The same in the simulator; as ``seen``: with the admissions, delays and pauses before a new pod of a live run,
+    and if ``repeat_passes`` with passes at the same instants."""
     from dataclasses import replace
 
     from slacktide.metrics.summary import per_class
@@ -212,6 +215,10 @@ def simulated(preset: str, factor: float, seed: int, seen: Seen | None = None, z
         admission = whole.admission / factor
         if seen is not None:
             words.append(f"simulation.recreation={np.mean(seen.returns)}")
+            if repeat_passes:
+                triggers = Path(folder) / "triggers.csv"
+                triggers.write_text("seconds\n" + "".join(f"{max(0.0, at - zero)!r}\n" for at in seen.passes))
+                words.append(f"scheduler.triggers={triggers}")
             admission = np.maximum.accumulate([max(0.0, seen.first[f"r{number}"] - zero) for number in whole.ids])
         config = load_live(None, preset, words)
         result = run(replace(whole, admission=admission), hosts, config)
@@ -240,6 +247,9 @@ def main() -> None:
             "preemption to the next pod, mean s": float(np.mean(seen.returns)),
         },
         "simulated, with the delays seen": simulated(given.preset, given.factor, given.seed, seen, times["began"]),
+        "simulated, with the delays and at the instants seen": simulated(
+            given.preset, given.factor, given.seed, seen, times["began"], repeat_passes=True
+        ),
         "simulated, with the delays asked for": simulated(given.preset, given.factor, given.seed),
         "measured on a cluster (published settings)": MEASURED | {"preemptions": 2003},
     }

@@ -48,6 +48,7 @@ class Disturbance:
 
     def __exit__(self, *_: object) -> None:
         self._do(self.proxy.__aexit__())
+        self._do(asyncio.sleep(0.25))  # connections that were broken are closed by the loop's next turns
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(5)
         self._loop.close()

@@ -51,12 +51,14 @@ class Arena:
     def over(self, load: Load) -> None:
         """The load ends; all that it leaves runs in the end, and every ledger is right. Then it is removed."""
         load.stop()
-        until(load.is_settled, load, SETTLED_SECONDS)
-        time.sleep(2.5)  # ledgers are written at most once a second
-        self.check_ledgers(load.namespace)
-        self.plane.api.delete(f"/api/v1/namespaces/{load.namespace}")
-        path = f"/api/v1/namespaces/{load.namespace}/pods"
-        until(lambda: not self.plane.api.get(path)["items"], "the load is gone", 60)
+        try:
+            until(load.is_settled, load, SETTLED_SECONDS)
+            time.sleep(2.5)  # ledgers are written at most once a second
+            self.check_ledgers(load.namespace)
+        finally:
+            self.plane.api.delete(f"/api/v1/namespaces/{load.namespace}")
+            path = f"/api/v1/namespaces/{load.namespace}/pods"
+            until(lambda: not self.plane.api.get(path)["items"], "the load is gone", 60)
 
     def check_ledgers(self, namespace: str) -> None:
         path = f"/apis/slacktide.io/v1alpha1/namespaces/{namespace}/availabilities"
@@ -166,13 +168,14 @@ def test_answers_are_late_refused_lost_or_cut(arena: Arena) -> None:
 
 def test_nothing_was_wrong_all_the_while(arena: Arena) -> None:
     arena.auditor.stop()
-    assert [one for one in arena.auditor.findings() if not _excused(arena, one)] == []
+    wrong = [one for one in arena.auditor.findings() if not _excused(arena, one)]
+    assert not wrong, "\n".join(wrong)
     assert [one for one in arena.scheduler.complaints() if "Traceback" in one] == []
 
 
 def _excused(arena: Arena, finding: str) -> bool:
-    """An event that died with the scheduler, within a second of the eviction that it was about."""
-    if not finding.endswith("evicted without an event"):
+    """An event that died with the scheduler within a moment of the eviction that it was about, or a place that did."""
+    if "evicted " not in finding:
         return False
     uids = {one.uid: one.name for one in arena.auditor.lives("killed")}
     name = finding.split("/")[1].split(":")[0]

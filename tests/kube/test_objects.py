@@ -44,6 +44,7 @@ from slacktide.kube.objects import (
     rfc3339,
     unix_seconds,
 )
+from slacktide.kube.times import LATE_SECONDS, happened
 
 SELECTOR = {
     "matchLabels": {"app": "web"},
@@ -480,6 +481,14 @@ def test_a_service_class_has_its_defaults() -> None:
     assert (spec.approach, spec.default, spec.namespaces) == ("independent", False, ())
     assert [(tier.boundary, tier.bonus) for tier in spec.tiers] == [(0.9, 1.0)]
     assert isinstance(SERVICE_CLASS.decode(b'{"metadata":{"name":"gold"},"spec":{"rank":3}}'), Malformed)
+
+
+def test_what_is_seen_late_happened_when_its_timestamp_says() -> None:
+    assert happened(None, 100.25) == 100.25
+    assert happened(100.0, 100.25) == 100.25
+    assert happened(100.0, 100.0 + LATE_SECONDS - 0.01) == 100.0 + LATE_SECONDS - 0.01
+    assert happened(100.0, 107.25) == 100.5
+    assert happened(107.0, 100.25) == 100.25  # somebody else's clock is ahead
 
 
 @given(st.datetimes(datetime(1, 1, 1), datetime(9999, 12, 31, 23, 59, 59, 999999)))

@@ -108,7 +108,10 @@ class Actor:
             self._evictions.put_nowait((uid, decision))
 
     def adopt(self, decision: Decision, leaving: set[str]) -> None:
-        """Go on with a former leader's decision, whose victims are told to leave already."""
+        """Go on with a former leader's decision, whose victims are told to leave already, or are gone."""
+        if not leaving:
+            self._bindings.put_nowait(decision)
+            return
         self.places.add(Nomination(decision, set(leaving), self._patience(leaving), shown=True))
 
     def _patience(self, leaving: set[str]) -> float:
@@ -273,31 +276,37 @@ class Actor:
         namespace, name = victim.place
         path = POD.path(namespace, name, "eviction")
         body = encode_eviction(namespace, name, victim.uid)
+        beneficiary = self.intake.pods.get(decision.uid)
+        unknown = False  # whether an answer is missing, so that it may be going because of us
         while self._is_wanted(decision) and victim.uid in self.intake.pods:
             pause = ASK_AGAIN_SECONDS
             try:
                 await self.connection.post(path, body, timeout=15.0, permit=lambda: self._is_wanted(decision))
             except ApiError as error:
                 if error.status == NOT_FOUND:
+                    if unknown:
+                        self._has_evicted(victim, decision, beneficiary)
                     return  # the watch will tell
                 overdrawn = error.status == TOO_MANY and "disruption budget" in error.message
                 if overdrawn or error.status not in (TOO_MANY, SERVER_ERROR, 503, 504):
                     self._refused_to_go(victim, decision, error.message, overdrawn)
                     return
                 pause = min(error.retry_after or pause, LONGEST_PAUSE_SECONDS)
+                unknown |= error.status != TOO_MANY
             except Unreachable:
-                pass  # an eviction may be asked for twice
+                unknown = True  # an eviction may be asked for twice
             else:
-                self.counts.evicted += 1
-                self._tell_victim(victim, decision)
+                self._has_evicted(victim, decision, beneficiary)
                 return
             await asyncio.sleep(pause)
-        if self.leading():
+        if unknown and (victim.uid not in self.intake.pods or victim.pod.metadata.deletion_timestamp is not None):
+            self._has_evicted(victim, decision, beneficiary)
+        elif self.leading():
             self._spare(victim, decision)
 
-    def _tell_victim(self, victim: Entry, decision: Decision) -> None:
+    def _has_evicted(self, victim: Entry, decision: Decision, beneficiary: Entry | None) -> None:
+        self.counts.evicted += 1
         mine = next(one.metric for one in decision.victims if one.uid == victim.uid)
-        beneficiary = self.intake.pods.get(decision.uid)
         whom = "a pod that is gone" if beneficiary is None else "/".join(beneficiary.place)
         note = f"Preempted on {decision.host} for {whom}: slack {mine:.1f} s, that of the other {decision.metric:.1f} s"
         related = None if beneficiary is None else pod_reference(beneficiary.pod)

@@ -15,6 +15,7 @@ from slacktide.kube.objects import Availability, Pod
 from slacktide.kube.refusals import Unschedulable, gated
 from slacktide.live import parts
 from slacktide.live.engine import Engine
+from slacktide.live.obstacles import Looker
 from slacktide.live.parts import Decision
 
 LOG = logging.getLogger(__name__)
@@ -164,21 +165,34 @@ def _latest(times: Iterable[float | None]) -> float | None:
 
 
 def _keep_places(intake: Intake, engine: Engine, adopt: Callable[[Decision, set[str]], None]) -> None:
-    """A pod for which victims are on their way out gets the place that they leave; others would have to go else."""
+    """A pod for which victims are on their way out, or gone, gets the place that they leave; others would have to go
+    else."""
     leaving: dict[str, dict[str, Entry]] = {}
     for uid, entry in intake.pods.items():
         if entry.key and entry.pod.spec.node_name and entry.pod.metadata.deletion_timestamp is not None:
             leaving.setdefault(entry.pod.spec.node_name, {})[uid] = entry
+    looker = Looker(engine)
     for uid, entry in intake.pods.items():
         node = entry.pod.status.nominated_node_name
-        if not entry.key or node not in leaving or engine.incarnations[uid].state != parts.WAITING:
+        if not entry.key or node not in engine.hosts or engine.incarnations[uid].state != parts.WAITING:
             continue
-        room = engine.room(node)
-        for other in leaving[node].values():
-            for name, amount in engine.specs[other.spec].demand:
-                room[name] = room.get(name, 0) + amount
-        demand = engine.specs[entry.spec].demand
-        if PODS in room and all(room.get(name, 0) >= amount for name, amount in demand):
-            engine.nominated(uid, node, intake.clock())
-            entry.queue = entries.NOWHERE
-            adopt(Decision(uid, node, 0.0), set(leaving[node]))
+        engine.tables.settle()
+        found = looker.look(engine.tables.kind_of(engine.specs[entry.spec]))
+        awaited: dict[str, Entry] = {}
+        if not found.fits[engine.hosts[node]]:
+            awaited = leaving.get(node, {})
+            if not (awaited and found.candidates[engine.hosts[node]] and _has_room(engine, entry, node, awaited)):
+                continue
+        engine.nominated(uid, node, intake.clock())
+        entry.queue = entries.NOWHERE
+        adopt(Decision(uid, node, 0.0), set(awaited))
+
+
+def _has_room(engine: Engine, entry: Entry, node: str, leaving: Mapping[str, Entry]) -> bool:
+    """Whether a node has room for a pod once others have left it."""
+    room = engine.room(node)
+    for other in leaving.values():
+        for name, amount in engine.specs[other.spec].demand:
+            room[name] = room.get(name, 0) + amount
+    demand = engine.specs[entry.spec].demand
+    return PODS in room and all(room.get(name, 0) >= amount for name, amount in demand)

@@ -30,7 +30,9 @@ class Promised:
 def promise_of(found: ServiceClass) -> Promise:
     """A ServiceClass as the core knows it. Raises :class:`ConfigError` where it promises nonsense."""
     spec = found.spec
-    tiers = tuple(PenaltyTier(tier.boundary, tier.bonus) for tier in spec.tiers) or DEFAULT_TIERS
+    tiers: tuple[PenaltyTier, ...] = DEFAULT_TIERS
+    if spec.tiers is not None:  # an empty list says that nothing is owed
+        tiers = tuple(PenaltyTier(tier.boundary, tier.bonus) for tier in spec.tiers)
     return Promise(found.metadata.name, spec.slo, spec.rank, spec.margin_seconds, spec.overhead_limit, tiers)
 
 

@@ -11,6 +11,7 @@ from slacktide.kube.objects import Pod, PodSpec
 from slacktide.kube.owners import Target
 from slacktide.kube.placements import Placed
 from slacktide.kube.storage import NO_NEEDS, Needs
+from slacktide.kube.times import LATE_SECONDS, happened
 from slacktide.live.engine import Engine
 from slacktide.model.constraint import Term
 from slacktide.state.spec import Spec
@@ -51,6 +52,11 @@ class Entry:
     def place(self) -> tuple[str, str]:
         """Its namespace and name."""
         return self.pod.metadata.namespace, self.pod.metadata.name
+
+    def came(self, now: float) -> float:
+        """When it began to wait, where it enters the queue now: at its creation if only our watch came late."""
+        late_by_others = now - self.seen >= LATE_SECONDS
+        return now if late_by_others else happened(self.pod.metadata.creation_timestamp, now)
 
 
 def unread(problem: Malformed, now: float) -> Entry:

@@ -7,6 +7,7 @@ changes, :meth:`Intake.reconsider` looks at the pod again. Nothing here waits or
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
@@ -21,14 +22,14 @@ from slacktide.kube.owners import Target
 from slacktide.kube.refusals import Unschedulable, gated, refusal
 from slacktide.kube.storage import both
 from slacktide.kube.succession import Succession
+from slacktide.kube.times import happened
 from slacktide.kube.world import World
 from slacktide.live import parts
 from slacktide.live.engine import Engine
 
 LOG = logging.getLogger(__name__)
 
-FINAL = ("Succeeded", "Failed")
-NEVER = "Never"
+FINAL, NEVER = ("Succeeded", "Failed"), "Never"
 
 
 class Watcher(Protocol):
@@ -99,12 +100,13 @@ class Intake:
             return
         if last is not None:
             entry.pod = last
-        bare = entry.target is not None and entry.target.kind == "Pod" and entry.target.key in self.world.targets
-        if bare and entry.target is not None:
-            self.world.deleted.add(entry.target.key)
+        target = entry.target
+        bare = target if target is not None and target.kind == "Pod" and target.key in self.world.targets else None
+        if bare is not None:
+            self.world.deleted.add(bare.key)
         self._end(entry, last is not None and last.status.phase == "Succeeded")
-        if bare and entry.target is not None and self.engine is not None:
-            self.world.left(self.engine, entry.target)  # where it had ended before
+        if bare is not None and self.engine is not None:
+            self.world.left(self.engine, bare)  # where it had ended before
         self.world.book.forget(entry.pod)
         for waiting in self.orphans.values():
             waiting.discard(identity.uid)
@@ -184,10 +186,9 @@ class Intake:
                 self.world.warn_of(entry.pod)
 
     def _marks(self, entry: Entry) -> tuple[str, ...]:
-        try:
+        with contextlib.suppress(Unschedulable):
             return self.world.book.placement_of(entry.pod).placement.marks
-        except Unschedulable:
-            return ()
+        return ()
 
     # -- pods of ours ----------------------------------------------------------------------------------------------
 
@@ -290,7 +291,7 @@ class Intake:
             entry.key = key
             if entry.queue == entries.BACKOFF:
                 entry.queue = entries.ACTIVE
-            engine.arrive(entry.uid, entry.pod.metadata.name, key, number, self.clock(), entry.budget)
+            engine.arrive(entry.uid, entry.pod.metadata.name, key, number, entry.came(self.clock()), entry.budget)
             self.watcher.changed(key)
         elif number != entry.spec:
             engine.respec(entry.uid, number)
@@ -362,13 +363,15 @@ class Intake:
     def _follow_readiness(self, entry: Entry) -> None:
         engine = self.engine
         assert engine is not None  # noqa: S101
-        is_ready = any(one.type == "Ready" and one.status == "True" for one in entry.pod.status.conditions)
+        found = next((one for one in entry.pod.status.conditions if one.type == "Ready"), None)
+        is_ready = found is not None and found.status == "True"
         if is_ready == engine.incarnations[entry.uid].ready:
             return
+        at = happened(found.last_transition_time if found else None, self.clock())
         if is_ready:
-            engine.ready(entry.uid, self.clock())
+            engine.ready(entry.uid, at)
         else:
-            engine.unready(entry.uid, self.clock())
+            engine.unready(entry.uid, at)
         self.watcher.changed(entry.key)
 
     def _end(self, entry: Entry, succeeded: bool) -> None:

@@ -26,7 +26,7 @@ class ServiceClassSpec(Part, frozen=True):
     rank: int
     margin_seconds: float = 10.0
     overhead_limit: float | None = None
-    tiers: tuple[Tier, ...] = ()
+    tiers: tuple[Tier, ...] | None = None
     approach: str = "independent"
     default: bool = False
     namespaces: tuple[str, ...] = ()

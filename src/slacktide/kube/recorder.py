@@ -26,7 +26,7 @@ REMEMBERED_EVENTS = 4096
 """Repeats of older events start a new one."""
 REPEAT_SECONDS = 600.0
 """A repeat after a longer pause starts a new event."""
-ATTEMPTS = 3
+ATTEMPTS, LONGEST_PAUSE_SECONDS = 8, 3.0
 LONGEST_NOTE = 1024
 LONGEST_NAME = 220
 WRITE_SECONDS = 10.0
@@ -164,7 +164,7 @@ class Recorder:
     async def _write(self, entry: _Entry, count: int) -> bool:
         for attempt in range(ATTEMPTS):
             if attempt:
-                await asyncio.sleep(attempt)
+                await asyncio.sleep(min(attempt, LONGEST_PAUSE_SECONDS))
             try:
                 await self._send(entry, count)
                 return True

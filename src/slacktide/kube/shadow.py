@@ -305,6 +305,9 @@ class Shadow(Intake):
 
     def adopt(self, decision: Decision, leaving: set[str]) -> None:
         """A place is kept for a pod until these are gone."""
+        if not leaving:
+            self._bind(decision)
+            return
         self._nominations[decision.uid] = decision, set(leaving)
         for uid in leaving:
             self._beneficiary[uid] = decision.uid

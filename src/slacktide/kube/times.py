@@ -8,6 +8,8 @@ from typing import Any
 
 REMEMBERED_TIMESTAMPS = 16_384
 """Timestamps of most fields have whole seconds, so that thousands of objects share a few of them."""
+LATE_SECONDS = 1.5
+"""What a timestamp of whole seconds puts so far back was not seen when it happened."""
 
 
 class Instant(float):
@@ -57,3 +59,12 @@ def encode_special(value: Any) -> Any:
     if isinstance(value, Instant):
         return rfc3339(value)
     raise NotImplementedError(f"no encoder for {type(value)}")
+
+
+def happened(said: float | None, now: float) -> float:
+    """When something happened that is seen ``now`` and of which a timestamp of the API speaks, seconds since 1970.
+
+    What is seen at once happened now: the timestamp is rounded down to a whole second. What was missed, as while a
+    watch was broken, happened when the timestamp says, to half a second.
+    """
+    return now if said is None or now - said < LATE_SECONDS else said + 0.5

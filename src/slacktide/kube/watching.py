@@ -25,7 +25,8 @@ LOG = logging.getLogger(__name__)
 SLICE_SECONDS = 0.02
 """After so long at a stretch the event loop gets its turn."""
 SHORTEST_BACKOFF_SECONDS = 0.2
-LONGEST_BACKOFF_SECONDS = 10.0
+LONGEST_BACKOFF_SECONDS = 3.0
+"""Ends of pods that nobody saw are booked when they are missed: longer pauses would make that worse."""
 WATCH_SECONDS = (300, 600)
 """The API server ends a watch after a time drawn from here, so that not all of them come again at once."""
 SHORT_WATCH_SECONDS = 1.0
