@@ -133,14 +133,19 @@ def live(preset: str, factor: float, seed: int, folder: Path) -> dict[str, Any]:
 
 @dataclass
 class Seen:
-    """What happened, of a record: when each request came first and when passes were (seconds since 1970), seconds from
-    decisions to readiness, and from preemptions to the arrival of the next pod."""
+    """What happened, of a record: when each request came first and when passes were (seconds since 1970), and seconds
+    from decisions to the end of the victims, from then (or the decision) to readiness, and to the victims' next pods.
+
+    A simulated victim is gone at once: the time that a real one takes is no start-up, because it runs on.
+    """
 
     first: dict[str, float] = field(default_factory=dict)
     passes: list[float] = field(default_factory=list)
+    leaves: list[float] = field(default_factory=list)
     delays: list[float] = field(default_factory=list)
     returns: list[float] = field(default_factory=list)
-    decided: dict[str, float] = field(default_factory=dict)
+    free: dict[str, float] = field(default_factory=dict)
+    leaving: dict[str, tuple[str, float]] = field(default_factory=dict)
     gone: dict[str, float] = field(default_factory=dict)
 
     def see(self, entry: Any, key_of: dict[str, str]) -> None:
@@ -154,11 +159,16 @@ class Seen:
         elif name == "run":
             self.passes.append(said[0])
         elif name == "decided":
+            now = self.passes[-1]
             for decision in said[0].decisions:
-                self.decided[decision.uid] = self.passes[-1]
-                self.gone |= {key_of[victim.uid]: self.passes[-1] for victim in decision.victims}
-        elif name == "ready" and said[0] in self.decided:
-            self.delays.append(said[1] - self.decided.pop(said[0]))
+                self.free[decision.uid] = now
+                self.leaving |= {victim.uid: (decision.uid, now) for victim in decision.victims}
+        elif name == "gone" and said[0] in self.leaving:
+            beneficiary, told = self.leaving.pop(said[0])
+            self.leaves.append(said[1] - told)
+            self.gone[key_of[said[0]]] = self.free[beneficiary] = said[1]
+        elif name == "ready" and said[0] in self.free:
+            self.delays.append(said[1] - self.free.pop(said[0]))
 
 
 def recorded(record: Path, end: float) -> tuple[dict[str, Any], Seen]:
@@ -243,8 +253,9 @@ def main() -> None:
     report = {
         "live": found,
         "seen": {
-            "decision to readiness, mean s": float(np.mean(seen.delays)),
-            "preemption to the next pod, mean s": float(np.mean(seen.returns)),
+            "preemption to the end of the victim, mean s": float(np.mean(seen.leaves)),
+            "its place's being free to readiness, mean s": float(np.mean(seen.delays)),
+            "end of the victim to its next pod, mean s": float(np.mean(seen.returns)),
         },
         "simulated, with the delays seen": simulated(given.preset, given.factor, given.seed, seen, times["began"]),
         "simulated, with the delays and at the instants seen": simulated(

@@ -16,6 +16,8 @@ CLASS_LABEL = "slacktide.io/class"
 APPROACH = "slacktide.io/approach"
 SLO = "slacktide.io/slo"
 DEFAULT_CLASS = "slacktide.io/default-class"
+MOST_PROMISES = 4096
+"""Kept ready: pods of one class share theirs. There are more only where thousands have SLOs of their own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,7 @@ class Classes:
         self.broken: dict[str, str] = {}
         self.namespaces: dict[str, Namespace] = {}
         self._by_priority = mapping(priority_classes)
+        self._promised: dict[tuple[str, str | None, int], Promised] = {}
 
     def see(self, found: ServiceClass) -> None:
         """A class, new or changed."""
@@ -67,10 +70,12 @@ class Classes:
         except ConfigError as problem:
             self.broken[name] = str(problem)
         self.classes[name] = found
+        self._promised.clear()
 
     def drop(self, name: str) -> None:
         """A class is gone."""
         self.classes.pop(name, None)
+        self._promised.clear()
         self.broken.pop(name, None)
 
     def name_for(self, pod: Pod) -> str:
@@ -99,11 +104,16 @@ class Classes:
             raise Unschedulable(f"service class {name!r} is malformed: {self.broken[name]}")
         if found.spec.namespaces and pod.metadata.namespace not in found.spec.namespaces:
             raise Unschedulable(f"service class {name!r}: may not be used in namespace {pod.metadata.namespace}")
-        promise = promise_of(found)
-        own = pod.metadata.annotations.get(SLO)
-        if own is not None:
-            promise = _with_own(promise, own)
-        return Promised(promise, _approach(pod, found, batch), name)
+        own, approach = pod.metadata.annotations.get(SLO), _approach(pod, found, batch)
+        known = self._promised.get((name, own, approach))
+        if known is None:
+            promise = promise_of(found)
+            if own is not None:
+                promise = _with_own(promise, own)
+            if len(self._promised) >= MOST_PROMISES:
+                self._promised.clear()
+            known = self._promised[name, own, approach] = Promised(promise, approach, name)
+        return known
 
     def remembered(self, said: str, batch: bool) -> Promised:
         """What a controller without pods was promised, by the class in its ledger. Raises :class:`Unschedulable`."""

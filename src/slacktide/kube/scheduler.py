@@ -14,6 +14,7 @@ from slacktide.kube import entries
 from slacktide.kube.acting import Actor
 from slacktide.kube.beginning import begin
 from slacktide.kube.clock import Clock
+from slacktide.kube.collecting import collect_when_idle
 from slacktide.kube.connection import ApiError, Connection, KubeError, Unreachable
 from slacktide.kube.entries import Entry
 from slacktide.kube.handlers import reflectors
@@ -146,6 +147,7 @@ class Scheduler:
                 group.create_task(self.ledger.run()),
                 group.create_task(self.reporter.run()),
                 group.create_task(self._retire_vacant()),
+                group.create_task(collect_when_idle(lambda: self.passes.count)),
             ]
             try:
                 await self._decide()
