@@ -104,8 +104,9 @@ def live(preset: str, factor: float, seed: int, folder: Path) -> dict[str, Any]:
         plane.create_nodes(20, cpu="3750m", memory="3840Mi", pods=110)
         for one in CLASSES:
             plane.api.post("/apis/slacktide.io/v1alpha1/serviceclasses", service_class(*one))
-        command = [sys.executable, "-m", "slacktide", "run", "--kubeconfig", str(plane.kubeconfig), "--preset", preset,
-                   "--record", str(folder / "record"), "--set", "kube.leader_election=false",
+        account = plane.service_account_kubeconfig("slacktide-system", "slacktide")
+        command = [sys.executable, "-m", "slacktide", "run", "--kubeconfig", str(account),
+                   "--preset", preset, "--record", str(folder / "record"), "--set", "kube.leader_election=false",
                    "--set", "kube.listen=none"]  # fmt: skip
         for key, value in settings(preset, factor).items():
             command += ["--set", f"{key}={value}"]

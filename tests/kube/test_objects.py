@@ -484,11 +484,11 @@ def test_a_service_class_has_its_defaults() -> None:
 
 
 def test_what_is_seen_late_happened_when_its_timestamp_says() -> None:
-    assert happened(None, 100.25) == 100.25
-    assert happened(100.0, 100.25) == 100.25
-    assert happened(100.0, 100.0 + LATE_SECONDS - 0.01) == 100.0 + LATE_SECONDS - 0.01
-    assert happened(100.0, 107.25) == 100.5
-    assert happened(107.0, 100.25) == 100.25  # somebody else's clock is ahead
+    assert happened(None, 100.25, 9.0) == 100.25
+    assert happened(100.0, 100.25, 9.0) == 100.25
+    assert happened(100.0, 100.0 + LATE_SECONDS - 0.01, 9.0) == 100.0 + LATE_SECONDS - 0.01
+    assert happened(100.0, 107.25, 9.0) == 100.5
+    assert happened(107.0, 100.25, 9.0) == 100.25  # somebody else's clock is ahead
 
 
 @given(st.datetimes(datetime(1, 1, 1), datetime(9999, 12, 31, 23, 59, 59, 999999)))

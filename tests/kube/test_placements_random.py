@@ -294,7 +294,7 @@ def compared(world: World, pod: Object, gone: list[Object]) -> list[bool]:
     caller.learn(new)
     hosts = {}
     for node in world.nodes:
-        view = view_of(made.node(node["name"], node["labels"], node["taints"]), Ownership())
+        view = view_of(made.node(node["name"], node["labels"], node["taints"]), Ownership(all_nodes=True))
         hosts[view.name] = view.attributes
     scene = Scene(hosts, [(caller.placed[f"r{k}"].placement, on) for k, (_, on) in enumerate(world.running)])
     expected = [filters.feasible(world, pod, node) for node in world.nodes]

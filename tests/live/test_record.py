@@ -60,7 +60,7 @@ OPERATIONS: tuple[tuple[str, tuple[Any, ...]], ...] = (
     ("budget_gone", ("b",)),
     ("controller", ("ns/d", GOLD, 2, True)),
     ("desired", ("ns/d", -1, 1.79e9 + 1 / 3)),
-    ("retire", ("ns/d", 1.79e9)),
+    ("retire", ("ns/d", 1.79e9, 60.0)),
     ("controller_gone", ("ns/d", 1.79e9)),
     ("arrive", ("u", "d-0", "ns/d", 7, 1.79e9, "")),
     ("found", ("u", "d-0", "ns/d", 7, "n", 0.1, "b")),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from slacktide.config import KubeSettings
 from slacktide.kube import entries
@@ -31,6 +31,8 @@ NOT_FOUND, CONFLICT, UNPROCESSABLE, TOO_MANY, SERVER_ERROR = 404, 409, 422, 429,
 DEFAULT_GRACE_SECONDS = 30.0
 ASK_AGAIN_SECONDS = 0.5
 LONGEST_PAUSE_SECONDS = 5.0
+CLOSED = "node {} does not take it any more"
+SEVERAL_BUDGETS = "more than one PodDisruptionBudget"
 
 
 @dataclass
@@ -44,7 +46,6 @@ class Counts:
     given_up: int = 0
     retried: int = 0
     evictions_refused: int = 0
-    latency: list[float] = field(default_factory=list)
 
 
 class Actor:
@@ -63,7 +64,7 @@ class Actor:
         self.clock, self.leading = clock, leading
         self.counts = Counts()
         self.places = Reservations()
-        self._of_victim: dict[str, str] = {}
+        self._of_victim: dict[str, Decision] = {}
         self._bindings: asyncio.Queue[Decision] = asyncio.Queue()
         self._evictions: asyncio.Queue[tuple[str, Decision]] = asyncio.Queue()
         self._claiming = Claiming(connection, intake, clock, leading)
@@ -104,7 +105,7 @@ class Actor:
         if not uids and self._group is not None:
             self._group.create_task(self._nominate(decision))
         for uid in uids:
-            self._of_victim[uid] = decision.uid
+            self._of_victim[uid] = decision
             self._evictions.put_nowait((uid, decision))
 
     def adopt(self, decision: Decision, leaving: set[str]) -> None:
@@ -131,8 +132,11 @@ class Actor:
         for decision in self.places.ended(uid):
             self._bindings.put_nowait(decision)
 
-    def _give_up(self, uid: str, reason: str, *, at_once: bool = False) -> None:
-        """A decision cannot be carried out: the pod waits again, after a pause unless ``at_once``."""
+    def _give_up(self, uid: str, reason: str, *, at_once: bool = False, kept: Decision | None = None) -> None:
+        """A decision cannot be carried out: the pod waits again, after a pause unless ``at_once``.
+
+        ``kept``: it was to be bound, perhaps to a place that had been kept for it.
+        """
         nomination = self.places.drop(uid)
         entry, engine = self.intake.pods.get(uid), self.intake.engine
         if entry is None or engine is None or not entry.key:
@@ -145,7 +149,9 @@ class Actor:
         entry.failures += 1
         LOG.info("pod %s/%s waits again: %s", *entry.place, reason)
         if nomination is not None:
-            self._tell_given_up(entry, nomination, reason)
+            self._tell_given_up(entry, nomination.decision.host, nomination.shown, reason)
+        elif kept is not None and kept.victims:
+            self._tell_given_up(entry, kept.host, True, reason)
         if at_once and entry.failures < 3:
             entry.queue = entries.ACTIVE
             engine.wake(uid)
@@ -155,11 +161,11 @@ class Actor:
         entry.queue = entries.BACKOFF
         asyncio.get_running_loop().call_later(pause, self._wake, uid)
 
-    def _tell_given_up(self, entry: Entry, nomination: Nomination, reason: str) -> None:
-        note = f"its place on {nomination.decision.host} is given up: {reason}"
+    def _tell_given_up(self, entry: Entry, node: str, shown: bool, reason: str) -> None:
+        note = f"its place on {node} is given up: {reason}"
         reference = pod_reference(entry.pod)
-        self.recorder.record(reference, "FailedScheduling", note, kind="Warning", action="Scheduling")
-        if nomination.shown and self._group is not None:
+        self.recorder.record(reference, "FailedScheduling", note, kind="Warning", action="Nominating")
+        if shown and self._group is not None:
             self._group.create_task(self._show(entry, ""))
 
     def _wake(self, uid: str) -> None:
@@ -176,15 +182,27 @@ class Actor:
             entry = self.intake.pods.get(decision.uid)
             if entry is None or not self.leading():
                 continue
-            if entry.needs.provision:
+            if not self._is_open(entry, decision):
+                self._give_up(decision.uid, CLOSED.format(decision.host), at_once=True, kept=decision)
+            elif entry.needs.provision:
                 assert self._group is not None  # noqa: S101  # run() made it
                 self._group.create_task(self._bind_with_volumes(entry, decision))
             else:
                 await self._bind(entry, decision)
 
+    def _is_open(self, entry: Entry, decision: Decision) -> bool:
+        """Whether the node still takes the pod: it may have been cordoned, tainted or lost since the decision."""
+        engine = self.intake.engine
+        if engine is None or not entry.key or not engine.room(decision.host):
+            return False
+        attributes = engine.tables.attributes[engine.hosts[decision.host]]
+        return engine.specs[engine.incarnations[entry.uid].spec].term.holds(attributes)
+
     async def _bind_with_volumes(self, entry: Entry, decision: Decision) -> None:
         """Making volumes takes long, and holds up nobody else."""
         problem = await self._claiming.ready(entry, decision.host)
+        if not problem and not self._is_open(entry, decision):
+            problem = CLOSED.format(decision.host)
         if problem:
             self._give_up(decision.uid, problem)
         else:
@@ -278,8 +296,10 @@ class Actor:
         body = encode_eviction(namespace, name, victim.uid)
         beneficiary = self.intake.pods.get(decision.uid)
         unknown = False  # whether an answer is missing, so that it may be going because of us
-        while self._is_wanted(decision) and victim.uid in self.intake.pods:
+        while self._is_wanted(decision) and victim.key:
             pause = ASK_AGAIN_SECONDS
+            if victim.pod.metadata.deletion_timestamp is not None and not unknown:
+                return  # somebody else made it go
             try:
                 await self.connection.post(path, body, timeout=15.0, permit=lambda: self._is_wanted(decision))
             except ApiError as error:
@@ -287,7 +307,9 @@ class Actor:
                     if unknown:
                         self._has_evicted(victim, decision, beneficiary)
                     return  # the watch will tell
-                overdrawn = error.status == TOO_MANY and "disruption budget" in error.message
+                overdrawn = (error.status == TOO_MANY and "disruption budget" in error.message) or (
+                    error.status == SERVER_ERROR and SEVERAL_BUDGETS in error.message
+                )
                 if overdrawn or error.status not in (TOO_MANY, SERVER_ERROR, 503, 504):
                     self._refused_to_go(victim, decision, error.message, overdrawn)
                     return
@@ -299,7 +321,7 @@ class Actor:
                 self._has_evicted(victim, decision, beneficiary)
                 return
             await asyncio.sleep(pause)
-        if unknown and (victim.uid not in self.intake.pods or victim.pod.metadata.deletion_timestamp is not None):
+        if unknown and (not victim.key or victim.pod.metadata.deletion_timestamp is not None):
             self._has_evicted(victim, decision, beneficiary)
         elif self.leading():
             self._spare(victim, decision)
@@ -323,13 +345,14 @@ class Actor:
             self._give_up(decision.uid, f"{'/'.join(victim.place)} is not evicted: {reason}", at_once=True)
 
     def _spare(self, victim: Entry, decision: Decision) -> None:
-        if self._of_victim.get(victim.uid) not in (decision.uid, None):
+        if self._of_victim.get(victim.uid, decision) is not decision:
             return  # it goes for somebody else by now
         self._of_victim.pop(victim.uid, None)
         if victim.pod.metadata.deletion_timestamp is not None:
             return  # it goes all the same
         for uid in self.places.stays(victim.uid):
-            if uid != decision.uid:
+            awaiting = self.nominations.get(uid)
+            if awaiting is not None and awaiting.decision is not decision:
                 self._give_up(uid, f"{'/'.join(victim.place)} stays after all", at_once=True)
         engine = self.intake.engine
         if engine is not None and victim.key and engine.incarnations[victim.uid].state == parts.LEAVING:
@@ -343,10 +366,10 @@ class Actor:
         nomination, entry = self.nominations.get(decision.uid), self.intake.pods.get(decision.uid)
         if nomination is not None and entry is not None and not nomination.shown:
             nomination.shown = True
-            await self._show(entry, decision.host)
+            nomination.shown = await self._show(entry, decision.host)
 
-    async def _show(self, entry: Entry, node: str) -> None:
-        """Write a pod's nomination; none is taken away where there is another by then."""
+    async def _show(self, entry: Entry, node: str) -> bool:
+        """Write a pod's nomination; none is taken away where there is another by then. Whether it is written."""
         uid, body = entry.uid, encode_pod_status(entry.uid, nominated_node=node)
         try:
             path = POD.path(*entry.place, "status")
@@ -354,6 +377,8 @@ class Actor:
             await self.connection.patch(path, body, STRATEGIC_MERGE_PATCH, permit=permit)
         except (ApiError, Unreachable) as error:
             LOG.debug("nomination of %s/%s: %s", *entry.place, error)
+            return False
+        return True
 
     async def _lose_patience(self) -> None:
         """Give up places whose victims do not go."""
@@ -377,3 +402,5 @@ class Actor:
             if engine is not None and one is not None and one.state == parts.LEAVING:
                 engine.spared(uid, self.clock())
                 engine.doomed(uid)
+                self.intake.succeed(one.key, uid)
+                self.intake.watcher.changed(one.key)

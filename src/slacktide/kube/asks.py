@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from slacktide.kube.demand import ANY_ADDRESS
+from slacktide.kube.hosts import FOREIGN
 from slacktide.kube.objects import Pod, PodAffinity, Toleration, TopologySpreadConstraint
 from slacktide.kube.peers import Interest, Peers, check_key, domains, grouped, peers_of
 from slacktide.kube.refusals import Unschedulable
@@ -14,6 +15,8 @@ from slacktide.model import constraint
 from slacktide.model.constraint import REFUSING_EFFECTS, Condition, Constraint, Term, Tolerates
 from slacktide.model.placement import CLUSTER, Preference, Rule, Topology
 
+OURS = Constraint(FOREIGN, "absent")
+"""A domain without nodes of ours holds up no spread."""
 EVEN = 100
 """Points against a node for each pod too many in its domain (ScheduleAnyway with a skew of 1), and for a taint
 that repels: as much as the heaviest preference of a user's."""
@@ -147,10 +150,11 @@ def _spread(pod: Pod, asks: Asks) -> None:
     for action in ("DoNotSchedule", "ScheduleAnyway"):
         among = [one for one in constraints if one.when_unsatisfiable == action]
         keys = tuple(Constraint(key, "exists") for key in sorted({one.topology_key for one in among}))
+        ours = (OURS,) if action == "DoNotSchedule" else ()
         for one in among:
             selector = _spread_selector(pod, one)
             counted = Interest("counted", (Peers(selector, (pod.metadata.namespace,)),))
-            topology = Topology(one.topology_key, Term((*keys, *_included(pod, one, asks))))
+            topology = Topology(one.topology_key, Term((*ours, *keys, *_included(pod, one, asks))))
             # kube-scheduler counts nobody for an empty selector; then no node has too many.
             counts = not (selector.nothing or selector.everything)
             if counts:

@@ -36,8 +36,7 @@ def begin(
     world = intake.world
     intake.engine = engine
     for view in world.nodes.values():
-        if view.ours:
-            world.tell_node(engine, view)
+        world.tell_node(engine, view)
     world.tell_budgets(engine)
     world.book.outdated()  # every pod is told anew
     world.memories, world.restores = dict(ledgers), True

@@ -49,6 +49,11 @@ def mapping(text: str) -> dict[str, str]:
     return found
 
 
+def default_of(namespace: Namespace | None) -> str:
+    """The class of pods in a namespace that name none; empty where it has none, or is not known."""
+    return "" if namespace is None else namespace.metadata.labels.get(DEFAULT_CLASS, "")
+
+
 class Classes:
     """Service classes and the defaults of namespaces, kept by events."""
 
@@ -83,8 +88,7 @@ class Classes:
         named = pod.metadata.labels.get(CLASS_LABEL) or self._by_priority.get(pod.spec.priority_class_name)
         if named:
             return named
-        namespace = self.namespaces.get(pod.metadata.namespace)
-        default = namespace.metadata.labels.get(DEFAULT_CLASS) if namespace else None
+        default = default_of(self.namespaces.get(pod.metadata.namespace))
         if default:
             return default
         defaults = sorted(name for name, one in self.classes.items() if one.spec.default)

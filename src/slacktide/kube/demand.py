@@ -29,7 +29,8 @@ def requests(pod: Pod) -> dict[str, int]:
     """
     spec = pod.spec
     statuses = {one.name: one for one in (*pod.status.container_statuses, *pod.status.init_container_statuses)}
-    infeasible = bool(statuses) and any(
+    resized = bool(statuses) or pod.status.resources is not None
+    infeasible = resized and any(
         one.type == "PodResizePending" and one.reason == "Infeasible" for one in pod.status.conditions
     )
     running: dict[str, int] = {}
@@ -50,6 +51,10 @@ def requests(pod: Pod) -> dict[str, int]:
     _raise(running, starting)
     if spec.resources is not None:
         asked = _parsed("spec.resources", spec.resources.requests)
+        if pod.status.resources is not None:
+            asked = {} if infeasible else asked
+            _raise(asked, _parsed("status.resources", pod.status.resources.requests))
+            _raise(asked, _parsed("status.allocatedResources", pod.status.allocated_resources))
         running.update({name: nano for name, nano in asked.items() if _pod_level(name)})
     _add(running, _parsed("spec.overhead", spec.overhead))
     found = {name: amount(name, nano) for name, nano in running.items() if nano}
@@ -130,7 +135,7 @@ class Demands:
 
     def of(self, pod: Pod) -> tuple[tuple[str, int], ...] | str:
         """What a pod takes, sorted by resource, or why that cannot be read."""
-        if pod.status.container_statuses:  # these may say more
+        if pod.status.container_statuses or pod.status.resources is not None:  # these may say more
             return self._count(pod)
         spec = pod.spec
         key = self._encode((spec.containers, spec.init_containers, spec.overhead, spec.resources))

@@ -28,6 +28,7 @@ from slacktide.kube.objects import Pod, ServiceClass, ServiceClassSpec
 from slacktide.kube.promises import Tier
 from slacktide.kube.scheduler import STALE_SECONDS
 from slacktide.kube.shadow import Quiet, SeenWorld, Shadow, ShadowWorld, preempted_by_scheduler
+from slacktide.kube.tending import TICK_SECONDS, retire_vacant
 from slacktide.kube.times import rfc3339
 from slacktide.kube.watching import Handler, Reflector
 from slacktide.live.engine import Engine
@@ -233,23 +234,13 @@ class DryRun:
 
     async def _tidy(self) -> None:
         """Instances that nobody replaced count no more, in either engine."""
-        since: dict[tuple[bool, str], float] = {}
         patience = self.config.kube.vacancy
         while True:
-            await asyncio.sleep(1.0)
-            now = self.clock()
+            await asyncio.sleep(TICK_SECONDS)
             self.shadow.forget_displaced(patience)
-            vacant = {
-                (intake is self.shadow, key): intake
-                for intake in (self.reality, self.shadow)
-                if intake.engine is not None
-                for key, one in intake.engine.controllers.items()
-                if one.vacant and one.desired < 0
-            }
-            since = {place: since.get(place, now) for place in vacant}
-            for place, intake in vacant.items():
-                if now - since[place] > patience and intake.engine is not None:
-                    intake.engine.retire(place[1], now)
+            for intake in (self.reality, self.shadow):
+                if intake.engine is not None:
+                    retire_vacant(intake.engine, self.clock(), patience)
 
     def report(self) -> dict[str, Any]:
         """What the other scheduler did and delivered, and what we would have; plain JSON."""

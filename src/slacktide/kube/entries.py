@@ -18,6 +18,7 @@ from slacktide.state.spec import Spec
 
 NOWHERE, GATED, ACTIVE, BACKOFF, UNSCHEDULABLE = "", "gated", "active", "backoff", "unschedulable"
 """Where a pod waits: by these names users of kube-scheduler know its queues."""
+HELD = "it takes the place of a pod that was told to go and is not gone yet"
 
 
 @dataclass(slots=True, eq=False)
@@ -41,6 +42,8 @@ class Entry:
     """When we first saw it."""
     failures: int = 0
     doomed: bool = False
+    altered: bool = False
+    """Whether its spec has to be worked out again, though it runs."""
     malformed: str = ""
     """What is wrong with its latest version; ``pod`` is then an earlier one, or says who it is and nothing else."""
 
@@ -53,16 +56,29 @@ class Entry:
         """Its namespace and name."""
         return self.pod.metadata.namespace, self.pod.metadata.name
 
-    def came(self, now: float) -> float:
+    def takes(self, pod: Pod) -> None:
+        """Its latest version; whether what a running pod's spec follows from is another than before."""
+        before, self.pod, self.malformed = self.pod, pod, ""
+        self.altered |= _shape(before) != _shape(pod)
+
+    def came(self, now: float, away: float) -> float:
         """When it began to wait, where it enters the queue now: at its creation if only our watch came late."""
         late_by_others = now - self.seen >= LATE_SECONDS
-        return now if late_by_others else happened(self.pod.metadata.creation_timestamp, now)
+        return now if late_by_others else happened(self.pod.metadata.creation_timestamp, now, away)
 
 
 def unread(problem: Malformed, now: float) -> Entry:
     """A pod of ours that cannot be read: who it is, and nothing else."""
     metadata = Metadata(problem.name, problem.namespace, problem.uid, problem.resource_version)
     return Entry(Pod(metadata, PodSpec(scheduler_name=problem.scheduler)), True, seen=now)
+
+
+def _shape(pod: Pod) -> tuple[object, ...]:
+    """What of a running pod can change and matters to others: labels, leaving, what it takes."""
+    spec, status = pod.spec, pod.status
+    resized = [(one.name, one.resources, one.allocated_resources) for one in status.container_statuses]
+    leaving = pod.metadata.deletion_timestamp is not None
+    return pod.metadata.labels, leaving, spec.containers, spec.resources, status.resources, resized
 
 
 SpecKey = tuple[tuple[tuple[str, int], ...], object, int, Term, bool]
@@ -103,6 +119,11 @@ class Specs:
     def use(self, number: int) -> None:
         """One pod more has the spec."""
         self.by_number[number].users += 1
+
+    def unused(self, number: int, engine: Engine) -> None:
+        """A pod did not take it after all: one that nobody has is forgotten."""
+        self.use(number)
+        self.release(number, engine)
 
     def release(self, number: int, engine: Engine) -> None:
         """One pod fewer has it; one that nobody has is forgotten."""

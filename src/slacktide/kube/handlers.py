@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
 from slacktide.kube import objects
+from slacktide.kube.classes import default_of
 from slacktide.kube.connection import Connection
 from slacktide.kube.intake import Intake
 from slacktide.kube.kinds import HasMetadata, Identity, Kind, Malformed
@@ -107,8 +108,8 @@ class Handlers:
         self.world.classes.namespaces[name] = found
         if self.world.book.see_namespace(name, found.metadata.labels):
             self.intake.follow_book()
-        if before is not None and before.metadata.labels != found.metadata.labels:
-            self.world.follow_classes()
+        if default_of(before) != default_of(found):
+            self.world.follow_classes(namespace=name)
 
     def namespace_gone(self, identity: Identity) -> None:
         self.world.classes.namespaces.pop(identity.name, None)
@@ -128,6 +129,9 @@ class Handlers:
     def budget_gone(self, identity: Identity) -> None:
         self.world.budgets.drop(identity.namespace, identity.name)
         self.world.follow_budgets(identity.namespace)
+        engine, name = self.intake.engine, f"{identity.namespace}/{identity.name}"
+        if engine is not None and name in engine.budgets:
+            engine.budget_gone(name)
         self.intake.watcher.work()
 
     def storage_changed(self) -> None:

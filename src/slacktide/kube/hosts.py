@@ -12,6 +12,8 @@ from slacktide.model.constraint import taint_attribute
 
 UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
 PREFER_NO_SCHEDULE = "PreferNoSchedule"
+FOREIGN = "metadata.foreign"
+"""Attribute of nodes that are not ours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +43,7 @@ class NodeView:
     """A node in the core's terms.
 
     amounts      what pods can take, by resource, in the units of :mod:`slacktide.kube.demand`
-    attributes   labels; ``metadata.name``; each taint as ``taint:EFFECT:KEY``
+    attributes   labels; ``metadata.name``; each taint as ``taint:EFFECT:KEY``; ``metadata.foreign`` where not ours
     soft_taints  (key, value) of taints that only repel (PreferNoSchedule)
     ready        its condition Ready is True
     problem      why its amounts cannot be read (it then has none); empty where they can
@@ -64,6 +66,9 @@ def view_of(node: Node, ownership: Ownership) -> NodeView:
         attributes[taint_attribute(taint.effect, taint.key)] = taint.value
     if node.spec.unschedulable:
         attributes.setdefault(taint_attribute("NoSchedule", UNSCHEDULABLE), "")
+    ours = ownership.covers(node)
+    if not ours:
+        attributes[FOREIGN] = "true"
     amounts: Mapping[str, int] = {}
     problem = ""
     try:
@@ -78,6 +83,6 @@ def view_of(node: Node, ownership: Ownership) -> NodeView:
             sorted({(one.key, one.value) for one in node.spec.taints if one.effect == PREFER_NO_SCHEDULE})
         ),
         ready=any(one.type == "Ready" and one.status == "True" for one in node.status.conditions),
-        ours=ownership.covers(node),
+        ours=ours,
         problem=problem,
     )

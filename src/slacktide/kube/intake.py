@@ -66,6 +66,8 @@ class Intake:
         self.clock = clock
         self.watcher = watcher
         self.engine: Engine | None = None
+        self.away: Callable[[], float] = lambda: 0.0
+        """For how long the watch of pods was away, while it catches up."""
         self.pods: dict[str, Entry] = {}
         self.uids: dict[tuple[str, str], str] = {}
         self.orphans: dict[str, set[str]] = {}
@@ -89,7 +91,7 @@ class Intake:
             entry = self.pods[uid] = Entry(pod, ours, seen=self.clock())
             self.uids[entry.place] = uid
         else:
-            entry.pod, entry.malformed = pod, ""
+            entry.takes(pod)
         self.consider(entry)
 
     def deleted(self, identity: Identity, last: Pod | None) -> None:
@@ -108,8 +110,10 @@ class Intake:
         if bare is not None and self.engine is not None:
             self.world.left(self.engine, bare)  # where it had ended before
         self.world.book.forget(entry.pod)
-        for waiting in self.orphans.values():
-            waiting.discard(identity.uid)
+        for owner in [owner for owner, waiting in self.orphans.items() if identity.uid in waiting]:
+            self.orphans[owner].discard(identity.uid)
+            if not self.orphans[owner]:
+                del self.orphans[owner]
 
     def malformed(self, problem: Malformed) -> None:
         """A pod that waits goes on waiting, with this reason; one that runs keeps what the engine knew of it."""
@@ -182,7 +186,7 @@ class Intake:
             self.watcher.work()
         if not entry.other:
             entry.other = node
-            if not entry.ours:
+            if not entry.ours and self.world.is_ours(node):
                 self.world.warn_of(entry.pod)
 
     def _marks(self, entry: Entry) -> tuple[str, ...]:
@@ -236,6 +240,7 @@ class Intake:
         if number != entry.spec:
             self.engine.respec(entry.uid, number)
             self.take_spec(entry, number)
+            self.watcher.work()
 
     def _set_aside(self, entry: Entry, reason: str) -> None:
         """A pod waits for a reason that no host can help."""
@@ -282,16 +287,17 @@ class Intake:
         news = True
         if not entry.key:
             key = self.enter(entry)
-            if not key:
-                return
-            if self.succession.must_wait(key, entry.uid):
-                entry.queue = entries.BACKOFF
+            if not key or self.succession.must_wait(key, entry.uid):
+                self.specs.unused(number, engine)
+                entry.queue = entries.BACKOFF if key else entry.queue
+                entry.problem = entries.HELD if key else ""
                 return
             self.take_spec(entry, number)
             entry.key = key
             if entry.queue == entries.BACKOFF:
                 entry.queue = entries.ACTIVE
-            engine.arrive(entry.uid, entry.pod.metadata.name, key, number, entry.came(self.clock()), entry.budget)
+            at = entry.came(self.clock(), self.away())
+            engine.arrive(entry.uid, entry.pod.metadata.name, key, number, at, entry.budget)
             self.watcher.changed(key)
         elif number != entry.spec:
             engine.respec(entry.uid, number)
@@ -327,6 +333,9 @@ class Intake:
             engine.bound(entry.uid, self.clock())
         entry.queue, entry.problem = entries.NOWHERE, ""
         self.watcher.confirmed(entry.uid)
+        if entry.altered:
+            entry.altered = False
+            self.world.follow_pod(engine, entry)
         self._follow_readiness(entry)
         if entry.pod.metadata.deletion_timestamp is not None and not entry.doomed:
             entry.doomed = True
@@ -367,7 +376,7 @@ class Intake:
         is_ready = found is not None and found.status == "True"
         if is_ready == engine.incarnations[entry.uid].ready:
             return
-        at = happened(found.last_transition_time if found else None, self.clock())
+        at = happened(found.last_transition_time if found else None, self.clock(), self.away())
         if is_ready:
             engine.ready(entry.uid, at)
         else:
@@ -385,6 +394,7 @@ class Intake:
             entry.other = ""
             self.watcher.work()
         if not entry.key:
+            self.watcher.ended(entry.uid)
             if entry.target is not None:
                 self.succeed(entry.target.key, entry.uid)
             return

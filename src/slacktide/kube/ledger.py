@@ -65,6 +65,8 @@ class LedgerWriter:
         self._dirty: dict[str, None] = {}
         self._new: dict[str, float] = {}
         self._written_at: dict[str, float] = {}
+        self._taken: dict[str, None] = {}
+        """Those that wait for their turn in the rate."""
         self._some = asyncio.Event()
         self._problem = ""
         self.written = 0
@@ -72,6 +74,8 @@ class LedgerWriter:
 
     def changed(self, key: str) -> None:
         """Something happened to a controller."""
+        if key not in self._intake.world.targets:
+            return  # it is no more
         if key in self._written_at:
             self._dirty[key] = None
         else:
@@ -104,8 +108,10 @@ class LedgerWriter:
                 else:
                     await self._some.wait()
                 continue
+            self._taken[key] = None
             await self._limiter.take()
-            if self._leading():
+            if self._leading() and key in self._taken:
+                del self._taken[key]
                 await self._write(key)
 
     def _next(self) -> str | None:
@@ -126,8 +132,8 @@ class LedgerWriter:
 
     async def flush(self) -> None:
         """Write all that is noted down, now, each once; for a clean stop."""
-        due = [*self._dirty, *self._new]
-        self._dirty, self._new = {}, {}
+        due = list(self._taken | self._dirty | dict.fromkeys(self._new))
+        self._taken, self._dirty, self._new = {}, {}, {}
         async with asyncio.TaskGroup() as group:
             for keys in (due[first::WRITERS] for first in range(WRITERS)):
                 group.create_task(self._write_each(keys))

@@ -208,6 +208,8 @@ class PodStatus(Part, frozen=True):
     nominated_node_name: str = ""
     start_time: Instant | None = None
     conditions: tuple[Condition, ...] = ()
+    resources: Resources | None = None
+    allocated_resources: dict[str, str] = msgspec.field(default_factory=dict)
     container_statuses: tuple[ContainerStatus, ...] = ()
     init_container_statuses: tuple[ContainerStatus, ...] = ()
 

@@ -31,6 +31,11 @@ TOO_MANY, SERVER_ERROR = 429, 500
 LONGEST_MESSAGE = 1000
 
 
+def _waits(entry: Entry) -> bool:
+    """Whether there is a reason to tell why a pod waits."""
+    return entry.queue in (entries.UNSCHEDULABLE, entries.ACTIVE) or entry.problem == entries.HELD
+
+
 class Reporter:
     """Tells reasons in the background; a decision never waits for one."""
 
@@ -89,15 +94,16 @@ class Reporter:
             uid = next(iter(self._due))
             del self._due[uid]
             entry = self._intake.pods.get(uid)
-            if entry is None or entry.queue not in (entries.UNSCHEDULABLE, entries.ACTIVE):
+            if entry is None or not _waits(entry):
                 continue
             reason = entry.problem or self._explain(uid)
             told = self._told.get(uid)
             if told is not None and told[1] == reason:
                 self._told[uid] = (self._clock(), reason)
+                await asyncio.sleep(0)
                 continue
             await self._limiter.take()
-            if reason and self._leading():
+            if reason and self._leading() and _waits(entry) and uid in self._intake.pods:
                 self._told[uid] = (self._clock(), reason)
                 if not await self._tell(entry, reason[:LONGEST_MESSAGE]):
                     self._told.pop(uid, None)

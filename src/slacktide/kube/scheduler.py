@@ -24,6 +24,7 @@ from slacktide.kube.ledger import LedgerWriter, load
 from slacktide.kube.owners import Target
 from slacktide.kube.recorder import Recorder
 from slacktide.kube.reporting import Reporter
+from slacktide.kube.tending import Tender
 from slacktide.kube.world import World
 from slacktide.live import parts
 from slacktide.live.engine import Engine, Journal
@@ -37,6 +38,7 @@ STALE_SECONDS = 690.0
 LOAD_AGAIN_SECONDS = 1.0
 FLUSH_SECONDS = 5.0
 DRAIN_SECONDS = 1.0
+TELLING_SECONDS = 0.005
 
 
 class LeadershipLost(KubeError):  # noqa: N818  # an ordinary end, not a mistake
@@ -70,7 +72,9 @@ class Scheduler:
             connection, config.kube, self.intake, self.clock, self.leading, lambda: self.actor.under_way > 0
         )
         self.reporter = Reporter(connection, config.kube, self.intake, self.recorder, self.clock, self.leading)
+        self.tender = Tender(connection, self.intake, self.reporter, self.clock, self.leading)
         self.reflectors = reflectors(connection, self.world, self.intake)
+        self.intake.away = self.reflectors[-1].away  # pods come last
         self.passes = Passes()
         self.engine_began = 0.0
         self._awake: set[str] = set()
@@ -108,6 +112,7 @@ class Scheduler:
         self._work.set()
 
     def confirmed(self, uid: str) -> None:
+        self.actor.places.drop(uid)  # where somebody else bound it
         self.reporter.forget(uid)
 
     def ended(self, uid: str) -> None:
@@ -133,11 +138,10 @@ class Scheduler:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(one.run()) for one in self.reflectors]
             tasks.append(group.create_task(self.recorder.run()))
-            if self.election is not None:
-                tasks.append(group.create_task(self.election.run()))
             for one in self.reflectors:
                 await one.synced.wait()
-            if self.election is not None:
+            if self.election is not None:  # who cannot watch must not hold the lease
+                tasks.append(group.create_task(self.election.run()))
                 LOG.info("standing by as %s", self.identity)
                 await self.election.acquired()
                 tasks.append(group.create_task(self._end_with_the_lease(self.election)))
@@ -146,7 +150,7 @@ class Scheduler:
                 group.create_task(self.actor.run()),
                 group.create_task(self.ledger.run()),
                 group.create_task(self.reporter.run()),
-                group.create_task(self._retire_vacant()),
+                group.create_task(self.tender.run()),
                 group.create_task(collect_when_idle(lambda: self.passes.count)),
             ]
             try:
@@ -171,9 +175,10 @@ class Scheduler:
         engine = Engine(self.config, self.journal)
         begin(self.intake, engine, ledgers, self.actor.adopt)
         self.engine_began = self.clock()
+        nodes = sum(map(self.world.is_ours, engine.hosts))
         LOG.info(
             "leading as %s: %d nodes, %d pods, %d ledgers read, in %.2f s",
-            self.identity, len(engine.hosts), len(engine.incarnations), len(ledgers), time.perf_counter() - began,
+            self.identity, nodes, len(engine.incarnations), len(ledgers), time.perf_counter() - began,
         )  # fmt: skip
         self._work.set()
 
@@ -185,6 +190,8 @@ class Scheduler:
             alarm.cancel()
             self._work.clear()
             await asyncio.sleep(0)  # whatever arrived at the same time takes part
+            while any(one.telling for one in self.reflectors):
+                await asyncio.sleep(TELLING_SECONDS)  # half of a list would show room that is taken
             if not self.leading():
                 raise LeadershipLost(f"{self.identity}: the lease is lost")
             if stale := self.stale():
@@ -232,22 +239,6 @@ class Scheduler:
         passes.seconds.append(took)
         if len(passes.seconds) > 10_000:
             del passes.seconds[:5000]
-
-    async def _retire_vacant(self) -> None:
-        """Instances that nobody replaced count no more, where their controller's wish is not known."""
-        since: dict[str, float] = {}
-        while True:
-            await asyncio.sleep(1.0)
-            engine = self.intake.engine
-            if engine is None:
-                continue
-            now = self.clock()
-            vacant = {key for key, one in engine.controllers.items() if one.vacant and one.desired < 0}
-            since = {key: since.get(key, now) for key in vacant}
-            for key, began in since.items():
-                if now - began > self.config.kube.vacancy:
-                    engine.retire(key, now)
-                    self.changed(key)
 
     async def stop(self) -> None:
         """Write what is noted down, in a few seconds at most."""

@@ -54,7 +54,7 @@ class Collector(Base):
         )
         pods = 0 if engine is None else len(engine.incarnations) + len(engine.others)
         cache = {
-            "nodes": 0 if engine is None else len(engine.hosts),
+            "nodes": 0 if engine is None else sum(map(self.scheduler.world.is_ours, engine.hosts)),
             "pods": pods,
             "assumed_pods": len(meter.in_flight),
         }

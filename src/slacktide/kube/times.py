@@ -61,10 +61,12 @@ def encode_special(value: Any) -> Any:
     raise NotImplementedError(f"no encoder for {type(value)}")
 
 
-def happened(said: float | None, now: float) -> float:
+def happened(said: float | None, now: float, away: float) -> float:
     """When something happened that is seen ``now`` and of which a timestamp of the API speaks, seconds since 1970.
 
-    What is seen at once happened now: the timestamp is rounded down to a whole second. What was missed, as while a
-    watch was broken, happened when the timestamp says, to half a second.
+    What is seen at once happened now, whatever others' clocks say. What was missed by a watch that was ``away`` for so
+    many seconds (0: it was not) happened when the timestamp says, to half a second, and no longer ago than that.
     """
-    return now if said is None or now - said < LATE_SECONDS else said + 0.5
+    if said is None or now - said < LATE_SECONDS or away <= 0.0:
+        return now
+    return min(now, max(said + 0.5, now - away))

@@ -30,6 +30,8 @@ LONGEST_BACKOFF_SECONDS = 3.0
 WATCH_SECONDS = (300, 600)
 """The API server ends a watch after a time drawn from here, so that not all of them come again at once."""
 SHORT_WATCH_SECONDS = 1.0
+CATCHING_UP_SECONDS = 1.0
+"""For so long after a watch came back, what it tells happened while it was away."""
 GONE = 410
 GATEWAY_TIMEOUT = 504
 
@@ -89,6 +91,14 @@ class Reflector(Generic[T]):
         self._alive_at = float("-inf")
         self._slice_began = 0.0
         self._failed_in_a_row = 0
+        self._lost_at: float | None = None
+        self._gap, self._back_at = 0.0, float("-inf")
+        self.telling = False
+        """In the midst of a list."""
+
+    def away(self) -> float:
+        """While it catches up with what it missed: for how many seconds it was away, at most. Else 0."""
+        return self._gap if time.monotonic() - self._back_at < CATCHING_UP_SECONDS else 0.0
 
     def age(self) -> float:
         """Seconds since the API server last showed that this watch lives; infinite before the first list.
@@ -123,6 +133,8 @@ class Reflector(Generic[T]):
 
     def _failed(self, error: Exception) -> float:
         self.failures += 1
+        if self._lost_at is None:
+            self._lost_at = self._alive_at
         said = f"{self.kind.plural}: {error}"
         if said != self.last_error:
             LOG.warning("watch of %s", said)
@@ -135,7 +147,9 @@ class Reflector(Generic[T]):
         return random.uniform(SHORTEST_BACKOFF_SECONDS, longest)
 
     def _alive(self) -> None:
-        self._alive_at = time.monotonic()
+        self._alive_at = now = time.monotonic()
+        if self._lost_at is not None:
+            self._gap, self._back_at, self._lost_at = now - self._lost_at, now, None
 
     async def _breathe(self) -> None:
         """Gives the event loop its turn where we have kept it for long."""
@@ -161,7 +175,11 @@ class Reflector(Generic[T]):
                 objects.append(found)
             await self._breathe()
         if self.synced.is_set():
-            await self._tell_difference(objects, malformed)
+            self.telling = True
+            try:
+                await self._tell_difference(objects, malformed)
+            finally:
+                self.telling = False
         else:
             self._tell_all(objects, malformed)
         self.resource_version = listing.metadata.resource_version

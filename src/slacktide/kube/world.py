@@ -19,6 +19,7 @@ from slacktide.live.engine import Engine
 from slacktide.model import APPROACHES
 
 if TYPE_CHECKING:
+    from slacktide.kube.entries import Entry
     from slacktide.kube.intake import Intake
 
 LOG = logging.getLogger(__name__)
@@ -64,20 +65,25 @@ class World:
         if view.problem:
             LOG.warning("%s", view.problem)
         self.nodes[view.name] = view
-        if self.book.see_soft_taints(taint for one in self.nodes.values() for taint in one.soft_taints):
+        if (() if before is None else before.soft_taints) != view.soft_taints and self.book.see_soft_taints(
+            taint for one in self.nodes.values() for taint in one.soft_taints
+        ):
             self.intake.follow_book()
         engine = self.intake.engine
-        if engine is None:
-            return True
-        if view.ours or view.name in engine.hosts:
+        if engine is not None:
             self.tell_node(engine, view)
-            if before is None or not before.ours:
+            if before is None or before.ours != view.ours:
                 self._strangers_on(view.name)
         return True
 
     def tell_node(self, engine: Engine, view: NodeView) -> None:
-        """Tell the engine what a node is like."""
+        """Tell the engine what a node is like; one that is not ours takes nobody, but who is there counts."""
         engine.host(view.name, view.amounts, view.attributes, view.ours and view.ready and not view.problem)
+
+    def is_ours(self, node: str) -> bool:
+        """Whether a node was given to us."""
+        view = self.nodes.get(node)
+        return view is not None and view.ours
 
     def drop_node(self, name: str) -> None:
         """A node is gone."""
@@ -204,19 +210,26 @@ class World:
             return
         for entry in self.intake.pods.values():
             if entry.key and entry.pod.metadata.namespace == namespace:
-                budget = self.budgets.of(entry.pod)
-                if budget != entry.budget:
-                    entry.budget = budget
-                    engine.protect(entry.uid, budget)
+                self._follow_budget(engine, entry)
+
+    def _follow_budget(self, engine: Engine, entry: Entry) -> None:
+        budget = self.budgets.of(entry.pod)
+        if budget != entry.budget:
+            entry.budget = budget
+            engine.protect(entry.uid, budget)
 
     # -- classes ---------------------------------------------------------------------------------------------------
 
-    def follow_classes(self, names: Sequence[str] = ()) -> None:
-        """Classes changed: pods of these (all, where none is named, and all that wait for one) are looked at again."""
+    def follow_classes(self, names: Sequence[str] = (), namespace: str = "") -> None:
+        """Classes changed: pods of these (all, where none is named, and all that wait for one) are looked at again.
+
+        With ``namespace`` only those in there: it has another default class.
+        """
         concerned = [
             uid
             for uid, entry in self.intake.pods.items()
             if entry.ours
+            and (not namespace or entry.pod.metadata.namespace == namespace)
             and (not names or entry.promised is None or entry.problem or entry.promised.class_name in names)
         ]
         engine = self.intake.engine
@@ -231,6 +244,11 @@ class World:
                 self.intake.respec(entry)
                 if entry.target is not None and entry.promised is not None:
                     self.ensure(engine, entry.target, entry.promised, engine.controllers[entry.key].batch)
+
+    def follow_pod(self, engine: Engine, entry: Entry) -> None:
+        """A pod that runs was relabelled, resized or told to go."""
+        self._follow_promises(engine, [entry.uid])
+        self._follow_budget(engine, entry)
 
 
 def _approach(memory: Availability | None, promised: int) -> int:

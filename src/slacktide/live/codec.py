@@ -172,7 +172,7 @@ ARGUMENTS: dict[str, Any] = {
     "budget_gone": tuple[str],
     "controller": tuple[str, ServiceClass, int, bool],
     "desired": tuple[str, int, float],
-    "retire": tuple[str, float],
+    "retire": tuple[str, float, float],
     "controller_gone": tuple[str, float],
     "arrive": tuple[str, str, str, int, float, str],
     "found": tuple[str, str, str, int, str, float, str],

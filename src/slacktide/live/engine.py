@@ -53,12 +53,14 @@ class Engine(Surroundings):
         while 0 <= count < len(controller.rows) and controller.vacant:
             self._depart(controller, controller.vacant.pop(), self._at(controller, at), False)
 
-    def retire(self, key: str, at: float) -> None:
-        """Vacant instances of a request are no more: nobody replaced them."""
-        self._note("retire", key, at)
+    def retire(self, key: str, at: float, patience: float = 0.0) -> None:
+        """Instances of a request that were vacant for so many seconds are no more: nobody replaced them."""
+        self._note("retire", key, at, patience)
         controller = self.controllers[key]
-        while controller.vacant:
-            self._depart(controller, controller.vacant.pop(), self._at(controller, at), False)
+        since = self.tables.tb["instances"]["since"]
+        for row in [row for row in reversed(controller.vacant) if patience <= 0.0 or since[row] + patience <= at]:
+            controller.vacant.remove(row)
+            self._depart(controller, row, self._at(controller, at), False)
 
     def controller_gone(self, key: str, at: float) -> None:
         """A request without incarnations is no more."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import logging
 import os
 import re
 import shutil
@@ -23,6 +24,8 @@ from slacktide import __version__, settings
 from slacktide.config import Config
 from slacktide.errors import InputError, OutputError, Problem
 from slacktide.live import codec
+
+LOG = logging.getLogger(__name__)
 
 FORMAT = "slacktide-record"
 ROTATE_AT = 64_000_000
@@ -95,6 +98,7 @@ class Recorder:
 
     def _fail(self, error: OSError) -> None:
         self.failed = OutputError(f"{self.directory}: recording ends, it cannot be written: {error}")
+        LOG.error("%s", self.failed)
 
     def _write(self) -> None:
         part = self._parts[-1]
