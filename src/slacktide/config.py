@@ -164,6 +164,8 @@ class KubeSettings:
     backoff_longest: float = 10.0
     victim_patience: float = 30.0
     """Seconds beyond their grace period that victims may take to be gone, before a reserved place is given up."""
+    disruption_budgets: Literal["hard", "best-effort"] = "hard"
+    """A used-up PodDisruptionBudget protects its pods (``hard``), or these are deleted where it forbids an eviction."""
     vacancy: float = 60.0
     """Seconds after which an instance that nobody replaced counts no more, where its controller's wish is not known."""
     priority_classes: str | None = None

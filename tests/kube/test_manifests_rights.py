@@ -8,7 +8,7 @@ from http import HTTPStatus
 
 import pytest
 
-from kube.installation import MANIFESTS, alone, as_scheduler, installed
+from kube.installation import alone, as_scheduler, installed
 from kube.kubectl import Json, Kubectl
 from kube.labtools import until
 from kube.workloads import workload
@@ -29,7 +29,6 @@ EVERYWHERE: dict[tuple[str, str], tuple[str, ...]] = {
     ("", "pods/eviction"): ("create",),
     ("", "pods/status"): ("patch",),
     ("", "events"): ("create", "patch"),
-    ("events.k8s.io", "events"): ("create", "patch"),
     ("apps", "deployments"): READ,
     ("apps", "replicasets"): READ,
     ("apps", "statefulsets"): READ,
@@ -37,10 +36,8 @@ EVERYWHERE: dict[tuple[str, str], tuple[str, ...]] = {
     ("batch", "cronjobs"): READ,
     ("policy", "poddisruptionbudgets"): READ,
     ("storage.k8s.io", "storageclasses"): READ,
-    ("storage.k8s.io", "csinodes"): READ,
-    ("scheduling.k8s.io", "priorityclasses"): READ,
     (GROUP, "serviceclasses"): READ,
-    (GROUP, "availabilities"): (*READ, "create", "patch", "update"),
+    (GROUP, "availabilities"): ("get", "list", "create", "patch"),
 }
 HOME = "slacktide-system"
 DENIED: list[Right] = [
@@ -190,27 +187,6 @@ def test_who_may_view_a_namespace_sees_its_ledger_and_cannot_write_it(plane: Con
         kubectl.ok("delete", "rolebinding", "viewer", "--ignore-not-found")
 
 
-def test_owners_of_other_kinds_are_added_by_a_label(kubectl: Kubectl, scheduler: Api) -> None:
-    role = {
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "ClusterRole",
-        "metadata": {"name": "slacktide-rollouts", "labels": {"slacktide.io/aggregate-to-scheduler": "true"}},
-        "rules": [{"apiGroups": ["example.com"], "resources": ["rollouts"], "verbs": ["get"]}],
-    }
-
-    def allowed() -> bool:
-        return may(scheduler, [("example.com", "rollouts", "get", "default", "")]) == [True]
-
-    try:
-        kubectl.ok("apply", "-f", "-", stdin=role)
-        until(allowed, "the rule is gathered")
-        kubectl.ok("apply", "-f", str(MANIFESTS / "20-rbac.yaml"))
-        assert allowed()
-    finally:
-        kubectl.ok("delete", "clusterrole", "slacktide-rollouts", "--ignore-not-found")
-    until(lambda: not allowed(), "the rule is taken away again")
-
-
 # The same once more by doing it.
 
 
@@ -282,19 +258,12 @@ def test_the_scheduler_leads_by_one_lease(scheduler: Api, administrator: Api) ->
         administrator.delete(f"{LEASES}/slacktide")
 
 
-@pytest.mark.parametrize("group", ["/api/v1", "/apis/events.k8s.io/v1"])
-def test_the_scheduler_writes_events(scheduler: Api, administrator: Api, pod: Json, group: str) -> None:
-    path = f"{group}/namespaces/default/events"
+def test_the_scheduler_writes_events(scheduler: Api, administrator: Api, pod: Json) -> None:
+    path = "/api/v1/namespaces/default/events"
     about = {"apiVersion": "v1", "kind": "Pod", "namespace": "default", "name": "rights", "uid": pod["metadata"]["uid"]}
     event: Json = {"metadata": {"name": "rights.1"}, "reason": "Scheduled", "type": "Normal"}
-    if group == "/api/v1":
-        event |= {"apiVersion": "v1", "kind": "Event", "involvedObject": about}
-        again: Json = {"count": 2}
-    else:
-        event |= {"apiVersion": "events.k8s.io/v1", "kind": "Event", "regarding": about, "action": "Binding"}
-        event |= {"eventTime": "2026-11-21T13:00:00.000000Z", "reportingController": "slacktide.io/slacktide"}
-        event |= {"reportingInstance": "one"}
-        again = {"series": {"count": 2, "lastObservedTime": "2026-11-21T13:00:01.000000Z"}}
+    event |= {"apiVersion": "v1", "kind": "Event", "involvedObject": about}
+    again: Json = {"count": 2}
     try:
         scheduler.post(path, event)
         scheduler.patch(f"{path}/rights.1", again)

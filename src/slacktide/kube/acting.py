@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from slacktide.config import KubeSettings
 from slacktide.kube import entries
-from slacktide.kube.bodies import encode_binding, encode_eviction, encode_pod_status
+from slacktide.kube.bodies import encode_binding, encode_deletion, encode_eviction, encode_pod_status
 from slacktide.kube.claiming import Claiming
 from slacktide.kube.connection import STRATEGIC_MERGE_PATCH, ApiError, Connection, Unreachable
 from slacktide.kube.entries import Entry
@@ -310,6 +310,9 @@ class Actor:
                 overdrawn = (error.status == TOO_MANY and "disruption budget" in error.message) or (
                     error.status == SERVER_ERROR and SEVERAL_BUDGETS in error.message
                 )
+                if overdrawn and self.settings.disruption_budgets == "best-effort":
+                    await self._delete(victim, decision, beneficiary)
+                    return
                 if overdrawn or error.status not in (TOO_MANY, SERVER_ERROR, 503, 504):
                     self._refused_to_go(victim, decision, error.message, overdrawn)
                     return
@@ -325,6 +328,17 @@ class Actor:
             self._has_evicted(victim, decision, beneficiary)
         elif self.leading():
             self._spare(victim, decision)
+
+    async def _delete(self, victim: Entry, decision: Decision, beneficiary: Entry | None) -> None:
+        """A victim that a budget forbids to evict goes all the same, where budgets are best effort."""
+        body = encode_deletion(victim.uid)
+        try:
+            await self.connection.delete(POD.path(*victim.place), body, permit=lambda: self._is_wanted(decision))
+        except (ApiError, Unreachable) as error:
+            if not (isinstance(error, ApiError) and error.status == NOT_FOUND):
+                self._refused_to_go(victim, decision, str(error), overdrawn=False)
+        else:
+            self._has_evicted(victim, decision, beneficiary)
 
     def _has_evicted(self, victim: Entry, decision: Decision, beneficiary: Entry | None) -> None:
         self.counts.evicted += 1

@@ -53,6 +53,11 @@ def encode_eviction(
     )
 
 
+def encode_deletion(uid: str) -> bytes:
+    """Options of the deletion of the pod with this UID, in its own grace period."""
+    return _text({"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}})
+
+
 def encode_pod_status(uid: str, condition: Condition | None = None, nominated_node: str | None = None) -> bytes:
     """A strategic merge patch of a pod's ``status``: one condition and, unless ``None``, the nominated node.
 

@@ -8,6 +8,7 @@ from slacktide.kube.objects import Pod, PodDisruptionBudget
 from slacktide.kube.refusals import Unschedulable
 from slacktide.kube.selectors import Selector, compiled
 
+UNLIMITED = 2**31 - 1
 SEVERAL = "several"
 """Budget of pods that more than one PodDisruptionBudget is about: the API server refuses to evict these."""
 
@@ -15,7 +16,8 @@ SEVERAL = "several"
 class Budgets:
     """The PodDisruptionBudgets of a cluster, kept by events."""
 
-    def __init__(self) -> None:
+    def __init__(self, best_effort: bool = False) -> None:
+        self._best_effort = best_effort
         self.found: dict[tuple[str, str], PodDisruptionBudget] = {}
         self._selectors: dict[tuple[str, str], Selector | None] = {}
 
@@ -50,6 +52,8 @@ class Budgets:
             if where == namespace and selector is not None and selector.matches(labels):
                 yield f"{where}/{name}"
 
-    def left(self, budget: PodDisruptionBudget) -> int:
-        """How many pods of a budget may be disrupted, as its controller last said."""
-        return max(0, budget.status.disruptions_allowed)
+    def left(self, budget: PodDisruptionBudget | None) -> int:
+        """How many pods of a budget (None: of several) may be disrupted, as its controller last said."""
+        if self._best_effort:
+            return UNLIMITED
+        return 0 if budget is None else max(0, budget.status.disruptions_allowed)

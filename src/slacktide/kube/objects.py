@@ -85,11 +85,6 @@ SERVICE_CLASS = Kind(ServiceClass, API_VERSION, "serviceclasses", namespaced=Fal
 AVAILABILITY = Kind(Availability, API_VERSION, "availabilities", namespaced=True)
 
 
-def owner_kind(api_version: str, plural: str, kind: str = "") -> Kind[Owner]:
-    """A kind of which only the metadata is decoded, for owners slacktide does not know."""
-    return Kind(Owner, api_version, plural, kind, namespaced=True)
-
-
 def pod_reference(pod: Pod) -> Reference:
     """Points at a pod, for events."""
     metadata = pod.metadata
@@ -174,7 +169,6 @@ __all__ = [
     "encode_binding",
     "encode_eviction",
     "encode_pod_status",
-    "owner_kind",
     "pod_reference",
     "rfc3339",
     "unix_seconds",

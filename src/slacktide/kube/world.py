@@ -40,7 +40,7 @@ class World:
         self.nodes: dict[str, NodeView] = {}
         self.owners = Owners()
         self.classes = Classes(kube.priority_classes or "")
-        self.budgets = Budgets()
+        self.budgets = Budgets(kube.disruption_budgets == "best-effort")
         self.storage = Storage()
         self.book = Book(kube.hard_pod_affinity_weight)
         self.targets: dict[str, Target] = {}
@@ -199,7 +199,7 @@ class World:
 
     def tell_budgets(self, engine: Engine) -> None:
         """Tell a new engine all budgets."""
-        engine.budget(SEVERAL, 0)
+        engine.budget(SEVERAL, self.budgets.left(None))
         for (namespace, name), found in self.budgets.found.items():
             engine.budget(f"{namespace}/{name}", self.budgets.left(found))
 
