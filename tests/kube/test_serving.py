@@ -16,6 +16,7 @@ from typing import Any, cast
 
 import aiohttp
 import pytest
+from aiohttp import web
 from aiohttp.test_utils import make_mocked_request
 from prometheus_client.core import Metric
 from prometheus_client.parser import text_string_to_metric_families
@@ -29,7 +30,7 @@ from slacktide.kube.entries import Entry
 from slacktide.kube.lab import Binaries, ControlPlane
 from slacktide.kube.metrics import Histogram, Meter
 from slacktide.kube.scheduler import Scheduler
-from slacktide.kube.serving import Server, Window, told_to
+from slacktide.kube.serving import Server, Window, is_near, private, told_to
 from slacktide.live.engine import Engine
 from slacktide.live.parts import Decision, Outcome, Victim
 from slacktide.model import ServiceClass
@@ -406,3 +407,24 @@ def test_several_journals_are_told_in_order() -> None:
     journal = told_to(lambda name, _: heard.append((1, name)), lambda name, _: heard.append((2, name)))
     journal("wake", ("p",))
     assert heard == [(1, "wake"), (2, "wake")]
+
+
+def test_settings_and_pods_are_told_on_this_machine_only() -> None:
+    async def route(_: web.Request) -> web.StreamResponse:
+        return web.Response(text="told")
+
+    async def answer(remote: str) -> int:
+        transport = mock_transport(remote)
+        return (await private(route)(make_mocked_request("GET", "/explain", transport=transport))).status
+
+    near, far = ("127.0.0.1", "::1", "127.8.0.1"), ("10.1.2.3", "fe80::1%eth0", "192.168.0.4")
+    assert [asyncio.run(answer(one)) for one in (*near, *far)] == [200] * 3 + [403] * 3
+    assert not any(map(is_near, (None, "", "localhost")))
+
+
+def mock_transport(remote: str) -> asyncio.Transport:
+    class From(asyncio.Transport):
+        def get_extra_info(self, name: str, default: Any = None) -> Any:
+            return (remote, 4321) if name == "peername" else default
+
+    return From()

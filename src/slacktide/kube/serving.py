@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from ipaddress import ip_address
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from slacktide.kube.dry_run import DryRun
 
 Route = Callable[[web.Request], Awaitable[web.StreamResponse]]
+PRIVATE = ("/configz", "/explain", "/report")
+"""What is told of pods of all namespaces, and of settings, is for whoever may be on this machine (or in this pod)."""
 
 
 class Served(Protocol):
@@ -60,6 +63,7 @@ class Server:
             raise ConfigError(f"kube.listen: found {listen!r}, expected ADDRESS:PORT")
         application = web.Application()
         every = {"/livez": self._livez, "/readyz": self._readyz, "/configz": self._configz, **self._routes}
+        every |= {path: private(every[path]) for path in PRIVATE if path in every}
         application.add_routes([web.get(path, route) for path, route in every.items()])
         self._runner = web.AppRunner(application, access_log=None)
         await self._runner.setup()
@@ -88,6 +92,25 @@ class Server:
 
     async def _configz(self, request: web.Request) -> web.Response:  # noqa: ARG002
         return web.json_response({"slacktide": to_mapping(self.served.config)})
+
+
+def private(route: Route) -> Route:
+    """Answers connections from this machine only."""
+
+    async def guarded(request: web.Request) -> web.StreamResponse:
+        if is_near(request.remote):
+            return await route(request)
+        return web.json_response({"error": f"{request.path} is told on this machine only: port-forward"}, status=403)
+
+    return guarded
+
+
+def is_near(address: str | None) -> bool:
+    """Whether an address is one of this machine's own."""
+    try:
+        return address is not None and ip_address(address.partition("%")[0]).is_loopback
+    except ValueError:
+        return False
 
 
 class Window:
