@@ -1,4 +1,4 @@
-"""What a pod's claims ask for: nodes, a provisioner, a volume to choose, or patience."""
+"""What a pod's claims ask for: nodes, a provisioner, or patience."""
 
 from __future__ import annotations
 
@@ -74,8 +74,6 @@ def test_old_volumes_say_by_labels_where_they_are() -> None:
             [claim("c"), storage_class(), volume("given", claimRef={"namespace": "default", "name": "c"})],
             "about to be bound to volume given",
         ),
-        ([claim("c"), storage_class(provisioner=NO_PROVISIONER)], "no volume of class slow is free and large enough"),
-        ([claim("c", size="lots"), storage_class(provisioner=NO_PROVISIONER)], "request for storage: found 'lots'"),
     ],
 )
 def test_a_claim_that_is_not_ready_makes_the_pod_wait_and_says_why(objects: list[Any], reason: str) -> None:
@@ -88,7 +86,7 @@ def test_a_provisioner_is_told_the_node_among_those_its_class_allows() -> None:
     expressions = [{"key": ZONE, "values": ["a", "b"]}]
     allowed = storage_class(allowedTopologies=[{"matchLabelExpressions": expressions}])
     needs = storage(claim("c"), allowed).needs(using("c"))
-    assert (needs.provision, needs.choose, needs.waits) == (("c",), "", "")
+    assert (needs.provision, needs.waits) == (("c",), "")
     assert needs.term == Term((Constraint(ZONE, "in", "", ("a", "b")),))
     assert storage(claim("c"), storage_class()).needs(using("c")).term == Term()
 
@@ -101,33 +99,12 @@ def test_a_node_once_told_to_the_provisioner_is_kept() -> None:
     assert not needs.term.holds(on("n2"))
 
 
-def test_without_a_provisioner_the_smallest_volume_that_serves_is_chosen_on_the_node() -> None:
+def test_nobody_chooses_a_volume_where_there_is_no_provisioner() -> None:
     local = storage_class(provisioner=NO_PROVISIONER)
-    disks = [
-        volume("small", on="n1", size="500Mi"),
-        volume("large", on="n1", size="10Gi"),
-        volume("right", on="n1", size="2Gi"),
-        volume("elsewhere", on="n2", size="1Gi"),
-        volume("read-only", on="n3", modes=["ReadOnlyMany"]),
-        volume("raw", on="n4", volumeMode="Block"),
-        volume("taken", on="n5", claimRef={"namespace": "default", "name": "other"}),
-        volume("released", on="n6", phase="Released"),
-        volume("of-another-class", on="n7", class_name="fast"),
-        volume("malformed", on="n8", size="much"),
-    ]
-    found = storage(claim("c"), local, *disks)
-    needs = found.needs(using("c"))
-    assert (needs.choose, needs.provision, needs.waits) == ("c", (), "")
-    assert [host for host in (f"n{k}" for k in range(1, 9)) if needs.term.holds(on(host))] == ["n1", "n2"]
-    assert found.volume_on("default", "c", on("n1")) == "right"
-    assert found.volume_on("default", "c", on("n2")) == "elsewhere"
-    assert found.volume_on("default", "c", on("n3")) == ""
-
-
-def test_more_than_one_such_volume_is_more_than_slacktide_does() -> None:
-    local = storage_class(provisioner=NO_PROVISIONER)
-    needs = storage(claim("c"), claim("d"), local, volume("a", on="n1"), volume("b", on="n1")).needs(using("c", "d"))
-    assert "claims c, d are of classes without a provisioner; slacktide chooses one" in needs.waits
+    needs = storage(claim("c"), local, volume("free", on="n1", size="10Gi")).needs(using("c"))
+    assert (needs.provision, needs.term.constraints) == ((), ())
+    assert "claim c is of class" in needs.waits
+    assert "slacktide chooses no volume; the claim's spec.volumeName may" in needs.waits
 
 
 def test_a_claim_for_one_pod_is_exclusive_also_while_it_waits() -> None:

@@ -212,11 +212,6 @@ class Intake:
             entry.needs = self.world.storage.needs(pod)
             if entry.needs.waits:
                 raise Unschedulable(entry.needs.waits)
-            if entry.needs.choose:
-                raise Unschedulable(
-                    f"claim {entry.needs.choose} is of a class without a provisioner, and slacktide chooses no volume; "
-                    "the claim's spec.volumeName may"
-                )
         term = both(placed.term, entry.needs.term)
         never = pod.spec.preemption_policy == NEVER
         return self.specs.intern(demand, entry.promised, placed, term, never, engine)

@@ -1,28 +1,23 @@
 """Claims, volumes and classes: from which nodes a pod's volumes can be used, and what must happen first.
 
-A claim is bound (then its volume says from which nodes it can be used), or waits for its first pod:
-then either a provisioner makes a volume for the node that the scheduler writes onto the claim, or, for a
-class without provisioner, the scheduler chooses one of the volumes that exist. Anything else makes the
+A claim is bound (then its volume says from which nodes it can be used), or waits for its first pod: then
+a provisioner makes a volume for the node that the scheduler writes onto the claim. Anything else makes the
 pod wait, with a reason.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from slacktide.kube.objects import PersistentVolume, PersistentVolumeClaim, Pod, StorageClass, Volume
-from slacktide.kube.quantities import nanos
 from slacktide.kube.refusals import Unschedulable
-from slacktide.kube.selectors import NODE_NAME, any_of, compiled, node_conditions, one_of
+from slacktide.kube.selectors import NODE_NAME, any_of, node_conditions, one_of
 from slacktide.model.constraint import NO_CONSTRAINT, AnyOf, Condition, Constraint, Term
 
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
 """Annotation by which a scheduler tells a provisioner for which node a claim's volume shall be made."""
 BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
 """Annotation of a claim that is bound for good."""
-BOUND_BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
-"""Annotation of a volume that was chosen for its claim, not given to it by its owner."""
 NO_PROVISIONER = "kubernetes.io/no-provisioner"
 
 _CLASS = "volume.beta.kubernetes.io/storage-class"
@@ -43,14 +38,12 @@ class Needs:
     term       nodes from which all volumes can be used, or on which they can be made
     exclusive  names of claims that one pod at a time may use (for ``Book.learn``)
     provision  names of claims to annotate with ``SELECTED_NODE``; the pod is bound when they are
-    choose     name of a claim for which a volume has to be chosen on the node (:meth:`Storage.volume_on`)
     waits      why the pod cannot be placed as yet; empty where it can
     """
 
     term: Term = NO_CONSTRAINT
     exclusive: tuple[str, ...] = ()
     provision: tuple[str, ...] = ()
-    choose: str = ""
     waits: str = ""
 
 
@@ -68,7 +61,6 @@ def both(first: Term, second: Term) -> Term:
 class _Gathered:
     conditions: list[Condition] = field(default_factory=list)
     provision: list[str] = field(default_factory=list)
-    choose: list[str] = field(default_factory=list)
 
 
 class Storage:
@@ -131,17 +123,10 @@ class Storage:
                     self._claim(pod, volume, name, gathered)
         except Unschedulable as error:
             return Needs(exclusive=exclusive, waits=error.reason)
-        if len(gathered.choose) > 1:
-            names = ", ".join(gathered.choose)
-            return Needs(
-                exclusive=exclusive,
-                waits=f"claims {names} are of classes without a provisioner; slacktide chooses one such volume at most",
-            )
         return Needs(
             term=Term(tuple(dict.fromkeys(gathered.conditions))),
             exclusive=exclusive,
             provision=tuple(gathered.provision),
-            choose="".join(gathered.choose),
         )
 
     def exclusive(self, pod: Pod) -> tuple[str, ...]:
@@ -153,19 +138,6 @@ class Storage:
             if claim is not None and _ONE_POD in claim.spec.access_modes:
                 found.append(claim.metadata.name)
         return tuple(found)
-
-    def volume_on(self, namespace: str, name: str, attributes: Mapping[str, str]) -> str:
-        """Name of the smallest volume that serves the claim on a host with these attributes (of equal ones the first
-        by name); empty where there is none (any more)."""
-        claim = self._claims.get((namespace, name))
-        if claim is None:
-            return ""
-        found = [
-            (_storage(volume.spec.capacity), volume.metadata.name)
-            for volume in self._candidates(claim)
-            if Term(self._usable_from(volume)).holds(attributes)
-        ]
-        return min(found)[1] if found else ""
 
     def _claim(self, pod: Pod, volume: Volume, name: str, gathered: _Gathered) -> None:
         claim = self._present(pod, volume, name)
@@ -192,10 +164,12 @@ class Storage:
         if SELECTED_NODE in claim.metadata.annotations:
             gathered.conditions.append(Constraint(NODE_NAME, "==", claim.metadata.annotations[SELECTED_NODE]))
         if found.provisioner in ("", NO_PROVISIONER):
-            self._choose(claim, gathered)
-        else:
-            gathered.provision.append(name)
-            gathered.conditions += _allowed(found)
+            raise Unschedulable(
+                f"claim {name} is of class {class_name} without a provisioner, and slacktide chooses no volume; the "
+                "claim's spec.volumeName may"
+            )
+        gathered.provision.append(name)
+        gathered.conditions += _allowed(found)
 
     def _present(self, pod: Pod, volume: Volume, name: str) -> PersistentVolumeClaim:
         claim = self._claims.get((pod.metadata.namespace, name))
@@ -212,47 +186,6 @@ class Storage:
         ):
             raise Unschedulable(f"claim {name} has the name of an ephemeral volume, but is not the pod's own")
         return claim
-
-    def _choose(self, claim: PersistentVolumeClaim, gathered: _Gathered) -> None:
-        name = claim.metadata.name
-        terms = [Term(self._usable_from(volume)) for volume in self._candidates(claim)]
-        if not terms:
-            raise Unschedulable(f"no volume of class {_claim_class(claim)} is free and large enough for claim {name}")
-        gathered.choose.append(name)
-        if Term() not in terms:
-            gathered.conditions.append(any_of(terms))
-
-    def _candidates(self, claim: PersistentVolumeClaim) -> Iterator[PersistentVolume]:
-        """Free volumes that match the claim, on whatever node."""
-        wanted = claim.spec
-        where = f"claim {claim.metadata.name}"
-        try:
-            size = _storage(wanted.resources.requests)
-        except ValueError as error:
-            raise Unschedulable(f"{where}: request for storage: {error}") from None
-        selector = compiled(wanted.selector, f"{where}: selector") if wanted.selector is not None else None
-        for volume in self._of_class.get(_claim_class(claim), {}).values():
-            offered = volume.spec
-            if (
-                offered.claim_ref is None
-                and volume.status.phase == "Available"
-                and volume.metadata.deletion_timestamp is None
-                and (offered.volume_mode or "Filesystem") == (wanted.volume_mode or "Filesystem")
-                and set(wanted.access_modes) <= set(offered.access_modes)
-                and (selector is None or selector.matches(volume.metadata.labels))
-                and self._is_readable(volume)
-                and _storage(offered.capacity) >= size
-            ):
-                yield volume
-
-    def _is_readable(self, volume: PersistentVolume) -> bool:
-        """Whether capacity and node affinity can be read; a malformed volume serves nobody, and harms nobody."""
-        try:
-            _storage(volume.spec.capacity)
-            self._usable_from(volume)
-        except (ValueError, Unschedulable):
-            return False
-        return True
 
     def _usable_from(self, volume: PersistentVolume) -> tuple[Condition, ...]:
         name = volume.metadata.name
@@ -288,10 +221,6 @@ def _is_for(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
         and (reference.namespace, reference.name) == (claim.metadata.namespace, claim.metadata.name)
         and reference.uid in ("", claim.metadata.uid)
     )
-
-
-def _storage(quantities: Mapping[str, str]) -> int:
-    return nanos(quantities.get("storage", "0"))
 
 
 def _allowed(found: StorageClass) -> list[Condition]:
