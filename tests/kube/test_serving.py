@@ -27,6 +27,7 @@ from slacktide.config import Config
 from slacktide.errors import ConfigError
 from slacktide.kube.clock import Clock
 from slacktide.kube.entries import Entry
+from slacktide.kube.explaining import Memory
 from slacktide.kube.lab import Binaries, ControlPlane
 from slacktide.kube.metrics import Histogram, Meter
 from slacktide.kube.scheduler import Scheduler
@@ -339,6 +340,16 @@ def test_explain_of_nobody_of_nothing_and_of_a_standby() -> None:
     assert shown.get("/explain")[0] == 400
     status, text = shown.get("/explain", namespace="n", name="p")
     assert (status, json.loads(text)) == (404, {"error": "pod n/p is not known"})
+
+
+def test_the_end_of_a_pod_that_nobody_knows_any_more_is_remembered() -> None:
+    known: dict[str, tuple[str, str]] = {"u": ("shop", "web")}
+    memory = Memory(known.get)
+    memory("ready", ("u", T0))
+    del known["u"]
+    memory("gone", ("u", T0 + 1, False))
+    memory("gone", ("stranger", T0 + 1, False))
+    assert [one["what"] for one in memory.of(("shop", "web"))] == ["ready", "gone"]
 
 
 def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -53,6 +53,8 @@ class Memory:
     place_of: Callable[[str], Place | None] = lambda _uid: None
     _pods: OrderedDict[Place, deque[dict[str, Any]]] = field(default_factory=OrderedDict)
     _now: float = 0.0
+    _places: dict[str, Place] = field(default_factory=dict)
+    """Of pods that something happened to and that are not gone."""
 
     def __call__(self, name: str, arguments: tuple[Any, ...]) -> None:
         """Hear of an operation."""
@@ -73,9 +75,13 @@ class Memory:
         return len(self._pods)
 
     def _note(self, uid: str, what: str, at: float, **more: Any) -> None:
-        place = self.place_of(uid)
+        place = self.place_of(uid) or self._places.get(uid)
         if place is None:
             return
+        if what == "gone":
+            self._places.pop(uid, None)
+        else:
+            self._places[uid] = place
         known = self._pods.get(place)
         if known is None:
             known = self._pods[place] = deque(maxlen=REMEMBERED_EVENTS)
