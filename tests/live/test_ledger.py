@@ -9,6 +9,7 @@ import pytest
 from live.workbench import T0, Chaos, Workbench
 from slacktide.config import Accounting
 from slacktide.errors import StateError
+from slacktide.kube.tending import retire_vacant
 from slacktide.live import parts
 from slacktide.live.standing import SUMS, Standing, standing, totals
 from slacktide.state.layout import GRID
@@ -198,6 +199,28 @@ def test_scaled_down_and_up(kind: str) -> None:
     at = stands(bench, "c", 30)
     assert (at.delivered_always, at.delivered_restart) == SCALED[kind]  # every start here is a first one
     assert (at.running, at.starts) == (2, 3)
+
+
+def test_only_who_was_vacant_for_long_is_retired() -> None:
+    bench = Workbench()
+    bench.controller("c", "aggregated")
+    for uid in ("a", "b", "d"):
+        bench.arrive(uid, "c", 0)
+    started(bench, "a", "b", "d", at=0, ready=0)
+    for uid, at in (("a", 10), ("b", 40)):
+        bench.engine.gone(uid, T0 + at)
+    controller = bench.engine.controllers["c"]
+    assert retire_vacant(bench.engine, T0 + 69.0, 60.0) == []
+    assert retire_vacant(bench.engine, T0 + 75.0, 60.0) == ["c"]
+    assert (len(controller.vacant), len(controller.rows)) == (1, 2)
+    at = standing(bench.engine, "c", T0 + 90.0)
+    # 90 s, 40 s of 90 s, and 10 s of the 75 s until nobody waited for a replacement any more.
+    assert at.delivered_always == pytest.approx((90 + 40 + 10) / (90 + 90 + 75), abs=1e-6)
+    assert retire_vacant(bench.engine, T0 + 101.0, 60.0) == ["c"]
+    assert (len(controller.vacant), len(controller.rows)) == (0, 1)
+    bench.engine.desired("c", 3, T0 + 110.0)
+    bench.engine.gone("d", T0 + 120.0)
+    assert retire_vacant(bench.engine, T0 + 900.0, 60.0) == []  # three are wanted: the replacement will come
 
 
 def test_a_job_completes_and_loses_what_failed() -> None:

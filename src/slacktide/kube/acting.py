@@ -204,7 +204,7 @@ class Actor:
         if not problem and not self._is_open(entry, decision):
             problem = CLOSED.format(decision.host)
         if problem:
-            self._give_up(decision.uid, problem)
+            self._give_up(decision.uid, problem, kept=decision)
         else:
             await self._bind(entry, decision)
 
@@ -220,7 +220,7 @@ class Actor:
                 # It may be bound: by an earlier request, or by this one.
                 await self._look_up(entry, decision, str(error))
             elif error.status != NOT_FOUND:  # of one that is gone the watch will tell
-                self._give_up(decision.uid, str(error))
+                self._give_up(decision.uid, str(error), kept=decision)
             return
         except Unreachable as error:
             await self._look_up(entry, decision, str(error))
@@ -255,7 +255,7 @@ class Actor:
             elif found.spec.node_name:
                 return  # the watch will tell
             else:
-                self._give_up(decision.uid, problem, at_once=True)
+                self._give_up(decision.uid, problem, at_once=True, kept=decision)
             return
 
     def _has_bound(self, entry: Entry, decision: Decision) -> None:
