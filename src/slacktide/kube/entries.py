@@ -76,7 +76,11 @@ def unread(problem: Malformed, now: float) -> Entry:
 def _shape(pod: Pod) -> tuple[object, ...]:
     """What of a running pod can change and matters to others: labels, leaving, what it takes."""
     spec, status = pod.spec, pod.status
-    resized = [(one.name, one.resources, one.allocated_resources) for one in status.container_statuses]
+    resized = [
+        (one.name, one.resources, one.allocated_resources)
+        for one in status.container_statuses
+        if one.resources is not None
+    ]
     leaving = pod.metadata.deletion_timestamp is not None
     return pod.metadata.labels, leaving, spec.containers, spec.resources, status.resources, resized
 
