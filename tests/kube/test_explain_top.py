@@ -115,11 +115,15 @@ def test_without_the_scheduler_the_cluster_tells(running: Running, monkeypatch: 
     monkeypatch.setattr(import_module("slacktide.cli.explain"), "ADDRESS", "127.0.0.1:9")
     kubeconfig = str(running.plane.kubeconfig)
     waiting = pods(running.plane.api, "default", "Pending")[0]["metadata"]["name"]
-    result = run("explain", "pod", waiting, "--kubeconfig", kubeconfig)
-    assert result.exit_code == 0, result.output
-    assert "waits: 0/2 nodes: 2 insufficient cpu" in result.output
-    assert "Deployment low, class bronze: promised 0.5000" in result.output
-    assert "The scheduler did not answer" in result.output
+
+    def told() -> str:
+        result = run("explain", "pod", waiting, "--kubeconfig", kubeconfig)
+        assert result.exit_code == 0, result.output
+        return result.output if "Deployment low, class bronze: promised 0.5000" in result.output else ""
+
+    output = until(told, "the ledger was written and is told", 20)
+    assert "waits: 0/2 nodes: 2 insufficient cpu" in output
+    assert "The scheduler did not answer" in output
     (victim,) = _events(running.plane, "Preempted")
     gone = run("explain", "pod", victim, "--kubeconfig", kubeconfig).output
     assert gone.startswith(f"Pod default/{victim} (gone)")
