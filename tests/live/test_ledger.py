@@ -213,9 +213,9 @@ def test_only_who_was_vacant_for_long_is_retired() -> None:
     assert retire_vacant(bench.engine, T0 + 69.0, 60.0) == []
     assert retire_vacant(bench.engine, T0 + 75.0, 60.0) == ["c"]
     assert (len(controller.vacant), len(controller.rows)) == (1, 2)
-    at = standing(bench.engine, "c", T0 + 90.0)
+    stood = standing(bench.engine, "c", T0 + 90.0)
     # 90 s, 40 s of 90 s, and 10 s of the 75 s until nobody waited for a replacement any more.
-    assert at.delivered_always == pytest.approx((90 + 40 + 10) / (90 + 90 + 75), abs=1e-6)
+    assert stood.delivered_always == pytest.approx((90 + 40 + 10) / (90 + 90 + 75), abs=1e-6)
     assert retire_vacant(bench.engine, T0 + 101.0, 60.0) == ["c"]
     assert (len(controller.vacant), len(controller.rows)) == (0, 1)
     bench.engine.desired("c", 3, T0 + 110.0)
