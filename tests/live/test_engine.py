@@ -309,3 +309,17 @@ def test_operations_on_what_is_not_known_are_refused() -> None:
         engine.refused("g", BEGINNING)
     with pytest.raises(StateError, match="found incarnations"):
         engine.controller_gone("gold", BEGINNING)
+
+
+def test_room_is_seen_without_a_pass() -> None:
+    engine = pair()
+    full(engine)
+    engine.spec(2, Spec((("cpu", 1000),), BRONZE))
+    assert not engine.has_room(2)
+    engine.gone("b0", BEGINNING + 1.0)
+    assert engine.has_room(2)
+    engine.spec(3, Spec((("cpu", 1001),), BRONZE))
+    assert not engine.has_room(3)
+    for name in list(engine.hosts):
+        engine.host(name, {"cpu": 2000, "memory": 8 * GI, "pods": 10}, {}, False)
+    assert not engine.has_room(2)

@@ -372,6 +372,7 @@ class Actor:
         if engine is not None and victim.key and engine.incarnations[victim.uid].state == parts.LEAVING:
             self.counts.spared += 1
             engine.spared(victim.uid, self.clock())
+            self.intake.succession.stays(victim.key)
             self.intake.succeed(victim.key, victim.uid)
             self.intake.watcher.changed(victim.key)
 

@@ -124,6 +124,10 @@ class Specs:
         """One pod more has the spec."""
         self.by_number[number].users += 1
 
+    def alike(self, one: int, other: int) -> bool:
+        """Whether two specs ask for the same."""
+        return one == other or self.by_number[one].spec == self.by_number[other].spec
+
     def unused(self, number: int, engine: Engine) -> None:
         """A pod did not take it after all: one that nobody has is forgotten."""
         self.use(number)

@@ -232,10 +232,14 @@ class Intake:
             if not entry.pod.spec.node_name:
                 self._set_aside(entry, problem.reason)
             return
-        if number != entry.spec:
-            self.engine.respec(entry.uid, number)
-            self.take_spec(entry, number)
-            self.watcher.work()
+        if number == entry.spec:
+            return
+        if self.specs.alike(number, entry.spec):
+            self.specs.unused(number, self.engine)
+            return
+        self.engine.respec(entry.uid, number)
+        self.take_spec(entry, number)
+        self.watcher.work()
 
     def _set_aside(self, entry: Entry, reason: str) -> None:
         """A pod waits for a reason that no host can help."""
@@ -279,7 +283,7 @@ class Intake:
             self._set_aside(entry, problem.reason)
             return
         entry.problem = ""
-        news = True
+        news = calls = True
         if not entry.key:
             key = self.enter(entry)
             if not key or self.succession.must_wait(key, entry.uid):
@@ -294,6 +298,7 @@ class Intake:
             at = entry.came(self.clock(), self.away())
             engine.arrive(entry.uid, entry.pod.metadata.name, key, number, at, entry.budget)
             self.watcher.changed(key)
+            calls = not self.succession.replaces(key) or self._fits(number)
         elif number != entry.spec:
             engine.respec(entry.uid, number)
             self.take_spec(entry, number)
@@ -302,7 +307,14 @@ class Intake:
         if entry.queue != entries.BACKOFF and news:
             entry.queue = entries.ACTIVE
             engine.wake(entry.uid)
-            self.watcher.work()
+            if calls:
+                self.watcher.work()
+
+    def _fits(self, number: int) -> bool:
+        """Whether a node has room for a spec as it is. A pod that takes a preempted one's place calls for a pass only
+        then: else it waits for the next, as a victim does in the simulator, or each preemption would lead to others."""
+        assert self.engine is not None  # noqa: S101
+        return self.engine.has_room(number)
 
     def succeed(self, key: str, uid: str) -> None:
         """A pod that was told to go is gone, or stays after all: whoever waited to continue it comes now."""

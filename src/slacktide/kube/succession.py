@@ -14,10 +14,29 @@ class Succession:
     def __init__(self) -> None:
         self.leaving: dict[str, set[str]] = {}
         self.held: dict[str, dict[str, None]] = {}
+        self._owed: dict[str, int] = {}
+        """How many preempted pods of a controller have no replacement yet."""
 
     def told(self, key: str, uid: str) -> None:
         """A pod of a controller was told to go."""
         self.leaving.setdefault(key, set()).add(uid)
+        self._owed[key] = self._owed.get(key, 0) + 1
+
+    def stays(self, key: str) -> None:
+        """A pod that was told to go stays after all: nobody will replace it."""
+        self.replaces(key)
+
+    def replaces(self, key: str) -> bool:
+        """Whether a pod of the controller that comes now takes a preempted one's place; the next one may not."""
+        owed = self._owed.pop(key, 0)
+        if owed > 1:
+            self._owed[key] = owed - 1
+        return owed > 0
+
+    def forget(self, key: str) -> None:
+        """A controller is no more."""
+        for known in (self.leaving, self.held, self._owed):
+            known.pop(key, None)
 
     def must_wait(self, key: str, uid: str) -> bool:
         """Whether a new pod of the controller continues one that is not gone; it is then kept until that is."""

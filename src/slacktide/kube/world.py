@@ -181,6 +181,7 @@ class World:
             self.deleted.discard(key)
             self.targets.pop(key, None)
             engine.controller_gone(key, self.intake.clock())
+            self.intake.succession.forget(key)
             self.intake.watcher.finished(key)
 
     def drop_target(self, uid: str) -> None:
