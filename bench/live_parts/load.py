@@ -11,31 +11,13 @@ from typing import Any
 
 import msgspec
 
+from live_parts.binder import Event
 from live_parts.cluster import NAMESPACE, Cluster
 from slacktide.kube.connection import Connection, connect
 
 PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 POSTS = 64
 """Posts under way at once."""
-
-
-class Metadata(msgspec.Struct, rename="camel", frozen=True):
-    name: str = ""
-    resource_version: str = ""
-
-
-class Spec(msgspec.Struct, rename="camel", frozen=True):
-    node_name: str = ""
-
-
-class Object(msgspec.Struct, frozen=True):
-    metadata: Metadata = Metadata()
-    spec: Spec = Spec()
-
-
-class Event(msgspec.Struct, frozen=True):
-    type: str
-    object: Object
 
 
 class Bindings:

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 import pytest
 
 from kube.labtools import new_namespace, remove_namespace, without_objects
+from kube.running import Cast, Stage, cast_of
 from slacktide.kube.lab import Binaries, ControlPlane, LabError
 from slacktide.kube.lab.binaries import NEEDED
 
@@ -66,3 +67,11 @@ def namespace(lab: ControlPlane) -> Iterator[str]:
     name = new_namespace(lab.api)
     yield name
     remove_namespace(lab.api, name)
+
+
+@pytest.fixture(scope="module")
+def cast(stage: Stage, request: pytest.FixtureRequest) -> Iterator[Cast]:
+    """The scenes of a module on its own ``stage``, played all at once."""
+    found = cast_of(stage, request)
+    yield found
+    found.over()

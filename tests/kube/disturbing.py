@@ -6,17 +6,19 @@ import asyncio
 import random
 import threading
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import Future
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
+from kube.auditor import Auditor
 from kube.faulty import Fault, FaultyProxy
 from kube.labtools import condition, deployment, job, pod, pods
-from kube.running import CLASSES, Running, service_class
+from kube.running import CLASSES, Running, audit_log, prepared, service_class
+from kube.truth import PatientAuditor
 from slacktide.kube.credentials import load_access
-from slacktide.kube.lab import Api, ApiError, ControlPlane, LabError
+from slacktide.kube.lab import Api, ApiError, Binaries, ControlPlane, LabError
 
 T = TypeVar("T")
 
@@ -90,6 +92,20 @@ class Disturbance:
         """A scheduler that reaches the control plane through this proxy only."""
         path = self.proxy.kubeconfig(plane.directory / f"kubeconfig-{name}")
         return Running(plane, f"--kubeconfig={path}", *words, name=name, **settings)
+
+
+@contextmanager
+def watched(binaries: Binaries, directory: Path) -> Iterator[tuple[ControlPlane, Auditor]]:
+    """A control plane of four nodes of four cores with the three classes, and an auditor that has begun."""
+    plane = prepared(binaries, directory)
+    try:
+        three_classes(plane.api)
+        plane.create_nodes(4, cpu="4")
+        auditor = PatientAuditor(plane.url, plane.token, plane.ca_file, audit_log(directory))
+        auditor.start()
+        yield plane, auditor
+    finally:
+        plane.kill()
 
 
 class Load:

@@ -12,7 +12,7 @@ import pytest
 from kube.judging import Json
 from kube.labtools import bind, deployment, pod, until
 from kube.replaying import NEWS_SECONDS
-from kube.running import Cast, Place, Stage, cast_of, nothing_wrong, scene, service_class, staged
+from kube.running import Cast, Place, Stage, nothing_wrong, scene, service_class, staged
 from slacktide.kube.lab import Binaries
 from slacktide.kube.lab.api import STRATEGIC
 
@@ -32,13 +32,6 @@ def stage(binaries: Binaries, tmp_path_factory: pytest.TempPathFactory) -> Itera
         binaries, tmp_path_factory.mktemp("changes"), classes,
         qos__alpha=0.1, scheduler__watchdog=60, kube__victim_patience=PATIENCE, kube__vacancy=VACANCY,
     )  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def cast(stage: Stage, request: pytest.FixtureRequest) -> Iterator[Cast]:
-    found = cast_of(stage, request)
-    yield found
-    found.over()
 
 
 def of(service: str, name: str, cpu: str = "1500m", **settings: Any) -> Json:

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from kube.auditor import Auditor, seconds
-from kube.disturbing import REST, Disturbance, Load, three_classes
+from kube.disturbing import REST, Disturbance, Load, watched
 from kube.installation import ACCOUNT
 from kube.labtools import until
-from kube.running import Running, at, audit_log, prepared
-from kube.truth import Course, PatientAuditor, courses, together
+from kube.running import Running, at
+from kube.truth import Course, courses, together
 from slacktide.kube.lab import Binaries, ControlPlane
 
 KILLS = 20
@@ -89,19 +89,13 @@ class Arena:
 
 @pytest.fixture(scope="module")
 def arena(binaries: Binaries, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Arena]:
-    directory = tmp_path_factory.mktemp("faults")
-    plane = prepared(binaries, directory)
-    try:
-        three_classes(plane.api)
-        plane.create_nodes(4, cpu="4")
-        auditor = PatientAuditor(plane.url, plane.token, plane.ca_file, audit_log(directory))
-        auditor.start()
-        with Disturbance(plane.service_account_kubeconfig(*ACCOUNT)) as disturbance:
-            scheduler = disturbance.running(plane, "--verbose", kube__leader_election=False)
-            yield Arena(plane, disturbance, scheduler.wait_until_leading(), auditor)
-            scheduler.stop()
-    finally:
-        plane.kill()
+    with (
+        watched(binaries, tmp_path_factory.mktemp("faults")) as (plane, auditor),
+        Disturbance(plane.service_account_kubeconfig(*ACCOUNT)) as disturbance,
+    ):
+        scheduler = disturbance.running(plane, "--verbose", kube__leader_election=False)
+        yield Arena(plane, disturbance, scheduler.wait_until_leading(), auditor)
+        scheduler.stop()
 
 
 def test_killed_at_twenty_random_moments(arena: Arena) -> None:

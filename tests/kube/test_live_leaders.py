@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from kube.auditor import Auditor
-from kube.disturbing import BRONZE, REST, Disturbance, Load, three_classes
+from kube.disturbing import BRONZE, REST, Disturbance, Load, watched
 from kube.installation import ACCOUNT
 from kube.labtools import until
-from kube.running import Running, at, audit_log, prepared
-from kube.truth import PatientAuditor, courses, together
+from kube.running import Running, at
+from kube.truth import courses, together
 from slacktide.kube.lab import ApiError, Binaries, ControlPlane
 
 LEASE_SECONDS = 4
@@ -99,13 +99,7 @@ def start(replica: Running) -> None:
 
 @pytest.fixture(scope="module")
 def pair(binaries: Binaries, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
-    directory = tmp_path_factory.mktemp("leaders")
-    plane = prepared(binaries, directory)
-    try:
-        three_classes(plane.api)
-        plane.create_nodes(4, cpu="4")
-        auditor = PatientAuditor(plane.url, plane.token, plane.ca_file, audit_log(directory))
-        auditor.start()
+    with watched(binaries, tmp_path_factory.mktemp("leaders")) as (plane, auditor):
         # So few requests a second that some wait for their turn whenever a leader is frozen.
         settings: dict[str, Any] = {"kube__lease_duration": LEASE_SECONDS, "kube__qps": 20, "kube__burst": 5}
         account = plane.service_account_kubeconfig(*ACCOUNT)
@@ -115,8 +109,6 @@ def pair(binaries: Binaries, tmp_path_factory: pytest.TempPathFactory) -> Iterat
             yield Pair(plane, auditor, replicas, ways)
             for one in replicas:
                 one.stop()
-    finally:
-        plane.kill()
 
 
 def begun(pair: Pair, name: str) -> Load:

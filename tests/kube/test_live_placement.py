@@ -13,7 +13,7 @@ import pytest
 from kube import ledgers
 from kube.judging import Json
 from kube.labtools import bind, condition, deployment, job, pod, until
-from kube.running import Cast, Place, Stage, cast_of, nothing_wrong, scene, service_class, staged
+from kube.running import Cast, Place, Stage, nothing_wrong, scene, service_class, staged
 from slacktide.kube.lab import ApiError, Binaries
 
 HOSTNAME, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
@@ -26,13 +26,6 @@ SELECTED_NODE = "volume.kubernetes.io/selected-node"
 def stage(binaries: Binaries, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     classes = [service_class("plain", 0.9, 2, default=True)]
     yield from staged(binaries, tmp_path_factory.mktemp("placement"), classes, qos__alpha=ledgers.ALPHA)
-
-
-@pytest.fixture(scope="module")
-def cast(stage: Stage, request: pytest.FixtureRequest) -> Iterator[Cast]:
-    found = cast_of(stage, request)
-    yield found
-    found.over()
 
 
 # -- nodes -------------------------------------------------------------------------------------------------------------

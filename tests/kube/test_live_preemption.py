@@ -14,7 +14,7 @@ from kube import ledgers
 from kube.auditor import seconds
 from kube.judging import Json
 from kube.labtools import bind, condition, deployment, pod, until
-from kube.running import Cast, Place, Stage, at, cast_of, nothing_wrong, scene, service_class, staged
+from kube.running import Cast, Place, Stage, at, nothing_wrong, scene, service_class, staged
 from kube.test_live_workloads import settled
 from slacktide.kube.lab import ApiError, Binaries
 from slacktide.kube.lab.api import STRATEGIC
@@ -36,13 +36,6 @@ def stage(binaries: Binaries, tmp_path_factory: pytest.TempPathFactory) -> Itera
         binaries, tmp_path_factory.mktemp("preemption"), classes,
         qos__alpha=ledgers.ALPHA, policy__min_running=LEAST, scheduler__watchdog=1, kube__victim_patience=PATIENCE,
     )  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def cast(stage: Stage, request: pytest.FixtureRequest) -> Iterator[Cast]:
-    found = cast_of(stage, request)
-    yield found
-    found.over()
 
 
 def low(name: str, cpu: str = "1500m", **settings: Any) -> Json:

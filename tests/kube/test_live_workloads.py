@@ -13,7 +13,7 @@ from kube import ledgers
 from kube.auditor import Life
 from kube.judging import Json
 from kube.labtools import condition, deployment, job, pod, until
-from kube.running import CLASSES, Cast, Place, Stage, at, cast_of, nothing_wrong, scene, service_class, staged
+from kube.running import CLASSES, Cast, Place, Stage, at, nothing_wrong, scene, service_class, staged
 from slacktide.kube.lab import Binaries
 from slacktide.kube.lab.api import STRATEGIC
 from slacktide.kube.lab.nodes import set_ready
@@ -38,13 +38,6 @@ def stage(binaries: Binaries, tmp_path_factory: pytest.TempPathFactory) -> Itera
         binaries, tmp_path_factory.mktemp("workloads"), classes,
         qos__alpha=ledgers.ALPHA, kube__priority_classes="urgent=mapped",
     )  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def cast(stage: Stage, request: pytest.FixtureRequest) -> Iterator[Cast]:
-    found = cast_of(stage, request)
-    yield found
-    found.over()
 
 
 def web(replicas: int, name: str = "web", service: str = "silver", startup: float = 1, **settings: Any) -> Json:

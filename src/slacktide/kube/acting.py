@@ -28,7 +28,6 @@ from slacktide.live.parts import Decision
 LOG = logging.getLogger(__name__)
 
 NOT_FOUND, CONFLICT, UNPROCESSABLE, TOO_MANY, SERVER_ERROR = 404, 409, 422, 429, 500
-DEFAULT_GRACE_SECONDS = 30.0
 ASK_AGAIN_SECONDS = 0.5
 LONGEST_PAUSE_SECONDS = 5.0
 CLOSED = "node {} does not take it any more"
@@ -116,12 +115,11 @@ class Actor:
         self.places.add(Nomination(decision, set(leaving), self._patience(leaving), shown=True))
 
     def _patience(self, leaving: set[str]) -> float:
-        return self.clock() + max(self._grace(uid) for uid in leaving) + self.settings.victim_patience
-
-    def _grace(self, uid: str) -> float:
-        entry = self.intake.pods.get(uid)
-        seconds = None if entry is None else entry.pod.spec.termination_grace_period_seconds
-        return DEFAULT_GRACE_SECONDS if seconds is None else float(seconds)
+        return (
+            self.clock()
+            + max(entries.grace(self.intake.pods.get(uid)) for uid in leaving)
+            + self.settings.victim_patience
+        )
 
     # -- outcomes --------------------------------------------------------------------------------------------------
 
@@ -193,10 +191,7 @@ class Actor:
     def _is_open(self, entry: Entry, decision: Decision) -> bool:
         """Whether the node still takes the pod: it may have been cordoned, tainted or lost since the decision."""
         engine = self.intake.engine
-        if engine is None or not entry.key or not engine.room(decision.host):
-            return False
-        attributes = engine.tables.attributes[engine.hosts[decision.host]]
-        return engine.specs[engine.incarnations[entry.uid].spec].term.holds(attributes)
+        return engine is not None and bool(entry.key) and engine.is_open(entry.uid, decision.host)
 
     async def _bind_with_volumes(self, entry: Entry, decision: Decision) -> None:
         """Making volumes takes long, and holds up nobody else."""

@@ -18,6 +18,7 @@ from slacktide.state.spec import Spec
 
 NOWHERE, GATED, ACTIVE, BACKOFF, UNSCHEDULABLE = "", "gated", "active", "backoff", "unschedulable"
 """Where a pod waits: by these names users of kube-scheduler know its queues."""
+DEFAULT_GRACE_SECONDS = 30.0
 HELD = "it takes the place of a pod that was told to go and is not gone yet"
 
 
@@ -59,12 +60,19 @@ class Entry:
     def takes(self, pod: Pod) -> None:
         """Its latest version; whether what a running pod's spec follows from is another than before."""
         before, self.pod, self.malformed = self.pod, pod, ""
-        self.altered |= _shape(before) != _shape(pod)
+        if self.ours:  # others' are told anew with every version
+            self.altered |= _shape(before) != _shape(pod)
 
     def came(self, now: float, away: float) -> float:
         """When it began to wait, where it enters the queue now: at its creation if only our watch came late."""
         late_by_others = now - self.seen >= LATE_SECONDS
         return now if late_by_others else happened(self.pod.metadata.creation_timestamp, now, away)
+
+
+def grace(entry: Entry | None) -> float:
+    """Seconds that a pod may take to end, as far as it is known and says so."""
+    seconds = None if entry is None else entry.pod.spec.termination_grace_period_seconds
+    return DEFAULT_GRACE_SECONDS if seconds is None else float(seconds)
 
 
 def unread(problem: Malformed, now: float) -> Entry:

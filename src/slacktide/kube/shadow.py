@@ -16,7 +16,6 @@ from dataclasses import dataclass
 
 from slacktide.config import Config
 from slacktide.kube import entries
-from slacktide.kube.acting import DEFAULT_GRACE_SECONDS
 from slacktide.kube.entries import Entry
 from slacktide.kube.intake import Intake
 from slacktide.kube.kinds import Identity
@@ -299,9 +298,7 @@ class Shadow(Intake):
         for victim in decision.victims:
             self.deeds.preempted += 1
             self.preempted[engine.incarnations[victim.uid].key] += 1
-            entry = self.pods.get(victim.uid)
-            grace = None if entry is None else entry.pod.spec.termination_grace_period_seconds
-            loop.call_later(DEFAULT_GRACE_SECONDS if grace is None else float(grace), self._leaves, victim.uid)
+            loop.call_later(entries.grace(self.pods.get(victim.uid)), self._leaves, victim.uid)
 
     def adopt(self, decision: Decision, leaving: set[str]) -> None:
         """A place is kept for a pod until these are gone."""

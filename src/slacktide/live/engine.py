@@ -139,10 +139,19 @@ class Engine(Surroundings):
 
     def room(self, host: str) -> dict[str, int]:
         """What is free on a host, below 0 where more was given away than is there; nothing where it takes nobody."""
-        h = self.hosts.get(host)
-        if h is None or self.tables.tb["hosts"]["down"][h]:
+        if not self._is_up(host):
             return {}
-        return dict(zip(self.tables.resources, self.tables.tb["free"][h].tolist(), strict=True))
+        free = self.tables.tb["free"][self.hosts[host]].tolist()
+        return dict(zip(self.tables.resources, free, strict=True))
+
+    def is_open(self, uid: str, host: str) -> bool:
+        """Whether a host takes incarnations, and its attributes and taints this one; room and neighbours apart."""
+        term = self.specs[self.incarnations[uid].spec].term
+        return self._is_up(host) and term.holds(self.tables.attributes[self.hosts[host]])
+
+    def _is_up(self, host: str) -> bool:
+        h = self.hosts.get(host)
+        return h is not None and not self.tables.tb["hosts"]["down"][h]
 
     def has_room(self, spec: int) -> bool:
         """Whether some host that is open to a spec has room for it, whatever its rules about neighbours; O(hosts)."""
