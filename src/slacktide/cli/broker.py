@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import signal
 import time
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from slacktide.cli.loops import run_fast
 from slacktide.cli.options import FILE
 
 if TYPE_CHECKING:
@@ -89,12 +89,8 @@ def broker(
     table = None if startup is None else delays(startup, "--startup")
     manner = Manner(run, scheduler_name, speed, seed=seed, delays=table, units=_units(units))
     items = submissions(requests, manner, str(workload))
-    with contextlib.suppress(ImportError):
-        import uvloop
-
-        asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())
     end = float("inf") if until is None else until
-    report, interrupted = asyncio.run(
+    report, interrupted = run_fast(
         _submit(items, requests, kubeconfig, context, namespace, run, speed, end, create_classes, delete)
     )
     click.echo(_text(report))

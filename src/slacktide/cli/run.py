@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from slacktide.cli.loops import run_fast
 from slacktide.cli.options import FILE
 
 if TYPE_CHECKING:
@@ -74,16 +75,12 @@ def run(
     logging.getLogger("numba").setLevel(logging.WARNING)  # it says millions of lines while it compiles
     named = [] if policy is None else [f"policy.name={policy}"]
     config = load_live(config_file, preset, [*words, *named])
-    with contextlib.suppress(ImportError):
-        import uvloop
-
-        asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())
     if dry_run:
         if record is not None:
             raise click.UsageError("--record: a dry run acts on nothing, so that there is nothing to record")
-        code = asyncio.run(_dry_run(config, kubeconfig, context, startup == "measured"))
+        code = run_fast(_dry_run(config, kubeconfig, context, startup == "measured"))
     else:
-        code = asyncio.run(_run(config, kubeconfig, context, record))
+        code = run_fast(_run(config, kubeconfig, context, record))
     if code:
         raise SystemExit(code)
 

@@ -11,6 +11,7 @@ import logging
 import random
 import socket
 import time
+import weakref
 from collections.abc import AsyncGenerator, Callable, Mapping
 from pathlib import Path
 from types import TracebackType
@@ -49,6 +50,8 @@ RENEW_PAUSE_SECONDS = 5.0
 SILENT_SECONDS = 660.0
 """A watch that says nothing for this long is dead: the API server ends each within ten minutes. It sends bookmarks
 about every minute, but none of a kind of which nothing ever changed."""
+GOODBYE_SECONDS = 2.0
+"""How long a closed connection waits for the server's part of ending TLS at most."""
 # Idle connections are checked by the kernel, so that a server that vanished without a word is noticed in half a minute.
 PROBES = (("TCP_KEEPIDLE", 15), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3))
 
@@ -112,6 +115,7 @@ class Connection:
         self._headers: dict[str, dict[str, str]] = {}
         self._renewing = asyncio.Lock()
         self._closing: set[asyncio.Task[None]] = set()
+        self._sockets: weakref.WeakSet[socket.socket] = weakref.WeakSet()
         self._closed = False
         self._refused_at = float("-inf")
         self._open()
@@ -138,6 +142,10 @@ class Connection:
         for task in self._closing:
             task.cancel()
         await asyncio.gather(self._pooled.close(), self._unpooled.close(), *self._closing, return_exceptions=True)
+        # A request that was given up takes leave of the server first, and uvloop does not close over that.
+        until = time.monotonic() + GOODBYE_SECONDS
+        while any(one.fileno() >= 0 for one in self._sockets) and time.monotonic() < until:
+            await asyncio.sleep(0.005)
 
     async def request(
         self,
@@ -249,17 +257,24 @@ class Connection:
         # Answers are not asked for compressed: next to the API server that costs both sides more than it saves.
         common = {"Accept": JSON, "Accept-Encoding": "identity", "User-Agent": "slacktide"}
         self._pooled = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=POOL, ssl=tls, keepalive_timeout=60.0),
+            connector=aiohttp.TCPConnector(
+                limit=POOL, ssl=tls, keepalive_timeout=60.0, socket_factory=self._new_socket
+            ),
             headers=common,
             cookie_jar=aiohttp.DummyCookieJar(),
             auto_decompress=True,
         )
         self._unpooled = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, ssl=tls, keepalive_timeout=60.0),
+            connector=aiohttp.TCPConnector(limit=0, ssl=tls, keepalive_timeout=60.0, socket_factory=self._new_socket),
             headers=common,
             cookie_jar=aiohttp.DummyCookieJar(),
             read_bufsize=2**20,
         )
+
+    def _new_socket(self, address: aiohttp.AddrInfoType) -> socket.socket:
+        made = socket.socket(*address[:3])
+        self._sockets.add(made)
+        return made
 
     async def _renew(self, *, force: bool, refused: dict[str, str] | None = None) -> bool:
         """Renews the credentials where it is time to, or where the server refused those in ``refused``.
