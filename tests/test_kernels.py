@@ -18,6 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import slacktide.inputs.prepare
 import slacktide.live.engine
 import slacktide.policy
 import slacktide.sim  # noqa: F401  imports every kernel

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,10 @@ import pytest
 
 from clusters import cluster
 from runs import compare, core, twin
+from slacktide.config import Config, SimulationSettings
 from slacktide.errors import ConfigError
+from slacktide.inputs.generators import GENERATORS
+from slacktide.sim import run
 
 
 @pytest.mark.uncompiled
@@ -40,6 +44,19 @@ def test_core_and_twin_agree_where_incarnations_take_time_to_come_back(several: 
         assert compare(result, twin(one)) is None, f"cluster({seed}, 4, 25, {several})"
         preempted += result.preemptions
     assert preempted > 50
+
+
+def test_the_return_of_a_preempted_one_calls_for_a_pass_only_where_there_is_room() -> None:
+    """On a full cluster each preemption would else lead to a pass, and that to others."""
+    pieces, hosts = GENERATORS["validation-1"].generate({}, 0)
+    workload = next(iter(pieces))
+    runs = {}
+    for delay in (0.0, 1.0):
+        config = replace(Config(), simulation=SimulationSettings(recreation=delay, end=3600.0))
+        runs[delay] = run(workload, hosts, config)
+    assert runs[0.0].preemptions > 4000
+    assert 0.7 < runs[1.0].preemptions / runs[0.0].preemptions < 1.1
+    assert runs[1.0].pass_count < 1.1 * runs[0.0].pass_count
 
 
 def test_a_missing_file_of_passes_is_refused(tmp_path: Path) -> None:

@@ -25,7 +25,10 @@ OWN_COST = "test_policy_contract.py::test_a_cost_of_ones_own_chooses_the_victims
 VISITS = "test_growth.py::test_more_restarts_on_other_hosts_than_the_set_of_visits_holds"
 GROWTH = "test_growth.py::test_a_host_full_of_thousands_fails"
 
+ADMITTED = "test_prepare_admission.py::test_admission_of_kernel_and_twin_are_equal"
+
 TWINS: dict[str, tuple[str, str]] = {
+    "admission.within_limits": ("reference.admission:admitted", ADMITTED),
     "among.choose": ("reference.policies:Pass.victims", NEIGHBOURS),
     "among.find": ("reference.policies:Pass.choose_preempting", NEIGHBOURS),
     "among.find_free": ("reference.policies:Pass.choose_free", NEIGHBOURS),
@@ -111,6 +114,7 @@ TWINS: dict[str, tuple[str, str]] = {
     "ledger.admit": ("reference.simulator:Simulation.admit", REQUESTS),
     "ledger.close": ("reference.simulator:Simulation.close", AGREE),
     "ledger.come_back": ("reference.simulator:Simulation.complete_due", TRIGGERS),
+    "ledger.coming": ("reference.simulator:Simulation.send_back", TRIGGERS),
     "ledger.complete": ("reference.simulator:Simulation.complete_due", AGREE),
     "ledger.copy_visits": ("reference.simulator:Simulation.start", VISITS),
     "ledger.draw_startup": ("reference.chance:startup_delay", AGREE),

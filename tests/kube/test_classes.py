@@ -11,7 +11,7 @@ from slacktide.errors import ConfigError
 from slacktide.kube.classes import APPROACH, CLASS_LABEL, DEFAULT_CLASS, SLO, Classes, Promised, mapping
 from slacktide.kube.objects import NAMESPACE, POD, SERVICE_CLASS, Pod
 from slacktide.kube.refusals import Unschedulable
-from slacktide.model.service_class import DEFAULT_TIERS
+from slacktide.model.service_class import default_tiers
 from slacktide.model.workload import AGGREGATED, APPROACHES
 
 CONCURRENT = APPROACHES.index("concurrent")
@@ -55,7 +55,7 @@ def test_what_is_owed_is_what_the_class_says() -> None:
     every = classes(told={"tiers": [{"boundary": 0.5, "bonus": 0.2}]}, nothing={"tiers": []}, silent={})
     assert [(one.boundary, one.bonus) for one in every.of(pod("told"), False).service.tiers] == [(0.5, 0.2)]
     assert every.of(pod("nothing"), False).service.tiers == ()
-    assert every.of(pod("silent"), False).service.tiers == DEFAULT_TIERS
+    assert every.of(pod("silent"), False).service.tiers == default_tiers(0.9)
 
 
 def test_an_own_slo_is_at_most_that_of_the_class_and_alike_ones_are_one_promise() -> None:

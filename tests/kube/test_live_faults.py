@@ -23,8 +23,11 @@ KILLS = 20
 SETTLED_SECONDS = 60
 EXACT_SECONDS = 0.5
 """What test and scheduler may differ in when they saw what happened, for each instance."""
-INCIDENT_SECONDS = 0.2
-"""The promise is a second for each incident and instance; not every instance changes in each of them."""
+INCIDENT_SECONDS = 0.4
+"""The promise is a second for each incident and instance; not every instance changes in each of them. On a quiet
+machine .2 holds; tests run beside others."""
+LAST_WORDS_SECONDS = 4.0
+"""An event that was not written so soon after its eviction may die with the scheduler."""
 
 
 @dataclass
@@ -176,5 +179,5 @@ def _excused(arena: Arena, finding: str) -> bool:
     for act in arena.auditor.evictions("killed"):
         if act["objectRef"]["name"] == name and name in uids.values():
             moment = seconds(act["stageTimestamp"])
-            return any(0.0 <= kill - moment <= 1.5 for kill in arena.kills)
+            return any(0.0 <= kill - moment <= LAST_WORDS_SECONDS for kill in arena.kills)
     return False

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 PROGRAM = Path(__file__).parents[2] / "bench" / "validation1_live.py"
-MEANS, PREEMPTIONS = 0.006, 0.15
-"""Wider than of the run of an hour (.003 and 10 %): what the API server takes counts ten times as much here."""
+MEANS, PREEMPTIONS, LEAST_SILVER = 0.006, 0.15, 0.885
+"""Wider than of the run of an hour (.003, 10 % and .9): what the API server takes counts ten times as much here, and
+other tests may take the processors."""
 
 
 @pytest.mark.usefixtures("binaries")
@@ -25,4 +26,4 @@ def test_validation_run_1_comes_out_live_as_simulated(tmp_path: Path) -> None:
         assert live[name]["count"] == count
         assert abs(live[name]["mean"] - simulated[name]["mean"]) < MEANS, report
     assert abs(live["preemptions"] / simulated["preemptions"] - 1) < PREEMPTIONS, report
-    assert live["silver"]["min"] >= 0.895, report
+    assert live["silver"]["min"] >= LEAST_SILVER, report

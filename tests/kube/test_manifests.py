@@ -97,8 +97,7 @@ def test_what_a_class_leaves_out_is_what_the_simulator_takes() -> None:
     properties = schema("serviceclasses")["spec"]["properties"]
     simple = service_class.ServiceClass("simple", 0.9, 1)
     assert properties["marginSeconds"]["default"] == simple.margin
-    tiers = [(tier["boundary"], tier["bonus"]) for tier in properties["tiers"]["default"]]
-    assert tiers == [(tier.boundary, tier.bonus) for tier in simple.tiers]
+    assert "default" not in properties["tiers"]  # it depends on the slo
     assert set(properties["approach"]["enum"]) == set(APPROACHES)
     assert properties["approach"]["default"] == "independent"
 

@@ -33,8 +33,8 @@ def workload(request: list[int] | None, batch: list[bool], approach: list[int]) 
     return Workload(
         ids=np.arange(count),
         admission=np.zeros(count),
-        duration=np.ones(count),
-        demand=np.ones((count, 2)),
+        duration=np.arange(count, dtype=np.float64) % 3 + 1,
+        demand=np.stack([np.arange(count) + 0.5, np.full(count, 2.0)], axis=1),
         service_class=np.zeros(count, dtype=np.int16),
         job=np.arange(count),
         anti_affinity=np.zeros(count, dtype=np.bool_),
@@ -70,6 +70,10 @@ def slowly(work: Workload, rows: list[dict[str, Any]], together: NDArray[np.floa
         one: dict[str, Any] = {"row": number, "first": min(row["row"] for row in mine), "count": len(mine)}
         for name in (*TIMES, "wasted_startup", *COUNTS):
             one[name] = sum(row[name] for row in mine)
+        asked = [(work.demand[row["row"]], float(work.duration[row["row"]])) for row in mine]
+        one["duration"] = max(duration for _, duration in asked)
+        one["cpu_seconds"] = sum(demand[0] * duration for demand, duration in asked)
+        one["demand"] = [sum(demand[place] for demand, _ in asked) for place in range(2)]
         one["hosts_used"] = mine[0]["hosts_used"] if len(mine) == 1 else -1
         instants = [row["completed"] for row in mine if not math.isnan(row["completed"])]
         over = all(not (math.isnan(row["completed"]) and math.isnan(row["removed"])) for row in mine)
@@ -123,7 +127,8 @@ def test_it_is_what_loops_say(run: tuple[Workload, list[dict[str, Any]], NDArray
     expected = slowly(work, rows, together)
     assert len(found["row"]) == len(expected)
     for name, values in found.items():
-        np.testing.assert_array_equal(values, [one[name] for one in expected], err_msg=name)
+        slow = np.array([one[name] for one in expected]).reshape(values.shape)
+        np.testing.assert_array_equal(values, slow, err_msg=name)
     assert expected == [] or set(found) == set(expected[0])
 
 
@@ -153,6 +158,16 @@ def test_integers_stay_integers() -> None:
     found = per_request(workload([0], [False], [0]), columns([{"row": 0, "starts": 2}]), np.zeros((1, 3)))
     whole = {name for name, values in found.items() if values.dtype == np.int64}
     assert whole == {"row", "first", "count", "preemptions", "starts", "hosts_used"}
+
+
+def test_what_a_request_asked_for_is_that_of_its_admitted_instances() -> None:
+    work = workload([0, 0, 0, 1], [False, True], [0, AGGREGATED])
+    work.demand[:] = [[1.0, 5.0], [2.0, 6.0], [4.0, 7.0], [8.0, 9.0]]
+    work.duration[:] = [10.0, 30.0, 99.0, np.inf]
+    found = per_request(work, columns([{"row": 0}, {"row": 1}, {"row": 3}]), np.zeros((2, 3)))
+    assert found["duration"].tolist() == [30.0, np.inf]
+    assert found["cpu_seconds"].tolist() == [1.0 * 10.0 + 2.0 * 30.0, np.inf]
+    assert found["demand"].tolist() == [[3.0, 11.0], [8.0, 9.0]]
 
 
 def test_where_rows_are_requests_there_is_nothing_to_sum_up() -> None:

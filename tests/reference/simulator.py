@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from reference import chance
+from reference.amounts import fits
 from reference.metric import ACCOUNTINGS
 from reference.outcome import GroupOutcome, Outcome, RequestOutcome
 from reference.policies import Choice, Mode, Pass
@@ -64,7 +65,7 @@ class Simulation:
         named = config.scheduler.triggers
         self.triggered = named is not None
         self.triggers = [] if named is None else sorted(on_grid(float(x)) for x in Path(named).read_text().split()[1:])
-        self.returning: list[tuple[float, Instance]] = []
+        self.returning: list[tuple[float, Instance, bool]] = []
         self.waiting: list[Instance] = []
         self.running: list[Instance] = []
         self.now = 0.0
@@ -128,7 +129,7 @@ class Simulation:
             result.discarded = j.lost
         delay = self.config.simulation.recreation
         if delay > 0.0:
-            self.returning.append((self.now + delay, j))
+            self.returning.append((self.now + delay, j, preempted))
         else:
             self.waiting.append(j)
 
@@ -138,7 +139,7 @@ class Simulation:
             self.book(j)
             j.settle(self.now)
             self.waiting = [k for k in self.waiting if k is not j]
-            self.returning = [(t, k) for t, k in self.returning if k is not j]
+            self.returning = [one for one in self.returning if one[1] is not j]
         else:
             self.leave(j)
         j.gone = self.outcome.requests[j.row].removed = self.now
@@ -160,10 +161,14 @@ class Simulation:
             j.gone = self.outcome.requests[j.row].completed = self.now
             assert j.request is not None
             self.release_next(j.request)
-        back = [j for t, j in self.returning if t <= self.now]
-        self.returning = [(t, j) for t, j in self.returning if t > self.now]
-        self.waiting += back
-        return bool(due or back)
+        back = [one for one in self.returning if one[0] <= self.now]
+        self.returning = [one for one in self.returning if one[0] > self.now]
+        self.waiting += [j for _, j, _ in back]
+        return bool(due) or any(not preempted or self.has_room(j) for _, j, preempted in back)
+
+    def has_room(self, j: Instance) -> bool:
+        """Whether some host could take ``j`` at once, if it had no rules about neighbours."""
+        return any(host.admits(j) and fits(j.demand, host.free()) for host in self.hosts)
 
     def change_hosts(self) -> bool:
         changed = False
@@ -201,7 +206,7 @@ class Simulation:
         times += [scale[0] for scale in self.scales[:1]]
         times += [j.admission for j in self.arrivals[:1]]
         times += self.triggers[:1]
-        times += [t for t, _ in self.returning]
+        times += [one[0] for one in self.returning]
         if self.waiting and not self.triggered:
             times.append(self.last_pass + self.config.scheduler.watchdog)
         return min(times, default=inf)

@@ -213,10 +213,16 @@ def stop(tb: State, row: int, now: float, preempted: bool) -> None:
         requests.pays(tb, q, spent if preempted else 0.0, instance["discarded"] - discarded)
     if views.rules(tb)["recreation"] > 0.0:
         instance["state"] = VACANT
-        push_completion(tb, now + views.rules(tb)["recreation"], row, -1 - whole(instance["starts"]))
+        push_completion(tb, now + views.rules(tb)["recreation"], row, coming(tb, row, preempted))
         return
     instance["state"] = WAITING
     queue.enqueue(tb, row, now)
+
+
+@leaf
+def coming(tb: State, row: int, preempted: bool) -> int:
+    """What stands in place of a number of starts where a completion is the return of ``row``."""
+    return -1 - 2 * whole(views.instances(tb)[row]["starts"]) - (1 if preempted else 0)
 
 
 @kernel

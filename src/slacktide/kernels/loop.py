@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from slacktide.kernels import board, budgets, ledger, passes, requests, scale, views
+from slacktide.kernels import board, budgets, ledger, passes, requests, scale, search, views
 from slacktide.kernels.compiling import entry, kernel, whole
 from slacktide.kernels.log_records import COMPLETED, EVICTED, HOST_DOWN, HOST_UP
-from slacktide.kernels.room import FINISHED, OVER, PASS_DUE, PAUSE, lacking
+from slacktide.kernels.room import FINISHED, LOOK, OVER, PASS_DUE, PAUSE, lacking
 from slacktide.kernels.tables import NOBODY, PLACED, REPAIR, VACANT, State
 
 
@@ -45,8 +45,8 @@ def next_completion(tb: State) -> float:
         instance = views.instances(tb)[row if row >= 0 else -1 - row]
         if instance["state"] == PLACED and instance["starts"] == top["starts"]:
             return top["time"]
-        if instance["state"] == VACANT and -1 - instance["starts"] == top["starts"]:  # it comes back
-            return top["time"]
+        if instance["state"] == VACANT and top["starts"] < 0 and (-1 - top["starts"]) // 2 == instance["starts"]:
+            return top["time"]  # it comes back
         pop_completion(tb)
     return np.inf
 
@@ -92,10 +92,13 @@ def watchdog_at(tb: State, event: float) -> float:
 
 @kernel
 def finish_due(tb: State, now: float) -> bool:
-    """Complete all that is due, end start-ups, and let stopped ones come again; whether that calls for a pass."""
+    """Complete all that is due, end start-ups, and let stopped ones come again; whether that calls for a pass.
+
+    A preempted one that comes again calls for one only where there is room: else each preemption would lead to others.
+    """
     found = False
     while next_completion(tb) <= now:
-        row = whole(views.heap(tb)[0]["row"])
+        row, preempted = whole(views.heap(tb)[0]["row"]), views.heap(tb)[0]["starts"] % 2 == 0
         pop_completion(tb)
         if row < 0:
             row = -1 - row
@@ -105,7 +108,7 @@ def finish_due(tb: State, now: float) -> bool:
             continue
         if views.instances(tb)[row]["state"] == VACANT:
             ledger.come_back(tb, row, now)
-            found = True
+            found = found or not preempted or search.find_free(tb, whole(views.instances(tb)[row]["kind"])) >= 0
             if lacking(tb) != FINISHED:
                 break
             continue
@@ -181,7 +184,8 @@ def happen(tb: State, now: float) -> None:
 
 @entry
 def advance(tb: State) -> int:
-    """Let time pass until a pass is due (PASS_DUE), nothing is left (OVER), or something must grow."""
+    """Let time pass until a pass is due (PASS_DUE), nothing is left (OVER), something must grow, or somebody wants to
+    see how things stand at ``rules.observe`` (LOOK; whoever calls sets the next instant, and nothing else changes)."""
     control, final = views.control(tb), views.rules(tb)["end"]
     while True:
         code = lacking(tb)
@@ -194,6 +198,8 @@ def advance(tb: State) -> int:
                 return PASS_DUE
         watchdog = watchdog_at(tb, event)
         now = min(event, watchdog)
+        if views.rules(tb)["observe"] < min(now, final) < np.inf:
+            return LOOK
         if now == np.inf or now > final:
             return OVER
         if now == final:  # only completions still count

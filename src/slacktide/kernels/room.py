@@ -6,7 +6,7 @@ from slacktide.kernels import views
 from slacktide.kernels.compiling import kernel
 from slacktide.kernels.tables import State
 
-FINISHED, MORE_SLOTS, MORE_HEAP, MORE_VISITS, MORE_QUEUE, FLUSH, PASS_DUE, OVER, PAUSE, MORE_ACTS = range(10)
+FINISHED, MORE_SLOTS, MORE_HEAP, MORE_VISITS, MORE_QUEUE, FLUSH, PASS_DUE, OVER, PAUSE, MORE_ACTS, LOOK = range(11)
 
 
 @kernel

@@ -197,6 +197,7 @@ RULES = np.dtype(
         ("min_running", "f8"),
         ("recreation", "f8"),
         ("live", "i8"),  # start-ups and ends are told from outside (:mod:`slacktide.kernels.live`)
+        ("observe", "f8"),  # the clock stops once when all up to this instant has happened; inf: it does not
     ],
     align=True,
 )

@@ -9,14 +9,23 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from slacktide.config import KubeSettings
 from slacktide.kube import entries
-from slacktide.kube.bodies import encode_binding, encode_deletion, encode_eviction, encode_pod_status
+from slacktide.kube.bodies import encode_binding, encode_pod_status
 from slacktide.kube.claiming import Claiming
 from slacktide.kube.connection import STRATEGIC_MERGE_PATCH, ApiError, Connection, Unreachable
+from slacktide.kube.counts import (
+    ASK_AGAIN_SECONDS,
+    CONFLICT,
+    LONGEST_PAUSE_SECONDS,
+    NOT_FOUND,
+    SERVER_ERROR,
+    TOO_MANY,
+    Counts,
+)
 from slacktide.kube.entries import Entry
+from slacktide.kube.evicting import Evictor
 from slacktide.kube.intake import Intake
 from slacktide.kube.kinds import Malformed
 from slacktide.kube.objects import POD, pod_reference
@@ -27,24 +36,7 @@ from slacktide.live.parts import Decision
 
 LOG = logging.getLogger(__name__)
 
-NOT_FOUND, CONFLICT, UNPROCESSABLE, TOO_MANY, SERVER_ERROR = 404, 409, 422, 429, 500
-ASK_AGAIN_SECONDS = 0.5
-LONGEST_PAUSE_SECONDS = 5.0
 CLOSED = "node {} does not take it any more"
-SEVERAL_BUDGETS = "more than one PodDisruptionBudget"
-
-
-@dataclass
-class Counts:
-    """What was done, for the metrics."""
-
-    bound: int = 0
-    refused: int = 0
-    evicted: int = 0
-    spared: int = 0
-    given_up: int = 0
-    retried: int = 0
-    evictions_refused: int = 0
 
 
 class Actor:
@@ -63,10 +55,9 @@ class Actor:
         self.clock, self.leading = clock, leading
         self.counts = Counts()
         self.places = Reservations()
-        self._of_victim: dict[str, Decision] = {}
         self._bindings: asyncio.Queue[Decision] = asyncio.Queue()
-        self._evictions: asyncio.Queue[tuple[str, Decision]] = asyncio.Queue()
         self._claiming = Claiming(connection, intake, clock, leading)
+        self._evictor = Evictor(connection, settings, intake, recorder, leading, self.places, self.counts, outcome=self)
         self._group: asyncio.TaskGroup | None = None
 
     async def run(self) -> None:
@@ -76,7 +67,7 @@ class Actor:
             for _ in range(self.settings.bindings):
                 group.create_task(self._bind_all())
             for _ in range(max(1, self.settings.bindings // 2)):
-                group.create_task(self._evict_all())
+                group.create_task(self._evictor.run())
             group.create_task(self._lose_patience())
 
     @property
@@ -102,10 +93,9 @@ class Actor:
             return
         self.places.add(Nomination(decision, outstanding, self._patience(outstanding)))
         if not uids and self._group is not None:
-            self._group.create_task(self._nominate(decision))
+            self._group.create_task(self.nominate(decision))
         for uid in uids:
-            self._of_victim[uid] = decision
-            self._evictions.put_nowait((uid, decision))
+            self._evictor.evict(uid, decision)
 
     def adopt(self, decision: Decision, leaving: set[str]) -> None:
         """Go on with a former leader's decision, whose victims are told to leave already, or are gone."""
@@ -126,11 +116,11 @@ class Actor:
     def ended(self, uid: str) -> None:
         """A pod is no more: a place that waited for it to go may be free now."""
         self.places.drop(uid)
-        self._of_victim.pop(uid, None)
+        self._evictor.forget(uid)
         for decision in self.places.ended(uid):
             self._bindings.put_nowait(decision)
 
-    def _give_up(self, uid: str, reason: str, *, at_once: bool = False, kept: Decision | None = None) -> None:
+    def give_up(self, uid: str, reason: str, *, at_once: bool = False, kept: Decision | None = None) -> None:
         """A decision cannot be carried out: the pod waits again, after a pause unless ``at_once``.
 
         ``kept``: it was to be bound, perhaps to a place that had been kept for it.
@@ -181,7 +171,7 @@ class Actor:
             if entry is None or not self.leading():
                 continue
             if not self._is_open(entry, decision):
-                self._give_up(decision.uid, CLOSED.format(decision.host), at_once=True, kept=decision)
+                self.give_up(decision.uid, CLOSED.format(decision.host), at_once=True, kept=decision)
             elif entry.needs.provision:
                 assert self._group is not None  # noqa: S101  # run() made it
                 self._group.create_task(self._bind_with_volumes(entry, decision))
@@ -199,7 +189,7 @@ class Actor:
         if not problem and not self._is_open(entry, decision):
             problem = CLOSED.format(decision.host)
         if problem:
-            self._give_up(decision.uid, problem, kept=decision)
+            self.give_up(decision.uid, problem, kept=decision)
         else:
             await self._bind(entry, decision)
 
@@ -215,7 +205,7 @@ class Actor:
                 # It may be bound: by an earlier request, or by this one.
                 await self._look_up(entry, decision, str(error))
             elif error.status != NOT_FOUND:  # of one that is gone the watch will tell
-                self._give_up(decision.uid, str(error), kept=decision)
+                self.give_up(decision.uid, str(error), kept=decision)
             return
         except Unreachable as error:
             await self._look_up(entry, decision, str(error))
@@ -250,7 +240,7 @@ class Actor:
             elif found.spec.node_name:
                 return  # the watch will tell
             else:
-                self._give_up(decision.uid, problem, at_once=True, kept=decision)
+                self.give_up(decision.uid, problem, at_once=True, kept=decision)
             return
 
     def _has_bound(self, entry: Entry, decision: Decision) -> None:
@@ -266,112 +256,9 @@ class Actor:
         note = f"Successfully assigned {namespace}/{name} to {decision.host}"
         self.recorder.record(pod_reference(entry.pod), "Scheduled", note, action="Binding")
 
-    # -- evicting --------------------------------------------------------------------------------------------------
+    # -- places that wait ------------------------------------------------------------------------------------------
 
-    async def _evict_all(self) -> None:
-        while True:
-            uid, decision = await self._evictions.get()
-            victim = self.intake.pods.get(uid)
-            if victim is None:
-                self.ended(uid)  # the watch may have told before it was chosen
-            elif self._is_wanted(decision):
-                await self._nominate(decision)
-                await self._evict(victim, decision)
-            elif self.leading():
-                self._spare(victim, decision)
-
-    def _is_wanted(self, decision: Decision) -> bool:
-        """Whether victims of a decision shall still go: it is the one that its pod waits for, and we lead."""
-        nomination = self.nominations.get(decision.uid)
-        return nomination is not None and nomination.decision is decision and self.leading()
-
-    async def _evict(self, victim: Entry, decision: Decision) -> None:
-        namespace, name = victim.place
-        path = POD.path(namespace, name, "eviction")
-        body = encode_eviction(namespace, name, victim.uid)
-        beneficiary = self.intake.pods.get(decision.uid)
-        unknown = False  # whether an answer is missing, so that it may be going because of us
-        while self._is_wanted(decision) and victim.key:
-            pause = ASK_AGAIN_SECONDS
-            if victim.pod.metadata.deletion_timestamp is not None and not unknown:
-                return  # somebody else made it go
-            try:
-                await self.connection.post(path, body, timeout=15.0, permit=lambda: self._is_wanted(decision))
-            except ApiError as error:
-                if error.status == NOT_FOUND:
-                    if unknown:
-                        self._has_evicted(victim, decision, beneficiary)
-                    return  # the watch will tell
-                overdrawn = (error.status == TOO_MANY and "disruption budget" in error.message) or (
-                    error.status == SERVER_ERROR and SEVERAL_BUDGETS in error.message
-                )
-                if overdrawn and self.settings.disruption_budgets == "best-effort":
-                    await self._delete(victim, decision, beneficiary)
-                    return
-                if overdrawn or error.status not in (TOO_MANY, SERVER_ERROR, 503, 504):
-                    self._refused_to_go(victim, decision, error.message, overdrawn)
-                    return
-                pause = min(error.retry_after or pause, LONGEST_PAUSE_SECONDS)
-                unknown |= error.status != TOO_MANY
-            except Unreachable:
-                unknown = True  # an eviction may be asked for twice
-            else:
-                self._has_evicted(victim, decision, beneficiary)
-                return
-            await asyncio.sleep(pause)
-        if unknown and (not victim.key or victim.pod.metadata.deletion_timestamp is not None):
-            self._has_evicted(victim, decision, beneficiary)
-        elif self.leading():
-            self._spare(victim, decision)
-
-    async def _delete(self, victim: Entry, decision: Decision, beneficiary: Entry | None) -> None:
-        """A victim that a budget forbids to evict goes all the same, where budgets are best effort."""
-        body = encode_deletion(victim.uid)
-        try:
-            await self.connection.delete(POD.path(*victim.place), body, permit=lambda: self._is_wanted(decision))
-        except (ApiError, Unreachable) as error:
-            if not (isinstance(error, ApiError) and error.status == NOT_FOUND):
-                self._refused_to_go(victim, decision, str(error), overdrawn=False)
-        else:
-            self._has_evicted(victim, decision, beneficiary)
-
-    def _has_evicted(self, victim: Entry, decision: Decision, beneficiary: Entry | None) -> None:
-        self.counts.evicted += 1
-        mine = next(one.metric for one in decision.victims if one.uid == victim.uid)
-        whom = "a pod that is gone" if beneficiary is None else "/".join(beneficiary.place)
-        note = f"Preempted on {decision.host} for {whom}: slack {mine:.1f} s, that of the other {decision.metric:.1f} s"
-        related = None if beneficiary is None else pod_reference(beneficiary.pod)
-        self.recorder.record(pod_reference(victim.pod), "Preempted", note, action="Preempting", related=related)
-
-    def _refused_to_go(self, victim: Entry, decision: Decision, reason: str, overdrawn: bool) -> None:
-        """The API server does not evict a victim, as a rule for its budget: the beneficiary tries elsewhere."""
-        self.counts.evictions_refused += 1
-        engine = self.intake.engine
-        self._spare(victim, decision)
-        if engine is not None and overdrawn and victim.budget in engine.budgets:
-            engine.budget(victim.budget, 0)
-        if self._is_wanted(decision):
-            self._give_up(decision.uid, f"{'/'.join(victim.place)} is not evicted: {reason}", at_once=True)
-
-    def _spare(self, victim: Entry, decision: Decision) -> None:
-        if self._of_victim.get(victim.uid, decision) is not decision:
-            return  # it goes for somebody else by now
-        self._of_victim.pop(victim.uid, None)
-        if victim.pod.metadata.deletion_timestamp is not None:
-            return  # it goes all the same
-        for uid in self.places.stays(victim.uid):
-            awaiting = self.nominations.get(uid)
-            if awaiting is not None and awaiting.decision is not decision:
-                self._give_up(uid, f"{'/'.join(victim.place)} stays after all", at_once=True)
-        engine = self.intake.engine
-        if engine is not None and victim.key and engine.incarnations[victim.uid].state == parts.LEAVING:
-            self.counts.spared += 1
-            engine.spared(victim.uid, self.clock())
-            self.intake.succession.stays(victim.key)
-            self.intake.succeed(victim.key, victim.uid)
-            self.intake.watcher.changed(victim.key)
-
-    async def _nominate(self, decision: Decision) -> None:
+    async def nominate(self, decision: Decision) -> None:
         """Write down for which node the pod waits, for its owner to see."""
         nomination, entry = self.nominations.get(decision.uid), self.intake.pods.get(decision.uid)
         if nomination is not None and entry is not None and not nomination.shown:
@@ -400,7 +287,7 @@ class Actor:
                     self.counts.given_up += 1
                     late = [self.intake.pods.get(other) for other in nomination.outstanding]
                     names = ", ".join(sorted("/".join(one.place) for one in late if one is not None))
-                    self._give_up(uid, f"{names} did not go in time")
+                    self.give_up(uid, f"{names} did not go in time")
                     self._not_going(nomination.outstanding)
 
     def _not_going(self, uids: set[str]) -> None:

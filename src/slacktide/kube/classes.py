@@ -9,7 +9,7 @@ from slacktide.kube.objects import Namespace, Pod, ServiceClass
 from slacktide.kube.refusals import Unschedulable
 from slacktide.model import PenaltyTier
 from slacktide.model import ServiceClass as Promise
-from slacktide.model.service_class import DEFAULT_TIERS
+from slacktide.model.service_class import default_tiers
 from slacktide.model.workload import AGGREGATED, APPROACHES
 
 CLASS_LABEL = "slacktide.io/class"
@@ -32,7 +32,7 @@ class Promised:
 def promise_of(found: ServiceClass) -> Promise:
     """A ServiceClass as the core knows it. Raises :class:`ConfigError` where it promises nonsense."""
     spec = found.spec
-    tiers: tuple[PenaltyTier, ...] = DEFAULT_TIERS
+    tiers = default_tiers(spec.slo)
     if spec.tiers is not None:  # an empty list says that nothing is owed
         tiers = tuple(PenaltyTier(tier.boundary, tier.bonus) for tier in spec.tiers)
     return Promise(found.metadata.name, spec.slo, spec.rank, spec.margin_seconds, spec.overhead_limit, tiers)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import cast
 
 from slacktide.errors import ConfigError
 
@@ -15,8 +16,15 @@ class PenaltyTier:
     bonus: float
 
 
-# Section 7 of the specification: 99.99 / 99 / 95 % of the SLO owe 10 / 30 / 100 %.
-DEFAULT_TIERS = (PenaltyTier(0.9999, 0.10), PenaltyTier(0.99, 0.30), PenaltyTier(0.95, 1.00))
+CERTAIN_TIERS = (PenaltyTier(0.9999, 0.10), PenaltyTier(0.99, 0.30), PenaltyTier(0.95, 1.00))
+"""Of classes that promise 1 (specification, section 7): below 99.99, 99 and 95 % 10, 30 and 100 % are owed."""
+DEFAULT_TIERS = (PenaltyTier(1.0, 0.10), PenaltyTier(0.99 / 0.9999, 0.30), PenaltyTier(0.95 / 0.9999, 1.00))
+"""Of all others: the same ratios, with the SLO in place of 99.99 % (.9: below 90, 89.11 and 85.51 %)."""
+
+
+def default_tiers(slo: float) -> tuple[PenaltyTier, ...]:
+    """The penalty tiers of a class that names none."""
+    return CERTAIN_TIERS if slo == 1.0 else DEFAULT_TIERS
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +35,7 @@ class ServiceClass:
     (1 = most important, equal ranks are equally important); ``margin`` is phi, the
     slack in seconds below which an instance counts as about to miss its promise;
     ``overhead_limit`` bounds the preemption overhead C (Q eq. 8), ``None`` meaning
-    ``1 - slo``.
+    ``1 - slo``; ``tiers`` say what a miss costs, where none are named :func:`default_tiers`.
 
     Raises :class:`ConfigError` naming the class, the field and the value.
     """
@@ -37,7 +45,7 @@ class ServiceClass:
     rank: int
     margin: float = 10.0
     overhead_limit: float | None = None
-    tiers: tuple[PenaltyTier, ...] = DEFAULT_TIERS
+    tiers: tuple[PenaltyTier, ...] = cast("tuple[PenaltyTier, ...]", None)  # never None afterwards
 
     def __post_init__(self) -> None:
         def refuse(field: str, value: object, expected: str) -> None:
@@ -53,6 +61,8 @@ class ServiceClass:
             refuse("margin", self.margin, "seconds, 0 or more")
         if self.overhead_limit is not None and not 0.0 <= self.overhead_limit <= 1.0:
             refuse("overhead_limit", self.overhead_limit, "a number from 0 to 1")
+        if self.tiers is None:
+            object.__setattr__(self, "tiers", default_tiers(self.slo))
 
     @property
     def limit(self) -> float:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from slacktide.config import Accounting
 from slacktide.model import Workload
 from slacktide.model.workload import CONCURRENT, INDEPENDENT, Requests
 from slacktide.qos.availability import ACCOUNTINGS, availability
@@ -33,6 +35,9 @@ def per_request(workload: Workload, instances: Mapping[str, NDArray[Any]], toget
     completed     seconds, the last completion, where every instance completed or was removed and at least one
                   completed; of a batch request all its rows must have. NaN: not
     hosts_used    int64, as of its only instance; -1, unknown, where there are several (they may share hosts)
+    duration      seconds, the longest that an admitted instance asks for; inf: endless
+    cpu_seconds   sum of CPU times duration over these; inf where one is endless
+    demand        shape (k, resources), sum over these
     availability_restart, availability_always, availability_never
                   by its approach: independent, and a service of one instance in all, the least of its instances';
                   aggregated the sum of e over the sum of lifetimes; concurrent ``together`` over the latter
@@ -55,8 +60,14 @@ def per_request(workload: Workload, instances: Mapping[str, NDArray[Any]], toget
         columns[name] = sums.astype(np.int64 if name in COUNTS else np.float64, copy=False)
     columns["hosts_used"] = np.where(columns["count"] > 1, -1, _only(whose, instances["hosts_used"], size)[there])
     columns["completed"] = _completed(requests, whose, instances, count, rows_of)[there]
-    alone = rows_of[there] == 1
-    _add_availability(columns, requests, whose, instances, together, alone)
+    columns |= _asked(workload, instances["row"], whose, there, size)
+    least = least_counts(requests.approach[there], requests.batch[there], rows_of[there] == 1)
+    owners = np.zeros(size, dtype=np.int64)
+    owners[there] = np.arange(len(there))
+    concurrent = (requests.approach[there] == CONCURRENT) & ~least
+    summed = Summed({name: columns[name] for name in TIMES}, owners[whose], instances, least, concurrent)
+    for number, accounting in enumerate(ACCOUNTINGS):
+        columns[f"availability_{accounting}"] = summed.availability(accounting, together[there[concurrent], number])
     return columns
 
 
@@ -98,29 +109,65 @@ def _completed(
     return last
 
 
-def _add_availability(
-    columns: Columns,
-    requests: Requests,
-    whose: NDArray[np.int32],
-    instances: Mapping[str, NDArray[Any]],
-    together: NDArray[np.float64],
-    alone: NDArray[np.bool_],
-) -> None:
-    there = columns["row"]
-    approach = requests.approach[there]
-    least = (approach == INDEPENDENT) | (alone & ~requests.batch[there])
-    concurrent = (approach == CONCURRENT) & ~least
-    sums = [columns[name] for name in TIMES]
-    lifetime = np.add.reduce([column[concurrent] for column in sums])
-    wanted = np.zeros(len(requests), dtype=np.bool_)
-    wanted[there[least]] = True
-    mine = np.flatnonzero(wanted[whose])
-    owners, times = whose[mine], [instances[name][mine] for name in TIMES]
-    for number, accounting in enumerate(ACCOUNTINGS):
-        achieved = availability(accounting, *sums)
-        lowest = np.ones(len(requests))
-        np.minimum.at(lowest, owners, availability(accounting, *times))
-        achieved[least] = lowest[there[least]]
-        up = together[there[concurrent], number]
-        achieved[concurrent] = np.divide(up, lifetime, out=np.ones_like(lifetime), where=lifetime > 0.0)
-        columns[f"availability_{accounting}"] = achieved
+def _asked(
+    workload: Workload, rows: NDArray[np.int64], whose: NDArray[np.int32], there: NDArray[np.int64], size: int
+) -> Columns:
+    """What the admitted instances of each request asked for."""
+    longest = np.zeros(size)
+    np.maximum.at(longest, whose, workload.duration[rows])
+    endless = np.isinf(longest)
+    cpu = workload.resources.index("cpu")
+    finite = np.where(endless[whose], 0.0, workload.duration[rows])
+    work = np.bincount(whose, weights=workload.demand[rows, cpu] * finite, minlength=size)
+    demand = [np.bincount(whose, weights=column[rows], minlength=size)[there] for column in workload.demand.T]
+    return {
+        "duration": longest[there],
+        "cpu_seconds": np.where(endless, np.inf, work)[there],
+        "demand": np.stack(demand, axis=1).astype(np.float64, copy=False),
+    }
+
+
+def least_counts(approach: NDArray[np.int8], batch: NDArray[np.bool_], alone: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Which requests have the least of their instances' availabilities, shape (k,): the independent ones, and services
+    that are ``alone``, of one instance in all."""
+    return np.asarray((approach == INDEPENDENT) | (alone & ~batch), dtype=np.bool_)
+
+
+def sums_over(owners: NDArray[np.int64], times: Mapping[str, NDArray[Any]], size: int) -> Columns:
+    """:data:`TIMES` summed over the instances of each of ``size`` requests; ``owners``, (i,): each instance's."""
+    sums = {name: np.bincount(owners, weights=times[name], minlength=size) for name in TIMES}
+    return {name: values.astype(np.float64, copy=False) for name, values in sums.items()}  # of nothing: whole numbers
+
+
+@dataclass(frozen=True, slots=True)
+class Summed:
+    """What k requests and their i instances have had, seconds.
+
+    sums        :data:`TIMES`, (k,) each, over the instances
+    owners      (i,), the request of each instance
+    times       :data:`TIMES`, (i,) each, of each instance
+    least       (k,), whose availability is the least of their instances' (:func:`least_counts`)
+    concurrent  (k,), whose instances count only while all are up; none of them among ``least``
+    """
+
+    sums: Columns
+    owners: NDArray[np.int64]
+    times: Mapping[str, NDArray[Any]]
+    least: NDArray[np.bool_]
+    concurrent: NDArray[np.bool_]
+
+    def availability(self, accounting: Accounting, together: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Of each request, shape (k,): least of the instances', ``together`` over lifetimes, or sum of e over these.
+
+        ``together``: e of the concurrent requests in this accounting, one after the other.
+        """
+        achieved = availability(accounting, *(self.sums[name] for name in TIMES))
+        mine = np.flatnonzero(self.least[self.owners])
+        lowest = np.ones(len(self.least))
+        own = availability(accounting, *(self.times[name][mine] for name in TIMES))
+        np.minimum.at(lowest, self.owners[mine], own)
+        achieved[self.least] = lowest[self.least]
+        lifetime = np.add.reduce([self.sums[name][self.concurrent] for name in TIMES])
+        part = np.divide(together, lifetime, out=np.ones_like(lifetime), where=lifetime > 0.0)
+        achieved[self.concurrent] = part
+        return achieved

@@ -85,6 +85,7 @@ def rules_of(config: Config, classes: tables.Records, hosts: int, own: OwnCode, 
         "pruning": optimize.queue_pruning,
         "levels": int(classes["level"].max()) + 1,
         "record": record,
+        "observe": math.inf,
         "one_margin": len(set(classes["margin"].tolist())) == 1,
     }
     for name, value in values.items():
