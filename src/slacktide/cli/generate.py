@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from slacktide.cli.options import FILE
+from slacktide.cli.options import FILE, key_values
 
 if TYPE_CHECKING:
     from slacktide.inputs import Generator
@@ -63,7 +63,7 @@ def _generate(generator: Generator, out: Path, words: tuple[str, ...], seed: int
     from slacktide.model import DEFAULT_CLASSES
     from slacktide.results.directory import check_target, replaced_directory
 
-    parameters = _parameters(words)
+    parameters = key_values(words)
     check_target(out, GENERATED_FILES)
     pieces, hosts = generator.generate(parameters, seed)
     instances = 0
@@ -99,20 +99,17 @@ def _settings_text(classes: tuple[ServiceClass, ...]) -> str:
 
     from slacktide import settings
     from slacktide.config import Config
+    from slacktide.model import ServiceClass
 
-    listed = settings.to_mapping(dataclasses.replace(Config(), classes=classes))["classes"]
-    usual = {"tiers": list(settings.to_mapping(Config())["classes"][0]["tiers"]), "overhead_limit": None}
-    said = [{key: value for key, value in one.items() if key not in usual or value != usual[key]} for one in listed]
+    plain = tuple(ServiceClass(one.name, one.slo, one.rank) for one in classes)
+    listed, usual = (
+        settings.to_mapping(dataclasses.replace(Config(), classes=some))["classes"] for some in (classes, plain)
+    )
+    needed = ("name", "slo", "rank")
+    said = [
+        {key: value for key, value in one.items() if key in needed or value != other[key]}
+        for one, other in zip(listed, usual, strict=True)
+    ]
     return "# For --config: the classes of workload.parquet.\n" + str(
         yaml.safe_dump({"classes": said}, sort_keys=False, allow_unicode=True)
     )
-
-
-def _parameters(words: tuple[str, ...]) -> dict[str, str]:
-    found = {}
-    for word in words:
-        key, equals, value = word.partition("=")
-        if not equals or not key.strip():
-            raise click.UsageError(f"--set: found {word!r}, expected KEY=VALUE, for example hosts=100")
-        found[key.strip()] = value.strip()
-    return found

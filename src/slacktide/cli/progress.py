@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
-from typing import TextIO
+from typing import Self, TextIO
 
 from slacktide.cli.text import count, seconds
 
@@ -31,7 +31,7 @@ class Progress:
     def wanted(self) -> bool:
         return self._stream.isatty()
 
-    def __enter__(self) -> Progress:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from slacktide.errors import ConfigError
@@ -49,6 +49,21 @@ class Parameter:
         return int(number) if whole else number
 
 
+def settled(what: str, parameters: Sequence[Parameter], settings: Mapping[str, object]) -> dict[str, Value]:
+    """All parameters by name: those in ``settings`` (as text or numbers) converted, the others' defaults.
+
+    Raises :class:`ConfigError` naming ``what`` they are of for an unknown one, or a value out of range.
+    """
+    known = {parameter.name: parameter for parameter in parameters}
+    values: dict[str, Value] = {name: parameter.default for name, parameter in known.items()}
+    for name, value in settings.items():
+        if name not in known:
+            right = expected_name(name, list(known)) if known else "no parameter"
+            raise ConfigError(f"{what}: unknown parameter {name!r}, expected {right}")
+        values[name] = known[name].convert(value)
+    return values
+
+
 @dataclass(frozen=True, slots=True)
 class Generator:
     """Makes a workload and its hosts from parameters and a seed; equal ones give equal output, to the bit."""
@@ -66,11 +81,4 @@ class Generator:
         """
         if not 0 <= seed < 2**63:
             raise ConfigError(f"seed: found {seed}, expected a whole number from 0 to 2^63 - 1")
-        known = {parameter.name: parameter for parameter in self.parameters}
-        values: dict[str, Value] = {name: parameter.default for name, parameter in known.items()}
-        for name, value in settings.items():
-            if name not in known:
-                right = expected_name(name, list(known)) if known else "no parameter"
-                raise ConfigError(f"{self.name}: unknown parameter {name!r}, expected {right}")
-            values[name] = known[name].convert(value)
-        return self.make(values, seed)
+        return self.make(settled(self.name, self.parameters, settings), seed)

@@ -62,7 +62,9 @@ class _Reader:
 
     def batches(self) -> Any:
         """Record batches in the order of the file; ``self.row`` is the first row of the current one."""
-        batches = self._file.iter_batches(batch_size=BATCH_ROWS, use_threads=False)
+        read = [name for name in self.names if name not in header.UNREAD_COLUMNS]
+        chosen = None if len(read) == len(self.names) else read
+        batches = self._file.iter_batches(batch_size=BATCH_ROWS, use_threads=False, columns=chosen)
         while True:
             try:
                 batch = next(batches, None)
@@ -141,6 +143,8 @@ class _Reader:
         import pyarrow.types as kinds
 
         for field in schema:
+            if field.name in header.UNREAD_COLUMNS:
+                continue
             if field.name in _WHOLE:
                 good, expected = kinds.is_integer(field.type) and str(field.type) != "uint64", "whole numbers (int64)"
             elif field.name in _FLAGS:

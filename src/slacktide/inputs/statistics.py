@@ -172,12 +172,25 @@ class Unsatisfiable:
 
 def unsatisfiable(workload: Workload, hosts: Hosts) -> Unsatisfiable:
     """Requests that no host can ever take. Both must have the same resources (see :func:`align`)."""
+    nowhere, large = homeless(workload, hosts)
+    carried = _carried(workload)
+    hopeless = np.zeros(len(workload.terms), dtype=np.bool_)
+    hopeless[workload.term[nowhere]] = True
+    terms = [(workload.terms[row], int(carried[row])) for row in np.flatnonzero(hopeless)]
+    if workload.requests is None or workload.request is None:
+        return Unsatisfiable(tuple(terms), workload.ids[large])
+    return Unsatisfiable(tuple(terms), workload.requests.ids[np.unique(workload.request[large])])
+
+
+def homeless(workload: Workload, hosts: Hosts) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Rows whose term no host satisfies, and rows (of other terms) larger than every host that satisfies theirs.
+
+    Both must have the same resources (see :func:`align`), or :class:`ValueError` is raised.
+    """
     if workload.resources != hosts.resources:
         raise ValueError(f"resources differ: {workload.resources} and {hosts.resources}; align them first")
     matching = matching_hosts(workload.terms, hosts)
-    carried = _carried(workload)
     hopeless = np.logical_not(np.asarray(matching.any(axis=1)))
-    terms = [(workload.terms[row], int(carried[row])) for row in np.flatnonzero(hopeless & (carried > 0))]
     # Almost all requests fit on the smallest host there is; only the others are compared with each shape.
     suspects = np.flatnonzero(~(workload.demand <= hosts.capacity.min(axis=0)).all(axis=1) & ~hopeless[workload.term])
     shapes, shape = np.unique(hosts.capacity, axis=0, return_inverse=True)
@@ -185,10 +198,7 @@ def unsatisfiable(workload: Workload, hosts: Hosts) -> Unsatisfiable:
     for number, capacity in enumerate(shapes):
         on_shape = np.asarray(matching[:, np.asarray(shape.reshape(-1) == number)].any(axis=1))
         fits |= on_shape[workload.term[suspects]] & np.all(workload.demand[suspects] <= capacity, axis=1)
-    large = suspects[np.logical_not(fits)]
-    if workload.requests is None or workload.request is None:
-        return Unsatisfiable(tuple(terms), workload.ids[large])
-    return Unsatisfiable(tuple(terms), workload.requests.ids[np.unique(workload.request[large])])
+    return np.flatnonzero(hopeless[workload.term]), suspects[np.logical_not(fits)]
 
 
 def _carried(workload: Workload) -> NDArray[np.int64]:

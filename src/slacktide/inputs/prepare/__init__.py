@@ -1,0 +1,32 @@
+"""From workloads and hosts to the workloads and hosts of an experiment; pure functions, a concept a file.
+
+Functions take a :class:`Workload` or :class:`Hosts` and return a new one; equal seeds give equal results. What a
+setting may not be is refused with :class:`ConfigError`. docs/traces.md says what each is for.
+"""
+
+from slacktide.inputs.prepare.activity import Spans, spans
+from slacktide.inputs.prepare.admission import FIRST_REDUCTION, Admission, admit, first_limit_of
+from slacktide.inputs.prepare.host_sets import binding_resource, draw_hosts, host_sets, keep_share, remove_hosts
+from slacktide.inputs.prepare.peak import Peak, peak
+from slacktide.inputs.prepare.scaling import scale
+from slacktide.inputs.prepare.thinning import thin
+from slacktide.inputs.prepare.windows import window
+
+__all__ = [
+    "FIRST_REDUCTION",
+    "Admission",
+    "Peak",
+    "Spans",
+    "admit",
+    "binding_resource",
+    "draw_hosts",
+    "first_limit_of",
+    "host_sets",
+    "keep_share",
+    "peak",
+    "remove_hosts",
+    "scale",
+    "spans",
+    "thin",
+    "window",
+]

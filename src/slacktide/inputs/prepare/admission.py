@@ -1,0 +1,165 @@
+"""Offline admission: the part of a workload that a set of hosts could carry (specification, section 6)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slacktide.errors import ConfigError
+from slacktide.inputs.pieces import select
+from slacktide.inputs.prepare.activity import Spans, spans
+from slacktide.inputs.statistics import homeless
+from slacktide.kernels import admission as kernel
+from slacktide.model import Hosts, Workload
+
+FIRST_REDUCTION = 0.2
+"""At the first instant the limit is so much lower, as all that stands then comes at once."""
+SLACK = 1e-9
+"""Relative: by so much rounding may exceed the limit."""
+NO_HOST, TOO_LARGE = 1, 2
+"""Verdicts beside those of the kernel."""
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """What was admitted, and how many requests were refused for which reason.
+
+    workload       the requests admitted
+    no_host        no host satisfies the constraints of one of its instances
+    too_large      an instance is larger than every host that satisfies its constraints
+    over_limit     the sum of active demand would have exceeded the limit of the resource (the first that did)
+    at_first       of these: at the first instant
+    """
+
+    workload: Workload
+    no_host: int
+    too_large: int
+    over_limit: dict[str, int]
+    at_first: int
+
+    @property
+    def refused(self) -> int:
+        """All that were not admitted."""
+        return self.no_host + self.too_large + sum(self.over_limit.values())
+
+
+def admit(workload: Workload, hosts: Hosts, *, limit: float = 1.0, first_limit: float | None = None) -> Admission:
+    """Admits requests in their order while the sum over active ones stays within ``limit`` of the hosts' capacity.
+
+    ``limit`` is a part of the aggregate capacity, for every resource; at the first instant of the workload it is
+    ``first_limit`` (None: 0.2 less). A request is active on one infinite host (:func:`spans`): it holds its demand from
+    its admission until it completes. One of several instances is admitted whole or refused whole; where not all of
+    them begin at once, the most it ever demands at once is held from its admission to its end.
+
+    Both must have the same resources (:func:`slacktide.inputs.align`). Raises :class:`ConfigError` for limits that
+    are none, and where nothing is admitted.
+    """
+    first_limit = first_limit_of(limit, first_limit)
+    nowhere, large = homeless(workload, hosts)
+    request = np.arange(len(workload)) if workload.request is None else workload.request.astype(np.int64)
+    count = len(workload) if workload.requests is None else len(workload.requests)
+    verdict = np.zeros(count, np.int8)
+    verdict[request[large]] = TOO_LARGE
+    verdict[request[nowhere]] = NO_HOST
+    claims = _claims(workload, spans(workload), request, count)
+    total = hosts.capacity.sum(axis=0) * (1 + SLACK)
+    order = np.argsort(claims.start, kind="stable")  # requests may be listed in another order than they are admitted
+    place = np.empty(count, np.int64)
+    place[order] = np.arange(count)
+    sorted_verdict = verdict[order]
+    kernel.within_limits(
+        claims.start[order],
+        claims.amount[order],
+        claims.release_time,
+        place[claims.release_of],
+        claims.release,
+        np.argsort(claims.release_time, kind="stable"),
+        first_limit * total,
+        limit * total,
+        sorted_verdict,
+    )
+    verdict = sorted_verdict[place]
+    admitted = verdict == kernel.ADMITTED
+    if not admitted.any():
+        raise ConfigError(f"limit: found {limit:g}, expected one that admits a request; none of {count} was")
+    over = verdict >= kernel.OVER_LIMIT
+    return Admission(
+        select(workload, np.flatnonzero(admitted[request])),
+        int(np.count_nonzero(verdict == NO_HOST)),
+        int(np.count_nonzero(verdict == TOO_LARGE)),
+        {
+            name: int(np.count_nonzero(verdict == kernel.OVER_LIMIT + index))
+            for index, name in enumerate(workload.resources)
+        },
+        int(np.count_nonzero(over & (claims.start == claims.start.min()))),
+    )
+
+
+def first_limit_of(limit: float, first_limit: float | None) -> float:
+    """The limit at the first instant: ``first_limit``, or where that is None 0.2 less than ``limit``.
+
+    Raises :class:`ConfigError` for limits that are none.
+    """
+    for name, value in (("limit", limit), ("first limit", limit if first_limit is None else first_limit)):
+        if not 0 < value <= 1000:
+            raise ConfigError(f"{name}: found {value:g}, expected a part of the capacity, above 0 and at most 1000")
+    if first_limit is not None:
+        return first_limit
+    if limit <= FIRST_REDUCTION:
+        raise ConfigError(
+            f"limit: found {limit:g}, expected more than {FIRST_REDUCTION:g}, by which it is lower at the first "
+            "instant, or a first limit of its own"
+        )
+    return limit - FIRST_REDUCTION
+
+
+@dataclass(frozen=True, slots=True)
+class _Claims:
+    """What each request holds from when on (n), and what is given back when (m)."""
+
+    start: NDArray[np.float64]
+    amount: NDArray[np.float64]
+    release_time: NDArray[np.float64]
+    release_of: NDArray[np.int64]
+    release: NDArray[np.float64]
+
+
+def _claims(workload: Workload, found: Spans, request: NDArray[np.int64], count: int) -> _Claims:
+    runs = found.end > found.start  # what lasts no time, or less than seconds can tell apart, holds nothing
+    demand = workload.demand if runs.all() else np.where(runs[:, None], workload.demand, 0.0)
+    if workload.requests is None:
+        return _Claims(found.start, demand, found.end, request, demand)
+    start, last, amount = np.full(count, np.inf), np.zeros(count), np.zeros((count, len(workload.resources)))
+    np.minimum.at(start, request, workload.admission)
+    np.maximum.at(last, request, found.end)
+    np.add.at(amount, request, demand)
+    later = np.zeros(count, np.bool_)
+    later[request[found.start > start[request]]] = True
+    own = ~later[request]  # instances that begin with their request give back what they hold when they end
+    staggered = np.flatnonzero(later)
+    amount[staggered] = _most_at_once(demand, found, request, staggered)
+    return _Claims(
+        start,
+        amount,
+        np.concatenate([found.end[own], last[staggered]]),
+        np.concatenate([request[own], staggered]),
+        np.concatenate([demand[own], amount[staggered]]),
+    )
+
+
+def _most_at_once(
+    demand: NDArray[np.float64], found: Spans, request: NDArray[np.int64], numbers: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """The peak demand of each of these requests by itself, shape (len(numbers), resources)."""
+    most = np.zeros((len(numbers), demand.shape[1]))
+    order = np.argsort(request, kind="stable")
+    bounds = np.searchsorted(request[order], [numbers, numbers + 1])
+    for place, (low, high) in enumerate(bounds.T.tolist()):
+        rows = order[low:high]
+        times = np.concatenate([found.end[rows], found.start[rows]])
+        change = np.concatenate([-demand[rows], demand[rows]])
+        by_time = np.argsort(times, kind="stable")
+        most[place] = np.maximum(np.cumsum(change[by_time], axis=0).max(axis=0), 0.0)
+    return most

@@ -1,0 +1,31 @@
+"""Longer, larger, denser: a workload with its times, its demands or its rate of arrival multiplied."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from slacktide.errors import ConfigError
+from slacktide.model import Workload
+
+
+def scale(workload: Workload, *, time: float = 1.0, demand: float = 1.0, rate: float = 1.0) -> Workload:
+    """A workload with factors above 0 applied.
+
+    ``time``    all times, admissions, durations and scale events: 2 makes everything take twice as long
+    ``demand``  what each instance asks of every resource
+    ``rate``    arrivals in a second: 2 admits twice as fast, admissions and scale events being divided by it, while
+                durations stay, so that twice as many are active. Times are counted from 0.
+
+    Raises :class:`ConfigError` for another factor.
+    """
+    for name, factor in (("time", time), ("demand", demand), ("rate", rate)):
+        if not 0 < factor <= 1e6:
+            raise ConfigError(f"{name}: found {factor:g}, expected a factor above 0 and at most 1e6")
+    requests = workload.requests
+    return replace(
+        workload,
+        admission=workload.admission * (time / rate),
+        duration=workload.duration * time,
+        demand=workload.demand * demand,
+        requests=None if requests is None else replace(requests, scale_time=requests.scale_time * (time / rate)),
+    )

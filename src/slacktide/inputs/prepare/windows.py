@@ -1,0 +1,93 @@
+"""A stretch of time cut out of a workload."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slacktide.errors import ConfigError
+from slacktide.inputs.pieces import columns_of
+from slacktide.inputs.prepare.activity import Spans, spans
+from slacktide.model import Requests, Workload
+
+
+def window(workload: Workload, start: float, end: float, *, keep_running: bool = True) -> Workload:
+    """What is admitted from ``start`` until before ``end`` (seconds), and what runs at ``start``; times from then on.
+
+    An instance that, on one infinite host (:func:`spans`), began before ``start`` and goes on after it is admitted
+    at 0 with what remains of its duration, unless ``keep_running`` is false; then requests that began before are left
+    out whole. Instances are not cut at the end: they run on. Requests keep numbers, jobs, constraints and
+    neighbours; of scale events those in the window stay, with the instances that they add. Of a batch request the
+    instances that have completed are gone, the others stay.
+
+    Raises :class:`ConfigError` where the times make no window, or nothing is in it.
+    """
+    if not (0 <= start < end and np.isfinite(start)):
+        raise ConfigError(f"window: found {start:g} to {end:g} s, expected seconds from 0, the end after the start")
+    found = spans(workload)
+    inside = (workload.admission < end) & (found.end > np.maximum(start, found.start))
+    if not keep_running:
+        inside &= _first_admission(workload) >= start
+    rows = np.flatnonzero(inside)
+    if not len(rows):
+        raise ConfigError(f"window: found nothing admitted or running from {start:g} to {end:g} s")
+    admission = np.maximum(workload.admission[rows] - start, 0.0)
+    if workload.request is not None:
+        # At one instant the instances of a request follow each other, as in a file.
+        order = np.lexsort((workload.request[rows], admission))
+        rows, admission = rows[order], admission[order]
+    columns = {name: getattr(workload, name)[rows] for name in columns_of(workload)}
+    columns |= {"admission": admission, "duration": _remaining(workload, found, rows, start)}
+    chosen = replace(workload, **columns)
+    if workload.requests is None or workload.request is None:
+        return chosen
+    request = workload.request[rows]
+    kept = np.zeros(len(workload.requests), np.bool_)
+    kept[request] = True
+    place = (np.cumsum(kept) - 1).astype(np.int32)
+    return replace(
+        chosen,
+        request=place[request],
+        requests=_requests(workload.requests, kept, place, start, end, place[request], admission),
+    )
+
+
+def _first_admission(workload: Workload) -> NDArray[np.float64]:
+    """Of each row: when its request was admitted."""
+    if workload.requests is None or workload.request is None:
+        return workload.admission
+    first = np.full(len(workload.requests), np.inf)
+    np.minimum.at(first, workload.request, workload.admission)
+    return np.asarray(first[workload.request])
+
+
+def _remaining(workload: Workload, found: Spans, rows: NDArray[np.int64], start: float) -> NDArray[np.float64]:
+    done = np.maximum(start - found.start[rows], 0.0)
+    return np.asarray(workload.duration[rows] - done)
+
+
+def _requests(
+    requests: Requests,
+    kept: NDArray[np.bool_],
+    place: NDArray[np.int32],
+    start: float,
+    end: float,
+    request: NDArray[np.int32],
+    admission: NDArray[np.float64],
+) -> Requests:
+    """The kept requests, with the scale events after the first of their instances and before the window's end."""
+    first = np.full(int(kept.sum()), np.inf)
+    np.minimum.at(first, request, admission)
+    events = np.flatnonzero(kept[requests.scale_request] & (requests.scale_time < end))
+    events = events[requests.scale_time[events] - start > first[place[requests.scale_request[events]]]]
+    return Requests(
+        ids=requests.ids[kept],
+        batch=requests.batch[kept],
+        approach=requests.approach[kept],
+        parallelism=requests.parallelism[kept],
+        scale_time=requests.scale_time[events] - start,
+        scale_request=place[requests.scale_request[events]],
+        scale_replicas=requests.scale_replicas[events],
+    )

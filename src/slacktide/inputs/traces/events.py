@@ -1,0 +1,172 @@
+"""Life stories of tasks and machines in Google's traces (both versions), as requests and hosts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from slacktide.inputs.traces.api import Job
+from slacktide.inputs.traces.output import ENDLESS
+from slacktide.model import Hosts
+
+MICROSECONDS = 1e6
+AFTER_THE_END = 2**63 - 1
+"""The time of what happened after the trace ended; 0 is the time of what happened before it began."""
+BUCKET = 10_000_000
+"""Rows of events whose tasks are put together at once: they take about 2 GB."""
+
+Scans = Mapping[str, pl.LazyFrame]
+
+
+@dataclass(frozen=True, slots=True)
+class Codes:
+    """The numbers of the events that count."""
+
+    schedule: int
+    ends: tuple[int, ...]
+
+
+def lifetimes(events: pl.LazyFrame, codes: Codes, keep: Sequence[str]) -> pl.LazyFrame:
+    """A row per ``job`` and ``task`` from its events (``time`` in microseconds, ``type``).
+
+    ``admission`` is its first event; ``duration`` the length of its last run, the one that ended it: earlier ones were
+    evicted or failed, and it began anew. Null: it still ran at the end of the trace. ``scheduled`` tells whether it
+    ever ran. Of the columns ``keep``, which events may change, the largest value is taken. All of it is a grouped
+    aggregation that needs no order of rows, so it streams.
+    """
+    time = pl.col("time")
+    started = time.filter(pl.col("type") == codes.schedule).max()
+    ended = time.filter(pl.col("type").is_in(codes.ends)).max()
+    found = (
+        events.filter(time < AFTER_THE_END)
+        .group_by("job", "task")
+        .agg(time.min().alias("first"), started.alias("started"), ended.alias("ended"), *(pl.col(keep).max(),))
+    )
+    return found.select(
+        *("job", "task", *keep),
+        (pl.col("first") / MICROSECONDS).alias("admission"),
+        pl.when(pl.col("ended") >= pl.col("started"))
+        .then((pl.col("ended") - pl.col("started")) / MICROSECONDS)
+        .alias("duration"),
+        pl.col("started").is_not_null().alias("scheduled"),
+    )
+
+
+def in_buckets(
+    job: Job, tables: Mapping[str, Path], first: str, make: Callable[[Scans], tuple[pl.LazyFrame, Mapping[str, int]]]
+) -> tuple[pl.LazyFrame, dict[str, int]]:
+    """What ``make`` makes of the tables, whose rows belong to a ``job``, some jobs at a time; and its counts, summed.
+
+    ``first`` is the table whose size says how many jobs are taken at once.
+    """
+    size = int(pl.scan_parquet(tables[first]).select(pl.len()).collect().item())
+    buckets = max(-(-size // BUCKET), 1)
+    counts: Counter[str] = Counter()
+    made = []
+    for number in range(buckets):
+        own = pl.col("job").abs() % buckets == number
+        rows, said = make({name: pl.scan_parquet(path).filter(own) for name, path in tables.items()})
+        made.append(job.scratch / f"bucket-{number}.parquet")
+        rows.sink_parquet(made[-1])
+        counts.update(said)
+        job.tell("putting tasks together", (number + 1) / buckets)
+    return pl.scan_parquet(made), dict(counts)
+
+
+REASONS = {
+    "tasks that never ran": ~pl.col("scheduled"),
+    "tasks that ran for no time": pl.col("duration") <= 0,
+    "tasks without a request of CPU or memory": pl.col("cpu").is_null() | pl.col("memory").is_null(),
+    "tasks with times beyond 1e15 s": (pl.col("admission") > ENDLESS) | (pl.col("duration") > ENDLESS),
+}
+"""Why tasks are left out."""
+
+
+def constraint_text(name: str, operator: str, value: str) -> pl.Expr:
+    """Columns as a constraint of docs/formats.md, its words in quotes."""
+    return pl.concat_str(_quoted(name), pl.lit(" "), pl.col(operator), pl.lit(" "), _quoted(value))
+
+
+def _quoted(column: str) -> pl.Expr:
+    escaped = pl.col(column).str.replace_all("\\", "\\\\", literal=True).str.replace_all('"', '\\"', literal=True)
+    return pl.concat_str(pl.lit('"'), escaped, pl.lit('"'))
+
+
+@dataclass(frozen=True, slots=True)
+class Machines:
+    """Hosts, when they came and went, and how many machines had no capacity."""
+
+    hosts: Hosts
+    events: list[tuple[float, str, str]]
+    dropped: dict[str, int]
+
+
+def machines(events: pl.DataFrame, attributes: pl.DataFrame | None, add: int, remove: int) -> Machines:
+    """Hosts from machine events: ``time``, ``machine``, ``type``, ``cpu``, ``memory`` and further columns.
+
+    A machine has the first capacity that an event gives, and the columns ``platform`` and ``switch``, where there are,
+    as attributes, with the first values of ``attributes`` (time, machine, name, value, deleted). One that comes after
+    the beginning is failed until then; removals are failures, later additions repairs.
+    """
+    ordered = events.sort("time", "machine", maintain_order=True)
+    extra = [name for name in ("platform", "switch") if name in events.columns]
+    first = (
+        ordered.group_by("machine", maintain_order=True)
+        .agg(pl.col("cpu", "memory", *extra).drop_nulls().first())
+        .sort("machine")
+    )
+    whole = first.filter(pl.col("cpu").is_not_null() & pl.col("memory").is_not_null())
+    given = _first_attributes(attributes)
+    rows = whole.to_dicts()
+    hosts = Hosts(
+        ids=np.array([row["machine"] for row in rows], np.int64),
+        names=tuple(str(row["machine"]) for row in rows),
+        capacity=np.array([[row["cpu"], row["memory"]] for row in rows], np.float64).reshape(-1, 2),
+        attributes=tuple(
+            {name: row[name] for name in extra if row[name]} | given.get(row["machine"], {}) for row in rows
+        ),
+    )
+    known = set(whole["machine"].to_list())
+    return Machines(
+        hosts,
+        _comings_and_goings(ordered.filter(pl.col("machine").is_in(known)), add, remove),
+        {"machines without a capacity": first.height - whole.height},
+    )
+
+
+def _first_attributes(attributes: pl.DataFrame | None) -> dict[int, dict[str, str]]:
+    found: dict[int, dict[str, str]] = {}
+    if attributes is None:
+        return found
+    first = (
+        attributes.sort("time", maintain_order=True)
+        .unique(["machine", "name"], keep="first", maintain_order=True)
+        .filter(pl.col("deleted").not_() & pl.col("value").is_not_null())
+        .sort("machine", "name")
+    )
+    for machine, name, value in first.select("machine", "name", "value").iter_rows():
+        found.setdefault(machine, {})[name] = value
+    return found
+
+
+def _comings_and_goings(ordered: pl.DataFrame, add: int, remove: int) -> list[tuple[float, str, str]]:
+    found: list[tuple[float, str, str]] = []
+    up: dict[int, bool] = {}
+    for row in ordered.select("time", "machine", "type").iter_rows():
+        time, machine, kind = row[0] / MICROSECONDS, row[1], row[2]
+        name = str(machine)
+        if kind == add and not up.get(machine, False):
+            if time > 0 and machine not in up:
+                found.append((0.0, name, "fail"))
+            if time > 0:
+                found.append((time, name, "repair"))
+            up[machine] = True
+        elif kind == remove and up.get(machine, True):
+            found.append((time, name, "fail"))
+            up[machine] = False
+    return found

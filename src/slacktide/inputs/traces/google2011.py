@@ -1,0 +1,145 @@
+"""Google cluster-data 2011, version 2: task_events, task_constraints, machine_events, machine_attributes (CSV, gzip).
+
+Columns as the schema that comes with the trace numbers them. Times are microseconds, CPU and memory shares of the
+biggest machine's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import polars as pl
+
+from slacktide.inputs.traces import events, output, sources
+from slacktide.inputs.traces.api import Converted, Job, Trace
+from slacktide.inputs.traces.tables import Field, read_csv, spool
+
+SUFFIXES = (".csv", ".csv.gz")
+TABLES = {"task_events": True, "task_constraints": False, "machine_events": False, "machine_attributes": False}
+CODES = events.Codes(schedule=1, ends=(2, 3, 4, 5, 6))
+ADD, REMOVE = 0, 1
+
+COLUMNS = {
+    "task_events": (
+        *("time", "missing", "job", "task", "machine", "type", "user", "scheduling_class", "priority"),
+        *("cpu", "memory", "disk", "different_machine"),
+    ),
+    "task_constraints": ("time", "job", "task", "operator", "name", "value"),
+    "machine_events": ("time", "machine", "type", "platform", "cpu", "memory"),
+    "machine_attributes": ("time", "machine", "name", "value", "deleted"),
+}
+FIELDS = {
+    "task_events": (
+        Field("time", "whole", least=0, most=2**63),
+        Field("job", "whole", least=0),
+        Field("task", "whole", least=0),
+        Field("type", "whole", least=0, most=8),
+        Field("user", needed=False),
+        Field("priority", "whole", least=0),
+        Field("cpu", "number", needed=False, least=0),
+        Field("memory", "number", needed=False, least=0),
+        Field("different_machine", "flag", needed=False),
+    ),
+    "task_constraints": (
+        Field("time", "whole", least=0, most=2**63),
+        Field("job", "whole", least=0),
+        Field("task", "whole", least=0),
+        Field("operator", "whole", least=0, most=3),
+        Field("name"),
+        Field("value", needed=False),
+    ),
+    "machine_events": (
+        Field("time", "whole", least=0, most=2**63),
+        Field("machine", "whole", least=0),
+        Field("type", "whole", least=0, most=2),
+        Field("platform", needed=False),
+        Field("cpu", "number", needed=False, least=0),
+        Field("memory", "number", needed=False, least=0),
+    ),
+    "machine_attributes": (
+        Field("time", "whole", least=0, most=2**63),
+        Field("machine", "whole", least=0),
+        Field("name"),
+        Field("value", needed=False),
+        Field("deleted", "flag"),
+    ),
+}
+OPERATORS = {0: "==", 1: "/=", 2: "<", 3: ">"}
+
+
+def read(job: Job) -> Converted:
+    """The trace's tasks as requests, its machines as hosts."""
+    files = sources.find(job.sources, TABLES, SUFFIXES)
+    read = [path for paths in files.values() for path in paths]
+    tables = {name: _spooled(job, name, paths) for name, paths in files.items() if paths}
+    of_jobs: dict[str, Path] = {name: tables[name] for name in ("task_events", "task_constraints") if name in tables}
+    tasks, said = events.in_buckets(job, of_jobs, "task_events", _tasks)
+    kept, dropped = output.drop(tasks, events.REASONS)
+    job.classes.check(kept, "priority", "priority")
+    rows = kept.with_columns(
+        job.classes.classes_of("priority").alias("class"),
+        pl.col("different_machine").fill_null(value=False).alias("anti_affinity"),
+    )
+    dropped |= said
+    count = output.write_requests(rows, job, ("job", "task"))
+    if "machine_events" not in tables:
+        return Converted(count, 0, dropped, read)
+    found = events.machines(
+        pl.read_parquet(tables["machine_events"]),
+        pl.read_parquet(tables["machine_attributes"]) if "machine_attributes" in tables else None,
+        ADD,
+        REMOVE,
+    )
+    hosts = output.write_machines(found.hosts, job)
+    output.write_host_events(found.events, job.folder)
+    return Converted(count, hosts, dropped | found.dropped, read)
+
+
+def _spooled(job: Job, table: str, paths: list[Path]) -> Path:
+    """All shards of a table, checked and typed, in one Parquet file."""
+
+    def frames() -> Iterator[pl.DataFrame]:
+        for number, path in enumerate(paths):
+
+            def advance(part: float, number: int = number) -> None:
+                job.tell(table, (number + part) / len(paths))
+
+            yield from read_csv(path, COLUMNS[table], FIELDS[table], advance)
+
+    path = job.scratch / f"{table}.parquet"
+    spool(frames(), path, paths)
+    return path
+
+
+def _tasks(tables: events.Scans) -> tuple[pl.LazyFrame, dict[str, int]]:
+    keep = ["priority", "user", "cpu", "memory", "different_machine"]
+    rows = events.lifetimes(tables["task_events"], CODES, keep)
+    return _with_constraints(rows, tables["task_constraints"]) if "task_constraints" in tables else (rows, {})
+
+
+def _with_constraints(rows: pl.LazyFrame, table: pl.LazyFrame) -> tuple[pl.LazyFrame, dict[str, int]]:
+    """The rows with the constraints that each task had first."""
+    first = table.group_by("job", "task").agg(pl.col("time").min())
+    own = table.join(first, on=["job", "task", "time"], how="semi")
+    kept, dropped = output.drop(
+        own.unique(["job", "task", "operator", "name", "value"]),
+        {"constraints that an attribute is empty or has any value": pl.col("value").is_null()},
+    )
+    texts = (
+        kept.with_columns(pl.col("operator").replace_strict(OPERATORS, return_dtype=pl.String))
+        .with_columns(constraint=events.constraint_text("name", "operator", "value"))
+        .group_by("job", "task")
+        .agg(pl.col("constraint").sort().str.join("; ").alias("constraints"))
+    )
+    return rows.join(texts, on=["job", "task"], how="left"), dropped
+
+
+TRACE = Trace(
+    "google2011",
+    "Google cluster-data 2011, version 2: folders task_events, task_constraints, machine_events, machine_attributes",
+    "priority",
+    "9-=gold,2-8=silver,0-1=bronze",
+    (),
+    read,
+)

@@ -1,0 +1,125 @@
+"""What every reader writes: a workload in order of admission, and hosts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from slacktide.errors import InputError, Problem
+from slacktide.inputs.prepare import peak
+from slacktide.inputs.read import read_workload
+from slacktide.inputs.traces.api import Job
+from slacktide.inputs.traces.tables import spool
+from slacktide.inputs.write import write_hosts
+from slacktide.model import Hosts, ServiceClass
+
+WORKLOAD, HOSTS, ALL_HOSTS, HOST_EVENTS = "workload.parquet", "hosts.parquet", "all-hosts.parquet", "host-events.csv"
+FILES = frozenset({WORKLOAD, HOSTS, ALL_HOSTS, HOST_EVENTS, "manifest.json"})
+
+PIECE = 2_000_000
+"""Requests that are sorted and written at once."""
+ENDLESS = 1e15
+"""Seconds (or amounts) above this are no times: the trace means 'later than all this'."""
+
+
+def write_requests(rows: pl.LazyFrame, job: Job, order: Sequence[str]) -> int:
+    """Writes the columns of docs/formats.md, numbered in order of admission, then of ``order``; says how many rows.
+
+    ``order`` names columns that tell equal admissions apart; those that are no columns of a workload are not
+    written. Raises :class:`InputError` where there is nothing to write.
+    """
+    unordered = job.scratch / "unordered.parquet"
+    rows.sink_parquet(unordered)
+    table = pl.scan_parquet(unordered)
+    kept = [name for name in table.collect_schema().names() if _is_column(name)]
+    bounds = _bounds(table.select("admission").collect()["admission"])
+    done = 0
+
+    def pieces() -> Iterator[pl.DataFrame]:
+        nonlocal done
+        for number, (low, high) in enumerate(pairwise(bounds)):
+            job.tell("sorting and writing", number / len(bounds))
+            inside = (pl.col("admission") >= low) & (pl.col("admission") < high)
+            piece = table.filter(inside).sort("admission", *order).select(kept).collect()
+            if piece.height:
+                ids = pl.Series("id", np.arange(done, done + piece.height, dtype=np.int64))
+                yield piece.insert_column(0, ids)
+            done += piece.height
+
+    spool(pieces(), job.folder / WORKLOAD, job.sources, "at least one request that can be simulated")
+    return done
+
+
+def _bounds(admission: pl.Series) -> list[float]:
+    """Times between which there are about ``PIECE`` admissions; the last is inf."""
+    ordered = np.unique(np.sort(admission.to_numpy())[::PIECE])
+    return [*ordered.tolist(), math.inf]
+
+
+_COLUMNS = (
+    *("admission", "duration", "cpu", "memory", "class", "job", "anti_affinity", "constraints"),
+    *("kind", "instances", "completions", "parallelism", "approach", "user"),
+)
+
+
+def _is_column(name: str) -> bool:
+    return name in _COLUMNS or name.startswith("resource:")
+
+
+def uniform_hosts(
+    job: Job, count: int, capacity: Mapping[str, float], attributes: Mapping[str, str] | None = None
+) -> Hosts:
+    """``count`` equal hosts; 0: as many as their capacity takes to reach the peak of the workload just written."""
+    if not count:
+        needed = peak(read_workload(job.folder / WORKLOAD, classes=classes_of(job)))
+        parts = [
+            amount / capacity[name]
+            for name, amount in zip(needed.resources, needed.amount.tolist(), strict=True)
+            if capacity.get(name)
+        ]
+        count = max(math.ceil(max(parts, default=1.0) * (1 - 1e-9)), 1)
+    return Hosts(
+        ids=np.arange(1, count + 1, dtype=np.int64),
+        names=tuple(f"host-{number}" for number in range(1, count + 1)),
+        capacity=np.tile(np.array([list(capacity.values())], np.float64), (count, 1)),
+        attributes=(attributes or {},) * count,
+        resources=tuple(capacity),
+    )
+
+
+def classes_of(job: Job) -> tuple[ServiceClass, ...]:
+    """Classes with the names of the map, for reading the workload back; what they promise does not matter here."""
+    return tuple(ServiceClass(name, 1.0, 1) for name in dict.fromkeys(name for _, name in job.classes.rules))
+
+
+def write_machines(hosts: Hosts, job: Job) -> int:
+    """Writes hosts.parquet and says how many. Raises :class:`InputError` for none."""
+    if not len(hosts):
+        raise InputError([Problem(", ".join(map(str, job.sources)), 0, "", "no machine", "at least one")])
+    write_hosts(hosts, job.folder / HOSTS)
+    return len(hosts)
+
+
+def write_host_events(events: Iterable[tuple[float, str, str]], folder: Path) -> int:
+    """Writes (seconds, host, fail or repair) as docs/formats.md has it, in order of time; none: no file."""
+    rows = sorted(events)
+    if rows:
+        text = "".join(f"{repr(time).removesuffix('.0')},{host},{event}\n" for time, host, event in rows)
+        (folder / HOST_EVENTS).write_text("time,host,event\n" + text, encoding="utf-8")
+    return len(rows)
+
+
+def drop(rows: pl.LazyFrame, reasons: Mapping[str, pl.Expr]) -> tuple[pl.LazyFrame, dict[str, int]]:
+    """The rows for which no reason holds, and how many each reason (the first that holds) left out."""
+    reason = pl.lit(len(reasons), pl.Int64)
+    for number, holds in reversed(list(enumerate(reasons.values()))):
+        reason = pl.when(holds.fill_null(value=False)).then(pl.lit(number, pl.Int64)).otherwise(reason)
+    marked = rows.with_columns(reason.alias("reason"))
+    counts = dict(marked.group_by("reason").len().collect().iter_rows())
+    kept = marked.filter(pl.col("reason") == len(reasons)).drop("reason")
+    return kept, {name: int(counts.get(number, 0)) for number, name in enumerate(reasons)}

@@ -1,0 +1,40 @@
+"""All readers of traces, and how one is run."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from slacktide.inputs.generator import settled
+from slacktide.inputs.traces import azure_packing, azure_vm, google2011, google2019, openb, swf
+from slacktide.inputs.traces.api import Converted, Job, Tell, Trace
+from slacktide.inputs.traces.mapping import ClassMap
+
+TRACES: dict[str, Trace] = {
+    one.TRACE.name: one.TRACE for one in (google2011, google2019, openb, azure_packing, azure_vm, swf)
+}
+"""Readers by name."""
+
+
+def convert(
+    name: str,
+    sources: Sequence[Path],
+    folder: Path,
+    *,
+    classes: ClassMap,
+    settings: Mapping[str, object],
+    seed: int = 0,
+    tell: Tell = lambda _what, _part: None,
+) -> Converted:
+    """Reads a trace and writes workload.parquet and hosts.parquet into an empty folder.
+
+    ``settings`` holds the parameters that are not to keep their defaults. Raises :class:`ConfigError` for an unknown
+    format or parameter and for a map that leaves out a class of the trace, :class:`InputError` with file, line, field
+    and value for what is broken.
+    """
+    trace = TRACES[name]
+    values = settled(name, trace.parameters, settings)
+    with tempfile.TemporaryDirectory(prefix=".scratch-", dir=folder) as scratch:
+        job = Job(tuple(sources), folder, Path(scratch), classes, values, seed, tell)
+        return trace.read(job)

@@ -1,0 +1,150 @@
+"""Standard Workload Format: a line per job of 18 numbers, -1 for unknown; header and comments begin with ``;``.
+
+Times are seconds, memory KiB per processor (here: GiB). A job of p processors becomes a batch request of p instances
+of one processor each, or one instance of p processors.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import polars as pl
+
+from slacktide.inputs.generator import Parameter
+from slacktide.inputs.problems import Problems
+from slacktide.inputs.traces import output, sources
+from slacktide.inputs.traces.api import Converted, Job, Trace
+from slacktide.inputs.traces.tables import LONGEST, Field, batches_of_lines, checked, spool
+
+NAMES = (
+    *("job_number", "submit_time", "wait_time", "run_time", "allocated_processors", "average_cpu_time", "used_memory"),
+    *("requested_processors", "requested_time", "requested_memory", "status", "user_id", "group_id", "executable"),
+    *("queue", "partition", "preceding_job", "think_time"),
+)
+INSTANCES = 100_000_000
+"""Of one request at the most (docs/formats.md)."""
+USED = {
+    "job_number": Field("job_number", "whole", least=0),
+    "submit_time": Field("submit_time", "number", least=0, most=LONGEST),
+    "run_time": Field("run_time", "number", least=-1, most=LONGEST),
+    "allocated_processors": Field("allocated_processors", "whole", least=-1, most=INSTANCES),
+    "used_memory": Field("used_memory", "number", least=-1),
+    "requested_processors": Field("requested_processors", "whole", least=-1, most=INSTANCES),
+    "requested_memory": Field("requested_memory", "number", least=-1),
+    "user_id": Field("user_id", "whole", least=-1),
+    "group_id": Field("group_id", "whole", least=-1),
+    "queue": Field("queue", "whole", least=-1),
+    "partition": Field("partition", "whole", least=-1),
+}
+GIB = 2.0**20
+"""KiB in a GiB."""
+REASONS = {
+    "jobs that did not run, or for an unknown time": pl.col("run_time") <= 0,
+    "jobs with an unknown number of processors": pl.col("processors") < 1,
+}
+
+
+def read(job: Job) -> Converted:
+    """Jobs as batch requests; hosts from the header's MaxNodes and MaxProcs."""
+    path = sources.one(job.sources, "a log in the Standard Workload Format")
+    header: dict[str, str] = {}
+    spooled = job.scratch / "jobs.parquet"
+    spool(_frames(path, header, job), spooled, [path], "at least one job")
+    jobs = pl.scan_parquet(spooled).with_columns(
+        processors=pl.when(pl.col("requested_processors") > 0)
+        .then("requested_processors")
+        .otherwise("allocated_processors"),
+        kib=pl.when(pl.col("requested_memory") > 0)
+        .then("requested_memory")
+        .otherwise(pl.max_horizontal(pl.col("used_memory"), pl.lit(0.0))),
+    )
+    kept, dropped = output.drop(jobs, REASONS)
+    by = str(job.values["by"])
+    job.classes.check(kept, by, by)
+    alone = job.values["shape"] == "one"
+    each = pl.col("processors") if alone else pl.lit(1)
+    rows = kept.select(
+        "job_number",
+        pl.col("submit_time").alias("admission"),
+        pl.col("run_time").alias("duration"),
+        each.cast(pl.Float64).alias("cpu"),
+        (each * pl.col("kib") / GIB).alias("memory"),
+        job.classes.classes_of(by).alias("class"),
+        pl.col("user_id").alias("user"),
+        *(() if alone else (pl.lit("batch").alias("kind"), *_all_at_once("processors"))),
+    )
+    count = output.write_requests(rows, job, ("job_number",))
+    unknown = kept.select((pl.col("kib") <= 0).sum()).collect().item()
+    notes = [f"{unknown} jobs of unknown memory demand none"] if unknown else []
+    most = kept.select((each * pl.col("kib") / GIB).max()).collect().item()
+    return Converted(count, _hosts(header, job, float(most), notes), dropped, [path], notes)
+
+
+def _all_at_once(column: str) -> tuple[pl.Expr, pl.Expr]:
+    """As many completions as the column says, none of which waits for another (docs/formats.md: the default is 1)."""
+    return pl.col(column).alias("completions"), pl.col(column).alias("parallelism")
+
+
+def _frames(path: Path, header: dict[str, str], job: Job) -> Iterator[pl.DataFrame]:
+    for before, lines in batches_of_lines(path, lambda part: job.tell("jobs", part)):
+        yield _rows(path, [line.decode("utf-8", "replace") for line in lines], before, header)
+
+
+def _rows(path: Path, texts: list[str], before: int, header: dict[str, str]) -> pl.DataFrame:
+    """The jobs among the lines, checked; remarks ``; Name: value`` go to ``header``."""
+    problems = Problems(str(path))
+    lines, cells = [], []
+    for number, text in enumerate(texts, before + 1):
+        stripped = text.strip()
+        if stripped.startswith(";"):
+            if found := re.fullmatch(r";\s*(\w+)\s*:\s*(.*)", stripped):
+                header.setdefault(found[1], found[2].strip())
+            continue
+        parts = stripped.split()
+        if parts and len(parts) != len(NAMES):
+            problems.add(number, "", stripped, f"{len(NAMES)} numbers, found {len(parts)}")
+        elif parts:
+            lines.append(number)
+            cells.append(parts)
+    rows = pl.DataFrame(cells, schema=dict.fromkeys(NAMES, pl.String), orient="row")
+    return checked(rows, list(USED.values()), lines, problems)
+
+
+def _hosts(header: dict[str, str], job: Job, most: float, notes: list[str]) -> int:
+    """Equal hosts: MaxNodes of MaxProcs / MaxNodes processors, unless parameters say otherwise."""
+    processors, nodes = (_count(header.get(name, "")) for name in ("MaxProcs", "MaxNodes"))
+    count = int(job.values["hosts"]) or nodes or processors
+    cores = float(job.values["host_cores"]) or (max(processors // nodes, 1) if processors and nodes else 1.0)
+    memory = float(job.values["host_memory"])
+    if not memory:
+        memory = max(most * (1.0 if job.values["shape"] == "one" else cores), 1.0)
+        notes.append(f"the log says nothing of hosts' memory: each has {memory:g} GiB, enough for the largest jobs")
+    hosts = output.uniform_hosts(job, count, {"cpu": cores, "memory": memory})
+    return output.write_machines(hosts, job)
+
+
+def _count(text: str) -> int:
+    found = re.match(r"\d+", text)
+    return int(found[0]) if found else 0
+
+
+TRACE = Trace(
+    "swf",
+    "Standard Workload Format: a log of 18 columns, .swf or .swf.gz",
+    "queue",
+    "0=gold,1=silver,*=bronze",
+    (
+        Parameter(
+            "by", "queue", "the column that --map is about", choices=("queue", "partition", "group_id", "user_id")
+        ),
+        Parameter(
+            "shape", "instances", "a job as instances of one processor, or one of all", choices=("instances", "one")
+        ),
+        Parameter("hosts", 0, "how many hosts; 0: MaxNodes of the header, else as many as the peak demand takes"),
+        Parameter("host_cores", 0.0, "processors of a host; 0: MaxProcs / MaxNodes"),
+        Parameter("host_memory", 0.0, "GiB of a host; 0: enough for the largest jobs"),
+    ),
+    read,
+)

@@ -1,0 +1,304 @@
+"""Tables of a trace, batch by batch: every cell is checked and typed, what is broken is named with file and line."""
+
+from __future__ import annotations
+
+import codecs
+import contextlib
+import gzip
+import json
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from slacktide.errors import SHOWN_PROBLEMS
+from slacktide.inputs.problems import Problems, check_readable, fail
+
+BLOCK = 1 << 24
+"""Bytes of a CSV batch, uncompressed."""
+START = 1 << 16
+"""Bytes by which it is found out that a file is no text."""
+LINES = 100_000
+"""Rows of a JSON batch."""
+
+BOUNDLESS = 1e18
+LONGEST = 1e15
+"""Seconds; a workload holds no more (docs/formats.md)."""
+
+Advance = Callable[[float], None]
+"""Told which part of a file (0 to 1) is read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A column that is read.
+
+    kind    ``text``, ``whole`` (int64), ``number`` (float64, finite), ``flag``, or ``bucket``: a text that is a
+            number or ``>`` and one
+    needed  whether an empty cell is a mistake; otherwise it is null
+    least, most  of numbers
+    """
+
+    name: str
+    kind: str = "text"
+    needed: bool = True
+    least: float | None = None
+    most: float = BOUNDLESS
+
+    @property
+    def expected(self) -> str:
+        """What a cell may hold, for a message."""
+        if self.kind == "text":
+            return "a word"
+        if self.kind == "flag":
+            return "true or false"
+        if self.kind == "bucket":
+            return "a number such as 4, or an open bucket such as >24"
+        said = "a whole number" if self.kind == "whole" else "a number"
+        if self.least is None:
+            return said
+        return f"{said}, {self.least:g} or more" + (f" and at most {self.most:g}" if self.most < BOUNDLESS else "")
+
+    def typed(self) -> pl.Expr:
+        """The column of texts in the field's type; null for what is empty and for what is broken."""
+        text = pl.col(self.name).str.strip_chars()
+        if self.kind == "text":
+            return pl.when(text != "").then(text)
+        if self.kind == "bucket":
+            return pl.when(text.str.contains(r"^>?\d+(\.\d+)?$")).then(text)
+        if self.kind == "flag":
+            lowered = text.str.to_lowercase()
+            known = lowered.is_in(["true", "1", "false", "0"])
+            return pl.when(known).then(lowered.is_in(["true", "1"]))
+        number = text.cast(pl.Int64 if self.kind == "whole" else pl.Float64, strict=False)
+        good = (number <= self.most) & (number >= (-self.most if self.least is None else self.least))
+        return pl.when(good).then(number)
+
+
+def read_csv(
+    path: Path, columns: Sequence[str] | None, fields: Sequence[Field], advance: Advance = lambda _part: None
+) -> Iterator[pl.DataFrame]:
+    """The fields of a CSV file (``.gz`` or not), some rows at a time.
+
+    ``columns`` names the columns of a file without a header; ``None``: its first line does. Raises
+    :class:`InputError` at the end of the first batch in which something is broken.
+    """
+    import pyarrow as pa
+    import pyarrow.csv as pc
+
+    check_readable(path)
+    _check_text(path)
+    names = list(columns) if columns is not None else _header(path, fields)
+    short: list[Any] = []
+
+    def note(row: Any) -> str:
+        short.append(row)
+        return "skip"
+
+    raw = pa.OSFile(str(path))
+    size = max(raw.size(), 1)
+    line = 1 if columns is None else 0
+    problems = Problems(str(path))
+    try:
+        plain = pa.CompressedInputStream(raw, "gzip") if path.suffix == ".gz" else raw
+        reader = pc.open_csv(
+            plain,
+            read_options=pc.ReadOptions(column_names=names, skip_rows=line, use_threads=False, block_size=BLOCK),
+            parse_options=pc.ParseOptions(invalid_row_handler=note, ignore_empty_lines=False),
+            convert_options=pc.ConvertOptions(
+                column_types=dict.fromkeys(names, pa.string()),
+                include_columns=[field.name for field in fields],
+                strings_can_be_null=False,
+            ),
+        )
+        for batch in reader:
+            _note_short(short, len(names), problems)
+            problems.raise_if_any()
+            yield checked(pl.DataFrame(batch), fields, range(line + 1, line + 1 + batch.num_rows), problems)
+            line += batch.num_rows + len(short)
+            short.clear()
+            advance(raw.tell() / size)
+    except (pa.ArrowException, OSError, EOFError, zlib.error) as error:
+        problems.raise_if_any()
+        text = str(error).strip().split("\n")[0]
+        raise fail(path, "a complete CSV file", line=0, value=text or type(error).__name__) from error
+    finally:
+        raw.close()
+    _note_short(short, len(names), problems)
+    problems.raise_if_any()
+
+
+def read_json(path: Path, fields: Sequence[Field], advance: Advance = lambda _part: None) -> Iterator[pl.DataFrame]:
+    """The fields of a file with a JSON object a line (``.gz`` or not), some rows at a time.
+
+    A field ``a.b`` is the member ``b`` of the object ``a``; the field ``constraint`` is a list of objects ``name``,
+    ``value`` and ``relation``, made a text as JSON. Members that are missing are empty cells. Raises as
+    :func:`read_csv`.
+    """
+    schema = _json_schema(fields)
+    for before, lines in batches_of_lines(path, advance):
+        rows = _json_rows(path, lines, schema, before)
+        problems = Problems(str(path))
+        yield checked(_flattened(rows, fields), fields, range(before + 1, before + 1 + len(lines)), problems)
+
+
+def batches_of_lines(path: Path, advance: Advance) -> Iterator[tuple[int, list[bytes]]]:
+    """The lines of a file (``.gz`` or not), some at a time, each time with how many stand before them."""
+    check_readable(path)
+    size = max(path.stat().st_size, 1)
+    before = 0
+    with path.open("rb") as raw, contextlib.ExitStack() as stack:
+        opened: Iterator[bytes] = stack.enter_context(gzip.open(raw)) if path.suffix == ".gz" else raw
+        while True:
+            try:
+                lines = list(islice(opened, LINES))
+            except (OSError, EOFError, zlib.error) as error:
+                raise fail(path, "a complete gzip file", value=str(error)) from error
+            if not lines:
+                return
+            yield before, lines
+            before += len(lines)
+            advance(raw.tell() / size)
+
+
+def spool(
+    frames: Iterable[pl.DataFrame], path: Path, sources: Sequence[Path], expected: str = "at least one row"
+) -> None:
+    """Writes frames of one schema behind each other into a Parquet file.
+
+    Raises :class:`InputError` naming the sources and what is ``expected`` where there are none.
+    """
+    import pyarrow.parquet as pq
+
+    writer = None
+    try:
+        for frame in frames:
+            table = frame.to_arrow()
+            if writer is None:
+                writer = pq.ParquetWriter(path, table.schema, compression="zstd")
+            writer.write_table(table)
+    finally:
+        if writer is not None:
+            writer.close()
+    if writer is None:
+        raise fail(", ".join(map(str, sources[:3])), expected, value="none")
+
+
+def header_of(path: Path) -> list[str]:
+    """The names in the first line of a CSV file, or :class:`InputError`."""
+    check_readable(path)
+    opener = gzip.open if path.suffix == ".gz" else open
+    try:
+        with opener(path, "rt", encoding="utf-8-sig", errors="replace") as file:
+            first = file.readline()
+    except (OSError, EOFError, zlib.error) as error:
+        raise fail(path, "a complete CSV file", value=str(error)) from error
+    return [name.strip().strip('"') for name in first.rstrip("\r\n").split(",")]
+
+
+def _check_text(path: Path) -> None:
+    """Refuses what is no text at all: of that the CSV reader could not even say which row is broken."""
+    opener = gzip.open if path.suffix == ".gz" else open
+    try:
+        with opener(path, "rb") as file:
+            beginning = file.read(START)
+    except (OSError, EOFError, zlib.error) as error:
+        raise fail(path, "a complete CSV file", value=str(error)) from error
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(beginning)  # the last letter may be cut in two
+    except UnicodeDecodeError as error:
+        line = beginning.count(b"\n", 0, error.start) + 1
+        shown = beginning[error.start : error.start + 20]
+        raise fail(path, "text in UTF-8", line=line, value=repr(shown)) from error
+
+
+def _header(path: Path, fields: Sequence[Field]) -> list[str]:
+    """The names in the first line, with every field among them, or :class:`InputError` is raised."""
+    names = header_of(path)
+    problems = Problems(str(path))
+    for field in fields:
+        if field.name not in names:
+            problems.add(1, field.name, "", f"this column; here: {', '.join(names)[:200]}")
+    for name in sorted({name for name in names if names.count(name) > 1}):
+        problems.add(1, name, "the column twice", "every column once")
+    problems.raise_if_any()
+    return names
+
+
+def _note_short(rows: Sequence[Any], columns: int, problems: Problems) -> None:
+    for row in rows:
+        if row.text.strip() or row.actual_columns > 1:
+            problems.add(row.number or 0, "", row.text, f"{columns} cells, found {row.actual_columns}")
+
+
+def checked(rows: pl.DataFrame, fields: Sequence[Field], lines: Sequence[int], problems: Problems) -> pl.DataFrame:
+    """Rows of texts in the fields' types; ``lines`` says where each stands.
+
+    Raises :class:`InputError` with what is broken in them and what ``problems`` holds already.
+    """
+    typed = rows.select(field.typed().alias(field.name) for field in fields)
+    for field in fields:
+        missing = typed[field.name].is_null()
+        if not missing.any():
+            continue
+        empty = rows[field.name].is_null() | (rows[field.name].str.strip_chars() == "")
+        wrong = missing if field.needed else missing & ~empty
+        places = np.flatnonzero(wrong.to_numpy())
+        for place in places[:SHOWN_PROBLEMS].tolist():
+            problems.add(lines[place], field.name, rows[field.name][place] or "nothing", field.expected)
+        problems.total += max(len(places) - SHOWN_PROBLEMS, 0)
+    problems.raise_if_any()
+    return typed
+
+
+def _json_schema(fields: Sequence[Field]) -> dict[str, Any]:
+    schema: dict[str, Any] = {}
+    nested: dict[str, list[pl.Field]] = {}
+    for field in fields:
+        outer, dot, inner = field.name.partition(".")
+        if dot:
+            nested.setdefault(outer, []).append(pl.Field(inner, pl.String))
+        elif field.name == "constraint":
+            parts = [pl.Field(name, pl.String) for name in ("name", "value", "relation")]
+            schema[outer] = pl.List(pl.Struct(parts))
+        else:
+            schema[outer] = pl.String
+    return schema | {name: pl.Struct(parts) for name, parts in nested.items()}
+
+
+def _json_rows(path: Path, lines: Sequence[bytes], schema: dict[str, Any], before: int) -> pl.DataFrame:
+    filled = [line for line in lines if line.strip()]
+    if len(filled) == len(lines):
+        try:
+            found = pl.read_ndjson(b"".join(lines), schema=schema)
+        except pl.exceptions.PolarsError:
+            found = None
+        if found is not None and found.height == len(lines):
+            return found
+    for place, text in enumerate(lines):  # the slow reading, to say which line it is
+        try:
+            good = isinstance(json.loads(text), dict)
+        except ValueError:
+            good = False
+        if not good:
+            shown = text.decode("utf-8", "replace").strip() or "an empty line"
+            raise fail(path, "a JSON object", line=before + place + 1, value=shown)
+    raise fail(path, "JSON objects with plain values", line=before + 1, value=lines[0].decode("utf-8", "replace"))
+
+
+def _flattened(rows: pl.DataFrame, fields: Sequence[Field]) -> pl.DataFrame:
+    columns = []
+    for field in fields:
+        outer, dot, inner = field.name.partition(".")
+        if dot:
+            columns.append(pl.col(outer).struct.field(inner).alias(field.name))
+        elif field.name == "constraint":
+            columns.append(pl.col(outer).list.eval(pl.element().struct.json_encode()).list.join(",").alias(field.name))
+        else:
+            columns.append(pl.col(outer))
+    return rows.select(columns)
