@@ -82,6 +82,55 @@ def test_tables_agree_with_the_summary(simulate: Simulate, tmp_path: Path) -> No
     assert events.count("admitted") == found["requests"]
 
 
+def test_intervals_tell_how_classes_fare_in_between(simulate: Simulate, tmp_path: Path) -> None:
+    found = simulate("--end", "900", "--out", tmp_path / "out", "--intervals", "240")
+    rows = pq.read_table(tmp_path / "out" / "intervals.parquet").to_pylist()
+    assert [(row["time"], row["class"]) for row in rows[:4]] == [
+        (240.0, "gold"),
+        (240.0, "silver"),
+        (240.0, "bronze"),
+        (480.0, "gold"),
+    ]
+    assert [row["time"] for row in rows[::3]] == [240.0, 480.0, 720.0, 900.0]
+    for row in rows[-3:]:  # nobody completes in this run
+        one = found["classes"][row["class"]]
+        assert row["active"] == one["requests"] == row["waiting"] + row["running"]
+        assert row["availability_mean"] == pytest.approx(one["availability"]["restart"]["mean"], abs=1e-12)
+        assert row["availability_min"] == one["availability"]["restart"]["min"]
+        assert row["fulfilment"] == one["fulfilment"]["restart"]
+        assert row["demanded_cpu"] == pytest.approx(0.375 * row["active"])
+        assert row["allocated_cpu"] == pytest.approx(0.375 * row["running"])
+    progress = pq.read_table(tmp_path / "out" / "progress.parquet").to_pylist()
+    assert [row["time"] for row in progress] == [240.0, 480.0, 720.0, 900.0]
+    last = progress[-1]
+    assert {name: last[name] for name in ("passes", "operations", "placements", "preemptions")} == {
+        name: found[name] for name in ("passes", "operations", "placements", "preemptions")
+    }
+    assert last["queue"] == sum(row["waiting"] for row in rows[-3:])
+    assert last["capacity_cpu"] == 75.0
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    assert manifest["intervals"] == 240.0
+
+
+def test_looking_at_intervals_leaves_the_same_requests(simulate: Simulate, tmp_path: Path) -> None:
+    simulate("--end", "500", "--out", tmp_path / "plain")
+    simulate("--end", "500", "--out", tmp_path / "watched", "--intervals", "60")
+    plain, watched = ((tmp_path / one / "requests.parquet").read_bytes() for one in ("plain", "watched"))
+    assert plain == watched
+
+
+def test_an_interval_needs_seconds_and_a_folder(
+    inputs: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["simulate", *map(str, inputs), "--end", "9"]
+    assert main([*words, "--intervals", "600"]) == 2
+    assert "--out" in capsys.readouterr().err
+    for wrong in ("0", "-1", "nan", "inf"):
+        assert main([*words, "--out", str(tmp_path / "out"), "--intervals", wrong]) == 2
+        assert "expected seconds" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
 def test_the_manifest_repeats_the_run_bit_for_bit(simulate: Simulate, tmp_path: Path) -> None:
     simulate("--policy", "priority", "--seed", "11", "--end", "600", "--out", tmp_path / "first")
     simulate("--config", tmp_path / "first" / "manifest.json", "--out", tmp_path / "again")

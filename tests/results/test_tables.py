@@ -65,6 +65,31 @@ def test_a_row_per_request_of_the_run(tmp_path: Path) -> None:
     assert all({key: row[key] for key in alone} == alone for row in rows)
 
 
+def test_a_row_says_what_was_asked_for(tmp_path: Path) -> None:
+    work = workload()
+    work.demand[:] = [[2.0, 1.0], [9.0, 9.0], [0.5, 3.0], [0.0, 1.0]]
+    work.duration[:] = [95.0, 1.0, np.inf, 8.0]
+    tables.write_requests(tmp_path / "requests.parquet", work, outcome(), "always")
+    rows = pq.read_table(tmp_path / "requests.parquet").to_pylist()
+    assert [row["duration"] for row in rows] == [95.0, None, 8.0]
+    assert [row["cpu_seconds"] for row in rows] == [190.0, None, 0.0]
+    assert [(row["demand_cpu"], row["demand_memory"]) for row in rows] == [(2.0, 1.0), (0.5, 3.0), (0.0, 1.0)]
+
+
+def test_an_interval_without_requests_has_no_availability(tmp_path: Path) -> None:
+    columns = {
+        "time": np.array([600.0, 600.0]),
+        "class": np.array([1, 0]),
+        "active": np.array([0, 3]),
+        "fulfilment": np.array([np.nan, 0.5]),
+    }
+    tables.write_intervals(tmp_path / "intervals.parquet", columns, ["gold", "silver"])
+    assert pq.read_table(tmp_path / "intervals.parquet").to_pylist() == [
+        {"time": 600.0, "class": "silver", "active": 0, "fulfilment": None},
+        {"time": 600.0, "class": "gold", "active": 3, "fulfilment": 0.5},
+    ]
+
+
 def test_whether_the_slo_was_met_follows_the_accounting_of_decisions(tmp_path: Path) -> None:
     tables.write_requests(tmp_path / "requests.parquet", workload(), outcome(), "restart")
     assert pq.read_table(tmp_path / "requests.parquet")["slo_met"].to_pylist() == [True, True, True]

@@ -2,7 +2,14 @@
 
 from slacktide.results.directory import check_target, replaced_directory
 from slacktide.results.manifest import file_hashes, manifest
-from slacktide.results.tables import write_events, write_instances, write_passes, write_requests
+from slacktide.results.tables import (
+    write_events,
+    write_instances,
+    write_intervals,
+    write_passes,
+    write_progress,
+    write_requests,
+)
 
 __all__ = [
     "check_target",
@@ -11,6 +18,8 @@ __all__ = [
     "replaced_directory",
     "write_events",
     "write_instances",
+    "write_intervals",
     "write_passes",
+    "write_progress",
     "write_requests",
 ]

@@ -75,8 +75,16 @@ def _prefix(target: Path) -> str:
     return f".{target.name}.partial-{socket.gethostname()}-"
 
 
+def clear_abandoned(folder: Path) -> None:
+    """Removes from ``folder`` what runs on this machine that are no more had begun, for whatever target."""
+    for entry in folder.glob(f".*.partial-{socket.gethostname()}-*"):
+        number = entry.name.rpartition("-")[2]
+        if number.isdecimal() and not _alive(int(number)):
+            shutil.rmtree(entry, ignore_errors=True)
+
+
 def _clear_abandoned(target: Path) -> None:
-    """Removes what runs on this machine that are no more had begun for the same target."""
+    """As :func:`clear_abandoned`, for the same target."""
     prefix = _prefix(target)
     for entry in target.parent.iterdir():
         number = entry.name.removeprefix(prefix)

@@ -47,6 +47,7 @@ def write_requests(path: Path, workload: Workload, columns: Columns, accounting:
             **_history(columns, part),
             **{f"availability_{one}": values for one, values in achieved.items()},
             "slo_met": fulfilled(achieved[accounting], slos[code]),
+            **_asked(workload, columns, part),
         }
 
     _write(path, len(columns["row"]), batch)
@@ -86,6 +87,24 @@ def write_instances(path: Path, workload: Workload, columns: Columns, accounting
 def write_passes(path: Path, columns: Columns) -> None:
     """One row per scheduling pass: all of ``columns``, shape (passes,) each. Raises :class:`OutputError`."""
     _write(path, len(columns["time"]), lambda part: {name: values[part] for name, values in columns.items()})
+
+
+def write_intervals(path: Path, columns: Columns, classes: Sequence[str]) -> None:
+    """One row per interval and class: all of ``columns``, shape (rows,) each, ``class`` an index into ``classes``.
+
+    NaN becomes null. Raises :class:`OutputError`.
+    """
+
+    def batch(part: slice) -> dict[str, Any]:
+        named = {name: _plain(values[part]) for name, values in columns.items()}
+        return named | {"class": _named(columns["class"][part], list(classes))}
+
+    _write(path, len(columns["time"]), batch)
+
+
+def write_progress(path: Path, columns: Columns) -> None:
+    """One row per interval: all of ``columns``, shape (intervals,) each. Raises :class:`OutputError`."""
+    write_passes(path, columns)
 
 
 def write_events(path: Path, workload: Workload, hosts: Hosts, columns: Columns, kinds: Sequence[str]) -> None:
@@ -148,6 +167,19 @@ def _history(columns: Columns, part: slice) -> dict[str, Any]:
     }
 
 
+def _asked(workload: Workload, columns: Columns, part: slice) -> dict[str, Any]:
+    """What requests asked for: of one row as the workload says, of several as ``qos.per_request`` sums it up."""
+    rows = columns["row"][part]
+    if workload.requests is None:
+        duration, demand = workload.duration[rows], workload.demand[rows]
+        cpu = demand[:, workload.resources.index("cpu")]
+        work = np.multiply(cpu, duration, out=np.full(len(rows), np.inf), where=np.isfinite(duration))
+    else:
+        duration, demand, work = (columns[name][part] for name in ("duration", "demand", "cpu_seconds"))
+    amounts = {f"demand_{name}": demand[:, place] for place, name in enumerate(workload.resources)}
+    return {"duration": _finite(duration), "cpu_seconds": _finite(work), **amounts}
+
+
 def _achieved(columns: Columns, part: slice) -> dict[Accounting, NDArray[np.float64]]:
     """Availability in each accounting: that of a request where it is there, else that of the times."""
     if f"availability_{ACCOUNTINGS[0]}" in columns:
@@ -187,6 +219,17 @@ def _nullable(values: NDArray[np.float64]) -> Any:
     import pyarrow as pa
 
     return pa.array(values, mask=np.isnan(values))
+
+
+def _plain(values: NDArray[Any]) -> Any:
+    return _nullable(values) if values.dtype == np.float64 else values
+
+
+def _finite(values: NDArray[np.float64]) -> Any:
+    """Endless is null."""
+    import pyarrow as pa
+
+    return pa.array(values, mask=np.isinf(values))
 
 
 def _whole(values: NDArray[Any]) -> Any:

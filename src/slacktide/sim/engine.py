@@ -20,6 +20,7 @@ from slacktide.model import Hosts, Workload
 from slacktide.policy.loader import Loaded, load
 from slacktide.qos.per_request import per_request
 from slacktide.sim import failures, startup
+from slacktide.sim.observing import Observer, Watch
 from slacktide.sim.result import Columns, RunResult
 from slacktide.sim.stepwise import Stepper
 from slacktide.sim.triggers import triggers
@@ -108,7 +109,9 @@ def prepare(workload: Workload, hosts: Hosts, config: Config, own: Loaded, recor
     return tb
 
 
-def drive(tb: Tables, step: Callable[[], int], recorder: Recorder, report: Callable[[], None]) -> None:
+def drive(
+    tb: Tables, step: Callable[[], int], recorder: Recorder, report: Callable[[], None], watch: Watch | None = None
+) -> None:
     """Let kernels run until the end, serving what they ask for."""
     while True:
         code = step()
@@ -119,6 +122,8 @@ def drive(tb: Tables, step: Callable[[], int], recorder: Recorder, report: Calla
             )
         if code == room.OVER:
             break
+        if code == room.LOOK and watch is not None:
+            watch.look()
         grow(tb, code, recorder)
         report()
     recorder.drain(tb)
@@ -147,19 +152,22 @@ def run(
     decisions: bool = False,
     progress: Progress | None = None,
     announce: Callable[[str], None] | None = None,
+    intervals: float | None = None,
+    observe: Observer | None = None,
 ) -> RunResult:
     """Simulate ``workload`` on ``hosts`` (of the same resources) under ``config``.
 
     ``events``, ``passes`` and ``decisions`` ask for those columns of the result;
     ``progress`` is called now and then with simulated seconds, requests admitted, and
-    requests in all; ``announce`` with a sentence when kernels must be compiled first.
-    Raises ConfigError, InputError and PluginError.
+    requests in all; ``announce`` with a sentence when kernels must be compiled first;
+    ``observe`` with a :class:`Snapshot` every ``intervals`` seconds of simulated time and at
+    the end, which changes no decision. Raises ConfigError, InputError and PluginError.
     """
     if announce is not None and not compiled_before():
         announce("compiling the kernels, once after an installation or upgrade (half a minute)")
     clock = CompileClock()
     with _events.install_listener("numba:compile", clock):
-        result = _run(workload, hosts, config, events, passes, decisions, progress)
+        result = _run(workload, hosts, config, events, passes, decisions, progress, intervals, observe)
     return replace(result, compile_seconds=clock.seconds)
 
 
@@ -192,6 +200,8 @@ def _run(
     passes: bool,
     decisions: bool,
     progress: Progress | None,
+    intervals: float | None,
+    observe: Observer | None,
 ) -> RunResult:
     own = load(config)
     record = tables.RECORD_EVENTS * events + tables.RECORD_DECISIONS * decisions + tables.RECORD_PASSES * passes
@@ -209,9 +219,14 @@ def _run(
         if progress is not None:
             progress(float(control["now"]), int(control["arrived"]), len(workload))
 
-    drive(tb, step, recorder, report)
+    watch = None
+    if intervals is not None and observe is not None:
+        watch = Watch(tb, workload, hosts, config.qos.startup, intervals, observe)
+    drive(tb, step, recorder, report, watch)
     end = config.simulation.end
     final = float(control["now"]) if end is None else float(tb.rules["end"])
+    if watch is not None:
+        watch.close(final)
     return result_of(tb, workload, recorder, final, events, passes, decisions)
 
 
