@@ -7,6 +7,7 @@
     ├── ConfigError       a setting that is unknown, of the wrong type or out of range
     ├── PluginError       a user's own policy, score or cost that cannot be loaded or misbehaves
     ├── OutputError       results that cannot be written
+    ├── RunsError         some runs of an experiment failed; the others are done
     ├── StateError        an operation that does not fit what is known of a live cluster
     └── KubeError         the API server refused or could not be reached (:mod:`slacktide.kube`)
 
@@ -38,6 +39,10 @@ class PluginError(SlacktideError):
 
 class OutputError(SlacktideError):
     """Results cannot be written where they were asked for."""
+
+
+class RunsError(SlacktideError):
+    """Some runs of an experiment failed; the others are done, and the failures noted."""
 
 
 class StateError(SlacktideError):

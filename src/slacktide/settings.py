@@ -142,6 +142,14 @@ def _with_file(config: Config, file: SettingsFile) -> Config:
         top, values = (MANIFEST_KEY,), values[MANIFEST_KEY]
         if not isinstance(values, dict):
             raise ConfigError(f"{file.at(top)}: {MANIFEST_KEY}: found {values!r}, expected sections with settings")
+    return with_sections(config, values, file, top)
+
+
+def with_sections(config: Config, values: Mapping[str, Any], file: SettingsFile, top: Place = ()) -> Config:
+    """``config`` changed by sections of settings, ``values``, which stand in ``file`` under ``top``.
+
+    Raises :class:`ConfigError` naming file, line, section and key.
+    """
     for section, content in values.items():
         place = (*top, section)
         where = f"{file.at(place)}: {section}"

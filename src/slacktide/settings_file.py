@@ -103,6 +103,15 @@ def _yaml(text: str, name: str) -> tuple[Any, dict[Place, int]]:
         raise ConfigError(f"{name}: not YAML: {error}") from error
 
 
+def _name(key: Any) -> str:
+    """A key as text; 0.9 and 0.90 are the same number, of which one would go unnoticed."""
+    from yaml.constructor import SafeConstructor
+
+    if key.tag in ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float"):
+        return str(SafeConstructor().construct_object(key))
+    return str(key.value)
+
+
 def _walk(node: Any, place: Place, lines: dict[Place, int], name: str, seen: set[int]) -> None:
     """Notes the line of every key; refuses keys named twice, and aliases, which could stand for endless text."""
     if id(node) in seen:
@@ -110,7 +119,7 @@ def _walk(node: Any, place: Place, lines: dict[Place, int], name: str, seen: set
     seen.add(id(node))
     if node.id == "mapping":
         for key, value in node.value:
-            here = (*place, str(key.value))
+            here = (*place, _name(key))
             if here in lines:
                 raise ConfigError(f"{name}:{key.start_mark.line + 1}: {key.value}: named twice")
             lines[here] = key.start_mark.line + 1

@@ -1,7 +1,8 @@
 """The command line: one file per command.
 
 Exit codes: 0 done; 1 a defect of slacktide; 2 wrong usage or settings; 3 an input that cannot be used;
-4 a user's own policy, score or cost; 5 results that cannot be written; 130 interrupted.
+4 a user's own policy, score or cost; 5 results that cannot be written; 6 some runs of an experiment failed;
+130 interrupted.
 
 Modules are imported where they are used, so that a command loads only what it needs.
 """
@@ -16,19 +17,29 @@ import click
 
 from slacktide import __version__
 from slacktide.cli.broker import broker
+from slacktide.cli.experiment import experiment
 from slacktide.cli.explain import explain
 from slacktide.cli.generate import generate
 from slacktide.cli.inspect import inspect
 from slacktide.cli.lab import lab
+from slacktide.cli.plan import plan
 from slacktide.cli.policies import policies
 from slacktide.cli.replay import replay
+from slacktide.cli.report import report
 from slacktide.cli.run import run
 from slacktide.cli.settings import settings
 from slacktide.cli.simulate import simulate
 from slacktide.cli.top import top
-from slacktide.errors import ConfigError, InputError, OutputError, PluginError, SlacktideError
+from slacktide.cli.trace import trace
+from slacktide.errors import ConfigError, InputError, OutputError, PluginError, RunsError, SlacktideError
 
-EXIT_CODES: dict[type[SlacktideError], int] = {ConfigError: 2, InputError: 3, PluginError: 4, OutputError: 5}
+EXIT_CODES: dict[type[SlacktideError], int] = {
+    ConfigError: 2,
+    InputError: 3,
+    PluginError: 4,
+    OutputError: 5,
+    RunsError: 6,
+}
 INTERRUPTED = 130
 DEFECT = 1
 
@@ -53,11 +64,16 @@ def app() -> None:
       3    an input file that cannot be used
       4    an own policy, score or cost that cannot be loaded or misbehaves
       5    results that cannot be written
+      6    some runs of an experiment failed; the others are done
       130  interrupted (Ctrl-C); earlier results are whole
     """
 
 
-for command in (simulate, generate, inspect, policies, settings, lab, run, replay, explain, top, broker):
+COMMANDS = (
+    *(simulate, generate, inspect, policies, settings, trace, experiment, report, plan),
+    *(lab, run, replay, explain, top, broker),
+)
+for command in COMMANDS:
     app.add_command(command)
 
 
@@ -72,8 +88,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except click.ClickException as error:
         error.show()
         return error.exit_code
-    except (KeyboardInterrupt, click.Abort):
-        click.echo("\nInterrupted; nothing was written, earlier results are whole.", err=True)
+    except (KeyboardInterrupt, click.Abort) as error:
+        # A command that keeps what it has done says so in its interrupt, which click passes on as a cause.
+        told = (error.__cause__ or error).args or ("nothing was written, earlier results are whole.",)
+        click.echo(f"\nInterrupted; {told[0]}", err=True)
         return INTERRUPTED
     except SystemExit:
         if sys.stdout is stdout:

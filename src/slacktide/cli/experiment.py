@@ -1,0 +1,182 @@
+"""``slacktide experiment``."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from slacktide.cli.options import FILE
+
+if TYPE_CHECKING:
+    from slacktide.experiment.conduct import Listed
+    from slacktide.experiment.grid import Grid, Point
+    from slacktide.experiment.run import Outcome
+    from slacktide.experiment.store import Store
+
+SHOWN = 10
+"""Of many failures this many are shown."""
+
+
+@click.group()
+def experiment() -> None:
+    """Many runs at once: every combination of workloads, host sets, policies and seeds of a small file."""
+
+
+@experiment.command()
+@click.argument("grid", type=FILE)
+@click.option(
+    "--out", type=FILE, required=True, help="The experiment's folder; what is in it already is not run again."
+)
+@click.option("--set", "words", multiple=True, metavar="NAME=VALUE", help="A variable of the grid; may be repeated.")
+@click.option("--jobs", type=click.IntRange(1), metavar="N", help="Runs at a time, in a process each [all cores].")
+@click.option("--cluster", metavar="ADDRESS", help="A Dask scheduler (tcp://HOST:PORT) whose workers do the runs.")
+@click.option("--dry-run", is_flag=True, help="List the runs, which are done, and about how long the rest takes.")
+def run(grid: Path, out: Path, words: tuple[str, ...], jobs: int | None, cluster: str | None, dry_run: bool) -> None:
+    """Does the runs of GRID that have no results in --out yet.
+
+    \b
+      slacktide experiment run grid.yaml --out results --dry-run
+      slacktide experiment run grid.yaml --out results
+      slacktide experiment run grid.yaml --out results --set data=~/traces --jobs 8
+      slacktide experiment run grid.yaml --out results --cluster tcp://scheduler:8786
+
+    Interrupt it whenever you like: the same command goes on with what is missing. A change of the grid, of an input
+    or of slacktide runs what it concerns. Failed runs are reported at the end and tried again the next time.
+    docs/experiments.md describes the file.
+    """
+    from slacktide.cli.memory import give_back
+    from slacktide.experiment import conduct
+    from slacktide.experiment import grid as grids
+    from slacktide.experiment import store as stores
+
+    give_back()
+    if cluster is not None and jobs is not None:
+        raise click.UsageError("--jobs is for processes of this machine; a cluster has as many workers as you start")
+    asked = grids.read(grid, variables(words))
+    runs = conduct.listed(asked)
+    stores.check_folder(out)
+    if dry_run:
+        _list(stores.Store(out.absolute()), asked, runs, jobs or cores())
+        return
+    with stores.opened(out) as store:
+        import sys
+
+        text = grid.read_text(encoding="utf-8")
+        conduct.describe(store, asked, runs, ["slacktide", *sys.argv[1:]], text)
+        try:
+            failures = carry_out(asked, runs, store, jobs or cores(), cluster)
+        except KeyboardInterrupt as interrupt:
+            done = len({one.key for one in runs if store.has(one.key)})
+            raise KeyboardInterrupt(f"{done} runs are done and whole: resume with the same command.") from interrupt
+    _end(out, runs, failures)
+
+
+@experiment.command()
+@click.argument("folder", metavar="DIR", type=FILE)
+@click.option("--failed", is_flag=True, help="Only runs that failed, with their errors in full.")
+def status(folder: Path, failed: bool) -> None:
+    """Lists the runs of an experiment's folder: done, failed or to come."""
+    from slacktide.cli.text import table
+    from slacktide.results import experiment as folders
+
+    found = folders.read(folder)
+    if failed:
+        for one in found.runs:
+            if one.error is not None:
+                click.echo(f"{one} (failures/{one.key}.json):\n{one.error}\n")
+        return
+    rows = [
+        [one.workload, one.hosts, one.policy, str(one.seed), _state(one.folder is not None, one.error), one.key[:12]]
+        for one in found.runs
+    ]
+    click.echo(table(["workload", "hosts", "policy", "seed", "state", "key"], rows, left=3))
+    bad = sum(one.error is not None for one in found.runs)
+    click.echo(f"\n{len(found.done)} of {len(found.runs)} runs are done, {bad} failed.")
+
+
+def _state(done: bool, error: str | None) -> str:
+    return "done" if done else "failed" if error is not None else "to come"
+
+
+def variables(words: tuple[str, ...]) -> dict[str, str]:
+    """What ``--set NAME=VALUE`` says."""
+    found = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not equals or not name.strip():
+            raise click.UsageError(f"--set: found {word!r}, expected NAME=VALUE, for example data=~/traces")
+        found[name.strip()] = value.strip()
+    return found
+
+
+def cores() -> int:
+    """Processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def carry_out(
+    grid: Grid, runs: Sequence[Listed], store: Store, jobs: int, cluster: str | None
+) -> list[tuple[Point, Outcome]]:
+    """Do what is missing, with a line of progress on stderr; what failed."""
+    from slacktide.cli.many import Telling
+    from slacktide.experiment import conduct
+
+    with executor(store, jobs, cluster) as hands, Telling(store, hands.jobs) as telling:
+        return conduct.conduct(grid, runs, store, hands, telling)
+
+
+def executor(store: Store, jobs: int, cluster: str | None) -> Any:
+    """Processes of this machine, or a cluster: a context manager."""
+    if cluster is not None:
+        from slacktide.experiment.cluster import Cluster
+
+        return Cluster(cluster, store.folder)
+    from slacktide.experiment.local import Processes
+
+    return Processes(jobs)
+
+
+def _list(store: Store, grid: Grid, runs: Sequence[Listed], jobs: int) -> None:
+    """The dry run."""
+    from slacktide.cli.text import seconds, table
+    from slacktide.experiment.expected import Expected
+
+    expected = Expected(store, grid)
+    rows, left, to_come, unknown = [], 0.0, set(), 0
+    for one in runs:
+        point, done = one.point, store.has(one.key)
+        takes = None if done or one.key in to_come else expected.of(point)
+        if not done and one.key not in to_come:
+            to_come.add(one.key)
+            left, unknown = left + (takes or 0.0), unknown + (takes is None)
+        about = "-" if takes is None else seconds(takes)
+        state = "done" if done else "to come"
+        rows.append([point.workload, point.hosts, point.policy, str(point.seed), state, about, one.key[:12]])
+    click.echo(table(["workload", "hosts", "policy", "seed", "state", "takes", "key"], rows, left=3))
+    total = f", about {seconds(left / jobs)} with {jobs} at a time" if unknown < len(to_come) else ""
+    click.echo(f"\n{len(runs)} runs; {len(to_come)} to come{total}.")
+    if unknown:
+        click.echo(f"How long {unknown} of them take is not known before their workload is prepared.")
+    elif to_come and not expected.known:
+        click.echo("No run has ended here yet: the times are guesses from the numbers of requests.")
+
+
+def _end(out: Path, runs: Sequence[Listed], failures: Sequence[tuple[Point, Outcome]]) -> None:
+    """Say how it went. Raises :class:`RunsError` where runs failed."""
+    from slacktide.errors import RunsError
+
+    count = len({one.key for one in runs})
+    if not failures:
+        click.echo(f"{out}: all {count} runs are done. Next: slacktide report {out} --out report.html")
+        return
+    others = ", the others are done" if len(failures) < count else ""
+    lines = [f"{len(failures)} of {count} runs failed{others}. Their errors are in {out / 'failures'}:"]
+    for point, outcome in failures[:SHOWN]:
+        lines.append(f"  {point.workload} / {point.hosts} / {point.policy} / seed {point.seed}: {outcome.error}")
+    if len(failures) > SHOWN:
+        lines.append(f"  ... and {len(failures) - SHOWN} more ('slacktide experiment status {out} --failed')")
+    raise RunsError("\n".join(lines))

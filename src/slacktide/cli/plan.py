@@ -1,0 +1,236 @@
+"""``slacktide plan``."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from slacktide.cli.grouping import chosen_grouping, grouping_options
+from slacktide.cli.options import FILE
+
+if TYPE_CHECKING:
+    from slacktide.config import Config
+    from slacktide.experiment.goals import Goal
+    from slacktide.experiment.grid import Grid
+    from slacktide.experiment.planning import Plan
+
+Words = tuple[str, ...]
+
+
+@click.command()
+@click.argument("workload", type=FILE)
+@click.argument("hosts", type=FILE)
+@click.option("--out", type=FILE, required=True, help="The plan's folder: its runs are kept there, too.")
+@click.option(
+    "--policy",
+    "policies",
+    multiple=True,
+    metavar="NAME",
+    help="qos-driven, priority, hybrid, file.py:Class, or a preset; may be repeated [recommended].",
+)
+@click.option(
+    "--target",
+    "targets",
+    multiple=True,
+    metavar="CLASS=SHARE",
+    help="Share of a class that is to reach its SLO; may be repeated [1 for every class].",
+)
+@click.option(
+    "--penalty", type=click.FloatRange(0), metavar="BUDGET", help="Instead: penalties of at most so many cpu-seconds."
+)
+@click.option("--config", "config_file", type=FILE, help="Settings from a YAML, TOML or JSON file, or a manifest.json.")
+@click.option("--set", "words", multiple=True, metavar="SECTION.KEY=VALUE", help="One setting; may be repeated.")
+@click.option("--hot", type=FILE, help="Measured start-up times on a host used before.")
+@click.option("--cold", type=FILE, help="Measured start-up times on another host.")
+@grouping_options
+@click.option("--end", metavar="SECONDS", help="Stop at this second. Needed where requests never complete.")
+@click.option(
+    "--seeds",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Each of so many seeds has to meet the goal.",
+)
+@click.option(
+    "--within",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    metavar="HOSTS",
+    help="The answer may be too large by fewer than so many.",
+)
+@click.option(
+    "--most", type=click.IntRange(1), metavar="HOSTS", help="Test no more hosts than these [eight times HOSTS]."
+)
+@click.option("--curve/--no-curve", default=True, help="Also test sizes from half the answer on, for the drawing.")
+@click.option("--jobs", type=click.IntRange(1), metavar="N", help="Runs at a time, in a process each [all cores].")
+@click.option("--cluster", metavar="ADDRESS", help="A Dask scheduler whose workers do the runs.")
+def plan(
+    workload: Path,
+    hosts: Path,
+    out: Path,
+    policies: Words,
+    targets: Words,
+    penalty: float | None,
+    config_file: Path | None,
+    words: Words,
+    group_by: str | None,
+    kind: str | None,
+    approach: str | None,
+    seeds: int,
+    within: int,
+    most: int | None,
+    curve: bool,
+    jobs: int | None,
+    cluster: str | None,
+    **named: object,
+) -> None:
+    """Finds the smallest number of hosts, in the mix of HOSTS, on which WORKLOAD meets a goal.
+
+    \b
+      slacktide plan w.parquet h.parquet --end 3600 --out plan
+      slacktide plan w.parquet h.parquet --end 3600 --out plan --target gold=1 --target silver=0.99 --target bronze=0.9
+      slacktide plan w.parquet h.parquet --end 3600 --out plan --policy priority --policy recommended --penalty 1000
+
+    Simulates several sizes at a time, each the mix of HOSTS in proportion, and leaves the curve of hosts against
+    fulfilment and penalty (plan.csv, plan.parquet, plan.svg, plan.png) and the answer (plan.json). The answer is the
+    smallest size tested from which on every tested size meets the goal. docs/experiments.md says more.
+    """
+    import sys
+
+    from slacktide.cli.experiment import cores, executor
+    from slacktide.cli.many import Telling
+    from slacktide.experiment import curve as curves
+    from slacktide.experiment import planning
+    from slacktide.experiment import store as stores
+
+    if jobs is not None and cluster is not None:
+        raise click.UsageError("--jobs is for processes of this machine; a cluster has as many workers as you start")
+    grouping = chosen_grouping(group_by, kind, approach, config_file)
+    grid = _grid(workload, hosts, policies, config_file, [*words, *_as_words(named)], seeds, grouping)
+    goal = _goal(targets, penalty, next(iter(grid.policies.values())).config)
+    curves.check_drawing()
+    command = ["slacktide", *sys.argv[1:]]
+    with stores.opened(out) as store:
+        try:
+            with executor(store, jobs or cores(), cluster) as hands, Telling(store, hands.jobs) as telling:
+                at_once = max(1, hands.jobs // (seeds * len(grid.policies)))
+                question = planning.Question(grid, goal, command, at_once, within, most, curve)
+                found = planning.plan(question, store, hands, telling)
+        except KeyboardInterrupt as interrupt:
+            raise KeyboardInterrupt("whole runs are kept: resume with the same command.") from interrupt
+        curves.write(found, store)
+    _report(found, out)
+
+
+def _as_words(named: dict[str, object]) -> list[str]:
+    settings = {"hot": "startup.hot", "cold": "startup.cold", "end": "simulation.end"}
+    return [f"{settings[name]}={value}" for name, value in named.items() if value is not None]
+
+
+def _grid(
+    workload: Path,
+    hosts: Path,
+    policies: Words,
+    config_file: Path | None,
+    words: Sequence[str],
+    seeds: int,
+    grouping: dict[str, str] | None,
+) -> Grid:
+    """The grid that a plan's runs are of; sizes are added as they are tested."""
+    from slacktide.experiment.grid import FromFile, Grid, PolicyEntry, WorkloadEntry
+    from slacktide.experiment.planning import MIX, WORKLOAD
+
+    found = {}
+    for name in policies or ("recommended",):
+        preset, config = _settings(name, config_file, words)
+        found[name] = PolicyEntry(preset, config)
+    for path, what in ((workload, "WORKLOAD"), (hosts, "HOSTS")):
+        if not path.is_file():
+            raise click.UsageError(f"{what}: found {str(path)!r}, expected an existing file")
+    end = next(iter(found.values())).config.simulation.end
+    base = next(iter(found.values())).config.simulation.seed
+    return Grid(
+        workloads={WORKLOAD: WorkloadEntry(FromFile(workload.resolve()), grouping)},
+        hosts={MIX: FromFile(hosts.resolve())},
+        policies=found,
+        seeds=seeds,
+        base_seed=base,
+        end=end,
+    )
+
+
+def _settings(name: str, config_file: Path | None, words: Sequence[str]) -> tuple[str, Config]:
+    """All settings under a policy's name, or a preset's."""
+    from slacktide import settings
+    from slacktide.experiment.grid import absolute, check_names
+
+    preset = name if name in settings.PRESETS else "recommended"
+    policy = [] if name in settings.PRESETS else [f"policy.name={name}"]
+    config = absolute(settings.load(config_file, preset, [*words, *policy]))
+    check_names(config, f"--policy {name}")
+    return preset, config
+
+
+def _goal(targets: Words, penalty: float | None, config: Config) -> Goal:
+    from slacktide.experiment.goals import Goal
+    from slacktide.inputs.cells import expected_name
+
+    names = [one.name for one in config.classes]
+    if penalty is not None:
+        if not math.isfinite(penalty):
+            raise click.UsageError(f"--penalty: found {penalty}, expected cpu-seconds, 0 or more")
+        if targets:
+            raise click.UsageError("--target and --penalty are two goals: give one of them")
+        return Goal({}, penalty)
+    found = dict.fromkeys(names, 1.0)
+    seen: set[str] = set()
+    for word in targets:
+        name, equals, text = word.partition("=")
+        if name not in found or not equals:
+            raise click.UsageError(
+                f"--target: found {word!r}, expected CLASS=SHARE with CLASS {expected_name(name, names)}"
+            )
+        if name in seen:
+            raise click.UsageError(f"--target {name}: given twice, expected one share for each class")
+        seen.add(name)
+        try:
+            share = float(text)
+        except ValueError:
+            share = -1.0
+        if not 0.0 <= share <= 1.0:
+            raise click.UsageError(f"--target {name}: found {text!r}, expected a share from 0 to 1")
+        found[name] = share
+    return Goal(found)
+
+
+def _report(found: Plan, out: Path) -> None:
+    from slacktide.cli.text import share, table
+
+    rows = []
+    for one in found.answers:
+        at = one.bracket
+        last = one.scores[at.meets if at.meets is not None else max(one.scores)]
+        least = ", ".join(
+            f"{name} {share(min(score.fulfilment[name] for score in last))}" for name in last[0].fulfilment
+        )
+        answer = f"more than {at.fails}" if at.meets is None else str(at.meets)
+        scale = "-" if at.meets is None else f"{at.meets / len(found.mix):.3f}"
+        owed = f"{max(score.penalty for score in last):,.0f}"
+        rows.append([one.policy, answer, scale, str(at.fails), str(len(one.scores)), least, owed])
+    head = ["policy", "hosts", "scale", "largest that fails", "tested", "fulfilment there", "penalty"]
+    click.echo(f"Goal: {found.question.goal}.\n")
+    click.echo(table(head, rows))
+    for one in found.answers:
+        if one.bracket.meets is None:
+            click.echo(f"\n{one.policy}: not met with {found.most} hosts, the most that were tested (--most).")
+        if one.exceptions:
+            sizes = ", ".join(map(str, one.exceptions))
+            click.echo(f"\n{one.policy}: also met with {sizes} hosts, but not with {one.bracket.fails}.")
+    click.echo("\nFrom 'hosts' on every number that was tested meets the goal.")
+    click.echo(f"The curve: {out / 'plan.svg'}, plan.png, plan.csv; the answer: plan.json.")

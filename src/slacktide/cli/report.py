@@ -1,0 +1,43 @@
+"""``slacktide report``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from slacktide.cli.options import FILE
+
+
+@click.command()
+@click.argument("folder", metavar="DIR", type=FILE)
+@click.option("--out", type=FILE, required=True, metavar="FILE.html", help="The page to write.")
+@click.option("--export", type=FILE, metavar="DIR", help="Also write every figure there, as SVG, PNG and CSV.")
+def report(folder: Path, out: Path, export: Path | None) -> None:
+    """Makes one HTML page of the experiment in DIR: what was compared, the verdict, figures and their data.
+
+    \b
+      slacktide experiment run grid.yaml --out results
+      slacktide report results --out report.html
+      slacktide report results --out report.html --export figures
+
+    The page needs no network and no other file. It may be made before all runs are finished: it says what is missing.
+    """
+    import sys
+
+    from slacktide.report import write
+
+    live = sys.stderr.isatty()
+
+    def announce(text: str) -> None:
+        if live:
+            click.echo(f"\r\x1b[Kslacktide: {text}", nl=False, err=True)
+
+    try:
+        figures = write(folder, out, export, announce)
+    finally:
+        if live:
+            click.echo("\r\x1b[K", nl=False, err=True)
+    click.echo(f"{out}: {figures} figures, {out.stat().st_size / 1e6:.1f} MB")
+    if export is not None:
+        click.echo(f"{export}: the figures as SVG, PNG and CSV")

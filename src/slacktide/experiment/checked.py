@@ -1,0 +1,181 @@
+"""Values of a grid file with their places, checked where they are taken out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+from slacktide import settings_file
+from slacktide.errors import ConfigError
+from slacktide.inputs.cells import expected_name
+from slacktide.settings import Range, check
+from slacktide.settings_file import Place, SettingsFile
+
+VARIABLE = re.compile(r"\$\{([^}]*)\}")
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """What stands at one place of a grid file."""
+
+    file: SettingsFile
+    place: Place
+    value: Any
+
+    @property
+    def where(self) -> str:
+        """``file:line: key.key``, as errors begin."""
+        name = ".".join(map(str, self.place))
+        at = next(
+            (self.place[:end] for end in range(len(self.place), 0, -1) if self.place[:end] in self.file.lines), ()
+        )
+        return f"{self.file.at(at)}: {name}" if name else self.file.name
+
+    def fail(self, expected: str) -> NoReturn:
+        """Raises :class:`ConfigError`: place, value, what would be right."""
+        shown = repr(self.value)
+        raise ConfigError(
+            f"{self.where}: found {shown if len(shown) <= 80 else shown[:77] + '...'}, expected {expected}"
+        )
+
+    def child(self, key: str | int) -> Node:
+        return Node(self.file, (*self.place, key), self.value[key])
+
+    def keys(self, allowed: Sequence[str], required: Sequence[str] = ()) -> dict[str, Node]:
+        """The entries of a mapping that may have the keys ``allowed`` and must have those ``required``."""
+        if not isinstance(self.value, dict):
+            self.fail(f"a mapping with {', '.join(required or allowed)}")
+        for key in self.value:
+            if key not in allowed:
+                raise ConfigError(f"{self.child(key).where}: unknown key, expected {expected_name(str(key), allowed)}")
+        for key in required:
+            if key not in self.value:
+                raise ConfigError(f"{self.where}: {key} is missing, expected {', '.join(required)}")
+        return {key: self.child(key) for key in self.value}
+
+    def named(self, what: str) -> Iterator[tuple[str, Node]]:
+        """Name and content of each entry: of a mapping by name, or of a list of mappings that have a ``name``.
+
+        Raises :class:`ConfigError` where there is none, and for names given twice.
+        """
+        if not self.value or not isinstance(self.value, dict | list):
+            self.fail(f"at least one of {what}, by name")
+        if isinstance(self.value, dict):
+            for key in self.value:
+                self.child(key).check_name(key)
+            yield from ((key, self.child(key)) for key in self.value)
+            return
+        seen: set[str] = set()
+        for index in range(len(self.value)):
+            entry = self.child(index)
+            if not isinstance(entry.value, dict) or "name" not in entry.value:
+                entry.fail("a mapping with a name")
+            name = entry.child("name").name()
+            entry.child("name").check_name(name)
+            if name in seen:
+                entry.child("name").fail("different names")
+            seen.add(name)
+            rest = {key: value for key, value in entry.value.items() if key != "name"}
+            yield name, Node(self.file, entry.place, rest)
+
+    def text(self) -> str:
+        return str(check(self.value, str, self.where))
+
+    def name(self) -> str:
+        """A name; one that YAML takes for a number is a name as well."""
+        number = isinstance(self.value, int | float) and not isinstance(self.value, bool)
+        return str(self.value) if number else self.text()
+
+    def check_name(self, name: str) -> None:
+        """Raises :class:`ConfigError` for a name that cannot be shown or told from another."""
+        if not name.isprintable() or name != name.strip() or not name:
+            raise ConfigError(
+                f"{self.where}: found {name!r}, expected a name that can be printed, without spaces at its ends"
+            )
+
+    def whole(self, least: int = 0, most: float = 2**63 - 1) -> int:
+        return int(str(check(self.value, int, self.where, Range(least, most))))
+
+    def number(self, allowed: Range) -> float:
+        return float(str(check(self.value, float, self.where, allowed)))
+
+    def choice(self, names: Sequence[str]) -> str:
+        number = isinstance(self.value, int | float) and not isinstance(self.value, bool)
+        chosen = str(self.value) if number else self.value  # names that YAML takes for numbers
+        if chosen not in names:
+            self.fail(expected_name(str(self.value), list(names)))
+        return str(chosen)
+
+    def path(self) -> Path:
+        """A file's path, relative ones from the grid file's folder; raises :class:`ConfigError` where none is."""
+        path = Path(self.file.name).parent / self.text()
+        if not path.is_file():
+            self.fail("an existing file (paths are relative to the grid file)")
+        return path.resolve()
+
+
+def read(path: Path, given: Mapping[str, str]) -> Node:
+    """The grid file with its variables filled in.
+
+    ``${NAME}`` in a text stands for what ``given`` says (from the command line), else for the default under
+    ``variables``. Where it is all of the text, the value is read as YAML: ``end: ${end}`` may be a number. A text that
+    begins with ``${NAME}/`` is a path: a relative ``NAME`` of the command line counts from the current directory.
+    Raises :class:`ConfigError` for a file that cannot be read, and for a variable that is unknown or has no value.
+    """
+    file = settings_file.read(path)
+    variables = file.values.get("variables", {}) or {}
+    known = Node(file, ("variables",), variables)
+    if not isinstance(variables, dict):
+        known.fail("names with their defaults")
+    for name in given:
+        if name not in variables:
+            listed = list(map(str, variables))
+            right = expected_name(name, listed) if listed else f"none, as {path} has no variables"
+            raise ConfigError(f"--set {name}: unknown variable, expected {right}")
+    rest = {key: value for key, value in file.values.items() if key != "variables"}
+    return Node(file, (), _filled(Node(file, (), rest), variables, given))
+
+
+def _filled(node: Node, defaults: Mapping[str, Any], given: Mapping[str, str]) -> Any:
+    """The value with variables filled in, and every key as text."""
+    if isinstance(node.value, dict):
+        for key in node.value:
+            if isinstance(key, bool) or key is None:
+                node.fail(f"names as text: write {str(key).lower()!r} in quotes")
+        return {str(key): _filled(node.child(key), defaults, given) for key in node.value}
+    if isinstance(node.value, list):
+        return [_filled(node.child(index), defaults, given) for index in range(len(node.value))]
+    if not isinstance(node.value, str):
+        return node.value
+    whole = VARIABLE.fullmatch(node.value)
+    if whole:
+        value = _value_of(whole[1], node, defaults, given)
+        return _as_yaml(value, node) if isinstance(value, str) else value
+    text = VARIABLE.sub(lambda found: str(_value_of(found[1], node, defaults, given)), node.value)
+    first = VARIABLE.match(node.value)
+    if first and first[1] in given and node.value[first.end() :].startswith("/"):
+        return str(Path(text).expanduser().absolute())
+    return text
+
+
+def _value_of(name: str, node: Node, defaults: Mapping[str, Any], given: Mapping[str, str]) -> Any:
+    if name not in defaults:
+        listed = list(map(str, defaults))
+        node.fail(f"a variable that 'variables' lists, {expected_name(name, listed)}" if listed else "no variables")
+    if name in given:
+        return given[name]
+    if defaults[name] is None:
+        node.fail(f"a value for {name}: give --set {name}=VALUE, or a default under 'variables'")
+    return defaults[name]
+
+
+def _as_yaml(text: str, node: Node) -> Any:
+    import yaml
+
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError:
+        node.fail(f"a value that can be read ({text!r})")

@@ -1,0 +1,104 @@
+"""What a host set is asked to achieve, and whether a run achieved it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slacktide.errors import ConfigError
+from slacktide.experiment.run import configured
+from slacktide.metrics.penalties import ALL, penalties
+from slacktide.model import Hosts, Workload
+from slacktide.model.matching import matching_hosts
+from slacktide.results.experiment import Run
+
+ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """Of each class a share of requests that reach their SLO, or (``budget``) a sum of penalties, cpu-seconds."""
+
+    targets: Mapping[str, float]
+    budget: float | None = None
+
+    def met_by(self, scores: Sequence[Score]) -> bool:
+        """Whether all runs (one for each seed) achieve it. A class without requests achieves its target."""
+        if self.budget is not None:
+            return all(one.penalty <= self.budget + ROUNDING for one in scores)
+        return all(
+            np.isnan(share) or share >= self.targets.get(name, 0.0) - ROUNDING
+            for one in scores
+            for name, share in one.fulfilment.items()
+        )
+
+    def __str__(self) -> str:
+        if self.budget is not None:
+            return f"penalties of at most {self.budget:g} cpu-seconds"
+        return "fulfilment of at least " + ", ".join(f"{share:g} in {name}" for name, share in self.targets.items())
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """What a run achieved: of each class the share of requests that reached the SLO (NaN: it had none), penalties."""
+
+    fulfilment: Mapping[str, float]
+    penalty: float
+
+
+def score(run: Run) -> Score:
+    """Fulfilment and penalties (``metrics.penalties``, length ``due``) of a finished run, in the accounting of its
+    decisions. Raises :class:`InputError` where its tables cannot be read."""
+    about = run.manifest()
+    config = configured(about["configuration"])
+    requests = run.requests()
+    names = np.asarray(requests["class"].cast("string").to_pylist(), dtype=object)
+    met = requests["slo_met"].to_numpy()
+    shares = {
+        one.name: float(met[names == one.name].mean()) if (names == one.name).any() else float("nan")
+        for one in config.classes
+    }
+    table = penalties(requests, config.classes, config.qos.startup, float(about["totals"]["end"]))
+    owed = dict(zip(table["class"].to_pylist(), table["penalty"].to_pylist(), strict=True))
+    return Score(shares, float(owed[ALL]))
+
+
+def check_attainable(goal: Goal, workload: Workload, hosts: Hosts, end: float | None) -> None:
+    """Raises :class:`ConfigError` where a target cannot be met by any number of such hosts.
+
+    That is so where too many requests of a class, admitted before ``end``, fit none of them. Workloads whose requests
+    have several instances are not looked at, as some approaches forgive a missing one; nor are budgets.
+    """
+    if goal.budget is not None or workload.requests is not None:
+        return
+    fits = fitting(workload, hosts)
+    admitted = np.ones(len(workload), np.bool_) if end is None else workload.admission < end
+    for code, one in enumerate(workload.classes):
+        mine = (workload.service_class == code) & admitted
+        count, lost = int(mine.sum()), int((mine & ~fits).sum())
+        if count == 0 or 1 - lost / count >= goal.targets.get(one.name, 0.0) - ROUNDING:
+            continue
+        row = int(np.flatnonzero(mine & ~fits)[0])
+        asked = ", ".join(
+            f"{name} {amount:g}" for name, amount in zip(workload.resources, workload.demand[row], strict=True)
+        )
+        raise ConfigError(
+            f"--target {one.name}={goal.targets[one.name]:g}: {lost} of {count} requests of this class fit none of the "
+            f"hosts, however many there are; the first is request {workload.ids[row]} (asks for {asked}, and "
+            f"constraints, if it has any). At most {1 - lost / count:.6g} can be reached"
+        )
+
+
+def fitting(workload: Workload, hosts: Hosts) -> NDArray[np.bool_]:
+    """Whether each row, shape (n,), fits a host of these that is empty and satisfies its constraints.
+
+    Both have the same resources (``inputs.align``).
+    """
+    allowed = matching_hosts(workload.terms, hosts)
+    asked = np.column_stack([workload.term, workload.demand])
+    kinds, which = np.unique(asked, axis=0, return_inverse=True)
+    fits = [bool((allowed[int(kind[0])] & (hosts.capacity >= kind[1:]).all(axis=1)).any()) for kind in kinds]
+    return np.array(fits, np.bool_)[which.reshape(-1)]

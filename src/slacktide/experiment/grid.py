@@ -1,0 +1,434 @@
+"""What a grid file asks for (docs/experiments.md): workloads x host sets x policies x seeds."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from slacktide import settings
+from slacktide.config import Config, preset
+from slacktide.errors import ConfigError
+from slacktide.experiment import checked
+from slacktide.experiment.checked import Node
+from slacktide.inputs import GENERATORS
+from slacktide.inputs.cells import expected_name
+from slacktide.inputs.requests import WHY_AGGREGATED
+from slacktide.model import APPROACHES
+from slacktide.policy.loader import available
+from slacktide.qos.approaches import KINDS
+from slacktide.settings import Range, check
+from slacktide.sim.startup import SHAPES
+from slacktide.state.cluster import POLICIES
+
+VERSION = 1
+KEYS = (
+    *("version", "title", "variables", "workloads", "hosts", "policies"),
+    *("seeds", "base_seed", "end", "intervals", "settings", "exclude"),
+)
+INTERVALS = 600.0
+"""Seconds between two rows of a run's tables over time, as in the papers (specification, section 7)."""
+AXES = ("workload", "hosts", "policy", "seed")
+
+
+@dataclass(frozen=True, slots=True)
+class FromFile:
+    """A workload or hosts from a file."""
+
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Generated:
+    """A workload, or its hosts, from a generator."""
+
+    generator: str
+    parameters: Mapping[str, Any]
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """Of another host set what remains when random hosts are removed until at most ``share`` of a resource is left."""
+
+    of: str
+    share: float
+    resource: str
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Peak:
+    """Hosts drawn from another set until they reach a workload's peak; ``repeat``: each as often as needed."""
+
+    workload: str
+    hosts: str
+    repeat: bool
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class First:
+    """The first ``count`` hosts when copies of another set are lined up in proportion (``slacktide plan``)."""
+
+    of: str
+    count: int
+
+
+Origin = FromFile | Generated | Share | Peak | First
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadEntry:
+    """A workload of the grid.
+
+    grouping  by, kind and approach where rows of a job become a request, as in a manifest
+    startup   start-up delays of its own, by hot and cold
+    end       seconds; None: the grid's
+    """
+
+    origin: FromFile | Generated
+    grouping: Mapping[str, str] | None = None
+    startup: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    end: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyEntry:
+    """A policy of the grid; ``config`` are all its settings, the grid's common ones among them."""
+
+    preset: str
+    config: Config
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One run of the grid: a name on each axis, and the seed."""
+
+    workload: str
+    hosts: str
+    policy: str
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """What is to be run.
+
+    seeds      how many, or the very seeds
+    end        seconds; None: until everything has completed
+    intervals  seconds
+    excluded   a run is left out where all that a mapping names applies to it
+    """
+
+    workloads: Mapping[str, WorkloadEntry]
+    hosts: Mapping[str, Origin]
+    policies: Mapping[str, PolicyEntry]
+    seeds: int | tuple[int, ...] = 1
+    base_seed: int = 0
+    end: float | None = None
+    intervals: float = INTERVALS
+    excluded: tuple[Mapping[str, tuple[Any, ...]], ...] = ()
+    title: str | None = None
+
+    def seeds_of(self, workload: str) -> tuple[int, ...]:
+        """The seeds of a workload's runs: the same for all policies and host sets, so that runs can be paired."""
+        if isinstance(self.seeds, tuple):
+            return self.seeds
+        return tuple(derived_seed(self.base_seed, workload, number) for number in range(self.seeds))
+
+    def points(self) -> list[Point]:
+        """Every run, in order: workloads, within them hosts, seeds, policies."""
+        seeds = {name: self.seeds_of(name) for name in self.workloads}
+        return [
+            Point(workload, hosts, policy, seed)
+            for workload in self.workloads
+            for hosts in self.hosts
+            for seed in seeds[workload]
+            for policy in self.policies
+            if not self._excludes(workload, hosts, policy, seed)
+        ]
+
+    def config_of(self, point: Point) -> Config:
+        """All settings of a run."""
+        entry, config = self.workloads[point.workload], self.policies[point.policy].config
+        end = self.end if entry.end is None else entry.end
+        return dataclasses.replace(
+            config,
+            simulation=dataclasses.replace(config.simulation, seed=point.seed, end=end),
+            startup=dataclasses.replace(config.startup, **entry.startup),
+        )
+
+    def _excludes(self, *run: Any) -> bool:
+        at = dict(zip(AXES, run, strict=True))
+        return any(all(at[axis] in names for axis, names in one.items()) for one in self.excluded)
+
+
+def derived_seed(base: int, workload: str, number: int) -> int:
+    """The ``number``-th seed (from 0) of a workload's runs, below 2^32.
+
+    The first four bytes of SHA-256 over ``slacktide:BASE:WORKLOAD:NUMBER``. Neither policy nor host set is part of it:
+    what differs between two runs of equal seed is what is compared.
+    """
+    digest = hashlib.sha256(f"slacktide:{base}:{workload}:{number}".encode()).digest()
+    return int.from_bytes(digest[:4], "big")
+
+
+def read(path: Path, variables: Mapping[str, str] | None = None) -> Grid:
+    """The grid of a file, ``variables`` filled in. Raises :class:`ConfigError` naming file, line, key and value."""
+    top = checked.read(path, variables or {})
+    nodes = top.keys(KEYS, ("workloads", "hosts", "policies"))
+    if "version" in nodes and nodes["version"].value != VERSION:
+        nodes["version"].fail(f"{VERSION}, the version this one reads")
+    _check_common(nodes.get("settings"))
+    workloads = {name: _workload(node) for name, node in nodes["workloads"].named("workloads")}
+    hosts = {name: _hosts(node) for name, node in nodes["hosts"].named("hosts")}
+    places = dict(nodes["hosts"].named("hosts"))
+    for name in hosts:
+        _check_references(name, places, hosts, workloads)
+    policies = {name: _policy(node, nodes.get("settings")) for name, node in nodes["policies"].named("policies")}
+    grid = Grid(
+        workloads=workloads,
+        hosts=hosts,
+        policies=policies,
+        seeds=_seeds(nodes["seeds"]) if "seeds" in nodes else 1,
+        base_seed=nodes["base_seed"].whole() if "base_seed" in nodes else 0,
+        end=nodes["end"].number(settings.RANGES["simulation.end"]) if "end" in nodes else None,
+        intervals=nodes["intervals"].number(Range(above=True)) if "intervals" in nodes else INTERVALS,
+        title=nodes["title"].text() if "title" in nodes else None,
+    )
+    if "exclude" in nodes:
+        grid = dataclasses.replace(grid, excluded=_excluded(nodes["exclude"], grid))
+        if not grid.points():
+            nodes["exclude"].fail("at least one run that is left")
+    return grid
+
+
+def _seeds(node: Node) -> int | tuple[int, ...]:
+    if not isinstance(node.value, list):
+        return node.whole(1, 1_000_000)
+    found = tuple(node.child(index).whole() for index in range(len(node.value)))
+    if not found or len(set(found)) < len(found):
+        node.fail("a number of seeds, or a list of different ones")
+    return found
+
+
+def _origin(node: Node, keys: Mapping[str, Node]) -> FromFile | Generated:
+    """A file or a generator; exactly one of them."""
+    if ("file" in keys) == ("generator" in keys):
+        node.fail("file or generator, one of them")
+    if "file" in keys:
+        for key in ("with", "seed"):
+            if key in keys:
+                raise ConfigError(f"{keys[key].where}: belongs to a generator, not to a file")
+        return FromFile(keys["file"].path())
+    name = keys["generator"].choice(list(GENERATORS))
+    if "with" in keys and not isinstance(keys["with"].value, dict):
+        keys["with"].fail("parameters by name ('slacktide generate' lists them)")
+    seed = keys["seed"].whole() if "seed" in keys else 0
+    return Generated(name, _parameters(name, keys.get("with")), seed)
+
+
+def _parameters(generator: str, node: Node | None) -> dict[str, Any]:
+    """All parameters of a generator, those not given with their defaults."""
+    known = {one.name: one for one in GENERATORS[generator].parameters}
+    found: dict[str, Any] = {name: one.default for name, one in known.items()}
+    given = {} if node is None else {key: node.child(key) for key in node.value}
+    for key, one in given.items():
+        if key not in known:
+            right = expected_name(key, list(known)) if known else "none"
+            raise ConfigError(f"{one.where}: unknown parameter of {generator}, expected {right}")
+        try:
+            found[key] = known[key].convert(one.value)
+        except ConfigError as error:
+            raise ConfigError(f"{one.where}: {error}") from error
+    return found
+
+
+def _workload(node: Node) -> WorkloadEntry:
+    if isinstance(node.value, str):
+        return WorkloadEntry(FromFile(node.path()))
+    keys = node.keys(("file", "generator", "with", "seed", "group_by", "kind", "approach", "startup", "end"))
+    startup = {}
+    if "startup" in keys:
+        for key, one in keys["startup"].keys(("hot", "cold")).items():
+            startup[key] = _file_or_shape(one)
+    end = keys["end"].number(settings.RANGES["simulation.end"]) if "end" in keys else None
+    return WorkloadEntry(_origin(node, keys), _grouping(keys), startup, end)
+
+
+def _grouping(keys: Mapping[str, Node]) -> dict[str, str] | None:
+    if "group_by" not in keys:
+        for key in ("kind", "approach"):
+            if key in keys:
+                raise ConfigError(f"{keys[key].where}: needs 'group_by: job' beside it")
+        return None
+    by = keys["group_by"].choice(["job"])
+    kind = keys["kind"].choice(KINDS) if "kind" in keys else KINDS[0]
+    usual = "aggregated" if kind == "batch" else "independent"
+    approach = keys["approach"].choice(APPROACHES) if "approach" in keys else usual
+    if kind == "batch" and approach != "aggregated":
+        keys["approach"].fail(f"aggregated with 'kind: batch': {WHY_AGGREGATED}")
+    return {"by": by, "kind": kind, "approach": approach}
+
+
+def _hosts(node: Node) -> Origin:
+    if isinstance(node.value, str):
+        return FromFile(node.path())
+    keys = node.keys(("file", "generator", "with", "seed", "of", "share", "resource", "peak_of", "from", "repeat"))
+    seed = keys["seed"].whole() if "seed" in keys else 0
+    if "of" in keys:
+        node.keys(("of", "share", "resource", "seed"), ("of", "share"))
+        resource = keys["resource"].text() if "resource" in keys else "cpu"
+        return Share(keys["of"].name(), keys["share"].number(Range(most=1.0, above=True)), resource, seed)
+    if "peak_of" in keys:
+        node.keys(("peak_of", "from", "repeat", "seed"), ("peak_of", "from"))
+        repeat = bool(check(keys["repeat"].value, bool, keys["repeat"].where)) if "repeat" in keys else False
+        return Peak(keys["peak_of"].name(), keys["from"].name(), repeat, seed)
+    for key, needed in (("share", "of"), ("resource", "of"), ("from", "peak_of"), ("repeat", "peak_of")):
+        if key in keys:
+            raise ConfigError(f"{keys[key].where}: goes with {needed!r}, which is missing")
+    return _origin(node, keys)
+
+
+def _check_references(
+    name: str, places: Mapping[str, Node], hosts: Mapping[str, Origin], workloads: Mapping[str, Any]
+) -> None:
+    """Names that a host set refers to exist, and lead to a file or generator in the end."""
+    path = [name]
+    at: Origin = hosts[name]
+    while not isinstance(at, FromFile | Generated):
+        if isinstance(at, Peak) and at.workload not in workloads:
+            found = expected_name(at.workload, list(workloads))
+            raise ConfigError(f"{places[path[-1]].where}.peak_of: found {at.workload!r}, expected a workload, {found}")
+        above = at.hosts if isinstance(at, Peak) else at.of
+        if above not in hosts or above in path:
+            rule = "a host set that does not lead back here" if above in path else "a host set"
+            key = "from" if isinstance(at, Peak) else "of"
+            others = [one for one in hosts if one not in path]
+            right = f", {expected_name(above, others)}" if others else ""
+            raise ConfigError(f"{places[path[-1]].where}.{key}: found {above!r}, expected {rule}{right}")
+        path.append(above)
+        at = hosts[above]
+
+
+def _check_common(node: Node | None) -> None:
+    """Sections common to all policies, checked on their own so that their lines are named."""
+    if node is not None and node.value is not None:
+        _merged(preset("recommended"), node)
+
+
+def _policy(node: Node, common: Node | None) -> PolicyEntry:
+    keys = node.keys(("policy", "preset", "settings"))
+    if not keys:
+        node.fail("policy, preset or settings")
+    name = keys["preset"].choice(settings.PRESETS) if "preset" in keys else "recommended"
+    config = settings.load(None, name)
+    if common is not None and common.value is not None:
+        config = _merged(config, common)
+    if "policy" in keys:
+        chosen = keys["policy"].text()
+        if chosen not in POLICIES and ".py:" in chosen:
+            chosen = _own_code(chosen, keys["policy"])
+        config = dataclasses.replace(config, policy=dataclasses.replace(config.policy, name=chosen))
+    if "settings" in keys and keys["settings"].value is not None:
+        config = _merged(config, keys["settings"])
+    check_names(config, node.where)
+    return PolicyEntry(name, config)
+
+
+def check_names(config: Config, where: str) -> None:
+    """Raises :class:`ConfigError`, beginning with ``where``, for a policy, score or cost that nobody offers.
+
+    What a file offers is looked at by the run that needs it.
+    """
+    for key, kind in (("name", "policies"), ("score", "scores"), ("cost", "costs")):
+        chosen = getattr(config.policy, key)
+        names = [one.name for one in available() if one.kind == kind]
+        if ".py:" not in chosen and chosen not in (*names, "default"):
+            expected = f"{expected_name(chosen, names)}, or file.py:NAME"
+            raise ConfigError(f"{where}: policy.{key}: found {chosen!r}, expected {expected}")
+
+
+def _merged(config: Config, node: Node) -> Config:
+    """``config`` changed by the sections at ``node``, files in them made absolute."""
+    if not isinstance(node.value, dict):
+        node.fail("sections of settings ('slacktide settings' lists them)")
+    simulation = node.value.get("simulation")
+    for key, right in (("seed", "seeds"), ("end", "end")):
+        if isinstance(simulation, dict) and key in simulation:
+            where = node.child("simulation").child(key).where
+            raise ConfigError(f"{where}: a grid says this for all its runs, under {right!r} at the top of the file")
+    changed = settings.with_sections(config, node.value, node.file, node.place)
+    for section, key in FILES:
+        content = node.value.get(section)
+        if isinstance(content, dict) and content.get(key) is not None:
+            one = node.child(section).child(key)
+            value = _own_code(one.text(), one) if section == "policy" else _file_or_shape(one)
+            inner = dataclasses.replace(getattr(changed, section), **{key: value})
+            changed = dataclasses.replace(changed, **{section: inner})
+    return changed
+
+
+FILES = (
+    *(("startup", "hot"), ("startup", "cold"), ("scheduler", "triggers")),
+    *(("failures", "file"), ("failures", "uptime"), ("failures", "downtime")),
+    *(("policy", "name"), ("policy", "score"), ("policy", "cost")),
+)
+"""Settings that may name files."""
+
+
+def absolute(config: Config) -> Config:
+    """``config`` with absolute paths of the files it names, relative ones from the current directory."""
+    for section, key in FILES:
+        inner = getattr(config, section)
+        text = getattr(inner, key) or ""
+        file, colon, name = text.rpartition(":") if section == "policy" else (text, "", "")
+        if file and Path(file).is_file():
+            changed = dataclasses.replace(inner, **{key: f"{Path(file).resolve()}{colon}{name}"})
+            config = dataclasses.replace(config, **{section: changed})
+    return config
+
+
+def _file_or_shape(node: Node) -> str:
+    """A distribution as it stands, or a file's absolute path."""
+    text = node.text()
+    name, colon, _ = text.partition(":")
+    return text if colon and name in SHAPES else str(node.path())
+
+
+def _own_code(text: str, node: Node) -> str:
+    """A name as it stands, or ``file.py:Name`` with the file's absolute path."""
+    file, colon, name = text.rpartition(":")
+    if not colon or not file.endswith(".py"):
+        return text
+    return f"{Node(node.file, node.place, file).path()}:{name}"
+
+
+def _excluded(node: Node, grid: Grid) -> tuple[Mapping[str, tuple[Any, ...]], ...]:
+    if not isinstance(node.value, list):
+        node.fail("a list of combinations, such as '- {workload: NAME, hosts: NAME}'")
+    known = {
+        "workload": list(grid.workloads),
+        "hosts": list(grid.hosts),
+        "policy": list(grid.policies),
+    }
+    return tuple(_combination(node.child(index), known) for index in range(len(node.value)))
+
+
+def _combination(node: Node, known: Mapping[str, list[str]]) -> Mapping[str, tuple[Any, ...]]:
+    keys = node.keys(tuple(known))
+    if not keys:
+        node.fail(f"at least one of {', '.join(known)}")
+    return {axis: tuple(one.choice(known[axis]) for one in _each(value)) for axis, value in keys.items()}
+
+
+def _each(node: Node) -> Iterator[Node]:
+    if isinstance(node.value, list):
+        if not node.value:
+            node.fail("at least one name: nothing is left out by none")
+        return (node.child(index) for index in range(len(node.value)))
+    return iter([node])

@@ -1,0 +1,230 @@
+"""The smallest host set on which a workload gets what it was promised, under each of several policies."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from slacktide.errors import RunsError
+from slacktide.experiment import conduct, keys
+from slacktide.experiment.conduct import Executor, Listed, Watcher
+from slacktide.experiment.goals import Goal, Score, check_attainable, score
+from slacktide.experiment.grid import First, Grid, Point
+from slacktide.experiment.prepare import HOSTS, Inputs, classes_of, load_workload
+from slacktide.experiment.search import Bracket, bracket, next_sizes
+from slacktide.experiment.store import Store
+from slacktide.inputs import align, read_hosts
+from slacktide.model import Hosts
+from slacktide.results import experiment as folder
+
+CURVE = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.1)
+"""Parts of the answer that are tested for the curve; one that meets or misses the goal against it counts, too."""
+WORKLOAD, MIX = "workload", "mix"
+"""Names of the workload and of the given hosts in the grid of a plan."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is to be planned.
+
+    grid     one workload called WORKLOAD, one host set called MIX, policies by name, seeds
+    goal     what every seed has to achieve
+    at_once  sizes tested at a time for each policy
+    within   hosts by which the answer may be too large
+    most     the largest size tested, hosts
+    curve    whether sizes around the answer are tested as well, for the drawing
+    """
+
+    grid: Grid
+    goal: Goal
+    command: Sequence[str]
+    at_once: int = 1
+    within: int = 1
+    most: int | None = None
+    curve: bool = True
+
+
+@dataclass(slots=True)
+class Answer:
+    """What was found for a policy: ``scores`` by size, one for each seed; whether each size does."""
+
+    policy: str
+    scores: dict[int, list[Score]] = field(default_factory=dict)
+    does: dict[int, bool] = field(default_factory=dict)
+
+    @property
+    def bracket(self) -> Bracket:
+        return bracket(self.does)
+
+    @property
+    def exceptions(self) -> list[int]:
+        """Sizes below the bracket that do, although a larger one does not."""
+        return sorted(size for size, does in self.does.items() if does and size < self.bracket.fails)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Answers for each policy, and the mix they are about."""
+
+    question: Question
+    answers: list[Answer]
+    mix: Hosts
+    most: int
+
+
+def name_of(size: int) -> str:
+    """A host set's name in the grid of a plan."""
+    return f"{size} hosts"
+
+
+def plan(question: Question, store: Store, executor: Executor, watcher: Watcher) -> Plan:
+    """Search for every policy at once; runs are kept in ``store`` and never done twice.
+
+    Raises ConfigError for a goal that no number of hosts achieves, InputError, OutputError, and
+    :class:`RunsError` where a run fails.
+    """
+    inputs = Inputs(question.grid, store.inputs, watcher.announce)
+    mix = read_hosts(inputs.hosts(MIX) / HOSTS)
+    for policy in question.grid.policies:
+        _check(question, inputs, policy, mix)
+    most = question.most or 8 * len(mix)
+    answers = [Answer(policy) for policy in question.grid.policies]
+    done: list[Listed] = []
+    while True:
+        wanted = [(answer, size) for answer in answers for size in _next(question, answer, min(len(mix), most), most)]
+        if not wanted:
+            break
+        grid = _with_sizes(
+            question.grid, {size for answer in answers for size in (*answer.does,)} | {size for _, size in wanted}
+        )
+        runs = {(answer.policy, size): _listed(grid, answer.policy, size) for answer, size in wanted}
+        done += [one for some in runs.values() for one in some]
+        conduct.describe(store, grid, done, question.command, None)
+        failures = conduct.conduct(grid, [one for some in runs.values() for one in some], store, executor, watcher)
+        if failures:
+            point, outcome = failures[0]
+            raise RunsError(
+                f"{len(failures)} runs of the plan failed, so that it has no answer; the first, with {point.hosts} "
+                f"under {point.policy}, seed {point.seed}: {outcome.error}"
+            )
+        for answer, size in wanted:
+            answer.scores[size] = [_score(store, one) for one in runs[answer.policy, size]]
+            answer.does[size] = question.goal.met_by(answer.scores[size])
+    return Plan(question, answers, mix, most)
+
+
+def _next(question: Question, answer: Answer, start: int, most: int) -> list[int]:
+    """Sizes to be tested next: those that find the answer, then those that show the curve around it."""
+    found = next_sizes(answer.does, start=start, most=most, at_once=question.at_once, within=question.within)
+    meets = answer.bracket.meets
+    if found or meets is None or not question.curve:
+        return found
+    around = {min(max(round(meets * part), 1), most) for part in CURVE}
+    return sorted(around - set(answer.does))
+
+
+def _check(question: Question, inputs: Inputs, policy: str, mix: Hosts) -> None:
+    config = question.grid.policies[policy].config
+    prepared = inputs.workload(WORKLOAD)
+    entry = question.grid.workloads[WORKLOAD]
+    workload = load_workload(prepared, classes_of(prepared, config.classes), entry.grouping)
+    requests, hosts = align(workload, mix)
+    check_attainable(question.goal, requests, hosts, question.grid.end)
+
+
+def _with_sizes(grid: Grid, sizes: set[int]) -> Grid:
+    sets: dict[str, Any] = {name_of(size): First(MIX, size) for size in sorted(sizes)}
+    return replace(grid, hosts={MIX: grid.hosts[MIX], **sets})
+
+
+def _listed(grid: Grid, policy: str, size: int) -> list[Listed]:
+    points = [Point(WORKLOAD, name_of(size), policy, seed) for seed in grid.seeds_of(WORKLOAD)]
+    return [Listed(key, point) for key, point in zip(keys.run_keys(grid, points), points, strict=True)]
+
+
+def _score(store: Store, one: Listed) -> Score:
+    at = one.point
+    where = store.folder / folder.RUNS / one.key
+    return score(folder.Run(one.key, at.workload, at.hosts, at.policy, at.seed, where, None))
+
+
+def rows(found: Plan) -> dict[str, list[Any]]:
+    """The curve, a row per policy, size and class (and ``all``), in this order, as columns.
+
+    ``policy``, ``hosts`` (number), ``scale`` (of the mix), ``capacity_<resource>``, ``class``, ``target`` (null where
+    there is none), ``fulfilment`` (the least of the seeds), ``fulfilment_mean``, ``penalty`` (cpu-seconds, the most
+    of the seeds; of all classes, in row ``all`` only), ``penalty_mean``, ``meets`` (whether this size does).
+    """
+    from slacktide.experiment.scales import first
+
+    goal, count = found.question.goal, len(found.mix)
+    lines: list[dict[str, Any]] = []
+    for answer in found.answers:
+        for size, scores in sorted(answer.scores.items()):
+            capacity = first(found.mix, size).capacity.sum(axis=0).tolist()
+            about = {"policy": answer.policy, "hosts": size, "scale": size / count}
+            about |= {f"capacity_{name}": one for name, one in zip(found.mix.resources, capacity, strict=True)}
+            for name in scores[0].fulfilment:
+                shares = [one.fulfilment[name] for one in scores]
+                target = None if goal.budget is not None else goal.targets.get(name)
+                known = not math.isnan(shares[0])
+                lines.append(
+                    {
+                        **about,
+                        "class": name,
+                        "target": target,
+                        "fulfilment": min(shares) if known else None,
+                        "fulfilment_mean": sum(shares) / len(shares) if known else None,
+                        "penalty": None,
+                        "penalty_mean": None,
+                        "meets": answer.does[size],
+                    }
+                )
+            owed = [one.penalty for one in scores]
+            lines.append(
+                {
+                    **about,
+                    "class": "all",
+                    "target": goal.budget,
+                    "fulfilment": None,
+                    "fulfilment_mean": None,
+                    "penalty": max(owed),
+                    "penalty_mean": sum(owed) / len(owed),
+                    "meets": answer.does[size],
+                }
+            )
+    return {name: [line[name] for line in lines] for name in lines[0]}
+
+
+def summary(found: Plan) -> dict[str, Any]:
+    """plan.json: the goal, and of each policy the answer, its bracket and the sizes that were tested."""
+    goal = found.question.goal
+    return {
+        "format": "slacktide-plan",
+        "schema_version": 1,
+        "command": list(found.question.command),
+        "goal": {"targets": None if goal.budget is not None else dict(goal.targets), "penalty": goal.budget},
+        "seeds": list(found.question.grid.seeds_of(WORKLOAD)),
+        "mix": len(found.mix),
+        "meaning": "hosts is the smallest tested number from which on every tested number of hosts meets the goal with "
+        "every seed; fails is the largest tested number that does not (0: none)",
+        "policies": {one.policy: _answer(found, one) for one in found.answers},
+    }
+
+
+def _answer(found: Plan, answer: Answer) -> Mapping[str, Any]:
+    from slacktide.experiment.scales import first
+
+    hosts = answer.bracket.meets
+    capacity = None if hosts is None else first(found.mix, hosts).capacity.sum(axis=0).tolist()
+    return {
+        "hosts": hosts,
+        "scale": None if hosts is None else hosts / len(found.mix),
+        "capacity": None if capacity is None else dict(zip(found.mix.resources, capacity, strict=True)),
+        "fails": answer.bracket.fails,
+        "exceptions": answer.exceptions,
+        "tested": sorted(answer.does),
+        "most": found.most,
+    }

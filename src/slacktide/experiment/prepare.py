@@ -1,0 +1,159 @@
+"""Workloads and host sets of a grid, made once and kept under what they are made from."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from slacktide.errors import ConfigError, InputError, OutputError, Problem
+from slacktide.experiment import keys, scales
+from slacktide.experiment.grid import First, FromFile, Generated, Grid, Origin, Peak, Share
+from slacktide.inputs import (
+    GENERATORS,
+    WorkloadParquetWriter,
+    group_by_job,
+    read_hosts,
+    read_workload,
+    write_hosts,
+    write_workload,
+)
+from slacktide.inputs.prepare.host_sets import binding_resource, draw_hosts, keep_share
+from slacktide.inputs.prepare.peak import peak
+from slacktide.model import DEFAULT_CLASSES, Hosts, PenaltyTier, ServiceClass, Workload
+from slacktide.results import replaced_directory
+
+WORKLOAD, HOSTS, ABOUT = "workload.parquet", "hosts.parquet", "about.json"
+PREPARED = frozenset({WORKLOAD, HOSTS, ABOUT})
+
+
+class Inputs:
+    """The prepared inputs of a grid in ``folder``; what is missing there is made when it is asked for.
+
+    ``announce`` is told what is being made.
+    """
+
+    def __init__(self, grid: Grid, folder: Path, announce: Callable[[str], None]) -> None:
+        self.grid = grid
+        self.folder = folder
+        self._announce = announce
+
+    def workload(self, name: str) -> Path:
+        """The folder of a prepared workload: workload.parquet and about.json. Raises InputError and OutputError."""
+        return self._prepared("workload", name, self.grid.workloads[name].origin)
+
+    def hosts(self, name: str) -> Path:
+        """The folder of a prepared host set: hosts.parquet and about.json. Raises InputError and OutputError."""
+        return self._prepared("hosts", name, self.grid.hosts[name])
+
+    def classes(self) -> tuple[ServiceClass, ...]:
+        """The classes that rows of files may name: those common to all policies."""
+        return next(iter(self.grid.policies.values())).config.classes
+
+    def _prepared(self, kind: str, name: str, origin: Origin) -> Path:
+        target = self.folder / keys.input_key(kind, origin, self.grid)
+        if not (target / ABOUT).is_file():
+            if not isinstance(origin, First):  # a plan makes many, each in no time
+                self._announce(f"preparing {kind} {name}")
+            with replaced_directory(target, PREPARED) as aside:
+                try:
+                    writes = self._write_workload if kind == "workload" else self._write_hosts
+                    made = writes(aside, origin)
+                except ConfigError as error:
+                    raise ConfigError(f"{kind} {name}: {error}") from error
+                text = json.dumps({"kind": kind, **made, "recipe": keys.recipe(origin, self.grid)}, indent=2)
+                (aside / ABOUT).write_text(text + "\n", encoding="utf-8")
+                if keys.input_key(kind, origin, self.grid) != target.name:
+                    raise InputError(
+                        [
+                            Problem(
+                                f"{kind} {name}", 0, "", "", "files that stay as they are while they are read; resume"
+                            )
+                        ]
+                    )
+        return target
+
+    def _write_workload(self, aside: Path, origin: Origin) -> dict[str, Any]:
+        classes: tuple[ServiceClass, ...] = DEFAULT_CLASSES
+        if isinstance(origin, Generated):
+            instances = 0
+            with WorkloadParquetWriter(aside / WORKLOAD) as writer:
+                for piece in _pieces(origin):
+                    writer.append(piece)
+                    instances, classes = instances + len(piece), piece.classes
+            own = None if classes == DEFAULT_CLASSES else [asdict(one) for one in classes]
+            return {"rows": writer.rows, "instances": instances, "classes": own}
+        assert isinstance(origin, FromFile)  # noqa: S101  what a workload can be
+        workload = read_workload(origin.path, classes=self.classes())
+        write_workload(workload, aside / WORKLOAD)
+        return {"rows": len(workload), "instances": len(workload), "classes": None}
+
+    def _write_hosts(self, aside: Path, origin: Origin) -> dict[str, Any]:
+        hosts = self._made(origin)
+        write_hosts(hosts, aside / HOSTS)
+        capacity = dict(zip(hosts.resources, hosts.capacity.sum(axis=0).tolist(), strict=True))
+        return {"hosts": len(hosts), "capacity": capacity}
+
+    def _made(self, origin: Origin) -> Hosts:
+        match origin:
+            case FromFile(path):
+                return read_hosts(path)
+            case Generated(generator, parameters, seed):
+                return GENERATORS[generator].generate(parameters, seed)[1]
+            case Share(of, share, resource, seed):
+                return keep_share(self._above(of), share, seed, resource)
+            case Peak(workload, hosts, repeat, seed):
+                population = self._above(hosts)
+                needed = peak(self._read(workload))
+                resource = binding_resource(needed, population)
+                return draw_hosts(population, needed.of(resource), resource, seed, repeat=repeat, file=f"hosts {hosts}")
+            case First(of, count):
+                return scales.first(self._above(of), count)
+
+    def _above(self, name: str) -> Hosts:
+        return read_hosts(self.hosts(name) / HOSTS)
+
+    def _read(self, name: str) -> Workload:
+        folder = self.workload(name)
+        return load_workload(folder, classes_of(folder, self.classes()))
+
+
+def about(folder: Path) -> dict[str, Any]:
+    """What about.json says of a prepared input. Raises :class:`OutputError` where it cannot be read again."""
+    try:
+        found = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
+        of = {"workload": "instances", "hosts": "capacity"}[found["kind"]]
+        return {**found, of: found[of], "classes": found.get("classes")}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise OutputError(f"{folder / ABOUT}: cannot be read again; remove {folder} and resume ({error!r})") from error
+
+
+def classes_of(folder: Path, classes: tuple[ServiceClass, ...]) -> tuple[ServiceClass, ...]:
+    """The service classes of a prepared workload: a generator's own where settings say nothing of ``classes``.
+
+    Raises :class:`OutputError` where the folder has lost what was written.
+    """
+    if classes != DEFAULT_CLASSES:
+        return classes
+    listed = about(folder)["classes"]
+    if listed is None:
+        return classes
+    return tuple(
+        ServiceClass(**{**one, "tiers": tuple(PenaltyTier(**tier) for tier in one["tiers"])}) for one in listed
+    )
+
+
+def load_workload(
+    folder: Path, classes: tuple[ServiceClass, ...], grouping: Mapping[str, str] | None = None
+) -> Workload:
+    """A prepared workload, rows of a job made one request as ``grouping`` says. Raises :class:`InputError`."""
+    workload = read_workload(folder / WORKLOAD, classes=classes)
+    if grouping is None:
+        return workload
+    return group_by_job(workload, approach=grouping["approach"], batch=grouping["kind"] == "batch")
+
+
+def _pieces(origin: Generated) -> Iterator[Workload]:
+    return GENERATORS[origin.generator].generate(origin.parameters, origin.seed)[0]

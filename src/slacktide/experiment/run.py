@@ -1,0 +1,135 @@
+"""One run of a grid, wherever it is carried out: from prepared inputs to the folder of its results."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from slacktide import errors, settings
+from slacktide.config import Config
+from slacktide.errors import InputError, Problem, SlacktideError
+from slacktide.experiment import keys
+from slacktide.experiment.prepare import HOSTS, WORKLOAD, load_workload
+from slacktide.experiment.run_folder import Asked, run_into
+from slacktide.inputs import align, read_hosts
+from slacktide.model import Hosts, Workload
+from slacktide.results import experiment as folder
+from slacktide.settings_file import SettingsFile
+
+UNEXPECTED = "defect"
+"""The kind of a failure that is no error of slacktide's on purpose."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One run, in words that a process elsewhere understands; paths are absolute.
+
+    root           the experiment's folder
+    workload       folder of the prepared workload
+    hosts          folder of the prepared host set
+    configuration  all settings, as in a manifest; tasks that differ in their seeds share it
+    seed           simulation.seed, instead of the one there
+    files          content (SHA-256) of every file that settings name
+    code           that of the sources that the key was made with
+    """
+
+    key: str
+    root: str
+    workload: str
+    hosts: str
+    grouping: Mapping[str, str] | None
+    configuration: Mapping[str, Any]
+    seed: int
+    intervals: float
+    files: Mapping[str, str]
+    code: str
+
+    def plain(self) -> dict[str, Any]:
+        """Mappings, lists and texts, ready for JSON; ``Task(**plain)`` is the task again."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of a task: ``seconds`` it took, or an ``error`` and its ``kind`` (a class of ``slacktide.errors``)."""
+
+    key: str
+    seconds: float = 0.0
+    error: str | None = None
+    kind: str | None = None
+
+
+def attempt(task: Task) -> Outcome:
+    """Carry out a run; whatever goes wrong is told, not raised."""
+    begun = time.perf_counter()
+    try:
+        perform(task)
+    except SlacktideError as error:
+        kind = next(one.__name__ for one in type(error).__mro__ if one.__module__ == errors.__name__)
+        return Outcome(task.key, error=str(error), kind=kind)
+    except MemoryError:
+        return Outcome(task.key, error="not enough memory for this run", kind=InputError.__name__)
+    except Exception as error:
+        text = f"a defect of slacktide: {type(error).__name__}: {error}"
+        return Outcome(task.key, error=text, kind=UNEXPECTED)
+    return Outcome(task.key, seconds=time.perf_counter() - begun)
+
+
+def perform(task: Task) -> None:
+    """Simulate and write ``runs/KEY``, unless it is there.
+
+    Raises :class:`SlacktideError` as ``slacktide simulate`` does, and for code or files that are not those the key
+    stands for.
+    """
+    root = Path(task.root)
+    target = root / folder.RUNS / task.key
+    if (target / "manifest.json").is_file():
+        return
+    if task.code != keys.code():
+        raise SlacktideError(
+            "this process runs another slacktide (or other versions of NumPy or Numba) than the one that began the "
+            "experiment: install the same everywhere, and do not change it under way"
+        )
+    for path, content in task.files.items():
+        if keys.content(Path(path)) != content:
+            raise InputError([Problem(path, 0, "", "", "the content it had when the experiment began; resume it")])
+    config = configured(task.configuration)
+    config = replace(config, simulation=replace(config.simulation, seed=task.seed))
+    grouping = None if task.grouping is None else tuple(sorted(task.grouping.items()))
+    workload, hosts = _inputs(task.workload, task.hosts, config.classes, grouping)
+    files = [Path(task.workload) / WORKLOAD, Path(task.hosts) / HOSTS]
+    again = ["slacktide", "simulate", *map(str, files), "--config", str(target / "manifest.json")]
+    run_into(
+        target,
+        workload,
+        hosts,
+        config,
+        files=files,
+        command=[*again, "--intervals", f"{task.intervals:g}"],
+        asked=Asked(intervals=task.intervals),
+        grouping=task.grouping,
+    )
+
+
+def configured(mapping: Mapping[str, Any]) -> Config:
+    """Settings from plain values, as :func:`slacktide.settings.to_mapping` made them."""
+    return settings.with_sections(Config(), mapping, SettingsFile("settings", mapping))
+
+
+@lru_cache(maxsize=1)  # runs of equal inputs follow one another; more of them would fill the memory
+def _inputs(workload: str, hosts: str, classes: Any, grouping: Any) -> tuple[Workload, Hosts]:
+    rows = load_workload(Path(workload), classes, None if grouping is None else dict(grouping))
+    return align(rows, read_hosts(Path(hosts) / HOSTS), workload_file=workload, hosts_file=hosts)
+
+
+def warm_up() -> None:
+    """Compile what built-in policies need, by the smallest of runs, so that processes started later find it done."""
+    from slacktide.inputs import GENERATORS
+    from slacktide.sim import run
+
+    pieces, hosts = GENERATORS["validation-1"].generate({})
+    run(next(iter(pieces)), hosts, settings.load(None, None, ["simulation.end=1"]))

@@ -1,0 +1,119 @@
+"""One run and its folder (docs/results.md): what ``slacktide simulate --out`` and experiments leave behind."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from slacktide import results, settings
+from slacktide.config import Config
+from slacktide.metrics.intervals import IntervalRecorder
+from slacktide.model import Hosts, Workload
+from slacktide.sim import EVENT_KINDS, RunResult, run
+
+RESULT_FILES = frozenset(
+    {
+        *("requests.parquet", "instances.parquet", "passes.parquet", "events.parquet"),
+        *("intervals.parquet", "progress.parquet", "manifest.json"),
+    }
+)
+GROUPING = "grouping"
+"""Under this key a manifest says how rows were grouped; ``--config`` groups them so again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a run shall leave beside requests, instances and the manifest; ``intervals``: seconds, or None."""
+
+    passes: bool = False
+    events: bool = False
+    intervals: float | None = None
+
+
+def run_into(
+    out: Path,
+    workload: Workload,
+    hosts: Hosts,
+    config: Config,
+    *,
+    files: Sequence[Path],
+    command: Sequence[str],
+    asked: Asked = Asked(),
+    grouping: Mapping[str, str] | None = None,
+    progress: Callable[[float, int, int], None] | None = None,
+    announce: Callable[[str], None] | None = None,
+) -> RunResult:
+    """Simulate and write the folder ``out``, which is there whole or not at all.
+
+    ``files`` are those that ``workload`` and ``hosts`` were read from and ``command`` the words of the command
+    line, both for the manifest; ``grouping`` says how rows were made requests, where they were; ``progress`` and
+    ``announce`` as for :func:`slacktide.sim.run`. Raises what that raises, and :class:`OutputError`.
+    """
+    results.check_target(out, RESULT_FILES)
+    recorder = IntervalRecorder(workload)
+    result = run(
+        workload,
+        hosts,
+        config,
+        events=asked.events,
+        passes=asked.passes,
+        progress=progress,
+        announce=announce,
+        intervals=asked.intervals,
+        observe=recorder,
+    )
+    used = [*files, *files_in(config)]
+    about = results.manifest(settings.to_mapping(config), results.file_hashes(used), command, totals(result))
+    if grouping is not None:
+        about[GROUPING] = dict(grouping)
+    if asked.intervals is not None:
+        about["intervals"] = asked.intervals
+    with results.replaced_directory(out, RESULT_FILES) as aside:
+        _write_tables(aside, workload, hosts, config, result)
+        if asked.intervals is not None:
+            names = [one.name for one in workload.classes]
+            results.write_intervals(aside / "intervals.parquet", recorder.intervals(), names)
+            results.write_progress(aside / "progress.parquet", recorder.progress())
+        (aside / "manifest.json").write_text(json.dumps(about, indent=2, allow_nan=False) + "\n", encoding="utf-8")
+    return result
+
+
+def _write_tables(aside: Path, workload: Workload, hosts: Hosts, config: Config, result: RunResult) -> None:
+    results.write_requests(aside / "requests.parquet", workload, result.requests, config.qos.startup)
+    if result.instances is not None:
+        results.write_instances(aside / "instances.parquet", workload, result.instances, config.qos.startup)
+    if result.passes is not None:
+        results.write_passes(aside / "passes.parquet", result.passes)
+    if result.events is not None:
+        results.write_events(aside / "events.parquet", workload, hosts, result.events, EVENT_KINDS)
+
+
+def files_in(config: Config) -> list[Path]:
+    """Files that settings name: measured delays, host events, instants of passes, own policies, scores and costs."""
+    own = [one.rpartition(":")[0] for one in (config.policy.name, config.policy.score, config.policy.cost)]
+    named = [
+        *(config.startup.hot, config.startup.cold, config.scheduler.triggers),
+        *(config.failures.file, config.failures.uptime, config.failures.downtime),
+        *own,
+    ]
+    return [Path(one) for one in dict.fromkeys(named) if one and Path(one).is_file()]
+
+
+def totals(result: RunResult) -> dict[str, Any]:
+    """Counts that belong to the run and not to the machine it ran on."""
+    return {
+        "requests": len(result.requests["row"]),
+        "instances": len((result.requests if result.instances is None else result.instances)["row"]),
+        "completed": int(np.count_nonzero(~np.isnan(result.requests["completed"]))),
+        "passes": int(result.pass_count),
+        "placements": int(result.placements),
+        "preemptions": int(result.preemptions),
+        "operations": int(result.operations),
+        "bound_checks": int(result.bound_checks),
+        "end": float(result.end),
+    }

@@ -1,0 +1,177 @@
+"""``slacktide plan`` on workloads whose answer is known by counting."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from slacktide.cli import main
+from slacktide.results import experiment
+
+
+def workload(folder: Path, *classes: tuple[str, int], cpu: float = 1.0) -> Path:
+    """Endless requests of so many of each class, one a second, of one unit of CPU."""
+    lines = ["id,admission,duration,cpu,memory,class"]
+    for name, count in classes:
+        lines += [f"{len(lines) + k},{len(lines) + k - 1},,{cpu},0,{name}" for k in range(count)]
+    (folder / "w.csv").write_text("\n".join(lines) + "\n")
+    return folder / "w.csv"
+
+
+def hosts(folder: Path, *capacities: int) -> Path:
+    lines = [f"{number},h{number},{cpu},1" for number, cpu in enumerate(capacities, 1)]
+    (folder / "h.csv").write_text("\n".join(["id,name,cpu,memory", *lines]) + "\n")
+    return folder / "h.csv"
+
+
+def plan(folder: Path, *words: str, end: int = 600) -> dict[str, Any]:
+    command = ["plan", str(folder / "w.csv"), str(folder / "h.csv"), "--out", str(folder / "plan"), "--end", str(end)]
+    assert main([*command, "--jobs", "2", *words]) == 0
+    found = json.loads((folder / "plan" / "plan.json").read_text())
+    assert isinstance(found, dict)
+    return found
+
+
+def test_23_endless_requests_of_which_a_host_takes_4_need_6_hosts(tmp_path: Path) -> None:
+    workload(tmp_path, ("gold", 23))
+    hosts(tmp_path, 4, 4)
+    found = plan(tmp_path, "--policy", "priority", "--policy", "recommended")
+    for one in found["policies"].values():
+        assert (one["hosts"], one["fails"], one["scale"]) == (6, 5, 3.0)  # 23 / 4, rounded up
+        assert one["capacity"]["cpu"] == 24
+        assert {3, 4, 5, 6, 7, 8} <= set(one["tested"])  # its neighbours, and half of it for the curve
+
+    table = pq.read_table(tmp_path / "plan" / "plan.parquet").to_pylist()
+    curve = list(csv.DictReader((tmp_path / "plan" / "plan.csv").read_text().splitlines()))
+    assert [(row["policy"], int(row["hosts"]), row["class"]) for row in curve] == [
+        (row["policy"], row["hosts"], row["class"]) for row in table
+    ]
+    for row in table:
+        assert row["meets"] == (row["hosts"] >= 6)
+        if row["class"] == "all":
+            assert (row["penalty"] == 0) == row["meets"]
+        if row["policy"] == "priority" and row["class"] == "gold":
+            # Whoever has a place keeps it: so many of 23 as there are places.
+            assert row["fulfilment"] == pytest.approx(min(4 * row["hosts"], 23) / 23)
+    for name, begins in (("plan.svg", b"<?xml"), ("plan.png", b"\x89PNG")):
+        assert (tmp_path / "plan" / name).read_bytes().startswith(begins)
+
+    # The same again does no run again, and a rougher question uses what is there.
+    before = {one.name: one.stat().st_mtime for one in (tmp_path / "plan" / "runs").iterdir()}
+    assert plan(tmp_path, "--policy", "priority", "--policy", "recommended")["policies"] == found["policies"]
+    assert {one.name: one.stat().st_mtime for one in (tmp_path / "plan" / "runs").iterdir()} == before
+    runs = experiment.read(tmp_path / "plan").runs
+    assert {one.hosts for one in runs} >= {"5 hosts", "6 hosts"}
+    assert all(one.folder is not None for one in runs)
+
+
+@pytest.mark.usefixtures("in_process")
+def test_a_target_below_1_needs_as_many_places_as_it_says(tmp_path: Path) -> None:
+    # Half of 20 bronze requests are 10; with 10 gold ones that come first these are 20 places, 5 hosts of 4.
+    workload(tmp_path, ("gold", 10), ("bronze", 20))
+    hosts(tmp_path, 4)
+    words = ("--policy", "priority", "--target", "bronze=0.5")
+    one = plan(tmp_path, *words)["policies"]["priority"]
+    assert (one["hosts"], one["fails"]) == (5, 4)
+
+
+@pytest.mark.usefixtures("in_process")
+def test_a_budget_is_met_where_what_is_owed_is_no_more(tmp_path: Path) -> None:
+    # Who does not run by the end of 100 s, admitted at t, is owed D (1 - t...) * 2 of its CPU: the last of 5 gold
+    # requests (admitted at 4 s) on 4 places 1.0 * 96 s * (1 + 1.0) = 192 cpu-seconds.
+    workload(tmp_path, ("gold", 5))
+    hosts(tmp_path, 1)
+    for budget, count in (("0", 5), ("191", 5), ("192", 4)):
+        one = plan(tmp_path, "--policy", "priority", "--penalty", budget, end=100)["policies"]["priority"]
+        assert (one["hosts"], one["fails"]) == (count, count - 1)
+
+
+@pytest.mark.usefixtures("in_process")
+def test_a_mix_grows_in_proportion(tmp_path: Path) -> None:
+    # Kinds of 1 and 3 cores stand in turn: 4 cores for every two hosts.
+    workload(tmp_path, ("silver", 12))
+    hosts(tmp_path, 1, 1, 3, 3)
+    one = plan(tmp_path, "--policy", "priority")["policies"]["priority"]
+    assert (one["hosts"], one["capacity"]["cpu"]) == (6, 12)
+
+
+@pytest.mark.usefixtures("in_process")
+def test_a_target_that_no_number_of_hosts_meets_is_told_at_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    workload(tmp_path, ("gold", 2), cpu=5)
+    hosts(tmp_path, 4, 4)
+    command = ["plan", str(tmp_path / "w.csv"), str(tmp_path / "h.csv"), "--out", str(tmp_path / "p"), "--end", "60"]
+    assert main(command) == 2
+    told = capsys.readouterr().err
+    assert "--target gold=1: 2 of 2 requests of this class fit none of the hosts" in told
+    assert "request 1 (asks for cpu 5, memory 0" in told
+    assert "At most 0 can be reached" in told
+    assert not (tmp_path / "p" / "experiment.json").exists()
+
+
+@pytest.mark.usefixtures("in_process")
+def test_what_is_not_met_with_the_most_hosts_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    workload(tmp_path, ("gold", 9))
+    hosts(tmp_path, 1)
+    one = plan(tmp_path, "--policy", "priority", "--most", "4")["policies"]["priority"]
+    assert (one["hosts"], one["fails"], one["tested"]) == (None, 4, [1, 2, 4])
+    assert "not met with 4 hosts" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--target", "golld=1"], "did you mean 'gold'"),
+        (["--target", "gold=2"], "expected a share from 0 to 1"),
+        (["--target", "gold=1", "--penalty", "0"], "two goals"),
+        (["--policy", "prority"], "prority"),
+        (["--penalty", "inf"], "found inf, expected cpu-seconds"),
+        (["--penalty", "nan"], "found nan, expected cpu-seconds"),
+        (["--target", "gold=1", "--target", "gold=0.5"], "--target gold: given twice"),
+        (["--approach", "aggregated"], "it needs --group-by job"),
+    ],
+)
+def test_wrong_words_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str], told: str) -> None:
+    workload(tmp_path, ("gold", 1))
+    hosts(tmp_path, 1)
+    command = ["plan", str(tmp_path / "w.csv"), str(tmp_path / "h.csv"), "--out", str(tmp_path / "p"), "--end", "60"]
+    assert main([*command, *words]) in (2, 4)
+    assert told in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("in_process")
+def test_rows_of_a_job_can_be_one_request(tmp_path: Path) -> None:
+    # A job of four that is measured by all of its instances at once needs four places, as the rows alone do; its
+    # fulfilment is that of one request.
+    rows = [f"{k},0,,1,0,gold,7" for k in range(1, 5)]
+    (tmp_path / "w.csv").write_text("\n".join(["id,admission,duration,cpu,memory,class,job", *rows]) + "\n")
+    hosts(tmp_path, 1)
+    words = ("--policy", "priority", "--group-by", "job", "--approach", "concurrent")
+    assert plan(tmp_path, *words)["policies"]["priority"]["hosts"] == 4
+    manifests = [one.manifest() for one in experiment.read(tmp_path / "plan").done]
+    assert {one["totals"]["requests"] for one in manifests} == {1}
+    path = experiment.read(tmp_path / "plan").done[0].folder
+    assert path is not None
+    plan(tmp_path, "--policy", "priority", "--config", str(path / "manifest.json"))  # groups them so again
+    assert {one.manifest()["totals"]["requests"] for one in experiment.read(tmp_path / "plan").done} == {1}
+
+
+@pytest.mark.usefixtures("in_process")
+def test_equal_plans_leave_equal_files_and_no_grid_of_an_earlier_experiment(tmp_path: Path) -> None:
+    workload(tmp_path, ("gold", 2))
+    hosts(tmp_path, 2)
+    names = ("plan.svg", "plan.png", "plan.csv", "plan.parquet")
+    (tmp_path / "plan").mkdir()
+    (tmp_path / "plan" / "grid.yaml").write_text("of an experiment")
+    found = []
+    for _ in range(2):
+        plan(tmp_path, "--policy", "priority", "--no-curve")
+        found.append([(tmp_path / "plan" / name).read_bytes() for name in names])
+    assert found[0] == found[1]
+    assert not (tmp_path / "plan" / "grid.yaml").exists()

@@ -1,0 +1,76 @@
+"""What is shown while many runs go on, and how the time that remains is reckoned."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+
+from slacktide.cli.many import Telling
+from slacktide.experiment.grid import Point
+from slacktide.experiment.run import Outcome
+from slacktide.experiment.store import Estimates, Store
+
+POINTS = [Point("w", hosts, policy, 0) for hosts in ("N", "0.9 N") for policy in ("priority", "qos-driven")]
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_the_time_that_remains_follows_from_runs_that_are_most_alike(tmp_path: Path) -> None:
+    now = [0.0]
+    telling = Telling(Store(tmp_path), 2, io.StringIO(), lambda: now[0])
+    telling.begin(POINTS, done=1)
+    assert telling.remaining() is None
+    now[0] = 10.0
+    telling.told(POINTS[0], Outcome("a", seconds=10.0))
+    # Three runs are left, of which nothing is known but 10 s for one: 30 s of work, two at a time.
+    assert telling.remaining() == pytest.approx(15.0)
+    telling.told(POINTS[1], Outcome("b", seconds=40.0))
+    assert telling.remaining() == pytest.approx((10 + 40) / 2)
+    now[0] = 15.0
+    assert telling.remaining() == pytest.approx(20.0)
+
+
+def test_a_terminal_has_one_line_that_changes_and_others_a_line_now_and_then(tmp_path: Path) -> None:
+    now = [0.0]
+    screen, log = Terminal(), io.StringIO()
+    for stream in (screen, log):
+        with Telling(Store(tmp_path), 1, stream, lambda: now[0]) as telling:
+            telling.begin(POINTS, done=0)
+            for number, point in enumerate(POINTS):
+                now[0] += 1.0
+                telling.told(point, Outcome(str(number), 1.0, *(["broken", "PluginError"] if number == 1 else [])))
+    shown = [line for line in screen.getvalue().split("\r") if line]
+    assert shown[-1].startswith("[####################] 4 of 4 runs, 1 failed, took")
+    assert [line for line in log.getvalue().splitlines() if "runs" in line] == [
+        "slacktide: 0 of 4 runs",
+        "slacktide: 4 of 4 runs, 1 failed, took 4.0 s",
+    ]
+
+
+def test_an_estimate_is_the_mean_of_the_runs_most_alike() -> None:
+    times = [
+        {"workload": "w", "hosts": "N", "policy": "p", "seconds": 1.0},
+        {"workload": "w", "hosts": "M", "policy": "p", "seconds": 3.0},
+        {"workload": "v", "hosts": "N", "policy": "p", "seconds": 8.0},
+        {"workload": "v", "hosts": "N", "policy": "q", "seconds": 20.0},
+    ]
+    known = Estimates(times)
+    assert known.of("w", "N", "p") == 1.0
+    assert known.of("w", "L", "p") == 2.0
+    assert known.of("u", "N", "p") == 4.0
+    assert known.of("u", "N", "r") == 8.0
+    assert Estimates().of("w", "N", "p") is None
+
+
+def test_times_that_are_no_times_are_passed_over(tmp_path: Path) -> None:
+    lines = ['{"seconds": NaN}', '{"seconds": -1}', '{"seconds": "3"}', '{"secon', "[]", '{"seconds": 2}', "\x00"]
+    (tmp_path / "times.jsonl").write_text("\n".join(lines))
+    assert Store(tmp_path).times() == [{"seconds": 2}]
+    assert Estimates(Store(tmp_path).times()).of("w", "N", "p") == 2.0
+    (tmp_path / "times.jsonl").write_bytes(b"\xff\xfe")
+    assert Store(tmp_path).times() == []
