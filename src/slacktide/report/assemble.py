@@ -1,0 +1,193 @@
+"""An experiment's folder in, figures and tables out: everything of a report but its layout."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from slacktide.report import fairness_data, over_runs, over_time, promises, reduce, scores, totals
+from slacktide.report.figure import Figure, Rows, Scene, drawn, where
+from slacktide.report.gather import REQUESTS, Member, check_numbers, members, resources_of, scene_of, table_of, told
+from slacktide.report.verdict import Verdict, amount, verdict
+from slacktide.results.experiment import Experiment, read
+
+STEEP = 2000.0
+"""Per cent; increments beyond are drawn on a logarithmic axis."""
+SHOWN_PAIRS = 4
+"""Of many policies this many are drawn against the reference, the one that is judged among them."""
+Announce = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a page shows."""
+
+    experiment: Experiment
+    found: list[Member]
+    scene: Scene
+    verdict: Verdict
+    scores: Rows
+    capacities: Rows
+    requests: Rows
+    figures: list[Figure]
+
+
+def assemble(folder: Path, announce: Announce = lambda _: None) -> Report:
+    """Reads the experiment in ``folder`` and draws. Raises :class:`InputError` for what is not one."""
+    experiment = read(folder)
+    found = members(experiment)
+    scene = scene_of(found, experiment)
+    resources = resources_of(found[0])
+    kept = reduce.Availabilities(scene)
+    rows: Rows = []
+    demand: Rows = []
+    counted: Rows = []
+    for number, member in enumerate(found):
+        announce(f"{number + 1} of {len(found)} runs read")
+        first = not any(row["workload"] == member.run.workload for row in counted)
+        amounts = [f"demand_{one}" for one in resources] if first else []
+        table = table_of(member, REQUESTS, [*scores.NEEDED, member.availability, *amounts])
+        with told(member, REQUESTS):
+            check_numbers(table, [member.availability, *amounts])
+            kept.add(member, table)
+            mine = scores.of_run(member, table)
+            rows += mine
+        if first:
+            demand += reduce.demand(table, member, resources)
+            counted += [{name: row[name] for name in ("workload", "class", "requests")} for row in mine]
+    limits = over_runs.capacities(found, resources)
+    bins, sums = kept.deficits()
+    said = verdict(rows, scene)
+    shown, note = drawn(scene, said.judged)
+    by_policy = [
+        promises.availabilities(_table(kept.curves()), shown),
+        promises.deficits(_table(bins), _table(sums), shown),
+        *_penalties(rows, scene, shown),
+        _fairness(found, scene, shown),
+        *_over_time(found, shown),
+        _preemptions(rows, scene, shown),
+    ]
+    noted = [replace(one, notes=(*note, *one.notes)) for one in by_policy]
+    across = over_time.demand(_table(demand), _table(limits), scene)
+    figures = [across, *noted[:1], *_paired(found, shown, said.judged), *noted[1:]]
+    return Report(experiment, found, scene, said, rows, limits, counted, figures)
+
+
+def _table(rows: Rows) -> Any:
+    import pyarrow as pa
+
+    return pa.Table.from_pylist(rows)
+
+
+def paired_with_reference(scene: Scene, judged: str | None) -> tuple[str, ...]:
+    """The policies that have heat maps: the first ones, and in any case the one that is judged."""
+    first = dict.fromkeys([*([judged] if judged else []), *scene.others])
+    kept = list(first)[:SHOWN_PAIRS]
+    return tuple(one for one in scene.others if one in kept)
+
+
+def _paired(found: list[Member], scene: Scene, judged: str | None) -> list[Figure]:
+    theirs = {one.place: one for one in found if one.run.policy == scene.reference}
+    pairs = reduce.Pairs()
+    others = paired_with_reference(scene, judged)
+    for member in found:
+        if member.run.policy in others and member.place in theirs:
+            pairs.add(theirs[member.place], member)
+    figures = []
+    for number, policy in enumerate(others, 1):
+        cells = pairs.cells(policy)
+        figures.append(promises.pairs(_table(cells), _table(reduce.shares(cells)), policy, scene, number))
+    return figures
+
+
+def _penalties(rows: Rows, scene: Scene, shown: Scene) -> list[Figure]:
+    owed = scores.per_run(rows, "penalty", scene)
+    said = [f"{row['hosts']}, {row['policy']}: {amount(row['value'])}" for row in owed]
+    one_run = " One run of each: no intervals." if all(row["low"] is None for row in owed) else ""
+    figures = [
+        totals.bars(
+            _table(owed), shown, key="penalties", title="Penalties", axis="penalty a run, cpu-seconds",
+            description=f"Mean penalty of a run, in cpu-seconds: {'; '.join(said)}.{one_run}",
+            reading=(
+                "For each request that missed its promise: deficit x duration x cpu x (1 + bonus), with the bonus of "
+                "the tier that its availability fell into. Whiskers are 95 % confidence intervals (bootstrap over "
+                "seeds and workloads)."
+            ),
+        )
+    ]  # fmt: skip
+    more = scores.increments(rows, scene)
+    if more:
+        said = [
+            f"{row['hosts']}: "
+            + (
+                f"{row['policy']} owes none, {scene.reference} does"
+                if row["value"] is None
+                else f"{row['text'] or format(row['value'], '+,.1f') + ' %'} over {row['policy']}"
+            )
+            for row in more
+        ]
+        figures.append(
+            totals.bars(
+                _table(more),
+                shown, key="increments", title=f"Increment of penalties under {scene.reference}",
+                axis=f"more under {scene.reference}, %",
+                steep=STEEP,
+                description=f"Penalties of {scene.reference} compared with each other policy's: {'; '.join(said)}.",
+                reading=(
+                    "By how many per cent the penalties of the reference exceed those of the policy of the bar; below "
+                    "zero the reference owes less. An infinite increment means that the policy owes none and the "
+                    f"reference does. Where increments exceed {STEEP:,.0f} % the axis is logarithmic from 100 % on."
+                ),
+            )
+        )  # fmt: skip
+    return figures
+
+
+def _fairness(found: list[Member], scene: Scene, shown: Scene) -> Figure:
+    rows, why_not = fairness_data.by_contention(found, scene)
+    seconds = float(found[0].manifest.get("intervals") or 0.0)
+    every = f"{seconds / 60.0:g} minutes" if seconds >= 60.0 else f"{seconds:g} s"
+    return totals.fairness(_table(rows), shown, every, why_not)
+
+
+def _over_time(found: list[Member], scene: Scene) -> list[Figure]:
+    table = _table(over_runs.progress(found))
+    keys = ["workload", "hosts", "policy", "time"]
+    return [
+        over_time.lines(
+            table.select([*keys, "queue", "runs"]), "queue", scene, key="queue", title="Queue over time",
+            axis="instances waiting",
+            reading=(
+                "How many instances (of most requests there is one) wait at the end of each interval, mean over seeds. "
+                "Short queues are better."
+            ),
+        ),
+        over_time.lines(
+            table.select([*keys, "operations", "runs"]), "operations", scene, key="operations",
+            title="Operations over time", axis="operations",
+            reading=(
+                "How often in each interval a host was checked and scored for a waiting request, mean over seeds: the "
+                "work of the scheduler, whatever machine it runs on."
+            ),
+        ),
+        over_time.lines(
+            table.select([*keys, "preemptions", "runs"]), "preemptions", scene, key="preemptions-over-time",
+            title="Preemptions over time", axis="preemptions",
+            reading="How many instances were preempted in each interval, mean over seeds.",
+        ),
+    ]  # fmt: skip
+
+
+def _preemptions(rows: Rows, scene: Scene, shown: Scene) -> Figure:
+    found = scores.per_run(rows, "preemptions", scene)
+    said = [f"{row['hosts']}, {row['policy']}: {amount(row['value'])}" for row in found]
+    return totals.bars(
+        _table(found), shown, key="preemptions", title="Preemptions", axis="preemptions a run",
+        description=f"Mean number of preemptions of a run: {'; '.join(said)}.",
+        reading="Every preemption costs a start-up. Whiskers are 95 % confidence intervals, as for penalties.",
+    )  # fmt: skip
+
+
+__all__ = ["Report", "assemble", "where"]

@@ -1,0 +1,96 @@
+"""What every figure of the report is: a drawing, what it says in words, and the table of what is drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from slacktide.report.palette import CLASSES, POLICIES, Look, looks
+
+SHOWN_PANELS = 6
+"""Of many workloads this many are drawn; the table has all."""
+SHOWN_POLICIES = 8
+"""Of many policies this many are drawn: each has a colour of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """What a report is about, in the order in which figures show it.
+
+    workloads, hosts, policies  the names of the grid
+    classes                     most important first
+    slos                        promised availability of each class
+    reference                   the policy that others are compared with
+    """
+
+    workloads: tuple[str, ...]
+    hosts: tuple[str, ...]
+    policies: tuple[str, ...]
+    classes: tuple[str, ...]
+    slos: Mapping[str, float]
+    reference: str
+    policy_looks: Mapping[str, Look] = field(init=False)
+    class_looks: Mapping[str, Look] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "policy_looks", looks(self.policies, POLICIES))
+        object.__setattr__(self, "class_looks", looks(self.classes, CLASSES))
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        """All policies but the reference."""
+        return tuple(one for one in self.policies if one != self.reference)
+
+
+def drawn(scene: Scene, judged: str | None) -> tuple[Scene, tuple[str, ...]]:
+    """The scene with as many policies as can be told apart, and a note where it has more.
+
+    The reference and the one that is judged are among them, then the first ones, in the order of the grid.
+    """
+    if len(scene.policies) <= SHOWN_POLICIES:
+        return scene, ()
+    first = dict.fromkeys([scene.reference, *([judged] if judged else []), *scene.policies])
+    kept = list(first)[:SHOWN_POLICIES]
+    note = f"Drawn: {SHOWN_POLICIES} of {len(scene.policies)} policies; the table has all of them."
+    return replace(scene, policies=tuple(one for one in scene.policies if one in kept)), (note,)
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A figure of the report.
+
+    key          unique, of letters, digits and hyphens: its place in the page and its file name
+    title        what is shown
+    description  what is to be seen, for those who do not see it, and as the text below
+    reading      how to read it and how it is worked out
+    drawing      a matplotlib figure, or None where there is nothing to draw (``description`` says why)
+    table        the numbers that are drawn (pyarrow)
+    units        unit of a column of the table, where it has one
+    """
+
+    key: str
+    title: str
+    description: str
+    reading: str
+    drawing: Any
+    table: Any
+    units: Mapping[str, str] = field(default_factory=dict)
+    notes: Sequence[str] = ()
+
+
+Rows = list[dict[str, Any]]
+
+
+def where(rows: Rows, **wanted: object) -> Rows:
+    """The rows that have these values."""
+    return [row for row in rows if all(row[name] == value for name, value in wanted.items())]
+
+
+def limited(names: Sequence[str], what: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The first names that are drawn, and a note where some are not."""
+    if len(names) <= SHOWN_PANELS:
+        return tuple(names), ()
+    return tuple(names[:SHOWN_PANELS]), (
+        f"Drawn: the first {SHOWN_PANELS} of {len(names)} {what}; the table has all of them.",
+    )

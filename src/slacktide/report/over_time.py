@@ -1,0 +1,230 @@
+"""Figures with time on the x axis: demand against capacity, queue, operations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from slacktide.report.drawing import label, legend, panels, style, trim
+from slacktide.report.figure import Figure, Rows, Scene, limited, where
+from slacktide.report.palette import GROUND, TEXT
+
+HOUR, DAY = 3600.0, 86400.0
+
+
+def clock(longest: float) -> tuple[float, str]:
+    """How many seconds a unit of the time axis has, and its name: minutes up to three hours, then hours, then days."""
+    if longest <= 3 * HOUR:
+        return 60.0, "min"
+    return (HOUR, "h") if longest <= 3 * DAY else (DAY, "days")
+
+
+def demand(table: Any, capacity: Any, scene: Scene) -> Figure:
+    """Demand over time by class against capacity (Q figures 1 and 2).
+
+    ``table``: workload, resource, time (s), class, demand; ``capacity``: workload, hosts, resource, capacity.
+    """
+    rows, limits = table.to_pylist(), capacity.to_pylist()
+    resources = list(dict.fromkeys(row["resource"] for row in rows))
+    drawn, notes = limited([one for one in scene.workloads if where(rows, workload=one)], "workloads")
+    title = "Demand over time by class, against capacity"
+    drawing = None
+    if rows:
+        with style():
+            scale, unit = clock(max(row["time"] for row in rows))
+            made = panels(len(drawn), len(resources), height=2.7, share=(True, False))
+            for line, workload in zip(made.axes, drawn, strict=True):
+                for axes, resource in zip(line, resources, strict=True):
+                    mine = where(rows, workload=workload, resource=resource)
+                    _stacked(axes, mine, where(limits, workload=workload, resource=resource), scene, scale)
+                    axes.set_title(f"{label(workload)}: {label(resource)}")
+                    axes.set_ylabel(f"{label(resource)}, hosts' unit")
+            for axes in made.axes[-1]:
+                axes.set_xlabel(f"time, {unit}")
+            legend(made.figure, _class_handles(scene))
+            drawing = made.figure
+    return Figure(
+        key="demand",
+        title=title,
+        description=_peaks(rows, limits, scene),
+        reading=(
+            "Coloured areas are what requests that are active ask for, stacked by class, most important at the bottom; "
+            "dashed lines are the capacity of each host set. Where the areas rise above a line somebody has to wait."
+        ),
+        drawing=drawing,
+        table=table,
+        units={"time": "s", "demand": "hosts' unit"},
+        notes=notes,
+    )
+
+
+def _stacked(axes: Any, rows: Rows, limits: Rows, scene: Scene, scale: float) -> None:
+    import numpy as np
+
+    times = sorted({row["time"] for row in rows})
+    at = {time: index for index, time in enumerate(times)}
+    below = np.zeros(len(times))
+    for name in scene.classes:
+        level = np.zeros(len(times))
+        for row in where(rows, **{"class": name}):
+            level[at[row["time"]]] += row["demand"]
+        look = scene.class_looks[name]
+        axes.fill_between(
+            np.array(times) / scale, below, below + level, step="pre" if len(times) > 1 else None,
+            facecolor=look.colour, hatch=look.hatch, edgecolor=GROUND.light, linewidth=0.5,
+        )  # fmt: skip
+        below = below + level
+    axes.set_ylim(0.0, 1.15 * max([float(below.max(initial=0.0)), *(one["capacity"] for one in limits)]) or 1.0)
+    axes.set_xlim(times[0] / scale, times[-1] / scale if len(times) > 1 else times[0] / scale + 1.0)
+    _limits(axes, limits)
+
+
+def _limits(axes: Any, limits: Rows) -> None:
+    """A dashed line and its name for each capacity; names keep their distance, those of equal ones share a line."""
+    gap, place = 0.085 * axes.get_ylim()[1], float("-inf")
+    heights = sorted({one["capacity"] for one in limits})
+    for height in heights:
+        axes.axhline(height, color=TEXT.light, linestyle=(0, (4, 2)), linewidth=1.1)
+        place = max(height, place + gap)
+        names = ", ".join(label(one["hosts"], 16) for one in limits if one["capacity"] == height)
+        axes.annotate(
+            names, (1.0, place), xycoords=("axes fraction", "data"), xytext=(-3, 1), textcoords="offset points",
+            ha="right", va="bottom", fontsize=8,
+            bbox={"facecolor": GROUND.light, "edgecolor": "none", "pad": 0.6, "alpha": 0.85},
+        )  # fmt: skip
+
+
+def _class_handles(scene: Scene) -> list[Any]:
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    patches: list[Any] = [
+        Patch(facecolor=look.colour, hatch=look.hatch, edgecolor=GROUND.light, label=label(name))
+        for name, look in scene.class_looks.items()
+    ]
+    return [*patches, Line2D([], [], color=TEXT.light, linestyle=(0, (4, 2)), linewidth=1.1, label="capacity")]
+
+
+def _peaks(rows: Rows, limits: Rows, scene: Scene) -> str:
+    """Of each workload and resource the highest demand, in parts of the largest capacity."""
+    if not rows:
+        return "No run tells the demand over time."
+    said = []
+    for workload in scene.workloads:
+        for resource in dict.fromkeys(row["resource"] for row in rows):
+            total: dict[float, float] = {}
+            for row in where(rows, workload=workload, resource=resource):
+                total[row["time"]] = total.get(row["time"], 0.0) + row["demand"]
+            most = max((one["capacity"] for one in where(limits, workload=workload, resource=resource)), default=0.0)
+            if total and most > 0.0:
+                said.append(
+                    f"{workload}: {resource} at most {max(total.values()) / most:.0%} of the largest host set".replace(
+                        "%", " %"
+                    )
+                )
+    return "; ".join(said[:8]) + "." if said else "Demand over time; the capacity is not known."
+
+
+def lines(table: Any, column: str, scene: Scene, *, key: str, title: str, axis: str, reading: str) -> Figure:
+    """A column of ``table`` (workload, hosts, policy, time in s, ``column``) over time, a line for each policy.
+
+    Small multiples: a row of panels for each workload, a column for each host set.
+    """
+    rows = [row for row in table.to_pylist() if row[column] is not None and row["policy"] in scene.policies]
+    drawn, notes = limited([one for one in scene.workloads if where(rows, workload=one)], "workloads")
+    hosts, more = limited([one for one in scene.hosts if where(rows, hosts=one)], "host sets")
+    drawing = None
+    if rows:
+        with style():
+            scale, unit = clock(max(row["time"] for row in rows))
+            places = _places(rows, drawn, hosts)
+            made = panels(len(places), len(places[0]), height=2.2, share=(True, "row"))
+            for line, there in zip(made.axes, places, strict=True):
+                top = max(row[column] for place in there for row in where(rows, **place))
+                for axes, place in zip(line, there, strict=False):
+                    _policies(axes, where(rows, **place), column, scene, scale)
+                    axes.set_ylim(0.0, 1.08 * top or 1.0)
+                    axes.set_title(_panel_name(place["workload"], place["hosts"], len(line)))
+                line[0].set_ylabel(axis)
+            trim(made, sum(map(len, places)), f"time, {unit}")
+            legend(made.figure, policy_handles(scene))
+            drawing = made.figure
+    return Figure(
+        key=key,
+        title=title,
+        description=_highest(rows, column, axis, scene),
+        reading=reading,
+        drawing=drawing,
+        table=table,
+        units={"time": "s"},
+        notes=(*notes, *more),
+    )
+
+
+def _places(rows: Rows, workloads: Sequence[str], hosts: Sequence[str]) -> list[list[dict[str, str]]]:
+    """Which workload and host set each panel has: a row for each workload where all combinations were run, else those
+    that were, three in a row.
+    """
+    every = [{"workload": workload, "hosts": one} for workload in workloads for one in hosts]
+    found = [place for place in every if where(rows, **place)]
+    width = len(hosts) if len(found) == len(every) else min(3, len(found))
+    return [found[at : at + width] for at in range(0, len(found), width)]
+
+
+def _panel_name(workload: str, hosts: str, columns: int) -> str:
+    room = max(10, 66 // columns)
+    both = f"{workload}, {hosts}"
+    return label(both, room) if len(both) <= room else f"{label(workload, room)}\n{label(hosts, room)}"
+
+
+def _policies(axes: Any, rows: Rows, column: str, scene: Scene, scale: float) -> None:
+    for policy in scene.policies:
+        mine = sorted(where(rows, policy=policy), key=lambda row: row["time"])
+        look = scene.policy_looks[policy]
+        axes.plot(
+            [row["time"] / scale for row in mine], [row[column] for row in mine], color=look.colour,
+            linestyle=look.dash, marker=look.marker if len(mine) <= 40 else None, markersize=4.5,
+            markeredgecolor=GROUND.light, markeredgewidth=0.5,
+        )  # fmt: skip
+    axes.yaxis.set_major_formatter(_thousands())
+
+
+def _thousands() -> Any:
+    from matplotlib.ticker import FuncFormatter
+
+    return FuncFormatter(lambda value, _: short(value))
+
+
+def short(value: float) -> str:
+    """A number for an axis or a label of a bar: ``950``, ``23.2 k``, ``1.3 M``."""
+    for size, letter in ((1e9, " G"), (1e6, " M"), (1e4, " k")):
+        if abs(value) >= size:
+            part = value / (1e3 if letter == " k" else size)
+            return f"{part:.3g}{letter}" if abs(part) < 1000 else f"{part:,.0f}{letter}"
+    if value == int(value):
+        return f"{value:,.0f}"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+
+
+def policy_handles(scene: Scene) -> list[Any]:
+    """Legend of policies: colour, dash and marker."""
+    from matplotlib.lines import Line2D
+
+    return [
+        Line2D([], [], color=look.colour, linestyle=look.dash, marker=look.marker, markersize=5, label=label(name),
+               markeredgecolor=GROUND.light, markeredgewidth=0.5)
+        for name, look in scene.policy_looks.items()
+    ]  # fmt: skip
+
+
+def _highest(rows: Rows, column: str, axis: str, scene: Scene) -> str:
+    if not rows:
+        return "No run tells it: runs need --intervals."
+    said = []
+    scale, unit = clock(max(row["time"] for row in rows))
+    for policy in scene.policies:
+        best = max(where(rows, policy=policy), key=lambda row: row[column], default=None)
+        if best is not None:
+            place = f"{best['workload']}, {best['hosts']}, at {best['time'] / scale:.4g} {unit}"
+            said.append(f"{policy} {short(best[column])} ({place})")
+    return f"Most {axis} by policy: " + "; ".join(said) + "."

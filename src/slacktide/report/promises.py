@@ -1,0 +1,304 @@
+"""Figures of what requests got: availabilities, pairs of policies, deficits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from slacktide.report.drawing import label, legend, nothing, panels, style, trim
+from slacktide.report.figure import Figure, Rows, Scene, limited, where
+from slacktide.report.over_time import policy_handles, short
+from slacktide.report.palette import BOTH, GROUND, MUTED, NEITHER, ONLY_X, ONLY_Y, TEXT
+
+QUADRANTS = {"both": BOTH, "only other": ONLY_Y, "only reference": ONLY_X, "neither": NEITHER}
+"""Who kept the promise of a request. Places: top right, top left, bottom right, bottom left."""
+FAINTEST = 0.22
+"""Opacity of a cell with one request; the fullest cell has 1."""
+WIDEST = 4
+"""So many maps side by side can still be read."""
+
+
+def availabilities(table: Any, scene: Scene) -> Figure:
+    """How many requests got at least an availability, per class, host set and policy (what Q figures 4 and 5 show).
+
+    ``table``: hosts, class, policy, availability, share (of requests with at least this availability).
+    """
+    rows = table.to_pylist()
+    hosts, notes = limited([one for one in scene.hosts if where(rows, hosts=one)], "host sets")
+    drawing = None
+    if rows:
+        with style():
+            made = panels(len(scene.classes), len(hosts), height=2.0, share=(True, True))
+            for line, name in zip(made.axes, scene.classes, strict=True):
+                for axes, one in zip(line, hosts, strict=True):
+                    _curves(axes, where(rows, hosts=one, **{"class": name}), scene, scene.slos[name])
+                    axes.set_title(f"{label(name, 14)}, {label(one, 18)}")
+                line[0].set_ylabel("requests, %")
+            for axes in made.axes[-1]:
+                axes.set_xlabel("at least this availability")
+            legend(made.figure, [*policy_handles(scene), _promise()])
+            drawing = made.figure
+    return Figure(
+        key="availability",
+        title="Final availability, by class",
+        description=_kept_text(rows, scene),
+        reading=(
+            "A point of a line says how many per cent of a class's requests got at least the availability below it. "
+            "Where a line crosses the vertical one, the promise, it gives the share of promises that were kept. "
+            "A line far to the left of the corner at the top right means requests that hardly ran. All workloads and "
+            "seeds together."
+        ),
+        drawing=drawing,
+        table=table,
+        notes=notes,
+    )
+
+
+def _promise() -> Any:
+    from matplotlib.lines import Line2D
+
+    return Line2D([], [], color=TEXT.light, linewidth=1.2, linestyle=(0, (1, 1)), label="promise")
+
+
+def _curves(axes: Any, rows: Rows, scene: Scene, slo: float) -> None:
+    axes.axvline(slo, color=TEXT.light, linewidth=1.2, linestyle=(0, (1, 1)))
+    if not rows:
+        nothing(axes, "no requests")
+    for number, policy in enumerate(scene.policies):
+        mine = sorted(where(rows, policy=policy), key=lambda row: row["availability"])
+        if not mine:
+            continue  # a line of nothing that is not clipped has no extent, and spoils the layout
+        look = scene.policy_looks[policy]
+        every = max(len(mine) // 6, 1)
+        axes.plot(
+            [row["availability"] for row in mine], [100.0 * row["share"] for row in mine], color=look.colour,
+            linestyle=look.dash, marker=look.marker, markersize=4.5, markevery=(number * every // 4, every),
+            markeredgecolor=GROUND.light, markeredgewidth=0.5, clip_on=False, zorder=3,
+        )  # fmt: skip
+    axes.set_xlim(0.0, 1.0)
+    axes.set_ylim(0.0, 104.0)
+    axes.set_xticks([0.0, 0.25, 0.5, 0.75, 1.0], ["0", ".25", ".5", ".75", "1"])
+
+
+def _kept_text(rows: Rows, scene: Scene) -> str:
+    if not rows:
+        return "No finished run."
+    said = []
+    for one in scene.hosts:
+        for name in scene.classes:
+            found = []
+            for policy in scene.policies:
+                mine = where(rows, hosts=one, policy=policy, **{"class": name})
+                low = min((row["availability"] for row in mine if row["share"] < 1.0 - 1e-12), default=None)
+                if mine:
+                    found.append(f"{policy} {'all at 1' if low is None else f'some below {low:.2f}'}")
+            if found and any("below" in text for text in found):
+                said.append(f"{one}, {name}: " + ", ".join(found))
+    return "; ".join(said[:12]) + "." if said else "Every request got an availability of 1."
+
+
+def pairs(table: Any, quadrants: Any, policy: str, scene: Scene, number: int) -> Figure:
+    """Paired heat maps of one policy against the reference (Q figure 6).
+
+    ``table``: hosts, class, x and y (lower edges of cells of ``size``), size, quadrant, requests; ``quadrants``:
+    hosts, class, quadrant (of ``QUADRANTS``), share.
+    """
+    rows, parts = table.to_pylist(), quadrants.to_pylist()
+    hosts, notes = limited([one for one in scene.hosts if where(rows, hosts=one)], "host sets")
+    drawing = None
+    if rows:
+        with style():
+            size = rows[0]["size"]
+            most = max(row["requests"] for row in rows)
+            places = _maps(rows, hosts, scene.classes)
+            width = min(9.0, 1.2 + 2.75 * len(places[0]))
+            made = panels(len(places), len(places[0]), width=width, height=2.75, share=(True, True))
+            for line, there in zip(made.axes, places, strict=True):
+                for axes, (one, name) in zip(line, there, strict=False):
+                    here = {"hosts": one, "class": name}
+                    _cells(axes, where(rows, **here), size, most, scene.slos[name])
+                    _shares(axes, where(parts, **here))
+                    axes.set_title(f"{label(one, 14)}: {label(name, 14)}", pad=15.0)
+                line[0].set_ylabel(f"under {label(policy, 22)}")
+            trim(made, sum(map(len, places)), f"under {label(scene.reference, 22)}")
+            legend(made.figure, _quadrant_handles(policy, scene.reference, most), columns=2)
+            drawing = made.figure
+    return Figure(
+        key=f"pairs-{number}",
+        title=f"{policy} against {scene.reference}, request by request",
+        description=_quadrant_text(parts, policy, scene),
+        reading=(
+            "Every request is one pair: across, its availability under the one policy, up, under the other. The "
+            "stronger a cell's colour, the more requests are in it (logarithmic). Above the diagonal the policy of the "
+            "y axis gave more. Lines at the promise divide each map into quadrants with their share of requests: top "
+            "right both kept the promise, top left only the policy of the y axis, bottom right only that of the x "
+            "axis, bottom left neither. All workloads and seeds together."
+        ),
+        drawing=drawing,
+        table=table,
+        notes=notes,
+    )
+
+
+def _maps(rows: Rows, hosts: Sequence[str], classes: Sequence[str]) -> list[list[tuple[str, str]]]:
+    """Host set and class of each map: a row for each host set while its classes fit side by side, else those that have
+    requests, three in a row.
+    """
+    if len(classes) <= WIDEST:
+        return [[(one, name) for name in classes] for one in hosts]
+    found = [(one, name) for one in hosts for name in classes if where(rows, hosts=one, **{"class": name})]
+    return [found[at : at + 3] for at in range(0, len(found), 3)]
+
+
+def _cells(axes: Any, rows: Rows, size: float, most: int, slo: float) -> None:
+    from matplotlib.patches import Rectangle
+
+    for row in rows:
+        ink = QUADRANTS[row["quadrant"]]
+        strength = FAINTEST + (1.0 - FAINTEST) * (math.log(row["requests"]) / math.log(most) if most > 1 else 1.0)
+        axes.add_patch(
+            Rectangle((row["x"], row["y"]), size, size, facecolor=ink.light, alpha=round(strength, 2), linewidth=0)
+        )
+    axes.plot([0, 1], [0, 1], color=MUTED.light, linewidth=0.9, linestyle=(0, (4, 2)))
+    axes.axvline(slo, color=TEXT.light, linewidth=0.8)
+    axes.axhline(slo, color=TEXT.light, linewidth=0.8)
+    axes.set(xlim=(0.0, 1.0), ylim=(0.0, 1.0), aspect="equal")
+    axes.grid(visible=False)
+    ticks, names = [0.0, 0.25, 0.5, 0.75, 1.0], ["0", ".25", ".5", ".75", "1"]
+    axes.set_xticks(ticks, names)
+    axes.set_yticks(ticks, names)
+    if not rows:
+        nothing(axes, "no requests")
+
+
+def _shares(axes: Any, parts: Rows) -> None:
+    """Each quadrant's share at its corner, the upper ones above the map; those without a request are left out."""
+    places = {
+        "both": (1.0, 1.01, "right", "bottom"),
+        "only other": (0.0, 1.01, "left", "bottom"),
+        "only reference": (0.985, 0.015, "right", "bottom"),
+        "neither": (0.015, 0.015, "left", "bottom"),
+    }
+    for part in parts:
+        x, y, across, up = places[part["quadrant"]]
+        if part["share"] > 0.0:
+            axes.text(
+                x, y, percent(part["share"]), transform=axes.transAxes, ha=across, va=up, fontsize=8,
+                fontweight="bold", bbox={"facecolor": GROUND.light, "edgecolor": "none", "pad": 1.2, "alpha": 0.85},
+            )  # fmt: skip
+
+
+def percent(share: float) -> str:
+    """A share as per cent, never rounded to all or nothing: ``99.98 %``, ``< 0.01 %``."""
+    if 0.0 < share < 0.0001:
+        return "< 0.01 %"
+    if 0.9999 < share < 1.0:
+        return "> 99.99 %"
+    return f"{100.0 * share:.4g} %" if share >= 0.01 else f"{100.0 * share:.2g} %"
+
+
+def _quadrant_handles(policy: str, reference: str, most: int) -> list[Any]:
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    names = {
+        "both": "promise kept by both",
+        "only other": f"only by {label(policy, 24)}",
+        "only reference": f"only by {label(reference, 24)}",
+        "neither": "by neither",
+    }
+    made: list[Any] = [Patch(facecolor=ink.light, label=names[name]) for name, ink in QUADRANTS.items()]
+    made.append(Patch(facecolor=TEXT.light, alpha=FAINTEST, label=f"faintest: 1 request; strongest: {short(most)}"))
+    return [*made, Line2D([], [], color=MUTED.light, linewidth=0.9, linestyle=(0, (4, 2)), label="equal under both")]
+
+
+def _quadrant_text(parts: Rows, policy: str, scene: Scene) -> str:
+    said = []
+    for one in scene.hosts:
+        for name in scene.classes:
+            share = {part["quadrant"]: part["share"] for part in where(parts, hosts=one, **{"class": name})}
+            if share:
+                said.append(
+                    f"{one}, {name}: kept by both {percent(share['both'])}, only by {policy} "
+                    f"{percent(share['only other'])}, only by {scene.reference} {percent(share['only reference'])}, "
+                    f"by neither {percent(share['neither'])}"
+                )
+    return "; ".join(said[:18]) + "." if said else "No pair of finished runs."
+
+
+def deficits(table: Any, summary: Any, scene: Scene) -> Figure:
+    """How much the requests missed that missed their promise (Q figure 7).
+
+    ``table``: hosts, class, policy, deficit (lower edge of a bin), size, requests; ``summary``: hosts, class, policy,
+    missed, share, mean.
+    """
+    rows, sums = table.to_pylist(), summary.to_pylist()
+    hosts, notes = limited([one for one in scene.hosts if where(sums, hosts=one)], "host sets")
+    drawing = None
+    if rows:
+        with style():
+            each = 0.55 + 0.42 * len(scene.policies)
+            made = panels(len(scene.classes), len(hosts), height=each, share=(False, True))
+            for line, name in zip(made.axes, scene.classes, strict=True):
+                for axes, one in zip(line, hosts, strict=True):
+                    here = {"hosts": one, "class": name}
+                    ran = {row["policy"] for row in where(sums, hosts=one)}
+                    _bodies(axes, where(rows, **here), where(sums, **here), scene, scene.slos[name], ran)
+                    axes.set_title(f"{label(name, 14)}, {label(one, 18)}")
+                line[0].set_yticks(range(len(scene.policies)), [label(policy, 24) for policy in scene.policies])
+                line[0].set_ylim(len(scene.policies) - 0.4, -0.6)
+            for axes in made.axes[-1]:
+                axes.set_xlabel("deficit: promise - availability")
+            drawing = made.figure
+    missed = [
+        f"{row['hosts']}, {row['class']}, {row['policy']}: {row['missed']:,} requests ({percent(row['share'])}), "
+        f"on average {row['mean']:.3f} below"
+        for row in sums
+        if row["missed"]
+    ]
+    return Figure(
+        key="deficits",
+        title="Deficits: by how much broken promises were missed",
+        description="; ".join(missed[:18]) + "." if missed else "No promise was broken in any finished run.",
+        reading=(
+            "Only requests that missed their promise: the wider a shape, the more of them missed it by that much. "
+            "Every shape fills its row at its widest, however few they are: compare the numbers beside, how many they "
+            "are and their share of the class. The bar is the mean. Left is better. All workloads and seeds together."
+        ),
+        drawing=drawing,
+        table=table,
+        notes=notes,
+    )
+
+
+def _bodies(axes: Any, rows: Rows, sums: Rows, scene: Scene, slo: float, ran: set[str]) -> None:
+    import numpy as np
+
+    axes.set_xlim(0.0, slo * 1.8)
+    axes.set_xticks([0.0, slo / 2, slo], ["0", f"{slo / 2:g}", f"{slo:g}"])
+    axes.grid(visible=False, axis="y")
+    for place, policy in enumerate(scene.policies):
+        mine = sorted(where(rows, policy=policy), key=lambda row: row["deficit"])
+        look = scene.policy_looks[policy]
+        text = "no requests" if policy in ran else "not run"
+        for one in where(sums, policy=policy):
+            text = f"{short(one['missed'])} ({percent(one['share'])})" if one["missed"] else "none"
+            if one["missed"]:
+                axes.plot([one["mean"]] * 2, [place - 0.3, place + 0.3], color=TEXT.light, linewidth=1.6, zorder=4)
+        if mine:
+            size = mine[0]["size"]
+            counts = np.zeros(round(slo / size) + 1)
+            for row in mine:
+                counts[min(round(row["deficit"] / size), len(counts) - 1)] += row["requests"]
+            half = 0.4 * counts / counts.max()
+            edges = np.arange(len(counts)) * size
+            axes.fill_between(
+                np.append(edges, edges[-1] + size).clip(max=slo), place - np.append(half, half[-1]),
+                place + np.append(half, half[-1]), step="post", facecolor=look.colour, edgecolor=look.colour,
+                linewidth=0.8, hatch=look.hatch,
+            )  # fmt: skip
+        axes.text(slo * 1.78, place, text, ha="right", va="center", fontsize=8)
+
+
+__all__ = ["QUADRANTS", "availabilities", "deficits", "pairs", "percent"]

@@ -1,0 +1,182 @@
+"""What a report needs of runs and of pairs of them: counts in bins, so that 25 million requests become few rows.
+
+All numbers are those of :mod:`slacktide.metrics`; here they are put together over workloads and seeds.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slacktide.metrics.columns import class_codes, named, numbers
+from slacktide.metrics.distributions import availability_ecdf, deficit_ecdf, slo_fulfilment
+from slacktide.metrics.paired import COLUMNS as PAIRED
+from slacktide.metrics.paired import heat_map
+from slacktide.qos.availability import SLO_TOLERANCE
+from slacktide.report.figure import Rows, Scene
+from slacktide.report.gather import REQUESTS, Member, table_of
+
+CELL = 0.05
+"""Width of a cell of a heat map; the last in each direction contains 1."""
+STEPS = 100
+"""Steps of the curves of availability."""
+DEFICIT_BIN = 0.0125
+SERIES_POINTS = 240
+"""A line over time has at most this many points."""
+MINUTE = 60.0
+
+Key = tuple[Any, ...]
+
+
+class Availabilities:
+    """Counts of availabilities of all runs, by host set, class and policy."""
+
+    def __init__(self, scene: Scene) -> None:
+        self._scene = scene
+        self._at_least: dict[Key, NDArray[np.float64]] = defaultdict(lambda: np.zeros(STEPS + 1))
+        self._deficit: dict[Key, NDArray[np.float64]] = defaultdict(lambda: np.zeros(round(1 / DEFICIT_BIN)))
+        self._sums: dict[Key, NDArray[np.float64]] = defaultdict(lambda: np.zeros(3))  # requests, missed, deficits
+
+    def add(self, member: Member, table: Any) -> None:
+        """The requests of a run; ``table`` has their classes and availabilities."""
+        # Below a step, so that what reaches it counts as at least that.
+        steps = [step / STEPS - SLO_TOLERANCE for step in range(STEPS + 1)]
+        edges = [DEFICIT_BIN * place for place in range(1, round(1 / DEFICIT_BIN) + 1)]
+        below = _by_class(availability_ecdf(table, member.classes, member.accounting, steps))
+        deficit = _by_class(deficit_ecdf(table, member.classes, member.accounting, edges))
+        for row in slo_fulfilment(table, member.classes, member.accounting).to_pylist():
+            if row["requests"]:
+                key = (member.run.hosts, row["class"], member.run.policy)
+                missed = row["requests"] - row["fulfilled"]
+                self._at_least[key] += row["requests"] * (1.0 - below[row["class"]])
+                self._sums[key] += (row["requests"], missed, missed * (row["deficit_mean"] or 0.0))
+                if missed:
+                    self._deficit[key] += missed * np.diff(deficit[row["class"]], prepend=0.0)
+
+    def curves(self) -> Rows:
+        """hosts, class, policy, availability, share: of requests with at least this availability."""
+        rows = []
+        for key, counts in self._at_least.items():
+            shares = (counts / self._sums[key][0]).round(12)
+            for step, share in enumerate(shares.tolist()):
+                # Between equal neighbours a step says nothing new.
+                if 0 < step < STEPS and shares[step - 1] == share == shares[step + 1]:
+                    continue
+                rows.append({**_names(key), "availability": step / STEPS, "share": share})
+        return rows
+
+    def deficits(self) -> tuple[Rows, Rows]:
+        """Bins (hosts, class, policy, deficit, size, requests) and sums (hosts, class, policy, missed, share, mean)."""
+        bins, sums = [], []
+        for key, (requests, missed, total) in self._sums.items():
+            counts = self._deficit[key].round().astype(np.int64)
+            bins += [
+                {**_names(key), "deficit": place * DEFICIT_BIN, "size": DEFICIT_BIN, "requests": int(counts[place])}
+                for place in np.flatnonzero(counts).tolist()
+            ]
+            mean = float(total / missed) if missed else 0.0
+            sums.append({**_names(key), "missed": int(missed), "share": float(missed / requests), "mean": mean})
+        return bins, sums
+
+
+def _names(key: Key) -> dict[str, Any]:
+    return dict(zip(("hosts", "class", "policy"), key, strict=True))
+
+
+def _by_class(table: Any) -> dict[str, NDArray[np.float64]]:
+    """The shares of each class, in order of levels."""
+    names, shares = table["class"].to_pylist(), numbers(table, "share")
+    found: dict[str, list[float]] = defaultdict(list)
+    for name, share in zip(names, shares.tolist(), strict=True):
+        found[name].append(share)
+    return {name: np.array(values) for name, values in found.items()}
+
+
+class Pairs:
+    """Counts of pairs of availabilities, by other policy, host set and class."""
+
+    def __init__(self) -> None:
+        self._cells: dict[Key, int] = defaultdict(int)
+
+    def add(self, reference: Member, other: Member) -> None:
+        """Two runs of the same requests; those that only one of them has are left out."""
+        names = [*PAIRED, "slo_met"]
+        mine = table_of(reference, REQUESTS, [*names, reference.availability])
+        theirs = table_of(other, REQUESTS, [*names, other.availability])
+        if other.accounting != reference.accounting:
+            # Each in the accounting of its own decisions, under one name.
+            place = theirs.column_names.index(other.availability)
+            theirs = theirs.set_column(place, named(reference.accounting), theirs[other.availability])
+        for quadrant, (kept, kept_too) in QUADRANTS.items():
+            x, y = (one.filter(_are(one["slo_met"], met)) for one, met in ((mine, kept), (theirs, kept_too)))
+            for row in heat_map(x, y, reference.classes, reference.accounting, CELL).to_pylist():
+                key = (other.run.policy, reference.run.hosts, row["class"], row["x_low"], row["y_low"], quadrant)
+                self._cells[key] += row["requests"]
+
+    def cells(self, policy: str) -> Rows:
+        """hosts, class, x, y (lower edges of cells), size, quadrant, requests; most requests first within a map."""
+        rows = [
+            {"hosts": hosts, "class": name, "x": x, "y": y, "size": CELL, "quadrant": quadrant, "requests": count}
+            for (other, hosts, name, x, y, quadrant), count in self._cells.items()
+            if other == policy
+        ]
+        return sorted(rows, key=lambda row: -int(row["requests"]))
+
+
+QUADRANTS = {
+    "both": (True, True),
+    "only other": (False, True),
+    "only reference": (True, False),
+    "neither": (False, False),
+}
+
+
+def _are(met: Any, wanted: bool) -> Any:
+    import pyarrow.compute as pc
+
+    return met if wanted else pc.invert(met)
+
+
+def shares(cells: Rows) -> Rows:
+    """hosts, class, quadrant, requests, share, of cells of a heat map; all four quadrants of each map."""
+    total: dict[Key, dict[str, int]] = {}
+    for row in cells:
+        total.setdefault((row["hosts"], row["class"]), dict.fromkeys(QUADRANTS, 0))[row["quadrant"]] += row["requests"]
+    return [
+        {"hosts": hosts, "class": name, "quadrant": quadrant, "requests": count, "share": count / sum(counts.values())}
+        for (hosts, name), counts in total.items()
+        for quadrant, count in counts.items()
+    ]
+
+
+def demand(table: Any, member: Member, resources: Sequence[str]) -> Rows:
+    """Demand of a run's requests over time on hosts without end (Q figures 1, 2): each is active from its admission
+    for its duration. workload, resource, time (s), class, demand; at full minutes, or at 240 instants of longer runs.
+    """
+    admission, duration = numbers(table, "admission"), numbers(table, "duration")
+    start = float(admission.min()) if len(admission) else 0.0
+    step = MINUTE * max(1, int(np.ceil((member.end - start) / MINUTE / SERIES_POINTS)))
+    times = np.arange(np.ceil(start / step) * step, member.end + SLO_TOLERANCE, step)
+    times = times if len(times) else np.array([member.end])
+    gone = np.where(np.isnan(duration), np.inf, admission + duration)
+    codes, rows = class_codes(table, member.classes), []
+    for resource in resources:
+        amount = numbers(table, f"demand_{resource}")
+        for code, one in enumerate(member.classes):
+            mine = codes == code
+            level = _up_to(admission[mine], amount[mine], times) - _up_to(gone[mine], amount[mine], times)
+            for time, value in zip(times.tolist(), level.tolist(), strict=True):
+                names = {"workload": member.run.workload, "resource": resource, "time": time, "class": one.name}
+                rows.append({**names, "demand": max(round(value, 9), 0.0)})
+    return rows
+
+
+def _up_to(when: NDArray[np.float64], amount: NDArray[np.float64], times: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The sum of amounts whose instant has come, at each time."""
+    order = np.argsort(when, kind="stable")
+    sums = np.concatenate([[0.0], np.cumsum(amount[order])])
+    return np.asarray(sums[np.searchsorted(when[order], times, side="right")])

@@ -1,0 +1,49 @@
+"""One experiment of real runs, and its page, for all tests of the report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from report.made import Wanted, make
+from slacktide.report import write
+
+HOSTILE = "<script>alert(1)</script>"
+
+
+@pytest.fixture(scope="session")
+def experiment(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three policies, two host sets, two seeds; one run failed and one is missing."""
+
+    def fail(_workload: str, hosts: str, policy: str, seed: int) -> str | None:
+        if (hosts, policy, seed) == ("0.9 N", "qos-driven recommended", 2):
+            return "the worker <ran> out of memory"
+        return "" if (hosts, policy, seed) == ("0.9 N", "qos-driven published", 2) else None
+
+    policies = ("priority", "qos-driven recommended", "qos-driven published")
+    return make(tmp_path_factory.mktemp("experiment") / "results", Wanted(policies=policies, fail=fail))
+
+
+@pytest.fixture(scope="session")
+def page(experiment: Path) -> Path:
+    """The report of it; its figures are beside it in ``figures``."""
+    out = experiment.parent / "report.html"
+    write(experiment, out, experiment.parent / "figures")
+    return out
+
+
+@pytest.fixture(scope="session")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A report full of names that would like to be something else; its figures are beside it in ``figures``."""
+    labels = {
+        "run 1": HOSTILE,
+        "priority": '"><img src=x onerror=alert(1)> $x_1$ & \\frac',
+        "qos-driven recommended": "</style></svg></title>]]>-->\x07{{ 7*7 }}",
+        "N": "=HYPERLINK(1) \u4e3b\u673a \U0001f680 " + "long " * 40,
+    }
+    names = {"gold": HOSTILE, "silver": "a, b: c"}
+    wanted = Wanted(hosts={"N": 20}, seeds=(1,), end=300.0, names=names, title=HOSTILE)
+    folder = tmp_path_factory.mktemp("hostile")
+    write(make(folder / "results", wanted, labels), folder / "report.html", folder / "figures")
+    return folder / "report.html"

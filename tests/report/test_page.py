@@ -1,0 +1,342 @@
+"""The page as a text: what is in it, whatever the names are, and the same bytes for the same folder."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from html.parser import HTMLParser
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pyarrow.parquet as pq
+import pytest
+
+from report.made import Wanted, make
+from slacktide.cli import main
+from slacktide.errors import InputError, OutputError
+from slacktide.report import write
+
+VOID = {"meta", "link", "br", "path", "use"}
+
+
+class Outline(HTMLParser):
+    """Elements that are open, ids, headings, and scripts that would run."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ids: list[str] = []
+        self.targets: list[str] = []
+        self.headings: list[int] = []
+        self.scripts = 0
+        self.open: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        found = dict(attrs)
+        self.ids += [value for name, value in attrs if name == "id" and value]
+        self.targets += [value[1:] for name, value in attrs if name == "href" and value and value.startswith("#")]
+        self.targets += [one for name in ("aria-labelledby",) for one in (found.get(name) or "").split()]
+        if re.fullmatch("h[1-6]", tag):
+            self.headings.append(int(tag[1]))
+        self.scripts += tag == "script" and found.get("type") is None
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.handle_starttag(tag, attrs)
+        if tag not in VOID:
+            self.open.pop()
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in VOID:
+            assert self.open.pop() == tag
+
+
+def outline(text: str) -> Outline:
+    found = Outline()
+    found.feed(text)
+    return found
+
+
+def test_the_page_is_well_formed_and_its_links_lead_somewhere(page: Path) -> None:
+    found = outline(page.read_text(encoding="utf-8"))
+    assert found.open == []
+    assert len(found.ids) == len(set(found.ids))
+    assert set(found.targets) <= set(found.ids)
+    assert found.scripts == 1
+    assert found.headings[0] == 1
+    assert found.headings.count(1) == 1
+    assert all(after - before <= 1 for before, after in zip(found.headings, found.headings[1:], strict=False))
+
+
+def test_nothing_is_loaded_from_anywhere(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', text)
+    assert policy is not None
+    assert policy[1].startswith("default-src &#39;none&#39;; script-src &#39;sha256-")
+    assert set(re.findall(r"https?://[^\s\"'<]+", text)) <= {
+        "http://www.w3.org/2000/svg",
+        "http://www.w3.org/1999/xlink",
+    }
+    assert "@import" not in text
+    assert not re.search(r'(?:src|href)="(?!#|data:)', text)
+
+
+def test_every_colour_of_a_drawing_follows_the_mode(page: Path) -> None:
+    drawings = re.findall(r"<svg .*?</svg>", page.read_text(encoding="utf-8"), re.DOTALL)
+    assert len(drawings) == 12
+    for one in drawings:
+        assert re.findall(r"(?<!, )#[0-9a-f]{6}\b", one) == []
+
+
+def test_equal_folders_give_equal_bytes(experiment: Path, page: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "elsewhere"
+    shutil.copytree(experiment, copy)
+    write(copy, tmp_path / "again.html", tmp_path / "figures")
+    assert (tmp_path / "again.html").read_bytes() == page.read_bytes()
+    for one in (page.parent / "figures").iterdir():
+        assert one.read_bytes() == (tmp_path / "figures" / one.name).read_bytes()
+
+
+def test_runs_without_results_are_listed_with_their_reason(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert "2 of 12 runs have no results: 1 failed, 1 were not run yet." in text
+    assert "the worker &lt;ran&gt; out of memory" in text
+    assert "10 of 12 runs finished" in text
+
+
+def test_settings_that_differ_are_shown_and_no_others(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    table = text[text.index('<table id="policies">') :].split("</table>")[0]
+    shown = set(re.findall(r'<th scope="row">([^<]+)', table))
+    assert shown == {"policy.name", "policy.preempt_when", "policy.patience", "policy.victims"}
+    cells = [re.findall(r"<td>([^<]*)", row) for row in table.split("</tr>") if ">policy.patience<" in row]
+    assert cells == [["not used", "60", "0"]]  # the priority policy knows no patience, whatever its settings say
+
+
+def test_what_penalties_follow_from_is_shown(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    table = text[text.index('<table id="classes">') :].split("</table>")[0]
+    assert "0.9:\u00a010\u00a0%, 0.89109:\u00a030\u00a0%, 0.85509:\u00a0100\u00a0%" in table
+
+
+def test_the_commands_are_those_of_this_experiment(page: Path) -> None:
+    commands = "slacktide experiment run grid.yaml --out results\nslacktide report results --out report.html"
+    assert commands in page.read_text(encoding="utf-8")
+
+
+def test_names_are_only_names(hostile: Path) -> None:
+    text = hostile.read_text(encoding="utf-8")
+    found = outline(text)
+    assert found.open == []
+    assert found.scripts == 1
+    assert "<script>alert" not in text
+    assert "<img" not in text
+    assert "{{ 7*7 }}" in text
+    assert "<title>&lt;script&gt;" in text
+    assert "'=HYPERLINK" in (hostile.parent / "figures" / "penalties.csv").read_text(encoding="utf-8")
+    drawings = list((hostile.parent / "figures").glob("*.svg"))
+    assert len(drawings) >= 10
+    for one in drawings:
+        ElementTree.parse(one)
+
+
+def test_one_policy_and_one_seed_are_enough(tmp_path: Path) -> None:
+    wanted = Wanted(hosts={"N": 20}, policies=("qos-driven recommended",), seeds=(1,), end=300.0)
+    write(make(tmp_path / "e", wanted), tmp_path / "r.html")
+    text = (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "One policy only: no pairs, no increments." in text
+    assert "One seed and one workload: there are no confidence intervals." in text
+    assert "No contention classes" in text
+    assert 'id="pairs-1"' not in text
+
+
+def test_eight_classes_policies_and_many_sets_find_their_place() -> None:
+    from slacktide.report.palette import CLASSES, HATCHES, MARKERS, POLICIES, looks
+
+    names = tuple(f"class {number}" for number in range(20))
+    for inks in (CLASSES, POLICIES):
+        found = looks(names, inks)
+        assert len({one.colour for one in list(found.values())[:8]}) == 8
+        assert len({one.marker for one in list(found.values())[:8]}) == len(MARKERS) == len(HATCHES) == 8
+        assert len({(one.colour, one.marker) for one in found.values()}) == 20
+
+
+def test_exported_figures_are_svg_png_and_csv(page: Path) -> None:
+    figures = page.parent / "figures"
+    names = {one.name for one in figures.iterdir()}
+    keys = ("demand", "availability", "pairs-1", "pairs-2", "deficits", "penalties", "increments", "fairness", "queue")
+    for key in keys:
+        assert {f"{key}.svg", f"{key}.png", f"{key}.csv"} <= names
+        assert (figures / f"{key}.png").read_bytes().startswith(b"\x89PNG")
+        assert "var(--" not in (figures / f"{key}.svg").read_text()
+
+
+@pytest.mark.parametrize("mine", ["thesis.tex", "holiday.png", "measured.csv", "pairs-1.csv.bak", "queue.png/mine"])
+def test_figures_do_not_replace_what_is_no_figure(mine: str, experiment: Path, tmp_path: Path) -> None:
+    path = tmp_path / "figures" / mine
+    path.parent.mkdir(parents=True)
+    path.write_text("mine")
+    with pytest.raises(OutputError, match=re.escape(mine.split("/")[0])):
+        write(experiment, tmp_path / "r.html", tmp_path / "figures")
+    assert not (tmp_path / "r.html").exists()
+    assert path.read_text() == "mine"
+
+
+def test_earlier_figures_are_replaced_all_of_them(page: Path, experiment: Path, tmp_path: Path) -> None:
+    figures = tmp_path / "figures"
+    shutil.copytree(page.parent / "figures", figures)
+    names = {one.name for one in figures.iterdir()}
+    (figures / "pairs-3.svg").write_text("of an earlier report")
+    write(experiment, tmp_path / "r.html", figures)
+    assert {one.name for one in figures.iterdir()} == names
+
+
+@pytest.mark.parametrize("name", ["experiment.json", "grid.yaml", "runs/report.html"])
+def test_a_report_does_not_replace_what_the_experiment_needs(name: str, experiment: Path) -> None:
+    path = experiment / name
+    before = path.read_bytes() if path.exists() else None
+    with pytest.raises(OutputError, match="belongs to the experiment"):
+        write(experiment, path)
+    assert (path.read_bytes() if path.exists() else None) == before
+
+
+def test_a_device_or_pipe_stays_what_it_is(experiment: Path, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(OutputError, match="a device or pipe"):
+        write(experiment, pipe)
+    assert pipe.is_fifo()
+
+
+def broken_json(folder: Path) -> Path:
+    (folder / "experiment.json").write_text("{")
+    return folder / "experiment.json"
+
+
+def no_experiment(folder: Path) -> Path:
+    (folder / "experiment.json").unlink()
+    return folder / "experiment.json"
+
+
+def no_runs(folder: Path) -> Path:
+    shutil.rmtree(folder / "runs")
+    return folder
+
+
+def first(folder: Path, file: str) -> Path:
+    key = json.loads((folder / "experiment.json").read_text())["runs"][0]["key"]
+    return Path(folder / "runs" / str(key) / file)
+
+
+def no_intervals(folder: Path) -> Path:
+    first(folder, "progress.parquet").unlink()
+    return first(folder, "progress.parquet")
+
+
+def lacking_column(folder: Path) -> Path:
+    path = first(folder, "requests.parquet")
+    pq.write_table(pq.read_table(path).drop_columns(["duration"]), path)
+    return path
+
+
+def no_table(folder: Path) -> Path:
+    first(folder, "requests.parquet").write_text("no Parquet")
+    return first(folder, "requests.parquet")
+
+
+def no_settings(folder: Path) -> Path:
+    first(folder, "manifest.json").write_text('{"configuration": {"classes": 3}}')
+    return first(folder, "manifest.json")
+
+
+def unknown_class(folder: Path) -> Path:
+    import pyarrow as pa
+
+    path = first(folder, "requests.parquet")
+    table = pq.read_table(path)
+    place = table.column_names.index("class")
+    pq.write_table(table.set_column(place, "class", pa.array(["platinum"] * table.num_rows)), path)
+    return path
+
+
+def no_availability(folder: Path) -> Path:
+    import pyarrow as pa
+
+    path = first(folder, "requests.parquet")
+    table = pq.read_table(path)
+    place = table.column_names.index("availability_restart")
+    nothing = pa.nulls(table.num_rows, pa.float64())
+    pq.write_table(table.set_column(place, "availability_restart", nothing), path)
+    return path
+
+
+def no_rows(folder: Path) -> Path:
+    path = first(folder, "progress.parquet")
+    pq.write_table(pq.read_table(path).slice(0, 0), path)
+    return path
+
+
+def wrong_versions(folder: Path) -> Path:
+    path = folder / "experiment.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"versions": [1]}))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("breaking", "said"),
+    [
+        (broken_json, "not JSON"),
+        (no_experiment, "an experiment's folder"),
+        (no_runs, "0 of 12 finished"),
+        (no_intervals, "runs with intervals write progress.parquet"),
+        (lacking_column, "columns duration"),
+        (no_table, "a Parquet table of results"),
+        (no_settings, "configuration and totals of a run"),
+        (unknown_class, "platinum"),
+        (no_availability, "availability_restart: found a null"),
+        (no_rows, "no interval"),
+        (wrong_versions, "what 'slacktide experiment run' writes"),
+    ],
+)
+def test_what_cannot_be_used_is_named_and_nothing_is_written(
+    breaking: Callable[[Path], Path], said: str, experiment: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "e"
+    shutil.copytree(experiment, folder)
+    path = breaking(folder)
+    with pytest.raises(InputError) as caught:
+        write(folder, tmp_path / "out" / "r.html", tmp_path / "figures")
+    assert str(path) in str(caught.value)
+    assert said in str(caught.value)
+    assert not (tmp_path / "out").exists()
+    assert not (tmp_path / "figures").exists()
+
+
+def test_the_command_says_what_it_wrote(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = make(tmp_path / "e", Wanted(hosts={"N": 20}, policies=("priority",), seeds=(1,), end=300.0))
+    out, figures = tmp_path / "r.html", tmp_path / "figures"
+    assert main(["report", str(folder), "--out", str(out), "--export", str(figures)]) == 0
+    assert re.search(r"r\.html: \d+ figures, \d+\.\d MB\n", capsys.readouterr().out)
+    assert main(["report", str(figures), "--out", str(tmp_path / "x.html")]) == 3
+    assert "experiment.json" in capsys.readouterr().err
+    assert main(["report", str(folder), "--out", str(tmp_path)]) == 5
+    assert "expected a file name" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("library", ["matplotlib", "jinja2"])
+def test_a_missing_library_is_named_with_what_installs_it(
+    library: str, experiment: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, library, None)
+    assert main(["report", str(experiment), "--out", str(tmp_path / "r.html")]) == 2
+    assert f"a report needs {library}: pip install 'slacktide[experiments]'" in capsys.readouterr().err
+
+
+def test_other_commands_start_without_what_reports_need() -> None:
+    code = "import sys, slacktide.cli; sys.exit(any(one in sys.modules for one in ('matplotlib', 'jinja2', 'pyarrow')))"
+    subprocess.run([sys.executable, "-c", code], check=True)
