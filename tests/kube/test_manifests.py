@@ -64,7 +64,7 @@ def test_no_object_stands_twice(folder: Path) -> None:
 
 def test_files_are_applied_in_the_order_of_their_needs() -> None:
     kinds = [o["kind"] for o in objects(MANIFESTS)]
-    assert kinds[:2] == ["CustomResourceDefinition"] * 2
+    assert kinds[:3] == ["CustomResourceDefinition"] * 3
     assert kinds.index("Namespace") < min(kinds.index(kind) for kind in ("ServiceAccount", "Role", "Deployment"))
 
 
@@ -84,7 +84,7 @@ def test_every_role_is_bound_to_the_service_account_and_to_nobody_else() -> None
     assert {binding["roleRef"]["name"] for binding in bindings} == roles - {"slacktide-view"}
 
 
-@pytest.mark.parametrize("name", ["serviceclasses", "availabilities"])
+@pytest.mark.parametrize("name", ["serviceclasses", "availabilities", "nodelatencies"])
 def test_every_field_is_described(name: str) -> None:
     fields = dict(described(schema(name)))
     assert len(fields) > 10

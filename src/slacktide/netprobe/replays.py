@@ -35,10 +35,10 @@ class Replays:
         if new:
             bits = (bits << min(sequence - highest, WINDOW) | 1) & ((1 << WINDOW) - 1)
             highest = sequence
-        else:
+        elif highest - sequence < WINDOW:
             bit = 1 << (highest - sequence)
-            new = highest - sequence < WINDOW and not bits & bit
-            bits |= bit if new else 0
+            new = not bits & bit
+            bits |= bit
         self._seen[key] = (now, highest, bits)
         return "" if new else "replayed"
 
