@@ -21,7 +21,8 @@ def test_places_have_shares_in_their_order() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", " ", "n3:0.5", "n3:0.5 n2:0.6", "n3 n2", "n3:0.5 n3:0.5", "n3:-1 n2:2", "n3:nan", ":1", "n3:", "n3:0 n2:1", "n3:1e0x"],
+    ["", " ",
+     "n3:0.5", "n3:0.5 n2:0.6", "n3 n2", "n3:0.5 n3:0.5", "n3:-1 n2:2", "n3:nan", ":1", "n3:", "n3:0 n2:1", "n3:1e0x"],
 )  # fmt: skip
 def test_what_cannot_be_meant_is_refused_with_an_example(text: str) -> None:
     with pytest.raises(ValueError, match=r"expected PLACE, or .*such as n3:0\.5 n2:0\.5"):

@@ -12,7 +12,6 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from urllib.request import urlopen
 
 import pytest
@@ -101,7 +100,9 @@ def accesses(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Accesses]:
         server.server_close()
 
 
-def asked(url: str, query: str = QUERY, label: str = "node", **settings: object) -> dict[str, tuple[tuple[str, float], ...]]:
+def asked(
+    url: str, query: str = QUERY, label: str = "node", **settings: object
+) -> dict[str, tuple[tuple[str, float], ...]]:
     return asyncio.run(shares(url, query, label, **settings))  # type: ignore[arg-type]
 
 
@@ -125,13 +126,19 @@ def test_other_labels_may_name_workload_and_place(accesses: Accesses) -> None:
 
 def test_series_of_one_place_are_added_up_and_ratios_that_are_nan_left_out(accesses: Accesses) -> None:
     until(lambda: asked(accesses.url), "the counters are scraped", 60)
-    found = asked(accesses.url, 'accesses_total{workload="deployment-front"} or accesses_total{workload="deployment-idle"} / 0')
+    found = asked(
+        accesses.url, 'accesses_total{workload="deployment-front"} or accesses_total{workload="deployment-idle"} / 0'
+    )
     assert list(found) == ["shop/deployment-front"]
 
 
 @pytest.mark.parametrize(
     ("query", "says"),
-    [("sum by (", "bad_data"), ("accesses_total[5m]", "found a matrix, expected an instant vector"), ("1", "found a scalar")],
+    [
+        ("sum by (", "bad_data"),
+        ("accesses_total[5m]", "found a matrix, expected an instant vector"),
+        ("1", "found a scalar"),
+    ],
 )
 def test_a_query_that_gives_no_counts_is_named(accesses: Accesses, query: str, says: str) -> None:
     with pytest.raises(AccessCountsError) as refused:

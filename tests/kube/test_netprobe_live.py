@@ -13,6 +13,7 @@ from functools import partial
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
 import pytest
 import yaml
@@ -190,7 +191,7 @@ def test_nonsense_is_refused(guarded: ControlPlane, nodes: dict[str, str], statu
 
 
 def test_sense_is_accepted(guarded: ControlPlane, nodes: dict[str, str]) -> None:
-    status = {
+    status: Json = {
         "addresses": ["10.0.0.1:10360", "[fd00::1]:10360", "node-1.lan:10360"], "at": "2026-01-31T12:00:00.123456Z",
         "measured": 2, "reached": 1, "error": 0.1, "coordinate": {"point": [1.0, -2.0, 0.0], "height": 0.5},
         "peers": [PEER, {"node": "silent", "lost": 1, "samples": 0}],
@@ -208,6 +209,7 @@ class Agents:
     def __init__(self, plane: ControlPlane, nodes: dict[str, str], folder: Path) -> None:
         self.plane, self.nodes, self.folder = plane, nodes, folder
         (folder / "key").write_text("k" * 40)
+        self.http: dict[str, int] = {}
 
     def start(self, short: str, *words: str) -> None:
         node = self.nodes[short]
@@ -216,6 +218,7 @@ class Agents:
             kubeconfig, url=self.plane.url, token=agents_token(self.plane, node), ca_file=self.plane.ca_file, user=node
         )
         probes, http = free_port(socket.SOCK_DGRAM), free_port(socket.SOCK_STREAM)
+        self.http[short] = http
         command = [
             sys.executable, "-m", "slacktide", "netprobe", "run", "--node", node, "--kubeconfig", str(kubeconfig),
             "--key-file", str(self.folder / "key"), "--bind", f"127.0.0.1:{probes}",
@@ -234,6 +237,10 @@ class Agents:
 
     def reached(self, short: str) -> int:
         return int(self.row(short).get("status", {}).get("reached", 0))
+
+    def get(self, short: str, path: str) -> str:
+        with urlopen(f"http://127.0.0.1:{self.http[short]}{path}", timeout=30) as answer:
+            return str(answer.read().decode())
 
     def log(self, short: str) -> str:
         return self.plane.components[f"netprobe-{short}"].log.read_text(errors="replace")
@@ -278,7 +285,30 @@ def test_a_steady_row_is_written_at_the_heartbeat_only(agents: Agents) -> None:
     until(beats, "the heartbeat is written", 120)
 
 
-def test_kubectl_shows_how_old_a_row_is(agents: Agents, kubectl: Kubectl) -> None:
+def test_agents_tell_of_their_health_and_of_all_rows(agents: Agents) -> None:
+    assert agents.get("n1", "/livez") == "ok\n"
+    until(lambda: agents.get("n1", "/readyz") == "ok\n", "n1 is ready")
+    told = agents.get("n1", "/metrics")
+    assert 'slacktide_netprobe_rows{state="fresh"} 3.0' in told
+    assert 'slacktide_netprobe_rows{state="stale"} 0.0' in told
+    assert float(re.findall(r'^slacktide_netprobe_publishes_total{result="written"} (\S+)$', told, re.M)[0]) >= 2.0
+    assert re.search(r"^slacktide_netprobe_oldest_row_age_seconds \d", told, re.M)
+
+
+def test_a_row_that_somebody_deleted_is_written_again(agents: Agents) -> None:
+    before = agents.row("n1")["metadata"]["uid"]
+    agents.plane.api.delete(f"{ROWS}/{agents.nodes['n1']}")
+
+    def back() -> bool:
+        found = agents.row("n1")
+        return bool(found) and found["metadata"]["uid"] != before and found["status"].get("reached") == 2
+
+    until(back, "n1's row is back", 120)
+    until(lambda: all(agents.reached(short) == 2 for short in NODES), "the others measure it again", 120)
+
+
+@pytest.mark.usefixtures("agents")
+def test_kubectl_shows_how_old_a_row_is(kubectl: Kubectl) -> None:
     head, *lines = kubectl.ok("get", "nodelat").splitlines()
     assert head.split() == ["NAME", "PEERS", "REACHED", "ERROR", "MEASURED", "AGE"]
     assert len(lines) == 3
@@ -320,8 +350,8 @@ def test_an_agent_that_ends_leaves_a_row_that_grows_stale_and_one_that_starts_ag
     agents.plane.components["netprobe-n2"].stop()
     until(lambda: agents.reached("n1") == 1, "n1 notices", 120)
     until(lambda: f"row of node {agents.nodes['n2']} is stale" in agents.log("n1"), "n1 warns of it", 120)
-    table = shown(agents, capsys, "show", "--stale-after", "12")
-    assert [line.split()[-1] for line in table.splitlines()[1:]] == ["fresh", "stale", "fresh"]
+    states = [line.split()[-1] for line in shown(agents, capsys, "show", "--stale-after", "12").splitlines()[1:]]
+    assert states == ["fresh", "stale", "fresh"]
     out = tmp_path / "network.yaml"
     capsys.readouterr()
     words = ["netprobe", "export", "--kubeconfig", str(agents.plane.kubeconfig), "--out", str(out)]
@@ -330,10 +360,12 @@ def test_an_agent_that_ends_leaves_a_row_that_grows_stale_and_one_that_starts_ag
     rtt = yaml.safe_load(out.read_text())["rtt_ms"]
     assert rtt[0][1] == rtt[1][2] == pytest.approx(2.0 * rtt[0][2], abs=0.002)
     agents.start("n2")
-    until(lambda: agents.reached("n2") == 2, f"n2 measures again: {agents.log('n2')}", 120)
+    # Until it has measured for itself, the row of the agent before it stays.
+    until(lambda: agents.row("n2")["status"]["at"] > before["status"]["at"], "n2 measures again", 120)
     after = agents.row("n2")
+    assert (after["status"]["reached"], after["status"]["measured"]) == (2, 2)
     assert after["metadata"]["uid"] == before["metadata"]["uid"]
-    assert after["status"]["at"] > before["status"]["at"]
+    assert after["status"]["addresses"] != before["status"]["addresses"]
     until(partial(agents.reached, "n1"), "n1 measures n2 at its new address", 120)
 
 

@@ -60,14 +60,14 @@ def main(plan: list[dict[str, Any]]) -> None:
     while True:
         left = waiting[0][0] - time.time() if waiting else None
         for key, _ in looking.select(None if left is None else max(left, 0.0)):
-            side: Side = key.data
-            data, ancillary, _, source = side.made.recvmsg(2048, 64)
+            here: Side = key.data
+            data, ancillary, _, source = here.made.recvmsg(2048, 64)
             seconds, nanoseconds = struct.unpack("@ll", ancillary[0][2][:16])
-            if side.learns:
-                side.to = source
+            if here.learns:
+                here.to = source
             number += 1
-            assert side.other is not None
-            heapq.heappush(waiting, (seconds + nanoseconds * 1e-9 + side.seconds, number, data, side.other))
+            assert here.other is not None
+            heapq.heappush(waiting, (seconds + nanoseconds * 1e-9 + here.seconds, number, data, here.other))
         while waiting and waiting[0][0] - time.time() < SHORTEST_SLEEP:
             _, _, data, side = heapq.heappop(waiting)
             with contextlib.suppress(OSError):  # the link is down

@@ -66,9 +66,16 @@ def test_another_key_is_a_forgery_and_an_older_one_is_accepted_beside_the_new() 
 
 @pytest.mark.parametrize(
     ("point", "height", "error"),
-    [((float("nan"), 0.0, 0.0), 0.1, 0.1), ((1e30, 0.0, 0.0), 0.1, 0.1), ((0.0,) * 3, -0.1, 0.1), ((0.0,) * 3, 0.1, -1.0)],
+    [
+        ((float("nan"), 0.0, 0.0), 0.1, 0.1),
+        ((1e30, 0.0, 0.0), 0.1, 0.1),
+        ((0.0,) * 3, -0.1, 0.1),
+        ((0.0,) * 3, 0.1, -1.0),
+    ],
 )
-def test_an_absurd_coordinate_is_refused_whoever_sealed_it(point: tuple[float, ...], height: float, error: float) -> None:
+def test_an_absurd_coordinate_is_refused_whoever_sealed_it(
+    point: tuple[float, ...], height: float, error: float
+) -> None:
     absurd = dataclasses.replace(PROBE, coordinate=Coordinate(point, height), error=error)
     with pytest.raises(Refused) as refused:
         opened(sealed(absurd, KEY), (KEY,))
@@ -143,8 +150,8 @@ def test_keys_come_from_a_file_or_the_environment(tmp_path: Path, monkeypatch: p
 
 @pytest.mark.parametrize(
     ("text", "says"),
-    [("", "found 0 keys"), ("short", ":1: found a key of 5 characters"), ("x" * 40 + "\nsecret", ":2: found a key of 6"),
-     ("\n".join("abcde"[i] * 32 for i in range(5)), "found 5 keys")],
+    [("", "found 0 keys"), ("short", ":1: found a key of 5 characters"),
+     ("x" * 40 + "\nsecret", ":2: found a key of 6"), ("\n".join("abcde"[i] * 32 for i in range(5)), "found 5 keys")],
 )  # fmt: skip
 def test_a_weak_key_is_refused_and_never_shown(tmp_path: Path, text: str, says: str) -> None:
     file = tmp_path / "key"

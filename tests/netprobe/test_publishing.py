@@ -103,18 +103,34 @@ def test_a_stale_row_is_warned_of_once_until_it_is_fresh_again(caplog: pytest.Lo
     assert rows.ages(now=1005.0) == {"n2": 1000.0}
 
 
+def test_a_new_agent_is_given_time_before_its_row_counts_as_stale(caplog: pytest.LogCaptureFixture) -> None:
+    rows = Rows("n1", lambda _peers: None, 900.0)
+    rows.replaced([node_latency("n2", "10.0.0.2:1")])
+    rows.warn(["n2"])
+    assert not caplog.records
+    assert rows.ages()["n2"] < 800.0
+    rows.changed(node_latency("n2", "10.0.0.2:2"))
+    assert rows.ages(now=rows.at["n2"] + 901.0)["n2"] > 900.0
+
+
 # Peers of a file or the command line.
 
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [("10.0.0.1:10360", ("10.0.0.1", 10360)), ("[fd00::1]:1", ("fd00::1", 1)), ("node-1.lan:65535", ("node-1.lan", 65535))],
+    [
+        ("10.0.0.1:10360", ("10.0.0.1", 10360)),
+        ("[fd00::1]:1", ("fd00::1", 1)),
+        ("node-1.lan:65535", ("node-1.lan", 65535)),
+    ],
 )
 def test_addresses_have_a_host_and_a_port(text: str, expected: tuple[str, int]) -> None:
     assert split_address(text) == expected
 
 
-@pytest.mark.parametrize("text", ["", "10.0.0.1", "10.0.0.1:", ":1", "fd00::1:1", "[10.0.0.1", "h:0", "h:65536", "h:1x", "h:²"])
+@pytest.mark.parametrize(
+    "text", ["", "10.0.0.1", "10.0.0.1:", ":1", "fd00::1:1", "[10.0.0.1", "h:0", "h:65536", "h:1x", "h:²"]
+)
 def test_other_addresses_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match="found"):
         split_address(text)

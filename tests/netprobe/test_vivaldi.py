@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import pytest
@@ -23,7 +24,13 @@ def distances(chance: random.Random) -> NDArray[np.float64]:
     sites = [(chance.uniform(0.0, 0.2), chance.uniform(0.0, 0.2)) for _ in range(SITES)]
     places = [sites[node % SITES] for node in range(NODES)]
     miles = [chance.uniform(0.0005, 0.005) for _ in range(NODES)]
-    return np.array([[math.dist(places[a], places[b]) + miles[a] + miles[b] for b in range(NODES)] for a in range(NODES)])
+    return np.array(
+        [[math.dist(places[a], places[b]) + miles[a] + miles[b] for b in range(NODES)] for a in range(NODES)]
+    )
+
+
+def far(positions: list[Position], mine: Position, name: str) -> float:
+    return mine.coordinate.distance(positions[int(name[1:])].coordinate)
 
 
 def settled(rtt: NDArray[np.float64], noise: float, seed: int, sample: int = 32) -> list[Position]:
@@ -40,16 +47,17 @@ def settled(rtt: NDArray[np.float64], noise: float, seed: int, sample: int = 32)
                 seen = rtt[i, j] * max(0.2, chance.gauss(1.0, noise))
                 mine.learn(seen, positions[j].coordinate, positions[j].error, chance)
             if turn % ROTATE_EVERY == ROTATE_EVERY - 1:
-                here = mine.coordinate
                 others = [*names[:i], *names[i + 1 :]]
-                chosen[i] = samples[i].rotate(others, lambda one, here=here: here.distance(positions[int(one[1:])].coordinate))  # type: ignore[misc]
+                chosen[i] = samples[i].rotate(others, partial(far, positions, mine))
     return positions
 
 
 def relative_errors(rtt: NDArray[np.float64], positions: list[Position]) -> NDArray[np.float64]:
     """|estimate - truth| / truth of every pair."""
     pairs = [(a, b) for a in range(len(rtt)) for b in range(a)]
-    return np.array([abs(positions[a].coordinate.distance(positions[b].coordinate) - rtt[a, b]) / rtt[a, b] for a, b in pairs])
+    return np.array(
+        [abs(positions[a].coordinate.distance(positions[b].coordinate) - rtt[a, b]) / rtt[a, b] for a, b in pairs]
+    )
 
 
 @pytest.mark.slow

@@ -61,7 +61,7 @@ def netprobe() -> None:
 @_seconds("interval", "Between two probes of a peer.")
 @_seconds("timeout", "Until a probe counts as lost.")
 @_seconds("silent", "Without an answer for so long, a peer's mean is not told any more.")
-@_seconds("full-mesh", "Up to so many peers all are measured.", type=click.IntRange(0), metavar="N")
+@_seconds("full-mesh", "Up to so many peers all are measured.", type=click.IntRange(0, 1024), metavar="N")
 @_seconds("sample", "Of more peers so many are measured.", type=click.IntRange(1, 1024), metavar="N")
 @_seconds("near", "Of the sample so many are the nearest.", type=click.IntRange(0), metavar="N")
 @_seconds("rotate", "After so long one of the sample is exchanged.")

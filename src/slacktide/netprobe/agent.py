@@ -111,6 +111,9 @@ class Agent:
         while True:
             wait = LOOK_SECONDS
             try:
+                if rows.own_is_gone:
+                    rows.own_is_gone = False
+                    publisher.begin_anew()
                 await self._publish_once(publisher)
                 pause, said = SHORTEST_PAUSE_SECONDS, ""
             except KubeError as error:

@@ -123,6 +123,11 @@ class Publisher:
         """Take over the row that an agent before this one has left, so that a restart does not empty it."""
         self._written, self._addresses = as_row(found), found.status.addresses
 
+    def begin_anew(self) -> None:
+        """The row was deleted (with its node, perhaps, which came back): write it, with its owner, at once."""
+        self._written, self._addresses, self._uid = None, (), ""
+        self._tried_at = float("-inf")
+
     def due(self, row: Row | None, addresses: tuple[str, ...], now: float) -> str:
         """Why ``row`` is to be written at ``now`` (monotonic seconds); empty where it is not.
 

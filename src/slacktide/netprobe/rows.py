@@ -16,17 +16,20 @@ LOG = logging.getLogger(__name__)
 class Rows:
     """Handler of the watch of NodeLatencies; ``changed_peers`` is called when an agent came, went or moved.
 
-    ``own`` is the row of ``node`` as the cluster has it, ``at`` has the instant of each row's latest measurement, UNIX
-    seconds; minus infinity where there was none.
+    ``own`` is the row of ``node`` as the cluster has it, ``own_is_gone`` says that it was deleted, ``at`` has the
+    instant of each row's latest measurement, UNIX seconds; of a row without one the instant at which it was first
+    seen, so that a new node is given time.
     """
 
     def __init__(self, node: str, changed_peers: Callable[[list[Peer]], None], stale_after: float) -> None:
         self.node = node
         self.own: NodeLatency | None = None
+        self.own_is_gone = False
         self.at: dict[str, float] = {}
         self._changed_peers, self._stale_after = changed_peers, stale_after
         self._peers: dict[str, Peer] = {}
         self._warned: set[str] = set()
+        self._measured: set[str] = set()
 
     def replaced(self, objects: Sequence[NodeLatency]) -> None:
         for one in objects:
@@ -40,8 +43,9 @@ class Rows:
     def deleted(self, identity: Identity, last: NodeLatency | None) -> None:  # noqa: ARG002  # a handler's
         self.at.pop(identity.name, None)
         self._warned.discard(identity.name)
+        self._measured.discard(identity.name)
         if identity.name == self.node:
-            self.own = None
+            self.own, self.own_is_gone = None, True
         if self._peers.pop(identity.name, None) is not None:
             self._changed_peers(list(self._peers.values()))
 
@@ -60,7 +64,7 @@ class Rows:
             stale = ages.get(name, 0.0) > self._stale_after
             if stale and name not in self._warned:
                 self._warned.add(name)
-                LOG.warning("the row of node %s is stale: %s", name, _old(ages[name]))
+                LOG.warning("the row of node %s is stale: nothing was measured for %.0f s", name, ages[name])
             elif not stale and name in self._warned:
                 self._warned.discard(name)
                 LOG.info("the row of node %s is fresh again", name)
@@ -68,7 +72,12 @@ class Rows:
     def _note(self, found: NodeLatency) -> bool:
         """Whether where its agent can be reached has changed."""
         name, status = found.metadata.name, found.status
-        self.at[name] = float("-inf") if status.at is None else float(status.at)
+        if status.at is not None:
+            self.at[name] = float(status.at)
+            self._measured.add(name)
+        elif name not in self.at or name in self._measured:
+            self.at[name] = time.time()
+            self._measured.discard(name)
         if name == self.node:
             self.own = found
         addresses = []
@@ -85,7 +94,3 @@ class Rows:
         else:
             self._peers.pop(name, None)
         return True
-
-
-def _old(age: float) -> str:
-    return f"its latest measurement is {age:.0f} s old" if age < float("inf") else "it has never measured"
