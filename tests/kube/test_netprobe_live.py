@@ -369,8 +369,26 @@ def test_an_agent_that_ends_leaves_a_row_that_grows_stale_and_one_that_starts_ag
     until(partial(agents.reached, "n1"), "n1 measures n2 at its new address", 120)
 
 
+def test_an_agent_tells_others_the_addresses_of_its_node(agents: Agents) -> None:
+    agents.plane.create_nodes(1, prefix="n4")
+    agents.nodes["n4"] = node = "n4-0"
+    addresses = [{"type": "Hostname", "address": node}, {"type": "InternalIP", "address": "127.0.0.1"}]
+    addresses.append({"type": "InternalIP", "address": "fd00::4"})
+    agents.plane.api.patch(f"/api/v1/nodes/{node}/status", {"status": {"addresses": addresses}})
+    port = free_port(socket.SOCK_DGRAM)
+    agents.start("n4", "--advertise", "", "--bind", f"0.0.0.0:{port}")
+    try:
+        until(lambda: agents.reached("n4") >= 2, "n4 reaches the others", 120)
+        # Its socket is of IPv4.
+        assert agents.row("n4")["status"]["addresses"] == [f"127.0.0.1:{port}"]
+    finally:
+        agents.plane.components["netprobe-n4"].stop()
+        agents.plane.api.delete(f"/api/v1/nodes/{node}")
+    until(lambda: not agents.row("n4"), "the row is gone", 180)
+
+
 def test_a_row_goes_with_its_node(agents: Agents) -> None:
     agents.plane.components["netprobe-n3"].stop()
     agents.plane.api.delete(f"/api/v1/nodes/{agents.nodes['n3']}")
     until(lambda: not agents.row("n3"), "the garbage collector took the row", 180)
-    until(lambda: agents.row("n1")["status"]["measured"] == 1, "n1 forgets it", 120)
+    until(lambda: agents.row("n1")["status"]["measured"] == 1, "n1 forgets it", 180)

@@ -49,7 +49,7 @@ class Agent:
             raise ConfigError(f"--bind: {error}") from None
         keys = read_keys(place.key_file)
         self._socket = open_socket(host, port)
-        self._port = int(self._socket.getsockname()[1])
+        self.port = int(self._socket.getsockname()[1])
         self.prober = Prober(place.node, keys, self._socket, options)
         self.publisher: Publisher | None = None
         self.rows: Rows | None = None
@@ -144,7 +144,7 @@ class Agent:
                 break
         if not found:
             raise KubeError(f"node {self.place.node}: no InternalIP that can be used; --advertise HOST:PORT names one")
-        return tuple(join_address(one, self._port) for one in found)
+        return tuple(join_address(one, self.port) for one in found)
 
 
 def host_name() -> str:

@@ -14,7 +14,7 @@ import random
 import socket
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from slacktide.model.latency import Coordinate, Measured
@@ -24,7 +24,7 @@ from slacktide.netprobe.peers import Peer
 from slacktide.netprobe.replays import Replays
 from slacktide.netprobe.sampling import Sample
 from slacktide.netprobe.smoothing import Smoother
-from slacktide.netprobe.sockets import receive, usable
+from slacktide.netprobe.sockets import is_numeric, receive, usable
 from slacktide.netprobe.vivaldi import SHORTEST_RTT, Position
 
 LOG = logging.getLogger(__name__)
@@ -48,6 +48,7 @@ class Path:
     address: str = ""
     port: int = 0
     resolved_at: float = float("-inf")
+    looking_up: bool = False
 
 
 @dataclass(slots=True)
@@ -88,6 +89,9 @@ class Prober:
         self._asked: dict[int, Asked] = {}
         self._replays = Replays(options.skew, time.time())
         self._changed = asyncio.Event()
+        self._lookups: set[asyncio.Task[None]] = set()
+        self.measured_at = float("-inf")
+        """When any peer answered last, UNIX seconds; minus infinity before."""
 
     # -- whom to measure -------------------------------------------------------------------------------------------
 
@@ -133,11 +137,6 @@ class Prober:
                 found[name] = Measured(smoothed.mean, smoothed.deviation, smoothed.lost, smoothed.samples)
         return found
 
-    @property
-    def measured_at(self) -> float:
-        """When any peer answered last, UNIX seconds; minus infinity before."""
-        return max((one.answered_at for one in self.paths.values()), default=float("-inf"))
-
     # -- at work ---------------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
@@ -149,7 +148,8 @@ class Prober:
             while True:
                 await self._probe_due()
         finally:
-            rotating.cancel()
+            for task in (rotating, *self._lookups):
+                task.cancel()
             loop.remove_reader(self._socket.fileno())
 
     async def _rotate(self) -> None:
@@ -163,7 +163,7 @@ class Prober:
         wake = now + 1.0
         for path in list(self.paths.values()):
             if path.next_at <= now:
-                await self._probe(path)
+                self._probe(path)
                 # A tenth of chance keeps agents from falling into step with each other or with what they measure.
                 path.next_at = max(path.next_at, now - self.options.interval)
                 path.next_at += self.options.interval * self._chance.uniform(0.9, 1.1)
@@ -184,9 +184,11 @@ class Prober:
             if path is not None:
                 path.smoother.lost()
 
-    async def _probe(self, path: Path) -> None:
+    def _probe(self, path: Path) -> None:
         if time.monotonic() - path.resolved_at > RESOLVE_SECONDS:
-            await self._resolve(path)
+            self._resolve(path)
+        if not path.address and path.looking_up:
+            return
         self._sequence += 1
         nonce = os.urandom(16)
         packet = self._packet(Sort.PROBE, identity(path.peer.name), self._epoch, self._sequence, nonce, 0)
@@ -197,23 +199,38 @@ class Prober:
         self.counts.probes["unsent"] += 1
         path.smoother.lost()
 
-    async def _resolve(self, path: Path) -> None:
-        """Find an address that our socket can send to; host names are looked up anew now and then."""
-        path.resolved_at, path.address = time.monotonic(), ""
-        loop = asyncio.get_running_loop()
-        for host, port in path.peer.addresses:
-            candidates = [host]
-            if not _is_numeric(host):
-                try:
-                    answers = await loop.getaddrinfo(host, port, type=socket.SOCK_DGRAM)
-                except OSError as error:
-                    LOG.warning("peer %s: %s cannot be looked up: %s", path.peer.name, host, error.strerror or error)
-                    continue
-                candidates = [str(one[4][0]) for one in answers]
-            for candidate in candidates:
-                if address := usable(self._socket, candidate):
-                    path.address, path.port = address, port
-                    return
+    def _resolve(self, path: Path) -> None:
+        """Find an address that our socket can send to; host names are looked up beside, anew now and then."""
+        path.resolved_at = time.monotonic()
+        if all(is_numeric(host) for host, _ in path.peer.addresses):
+            self._choose(path, path.peer.addresses)
+        elif not path.looking_up:
+            path.looking_up = True
+            task = asyncio.get_running_loop().create_task(self._look_up(path))
+            self._lookups.add(task)
+            task.add_done_callback(self._lookups.discard)
+
+    async def _look_up(self, path: Path) -> None:
+        loop, found = asyncio.get_running_loop(), []
+        peer = path.peer
+        for host, port in peer.addresses:
+            try:
+                answers = await loop.getaddrinfo(host, port, type=socket.SOCK_DGRAM)
+            except OSError as error:
+                LOG.warning("peer %s: %s cannot be looked up: %s", peer.name, host, error.strerror or error)
+                continue
+            found += [(str(one[4][0]), port) for one in answers]
+        path.looking_up = False
+        if path.peer is peer:
+            self._choose(path, found)
+
+    def _choose(self, path: Path, addresses: Sequence[tuple[str, int]]) -> None:
+        """The first address of a family that our socket has."""
+        for host, port in addresses:
+            if address := usable(self._socket, host):
+                path.address, path.port = address, port
+                return
+        path.address = ""
         LOG.warning("peer %s: none of its addresses can be used from here: %s", path.peer.name, path.peer.addresses)
 
     def _packet(self, sort: Sort, receiver: bytes, epoch: int, sequence: int, nonce: bytes, turnaround: int) -> bytes:
@@ -282,7 +299,7 @@ class Prober:
         if path is None:
             return  # the sample was changed meanwhile
         rtt = max(SHORTEST_RTT, arrived - asked.sent - packet.turnaround / 1e6)
-        path.answered_at = time.time()
+        path.answered_at = self.measured_at = time.time()
         self.coordinates[packet.sender] = packet.coordinate
         self.counts.probes["answered"] += 1
         if not path.smoother.answered(rtt):
@@ -290,7 +307,3 @@ class Prober:
             return
         # The smoothed value keeps the coordinate from following every jitter.
         self.position.learn(path.smoother.smoothed().mean, packet.coordinate, packet.error, self._chance)
-
-
-def _is_numeric(host: str) -> bool:
-    return ":" in host or host.replace(".", "").isdigit()

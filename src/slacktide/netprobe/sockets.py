@@ -63,12 +63,20 @@ def _bound(family: socket.AddressFamily, host: str, port: int) -> socket.socket:
     return made
 
 
+def is_numeric(host: str) -> bool:
+    """Whether this is an address and no name."""
+    try:
+        ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        return False
+    return True
+
+
 def usable(made: socket.socket, host: str) -> str:
     """A numeric address as this socket can send to it, empty where it cannot."""
-    try:
-        address = ipaddress.ip_address(host.partition("%")[0])
-    except ValueError:
+    if not is_numeric(host):
         return ""
+    address = ipaddress.ip_address(host.partition("%")[0])
     if made.family == socket.AF_INET:
         return host if address.version == 4 else ""
     if address.version == 6:
