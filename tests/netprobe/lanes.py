@@ -8,6 +8,7 @@ at which the kernel had it.
 from __future__ import annotations
 
 import ctypes
+import itertools
 import json
 import os
 import shutil
@@ -25,6 +26,7 @@ import pytest
 KEY = "this is the key of a test, of 32 characters and more"
 PROBES, HTTP = 10360, 10361
 START_SECONDS = 60
+LETTERS = itertools.cycle("abcdefghijklopqrstuvwxyz")
 LIBC = ctypes.CDLL(None, use_errno=True)
 CLONE_NEWNET = 0x40000000
 
@@ -57,7 +59,7 @@ class Lanes:
         self.folder, self.ipv6 = folder, ipv6
         self.delays = delays
         self.nodes = sorted({name for pair in delays for name in pair})
-        self._mark = f"s{os.getpid() % 100_000}"
+        self._mark = f"s{os.getpid() % 100_000}{next(LETTERS)}"  # names of links have at most 15 characters
         self.middle = f"{self._mark}m"
         self._programs: dict[str, subprocess.Popen[bytes]] = {}
         (folder / "key").write_text(KEY)
