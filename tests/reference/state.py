@@ -10,6 +10,7 @@ from reference.amounts import Amounts, minus, plus, scale, whole
 from reference.budgets import Guarded, guard
 from reference.metric import ACCOUNTINGS, Ledger
 from reference.requests import Request
+from reference.resizes import resizes_of
 from reference.times import on_grid
 from slacktide.config import Accounting, Config
 from slacktide.model import NO_CONSTRAINT, NO_NEIGHBOURS, Hosts, Placement, Term, Workload
@@ -47,6 +48,10 @@ class Instance:
     admitted: bool = False
     gone: float | None = None
     """When it completed or was removed."""
+    resizes: list[tuple[float, Amounts]] = field(default_factory=list)
+    """When it demands what from then on."""
+    wanted: Amounts | None = None
+    """What it would demand on a host that has no room for it yet."""
     placed_in_pass: int = -1
     been_on: set[int] = field(default_factory=set)
     ledgers: dict[Accounting, Ledger] = field(default_factory=lambda: {name: Ledger() for name in ACCOUNTINGS})
@@ -213,6 +218,7 @@ def build(workload: Workload, hosts: Hosts, config: Config) -> tuple[list[Instan
                 if workload.placement is None
                 else workload.placements[int(workload.placement[row])],
                 since=on_grid(workload.admission[row]),
+                resizes=resizes_of(workload, row, lambda demand: amounts(demand, workload.resources)),
             )
         )
     places = [

@@ -12,11 +12,22 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from slacktide.inputs import requests
+from slacktide.inputs import requests, resizes
 from slacktide.inputs.neighbour_columns import NeighbourColumns
 from slacktide.inputs.pieces import columns_of
 from slacktide.inputs.problems import Problems
-from slacktide.model import NO_NEIGHBOURS, Budget, Hosts, Placement, Requests, ServiceClass, Term, Workload
+from slacktide.model import (
+    NEVER_RESIZED,
+    NO_NEIGHBOURS,
+    Budget,
+    Hosts,
+    Placement,
+    Requests,
+    Resizing,
+    ServiceClass,
+    Term,
+    Workload,
+)
 
 LARGEST = 1e15
 """Seconds or amounts above this are taken for a mistake (whole numbers stay exact in float64 up to 9e15)."""
@@ -59,6 +70,8 @@ class WorkloadColumns:
     placements: tuple[Placement, ...] = (NO_NEIGHBOURS,)
     budget: NDArray[np.int32] | None = None
     budgets: tuple[Budget, ...] = ()
+    resize: NDArray[np.int32] | None = None
+    resizings: tuple[Resizing, ...] = (NEVER_RESIZED,)
 
 
 def to_workload(columns: WorkloadColumns, classes: tuple[ServiceClass, ...], problems: Problems) -> Workload:
@@ -79,6 +92,7 @@ def to_workload(columns: WorkloadColumns, classes: tuple[ServiceClass, ...], pro
     if columns.requests is not None:
         requests.check(columns.requests, columns.admission, lines, problems)
     _settle_neighbours(columns, problems)
+    _settle_resizes(columns, problems)
     problems.raise_if_any()
     made = _expand(columns)
     _sort_by_admission(columns)
@@ -100,6 +114,8 @@ def to_workload(columns: WorkloadColumns, classes: tuple[ServiceClass, ...], pro
         placements=columns.placements,
         budget=columns.budget,
         budgets=columns.budgets,
+        resize=columns.resize,
+        resizings=columns.resizings,
     )
 
 
@@ -113,6 +129,15 @@ def _settle_neighbours(columns: WorkloadColumns, problems: Problems) -> None:
         columns.placement, columns.placements = found
     if budgets is not None:
         columns.budget, columns.budgets = budgets
+
+
+def _settle_resizes(columns: WorkloadColumns, problems: Problems) -> None:
+    """Changes of demand checked, and left out where there are none."""
+    if columns.resize is None:
+        return
+    resizes.check(columns.resize, columns.resizings, columns.resources, columns.admission, columns.lines, problems)
+    if not columns.resize.any():
+        columns.resize, columns.resizings = None, (NEVER_RESIZED,)
 
 
 def _expand(columns: WorkloadColumns) -> Requests | None:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from slacktide.model.constraint import NO_CONSTRAINT, Term
 from slacktide.model.placement import NO_NEIGHBOURS, Budget, Placement
+from slacktide.model.resizing import NEVER_RESIZED, Resizing
 from slacktide.model.service_class import DEFAULT_CLASSES, ServiceClass
 
 APPROACHES = ("independent", "concurrent", "aggregated")
@@ -65,6 +66,7 @@ class Workload:
     request         int32    index into ``requests``, or None where ``requests`` is
     placement       int32    index into ``placements``, or None: nobody has to do with its neighbours
     budget          int32    index into ``budgets``, -1 for none, or None: nobody has a budget
+    resize          int32    index into ``resizings``: how its demand changes; or None: nobody's does
     """
 
     ids: NDArray[np.int64]
@@ -84,6 +86,8 @@ class Workload:
     placements: tuple[Placement, ...] = (NO_NEIGHBOURS,)
     budget: NDArray[np.int32] | None = None
     budgets: tuple[Budget, ...] = ()
+    resize: NDArray[np.int32] | None = None
+    resizings: tuple[Resizing, ...] = (NEVER_RESIZED,)
 
     def __len__(self) -> int:
         return len(self.ids)

@@ -17,7 +17,7 @@ from slacktide.kernels.free_index import AMOUNTS, NOWHERE
 from slacktide.kernels.tables import Tables
 from slacktide.model import Hosts, Workload
 from slacktide.model.matching import matching_hosts
-from slacktide.state import layout, neighbours, requests
+from slacktide.state import layout, neighbours, requests, resizes
 
 POLICIES = {"qos-driven": tables.QOS_DRIVEN, "priority": tables.PRIORITY, "hybrid": tables.HYBRID}
 SCORES = {"least-requested": tables.LEAST_REQUESTED, "balanced": tables.BALANCED, "mean": tables.MEAN}
@@ -132,7 +132,7 @@ def build(
         raise ConfigError(f"resources differ: workload {workload.resources}, hosts {hosts.resources}")
     unit = layout.units(hosts.capacity)
     capacity = layout.amounts(hosts.capacity, unit)
-    kinds = layout.classify(workload, layout.amounts(workload.demand, unit))
+    kinds, resizing = resizes.classify(workload, unit)
     terms = [*workload.terms, *neighbours.preferred_terms(workload.placements)]
     grouping = layout.group_hosts(capacity, matching_hosts(terms, hosts))
     classes = layout.class_table(workload.classes, config.qos.margin)
@@ -152,6 +152,7 @@ def build(
         "unit": 1.0 / unit,
         **instance_arrays(workload, kinds),
         **neighbours.arrays(workload, hosts, kinds.kinds, kinds.placement),
+        **resizing,
         **requests.arrays(workload, config.simulation.preempted_work != "kept"),
         **host_arrays(capacity, grouping),
         **shared_arrays(len(hosts), kinds.pairs, levels),

@@ -1,0 +1,62 @@
+"""Demands that change (docs/semantics.md, Resizes)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from reference.amounts import Amounts, fits, minus
+from reference.budgets import spares
+from reference.times import on_grid
+from slacktide.config import Config
+from slacktide.model import Workload
+
+if TYPE_CHECKING:
+    from reference.policies import Pass
+    from reference.state import Host, Instance
+
+
+def resizes_of(workload: Workload, row: int, whole: Callable[[Any], Amounts]) -> list[tuple[float, Amounts]]:
+    """When a row demands what; ``whole`` rounds amounts in the workload's order of resources."""
+    if workload.resize is None:
+        return []
+    demand = dict(zip(workload.resources, workload.demand[row].tolist(), strict=True))
+    found = []
+    for time, amounts in workload.resizings[int(workload.resize[row])]:
+        demand |= dict(amounts)
+        found.append((on_grid(time), whole([demand[name] for name in workload.resources])))
+    return found
+
+
+def asks_for_no_more(j: Instance, wanted: Amounts) -> bool:
+    return fits(wanted, j.demand)
+
+
+def fits_in(j: Instance, wanted: Amounts) -> bool:
+    """Case 1 of the paper: r >= c' - c for every resource."""
+    assert j.host is not None
+    return fits(minus(wanted, j.demand), j.host.free())
+
+
+def take(j: Instance, wanted: Amounts) -> None:
+    """It demands this from now on; its host's contents change."""
+    j.demand, j.wanted = wanted, None
+    if j.host is not None:
+        j.host.changes += 1
+
+
+def may_move(j: Instance, t: float, config: Config) -> bool:
+    return t - j.since >= config.policy.min_running and spares(j, (), t)
+
+
+def another_host(this: Pass, j: Instance, wanted: Amounts, hosts: Sequence[Host]) -> Host | None:
+    """Where ``j`` would be placed without preempting anybody, were it not on its host: that has no room."""
+    own, had = j.host, j.demand
+    assert own is not None
+    place = own.instances.index(j)
+    own.instances.remove(j)
+    j.demand = wanted
+    choice = this.choose_free(j, hosts)
+    own.instances.insert(place, j)
+    j.demand = had
+    return None if choice is None else choice.host
