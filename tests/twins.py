@@ -9,6 +9,7 @@ from __future__ import annotations
 AGREE = "test_equality.py::test_core_and_twin_agree_on_a_thousand_clusters"
 REQUESTS = "test_equality.py::test_core_and_twin_agree_on_a_thousand_clusters_of_requests"
 NEIGHBOURS = "test_equality.py::test_core_and_twin_agree_on_clusters_with_neighbours"
+MOVING = "live/test_moving.py::test_a_pod_is_not_in_its_own_way_but_others_are"
 RESIZES = "test_resizes.py::test_core_and_twin_agree_where_demands_change"
 LIVE = "live/test_engine.py::test_the_engine_decides_as_the_simulator_does"
 TOLD_LATE = "live/test_engine.py::test_what_is_told_late_changes_no_decision"
@@ -271,6 +272,7 @@ TWINS: dict[str, tuple[str, str]] = {
     "resize.resize_due": ("reference.simulator:Simulation.resize_due", RESIZES),
     "resize.retry": ("reference.simulator:Simulation.retry", RESIZES),
     "resize.shape_of": ("reference.state:Instance", RESIZES),
+    "resize.welcoming_elsewhere": ("reference.neighbours:welcomes", MOVING),
     "room.lacking": ("reference.simulator:Simulation.run_pass", AGREE),
     "scale.collect_placed": ("reference.requests:Request.excess", REQUESTS),
     "scale.collect_vacant": ("reference.requests:Request.excess", TRIGGERS),

@@ -201,6 +201,7 @@ def advance(tb: State) -> int:
                 code = resize.retry(tb, control["now"])
                 if code != FINISHED:
                     return code
+                event = next_event(tb)  # of who moved the start-up ends, too
             control["due"] = 0
             if control["queue"] + control["incoming"] > 0:
                 return PASS_DUE

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from slacktide.kernels import among, board, budgets, ledger, neighbours, requests, search, views, wishes
-from slacktide.kernels.compiling import kernel, whole
+from slacktide.kernels.compiling import entry, kernel, whole
 from slacktide.kernels.log_records import DEFERRED, MOVED, RESIZED
 from slacktide.kernels.room import FINISHED, lacking
 from slacktide.kernels.tables import DONE, NOBODY, PLACED, REMOVED, WAITING, State
@@ -181,3 +182,20 @@ def retry(tb: State, now: float) -> int:
     control["deferred"] = kept
     control["retried"] = 0
     return FINISHED
+
+
+@entry
+def welcoming_elsewhere(tb: State, row: int, mask: NDArray[np.bool_]) -> None:
+    """Clear the places of ``mask``, shape (hosts,), where the rules of an instance on a host would not hold if it were
+    off that, and its own host's; O(hosts * rules)."""
+    instance = views.instances(tb)[row]
+    kind, own = whole(instance["kind"]), whole(instance["host"])
+    mask[own] = False
+    if views.kinds(tb)[kind]["conditions"] == 0:
+        return
+    neighbours.count(tb, kind, own, whole(-1))
+    neighbours.prepare(tb, kind)
+    for h in range(len(mask)):
+        if mask[h] and neighbours.asks(tb, kind, h) != neighbours.HOLD:
+            mask[h] = False
+    neighbours.count(tb, kind, own, whole(1))
