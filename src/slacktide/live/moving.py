@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from slacktide.kernels import carry, resize
 from slacktide.live import parts
 from slacktide.live.engine import Engine
+from slacktide.state import layout
 
 NOT_ALL_READY = "not all other pods of its controller are ready"
 PROTECTED = "a disruption budget or the least running time protects it"
@@ -56,7 +57,8 @@ def _hosts_with_room(engine: Engine, row: int, wanted: Mapping[str, int]) -> NDA
     tb, names = engine.tables.tb, engine.tables.resources
     kind = tb["kinds"][tb["instances"]["kind"][row]]
     mask = (tb["hosts"]["down"] == 0) & (tb["allowed"][int(kind["term"]), tb["hosts"]["group"]] != 0)
-    mask &= (np.array([wanted.get(name, 0) for name in names]) <= tb["free"]).all(axis=1)
+    amounts = [min(wanted.get(name, 0), int(layout.BEYOND)) for name in names]
+    mask &= (np.array(amounts) <= tb["free"]).all(axis=1)
     if any(amount and name not in names for name, amount in wanted.items()):
         mask[:] = False
     mask = np.ascontiguousarray(mask)
