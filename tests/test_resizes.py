@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from clusters import EXACT_SWITCHES, Cluster, cluster
+from edges import edge
 from own_policies import FIRST_FIT
 from runs import compare, core, decisions_of, everything, resizes_of, settings_of, twin
 from slacktide.metrics.intervals import IntervalRecorder
@@ -228,6 +229,20 @@ def test_core_and_twin_agree_where_demands_change(several: bool, neighbours: boo
         seen.update({what for _, _, what, _ in resizes_of(result)})
         seen["preempts"] += result.preemptions > 0
     assert min(seen[name] for name in ("resized", "moved", "deferred", "preempts")) >= 20, f"prove little: {seen}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["rows", "requests", "neighbours"])
+def test_core_and_twin_agree_where_demands_change_at_the_edge(kind: str, tmp_path: Path) -> None:
+    seen: Counter[str] = Counter()
+    for seed in range(150):
+        one = edge(seed, several=kind == "requests", neighbours=kind == "neighbours", resizes=True)
+        result = core(one, tmp_path, events=True)
+        difference = compare(result, twin(one))
+        assert difference is None, f"edge({seed}, {kind}, resizes=True): {difference}"
+        seen.update({what for _, _, what, _ in resizes_of(result)})
+        seen["granted"] += one.workload.limit is not None and one.config.delay.grants and seen["moved"] > 0
+    assert min(seen[name] for name in ("resized", "moved", "deferred", "granted")) >= 10, f"prove little: {seen}"
 
 
 @pytest.mark.uncompiled

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from reference import placing
 from reference.amounts import Amounts, fits, minus
 from reference.budgets import spares
 from reference.times import on_grid
@@ -16,7 +17,14 @@ if TYPE_CHECKING:
     from reference.state import Host, Instance
 
 
-def resizes_of(workload: Workload, row: int, whole: Callable[[Any], Amounts]) -> list[tuple[float, Amounts]]:
+class Wanted(NamedTuple):
+    """What an instance demands: whole amounts, and of resource ``network`` in the workload's unit."""
+
+    amounts: Amounts
+    bandwidth: float
+
+
+def resizes_of(workload: Workload, row: int, whole: Callable[[Any], Amounts]) -> list[tuple[float, Wanted]]:
     """When a row demands what; ``whole`` rounds amounts in the workload's order of resources."""
     if workload.resize is None:
         return []
@@ -24,24 +32,29 @@ def resizes_of(workload: Workload, row: int, whole: Callable[[Any], Amounts]) ->
     found = []
     for time, amounts in workload.resizings[int(workload.resize[row])]:
         demand |= dict(amounts)
-        found.append((on_grid(time), whole([demand[name] for name in workload.resources])))
+        amounts_then = whole([demand[name] for name in workload.resources])
+        found.append((on_grid(time), Wanted(amounts_then, demand.get("network", 0.0))))
     return found
 
 
-def asks_for_no_more(j: Instance, wanted: Amounts) -> bool:
-    return fits(wanted, j.demand)
+def asks_for_no_more(j: Instance, wanted: Wanted) -> bool:
+    return fits(wanted.amounts, j.demand)
 
 
-def fits_in(j: Instance, wanted: Amounts) -> bool:
-    """Case 1 of the paper: r >= c' - c for every resource."""
+def fits_in(j: Instance, wanted: Wanted) -> bool:
+    """Case 1 of the paper: r >= c' - c for every resource, c what it takes of its host."""
     assert j.host is not None
-    return fits(minus(wanted, j.demand), j.host.free())
+    return fits(minus(wanted.amounts, j.takes()), j.host.free())
 
 
-def take(j: Instance, wanted: Amounts) -> None:
-    """It demands this from now on; its host's contents change."""
-    j.demand, j.wanted = wanted, None
+def take(j: Instance, wanted: Wanted, config: Config) -> None:
+    """It demands this from now on; its host's contents change, of which it takes as one that comes now."""
+    (j.demand, j.bandwidth), j.wanted = wanted, None
     if j.host is not None:
+        place = j.host.instances.index(j)
+        j.host.instances.remove(j)
+        j.taken = placing.taken(j, j.host, config)
+        j.host.instances.insert(place, j)
         j.host.changes += 1
 
 
@@ -49,14 +62,14 @@ def may_move(j: Instance, t: float, config: Config) -> bool:
     return t - j.since >= config.policy.min_running and spares(j, (), t)
 
 
-def another_host(this: Pass, j: Instance, wanted: Amounts, hosts: Sequence[Host]) -> Host | None:
+def another_host(this: Pass, j: Instance, wanted: Wanted, hosts: Sequence[Host]) -> Host | None:
     """Where ``j`` would be placed without preempting anybody, were it not on its host: that has no room."""
-    own, had = j.host, j.demand
+    own, had = j.host, (j.demand, j.bandwidth)
     assert own is not None
     place = own.instances.index(j)
     own.instances.remove(j)
-    j.demand = wanted
+    j.demand, j.bandwidth = wanted
     choice = this.choose_free(j, hosts)
     own.instances.insert(place, j)
-    j.demand = had
+    j.demand, j.bandwidth = had
     return None if choice is None else choice.host

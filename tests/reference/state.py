@@ -10,10 +10,10 @@ from reference.amounts import Amounts, minus, plus, scale, whole
 from reference.budgets import Guarded, guard
 from reference.metric import ACCOUNTINGS, Ledger
 from reference.requests import Request
-from reference.resizes import resizes_of
+from reference.resizes import Wanted, resizes_of
 from reference.times import on_grid
 from slacktide.config import Accounting, Config
-from slacktide.model import NO_CONSTRAINT, NO_NEIGHBOURS, Hosts, Placement, Term, Workload
+from slacktide.model import NO_ACCESS, NO_CONSTRAINT, NO_NEIGHBOURS, Access, Hosts, Placement, Term, Workload
 
 
 @dataclass(eq=False)
@@ -34,6 +34,13 @@ class Instance:
     term: Term = NO_CONSTRAINT
     placement: Placement = NO_NEIGHBOURS
     budget: Guarded | None = None
+    access: Access = NO_ACCESS
+    most: Amounts | None = None
+    """Most that it may be granted; ``None``: its demand."""
+    bandwidth: float = 0.0
+    """Demand of resource ``network`` in the workload's unit."""
+    taken: Amounts | None = None
+    """What it takes of its host where that is not its demand."""
     since: float = 0.0
     host: Host | None = None
     startup: float = 0.0
@@ -48,9 +55,9 @@ class Instance:
     admitted: bool = False
     gone: float | None = None
     """When it completed or was removed."""
-    resizes: list[tuple[float, Amounts]] = field(default_factory=list)
+    resizes: list[tuple[float, Wanted]] = field(default_factory=list)
     """When it demands what from then on."""
-    wanted: Amounts | None = None
+    wanted: Wanted | None = None
     """What it would demand on a host that has no room for it yet."""
     placed_in_pass: int = -1
     been_on: set[int] = field(default_factory=set)
@@ -104,6 +111,10 @@ class Instance:
 
     def is_up(self, t: float, accounting: Accounting) -> bool:
         return self.host is not None and t >= self.up_from(accounting)
+
+    def takes(self) -> Amounts:
+        """What its host has less while it is there."""
+        return self.demand if self.taken is None else self.taken
 
     def is_idle(self) -> bool:
         """On a host, while its concurrent request waits for another instance."""
@@ -169,13 +180,13 @@ class Host:
     def free(self) -> Amounts:
         left = self.capacity
         for instance in self.instances:
-            left = minus(left, instance.demand)
+            left = minus(left, instance.takes())
         return left
 
     def free_without(self, victims: list[Instance]) -> Amounts:
         left = self.free()
         for victim in victims:
-            left = plus(left, victim.demand)
+            left = plus(left, victim.takes())
         return left
 
     def admits(self, instance: Instance) -> bool:
@@ -217,6 +228,9 @@ def build(workload: Workload, hosts: Hosts, config: Config) -> tuple[list[Instan
                 placement=NO_NEIGHBOURS
                 if workload.placement is None
                 else workload.placements[int(workload.placement[row])],
+                access=NO_ACCESS if workload.access is None else workload.accesses[int(workload.access[row])],
+                most=None if workload.limit is None else amounts(workload.limit[row], workload.resources),
+                bandwidth=dict(zip(workload.resources, workload.demand[row].tolist(), strict=True)).get("network", 0.0),
                 since=on_grid(workload.admission[row]),
                 resizes=resizes_of(workload, row, lambda demand: amounts(demand, workload.resources)),
             )

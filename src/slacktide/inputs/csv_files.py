@@ -12,6 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slacktide.inputs import cells, header, requests, resizes
+from slacktide.inputs.access_columns import EXPECTED as ACCESS
+from slacktide.inputs.access_columns import LIMIT, NUMBERS, AccessColumns, AccessTables, parse_limit
 from slacktide.inputs.neighbour_columns import EXPECTED, Distinct, NeighbourColumns, NeighbourTables
 from slacktide.inputs.pieces import COLUMNS
 from slacktide.inputs.problems import Problems, read_text
@@ -97,9 +99,9 @@ def read_workload(path: Path, classes: tuple[ServiceClass, ...]) -> Workload:
     problems = Problems(str(path))
     terms = TermTable()
     scales = requests.ScaleTable()
-    neighbours, changes = NeighbourTables(), resizes.table()
+    neighbours, accesses, changes = NeighbourTables(), AccessTables(), resizes.table()
     parts = [
-        _columns(table, classes, terms, scales, neighbours, changes, problems)
+        _columns(table, classes, terms, scales, neighbours, accesses, changes, problems)
         for table in read_tables(path, header.WORKLOAD_REQUIRED, header.WORKLOAD_OPTIONAL, problems)
     ]
     whole = parts[0]
@@ -115,6 +117,9 @@ def read_workload(path: Path, classes: tuple[ServiceClass, ...]) -> Workload:
     asked = [part.neighbours for part in parts if part.neighbours is not None]
     if asked:
         whole.neighbours = NeighbourColumns.together(asked)
+    told = [part.accessing for part in parts if part.accessing is not None]
+    if told:
+        whole.accessing = AccessColumns.together(told)
     return to_workload(whole, classes, problems)
 
 
@@ -124,6 +129,7 @@ def _columns(
     terms: TermTable,
     scales: requests.ScaleTable,
     neighbours: NeighbourTables,
+    accesses: AccessTables,
     changes: Distinct[Resizing],
     problems: Problems,
 ) -> WorkloadColumns:
@@ -155,6 +161,7 @@ def _columns(
         requests=_requests(table, scales, problems),
         neighbours=_neighbours(table, neighbours, problems),
         resize=_resize(table, changes, problems),
+        accessing=_accesses(table, accesses, problems),
     )
 
 
@@ -165,6 +172,26 @@ def _resize(table: Table, changes: Distinct[Resizing], problems: Problems) -> ND
     texts = table.columns[resizes.COLUMN]
     codes = cells.coded(texts, table.lines, resizes.COLUMN, resizes.EXPECTED, problems, changes.number, 0)
     return np.array(codes, dtype=np.int32)
+
+
+def _accesses(table: Table, tables: AccessTables, problems: Problems) -> AccessColumns | None:
+    """The columns about limits, users, images and data, or ``None`` where the file has none of them."""
+    limited = header.limit_columns(list(table.columns))
+    if not limited and not any(name in table.columns for name in header.ACCESS_COLUMNS):
+        return None
+    found = AccessColumns.empty_cells(len(table.lines), len(limited), tables, limited)
+    for name, expected in ACCESS.items():
+        if name in table.columns:
+            texts, number = table.columns[name], getattr(tables, name).number
+            getattr(found, name)[:] = cells.coded(texts, table.lines, name, expected, problems, number, 0)
+    for name, (expected, parse) in NUMBERS.items():
+        if name in table.columns:
+            getattr(found, name)[:] = cells.floats(table.columns[name], table.lines, name, expected, problems, parse)
+    for r, name in enumerate(limited):
+        if name in table.columns:
+            texts = table.columns[name]
+            found.limit[:, r] = cells.floats(texts, table.lines, name, LIMIT, problems, parse_limit)
+    return found
 
 
 def _neighbours(table: Table, tables: NeighbourTables, problems: Problems) -> NeighbourColumns | None:

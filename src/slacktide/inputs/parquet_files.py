@@ -15,6 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slacktide.inputs import cells, header, requests, resizes
+from slacktide.inputs.access_columns import EXPECTED as ACCESS
+from slacktide.inputs.access_columns import LIMIT, NUMBERS, AccessColumns, AccessTables
 from slacktide.inputs.neighbour_columns import EXPECTED, NeighbourColumns, NeighbourTables
 from slacktide.inputs.problems import Problems, check_readable, fail
 from slacktide.inputs.rules import AMOUNT, DURATION, NUMBER, SECONDS, WorkloadColumns, to_hosts, to_workload
@@ -167,15 +169,8 @@ class _Reader:
 _WHOLE = ("id", "job", "instances", "completions", "parallelism")
 _FLAGS = ("anti_affinity",)
 _TEXTS = (
-    "class",
-    "constraints",
-    "name",
-    "attributes",
-    "kind",
-    "approach",
-    "scale",
-    *header.RESIZE_COLUMNS,
-    *header.NEIGHBOUR_COLUMNS,
+    *("class", "constraints", "name", "attributes", "kind", "approach", "scale"),
+    *(*header.RESIZE_COLUMNS, *header.NEIGHBOUR_COLUMNS, *ACCESS),
 )
 
 
@@ -217,6 +212,9 @@ def read_workload(path: Path, classes: tuple[ServiceClass, ...]) -> Workload:
     changes = resizes.table()
     if resizes.COLUMN in reader.names:
         columns.resize = np.zeros(count, np.int32)
+    limited = header.limit_columns(reader.names)
+    if limited or any(name in reader.names for name in header.ACCESS_COLUMNS):
+        columns.accessing = AccessColumns.empty_cells(count, len(limited), AccessTables(), limited)
     for batch in reader.batches():
         _fill(columns, batch, reader, classes, terms)
         if columns.requests is not None:
@@ -226,6 +224,8 @@ def read_workload(path: Path, classes: tuple[ServiceClass, ...]) -> Workload:
         if columns.resize is not None:
             rows = slice(reader.row, reader.row + batch.num_rows)
             columns.resize[rows] = reader.coded(batch, resizes.COLUMN, resizes.EXPECTED, changes.number, 0)
+        if columns.accessing is not None:
+            _fill_accesses(columns.accessing, batch, reader)
     columns.resizings = tuple(changes.values)
     columns.terms = terms.terms
     if columns.requests is not None:
@@ -289,6 +289,27 @@ def _fill_neighbours(columns: NeighbourColumns, batch: Any, reader: _Reader) -> 
         if name in reader.names:
             number = getattr(columns.tables, name).number
             getattr(columns, name)[rows] = reader.coded(batch, name, expected, number, 0)
+
+
+def _fill_accesses(columns: AccessColumns, batch: Any, reader: _Reader) -> None:
+    """Copy one batch of the columns about limits, users, images and data, as far as the file has them, to its place."""
+    rows = slice(reader.row, reader.row + batch.num_rows)
+    for name, expected in ACCESS.items():
+        if name in reader.names:
+            getattr(columns, name)[rows] = reader.coded(batch, name, expected, getattr(columns.tables, name).number, 0)
+    for name, missing in (("data", 0.0), ("deadline", np.inf)):
+        if name in reader.names:
+            numbers = getattr(columns, name)[rows]
+            numbers[:] = reader.numbers(batch, name, NUMBERS[name][0], missing=missing)
+            numbers[np.asarray(batch.column(name).is_null())] = missing
+    for r, name in enumerate(columns.limited):
+        if name in reader.names:
+            limits = columns.limit[rows, r]
+            limits[:] = reader.numbers(batch, name, LIMIT, missing=1.0)
+            wrong = np.isnan(limits)
+            lines = np.arange(reader.row + 1, reader.row + 1 + len(limits))
+            reader.problems.add_rows(wrong, lines, name, ["nan"] * len(limits), LIMIT)
+            limits[np.asarray(batch.column(name).is_null())] = np.nan
 
 
 def read_hosts(path: Path) -> Hosts:

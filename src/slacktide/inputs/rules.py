@@ -13,12 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slacktide.inputs import requests, resizes
+from slacktide.inputs.access_columns import AccessColumns
 from slacktide.inputs.neighbour_columns import NeighbourColumns
 from slacktide.inputs.pieces import columns_of
 from slacktide.inputs.problems import Problems
 from slacktide.model import (
     NEVER_RESIZED,
+    NO_ACCESS,
     NO_NEIGHBOURS,
+    Access,
     Budget,
     Hosts,
     Placement,
@@ -47,7 +50,7 @@ class WorkloadColumns:
 
     ``names`` maps a field of the workload to the name of its column in this format. ``requests`` is ``None``
     where the file has none of their columns; ``request`` is made of them. Likewise ``neighbours``, of which
-    ``placement``, ``budget`` and what they point at are made.
+    ``placement``, ``budget`` and what they point at are made, and ``accessing``, of which ``access`` and ``limit`` are.
     """
 
     ids: Integers
@@ -72,6 +75,10 @@ class WorkloadColumns:
     budgets: tuple[Budget, ...] = ()
     resize: NDArray[np.int32] | None = None
     resizings: tuple[Resizing, ...] = (NEVER_RESIZED,)
+    accessing: AccessColumns | None = None
+    access: NDArray[np.int32] | None = None
+    accesses: tuple[Access, ...] = (NO_ACCESS,)
+    limit: Floats | None = None
 
 
 def to_workload(columns: WorkloadColumns, classes: tuple[ServiceClass, ...], problems: Problems) -> Workload:
@@ -93,6 +100,7 @@ def to_workload(columns: WorkloadColumns, classes: tuple[ServiceClass, ...], pro
         requests.check(columns.requests, columns.admission, lines, problems)
     _settle_neighbours(columns, problems)
     _settle_resizes(columns, problems)
+    _settle_accesses(columns, problems)
     problems.raise_if_any()
     made = _expand(columns)
     _sort_by_admission(columns)
@@ -116,6 +124,9 @@ def to_workload(columns: WorkloadColumns, classes: tuple[ServiceClass, ...], pro
         budgets=columns.budgets,
         resize=columns.resize,
         resizings=columns.resizings,
+        limit=columns.limit,
+        access=columns.access,
+        accesses=columns.accesses,
     )
 
 
@@ -138,6 +149,18 @@ def _settle_resizes(columns: WorkloadColumns, problems: Problems) -> None:
     resizes.check(columns.resize, columns.resizings, columns.resources, columns.admission, columns.lines, problems)
     if not columns.resize.any():
         columns.resize, columns.resizings = None, (NEVER_RESIZED,)
+
+
+def _settle_accesses(columns: WorkloadColumns, problems: Problems) -> None:
+    """Limits and accesses in place of the cells of the file's columns."""
+    given = columns.accessing
+    if given is None:
+        return
+    given.check(columns.demand, columns.lines, problems)
+    columns.accessing, columns.limit = None, given.limits(columns.demand)
+    found = given.accesses()
+    if found is not None:
+        columns.access, columns.accesses = found
 
 
 def _expand(columns: WorkloadColumns) -> Requests | None:

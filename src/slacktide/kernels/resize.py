@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from slacktide.kernels import among, board, budgets, ledger, neighbours, requests, search, views, wishes
+from slacktide.kernels import among, board, budgets, gang, grants, ledger, neighbours, requests, search, views, wishes
 from slacktide.kernels.compiling import entry, kernel, whole
 from slacktide.kernels.log_records import DEFERRED, MOVED, RESIZED
 from slacktide.kernels.room import FINISHED, lacking
@@ -88,7 +88,8 @@ def fits_in(tb: State, row: int, kind: int) -> bool:
     instance = views.instances(tb)[row]
     had, wanted = shape_of(tb, whole(instance["kind"])), shape_of(tb, kind)
     for r in range(views.demand(tb).shape[1]):
-        if views.demand(tb)[wanted, r] - views.demand(tb)[had, r] > views.free(tb)[instance["host"], r]:
+        room = views.free(tb)[instance["host"], r] + grants.taken(tb, row, had, whole(r))
+        if views.demand(tb)[wanted, r] > room:
             return False
     return True
 
@@ -103,7 +104,11 @@ def fit_in(tb: State, row: int) -> None:
     shape = shape_of(tb, whole(instance["kind"]))
     views.slots(tb)[h, board.place_of(tb, h, row)]["shape"] = shape
     for r in range(views.demand(tb).shape[1]):
-        views.free(tb)[h, r] += views.demand(tb)[had, r] - views.demand(tb)[shape, r]
+        views.free(tb)[h, r] += grants.taken(tb, row, had, whole(r))
+    if len(views.granted(tb)) > 0:
+        grants.take(tb, row, h, shape)
+    for r in range(views.demand(tb).shape[1]):
+        views.free(tb)[h, r] -= grants.taken(tb, row, shape, whole(r))
     board.note_release(tb, h)
     board.touch(tb, h)
     ledger.record(tb, RESIZED, row, h, NOBODY, np.nan)
@@ -117,14 +122,11 @@ def may_move(tb: State, row: int, now: float) -> bool:
 
 
 @kernel
-def another_host(tb: State, row: int, kind: int) -> int:
+def another_host(tb: State, row: int, kind: int, now: float) -> int:
     """The best host with room for an instance if it were off its own, which has none, or -1; as a search for room."""
-    own = whole(views.instances(tb)[row]["host"])
-    if not neighbours.involved(tb, kind):
-        return whole(search.find_free(tb, kind))
-    neighbours.count(tb, kind, own, whole(-1))
-    host = whole(among.find_free(tb, kind))
-    neighbours.count(tb, kind, own, whole(1))
+    gang.take_off(tb, whole(views.instances(tb)[row]["host"]), row, now)
+    host = whole(among.find_free(tb, kind) if neighbours.involved(tb, kind) else search.find_free(tb, kind))
+    gang.undo(tb, now)
     return host
 
 
@@ -152,7 +154,7 @@ def attempt(tb: State, place: int, now: float) -> None:
         return
     host = whole(-1)
     if may_move(tb, row, now):
-        host = whole(another_host(tb, row, kind))
+        host = whole(another_host(tb, row, kind, now))
     if host >= 0:
         move(tb, row, host, now)
     elif not event["told"]:

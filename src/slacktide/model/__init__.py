@@ -2,6 +2,7 @@
 
 from slacktide.model.constraint import NO_CONSTRAINT, Constraint, Term
 from slacktide.model.hosts import Hosts
+from slacktide.model.network import NO_ACCESS, Access, Image, Network
 from slacktide.model.placement import NO_NEIGHBOURS, Budget, Placement, Preference, Rule, Topology
 from slacktide.model.resizing import NEVER_RESIZED, Resizing
 from slacktide.model.service_class import DEFAULT_CLASSES, PenaltyTier, ServiceClass
@@ -14,11 +15,15 @@ __all__ = [
     "DEFAULT_CLASSES",
     "INDEPENDENT",
     "NEVER_RESIZED",
+    "NO_ACCESS",
     "NO_CONSTRAINT",
     "NO_NEIGHBOURS",
+    "Access",
     "Budget",
     "Constraint",
     "Hosts",
+    "Image",
+    "Network",
     "PenaltyTier",
     "Placement",
     "Preference",

@@ -12,6 +12,12 @@ from slacktide.kernels import request_records
 from slacktide.model import Workload
 from slacktide.state import layout
 
+PER_ROW = (
+    *("ids", "admission", "duration", "service_class", "job", "anti_affinity", "term", "placement", "budget"),
+    *("limit", "access", "resize"),
+)
+"""Fields of a workload with an entry per row, besides the demand; None where nobody has any."""
+
 
 def _steps(workload: Workload) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
     """Rows, seconds and demands, shapes (k,), (k,) and (k, resources), of all changes of demand; O(changes)."""
@@ -37,32 +43,32 @@ def _steps(workload: Workload) -> tuple[NDArray[np.int64], NDArray[np.float64], 
     return row, at, wanted
 
 
-def classify(workload: Workload, unit: NDArray[np.float64]) -> tuple[layout.Kinds, dict[str, NDArray[Any]]]:
-    """The kinds of all rows, as they come and as they will be, and the arrays of resizes by their names in the tables.
-
-    ``unit``: whole amounts in one of the hosts' unit, shape (resources,).
-    """
-    empty = {
-        "resizings": np.zeros(0, request_records.RESIZE_EVENT),
-        "deferred": np.zeros(0, np.int64),
-        "wish": np.zeros(0, np.int32),
-    }
+def with_later_demands(workload: Workload) -> Workload:
+    """The workload with further rows behind its own, one for each change of demand, that demand what is demanded then;
+    only kinds and what is known of their demands are made of these."""
     if workload.resize is None:
-        return layout.classify(workload, layout.amounts(workload.demand, unit)), empty
-    row, time, wanted = _steps(workload)
+        return workload
+    row, _, wanted = _steps(workload)
+    every = np.concatenate([np.arange(len(workload)), row])
+    given = [name for name in PER_ROW if getattr(workload, name) is not None]
+    columns: dict[str, Any] = {name: getattr(workload, name)[every] for name in given}
+    return replace(workload, **columns | {"demand": np.concatenate([workload.demand, wanted])})
+
+
+def apart(workload: Workload, kinds: layout.Kinds) -> tuple[layout.Kinds, dict[str, NDArray[Any]]]:
+    """The kinds of the workload's own rows, from those of :func:`with_later_demands`; and the arrays of resizes."""
+    if workload.resize is None:
+        return kinds, {
+            "resizings": np.zeros(0, request_records.RESIZE_EVENT),
+            "deferred": np.zeros(0, np.int64),
+            "wish": np.zeros(0, np.int32),
+        }
+    row, time, _ = _steps(workload)
     count = len(workload)
-    every = np.concatenate([np.arange(count), row])
-    names = ("ids", "admission", "duration", "service_class", "job", "anti_affinity", "term", "placement")
-    columns: dict[str, Any] = {
-        name: getattr(workload, name)[every] for name in names if getattr(workload, name) is not None
-    }
-    kinds = layout.classify(
-        replace(workload, **columns), layout.amounts(np.concatenate([workload.demand, wanted]), unit)
-    )
     events = np.zeros(len(row), request_records.RESIZE_EVENT)
     events["time"], events["row"], events["kind"] = layout.on_grid(time), row, kinds.kind[count:]
-    events = events[np.lexsort((events["row"], events["time"]))]
-    return (
-        replace(kinds, kind=kinds.kind[:count], member=kinds.member[:count]),
-        {"resizings": events, "deferred": np.zeros(len(events), np.int64), "wish": np.full(count, -1, np.int32)},
-    )
+    return replace(kinds, kind=kinds.kind[:count], member=kinds.member[:count]), {
+        "resizings": events[np.lexsort((events["row"], events["time"]))],
+        "deferred": np.zeros(len(events), np.int64),
+        "wish": np.full(count, -1, np.int32),
+    }
