@@ -15,6 +15,7 @@ from reference.policies import Choice, Mode, Pass
 from reference.requests import Request, group
 from reference.state import Host, Instance, build
 from reference.times import config_on_grid, on_grid
+from reference.wanted import Wanted
 from slacktide.config import Config
 from slacktide.errors import ConfigError
 from slacktide.model import Hosts, Workload
@@ -223,7 +224,7 @@ class Simulation:
             resized = True
         return resized
 
-    def resize(self, j: Instance, wanted: resizes.Wanted) -> None:
+    def resize(self, j: Instance, wanted: Wanted) -> None:
         """Who is on no host, or wants no more of anything, has it at once; else it is tried before the pass."""
         if j.gone is not None:
             return

@@ -10,8 +10,8 @@ from reference.amounts import Amounts, minus, plus, scale, whole
 from reference.budgets import Guarded, guard
 from reference.metric import ACCOUNTINGS, Ledger
 from reference.requests import Request
-from reference.resizes import Wanted, resizes_of
 from reference.times import on_grid
+from reference.wanted import Wanted, resizes_of
 from slacktide.config import Accounting, Config
 from slacktide.model import NO_ACCESS, NO_CONSTRAINT, NO_NEIGHBOURS, Access, Hosts, Placement, Term, Workload
 
