@@ -47,8 +47,9 @@ def generate(edge: Edge) -> tuple[Workload, Hosts]:
     random = np.random.default_rng([edge.seed, 0xED6E])
     weight = random.lognormal(0.0, 0.8, edge.sites)  # how many people live near a site
     weight /= weight.sum()
-    hosts = _hosts(edge, weight, random)
-    return _workload(edge, hosts, weight, random), hosts
+    network = _network(edge, random)
+    hosts = _hosts(edge, network, weight, random)
+    return _workload(edge, hosts, network, weight, random), hosts
 
 
 def _network(edge: Edge, random: np.random.Generator) -> Network:
@@ -66,9 +67,8 @@ def _network(edge: Edge, random: np.random.Generator) -> Network:
     return Network((*(f"site-{s:02d}" for s in range(edge.sites)), CLOUD), rtt, "site", images)
 
 
-def _hosts(edge: Edge, weight: NDArray[np.float64], random: np.random.Generator) -> Hosts:
+def _hosts(edge: Edge, network: Network, weight: NDArray[np.float64], random: np.random.Generator) -> Hosts:
     """Small nodes mostly, larger ones at large sites; every site has one at least."""
-    network = _network(edge, random)
     site = np.concatenate([np.arange(edge.sites), random.choice(edge.sites, edge.nodes - edge.sites, p=weight)])
     site.sort()
     cpu = random.choice([4.0, 8.0, 16.0], edge.nodes, p=[0.6, 0.3, 0.1])
@@ -88,14 +88,19 @@ def _admission(edge: Edge, random: np.random.Generator) -> NDArray[np.float64]:
     return np.sort(np.round(np.concatenate([even, burst]), 3))
 
 
-def _workload(edge: Edge, hosts: Hosts, weight: NDArray[np.float64], random: np.random.Generator) -> Workload:
+def _workload(
+    edge: Edge, hosts: Hosts, network: Network, weight: NDArray[np.float64], random: np.random.Generator
+) -> Workload:
     count = edge.requests
     demand = np.array(DEMANDS)[random.choice(len(DEMANDS), count, p=[0.4, 0.35, 0.2, 0.05])]
     bandwidth = np.round(random.uniform(0.05, 0.4, count), 3)
     duration = random.lognormal(0.0, 1.0, count)
     duration *= edge.load * float(hosts.capacity[:, 0].sum()) * edge.seconds / float((demand[:, 0] * duration).sum())
     limit = np.concatenate([demand * [2.0, 1.0], bandwidth[:, None]], axis=1)
-    accesses = tuple(_access(edge, hosts, weight, random) for _ in range(max(1, count // 4)))
+    at: dict[str, list[str]] = {}
+    for name, one in zip(hosts.names, hosts.attributes, strict=True):
+        at.setdefault(one["site"], []).append(name)
+    accesses = tuple(_access(network, at, weight, random) for _ in range(max(1, count // 4)))
     return Workload(
         ids=np.arange(count),
         admission=_admission(edge, random),
@@ -113,22 +118,18 @@ def _workload(edge: Edge, hosts: Hosts, weight: NDArray[np.float64], random: np.
     )
 
 
-def _access(edge: Edge, hosts: Hosts, weight: NDArray[np.float64], random: np.random.Generator) -> Access:
+def _access(
+    network: Network, at: dict[str, list[str]], weight: NDArray[np.float64], random: np.random.Generator
+) -> Access:
     """Users of an application: most at one node, some at others of the same site or elsewhere, some in no site."""
-    network = hosts.network
-    assert network is not None
-    home = int(random.choice(edge.sites, p=weight))
-    there = [
-        name for name, one in zip(hosts.names, hosts.attributes, strict=True) if one["site"] == network.places[home]
-    ]
-    shares = {str(random.choice(there)): 0.5, network.places[home]: 0.3}
-    other = network.places[int(random.choice(edge.sites, p=weight))]
+    home, other = (network.places[int(site)] for site in random.choice(len(weight), 2, p=weight))
+    shares = {at[home][int(random.integers(len(at[home])))]: 0.5, home: 0.3}
     shares[other] = shares.get(other, 0.0) + 0.15
     shares[CLOUD] = 0.05
     return Access(
         data=round(float(random.lognormal(-3.5, 0.6)), 5),
         image=network.images[int(random.integers(len(network.images)))].name if network.images else "",
         logins=tuple(shares.items()),
-        preferred=network.places[home],
+        preferred=home,
         deadline=0.2,
     )

@@ -28,12 +28,21 @@ IMAGE = np.dtype([("seconds", "f8"), ("size", "f8")], align=True)  # size: over 
 PLACE = np.dtype(
     [
         ("sigma", "f8"),  # s, deviation of a host's round-trip times to the other hosts (equation 12)
-        ("reach", "f8"),  # scratch: s, network delay of a host that nobody logs in at
+        ("reach", "f8"),  # scratch: s, round trips of users to a host that nobody logs in at
+        ("bound", "f8"),  # scratch: s, no host there has less delay
+        ("looked", "i8"),  # scratch: it has been looked at
+        ("root", "i8"),  # its tree in ``yard``
+        ("width", "i8"),  # leaves of the tree
         ("first", "i8"),  # its hosts in ``place_hosts``
         ("hosts", "i8"),
     ],
     align=True,
 )
+
+SERVED, IMAGES, BANDWIDTH, FREE = 0, 1, 2, 3
+"""Columns of ``yard``: the fewest instances, a bit for each image that is present, the largest capacity of resource
+``network``, and from there the largest free amounts, of the hosts below a node."""
+BITS = 60  # images beyond share bits
 
 MOST_SERVED = (
     64  # Gamma (equation 18) is that of this many where a host serves more: it has outgrown all delays long before

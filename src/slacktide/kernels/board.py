@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from slacktide.kernels import chance, free_index, grants, neighbours, requests, views
+from slacktide.kernels import chance, free_index, grants, neighbours, requests, views, yard
 from slacktide.kernels.compiling import entry, kernel, leaf, whole
 from slacktide.kernels.metric import received, running, slope, withheld
 from slacktide.kernels.motion import NEAR, ceiling_at, pace
@@ -30,6 +30,7 @@ def set_version(tb: State, h: int, version: int) -> None:
     host["tie"] = chance.draw(views.rules(tb)["seed"], chance.HOST_TIE, h, version)
     look_again(tb, h)
     free_index.update(tb, h)
+    yard.update(tb, h)
 
 
 @kernel
@@ -374,3 +375,4 @@ def fill(tb: State) -> None:
         host["sorted_until"] = -np.inf
         views.ceilings(tb)[h]["peak"] = np.inf
         free_index.update(tb, h)
+        yard.update(tb, h)

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from slacktide.kernels import board, free_index, grants, views
-from slacktide.kernels.access_records import MOST_SERVED
+from slacktide.kernels import board, free_index, grants, views, yard
+from slacktide.kernels.access_records import BANDWIDTH, BITS, FREE, IMAGES, MOST_SERVED, SERVED
 from slacktide.kernels.compiling import kernel, leaf, whole
 from slacktide.kernels.free_index import NOWHERE
 from slacktide.kernels.tables import NOBODY, State
 
 FAR = 2.0**36  # seconds; delays are not told apart beyond
 UNIT = 2.0**20
+IN_ORDER = 8  # places looked at in the order of their bounds
 
 
 @leaf
@@ -31,17 +32,21 @@ def processing_delay(tb: State, shape: int, cpu: int) -> float:
 
 
 @leaf
-def image_delay(tb: State, h: int, shape: int) -> float:
-    """t_image of host ``h``, seconds: 0 where the image is present; O(1)."""
-    image = views.asks(tb)[shape]["image"]
-    if image < 0 or views.image_on(tb)[image, h]:
-        return 0.0
-    record, network = views.images(tb)[image], views.rules(tb)["network"]
+def fetching(tb: State, image: int, bandwidth: int) -> float:
+    """Seconds that fetching an image takes with so much of resource ``network``, whole amounts; O(1)."""
+    record = views.images(tb)[image]
     if record["size"] == 0.0:
         return record["seconds"]
-    if network < 0 or views.capacity(tb)[h, network] == 0:
-        return FAR
-    return record["size"] / (views.capacity(tb)[h, network] * views.rules(tb)["network_unit"])
+    return record["size"] / (bandwidth * views.rules(tb)["network_unit"]) if bandwidth > 0 else FAR
+
+
+@leaf
+def image_delay(tb: State, h: int, shape: int) -> float:
+    """t_image of host ``h``, seconds: 0 where the image is present; O(1)."""
+    image, network = whole(views.asks(tb)[shape]["image"]), views.rules(tb)["network"]
+    if image < 0 or views.image_on(tb)[image, h]:
+        return 0.0
+    return fetching(tb, image, whole(views.capacity(tb)[h, network]) if network >= 0 else whole(0))
 
 
 @kernel
@@ -126,63 +131,138 @@ def open_with_room(tb: State, h: int, kind: int, shape: int) -> bool:
     return views.allowed(tb)[record["term"], host["group"]] != 0 and not board.has_sibling(tb, h, whole(record["job"]))
 
 
-@kernel
-def look_at_host(tb: State, h: int, kind: int, shape: int, away: float, least: float, count: int) -> tuple[float, int]:
-    """Adds host ``h`` to the ``count`` candidates in ``found`` where it is within lambda of the ``least`` delay so far;
-    both as they are then; O(1)."""
-    if open_with_room(tb, h, kind, shape):
-        delay = omega(tb, h, shape, away)
-        if delay <= least + views.rules(tb)["near"]:
-            views.found(tb)[count] = h
-            views.omega(tb)[h] = delay
-            return min(least, delay), count + 1
-    return least, count
+@leaf
+def delay_at(tb: State, h: int, kind: int, shape: int, away: float) -> float:
+    """Delay of host ``h``, inf where an instance of the kind cannot go there; leaves ``missing``; O(resources)."""
+    views.control(tb)["operations"] += 1
+    return omega(tb, h, shape, away) if open_with_room(tb, h, kind, shape) else np.inf
 
 
 @leaf
-def bound(tb: State, shape: int, away: float) -> float:
-    """No host so far from the users has less delay: none is granted more than the limit; O(1)."""
-    most = views.demand(tb)[shape, 0]
-    if len(views.limit(tb)) > 0:
-        most = max(most, views.limit(tb)[shape, 0])
-    network = 0.0 + views.asks(tb)[shape]["transfer"] + away
-    weight = views.rules(tb)["weight"]
-    return min(weight * processing_delay(tb, shape, whole(most)) + (1.0 - weight) * network, FAR)
+def least_image_delay(tb: State, shape: int, node: int) -> float:
+    """No host below a node has the image sooner, seconds; O(1)."""
+    image = views.asks(tb)[shape]["image"]
+    if image < 0 or (views.yard(tb)[node, IMAGES] >> (image % BITS)) & 1:
+        return 0.0
+    return fetching(tb, whole(image), whole(views.yard(tb)[node, BANDWIDTH]))
+
+
+@leaf
+def bound(tb: State, shape: int, node: int, away: float) -> float:
+    """No host below a node of its place's tree has less delay; inf where none can have room; O(resources)."""
+    if not yard.has_room(tb, node, shape):
+        return np.inf
+    residual = whole(views.yard(tb)[node, FREE])
+    processing = processing_delay(tb, shape, grants.granted(tb, shape, whole(0), residual))
+    network = least_image_delay(tb, shape, node) + views.asks(tb)[shape]["transfer"] + away
+    total = views.rules(tb)["weight"] * processing + (1.0 - views.rules(tb)["weight"]) * network
+    served = views.yard(tb)[node, SERVED]
+    if served > 0:
+        total += views.gamma(tb)[min(served, MOST_SERVED) - 1]
+    return min(total, FAR)
 
 
 @kernel
-def collect(tb: State, kind: int, shape: int) -> tuple[float, int]:
-    """The least delay, and how many hosts ``found`` holds, which all those within lambda of it are among.
+def bound_places(tb: State, shape: int) -> None:
+    """What each place's users and hosts allow at best, into ``places``; O(places * (logins + resources))."""
+    places = views.places(tb)
+    for p in range(len(places)):
+        places[p]["bound"], places[p]["looked"] = np.inf, 0
+        if places[p]["width"] > 0:
+            places[p]["reach"] = reach(tb, shape, whole(p), NOBODY)
+            places[p]["bound"] = bound(tb, shape, whole(places[p]["root"]) + 1, places[p]["reach"])
 
-    First where users log in, then place by place from the nearest on, until none can be near enough any more:
-    O(places + hosts of the places that could be).
+
+@kernel
+def least_at_place(tb: State, p: int, kind: int, shape: int, least: float) -> float:
+    """The least delay of the hosts of a place at which no user logs in, or ``least``; O(those that could have less)."""
+    place = views.places(tb)[p]
+    root, width, away = whole(place["root"]), whole(place["width"]), place["reach"]
+    stack = np.empty(64, np.int64)
+    stack[0], top = 1, 0
+    while top >= 0:
+        node = whole(stack[top])
+        top -= 1
+        views.control(tb)["bounds"] += 1
+        if bound(tb, shape, root + node, away) >= least:
+            continue
+        if node < width:
+            stack[top + 1], stack[top + 2] = 2 * node + 1, 2 * node
+            top += 2
+            continue
+        h = whole(views.place_hosts(tb)[place["first"] + node - width])
+        if not logs_in(tb, shape, h):
+            least = min(least, delay_at(tb, h, kind, shape, away))
+    return least
+
+
+@leaf
+def next_place(tb: State) -> int:
+    """The place of the least bound that has not been looked at, or -1; O(places)."""
+    places, best, least = views.places(tb), NOBODY, np.inf
+    for p in range(len(places)):
+        if places[p]["bound"] < least and not places[p]["looked"]:
+            best, least = whole(p), places[p]["bound"]
+    return best
+
+
+@kernel
+def least_delay(tb: State, kind: int, shape: int) -> float:
+    """The least delay of all hosts, inf where an instance of the kind can go nowhere.
+
+    First where users log in, then place by place from the most promising on, until none can have less.
     """
-    asks, places = views.asks(tb)[shape], views.places(tb)
-    least, count, near = np.inf, whole(0), views.rules(tb)["near"]
+    asks, places, least = views.asks(tb)[shape], views.places(tb), np.inf
     for i in range(asks["logins_at"], asks["logins_at"] + asks["logins"]):
         h = whole(views.logins(tb)[i]["host"])
         if h >= 0:
             away = reach(tb, shape, whole(views.place(tb)[h]), h)
-            least, count = look_at_host(tb, h, kind, shape, away, least, count)
-    nearest, closest = NOBODY, np.inf
-    for p in range(len(places)):
-        places[p]["reach"] = reach(tb, shape, whole(p), NOBODY)
-        if places[p]["hosts"] > 0 and places[p]["reach"] < closest:
-            nearest, closest = whole(p), places[p]["reach"]
-    for turn in range(len(places) + 1):
-        p = nearest if turn == 0 else whole(turn - 1)
-        if p < 0 or (turn > 0 and p == nearest):
-            continue
-        away = places[p]["reach"]
-        if bound(tb, shape, away) > least + near:
-            continue
+            least = min(least, delay_at(tb, h, kind, shape, away))
+    for _ in range(IN_ORDER):
+        p = next_place(tb)
+        if p < 0 or places[p]["bound"] >= least:
+            return least
+        places[p]["looked"] = 1
+        least = least_at_place(tb, p, kind, shape, least)
+    for p in range(len(places)):  # looking for the next one would take longer than these places
+        if places[p]["bound"] < least and not places[p]["looked"]:
+            least = least_at_place(tb, whole(p), kind, shape, least)
+    return least
+
+
+@leaf
+def residual_bound(tb: State, node: int) -> float:
+    """No host below a node has a larger residual in the sense of :func:`residual_of`; O(1)."""
+    rules, tree = views.rules(tb), views.yard(tb)
+    return min(tree[node, FREE] * rules["cpu_unit"], tree[node, FREE + 1] * rules["memory_in_cpu"])
+
+
+@kernel
+def best_at_place(tb: State, p: int, kind: int, shape: int, most: float, host: int, best: float) -> tuple[int, float]:
+    """The best host of a place with a delay of at most ``most``, if it beats ``host`` of residual ``best``, and its
+    residual; O(those that could)."""
+    place = views.places(tb)[p]
+    root, width, away = whole(place["root"]), whole(place["width"]), place["reach"]
+    stack = np.empty(64, np.int64)
+    stack[0], top = 1, 0
+    while top >= 0:
+        node = whole(stack[top])
+        top -= 1
         views.control(tb)["bounds"] += 1
-        for i in range(places[p]["first"], places[p]["first"] + places[p]["hosts"]):
-            h = whole(views.place_hosts(tb)[i])
-            if not logs_in(tb, shape, h):
-                least, count = look_at_host(tb, h, kind, shape, away, least, count)
-                views.control(tb)["operations"] += 1
-    return least, count
+        if (host >= 0 and residual_bound(tb, root + node) < best) or bound(tb, shape, root + node, away) > most:
+            continue
+        if node < width:
+            left, right = 2 * node, 2 * node + 1
+            roomier = right if residual_bound(tb, root + right) > residual_bound(tb, root + left) else left
+            stack[top + 1], stack[top + 2] = left + right - roomier, roomier
+            top += 2
+            continue
+        h = whole(views.place_hosts(tb)[place["first"] + node - width])
+        if not logs_in(tb, shape, h) and delay_at(tb, h, kind, shape, away) <= most:
+            residual = residual_of(tb, shape)
+            if is_better(tb, residual, best, h, host):
+                host, best = h, residual
+    return host, best
 
 
 @leaf
@@ -197,18 +277,23 @@ def logs_in(tb: State, shape: int, h: int) -> bool:
 
 @kernel
 def find_near(tb: State, kind: int) -> int:
-    """As :func:`choose`, for a kind without rules and preferences, without looking at places too far away; or -1."""
+    """As :func:`choose`, for a kind without rules and preferences, without looking where bounds exclude it; or -1."""
     shape = whole(views.kinds(tb)[kind]["shape"])
-    least, count = collect(tb, kind, shape)
-    host, best = NOBODY, 0.0
-    for i in range(count):
-        h = whole(views.found(tb)[i])
-        if views.omega(tb)[h] > least + views.rules(tb)["near"]:
-            continue
-        free_index.has_room(tb, h, shape)
-        residual = residual_of(tb, shape)
-        if is_better(tb, residual, best, h, host):
-            host, best = h, residual
+    bound_places(tb, shape)
+    least = least_delay(tb, kind, shape)
+    if least == np.inf:
+        return NOBODY
+    most, host, best = least + views.rules(tb)["near"], NOBODY, 0.0
+    asks, places = views.asks(tb)[shape], views.places(tb)
+    for i in range(asks["logins_at"], asks["logins_at"] + asks["logins"]):
+        h = whole(views.logins(tb)[i]["host"])
+        if h >= 0 and delay_at(tb, h, kind, shape, reach(tb, shape, whole(views.place(tb)[h]), h)) <= most:
+            residual = residual_of(tb, shape)
+            if is_better(tb, residual, best, h, host):
+                host, best = h, residual
+    for p in range(len(places)):
+        if places[p]["bound"] <= most:
+            host, best = best_at_place(tb, whole(p), kind, shape, most, host, best)
     return host
 
 
@@ -217,5 +302,7 @@ def note_image(tb: State, h: int, shape: int) -> None:
     """An instance of the shape began on host ``h``: its image is present there from now on; O(1)."""
     if len(views.asks(tb)) > 0 and views.rules(tb)["keep_images"]:
         image = views.asks(tb)[shape]["image"]
-        if image >= 0:
+        if image >= 0 and not views.image_on(tb)[image, h]:
             views.image_on(tb)[image, h] = 1
+            views.image_bits(tb)[h] |= whole(1) << (image % BITS)
+            yard.update(tb, h)

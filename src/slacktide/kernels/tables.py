@@ -314,10 +314,12 @@ ARRAYS: dict[str, tuple[np.dtype[Any], int]] = {
     "places": (PLACE, 1),
     "place": (np.dtype("i4"), 1),  # (h,): a host's place
     "place_hosts": (np.dtype("i4"), 1),  # (h,): hosts by place
+    "yard": (np.dtype("i8"), 2),  # (nodes, 3 + r): a tree over the hosts of each place
+    "yard_leaf": (np.dtype("i4"), 1),  # (h,): a host's leaf there
+    "image_bits": (np.dtype("i8"), 1),  # (h,): a bit for each image that is present
     "rtt": (np.dtype("f8"), 2),  # (places, places), seconds
     "gamma": (np.dtype("f8"), 1),  # seconds that the first, second, ... instance on a host costs the next (equation 18)
     "omega": (np.dtype("f8"), 1),  # scratch (h,): delays
-    "found": (np.dtype("i4"), 1),  # scratch (h,): hosts
     "kinds": (KIND, 1),
     "counters": (COUNTER, 1),
     "tallies": (np.dtype("i8"), 1),  # by counter and domain

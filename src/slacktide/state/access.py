@@ -10,9 +10,12 @@ from numpy.typing import NDArray
 
 from slacktide.config import DelaySettings
 from slacktide.errors import ConfigError
-from slacktide.kernels.access_records import ASKS, IMAGE, LOGIN, MOST_SERVED, PLACE
+from slacktide.kernels.access_records import ASKS, BITS, FREE, IMAGE, IMAGES, LOGIN, MOST_SERVED, PLACE, SERVED
 from slacktide.model import Access, Hosts, Network
 from slacktide.state.layout import on_grid
+
+FULL = 2**40  # instances that no host has
+NOBODY_FITS = -(2**60)
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -72,6 +75,12 @@ def geography_arrays(hosts: Hosts, geography: Geography) -> Arrays:
     places["sigma"] = geography.sigma()
     places["hosts"] = np.bincount(place, minlength=len(places))
     places["first"] = np.cumsum(places["hosts"]) - places["hosts"]
+    widths = np.array([1 << int(number - 1).bit_length() if number else 0 for number in places["hosts"]], np.int64)
+    places["width"] = widths
+    places["root"] = np.cumsum(2 * widths) - 2 * widths
+    order = np.lexsort((*hosts.capacity.T[::-1], place))  # equal hosts side by side, so that bounds are close
+    leaf = np.empty(count, np.int32)
+    leaf[order] = np.arange(count) - places["first"][place[order]] + widths[place[order]]
     images = np.zeros(len(geography.network.images), IMAGE)
     image_on = np.zeros((len(images), count), np.uint8)
     for i, image in enumerate(geography.network.images):
@@ -79,15 +88,22 @@ def geography_arrays(hosts: Hosts, geography: Geography) -> Arrays:
         for name in image.present:
             if name in geography.hosts:
                 image_on[i, geography.hosts[name]] = 1
+    bits = np.zeros(count, np.int64)
+    for i in range(len(images)):
+        bits |= image_on[i].astype(np.int64) << (i % BITS)
+    yard = np.full((int(2 * widths.sum()), FREE + hosts.capacity.shape[1]), NOBODY_FITS, np.int64)
+    yard[:, SERVED], yard[:, IMAGES] = FULL, 0
     return {
         "places": places,
         "place": place,
-        "place_hosts": np.argsort(place, kind="stable").astype(np.int32),
+        "place_hosts": order.astype(np.int32),
+        "yard": yard,
+        "yard_leaf": leaf,
+        "image_bits": bits,
         "rtt": geography.rtt,
         "images": images,
         "image_on": image_on,
         "omega": np.zeros(count),
-        "found": np.zeros(count, np.int32),
     }
 
 
@@ -155,8 +171,10 @@ def nothing(resources: int) -> Arrays:
         "places": np.zeros(0, PLACE),
         "place": np.zeros(0, np.int32),
         "place_hosts": np.zeros(0, np.int32),
+        "yard": np.zeros((0, FREE + resources), np.int64),
+        "yard_leaf": np.zeros(0, np.int32),
+        "image_bits": np.zeros(0, np.int64),
         "rtt": np.zeros((0, 0)),
         "gamma": np.zeros(0),
         "omega": np.zeros(0),
-        "found": np.zeros(0, np.int32),
     }
