@@ -9,6 +9,8 @@ from __future__ import annotations
 AGREE = "test_equality.py::test_core_and_twin_agree_on_a_thousand_clusters"
 REQUESTS = "test_equality.py::test_core_and_twin_agree_on_a_thousand_clusters_of_requests"
 NEIGHBOURS = "test_equality.py::test_core_and_twin_agree_on_clusters_with_neighbours"
+MOVING = "live/test_moving.py::test_a_pod_is_not_in_its_own_way_but_others_are"
+RESIZES = "test_resizes.py::test_core_and_twin_agree_where_demands_change"
 LIVE = "live/test_engine.py::test_the_engine_decides_as_the_simulator_does"
 TOLD_LATE = "live/test_engine.py::test_what_is_told_late_changes_no_decision"
 PROMISED_LATE = "live/test_engine.py::test_promises_that_change_while_pods_wait_hold_from_then_on"
@@ -301,6 +303,19 @@ TWINS: dict[str, tuple[str, str]] = {
     "requests.weigh": ("reference.metric:request_metric", WEIGHED),
     "requests.weigh_running": ("reference.requests:Request.metric_of", REQUESTS),
     "requests.weigh_waiting": ("reference.requests:Request.metric_of", REQUESTS),
+    "resize.another_host": ("reference.resizes:another_host", RESIZES),
+    "resize.ask_anew": ("reference.resizes:take", RESIZES),
+    "resize.asks_for_no_more": ("reference.resizes:asks_for_no_more", RESIZES),
+    "resize.attempt": ("reference.simulator:Simulation.try_resize", RESIZES),
+    "resize.come": ("reference.simulator:Simulation.resize", RESIZES),
+    "resize.fit_in": ("reference.resizes:take", RESIZES),
+    "resize.fits_in": ("reference.resizes:fits_in", RESIZES),
+    "resize.may_move": ("reference.resizes:may_move", RESIZES),
+    "resize.move": ("reference.simulator:Simulation.try_resize", RESIZES),
+    "resize.resize_due": ("reference.simulator:Simulation.resize_due", RESIZES),
+    "resize.retry": ("reference.simulator:Simulation.retry", RESIZES),
+    "resize.shape_of": ("reference.state:Instance", RESIZES),
+    "resize.welcoming_elsewhere": ("reference.neighbours:welcomes", MOVING),
     "room.lacking": ("reference.simulator:Simulation.run_pass", AGREE),
     "scale.collect_placed": ("reference.requests:Request.excess", REQUESTS),
     "scale.collect_vacant": ("reference.requests:Request.excess", TRIGGERS),
@@ -372,6 +387,8 @@ TWINS: dict[str, tuple[str, str]] = {
     "victims.result_validity": ("reference.policies:eligible", SWITCHES),
     "victims.validity": ("reference.policies:eligible", SWITCHES),
     "victims.within_overhead": ("reference.policies:overhead_limited", AGREE),
+    "wishes.forget": ("reference.simulator:Simulation.resize", RESIZES),
+    "wishes.grant": ("reference.simulator:Simulation.leave", RESIZES),
     "yard.has_room": ("reference.placing:delay_aware", NEAR),
     "yard.update": ("reference.placing:delay_aware", NEAR),
 }
