@@ -20,7 +20,9 @@ class PolicySettings:
     """How decisions are taken (specification, section 4). Defaults: the recommended settings."""
 
     name: str = "qos-driven"
-    """``qos-driven``, ``priority``, ``hybrid``, an entry point's name, or ``file.py:Class``."""
+    """``qos-driven``, ``priority``, ``hybrid``, an entry point's name, or ``file.py:Class``. ``delay-aware``,
+    ``elastic-fog``, ``tsra``, ``nas``, ``kcss``, ``least-requested``: in order of admission, without preemption, by the
+    score of that name."""
     preempt_when: Literal["needed", "better"] = "needed"
     """``better``: preempt whoever has the larger metric (the papers); ``needed``: only for one below its margin."""
     patience: float = 60.0
@@ -32,7 +34,8 @@ class PolicySettings:
     victims: Literal["same-pass", "next-pass"] = "same-pass"
     """``same-pass``: victims may take free capacity at the end of the pass that preempted them."""
     score: str = "mean"
-    """Allocation score: ``least-requested``, ``balanced``, ``mean``, an entry point's name, or ``file.py:function``."""
+    """Allocation score: ``least-requested``, ``balanced``, ``mean``, ``delay-aware``, ``elastic-fog``, ``tsra``,
+    ``nas``, ``kcss``, an entry point's name, or ``file.py:function``."""
     cost: str = "default"
     """Preemption cost: ``slack`` (qos-driven's), ``fewest-victims`` (priority's), or as for ``score``."""
     overhead_scope: Literal["same-or-more-important", "same-class", "all", "none"] = "same-or-more-important"
@@ -57,6 +60,36 @@ class QosSettings:
     """Safety margin phi of every class, seconds; ``None`` keeps each class's own."""
     startup: Accounting = "restart"
     """Accounting of start-up time that decisions use; results carry all three."""
+
+
+@dataclass(frozen=True, slots=True)
+class DelaySettings:
+    """Delay-aware placement (specification, section 9)."""
+
+    alpha: float = 0.5
+    """Weight of the processing delay against the network delay, 0 to 1 (equation 3)."""
+    phi: float = 0.5
+    """Share of a host's residual amount that one instance is granted at most (equation 9)."""
+    tolerance: float = 0.005
+    """Seconds (lambda, equation 17): hosts whose delay is at most so much above the least are as good."""
+    context_switch: float = 2e-6
+    """Seconds (beta_cs, equation 18) that a host which serves somebody already costs."""
+    competition: float = 3e-6
+    """Seconds (beta_rc, equation 18), doubled with each further instance on the host."""
+    grants: bool = True
+    """Score ``delay-aware``: take what is granted from a host (equations 14 to 16), not only what is demanded."""
+    processing: float = 1.0
+    """CPU-seconds that a unit of data takes (equation 8)."""
+    transfer: float = 1.0
+    """What a unit of data is of resource ``network`` times a second (equation 10)."""
+    memory_per_cpu: float = 0.0
+    """Memory that is worth one CPU where residuals are compared (algorithm 2, line 17), in the files' units; live in
+    GiB a core. 0: as much as there is of it in all."""
+    keep_images: bool = True
+    """An image that an instance needed is present on its host from then on."""
+    network: str | None = None
+    """Simulator: a file that says where hosts and users are, how far from each other, and what images there are
+    (docs/formats.md). ``None``: everybody is at one place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +216,7 @@ class Config:
     version: int = 1
     policy: PolicySettings = field(default_factory=PolicySettings)
     qos: QosSettings = field(default_factory=QosSettings)
+    delay: DelaySettings = field(default_factory=DelaySettings)
     scheduler: SchedulerSettings = field(default_factory=SchedulerSettings)
     startup: StartupSettings = field(default_factory=StartupSettings)
     failures: FailureSettings = field(default_factory=FailureSettings)

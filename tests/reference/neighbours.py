@@ -93,9 +93,14 @@ def worth(preference: Preference, host: Host, hosts: Sequence[Host]) -> int:
     return preference.weight * tallies(preference.mark, preference.topology, hosts)[domain]
 
 
+def points_of(j: Instance, fitting: Sequence[Host], hosts: Sequence[Host]) -> list[int]:
+    """The points of each ``fitting`` host by the preferences."""
+    return [sum(worth(p, host, hosts) for p in j.placement.preferences) for host in fitting]
+
+
 def extras(j: Instance, fitting: Sequence[Host], hosts: Sequence[Host], score: str) -> list[int]:
     """What preferences add to the allocation score of each ``fitting`` host, in the score's units."""
-    points = [sum(worth(p, host, hosts) for p in j.placement.preferences) for host in fitting]
+    points = points_of(j, fitting, hosts)
     least, largest = min(points), max(points)
     if least == largest:
         return [0] * len(points)

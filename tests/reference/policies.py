@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from reference import neighbours
+from reference import neighbours, placing
 from reference.amounts import Amounts, fits, plus
 from reference.budgets import spares
 from reference.costs import COSTS, Victim
@@ -60,6 +60,7 @@ class Pass:
     ranks: Sequence[int]
     cpu: int = 0
     memory: int = 1
+    known: placing.Map | None = None
 
     def order(self, waiting: Sequence[Instance]) -> list[Instance]:
         if self.mode == "priority":
@@ -103,17 +104,24 @@ class Pass:
                 break
             if k not in in_the_way and self.eligible(j, k, taken):
                 taken.append(k)
-                free = plus(free, k.demand)
+                free = plus(free, k.takes())
         enough = fits(j.demand, free) and neighbours.draws_near(j, host, hosts, taken)
         return tuple(taken) if enough else None
 
     def score(self, j: Instance, host: Host, free: Amounts) -> float:
         """Allocation score of ``j`` on the host with ``free`` amounts before it comes."""
-        if self.config.policy.score not in SCORES:
+        if self.known is not None:
+            compared = placing.preempting_score(j, host, free, self.known)
+            if compared is not None:
+                return compared
+        name = placing.score_name(self.config)
+        if placing.is_compared(self.config):
+            name = "mean"  # of ElasticFog, which has no score of one host
+        if name not in SCORES:
             raise ConfigError(f"policy.score: found {self.config.policy.score!r}, expected one of {list(SCORES)}")
         x = left_over(free[self.cpu], j.demand[self.cpu], host.capacity[self.cpu])
         y = left_over(free[self.memory], j.demand[self.memory], host.capacity[self.memory])
-        return SCORES[self.config.policy.score](x, y)
+        return SCORES[name](x, y)
 
     def cost(self, victims: Sequence[Instance]) -> tuple[float, ...]:
         name = self.config.policy.cost
@@ -133,6 +141,10 @@ class Pass:
         fitting = [h for h in hosts if h.admits(j) and neighbours.welcomes(j, h, hosts) and fits(j.demand, h.free())]
         if not fitting:
             return None
+        if self.known is not None and placing.is_compared(self.config):
+            points = neighbours.points_of(j, fitting, hosts)
+            choose = placing.CHOICES[placing.score_name(self.config)]
+            return Choice(choose(j, placing.Asked(fitting, points, hosts, self.known)))
         scores = [self.score(j, h, h.free()) for h in fitting]
         extras = neighbours.extras(j, fitting, hosts, self.config.policy.score)
         best = max(range(len(fitting)), key=lambda i: (scores[i] + extras[i], fitting[i].tie(seed)))

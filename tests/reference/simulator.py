@@ -7,7 +7,7 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from reference import chance
+from reference import chance, placing
 from reference.amounts import fits
 from reference.metric import ACCOUNTINGS
 from reference.outcome import GroupOutcome, Outcome, RequestOutcome
@@ -18,6 +18,9 @@ from reference.times import config_on_grid, on_grid
 from slacktide.config import Config
 from slacktide.errors import ConfigError
 from slacktide.model import Hosts, Workload
+
+IN_ORDER = (*placing.CHOICES, "least-requested")
+"""Policies that are a score: in order of admission, all equally important."""
 
 HostEvent = tuple[float, int, str]
 """Time (s), host row, ``down`` (failure), ``drain`` or ``up``."""
@@ -45,11 +48,15 @@ class Simulation:
         cold: Sequence[float],
         host_events: Sequence[HostEvent],
     ) -> None:
-        if config.policy.name not in ("qos-driven", "priority", "hybrid"):
+        if config.policy.name not in ("qos-driven", "priority", "hybrid", *IN_ORDER):
             raise ConfigError(f"policy.name: found {config.policy.name!r}, the twin knows the built-in policies")
         self.config = config = config_on_grid(config)
         self.hot, self.cold = [on_grid(delay) for delay in hot], [on_grid(delay) for delay in cold]
         self.instances, self.hosts = build(workload, hosts, config)
+        if config.policy.name in IN_ORDER:
+            for one in self.instances:
+                one.rank = 1
+        self.known = placing.Map(hosts, config)
         self.cpu, self.memory = hosts.resources.index("cpu"), hosts.resources.index("memory")
         self.ranks = sorted({c.rank for c in workload.classes})
         self.outcome = Outcome(requests=[RequestOutcome() for _ in self.instances])
@@ -94,6 +101,8 @@ class Simulation:
         table = self.hot if host.row in j.been_on else self.cold
         delay = chance.startup_delay(self.config.simulation.seed, j.row, j.starts, table)
         self.book(j)
+        j.taken = placing.taken(j, host, self.config)
+        self.known.began(j, host)
         j.place(host, self.now, delay, pass_number)
         self.waiting.remove(j)
         self.running.append(j)
@@ -217,12 +226,12 @@ class Simulation:
         policy = self.config.policy
         if policy.name == "hybrid":
             return "qos-driven" if len(self.waiting) <= policy.queue_limit else "priority"
-        return "priority" if policy.name == "priority" else "qos-driven"
+        return "priority" if policy.name in ("priority", *IN_ORDER) else "qos-driven"
 
     def run_pass(self) -> int:
         """Serve the queue once; returns how many were placed."""
         number, length = len(self.outcome.passes), len(self.waiting)
-        this = Pass(self.now, number, self.mode(), self.config, self.ranks, self.cpu, self.memory)
+        this = Pass(self.now, number, self.mode(), self.config, self.ranks, self.cpu, self.memory, self.known)
         placed_before = len(self.outcome.decisions)
         victims = self.serve(this, self.waiting, may_preempt=True)
         if self.config.policy.victims == "same-pass" and this.mode == "qos-driven":
@@ -289,10 +298,12 @@ class Simulation:
         """A way back to how everything is now."""
         things = [self, self.outcome, *self.instances, *self.hosts, *self.outcome.requests]
         before = [(thing, fields_of(thing)) for thing in things]
+        images = {row: set(present) for row, present in self.known.images.items()}
 
         def go_back() -> None:
             for thing, values in before:
                 vars(thing).update(values)
+            self.known.images = images
 
         return go_back
 

@@ -12,7 +12,7 @@ from reference.metric import ACCOUNTINGS, Ledger
 from reference.requests import Request
 from reference.times import on_grid
 from slacktide.config import Accounting, Config
-from slacktide.model import NO_CONSTRAINT, NO_NEIGHBOURS, Hosts, Placement, Term, Workload
+from slacktide.model import NO_ACCESS, NO_CONSTRAINT, NO_NEIGHBOURS, Access, Hosts, Placement, Term, Workload
 
 
 @dataclass(eq=False)
@@ -33,6 +33,13 @@ class Instance:
     term: Term = NO_CONSTRAINT
     placement: Placement = NO_NEIGHBOURS
     budget: Guarded | None = None
+    access: Access = NO_ACCESS
+    most: Amounts | None = None
+    """Most that it may be granted; ``None``: its demand."""
+    bandwidth: float = 0.0
+    """Demand of resource ``network`` in the workload's unit."""
+    taken: Amounts | None = None
+    """What it takes of its host where that is not its demand."""
     since: float = 0.0
     host: Host | None = None
     startup: float = 0.0
@@ -100,6 +107,10 @@ class Instance:
     def is_up(self, t: float, accounting: Accounting) -> bool:
         return self.host is not None and t >= self.up_from(accounting)
 
+    def takes(self) -> Amounts:
+        """What its host has less while it is there."""
+        return self.demand if self.taken is None else self.taken
+
     def is_idle(self) -> bool:
         """On a host, while its concurrent request waits for another instance."""
         if self.host is None or self.request is None or self.request.approach != "concurrent":
@@ -164,13 +175,13 @@ class Host:
     def free(self) -> Amounts:
         left = self.capacity
         for instance in self.instances:
-            left = minus(left, instance.demand)
+            left = minus(left, instance.takes())
         return left
 
     def free_without(self, victims: list[Instance]) -> Amounts:
         left = self.free()
         for victim in victims:
-            left = plus(left, victim.demand)
+            left = plus(left, victim.takes())
         return left
 
     def admits(self, instance: Instance) -> bool:
@@ -212,6 +223,9 @@ def build(workload: Workload, hosts: Hosts, config: Config) -> tuple[list[Instan
                 placement=NO_NEIGHBOURS
                 if workload.placement is None
                 else workload.placements[int(workload.placement[row])],
+                access=NO_ACCESS if workload.access is None else workload.accesses[int(workload.access[row])],
+                most=None if workload.limit is None else amounts(workload.limit[row], workload.resources),
+                bandwidth=dict(zip(workload.resources, workload.demand[row].tolist(), strict=True)).get("network", 0.0),
                 since=on_grid(workload.admission[row]),
             )
         )

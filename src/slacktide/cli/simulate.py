@@ -31,6 +31,7 @@ SHORTEST = 1e-3
 @click.option("--hot", type=FILE, help="Measured start-up times on a host used before.")
 @click.option("--cold", type=FILE, help="Measured start-up times on another host.")
 @click.option("--host-events", type=FILE, help="Failures, drains and repairs of hosts, CSV: time,host,event.")
+@click.option("--network", type=FILE, help="Where hosts and users are, round-trip times and images (YAML).")
 @click.option("--end", metavar="SECONDS", help="Stop at this second. Needed where requests never complete.")
 @click.option("--seed", metavar="N", help="Of everything drawn; equal seeds give equal results.")
 @grouping_options
@@ -105,6 +106,7 @@ OPTION_SETTINGS = {
     "hot": "startup.hot",
     "cold": "startup.cold",
     "host_events": "failures.file",
+    "network": "delay.network",
     "end": "simulation.end",
     "seed": "simulation.seed",
 }

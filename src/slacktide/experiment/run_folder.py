@@ -98,7 +98,7 @@ def files_in(config: Config) -> list[Path]:
     own = [one.rpartition(":")[0] for one in (config.policy.name, config.policy.score, config.policy.cost)]
     named = [
         *(config.startup.hot, config.startup.cold, config.scheduler.triggers),
-        *(config.failures.file, config.failures.uptime, config.failures.downtime),
+        *(config.failures.file, config.failures.uptime, config.failures.downtime, config.delay.network),
         *own,
     ]
     return [Path(one) for one in dict.fromkeys(named) if one and Path(one).is_file()]

@@ -33,8 +33,10 @@ def align(
     if problems:
         raise InputError(problems)
     resources = (*FIRST, *(name for name in hosts.resources if name not in FIRST))
+    demand = _arranged(workload.demand, workload.resources, resources)
+    limit = None if workload.limit is None else _arranged(workload.limit, workload.resources, resources)
     return (
-        replace(workload, demand=_arranged(workload.demand, workload.resources, resources), resources=resources),
+        replace(workload, demand=demand, limit=limit, resources=resources),
         replace(hosts, capacity=_arranged(hosts.capacity, hosts.resources, resources), resources=resources),
     )
 

@@ -11,6 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from slacktide.inputs import cells, header, requests
+from slacktide.inputs.access_columns import EXPECTED as ACCESS
+from slacktide.inputs.access_columns import LIMIT, NUMBERS, AccessColumns, AccessTables, parse_limit
 from slacktide.inputs.neighbour_columns import EXPECTED, NeighbourColumns, NeighbourTables
 from slacktide.inputs.pieces import COLUMNS
 from slacktide.inputs.problems import Problems, read_text
@@ -96,9 +98,9 @@ def read_workload(path: Path, classes: tuple[ServiceClass, ...]) -> Workload:
     problems = Problems(str(path))
     terms = TermTable()
     scales = requests.ScaleTable()
-    neighbours = NeighbourTables()
+    neighbours, accesses = NeighbourTables(), AccessTables()
     parts = [
-        _columns(table, classes, terms, scales, neighbours, problems)
+        _columns(table, classes, terms, scales, neighbours, accesses, problems)
         for table in read_tables(path, header.WORKLOAD_REQUIRED, header.WORKLOAD_OPTIONAL, problems)
     ]
     whole = parts[0]
@@ -111,6 +113,9 @@ def read_workload(path: Path, classes: tuple[ServiceClass, ...]) -> Workload:
     asked = [part.neighbours for part in parts if part.neighbours is not None]
     if asked:
         whole.neighbours = NeighbourColumns.together(asked)
+    told = [part.accessing for part in parts if part.accessing is not None]
+    if told:
+        whole.accessing = AccessColumns.together(told)
     return to_workload(whole, classes, problems)
 
 
@@ -120,6 +125,7 @@ def _columns(
     terms: TermTable,
     scales: requests.ScaleTable,
     neighbours: NeighbourTables,
+    accesses: AccessTables,
     problems: Problems,
 ) -> WorkloadColumns:
     lines = table.lines
@@ -149,7 +155,28 @@ def _columns(
         demand_names=amounts,
         requests=_requests(table, scales, problems),
         neighbours=_neighbours(table, neighbours, problems),
+        accessing=_accesses(table, accesses, problems),
     )
+
+
+def _accesses(table: Table, tables: AccessTables, problems: Problems) -> AccessColumns | None:
+    """The columns about limits, users, images and data, or ``None`` where the file has none of them."""
+    limited = header.limit_columns(list(table.columns))
+    if not limited and not any(name in table.columns for name in header.ACCESS_COLUMNS):
+        return None
+    found = AccessColumns.empty_cells(len(table.lines), len(limited), tables, limited)
+    for name, expected in ACCESS.items():
+        if name in table.columns:
+            texts, number = table.columns[name], getattr(tables, name).number
+            getattr(found, name)[:] = cells.coded(texts, table.lines, name, expected, problems, number, 0)
+    for name, (expected, parse) in NUMBERS.items():
+        if name in table.columns:
+            getattr(found, name)[:] = cells.floats(table.columns[name], table.lines, name, expected, problems, parse)
+    for r, name in enumerate(limited):
+        if name in table.columns:
+            texts = table.columns[name]
+            found.limit[:, r] = cells.floats(texts, table.lines, name, LIMIT, problems, parse_limit)
+    return found
 
 
 def _neighbours(table: Table, tables: NeighbourTables, problems: Problems) -> NeighbourColumns | None:

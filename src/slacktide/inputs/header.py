@@ -10,13 +10,18 @@ from slacktide.inputs.problems import Problems
 WORKLOAD_REQUIRED = ("id", "admission", "duration", "cpu", "memory", "class")
 REQUEST_COLUMNS = ("kind", "instances", "completions", "parallelism", "approach", "scale")
 NEIGHBOUR_COLUMNS = ("marks", "rules", "preferences", "budget")
+ACCESS_COLUMNS = ("users", "data", "image", "preferred", "deadline")
 UNREAD_COLUMNS = ("user",)
 """Columns that a workload may have, and that a run has no use for: ``slacktide trace sample`` has."""
-WORKLOAD_OPTIONAL = ("job", "anti_affinity", "constraints", *REQUEST_COLUMNS, *NEIGHBOUR_COLUMNS, *UNREAD_COLUMNS)
+WORKLOAD_OPTIONAL = (
+    *("job", "anti_affinity", "constraints"),
+    *(*REQUEST_COLUMNS, *NEIGHBOUR_COLUMNS, *ACCESS_COLUMNS, *UNREAD_COLUMNS),
+)
 HOSTS_REQUIRED = ("id", "name", "cpu", "memory")
 HOSTS_OPTIONAL = ("attributes",)
 EVENTS_REQUIRED = ("time", "host", "event")
 RESOURCE_PREFIX = "resource:"
+LIMIT_PREFIX = "limit:"
 
 
 def check_header(
@@ -24,13 +29,17 @@ def check_header(
 ) -> None:
     """Raises :class:`InputError` naming every column that is missing, unknown or there twice."""
     known = (*required, *optional)
+    limits = [LIMIT_PREFIX + name.removeprefix(RESOURCE_PREFIX) for name in demand_columns(found)]
+    if "users" not in optional:  # hosts have no limits
+        limits = []
     line = 1 if problems.file.endswith(".csv") else 0
     missing = [name for name in required if name not in found]
     for position, name in enumerate(found):
         if name in found[:position]:
             problems.add(line, name, "the column twice", "every column once")
-        elif name not in known and not (resources and is_resource(name)):
-            problems.add(line, name or f"column {position + 1}", "an unknown column", _hint(name, known, resources))
+        elif name not in known and name not in limits and not (resources and is_resource(name)):
+            hint = _hint(name, (*known, *limits), resources)
+            problems.add(line, name or f"column {position + 1}", "an unknown column", hint)
     for name in missing:
         near = get_close_matches(name, [other for other in found if other not in known], 1)
         problems.add(line, name, "", "this column" + (f" (is it {near[0]!r}?)" if near else ""))
@@ -51,6 +60,12 @@ def demand_columns(found: Sequence[str]) -> tuple[str, ...]:
 def resource_names(columns: Sequence[str]) -> tuple[str, ...]:
     """The resources that amount columns hold."""
     return tuple(name.removeprefix(RESOURCE_PREFIX) for name in columns)
+
+
+def limit_columns(found: Sequence[str]) -> tuple[str, ...]:
+    """By resource, in the order of :func:`demand_columns`, the column of limits; () where there is none of them."""
+    wanted = tuple(LIMIT_PREFIX + name.removeprefix(RESOURCE_PREFIX) for name in demand_columns(found))
+    return wanted if any(name in found for name in wanted) else ()
 
 
 def column_name(resource: str) -> str:

@@ -15,6 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slacktide.inputs import cells, header, requests
+from slacktide.inputs.access_columns import EXPECTED as ACCESS
+from slacktide.inputs.access_columns import LIMIT, NUMBERS, AccessColumns, AccessTables
 from slacktide.inputs.neighbour_columns import EXPECTED, NeighbourColumns, NeighbourTables
 from slacktide.inputs.problems import Problems, check_readable, fail
 from slacktide.inputs.rules import AMOUNT, DURATION, NUMBER, SECONDS, WorkloadColumns, to_hosts, to_workload
@@ -166,7 +168,7 @@ class _Reader:
 
 _WHOLE = ("id", "job", "instances", "completions", "parallelism")
 _FLAGS = ("anti_affinity",)
-_TEXTS = ("class", "constraints", "name", "attributes", "kind", "approach", "scale", *header.NEIGHBOUR_COLUMNS)
+_TEXTS = ("class", "constraints", "name", "attributes", "kind", "approach", "scale", *header.NEIGHBOUR_COLUMNS, *ACCESS)
 
 
 def _placeholder(kind: Any, missing: float | None) -> Any:
@@ -204,12 +206,17 @@ def read_workload(path: Path, classes: tuple[ServiceClass, ...]) -> Workload:
         columns.requests = requests.RequestColumns.empty_cells(count)
     if any(name in reader.names for name in header.NEIGHBOUR_COLUMNS):
         columns.neighbours = NeighbourColumns.empty_cells(count, NeighbourTables())
+    limited = header.limit_columns(reader.names)
+    if limited or any(name in reader.names for name in header.ACCESS_COLUMNS):
+        columns.accessing = AccessColumns.empty_cells(count, len(limited), AccessTables(), limited)
     for batch in reader.batches():
         _fill(columns, batch, reader, classes, terms)
         if columns.requests is not None:
             _fill_requests(columns.requests, batch, reader, scales)
         if columns.neighbours is not None:
             _fill_neighbours(columns.neighbours, batch, reader)
+        if columns.accessing is not None:
+            _fill_accesses(columns.accessing, batch, reader)
     columns.terms = terms.terms
     if columns.requests is not None:
         columns.requests.scales = scales.scales
@@ -272,6 +279,27 @@ def _fill_neighbours(columns: NeighbourColumns, batch: Any, reader: _Reader) -> 
         if name in reader.names:
             number = getattr(columns.tables, name).number
             getattr(columns, name)[rows] = reader.coded(batch, name, expected, number, 0)
+
+
+def _fill_accesses(columns: AccessColumns, batch: Any, reader: _Reader) -> None:
+    """Copy one batch of the columns about limits, users, images and data, as far as the file has them, to its place."""
+    rows = slice(reader.row, reader.row + batch.num_rows)
+    for name, expected in ACCESS.items():
+        if name in reader.names:
+            getattr(columns, name)[rows] = reader.coded(batch, name, expected, getattr(columns.tables, name).number, 0)
+    for name, missing in (("data", 0.0), ("deadline", np.inf)):
+        if name in reader.names:
+            numbers = getattr(columns, name)[rows]
+            numbers[:] = reader.numbers(batch, name, NUMBERS[name][0], missing=missing)
+            numbers[np.asarray(batch.column(name).is_null())] = missing
+    for r, name in enumerate(columns.limited):
+        if name in reader.names:
+            limits = columns.limit[rows, r]
+            limits[:] = reader.numbers(batch, name, LIMIT, missing=1.0)
+            wrong = np.isnan(limits)
+            lines = np.arange(reader.row + 1, reader.row + 1 + len(limits))
+            reader.problems.add_rows(wrong, lines, name, ["nan"] * len(limits), LIMIT)
+            limits[np.asarray(batch.column(name).is_null())] = np.nan
 
 
 def read_hosts(path: Path) -> Hosts:

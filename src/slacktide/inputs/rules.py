@@ -13,10 +13,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slacktide.inputs import requests
+from slacktide.inputs.access_columns import AccessColumns
 from slacktide.inputs.neighbour_columns import NeighbourColumns
 from slacktide.inputs.pieces import columns_of
 from slacktide.inputs.problems import Problems
-from slacktide.model import NO_NEIGHBOURS, Budget, Hosts, Placement, Requests, ServiceClass, Term, Workload
+from slacktide.model import (
+    NO_ACCESS,
+    NO_NEIGHBOURS,
+    Access,
+    Budget,
+    Hosts,
+    Placement,
+    Requests,
+    ServiceClass,
+    Term,
+    Workload,
+)
 
 LARGEST = 1e15
 """Seconds or amounts above this are taken for a mistake (whole numbers stay exact in float64 up to 9e15)."""
@@ -36,7 +48,7 @@ class WorkloadColumns:
 
     ``names`` maps a field of the workload to the name of its column in this format. ``requests`` is ``None``
     where the file has none of their columns; ``request`` is made of them. Likewise ``neighbours``, of which
-    ``placement``, ``budget`` and what they point at are made.
+    ``placement``, ``budget`` and what they point at are made, and ``accessing``, of which ``access`` and ``limit`` are.
     """
 
     ids: Integers
@@ -59,6 +71,10 @@ class WorkloadColumns:
     placements: tuple[Placement, ...] = (NO_NEIGHBOURS,)
     budget: NDArray[np.int32] | None = None
     budgets: tuple[Budget, ...] = ()
+    accessing: AccessColumns | None = None
+    access: NDArray[np.int32] | None = None
+    accesses: tuple[Access, ...] = (NO_ACCESS,)
+    limit: Floats | None = None
 
 
 def to_workload(columns: WorkloadColumns, classes: tuple[ServiceClass, ...], problems: Problems) -> Workload:
@@ -79,6 +95,7 @@ def to_workload(columns: WorkloadColumns, classes: tuple[ServiceClass, ...], pro
     if columns.requests is not None:
         requests.check(columns.requests, columns.admission, lines, problems)
     _settle_neighbours(columns, problems)
+    _settle_accesses(columns, problems)
     problems.raise_if_any()
     made = _expand(columns)
     _sort_by_admission(columns)
@@ -100,6 +117,9 @@ def to_workload(columns: WorkloadColumns, classes: tuple[ServiceClass, ...], pro
         placements=columns.placements,
         budget=columns.budget,
         budgets=columns.budgets,
+        limit=columns.limit,
+        access=columns.access,
+        accesses=columns.accesses,
     )
 
 
@@ -113,6 +133,18 @@ def _settle_neighbours(columns: WorkloadColumns, problems: Problems) -> None:
         columns.placement, columns.placements = found
     if budgets is not None:
         columns.budget, columns.budgets = budgets
+
+
+def _settle_accesses(columns: WorkloadColumns, problems: Problems) -> None:
+    """Limits and accesses in place of the cells of the file's columns."""
+    given = columns.accessing
+    if given is None:
+        return
+    given.check(columns.demand, columns.lines, problems)
+    columns.accessing, columns.limit = None, given.limits(columns.demand)
+    found = given.accesses()
+    if found is not None:
+        columns.access, columns.accesses = found
 
 
 def _expand(columns: WorkloadColumns) -> Requests | None:

@@ -12,8 +12,9 @@ from typing import Any, Self, TypeVar
 import numpy as np
 
 from slacktide.errors import OutputError
+from slacktide.inputs.access_columns import format_users
 from slacktide.inputs.collapse import collapse
-from slacktide.inputs.header import REQUEST_COLUMNS, column_name
+from slacktide.inputs.header import LIMIT_PREFIX, REQUEST_COLUMNS, column_name
 from slacktide.inputs.neighbours import format_budget, format_marks, format_preferences, format_rules
 from slacktide.inputs.requests import BATCH, KINDS, RequestColumns, format_scale
 from slacktide.inputs.terms import format_attributes, format_term
@@ -91,6 +92,7 @@ class WorkloadParquetWriter:
         shared = (
             *(workload.classes, workload.terms, workload.resources, requests is None),
             *(workload.placement is None, workload.placements, workload.budget is None, workload.budgets),
+            *(workload.access is None, workload.accesses, workload.limit is None),
         )
         if self._shared not in (None, shared):
             raise OutputError(
@@ -158,6 +160,20 @@ def _neighbour_texts(workload: Workload, path: Path) -> dict[str, tuple[Any, lis
     return found
 
 
+def _access_columns(workload: Workload) -> dict[str, list[Any]]:
+    """By column about limits, users, images and data, as far as the workload has any: a value or "" for each row."""
+    found: dict[str, list[Any]] = {}
+    if workload.access is not None:
+        listed = [workload.accesses[number] for number in workload.access.tolist()]
+        found["users"] = [format_users(one.logins) for one in listed]
+        found["image"], found["preferred"] = [one.image for one in listed], [one.preferred for one in listed]
+        found["data"], found["deadline"] = [one.data for one in listed], [one.deadline for one in listed]
+    if workload.limit is not None:
+        for index, resource in enumerate(workload.resources):
+            found[LIMIT_PREFIX + resource] = workload.limit[:, index].tolist()
+    return found
+
+
 def _arrow_columns(workload: Workload, requests: RequestColumns | None, path: Path, pa: Any) -> dict[str, Any]:
     columns: dict[str, Any] = {
         "id": workload.ids,
@@ -176,6 +192,8 @@ def _arrow_columns(workload: Workload, requests: RequestColumns | None, path: Pa
         columns |= _request_columns(requests, pa)
     for name, (index, texts) in _neighbour_texts(workload, path).items():
         columns[name] = _words(np.where(index < 0, len(texts) - 1, index), texts, pa)
+    for name, values in _access_columns(workload).items():
+        columns[name] = pa.array(values, pa.string() if isinstance(values[0], str) else pa.float64())
     return columns
 
 
@@ -196,7 +214,8 @@ def _request_columns(requests: RequestColumns, pa: Any) -> dict[str, Any]:
 def _workload_rows(workload: Workload, requests: RequestColumns | None, path: Path) -> Iterator[list[str]]:
     amounts = [column_name(resource) for resource in workload.resources]
     nearby = _neighbour_texts(workload, path)
-    further = [*(() if requests is None else REQUEST_COLUMNS), *nearby]
+    access = _access_columns(workload)
+    further = [*(() if requests is None else REQUEST_COLUMNS), *nearby, *access]
     yield ["id", "admission", "duration", *amounts, "class", "job", "anti_affinity", "constraints", *further]
     terms = _texts(path, "constraints", workload.terms, format_term)
     for row in range(len(workload)):
@@ -211,6 +230,7 @@ def _workload_rows(workload: Workload, requests: RequestColumns | None, path: Pa
             terms[workload.term[row]],
             *(() if requests is None else _request_cells(requests, row)),
             *(texts[index[row]] for index, texts in nearby.values()),
+            *(one[row] if isinstance(one[row], str) else _number(one[row]) for one in access.values()),
         ]
 
 

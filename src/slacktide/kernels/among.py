@@ -7,10 +7,10 @@ next but that nothing has changed.
 
 from __future__ import annotations
 
-from slacktide.kernels import board, budgets, free_index, neighbours, requests, search, victims, views
+from slacktide.kernels import board, budgets, free_index, neighbours, placing, requests, search, victims, views
 from slacktide.kernels.compiling import kernel, whole
 from slacktide.kernels.free_index import NOWHERE
-from slacktide.kernels.tables import NOBODY, PRIORITY, State
+from slacktide.kernels.tables import DELAY_AWARE, NOBODY, PRIORITY, State
 
 UNSHARED = whole(0)
 
@@ -26,9 +26,26 @@ def open_to(tb: State, h: int, kind: int) -> bool:
 
 
 @kernel
+def best_score(tb: State, kind: int, least: int, largest: int) -> int:
+    """The best of the hosts whose points, from ``least`` to ``largest``, are not NOWHERE, or -1; O(hosts)."""
+    host, tie, score = NOBODY, whole(-1), whole(NOWHERE)
+    shape, likings = views.kinds(tb)[kind]["shape"], views.kinds(tb)[kind]["likings"]
+    for h in range(len(views.hosts(tb))):
+        points = views.points(tb)[h]
+        if points == NOWHERE:
+            continue
+        free_index.has_room(tb, h, shape)
+        mine = placing.allocation_score(tb, h, shape)
+        if likings > 0:
+            mine += neighbours.scaled(points, least, largest, whole(views.rules(tb)["score"]))
+        if host < 0 or mine > score or (mine == score and views.hosts(tb)[h]["tie"] > tie):
+            host, score, tie = h, mine, views.hosts(tb)[h]["tie"]
+    return host
+
+
+@kernel
 def find_free(tb: State, kind: int) -> int:
     """Best host with room on which the kind's rules hold, or -1; O(hosts * (rules + preferences) + domains)."""
-    host, tie, score = NOBODY, whole(-1), whole(NOWHERE)
     shape, likings = views.kinds(tb)[kind]["shape"], views.kinds(tb)[kind]["likings"]
     neighbours.prepare(tb, kind)
     least, largest = whole(2**62), whole(-(2**62))
@@ -45,16 +62,10 @@ def find_free(tb: State, kind: int) -> int:
             points = neighbours.points_of(tb, kind, h)
             least, largest = min(least, points), max(largest, points)
         views.points(tb)[h] = points
-    for h in range(len(views.hosts(tb))):
-        points = views.points(tb)[h]
-        if points == NOWHERE:
-            continue
-        free_index.has_room(tb, h, shape)
-        mine = free_index.allocation_score(tb, h, shape)
-        if likings > 0:
-            mine += neighbours.scaled(points, least, largest, whole(views.rules(tb)["score"]))
-        if host < 0 or mine > score or (mine == score and views.hosts(tb)[h]["tie"] > tie):
-            host, score, tie = h, mine, views.hosts(tb)[h]["tie"]
+    if views.rules(tb)["score"] >= DELAY_AWARE:
+        host = whole(placing.choose(tb, kind))
+    else:
+        host = whole(best_score(tb, kind, least, largest))
     if host >= 0:  # else the search for victims counts the same hosts
         views.control(tb)["operations"] += checked
     return host
@@ -83,7 +94,7 @@ def take_carriers(tb: State, h: int, kind: int, mine: float, now: float) -> int:
             return whole(-1)
         views.taken(tb)[number] = i
         number += 1
-        victims.release(tb, views.slots(tb)[h, i]["shape"])
+        victims.release(tb, views.slots(tb)[h, i])
     return number
 
 
@@ -100,7 +111,7 @@ def take_others(tb: State, h: int, kind: int, mine: float, now: float, number: i
             continue
         views.taken(tb)[number] = i
         number += 1
-        if victims.release(tb, views.slots(tb)[h, i]["shape"]):
+        if victims.release(tb, views.slots(tb)[h, i]):
             return number
     return whole(-1)
 
@@ -157,7 +168,7 @@ def find_with_victims(tb: State, kind: int, mine: float) -> int:
         if number < 0:
             continue
         victims.preemption_cost(tb, h, number, now, views.shared_cost(tb)[UNSHARED, h])
-        views.shared_score(tb)[UNSHARED, h] = free_index.allocation_score(tb, h, whole(views.kinds(tb)[kind]["shape"]))
+        views.shared_score(tb)[UNSHARED, h] = placing.allocation_score(tb, h, whole(views.kinds(tb)[kind]["shape"]))
         if search.beats(tb, UNSHARED, h, best):
             best = h
     return best

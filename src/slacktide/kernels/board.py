@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from slacktide.kernels import chance, free_index, neighbours, requests, views
+from slacktide.kernels import chance, free_index, grants, neighbours, requests, views
 from slacktide.kernels.compiling import entry, kernel, leaf, whole
 from slacktide.kernels.metric import received, running, slope, withheld
 from slacktide.kernels.motion import NEAR, ceiling_at, pace
@@ -68,6 +68,8 @@ def add(tb: State, h: int, row: int, kind: int, on: float, now: float) -> None:
     slot["shape"] = views.kinds(tb)[kind]["shape"]
     slot["job"] = views.member(tb)[row] if len(views.member(tb)) > 0 else views.kinds(tb)[kind]["job"]
     slot["request"] = requests.decider_of(tb, row)
+    if len(views.granted(tb)) > 0:
+        grants.take(tb, row, h, whole(slot["shape"]))
     occupy(tb, h)
 
 
@@ -81,10 +83,11 @@ def occupy(tb: State, h: int) -> None:
         views.control(tb)["most"] = host["count"]
     if slot["request"] >= 0:
         host["shared"] += 1
+    row, shape = whole(slot["row"]), whole(slot["shape"])
     for r in range(views.free(tb).shape[1]):
-        views.free(tb)[h, r] -= views.demand(tb)[slot["shape"], r]
+        views.free(tb)[h, r] -= grants.taken(tb, row, shape, r)
     if len(views.counters(tb)) > 0:
-        neighbours.count(tb, whole(views.instances(tb)[slot["row"]]["kind"]), h, whole(1))
+        neighbours.count(tb, whole(views.instances(tb)[row]["kind"]), h, whole(1))
     touch(tb, h)
 
 
@@ -94,11 +97,11 @@ def remove(tb: State, h: int, row: int) -> None:
     host = views.hosts(tb)[h]
     count = host["count"]
     at = place_of(tb, h, row)
-    shape = views.slots(tb)[h, at]["shape"]
+    shape = whole(views.slots(tb)[h, at]["shape"])
     if views.slots(tb)[h, at]["request"] >= 0:
         host["shared"] -= 1
     for r in range(views.free(tb).shape[1]):
-        views.free(tb)[h, r] += views.demand(tb)[shape, r]
+        views.free(tb)[h, r] += grants.taken(tb, row, shape, r)
     if len(views.counters(tb)) > 0:
         neighbours.count(tb, whole(views.instances(tb)[row]["kind"]), h, whole(-1))
     for i in range(at, count - 1):

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from slacktide.kernels import board, budgets, chance, queue, requests, views
+from slacktide.kernels import board, budgets, chance, delay, queue, requests, views
 from slacktide.kernels.compiling import entry, kernel, leaf, whole
 from slacktide.kernels.log_records import ADMITTED, DROPPED
 from slacktide.kernels.tables import (
@@ -134,6 +134,7 @@ def start(tb: State, row: int, h: int, now: float) -> None:
     instance["startup"] = tau
     counts = requests.begins_pending(rules["accounting"], instance["starts"])
     board.add(tb, h, row, whole(instance["kind"]), now + tau if counts else now, now)
+    delay.note_image(tb, h, whole(views.kinds(tb)[instance["kind"]]["shape"]))
     q = requests.owner_of(tb, row)
     if q >= 0:
         requests.started(tb, q, row, now)

@@ -103,7 +103,7 @@ def level_of(tb: State, h: int, cls: int, now: float) -> float:
             q = requests.metric_of(tb, slot, now)
             if prospect(tb, slot, q, cls, now) != phase + REGULAR:
                 continue
-            if victims.release(tb, slot["shape"]):
+            if victims.release(tb, slot):
                 q = max(q, idle_peak)
                 if phase == 0:
                     return q if views.rules(tb)["one_margin"] else max(q, margin)

@@ -10,11 +10,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from slacktide.kernels import board, budgets, chance, free_index, motion, victims, views
+from slacktide.kernels import board, budgets, chance, free_index, motion, placing, victims, views
 from slacktide.kernels.compiling import kernel, leaf, whole
 from slacktide.kernels.free_index import NOWHERE, TIE_A, A, B, bound, first_part, fraction, largest_tie, second_part
 from slacktide.kernels.motion import NEAR
-from slacktide.kernels.tables import FEWEST_VICTIMS, NOBODY, OWN_SCORE, PRIORITY, State
+from slacktide.kernels.tables import DELAY_AWARE, FEWEST_VICTIMS, NOBODY, OWN_SCORE, PRIORITY, State
 
 FEW_CHANGES = 64  # beyond, the free index is faster
 UNSHARED = whole(0)  # the set of evaluations that nobody else may read
@@ -62,7 +62,7 @@ def free_in_group(tb: State, g: int, kind: int, host: int, score: int, stack: ND
 def score_with_room(tb: State, h: int, shape: int) -> int:
     """Allocation score of a host that has room."""
     free_index.has_room(tb, h, shape)
-    return free_index.allocation_score(tb, h, shape)
+    return placing.allocation_score(tb, h, shape)
 
 
 @kernel
@@ -94,7 +94,7 @@ def find_free_one_by_one(tb: State, kind: int) -> int:
         checked += 1
         if not free_index.has_room(tb, h, shape) or board.has_sibling(tb, h, job):
             continue
-        mine = free_index.allocation_score(tb, h, shape)
+        mine = placing.allocation_score(tb, h, shape)
         if host < 0 or mine > score or (mine == score and views.hosts(tb)[h]["tie"] > views.hosts(tb)[host]["tie"]):
             host, score = h, mine
     if host >= 0:  # else the search for victims counts the same hosts
@@ -105,6 +105,8 @@ def find_free_one_by_one(tb: State, kind: int) -> int:
 @kernel
 def find_free(tb: State, kind: int) -> int:
     """Best host with room that the request may use, or -1."""
+    if views.rules(tb)["score"] >= DELAY_AWARE:
+        return placing.find_free(tb, kind)
     if views.rules(tb)["free_index"] and views.rules(tb)["score"] != OWN_SCORE:
         return find_free_by_index(tb, kind)
     return find_free_one_by_one(tb, kind)
@@ -123,7 +125,7 @@ def evaluate(tb: State, at: int, h: int, shape: int, cls: int, mine: float) -> N
         views.shared_hosts(tb)[at, views.shared(tb)[at]["feasible"]] = h
         views.shared(tb)[at]["feasible"] += 1
     victims.preemption_cost(tb, h, number, now, views.shared_cost(tb)[at, h])
-    views.shared_score(tb)[at, h] = free_index.allocation_score(tb, h, shape)
+    views.shared_score(tb)[at, h] = placing.allocation_score(tb, h, shape)
     views.shared_limit(tb)[at, h] = victims.result_validity(tb, h, number, cls, now)
     views.shared_look(tb)[at, h] = views.control(tb)["looks"]
 
@@ -334,7 +336,7 @@ def look_at_changes(tb: State, kind: int, mine: float, position: int) -> int:
             continue
         if free_index.has_room(tb, h, shape):
             control["operations"] += 1
-            mine_here = free_index.allocation_score(tb, h, shape)
+            mine_here = placing.allocation_score(tb, h, shape)
             if (
                 free_best < 0
                 or mine_here > score
@@ -345,6 +347,8 @@ def look_at_changes(tb: State, kind: int, mine: float, position: int) -> int:
             evaluate(tb, UNSHARED, h, shape, cls, mine)
             if views.shared_limit(tb)[UNSHARED, h] != -np.inf and beats(tb, UNSHARED, h, best):
                 best = h
+    if free_best >= 0 and views.rules(tb)["score"] >= DELAY_AWARE:
+        return find_free(tb, kind)  # these compare hosts with each other, not each with a score
     return free_best if free_best >= 0 else best
 
 
@@ -370,7 +374,7 @@ def look_at_random(tb: State, kind: int, mine: float, row: int) -> int:
             continue
         found += 1
         if free_index.has_room(tb, h, shape):
-            here = free_index.allocation_score(tb, h, shape)
+            here = placing.allocation_score(tb, h, shape)
             if free_best < 0 or here > score or (here == score and host["tie"] > views.hosts(tb)[free_best]["tie"]):
                 free_best, score = h, here
         elif beats(tb, UNSHARED, h, best):

@@ -6,9 +6,10 @@ write to them.
 
 Row numbers: a *row* is an instance's place in the workload, a *request* that of a
 request with a ledger in ``requests``, a *host* a host's place in the host file, a
-*shape* a distinct demand vector, a *pair* a distinct (shape, class), a *kind* a
-distinct (pair, term, anti-affine job), a *group* hosts of equal capacity that satisfy
-the same terms. Times are seconds, amounts whole numbers (docs/semantics.md).
+*shape* a distinct demand vector (with limits and access, where a score asks for them),
+a *pair* a distinct (shape, class), a *kind* a distinct (pair, term, anti-affine job), a
+*group* hosts of equal capacity that satisfy the same terms. Times are seconds,
+amounts whole numbers (docs/semantics.md).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from slacktide.kernels.access_records import ASKS, IMAGE, LOGIN, PLACE
 from slacktide.kernels.log_records import COMPLETION, DECISION, EVENT, HOST_EVENT, PASS
 from slacktide.kernels.neighbour_records import BUDGET, CONDITION, COUNTER, LIKING
 from slacktide.kernels.request_records import ACT, EXCESS, REQUEST, SCALE_EVENT, STREAM
@@ -196,13 +198,21 @@ RULES = np.dtype(
         ("gang", "i8"),
         ("min_running", "f8"),
         ("recreation", "f8"),
+        ("weight", "f8"),  # alpha of equation 3
+        ("phi", "f8"),
+        ("near", "f8"),  # lambda, seconds
+        ("cpu_unit", "f8"),  # CPUs that one whole amount of CPU is
+        ("memory_in_cpu", "f8"),  # and that one whole amount of memory is worth
+        ("network_unit", "f8"),  # amounts of resource ``network`` in the unit of images' sizes
+        ("network", "i8"),  # that resource, or -1
+        ("keep_images", "i8"),
         ("live", "i8"),  # start-ups and ends are told from outside (:mod:`slacktide.kernels.live`)
         ("observe", "f8"),  # the clock stops once when all up to this instant has happened; inf: it does not
     ],
     align=True,
 )
 QOS_DRIVEN, PRIORITY, HYBRID = range(3)
-LEAST_REQUESTED, BALANCED, MEAN, OWN_SCORE = range(4)
+LEAST_REQUESTED, BALANCED, MEAN, OWN_SCORE, DELAY_AWARE, ELASTIC_FOG, TSRA, NAS, KCSS = range(9)
 SLACK, FEWEST_VICTIMS, OWN_COST = range(3)
 SCOPE_LEVEL, SCOPE_CLASS, SCOPE_ALL, SCOPE_NONE = range(4)
 RESTART, ALWAYS, NEVER = range(3)
@@ -288,6 +298,19 @@ ARRAYS: dict[str, tuple[np.dtype[Any], int]] = {
     "capacity": (np.dtype("i8"), 2),  # (h, r)
     "scale": (np.dtype("f8"), 2),  # (h, 2): 2^40 / capacity of CPU and memory
     "demand": (np.dtype("i8"), 2),  # (shapes, r)
+    "limit": (np.dtype("i8"), 2),  # (shapes, r): most that is granted; (0, r) where nobody has a limit above its demand
+    "granted": (np.dtype("i8"), 2),  # (n, r): what an instance takes of its host; (0, r) where that is its demand
+    "asks": (ASKS, 1),  # (shapes,); (0,) unless a score asks where users are
+    "logins": (LOGIN, 1),  # by shape
+    "images": (IMAGE, 1),
+    "image_on": (np.dtype("u1"), 2),  # (images, h): whether it is present
+    "places": (PLACE, 1),
+    "place": (np.dtype("i4"), 1),  # (h,): a host's place
+    "place_hosts": (np.dtype("i4"), 1),  # (h,): hosts by place
+    "rtt": (np.dtype("f8"), 2),  # (places, places), seconds
+    "gamma": (np.dtype("f8"), 1),  # seconds that the first, second, ... instance on a host costs the next (equation 18)
+    "omega": (np.dtype("f8"), 1),  # scratch (h,): delays
+    "found": (np.dtype("i4"), 1),  # scratch (h,): hosts
     "kinds": (KIND, 1),
     "counters": (COUNTER, 1),
     "tallies": (np.dtype("i8"), 1),  # by counter and domain

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from slacktide.kernels import board, budgets, free_index, requests, views
-from slacktide.kernels.compiling import kernel, leaf
+from slacktide.kernels import board, budgets, free_index, grants, requests, views
+from slacktide.kernels.compiling import kernel, leaf, whole
 from slacktide.kernels.own import cost_of
 from slacktide.kernels.tables import (
     FEWEST_VICTIMS,
@@ -61,11 +61,12 @@ def validity(tb: State, slot: Records, q: float, cls: int) -> float:
 
 
 @leaf
-def release(tb: State, shape: int) -> bool:
+def release(tb: State, slot: Records) -> bool:
     """Take a victim's amounts off ``views.missing(tb)``; whether nothing is missing any more; O(resources)."""
     enough = True
+    row, shape = whole(slot["row"]), whole(slot["shape"])
     for r in range(len(views.missing(tb))):
-        views.missing(tb)[r] -= views.demand(tb)[shape, r]
+        views.missing(tb)[r] -= grants.taken(tb, row, shape, r)
         if views.missing(tb)[r] > 0:
             enough = False
     return enough
@@ -90,7 +91,7 @@ def choose_by_metric(tb: State, h: int, cls: int, mine: float, now: float) -> in
             continue
         views.taken(tb)[number] = i
         number += 1
-        if release(tb, slot["shape"]):
+        if release(tb, slot):
             return number
     return -1
 
@@ -109,7 +110,7 @@ def choose_by_priority(tb: State, h: int, cls: int, now: float) -> int:
             continue
         views.taken(tb)[number] = i
         number += 1
-        if release(tb, slot["shape"]):
+        if release(tb, slot):
             return number
     return -1
 

@@ -2,6 +2,7 @@
 
 from slacktide.model.constraint import NO_CONSTRAINT, Constraint, Term
 from slacktide.model.hosts import Hosts
+from slacktide.model.network import NO_ACCESS, Access, Image, Network
 from slacktide.model.placement import NO_NEIGHBOURS, Budget, Placement, Preference, Rule, Topology
 from slacktide.model.service_class import DEFAULT_CLASSES, PenaltyTier, ServiceClass
 from slacktide.model.workload import AGGREGATED, APPROACHES, CONCURRENT, INDEPENDENT, Requests, Workload
@@ -12,11 +13,15 @@ __all__ = [
     "CONCURRENT",
     "DEFAULT_CLASSES",
     "INDEPENDENT",
+    "NO_ACCESS",
     "NO_CONSTRAINT",
     "NO_NEIGHBOURS",
+    "Access",
     "Budget",
     "Constraint",
     "Hosts",
+    "Image",
+    "Network",
     "PenaltyTier",
     "Placement",
     "Preference",

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from slacktide.model.network import Network
+
 
 @dataclass(frozen=True, slots=True)
 class Hosts:
@@ -17,6 +19,7 @@ class Hosts:
     names       one per host, unique
     capacity    float64  shape (h, len(resources)), >= 0, any consistent unit
     attributes  one mapping ``key -> value`` per host (equal mappings may be shared)
+    network     where hosts and users are, or None: nobody asks
     """
 
     ids: NDArray[np.int64]
@@ -24,6 +27,7 @@ class Hosts:
     capacity: NDArray[np.float64]
     attributes: tuple[Mapping[str, str], ...]
     resources: tuple[str, ...] = ("cpu", "memory")
+    network: Network | None = None
 
     def __len__(self) -> int:
         return len(self.ids)

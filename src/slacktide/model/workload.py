@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slacktide.model.constraint import NO_CONSTRAINT, Term
+from slacktide.model.network import NO_ACCESS, Access
 from slacktide.model.placement import NO_NEIGHBOURS, Budget, Placement
 from slacktide.model.service_class import DEFAULT_CLASSES, ServiceClass
 
@@ -65,6 +66,8 @@ class Workload:
     request         int32    index into ``requests``, or None where ``requests`` is
     placement       int32    index into ``placements``, or None: nobody has to do with its neighbours
     budget          int32    index into ``budgets``, -1 for none, or None: nobody has a budget
+    limit           float64  as ``demand``, and nowhere below it: most that an instance may be granted; None: its demand
+    access          int32    index into ``accesses``, or None: nothing is known of users, images and data
     """
 
     ids: NDArray[np.int64]
@@ -84,6 +87,9 @@ class Workload:
     placements: tuple[Placement, ...] = (NO_NEIGHBOURS,)
     budget: NDArray[np.int32] | None = None
     budgets: tuple[Budget, ...] = ()
+    limit: NDArray[np.float64] | None = None
+    access: NDArray[np.int32] | None = None
+    accesses: tuple[Access, ...] = (NO_ACCESS,)
 
     def __len__(self) -> int:
         return len(self.ids)

@@ -19,8 +19,17 @@ BUILT_IN = [
     ("policies", "qos-driven", "whoever is furthest above its promise lends to whoever is about to miss it"),
     ("policies", "priority", "the Kubernetes reference: strictly by the class's importance"),
     ("policies", "hybrid", "qos-driven while the queue is short, by priority while it is long"),
+    *(
+        ("policies", name, "in order of admission, without preemption, by the score of that name")
+        for name in ("delay-aware", "elastic-fog", "tsra", "nas", "kcss", "least-requested")
+    ),
     ("scores", "mean", "mean of least-requested and balanced (default)"),
     ("scores", "least-requested", "the host with the largest free share of CPU and memory"),
+    ("scores", "delay-aware", "the host on which users wait least, by round-trip times, data and CPU granted"),
+    ("scores", "elastic-fog", "in proportion to the traffic of each host (ElasticFog)"),
+    ("scores", "tsra", "most tasks within their deadlines (TSRA)"),
+    ("scores", "nas", "the preferred host, then the nearest to it (network-aware scheduling)"),
+    ("scores", "kcss", "packs by six criteria (KCSS, TOPSIS)"),
     ("scores", "balanced", "the host whose CPU and memory are used most evenly"),
     ("costs", "default", "slack for qos-driven, fewest-victims for priority"),
     ("costs", "slack", "hurt no important class, violate least, prefer victims with most slack"),

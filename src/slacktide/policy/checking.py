@@ -60,6 +60,6 @@ def check_bind(view: View, bind: Bind, name: str) -> None:
     room = tb["free"][bind.host].copy()
     kinds = tb["kinds"]
     for row in bind.victims:
-        room += tb["demand"][kinds[requests[row]["kind"]]["shape"]]
+        room += tb["granted"][row] if len(tb["granted"]) else tb["demand"][kinds[requests[row]["kind"]]["shape"]]
     if (tb["demand"][kinds[requests[bind.row]["kind"]]["shape"]] > room).any():
         refuse(f"host {bind.host} has no room", "enough free amounts, victims gone")

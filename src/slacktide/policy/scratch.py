@@ -28,6 +28,14 @@ SHARED = (
     "likings",
     "budget",
     "guard",
+    "limit",
+    "asks",
+    "logins",
+    "images",
+    "place",
+    "place_hosts",
+    "rtt",
+    "gamma",
 )
 """Arrays that deciding never writes to."""
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from slacktide.config import Config
 from slacktide.errors import ConfigError, PluginError
+from slacktide.inputs.network_file import read_network
 from slacktide.kernels import board, compiled_before, ledger, loop, passes, room, tables
 from slacktide.kernels.tables import Tables
 from slacktide.model import Hosts, Workload
@@ -94,6 +95,8 @@ def prepare(workload: Workload, hosts: Hosts, config: Config, own: Loaded, recor
     """Tables at the beginning of a run, every host in the index."""
     if config.simulation.end is None and len(workload) and math.isinf(float(workload.duration.max())):
         raise ConfigError("simulation.end: found none, expected seconds, because some requests never complete")
+    if config.delay.network is not None:
+        hosts = replace(hosts, network=read_network(config.delay.network, hosts))
     tb = cluster.build(
         workload,
         hosts,

@@ -17,10 +17,30 @@ from slacktide.kernels.free_index import AMOUNTS, NOWHERE
 from slacktide.kernels.tables import Tables
 from slacktide.model import Hosts, Workload
 from slacktide.model.matching import matching_hosts
-from slacktide.state import layout, neighbours, requests
+from slacktide.state import access, layout, neighbours, requests
 
-POLICIES = {"qos-driven": tables.QOS_DRIVEN, "priority": tables.PRIORITY, "hybrid": tables.HYBRID}
-SCORES = {"least-requested": tables.LEAST_REQUESTED, "balanced": tables.BALANCED, "mean": tables.MEAN}
+PLACERS = {
+    "delay-aware": tables.DELAY_AWARE,
+    "elastic-fog": tables.ELASTIC_FOG,
+    "tsra": tables.TSRA,
+    "nas": tables.NAS,
+    "kcss": tables.KCSS,
+}
+"""Scores that ask where users are."""
+IN_ORDER = (*PLACERS, "least-requested")
+"""Policies that serve in order of admission, preempt nobody, and have the score of their name."""
+POLICIES = {
+    "qos-driven": tables.QOS_DRIVEN,
+    "priority": tables.PRIORITY,
+    "hybrid": tables.HYBRID,
+    **dict.fromkeys(IN_ORDER, tables.PRIORITY),  # all are equally important then
+}
+SCORES = {
+    "least-requested": tables.LEAST_REQUESTED,
+    "balanced": tables.BALANCED,
+    "mean": tables.MEAN,
+    **PLACERS,
+}
 COSTS = {"slack": tables.SLACK, "fewest-victims": tables.FEWEST_VICTIMS}
 SCOPES = {
     "same-or-more-important": tables.SCOPE_LEVEL,
@@ -32,6 +52,8 @@ ACCOUNTINGS = {"restart": tables.RESTART, "always": tables.ALWAYS, "never": tabl
 
 WORK = {"kept": tables.KEPT, "lost": tables.LOST, "by-kind": tables.LOST_BY_KIND}
 
+NETWORK = "network"
+"""The resource that is bandwidth."""
 INSTANCES = 16  # a host has room for at first
 SHARED_BYTES = 48_000_000  # for shared evaluations; fewer sets only cost time
 
@@ -66,7 +88,11 @@ def rules_of(config: Config, classes: tables.Records, hosts: int, own: OwnCode, 
         "by_importance": policy.queue_order == "importance",
         "same_pass": policy.victims == "same-pass",
         "mirrored": policy.victim_order == "importance",
-        "score": tables.OWN_SCORE if own.score else SCORES[policy.score],
+        "score": score_code(config, own),
+        "weight": config.delay.alpha,
+        "phi": config.delay.phi,
+        "near": config.delay.tolerance,
+        "keep_images": config.delay.keep_images,
         "cost": cost_code(policy.cost, own, tables.SLACK),
         "priority_cost": cost_code(policy.cost, own, tables.FEWEST_VICTIMS),
         "scope": SCOPES[policy.overhead_scope],
@@ -93,6 +119,13 @@ def rules_of(config: Config, classes: tables.Records, hosts: int, own: OwnCode, 
     for name in ("alpha", "patience", "watchdog", "end", "tolerance", "expiry", "min_running", "recreation"):
         rules[name] = layout.on_grid(rules[name])
     return rules
+
+
+def score_code(config: Config, own: OwnCode) -> int:
+    """The code of the allocation score; a policy that is one decides by itself."""
+    if config.policy.name in IN_ORDER:
+        return SCORES[config.policy.name]
+    return tables.OWN_SCORE if own.score else SCORES[config.policy.score]
 
 
 def cost_code(name: str, own: OwnCode, default: int) -> int:
@@ -132,10 +165,14 @@ def build(
         raise ConfigError(f"resources differ: workload {workload.resources}, hosts {hosts.resources}")
     unit = layout.units(hosts.capacity)
     capacity = layout.amounts(hosts.capacity, unit)
-    kinds = layout.classify(workload, layout.amounts(workload.demand, unit))
+    own = own or OwnCode()
+    score = score_code(config, own)
+    edge = score in PLACERS.values()
+    limit = layout.amounts(workload.limit, unit) if edge and workload.limit is not None else None
+    kinds = layout.classify(workload, layout.amounts(workload.demand, unit), further_columns(workload, limit, score))
     terms = [*workload.terms, *neighbours.preferred_terms(workload.placements)]
     grouping = layout.group_hosts(capacity, matching_hosts(terms, hosts))
-    classes = layout.class_table(workload.classes, config.qos.margin)
+    classes = layout.class_table(workload.classes, config.qos.margin, config.policy.name in IN_ORDER)
     levels = int(classes["level"].max()) + 1
     arrays = {
         "classes": classes,
@@ -152,6 +189,7 @@ def build(
         "unit": 1.0 / unit,
         **instance_arrays(workload, kinds),
         **neighbours.arrays(workload, hosts, kinds.kinds, kinds.placement),
+        **(edge_arrays(workload, hosts, config, kinds, limit, score) if edge else access.nothing(capacity.shape[1])),
         **requests.arrays(workload, config.simulation.preempted_work != "kept"),
         **host_arrays(capacity, grouping),
         **shared_arrays(len(hosts), kinds.pairs, levels),
@@ -161,7 +199,52 @@ def build(
     control = np.zeros(1, tables.CONTROL)
     control["last_pass"] = -np.inf
     control["sorted_for"] = -1
-    return Tables(rules_of(config, classes, len(hosts), own or OwnCode(), record), control, arrays)
+    rules = rules_of(config, classes, len(hosts), own, record)
+    set_units(rules, hosts, unit, config.delay.memory_per_cpu)
+    return Tables(rules, control, arrays)
+
+
+def further_columns(workload: Workload, limit: NDArray[np.int64] | None, score: int) -> list[NDArray[np.int64]]:
+    """By what shapes are told apart besides their demand, where a score asks."""
+    columns = [] if limit is None else list(limit.T)
+    if score in PLACERS.values() and workload.access is not None:
+        columns.append(workload.access.astype(np.int64))
+    if score == tables.ELASTIC_FOG:
+        columns.append(workload.job)
+    return columns
+
+
+def edge_arrays(
+    workload: Workload, hosts: Hosts, config: Config, kinds: layout.Kinds, limit: NDArray[np.int64] | None, score: int
+) -> dict[str, NDArray[Any]]:
+    """Tables of delay-aware placement."""
+    resources = len(hosts.resources)
+    arrays = access.nothing(resources)
+    geography = access.Geography(hosts)
+    number = np.zeros(len(workload), np.int64) if workload.access is None else workload.access
+    bandwidth = np.zeros(len(kinds.of_shape))
+    if NETWORK in workload.resources:
+        bandwidth = workload.demand[kinds.of_shape, workload.resources.index(NETWORK)]
+    chosen = [workload.accesses[number[row]] for row in kinds.of_shape.tolist()]
+    arrays |= access.ask_arrays(chosen, bandwidth, config.delay, geography)
+    arrays["asks"]["application"] = workload.job[kinds.of_shape]
+    arrays |= access.geography_arrays(hosts, geography)
+    if limit is not None:
+        arrays["limit"] = np.maximum(limit[kinds.of_shape], kinds.demand)
+        if config.delay.grants and score == tables.DELAY_AWARE:
+            arrays["granted"] = np.zeros((len(workload), resources), np.int64)
+    return arrays
+
+
+def set_units(rules: tables.Records, hosts: Hosts, unit: NDArray[np.float64], memory_per_cpu: float) -> None:
+    """What whole amounts are in CPUs and in the hosts' unit of bandwidth."""
+    rules["cpu_unit"] = 1.0 / unit[0]
+    total = hosts.capacity.sum(axis=0)
+    worth = memory_per_cpu or (total[1] / total[0] if total[0] > 0.0 and total[1] > 0.0 else 1.0)
+    rules["memory_in_cpu"] = 1.0 / unit[1] / worth
+    network = hosts.resources.index(NETWORK) if NETWORK in hosts.resources else -1
+    rules["network"] = network
+    rules["network_unit"] = 1.0 / unit[network] if network >= 0 else 1.0
 
 
 def instance_arrays(workload: Workload, kinds: layout.Kinds) -> dict[str, NDArray[Any]]:

@@ -88,9 +88,10 @@ def group_hosts(capacity: NDArray[np.int64], masks: NDArray[np.bool_]) -> Groupi
 
 @dataclass(frozen=True, slots=True)
 class Kinds:
-    """Distinct demands, pairs and kinds, and every request's kind."""
+    """Distinct demands, pairs and kinds, and every request's kind; ``of_shape`` is a row of each shape."""
 
     demand: NDArray[np.int64]
+    of_shape: NDArray[np.int64]
     kinds: tables.Records
     kind: NDArray[np.int32]
     pairs: int
@@ -113,9 +114,12 @@ def anti_affine_jobs(workload: Workload) -> tuple[NDArray[np.int64], NDArray[np.
     return job, member if (member != job).any() else np.zeros(0, np.int32)
 
 
-def classify(workload: Workload, demand: NDArray[np.int64]) -> Kinds:
-    """Sort requests into kinds: equal demand, class, term, anti-affine job and placement; O(n log n)."""
-    first_of_shape, shape = distinct(*demand.T)
+def classify(workload: Workload, demand: NDArray[np.int64], further: Sequence[NDArray[np.int64]] = ()) -> Kinds:
+    """Sort requests into kinds: equal demand, class, term, anti-affine job and placement; O(n log n).
+
+    ``further`` are columns (n,) by which shapes are told apart besides the demand.
+    """
+    first_of_shape, shape = distinct(*demand.T, *further)
     job_index, member = anti_affine_jobs(workload)
     first_of_pair, pair = distinct(shape, workload.service_class.astype(np.int64))
     columns = [pair, workload.term.astype(np.int64), job_index]
@@ -128,16 +132,19 @@ def classify(workload: Workload, demand: NDArray[np.int64]) -> Kinds:
     kinds["cls"], kinds["term"], kinds["job"] = workload.service_class[first], workload.term[first], job_index[first]
     kinds["until"] = -np.inf
     kinds["batch"] = kinds["no_room"] = -1
-    return Kinds(demand[first_of_shape], kinds, kind.astype(np.int32), len(first_of_pair), member, placement)
+    return Kinds(
+        demand[first_of_shape], first_of_shape, kinds, kind.astype(np.int32), len(first_of_pair), member, placement
+    )
 
 
-def class_table(classes: Sequence[ServiceClass], margin: float | None) -> tables.Records:
-    """Service classes as the kernels read them; ``margin`` overrides each class's own."""
-    levels = sorted({service.rank for service in classes})
+def class_table(classes: Sequence[ServiceClass], margin: float | None, alike: bool = False) -> tables.Records:
+    """Service classes as the kernels read them; ``margin`` overrides each class's own, ``alike`` gives all one rank."""
+    ranks = [1 if alike else service.rank for service in classes]
+    levels = sorted(set(ranks))
     table = np.zeros(len(classes), tables.CLASS)
     for i, service in enumerate(classes):
         phi = float(on_grid(np.array(service.margin if margin is None else margin)))
         slope = 1.0 / service.slo - 1.0
         whole = (1.0 / service.slo).is_integer()
-        table[i] = (service.slo, phi, service.limit, slope, service.rank, levels.index(service.rank), whole)
+        table[i] = (service.slo, phi, service.limit, slope, ranks[i], levels.index(ranks[i]), whole)
     return table

@@ -1,0 +1,162 @@
+"""Tables of delay-aware placement: limits, users, images, and where hosts are (specification, section 9)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slacktide.config import DelaySettings
+from slacktide.errors import ConfigError
+from slacktide.kernels.access_records import ASKS, IMAGE, LOGIN, MOST_SERVED, PLACE
+from slacktide.model import Access, Hosts, Network
+from slacktide.state.layout import on_grid
+
+Arrays = dict[str, NDArray[Any]]
+
+
+class Geography:
+    """Places of a network and hosts at them; the last place is that of hosts that are at none, where there are any.
+
+    ``rtt`` (p, p) is in seconds on the grid of times, ``place`` (h,) each host's place.
+    """
+
+    def __init__(self, hosts: Hosts) -> None:
+        network = hosts.network or Network(("",), np.zeros((1, 1)))
+        self.network = network
+        self.places = {name: number for number, name in enumerate(network.places)}
+        self.hosts = {name: number for number, name in enumerate(hosts.names)}
+        nowhere = len(network.places)
+        everywhere_one = hosts.network is None
+        self.place = np.array(
+            [
+                0 if everywhere_one else self.places.get(_place_name(network, name, attributes), nowhere)
+                for name, attributes in zip(hosts.names, hosts.attributes, strict=True)
+            ],
+            np.int32,
+        )
+        self.rtt = on_grid(network.rtt)
+        if (self.place == nowhere).any():  # never distance 0: as far as the farthest
+            self.rtt = np.pad(self.rtt, (0, 1), constant_values=self.rtt.max(initial=0.0))
+
+    def place_of(self, name: str) -> int:
+        """The place of that name, or of the host of that name; -1 for neither."""
+        host = self.hosts.get(name)
+        return self.places.get(name, -1) if host is None else int(self.place[host])
+
+    def sigma(self) -> NDArray[Any]:
+        """Standard deviation of the round-trip times from a host of each place to all other hosts, shape (p,), s.
+
+        Equations 12 and 13; the sums are exact, as times are on their grid.
+        """
+        count = np.bincount(self.place, minlength=len(self.rtt))
+        others = count[None, :] - np.eye(len(count), dtype=np.int64)
+        others = np.maximum(others, 0)  # of a place without hosts there is no host to leave out
+        number = np.maximum(others.sum(axis=1), 1)
+        mean = (others * self.rtt).sum(axis=1) / number
+        squares = (others * self.rtt**2).sum(axis=1) / number
+        deviation: NDArray[Any] = np.sqrt(np.maximum(squares - mean * mean, 0.0))
+        return deviation
+
+
+def _place_name(network: Network, name: str, attributes: Any) -> str:
+    return name if not network.site_key else attributes.get(network.site_key, "")
+
+
+def geography_arrays(hosts: Hosts, geography: Geography) -> Arrays:
+    """Where hosts are, and which images they have."""
+    count, place = len(hosts), geography.place
+    places = np.zeros(len(geography.rtt), PLACE)
+    places["sigma"] = geography.sigma()
+    places["hosts"] = np.bincount(place, minlength=len(places))
+    places["first"] = np.cumsum(places["hosts"]) - places["hosts"]
+    images = np.zeros(len(geography.network.images), IMAGE)
+    image_on = np.zeros((len(images), count), np.uint8)
+    for i, image in enumerate(geography.network.images):
+        images[i] = image.seconds, image.size
+        for name in image.present:
+            if name in geography.hosts:
+                image_on[i, geography.hosts[name]] = 1
+    return {
+        "places": places,
+        "place": place,
+        "place_hosts": np.argsort(place, kind="stable").astype(np.int32),
+        "rtt": geography.rtt,
+        "images": images,
+        "image_on": image_on,
+        "omega": np.zeros(count),
+        "found": np.zeros(count, np.int32),
+    }
+
+
+def gamma(delay: DelaySettings) -> NDArray[Any]:
+    """Equation 18 for 1, 2, ... instances on a host, seconds."""
+    return delay.context_switch + 2.0 ** np.arange(MOST_SERVED) * delay.competition
+
+
+def ask(access: Access, bandwidth: float, delay: DelaySettings, geography: Geography) -> tuple[Any, list[Any]]:
+    """A record of ASKS (its logins begin at 0) and its records of LOGIN.
+
+    ``bandwidth`` is the demand of resource ``network``; an instance that demands none waits for no transfer.
+    Raises :class:`ConfigError` for a name that the network does not know.
+    """
+    numbers = {image.name: number for number, image in enumerate(geography.network.images)}
+    if access.image and access.image not in numbers:
+        raise ConfigError(f"image: found {access.image!r}, expected one of the network's: {_some(list(numbers))}")
+    logins = [(geography.hosts.get(name, -1), _known(name, geography), share) for name, share in access.logins]
+    record = np.zeros(1, ASKS)[0]
+    record["data"] = access.data
+    record["processing"] = delay.processing * access.data
+    record["transfer"] = delay.transfer * access.data / bandwidth if bandwidth > 0 else 0.0
+    record["deadline"] = access.deadline
+    record["image"] = numbers.get(access.image, -1)
+    record["logins"] = len(logins)
+    record["preferred"] = geography.hosts.get(access.preferred, -1)
+    record["preferred_place"] = _known(access.preferred, geography) if access.preferred else -1
+    return record, logins
+
+
+def _known(name: str, geography: Geography) -> int:
+    found = geography.place_of(name)
+    if found < 0:
+        known = _some([*geography.places, *geography.hosts])
+        raise ConfigError(f"users: found {name!r}, expected a host or a place of the network: {known}")
+    return found
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:5]) + (", ..." if len(names) > 5 else "") if names else "there is none"
+
+
+def ask_arrays(
+    accesses: Sequence[Access], bandwidth: NDArray[np.float64], delay: DelaySettings, geography: Geography
+) -> Arrays:
+    """What each shape asks, by its access and its demand of resource ``network`` (shapes,)."""
+    asks = np.zeros(len(accesses), ASKS)
+    logins: list[Any] = []
+    for shape, access in enumerate(accesses):
+        asks[shape], mine = ask(access, float(bandwidth[shape]), delay, geography)
+        asks[shape]["logins_at"] = len(logins)
+        logins.extend(mine)
+    return {"asks": asks, "logins": np.array(logins, LOGIN), "gamma": gamma(delay)}
+
+
+def nothing(resources: int) -> Arrays:
+    """The arrays where no score asks for any of this."""
+    return {
+        "limit": np.zeros((0, resources), np.int64),
+        "granted": np.zeros((0, resources), np.int64),
+        "asks": np.zeros(0, ASKS),
+        "logins": np.zeros(0, LOGIN),
+        "images": np.zeros(0, IMAGE),
+        "image_on": np.zeros((0, 0), np.uint8),
+        "places": np.zeros(0, PLACE),
+        "place": np.zeros(0, np.int32),
+        "place_hosts": np.zeros(0, np.int32),
+        "rtt": np.zeros((0, 0)),
+        "gamma": np.zeros(0),
+        "omega": np.zeros(0),
+        "found": np.zeros(0, np.int32),
+    }
