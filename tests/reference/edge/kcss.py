@@ -4,7 +4,7 @@ Each criterion is a column, normalised by its Euclidean length; a node's value i
 its distance from the worst of all columns over the sum of its distances from
 worst and best.  Weights are equal.  What the source or the data leave open:
 
-- CPU and memory utilisation and running containers: more is better (it packs).
+- CPU and memory utilisation: more is better (it packs).  Running containers: fewer is better, they are a load.
 - Disk utilisation: hosts have no disk here; it would be equal and decide nothing.
 - Power: less is better, the usual straight line from half of the peak when idle
   to the peak when busy; peaks are proportional to CPU capacity.
@@ -29,7 +29,7 @@ def criteria(pod: Pod, node: Node, cluster: Cluster) -> tuple[float, ...]:
         for resource in ("cpu", "memory")
     )
     power = node.capacity["cpu"] * (IDLE + (1 - IDLE) * cpu)
-    return cpu, memory, len(node.pods) + 1.0, -power, -cluster.image_time(pod, node)
+    return cpu, memory, -len(node.pods) - 1.0, -power, -cluster.image_time(pod, node)
 
 
 def topsis(rows: Sequence[tuple[float, ...]]) -> list[float]:
