@@ -28,7 +28,7 @@ METHODS: dict[str, Choose] = {
 
 @dataclass(frozen=True)
 class Scenario:
-    """Nodes' capacities, distances, pods in order of arrival (name of the only node for those tied to one), settings."""
+    """Nodes' capacities, distances, pods in order of arrival (with the only node of those tied to one), settings."""
 
     capacities: dict[str, dict[str, float]]
     rtt: dict[tuple[str, str], float]
@@ -46,7 +46,8 @@ class Scenario:
         random = Random(seed)
         draw: Draw = random.randrange
         nodes = [
-            Node(name, dict(capacity), images=set(self.present.get(name, ()))) for name, capacity in self.capacities.items()
+            Node(name, dict(capacity), images=set(self.present.get(name, ())))
+            for name, capacity in self.capacities.items()
         ]
         settings = replace(self.delay, grants=method == "delay-aware", **delay)  # type: ignore[arg-type]
         cluster = Cluster(nodes, self.rtt, settings)
