@@ -31,7 +31,7 @@ RTT = {  # milliseconds, tables 4 and 5: master, n1, n2, n3
 }
 PLACES = ("master", *NODES)
 USERS = {  # of the pods in order of arrival; every place has two or three of 10, one or two of 6
-    1: "master n1 n1 master n3 master n2 n2 n3 n1",
+    1: "master n3 master master n1 n1 n3 n2 n2 n1",
     2: "master n2 n3 master n1 n1",
 }
 PUBLISHED: dict[tuple[int, str, str, float], tuple[int, ...] | None] = {  # scenario, method, preferred node, alpha
@@ -63,21 +63,21 @@ class Parameters:
     """CPU in vCPUs, memory in GB, times in seconds; ``s1_n2_cpu``: the cluster's own pods on n2 in scenario 1."""
 
     cpu: float = 0.3
-    memory: float = 0.138
-    cpu_limit: float = 1.0
-    memory_limit: float = 1.27
-    data: float = 0.121
-    phi: float = 0.426
-    tolerance: float = 0.0043
-    context_switch: float = 1.4e-06
-    competition: float = 3.3e-06
-    memory_per_cpu: float = 3.66
-    s1_n1_cpu: float = 0.134
-    s1_n1_memory: float = 1.33
-    s1_n2_cpu: float = 0.114
-    s1_n2_memory: float = 1.42
-    s2_n1_cpu: float = 0.19
-    s2_n1_memory: float = 0.18
+    memory: float = 0.146
+    cpu_limit: float = 0.89
+    memory_limit: float = 1.2
+    data: float = 0.108
+    phi: float = 0.425
+    tolerance: float = 0.0039
+    context_switch: float = 1.3e-06
+    competition: float = 3.5e-06
+    memory_per_cpu: float = 3.7
+    s1_n1_cpu: float = 0.13
+    s1_n1_memory: float = 1.46
+    s1_n2_cpu: float = 0.132
+    s1_n2_memory: float = 1.68
+    s2_n1_cpu: float = 0.192
+    s2_n1_memory: float = 0.35
     transfer: float = 0.001
     image: float = 0.617
 
