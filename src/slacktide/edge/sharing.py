@@ -17,36 +17,39 @@ from slacktide.errors import ConfigError
 
 @dataclass(frozen=True, slots=True)
 class Contention:
-    """What pods lose when they compete for a node (section 6.1 of the paper: it grows exponentially).
+    """What pods lose when more of them run on a node than it has vCPUs; ``z`` pods, ``x`` of them per vCPU.
 
-    With ``x`` running pods per vCPU every pod runs ``1 + coefficient * growth ** (x - 1)`` times slower; with
-    no more pods than vCPUs nobody competes.  It is felt from ``onset`` seconds after competition began.
+    Every pod runs ``1 + competition * 2 ** (z - 1)`` times slower (equation 18, as a part of the work), and from
+    ``onset`` seconds of competing on by ``sustained * growth ** (x - 1)`` more: long loads suffer more than short ones.
     """
 
-    coefficient: float = 0.0
+    competition: float = 0.0
+    sustained: float = 0.0
     growth: float = 2.0
     onset: float = 0.0
 
-    def factor(self, pods: int, vcpus: float) -> float:
+    def factor(self, pods: int, vcpus: float, is_felt: bool) -> float:
         """By how much ``pods`` running pods slow each other down, 1 or more."""
         if pods <= vcpus:
             return 1.0
-        return 1.0 + self.coefficient * float(self.growth ** (pods / vcpus - 1))
+        now = 1.0 + self.competition * 2.0 ** (pods - 1)
+        return now + self.sustained * float(self.growth ** (pods / vcpus - 1)) if is_felt else now
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What every pod does: work per iteration in CPU-seconds, requests of its user, seconds to start."""
+    """What every pod does: work in CPU-seconds to begin and per iteration, requests of its user, seconds to start."""
 
     iterations: int
     work: float
+    first_work: float = 0.0
     requests: float = 0.0
     requests_per_iteration: float = 0.0
     startup: float = 0.0
     contention: Contention = Contention()
 
     def __post_init__(self) -> None:
-        for name in ("iterations", "work", "requests", "requests_per_iteration", "startup"):
+        for name in ("iterations", "work", "first_work", "requests", "requests_per_iteration", "startup"):
             value = getattr(self, name)
             if not 0 <= value < inf:
                 raise ConfigError(f"load.{name}: found {value!r}, expected a finite number, 0 or more")
@@ -137,7 +140,7 @@ def node_run(
         running = [i for i, end in enumerate(ends) if end == inf and starts[i] <= now]
         competing = min(competing, now) if len(running) > machine.vcpus else inf
         felt = competing + contention.onset
-        slower = contention.factor(len(running), machine.vcpus) if now >= felt else 1.0
+        slower = contention.factor(len(running), machine.vcpus, now >= felt)
         speeds = [share / slower for share in shares([limits[i] for i in running], machine.left)]
         events = [start for i, start in enumerate(starts) if start > now and ends[i] == inf]
         events += [felt] if now < felt < inf else []
@@ -159,7 +162,7 @@ def run(placed: Iterable[Placed], machines: Mapping[str, Machine], load: Load) -
         if pod.node not in machines:
             raise ConfigError(f"pod {pod.name!r}: found node {pod.node!r}, expected one of {', '.join(machines)}")
         by_node.setdefault(pod.node, []).append(pod)
-    work = load.iterations * load.work
+    work = load.first_work + load.iterations * load.work
     requests = load.requests + load.iterations * load.requests_per_iteration
     finished: list[Done] = []
     for node, pods in by_node.items():
