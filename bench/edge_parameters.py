@@ -67,8 +67,8 @@ class Parameters:
     cpu_limit: float = 0.89
     memory_limit: float = 1.2
     data: float = 0.108
-    phi: float = 0.425
-    tolerance: float = 0.0039
+    phi: float = 0.427
+    tolerance: float = 0.0042
     context_switch: float = 1.3e-06
     competition: float = 3.5e-06
     memory_per_cpu: float = 3.7
@@ -76,7 +76,7 @@ class Parameters:
     s1_n1_memory: float = 1.46
     s1_n2_cpu: float = 0.132
     s1_n2_memory: float = 1.68
-    s2_n1_cpu: float = 0.192
+    s2_n1_cpu: float = 0.193
     s2_n1_memory: float = 0.35
     transfer: float = 0.001
     image: float = 0.617

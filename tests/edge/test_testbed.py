@@ -20,7 +20,7 @@ PUBLISHED = {  # seconds: scenario, load; the best of delay-aware scheduling fir
     (2, "high"): {"tsra": 159.09, "elastic-fog": 160.13, "least-requested": 168.47, "nas": 277.2, "kcss": 284.81},
 }
 DELAY_AWARE = {(1, "low"): 11.02, (1, "high"): 99.41, (2, "low"): 14.05, (2, "high"): 139.95}
-POINTS = 0.055
+POINTS = 0.05
 SEEDS = range(20)
 
 
