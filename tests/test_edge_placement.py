@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from slacktide.kernels import carry, grants, placing, tables
 from slacktide.kernels import delay as kernel
 from slacktide.kernels.compiling import callable_from_python
 from slacktide.kernels.tables import Tables
-from slacktide.model import Access, Hosts, Image, Network, Workload
+from slacktide.model import Access, Constraint, Hosts, Image, Network, Term, Workload
 from slacktide.policy.loader import Loaded
 from slacktide.sim import run
 from slacktide.sim.engine import prepare
@@ -182,11 +183,61 @@ def test_a_host_at_no_place_is_as_far_as_the_farthest() -> None:
 def test_names_that_nobody_knows_are_refused() -> None:
     network = Network(("n1", "n2"), np.zeros((2, 2)))
     for access, text in (
-        (Access(logins=(("n9", 1.0),)), "users: found 'n9', expected a host or a place of the network: n1, n2"),
-        (Access(image="app"), "image: found 'app', expected one of the network's: there is none"),
+        (
+            Access(logins=(("n9", 1.0),)),
+            "request 0: users: found 'n9', expected a host or a place of the network: n1, n2",
+        ),
+        (Access(preferred="n9"), "request 0: preferred: found 'n9', expected a host or a place of the network: n1, n2"),
+        (Access(image="app"), "request 0: image: found 'app', expected an image of the network: there is none"),
     ):
         with pytest.raises(ConfigError, match=text):
             run(workload_of([(1, 1, 1)], [access]), hosts_of([(4, 4, 9)] * 2, network), config_of())
+
+
+def test_without_a_network_the_error_says_how_to_give_one() -> None:
+    with pytest.raises(ConfigError, match=r"expected a host, as there is no network \(delay\.network\): n1$"):
+        run(workload_of([(1, 1, 1)], [Access(logins=(("n9", 1.0),))]), hosts_of([(4, 4, 9)]), config_of())
+    with pytest.raises(ConfigError, match=r"expected none, as there is no network \(delay\.network\)$"):
+        run(workload_of([(1, 1, 1)], [Access(image="app")]), hosts_of([(4, 4, 9)]), config_of())
+
+
+OWN = """
+from slacktide.policy import Bind, Plan
+
+class Nearest:
+    def decide(self, view, now):
+        network = view.hosts.network
+        row = int(view.waiting[0])
+        ((user, _),) = view.workload.accesses[view.workload.access[row]].logins
+        rtt = dict(zip(network.places, network.rtt[network.places.index(user)]))
+        names = view.hosts.names
+        return Plan((Bind(row, min(range(len(names)), key=lambda h: rtt[names[h]])),))
+"""
+
+
+def test_an_own_policy_sees_users_and_the_network(tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text(OWN)
+    (tmp_path / "network.yaml").write_text("places: [m, n1, n2]\nrtt_ms: [[0, 9, 5], [9, 0, 1], [5, 1, 0]]\n")
+    config = config_of(f"{tmp_path / 'own.py'}:Nearest", network=str(tmp_path / "network.yaml"))
+    one = workload_of([(1, 1, 1)], [Access(logins=(("m", 1.0),))])
+    found = run(one, hosts_of([(4, 4, 9)] * 2), config, decisions=True).decisions
+    assert found is not None
+    assert found["host"].tolist() == [1]
+
+
+def test_who_is_no_task_costs_no_task_its_deadline() -> None:
+    """TSRA: an instance without data goes where its image is, though a task there would be late beside another."""
+    network = Network(("n1", "n2"), np.zeros((2, 2)), images=(Image("app", seconds=1.0, present=("n1",)),))
+    accesses = [Access(4.0, deadline=1.5), Access(image="app")]
+    one = replace(
+        workload_of([(1, 1, 1)] * 2, accesses, [(4, 1, 1)] * 2),
+        terms=(Term(()), Term((Constraint("speed", "==", "high"),))),
+        term=np.array([1, 0], np.int32),
+    )
+    hosts = replace(hosts_of([(4, 8, 9)] * 2, network), attributes=({"speed": "high"}, {}))
+    found = run(one, hosts, config_of("tsra"), decisions=True).decisions
+    assert found is not None
+    assert found["host"].tolist() == [0, 0]
 
 
 @pytest.mark.parametrize("policy", ["delay-aware", "elastic-fog", "tsra", "nas", "kcss", "least-requested"])

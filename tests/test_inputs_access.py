@@ -12,6 +12,7 @@ from slacktide.errors import ConfigError, InputError
 from slacktide.inputs import read_hosts, read_workload, write_workload
 from slacktide.inputs.generate_edge import Edge, generate
 from slacktide.inputs.network_file import network_text, read_network
+from slacktide.inputs.prepare import scale, window
 from slacktide.model import Access
 
 HEAD = "id,admission,duration,cpu,memory,class,resource:network,limit:cpu,users,data,image,preferred,deadline\n"
@@ -69,6 +70,33 @@ def test_what_is_written_reads_back(suffix: str, tmp_path: Path) -> None:
     assert [found.accesses[number] for number in found.access] == before
     again = replace(found, access=None, accesses=workload.accesses, limit=None)
     assert np.array_equal(again.demand, workload.demand)
+
+
+LIMITED = """id,admission,duration,cpu,memory,class,limit:cpu,users,deadline,resize
+1,0,90,0.5,1,gold,0.7,n:1:1,3,5: cpu=2
+"""
+
+
+def test_what_is_scaled_or_cut_still_reads_back(tmp_path: Path) -> None:
+    """Limits go with demands and are never below them, deadlines with times; a name may hold a colon."""
+    path = tmp_path / "w.csv"
+    path.write_text(LIMITED)
+    whole = read_workload(path)
+    for changed, limit, deadline in (
+        (scale(whole, demand=4.0), 2.8, 3.0),
+        (scale(whole, time=2.0), 0.7, 6.0),
+        (scale(whole, rate=2.0), 0.7, 3.0),
+        (window(whole, 10.0, 100.0), 2.0, 3.0),
+    ):
+        assert changed.limit is not None
+        assert (changed.limit >= changed.demand).all()
+        write_workload(changed, path)
+        found = read_workload(path)
+        assert found.access is not None
+        access = found.accesses[found.access[0]]
+        assert (access.logins, access.deadline) == ((("n:1", 1.0),), deadline)
+        if found.limit is not None:
+            assert found.limit[0, 0] == pytest.approx(limit)
 
 
 @pytest.mark.parametrize(
@@ -136,6 +164,12 @@ def test_the_network_file(tmp_path: Path) -> None:
         ("{seconds: 0.617}", "{second: 1}", "images.fft.second", "did you mean 'seconds'"),
         ("{seconds: 0.617}", "{seconds: 1, size: 2}", "images.fft", "one of the two"),
         ("{seconds: 0.617}", "{seconds: soon}", "images.fft.seconds", "a number"),
+        ("present: [n1]", "present: [[n1]]", "images.web.present", "a list of names of hosts"),
+        ("present: [n1]", "present: [1]", "images.web.present", "in quotes"),
+        ("places: [master, n1, n2]", "places: [master, 1, n2]", "places[1]", "in quotes"),
+        ("fft:", "'a b':", "images.a b", "a name without blanks"),
+        ("fft:", "7:", "images.7", "in quotes"),
+        (NETWORK, "- master", "network.yaml", "places:"),
     ],
 )
 def test_a_broken_network_file_is_refused_with_the_place(
@@ -154,6 +188,23 @@ def test_an_image_is_present_on_hosts_that_there_are(tmp_path: Path) -> None:
     path = tmp_path / "network.yaml"
     path.write_text(NETWORK)
     hosts = tmp_path / "h.csv"
-    hosts.write_text("id,name,cpu,memory\n1,n2,1,1\n")
+    hosts.write_text("id,name,cpu,memory,resource:network\n1,n2,1,1,1\n")
     with pytest.raises(InputError, match=r"images\.web\.present: found .*n1.*, expected a host of the host file"):
         read_network(path, read_hosts(hosts))
+
+
+def test_an_image_of_some_size_needs_hosts_with_bandwidth(tmp_path: Path) -> None:
+    path = tmp_path / "network.yaml"
+    path.write_text(NETWORK)
+    hosts = tmp_path / "h.csv"
+    hosts.write_text("id,name,cpu,memory\n1,n1,1,1\n")
+    with pytest.raises(
+        InputError, match=r"network\.yaml:9: images\.web\.size: found '120', expected seconds"
+    ) as caught:
+        read_network(path, read_hosts(hosts))
+    assert "resource:network" in str(caught.value)
+
+
+def test_a_network_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"none\.yaml: No such file or directory, expected a readable network file"):
+        read_network(tmp_path / "none.yaml")

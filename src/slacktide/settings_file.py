@@ -28,8 +28,11 @@ class SettingsFile:
         return f"{self.name}:{self.lines[place]}" if place in self.lines else self.name
 
 
-def read(path: Path) -> SettingsFile:
-    """The file's mappings, by its suffix: YAML, TOML or JSON.
+SETTINGS = "sections such as 'policy:' with settings in them"
+
+
+def read(path: Path, kind: str = "settings", content: str = SETTINGS) -> SettingsFile:
+    """The mappings of a file of this kind, by its suffix: YAML, TOML or JSON; ``content`` is what it should hold.
 
     Raises :class:`ConfigError` for a file that cannot be read, is not of its format, names a
     key twice, or holds something else than sections.
@@ -41,17 +44,17 @@ def read(path: Path) -> SettingsFile:
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
-        raise ConfigError(f"{path}: {error.strerror}, expected a readable settings file") from error
+        raise ConfigError(f"{path}: {error.strerror}, expected a readable {kind} file") from error
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path}: byte {error.start}: expected text in UTF-8") from error
     try:
         values, lines = readers[suffix](text, str(path))
     except RecursionError as error:
-        raise ConfigError(f"{path}: nested too deeply, expected sections of settings") from error
+        raise ConfigError(f"{path}: nested too deeply, expected {content}") from error
     if values is None:
         values = {}
     if not isinstance(values, dict):
-        raise ConfigError(f"{path}: found {_short(values)}, expected sections such as 'policy:' with settings in them")
+        raise ConfigError(f"{path}: found {_short(values)}, expected {content}")
     return SettingsFile(str(path), values, lines)
 
 

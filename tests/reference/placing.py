@@ -225,6 +225,8 @@ def tsra(one: Instance, asked: Asked) -> Host:
     known = asked.known
 
     def gained(host: Host) -> int:
+        if one.access.data == 0.0:
+            return 0
         before = tasks_on(host)
         kept = sum(task_time(other, host, len(before), known) <= other.access.deadline for other in before)
         with_it = [*before, one]

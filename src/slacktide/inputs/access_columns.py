@@ -30,7 +30,7 @@ def parse_users(text: str) -> Logins:
 
 def format_users(logins: Logins) -> str:
     """Text from which :func:`parse_users` makes the same shares."""
-    if len(logins) == 1:
+    if len(logins) == 1 and ":" not in logins[0][0]:
         return logins[0][0]
     return " ".join(f"{name}:{share!r}" for name, share in logins)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,8 @@ KEYS = ("site", "places", "rtt_ms", "images")
 IMAGE_KEYS = ("seconds", "size", "present")
 MILLISECONDS = "milliseconds, 0 or more and at most 1e9"
 LARGEST = 1e9
+NAME = "a name without blanks, once; numbers and truth values in quotes"
+CONTENT = "'places:', 'rtt_ms:' and what else a network has"
 
 
 def read_network(path: Path | str, hosts: Hosts | None = None) -> Network:
@@ -25,7 +27,7 @@ def read_network(path: Path | str, hosts: Hosts | None = None) -> Network:
 
     Raises :class:`ConfigError` for a file that cannot be read and :class:`InputError` for every value that is wrong.
     """
-    file = read(Path(path))
+    file = read(Path(path), "network", CONTENT)
     problems = Problems(str(path))
     for key in file.values:
         if key not in KEYS:
@@ -35,7 +37,7 @@ def read_network(path: Path | str, hosts: Hosts | None = None) -> Network:
     site = file.values.get("site", "")
     if not isinstance(site, str):
         problems.add(_line(file, "site"), "site", repr(site), "the name of a host attribute")
-    images = _images(file, None if hosts is None else hosts.names, problems)
+    images = _images(file, hosts, problems)
     problems.raise_if_any()
     return Network(places, rtt / 1000.0, str(site), images)
 
@@ -66,10 +68,8 @@ def _places(file: SettingsFile, problems: Problems) -> tuple[str, ...]:
         return ()
     seen: set[str] = set()
     for number, name in enumerate(given):
-        if not isinstance(name, str) or not name or any(map(str.isspace, name)) or name in seen:
-            problems.add(
-                _line(file, "places", number), f"places[{number}]", _short(name), "a name without blanks, once"
-            )
+        if not _is_name(name) or name in seen:
+            problems.add(_line(file, "places", number), f"places[{number}]", _short(name), NAME)
         seen.add(str(name))
     return tuple(map(str, given))
 
@@ -103,16 +103,25 @@ def _check_symmetry(file: SettingsFile, rtt: NDArray[np.float64], problems: Prob
         problems.add(_line(file, "rtt_ms", j), f"rtt_ms[{j}][{i}]", f"{rtt[j, i]:g}", expected)
 
 
-def _images(file: SettingsFile, hosts: Sequence[str] | None, problems: Problems) -> tuple[Image, ...]:
+def _images(file: SettingsFile, hosts: Hosts | None, problems: Problems) -> tuple[Image, ...]:
     given = file.values.get("images") or {}
     if not isinstance(given, Mapping):
         problems.add(_line(file, "images"), "images", _short(given), "a mapping of names")
         return ()
-    return tuple(_image(file, str(name), said, hosts, problems) for name, said in given.items())
+    found = []
+    for name, said in given.items():
+        line = _line(file, "images", name)
+        if not _is_name(name):
+            problems.add(line, f"images.{name}", _short(name), NAME)
+        image = _image(line, str(name), said, problems)
+        if hosts is not None:
+            _check_for(hosts, image, line, problems)
+        found.append(image)
+    return tuple(found)
 
 
-def _image(file: SettingsFile, name: str, said: Any, hosts: Sequence[str] | None, problems: Problems) -> Image:
-    line, place = _line(file, "images", name), f"images.{name}"
+def _image(line: int, name: str, said: Any, problems: Problems) -> Image:
+    place = f"images.{name}"
     said = {} if said is None else said
     if not isinstance(said, Mapping):
         problems.add(line, place, _short(said), "a mapping of seconds or size, and present")
@@ -130,14 +139,26 @@ def _image(file: SettingsFile, name: str, said: Any, hosts: Sequence[str] | None
     if numbers["seconds"] and numbers["size"]:
         problems.add(line, place, "seconds and size", "one of the two")
     present = said.get("present") or []
-    if not isinstance(present, list):
-        problems.add(line, f"{place}.present", _short(present), "a list of hosts")
+    if not isinstance(present, list) or not all(isinstance(host, str) for host in present):
+        expected = "a list of names of hosts; numbers and truth values in quotes"
+        problems.add(line, f"{place}.present", _short(present), expected)
         present = []
-    known = None if hosts is None else set(hosts)
-    for host in present:
-        if known is not None and host not in known:
-            problems.add(line, f"{place}.present", _short(host), "a host of the host file")
-    return Image(name, numbers["seconds"], numbers["size"], tuple(map(str, present)))
+    return Image(name, numbers["seconds"], numbers["size"], tuple(present))
+
+
+def _check_for(hosts: Hosts, image: Image, line: int, problems: Problems) -> None:
+    """Whether these hosts can have the image, and fetch it."""
+    known = set(hosts.names)
+    for host in image.present:
+        if host not in known:
+            problems.add(line, f"images.{image.name}.present", _short(host), "a host of the host file")
+    if image.size and "network" not in hosts.resources:
+        expected = "seconds, as the hosts have no column resource:network to fetch it over"
+        problems.add(line, f"images.{image.name}.size", f"{image.size:g}", expected)
+
+
+def _is_name(value: object) -> bool:
+    return isinstance(value, str) and bool(value) and not any(map(str.isspace, value))
 
 
 def _is_number(value: Any) -> bool:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from slacktide.kernels import delay, free_index, views
+from slacktide.kernels import delay, views
 from slacktide.kernels.compiling import kernel, leaf, whole
 from slacktide.kernels.free_index import NOWHERE
 from slacktide.kernels.tables import NOBODY, State
@@ -71,7 +71,6 @@ def closeness(mine: NDArray[np.float64], spans: NDArray[np.float64]) -> float:
 @kernel
 def score(tb: State, h: int, shape: int) -> int:
     """Where hosts are not compared with each other: the fuller of CPU and memory together; O(1)."""
-    free_index.has_room(tb, h, shape)
     return whole(np.rint((utilisation(tb, h, shape, whole(0)) + utilisation(tb, h, shape, whole(1))) * UNIT))
 
 

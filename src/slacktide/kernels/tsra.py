@@ -62,7 +62,9 @@ def tasks_on(tb: State, h: int) -> int:
 
 @kernel
 def gained(tb: State, h: int, shape: int, tasks: int) -> int:
-    """How many tasks more keep their deadlines on host ``h`` with a further one; O(instances on it * logins)."""
+    """How many tasks more keep their deadlines on host ``h`` with the instance; O(instances on it * logins)."""
+    if views.asks(tb)[shape]["data"] == 0.0:
+        return whole(0)
     change = whole(in_time(tb, h, shape, tasks + 1))
     for i in range(views.hosts(tb)[h]["count"]):
         other = whole(views.slots(tb)[h, i]["shape"])

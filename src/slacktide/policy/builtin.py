@@ -29,7 +29,7 @@ BUILT_IN = [
     ("scores", "elastic-fog", "in proportion to the traffic of each host (ElasticFog)"),
     ("scores", "tsra", "most tasks within their deadlines (TSRA)"),
     ("scores", "nas", "the preferred host, then the nearest to it (network-aware scheduling)"),
-    ("scores", "kcss", "packs by six criteria (KCSS, TOPSIS)"),
+    ("scores", "kcss", "packs, by five criteria (KCSS, TOPSIS)"),
     ("scores", "balanced", "the host whose CPU and memory are used most evenly"),
     ("costs", "default", "slack for qos-driven, fewest-victims for priority"),
     ("costs", "slack", "hurt no important class, violate least, prefer victims with most slack"),

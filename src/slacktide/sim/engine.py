@@ -95,8 +95,6 @@ def prepare(workload: Workload, hosts: Hosts, config: Config, own: Loaded, recor
     """Tables at the beginning of a run, every host in the index."""
     if config.simulation.end is None and len(workload) and math.isinf(float(workload.duration.max())):
         raise ConfigError("simulation.end: found none, expected seconds, because some requests never complete")
-    if config.delay.network is not None:
-        hosts = replace(hosts, network=read_network(config.delay.network, hosts))
     tb = cluster.build(
         workload,
         hosts,
@@ -208,6 +206,8 @@ def _run(
 ) -> RunResult:
     own = load(config)
     record = tables.RECORD_EVENTS * events + tables.RECORD_DECISIONS * decisions + tables.RECORD_PASSES * passes
+    if config.delay.network is not None:
+        hosts = replace(hosts, network=read_network(config.delay.network, hosts))
     tb = prepare(workload, hosts, config, own, record)
     recorder = Recorder()
     state, control = tb.state, tb.control

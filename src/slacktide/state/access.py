@@ -29,6 +29,7 @@ class Geography:
     def __init__(self, hosts: Hosts) -> None:
         network = hosts.network or Network(("",), np.zeros((1, 1)))
         self.network = network
+        self.given = hosts.network is not None
         self.places = {name: number for number, name in enumerate(network.places)}
         self.hosts = {name: number for number, name in enumerate(hosts.names)}
         nowhere = len(network.places)
@@ -120,8 +121,8 @@ def ask(access: Access, bandwidth: float, delay: DelaySettings, geography: Geogr
     """
     numbers = {image.name: number for number, image in enumerate(geography.network.images)}
     if access.image and access.image not in numbers:
-        raise ConfigError(f"image: found {access.image!r}, expected one of the network's: {_some(list(numbers))}")
-    logins = [(geography.hosts.get(name, -1), _known(name, geography), share) for name, share in access.logins]
+        raise ConfigError(f"image: found {access.image!r}, expected {_expected('an image', list(numbers), geography)}")
+    logins = [(geography.hosts.get(name, -1), _known("users", name, geography), share) for name, share in access.logins]
     record = np.zeros(1, ASKS)[0]
     record["data"] = access.data
     record["processing"] = delay.processing * access.data
@@ -130,16 +131,23 @@ def ask(access: Access, bandwidth: float, delay: DelaySettings, geography: Geogr
     record["image"] = numbers.get(access.image, -1)
     record["logins"] = len(logins)
     record["preferred"] = geography.hosts.get(access.preferred, -1)
-    record["preferred_place"] = _known(access.preferred, geography) if access.preferred else -1
+    record["preferred_place"] = _known("preferred", access.preferred, geography) if access.preferred else -1
     return record, logins
 
 
-def _known(name: str, geography: Geography) -> int:
+def _known(column: str, name: str, geography: Geography) -> int:
     found = geography.place_of(name)
     if found < 0:
-        known = _some([*geography.places, *geography.hosts])
-        raise ConfigError(f"users: found {name!r}, expected a host or a place of the network: {known}")
+        known = list(dict.fromkeys([*filter(None, geography.places), *geography.hosts]))
+        raise ConfigError(f"{column}: found {name!r}, expected {_expected('a host or a place', known, geography)}")
     return found
+
+
+def _expected(what: str, names: Sequence[str], geography: Geography) -> str:
+    if geography.given:
+        return f"{what} of the network: {_some(names)}"
+    without = "as there is no network (delay.network)"
+    return f"a host, {without}: {_some(names)}" if names else f"none, {without}"
 
 
 def _some(names: Sequence[str]) -> str:
@@ -147,13 +155,21 @@ def _some(names: Sequence[str]) -> str:
 
 
 def ask_arrays(
-    accesses: Sequence[Access], bandwidth: NDArray[np.float64], delay: DelaySettings, geography: Geography
+    accesses: Sequence[Access],
+    ids: Sequence[int],
+    bandwidth: NDArray[np.float64],
+    delay: DelaySettings,
+    geography: Geography,
 ) -> Arrays:
-    """What each shape asks, by its access and its demand of resource ``network`` (shapes,)."""
+    """What each shape asks, by its access and its demand of resource ``network`` (shapes,); ``ids`` are those of
+    requests that ask so, for errors."""
     asks = np.zeros(len(accesses), ASKS)
     logins: list[Any] = []
     for shape, access in enumerate(accesses):
-        asks[shape], mine = ask(access, float(bandwidth[shape]), delay, geography)
+        try:
+            asks[shape], mine = ask(access, float(bandwidth[shape]), delay, geography)
+        except ConfigError as error:
+            raise ConfigError(f"request {ids[shape]}: {error}") from error
         asks[shape]["logins_at"] = len(logins)
         logins.extend(mine)
     return {"asks": asks, "logins": np.array(logins, LOGIN), "gamma": gamma(delay)}

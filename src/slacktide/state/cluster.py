@@ -230,7 +230,8 @@ def edge_arrays(
     if NETWORK in workload.resources:
         bandwidth = workload.demand[kinds.of_shape, workload.resources.index(NETWORK)]
     chosen = [workload.accesses[number[row]] for row in kinds.of_shape.tolist()]
-    arrays |= access.ask_arrays(chosen, bandwidth, config.delay, geography)
+    ids = workload.ids[kinds.of_shape].tolist()
+    arrays |= access.ask_arrays(chosen, ids, bandwidth, config.delay, geography)
     arrays["asks"]["application"] = workload.job[kinds.of_shape]
     arrays |= access.geography_arrays(hosts, geography)
     if limit is not None:

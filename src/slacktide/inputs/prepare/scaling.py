@@ -11,8 +11,9 @@ from slacktide.model import Resizing, Workload
 def scale(workload: Workload, *, time: float = 1.0, demand: float = 1.0, rate: float = 1.0) -> Workload:
     """A workload with factors above 0 applied.
 
-    ``time``    all times, admissions, durations, scale events, changes of demand: 2 makes everything take twice as long
-    ``demand``  what each instance asks of every resource, at first and later
+    ``time``    all times, admissions, durations, scale events, changes of demand, deadlines: 2 makes everything take
+                twice as long
+    ``demand``  what each instance asks of every resource, at first and later, and its limits
     ``rate``    arrivals in a second: 2 admits twice as fast, admissions, scale events and changes of demand being
                 divided by it, while durations stay, so that twice as many are active. Times are counted from 0.
 
@@ -27,6 +28,8 @@ def scale(workload: Workload, *, time: float = 1.0, demand: float = 1.0, rate: f
         admission=workload.admission * (time / rate),
         duration=workload.duration * time,
         demand=workload.demand * demand,
+        limit=None if workload.limit is None else workload.limit * demand,
+        accesses=tuple(replace(one, deadline=one.deadline * time) for one in workload.accesses),
         requests=None if requests is None else replace(requests, scale_time=requests.scale_time * (time / rate)),
         resizings=tuple(_scaled(one, time / rate, demand) for one in workload.resizings),
     )

@@ -66,7 +66,8 @@ def _resized(workload: Workload, start: float, end: float) -> Workload:
         for name, amount in (one for at, amounts in resizing if at <= start for one in amounts):
             demand[rows, workload.resources.index(name)] = amount
         later.append(tuple((at - start, amounts) for at, amounts in resizing if start < at < end))
-    return replace(workload, demand=demand, resizings=tuple(later))
+    limit = None if workload.limit is None else np.maximum(workload.limit, demand)
+    return replace(workload, demand=demand, limit=limit, resizings=tuple(later))
 
 
 def _first_admission(workload: Workload) -> NDArray[np.float64]:
