@@ -105,5 +105,6 @@ def _delay(random: Random) -> DelaySettings:
         grants=bool(_pick(random, True, True, False)),
         transfer=float(_pick(random, 1.0, 0.01)),
         memory_per_cpu=float(_pick(random, 0.0, 2.0)),
+        fetching=float(_pick(random, 1.0, 1.0, 0.01, 0.0)),
         keep_images=bool(_pick(random, True, False)),
     )

@@ -11,6 +11,7 @@ import pytest
 from slacktide.errors import ConfigError
 from slacktide.inputs import GENERATORS, WorkloadParquetWriter, join, read_hosts, read_workload, write_hosts
 from slacktide.inputs.generate_cell import _apportion, _Durations
+from slacktide.inputs.network_file import network_text, read_network
 from slacktide.inputs.pieces import COLUMNS
 from slacktide.inputs.statistics import demand_over_time, unsatisfiable
 from slacktide.model import Hosts, Workload
@@ -19,6 +20,7 @@ SMALL = {
     "jobs": {"requests": 6_000, "hosts": 200},
     "light": {"requests": 60_000, "hosts": 200},
     "cell": {"hosts": 60, "requests": 6_000},
+    "edge": {"nodes": 40, "sites": 8, "requests": 900},
 }
 
 
@@ -183,3 +185,70 @@ def test_apportioned_numbers_have_the_expected_total_and_means() -> None:
     drawn = np.array([_apportion(expected, rng) for _ in range(4000)])
     assert (np.abs(drawn.sum(axis=1) - expected.sum()) < 1).all()
     assert drawn.mean(axis=0) == pytest.approx(expected, abs=0.05)
+
+
+def users(workload: Workload) -> list[tuple[float, str, tuple[tuple[str, float], ...], str, float]]:
+    """Of each row what it has to do with its users, whatever its number."""
+    assert workload.access is not None
+    listed = [workload.accesses[number] for number in workload.access.tolist()]
+    return [(one.data, one.image, one.logins, one.preferred, one.deadline) for one in listed]
+
+
+def test_an_edge_cluster_reads_back_with_its_users_and_its_network(tmp_path: Path) -> None:
+    made, hosts = generated("edge", 3, **SMALL["edge"])
+    with WorkloadParquetWriter(tmp_path / "w.parquet") as writer:
+        writer.append(made)
+    workload = read_workload(tmp_path / "w.parquet")
+    assert hosts.network is not None
+    (tmp_path / "network.yaml").write_text(network_text(hosts.network), encoding="utf-8")
+    network = read_network(tmp_path / "network.yaml", hosts)
+    assert (network.places, network.site_key, network.images) == (hosts.network.places, "site", hosts.network.images)
+    assert np.allclose(network.rtt, hosts.network.rtt, rtol=0.0, atol=1e-12)
+    assert made.limit is not None
+    assert workload.limit is not None
+    assert np.array_equal(workload.limit, made.limit)
+    assert users(workload) == users(made)
+
+
+def test_demand_at_the_edge_is_the_load_asked_for_from_beginning_to_end() -> None:
+    runs = []
+    for seed in range(10):
+        workload, hosts = generated("edge", seed, nodes=200, sites=20, requests=5_000, load=0.8, bursts=0)
+        found = demand_over_time(workload, hosts, 4)
+        runs.append(found["cpu:all"] / found["cpu:capacity"])
+        assert len(workload) == 5_000
+    assert np.mean(runs, axis=0) == pytest.approx([0.8] * 4, rel=0.05)
+
+
+def test_bursts_at_the_edge_come_in_a_minute_and_to_one_site() -> None:
+    workload, _ = generated("edge", 2, nodes=100, sites=10, requests=4_000, load=0.5, bursts=1, burst_share=0.5)
+    assert workload.access is not None
+    later = workload.admission > 0
+    minutes = np.bincount((workload.admission[later] // 30).astype(int), minlength=120)
+    sudden = workload.admission[later]
+    start = 30.0 * np.argmax(minutes)
+    assert minutes[:].max() > 10 * np.median(minutes)
+    inside = np.flatnonzero(later)[(sudden >= start) & (sudden < start + 30.0)]
+    homes = Counter(workload.accesses[number].preferred for number in workload.access[inside].tolist())
+    assert homes.most_common(1)[0][1] > 0.8 * len(inside)
+
+
+def test_users_at_the_edge_are_mostly_near_and_sites_of_a_town_nearer_than_others() -> None:
+    workload, hosts = generated("edge", 1, **SMALL["edge"])
+    network = hosts.network
+    assert network is not None
+    assert set(hosts.names).isdisjoint(network.places)
+    for access in workload.accesses:
+        assert sum(share for _, share in access.logins) == pytest.approx(1.0)
+        assert access.logins[0][0] in hosts.names
+        assert dict(zip(hosts.names, hosts.attributes, strict=True))[access.logins[0][0]]["site"] == access.preferred
+    off = network.rtt[~np.eye(len(network.places), dtype=bool)]
+    assert (network.rtt.diagonal() == 0.0005).all()
+    assert off.min() > 0.0015
+    assert 0.02 < off.max() < 0.15
+
+
+def test_an_edge_cluster_that_cannot_be_is_refused() -> None:
+    for settings, word in (({"nodes": 3, "sites": 4}, "at most the 3 nodes"), ({"requests": 100}, "more than")):
+        with pytest.raises(ConfigError, match=word):
+            GENERATORS["edge"].generate(settings, 1)

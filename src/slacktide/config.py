@@ -85,6 +85,9 @@ class DelaySettings:
     memory_per_cpu: float = 0.0
     """Memory that is worth one CPU where residuals are compared (algorithm 2, line 17), in the files' units; live in
     GiB a core. 0: as much as there is of it in all."""
+    fetching: float = 1.0
+    """Weight of the time to fetch an image, which is paid once, against delays that every exchange with a user has
+    (1: as published; 0: it does not matter where the image is)."""
     keep_images: bool = True
     """An image that an instance needed is present on its host from then on."""
     network: str | None = None

@@ -68,6 +68,7 @@ RANGES: Mapping[str, Range] = {
     "delay.processing": Range(),
     "delay.transfer": Range(),
     "delay.memory_per_cpu": Range(),
+    "delay.fetching": Range(),
     "scheduler.watchdog": Range(most=LONGEST, above=True),
     "simulation.end": Range(most=LONGEST, above=True),
     "simulation.recreation": _SECONDS,

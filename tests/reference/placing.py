@@ -152,7 +152,7 @@ def omega(one: Instance, host: Host, free: Amounts, known: Map) -> float:
     """Algorithm 2, lines 2 to 9; ``free`` is what there is before it comes."""
     delay = known.config.delay
     processing = processing_delay(one, granted(one, 0, free[0], known.config), known)
-    network = known.image_delay(one.access, host.row) + transfer(one, known) + away(one, host, known)
+    network = delay.fetching * known.image_delay(one.access, host.row) + transfer(one, known) + away(one, host, known)
     total = delay.alpha * processing + (1.0 - delay.alpha) * network
     if host.instances:
         served = min(len(host.instances), MOST_SERVED)

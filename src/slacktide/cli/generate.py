@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from slacktide.inputs import Generator
     from slacktide.model import ServiceClass
 
-GENERATED_FILES = frozenset({"workload.parquet", "hosts.parquet", "settings.yaml", "manifest.json"})
+GENERATED_FILES = frozenset({"workload.parquet", "hosts.parquet", "settings.yaml", "network.yaml", "manifest.json"})
 
 
 @click.command()
@@ -29,10 +29,12 @@ def generate(name: str | None, out: Path | None, words: tuple[str, ...], seed: i
       slacktide generate cell --out cell
       slacktide generate validation-1 --seed 7 --out run1
       slacktide generate light --out light --set hosts=1000
+      slacktide generate edge --out edge --set nodes=1000 --set sites=50
       slacktide generate validation-3 --out run3 --set approach=concurrent
       slacktide simulate run3/workload.parquet run3/hosts.parquet --config run3/settings.yaml --end 3600
 
-    A workload with service classes of its own comes with settings.yaml, which names them.
+    A workload with service classes of its own comes with settings.yaml, which names them; hosts at places come with
+    network.yaml, for --network.
     """
     from slacktide.inputs import GENERATORS
 
@@ -60,6 +62,7 @@ def _generate(generator: Generator, out: Path, words: tuple[str, ...], seed: int
     from slacktide import __version__
     from slacktide.cli.text import count
     from slacktide.inputs import WorkloadParquetWriter, write_hosts
+    from slacktide.inputs.network_file import network_text
     from slacktide.model import DEFAULT_CLASSES
     from slacktide.results.directory import check_target, replaced_directory
 
@@ -81,11 +84,16 @@ def _generate(generator: Generator, out: Path, words: tuple[str, ...], seed: int
                 writer.append(piece)
                 instances, classes = instances + len(piece), piece.classes
         write_hosts(hosts, aside / "hosts.parquet")
+        if hosts.network is not None:
+            (aside / "network.yaml").write_text(network_text(hosts.network), encoding="utf-8")
         if classes != DEFAULT_CLASSES:
             (aside / "settings.yaml").write_text(_settings_text(classes), encoding="utf-8")
         (aside / "manifest.json").write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
     requests = f"{count(writer.rows)} requests" + (f" of {count(instances)} instances" * (instances > writer.rows))
     click.echo(f"{out}: {requests} in workload.parquet, {count(len(hosts))} hosts in hosts.parquet")
+    if hosts.network is not None:
+        places = f"{count(len(hosts.network.places))} places, {count(len(hosts.network.images))} images"
+        click.echo(f"{places} in network.yaml: give --network {out / 'network.yaml'} to simulate.")
     if classes != DEFAULT_CLASSES:
         names = ", ".join(one.name for one in classes)
         click.echo(f"Its service classes are {names}: give --config {out / 'settings.yaml'} to simulate and inspect.")

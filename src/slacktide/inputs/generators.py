@@ -1,6 +1,6 @@
 """What can be generated, by name. A further generator is one file and one line here."""
 
-from slacktide.inputs import generate_cell, generate_jobs, generate_light, generate_validation
+from slacktide.inputs import generate_cell, generate_edge, generate_jobs, generate_light, generate_validation
 from slacktide.inputs.generator import Generator, Parameter
 
 GENERATORS: dict[str, Generator] = {
@@ -12,6 +12,7 @@ GENERATORS: dict[str, Generator] = {
         generate_light.LIGHT,
         generate_jobs.JOBS,
         generate_cell.CELL,
+        generate_edge.EDGE,
     )
 }
 

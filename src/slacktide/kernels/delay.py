@@ -68,7 +68,7 @@ def omega(tb: State, h: int, shape: int, away: float) -> float:
     rules = views.rules(tb)
     residual = views.demand(tb)[shape, 0] - views.missing(tb)[0]
     processing = processing_delay(tb, shape, grants.granted(tb, shape, whole(0), residual))
-    network = image_delay(tb, h, shape) + views.asks(tb)[shape]["transfer"] + away
+    network = rules["fetching"] * image_delay(tb, h, shape) + views.asks(tb)[shape]["transfer"] + away
     total = rules["weight"] * processing + (1.0 - rules["weight"]) * network
     served = views.hosts(tb)[h]["count"]
     if served > 0:
@@ -154,7 +154,9 @@ def bound(tb: State, shape: int, node: int, away: float) -> float:
         return np.inf
     residual = whole(views.yard(tb)[node, FREE])
     processing = processing_delay(tb, shape, grants.granted(tb, shape, whole(0), residual))
-    network = least_image_delay(tb, shape, node) + views.asks(tb)[shape]["transfer"] + away
+    network = (
+        views.rules(tb)["fetching"] * least_image_delay(tb, shape, node) + views.asks(tb)[shape]["transfer"] + away
+    )
     total = views.rules(tb)["weight"] * processing + (1.0 - views.rules(tb)["weight"]) * network
     served = views.yard(tb)[node, SERVED]
     if served > 0:

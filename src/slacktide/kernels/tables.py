@@ -205,6 +205,7 @@ RULES = np.dtype(
         ("memory_in_cpu", "f8"),  # and that one whole amount of memory is worth
         ("network_unit", "f8"),  # amounts of resource ``network`` in the unit of images' sizes
         ("network", "i8"),  # that resource, or -1
+        ("fetching", "f8"),  # weight of the time to fetch an image
         ("keep_images", "i8"),
         ("live", "i8"),  # start-ups and ends are told from outside (:mod:`slacktide.kernels.live`)
         ("observe", "f8"),  # the clock stops once when all up to this instant has happened; inf: it does not
