@@ -12,8 +12,10 @@ import yaml
 
 import slacktide
 from kube.installation import EXAMPLES, MANIFESTS
-from slacktide.kube import promises
+from slacktide.cli.netprobe import netprobe
+from slacktide.kube import latencies, promises
 from slacktide.model import APPROACHES, service_class
+from slacktide.netprobe.options import HTTP_PORT, PORT
 
 
 def objects(folder: Path) -> list[dict[str, Any]]:
@@ -64,7 +66,7 @@ def test_no_object_stands_twice(folder: Path) -> None:
 
 def test_files_are_applied_in_the_order_of_their_needs() -> None:
     kinds = [o["kind"] for o in objects(MANIFESTS)]
-    assert kinds[:2] == ["CustomResourceDefinition"] * 2
+    assert kinds[:3] == ["CustomResourceDefinition"] * 3
     assert kinds.index("Namespace") < min(kinds.index(kind) for kind in ("ServiceAccount", "Role", "Deployment"))
 
 
@@ -84,7 +86,7 @@ def test_every_role_is_bound_to_the_service_account_and_to_nobody_else() -> None
     assert {binding["roleRef"]["name"] for binding in bindings} == roles - {"slacktide-view"}
 
 
-@pytest.mark.parametrize("name", ["serviceclasses", "availabilities"])
+@pytest.mark.parametrize("name", ["serviceclasses", "availabilities", "nodelatencies"])
 def test_every_field_is_described(name: str) -> None:
     fields = dict(described(schema(name)))
     assert len(fields) > 10
@@ -110,6 +112,10 @@ def test_the_scheduler_reads_and_writes_the_fields_that_are_declared() -> None:
     assert fields(promises.ServiceClassSpec) == set(spec)
     assert fields(promises.Tier) == set(spec["tiers"]["items"]["properties"])
     assert fields(promises.AvailabilityStatus) <= set(schema("availabilities")["status"]["properties"])
+    row = schema("nodelatencies")["status"]["properties"]
+    assert fields(latencies.NodeLatencyStatus) == set(row)
+    assert fields(latencies.PeerLatency) == set(row["peers"]["items"]["properties"])
+    assert fields(latencies.CoordinateStatus) == set(row["coordinate"]["properties"])
 
 
 def test_the_deployment_asks_for_no_privilege() -> None:
@@ -191,3 +197,82 @@ def test_the_examples_use_the_classes_that_they_bring() -> None:
         assert template["spec"]["schedulerName"] == "slacktide"
         named.add(template.get("metadata", {}).get("labels", {}).get("slacktide.io/class"))
     assert named == {*classes, None}
+
+
+# The agents that measure round-trip times: a folder of their own, which may be left out.
+
+AGENTS = MANIFESTS / "netprobe"
+
+
+def test_the_agents_are_not_applied_with_the_scheduler() -> None:
+    assert not [o for o in objects(MANIFESTS) if o["kind"] == "DaemonSet"]
+    kinds = [o["kind"] for o in objects(AGENTS)]
+    assert kinds[0] == "Namespace"
+    assert kinds.count("DaemonSet") == 1
+    # Their resource comes with the scheduler's, which reads it.
+    assert "CustomResourceDefinition" not in kinds
+
+
+def test_an_agent_may_read_rows_and_a_node_and_write_rows() -> None:
+    (role,) = [o for o in objects(AGENTS) if o["kind"] in ("Role", "ClusterRole")]
+    assert role["rules"] == [
+        {
+            "apiGroups": ["slacktide.io"],
+            "resources": ["nodelatencies"],
+            "verbs": ["get", "list", "watch", "create", "patch"],
+        },
+        {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get"]},
+    ]
+    (binding,) = [o for o in objects(AGENTS) if o["kind"] in ("RoleBinding", "ClusterRoleBinding")]
+    assert binding["roleRef"]["name"] == role["metadata"]["name"]
+    name = "slacktide-netprobe"
+    assert binding["subjects"] == [{"kind": "ServiceAccount", "name": name, "namespace": name}]
+
+
+def test_the_policy_that_guards_rows_is_of_the_account_that_the_agents_have() -> None:
+    policy = one("ValidatingAdmissionPolicy", "slacktide-netprobe", AGENTS)["spec"]
+    pod = one("DaemonSet", "slacktide-netprobe", AGENTS)
+    account = (
+        f"system:serviceaccount:{pod['metadata']['namespace']}:{pod['spec']['template']['spec']['serviceAccountName']}"
+    )
+    assert f"'{account}'" in policy["matchConditions"][0]["expression"]
+    assert policy["failurePolicy"] == "Fail"
+    (binding,) = [o for o in objects(AGENTS) if o["kind"] == "ValidatingAdmissionPolicyBinding"]
+    assert binding["spec"]["policyName"] == "slacktide-netprobe"
+    assert binding["spec"]["validationActions"] == ["Deny"]
+
+
+def test_an_agent_shares_its_nodes_network_and_asks_for_no_other_privilege() -> None:
+    pod = one("DaemonSet", "slacktide-netprobe", AGENTS)["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    assert pod["hostNetwork"] is True
+    assert not {"hostPID", "hostIPC"} & set(pod)
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "privileged": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    assert [list(volume) for volume in pod["volumes"]] == [["name", "secret"]]
+    assert pod["tolerations"] == [{"operator": "Exists"}]
+    assert container["image"].rpartition(":")[2] == slacktide.__version__
+
+
+def test_an_agents_words_are_the_programs_and_its_ports_the_defaults() -> None:
+    pod = one("DaemonSet", "slacktide-netprobe", AGENTS)["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    context = netprobe.commands["run"].make_context("run", container["args"][2:])
+    assert container["args"][:2] == ["netprobe", "run"]
+    assert context.params["node"] == "$(NODE_NAME)"
+    assert [env["name"] for env in container["env"]] == ["NODE_NAME"]
+    mounted = {mount["mountPath"] for mount in container["volumeMounts"]}
+    assert str(context.params["key_file"].parent) in mounted
+    (port,) = container["ports"]
+    assert context.params["bind"].endswith(f":{port['containerPort']}")
+    assert port == {"name": "probes", "containerPort": PORT, "hostPort": PORT, "protocol": "UDP"}
+    for probe, path in {"livenessProbe": "/livez", "readinessProbe": "/readyz"}.items():
+        asked = container[probe]["httpGet"]
+        assert asked == {"host": "127.0.0.1", "path": path, "port": HTTP_PORT}
+        assert context.params["listen"] == f"{asked['host']}:{asked['port']}"

@@ -37,6 +37,7 @@ EVERYWHERE: dict[tuple[str, str], tuple[str, ...]] = {
     ("policy", "poddisruptionbudgets"): READ,
     ("storage.k8s.io", "storageclasses"): READ,
     (GROUP, "serviceclasses"): READ,
+    (GROUP, "nodelatencies"): READ,
     (GROUP, "availabilities"): ("get", "list", "create", "patch"),
 }
 HOME = "slacktide-system"
@@ -62,6 +63,8 @@ DENIED: list[Right] = [
     ("batch", "jobs", "delete", "default", ""),
     ("policy", "poddisruptionbudgets", "patch", "default", ""),
     (GROUP, "serviceclasses", "patch", "", ""),
+    (GROUP, "nodelatencies", "create", "", ""),
+    (GROUP, "nodelatencies", "patch", "", ""),
     (GROUP, "availabilities", "delete", "default", ""),
     ("coordination.k8s.io", "leases", "create", "default", ""),
     ("coordination.k8s.io", "leases", "get", HOME, "another"),

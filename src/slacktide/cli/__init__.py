@@ -22,6 +22,7 @@ from slacktide.cli.explain import explain
 from slacktide.cli.generate import generate
 from slacktide.cli.inspect import inspect
 from slacktide.cli.lab import lab
+from slacktide.cli.netprobe import netprobe
 from slacktide.cli.plan import plan
 from slacktide.cli.policies import policies
 from slacktide.cli.replay import replay
@@ -71,7 +72,7 @@ def app() -> None:
 
 COMMANDS = (
     *(simulate, generate, inspect, policies, settings, trace, experiment, report, plan),
-    *(lab, run, replay, explain, top, broker),
+    *(lab, run, replay, explain, top, broker, netprobe),
 )
 for command in COMMANDS:
     app.add_command(command)

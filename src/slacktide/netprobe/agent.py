@@ -1,0 +1,152 @@
+"""One node's agent: a prober, and on a cluster the rows of the others and a publisher of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import random
+import socket
+import time
+from collections.abc import Sequence
+
+from slacktide.errors import ConfigError
+from slacktide.kube.connection import Connection, KubeError
+from slacktide.kube.latencies import NODE_LATENCY, NodeLatency
+from slacktide.kube.watching import Reflector
+from slacktide.model.latency import Row
+from slacktide.netprobe.keys import read_keys
+from slacktide.netprobe.options import Options, Place
+from slacktide.netprobe.peers import Peer, join_address, split_address
+from slacktide.netprobe.prober import Prober
+from slacktide.netprobe.publishing import OwnNode, Publisher
+from slacktide.netprobe.rows import Rows
+from slacktide.netprobe.serving import Server
+from slacktide.netprobe.sockets import open_socket, usable
+from slacktide.netprobe.vivaldi import WORST
+
+LOG = logging.getLogger(__name__)
+
+LOOK_SECONDS = 1.0
+"""Between looks at whether the row is to be written."""
+LONGEST_PAUSE_SECONDS = 60.0
+SHORTEST_PAUSE_SECONDS = 1.0
+
+
+class Agent:
+    """Measures from where it runs to ``peers``, or with a ``connection`` to the agents of its cluster.
+
+    Raises :class:`ConfigError` for what cannot be bound, listened to or read.
+    """
+
+    def __init__(
+        self, place: Place, options: Options, *, peers: Sequence[Peer] = (), connection: Connection | None = None
+    ) -> None:
+        self.place, self.options = place, options
+        try:
+            host, port = split_address(place.bind)
+        except ValueError as error:
+            raise ConfigError(f"--bind: {error}") from None
+        keys = read_keys(place.key_file)
+        self._socket = open_socket(host, port)
+        self.port = int(self._socket.getsockname()[1])
+        self.prober = Prober(place.node, keys, self._socket, options)
+        self.publisher: Publisher | None = None
+        self.rows: Rows | None = None
+        self.addresses: tuple[str, ...] = (place.advertise,) if place.advertise else ()
+        self._reflector: Reflector[NodeLatency] | None = None
+        self._began = time.time()
+        if connection is None:
+            self.prober.set_peers(peers)
+        else:
+            self.publisher = Publisher(connection, place.node, options)
+            self.rows = Rows(place.node, self.prober.set_peers, options.stale_after)
+            self._reflector = Reflector(connection, NODE_LATENCY, self.rows)
+
+    def row(self) -> Row:
+        """What is known now."""
+        prober = self.prober
+        located = prober.position.error < WORST
+        coordinate = prober.position.coordinate if located else None
+        return Row(self.place.node, prober.measured_at, prober.measured(), coordinate, prober.position.error)
+
+    def age(self) -> float:
+        """Seconds since the latest measurement, or since the start."""
+        return max(0.0, time.time() - max(self.prober.measured_at, self._began))
+
+    def not_ready(self) -> str:
+        """Why this agent is of no use yet; empty where it is."""
+        if self._reflector is not None and not self._reflector.synced.is_set():
+            return "the rows of the other nodes are not known yet"
+        if self.rows is not None and self.rows.own is None:
+            return "the row is not written yet"
+        return ""
+
+    def _settled(self) -> bool:
+        """Whether the first round of measuring is over, so that the row is worth more than that of an agent before."""
+        measured = len(self.prober.measured()) == len(self.prober.paths) > 0
+        return measured or time.time() - self._began > self.options.silent
+
+    async def run(self) -> None:
+        """Measure, publish and serve until cancelled."""
+        LOG.info("node %s takes probes on %s", self.place.node, join_address(*self._socket.getsockname()[:2]))
+        try:
+            async with Server(self, self.place.listen), asyncio.TaskGroup() as group:
+                group.create_task(self.prober.run())
+                if self._reflector is not None:
+                    group.create_task(self._reflector.run())
+                    group.create_task(self._publish())
+        finally:
+            self._socket.close()
+
+    async def _publish(self) -> None:
+        """Write the row when that is due; a failure is tried again after a growing pause."""
+        publisher, rows, reflector = self.publisher, self.rows, self._reflector
+        if publisher is None or rows is None or reflector is None:
+            return
+        await reflector.synced.wait()
+        if rows.own is not None:
+            publisher.carry_on(rows.own)
+        pause, said = SHORTEST_PAUSE_SECONDS, ""
+        while True:
+            wait = LOOK_SECONDS
+            try:
+                if rows.own_is_gone:
+                    rows.own_is_gone = False
+                    publisher.begin_anew()
+                await self._publish_once(publisher)
+                pause, said = SHORTEST_PAUSE_SECONDS, ""
+            except KubeError as error:
+                if str(error) != said:
+                    said = str(error)
+                    LOG.warning("the row of node %s is not written: %s", self.place.node, error)
+                wait = pause * random.uniform(0.5, 1.0)
+                pause = min(2.0 * pause, LONGEST_PAUSE_SECONDS)
+            rows.warn([self.place.node, *self.prober.paths])
+            await asyncio.sleep(wait)
+
+    async def _publish_once(self, publisher: Publisher) -> None:
+        if not self.addresses:
+            self.addresses = self._of_node(await publisher.own_node())
+        row, now = self.row() if self._settled() else None, time.monotonic()
+        if why := publisher.due(row, self.addresses, now):
+            await publisher.write(row, self.addresses, now)
+            LOG.debug("row written: %s", why)
+
+    def _of_node(self, node: OwnNode) -> tuple[str, ...]:
+        """The node's own addresses that our socket serves."""
+        found = []
+        for kind in ("InternalIP", "ExternalIP"):
+            found += [one.address for one in node.status.addresses if one.type == kind]
+            with contextlib.suppress(OSError):
+                found = [one for one in found if usable(self._socket, one)]
+            if found:
+                break
+        if not found:
+            raise KubeError(f"node {self.place.node}: no InternalIP that can be used; --advertise HOST:PORT names one")
+        return tuple(join_address(one, self.port) for one in found)
+
+
+def host_name() -> str:
+    """What a node calls itself, where nobody says its name."""
+    return socket.gethostname().lower()

@@ -1,0 +1,60 @@
+"""Which peers are measured where there are too many for all: some near ones, the others drawn and slowly exchanged.
+
+Near ones make a coordinate right locally, random ones globally (Vivaldi, section 4.2); measured pairs beside are exact.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Collection
+
+
+class Sample:
+    """The peers that one node measures. ``full`` is the number up to which that is all of them.
+
+    ``near`` of the ``size`` are those nearest by ``distance`` (seconds; infinite where it is not known). Chance comes
+    from ``seed`` alone.
+    """
+
+    def __init__(self, full: int, size: int, near: int, seed: int | str) -> None:
+        self.full, self.size, self.near = full, size, min(near, size)
+        self._chance = random.Random(f"slacktide netprobe {seed}")
+        self._drawn: list[str] = []
+        self._near: list[str] = []
+
+    @property
+    def chosen(self) -> frozenset[str]:
+        """The names that are measured."""
+        return frozenset((*self._near, *self._drawn))
+
+    def update(self, names: Collection[str]) -> frozenset[str]:
+        """After peers came or went: those that stay are kept, missing ones drawn. Order of ``names`` is no matter."""
+        present = set(names)
+        if len(present) <= self.full:
+            self._near, self._drawn = [], sorted(present)
+            return self.chosen
+        self._near = [one for one in self._near if one in present]
+        self._drawn = [one for one in self._drawn if one in present]
+        del self._drawn[self.size - len(self._near) :]
+        self._draw(present)
+        return self.chosen
+
+    def rotate(self, names: Collection[str], distance: Callable[[str], float]) -> frozenset[str]:
+        """One drawn peer, that which was measured longest, is exchanged for another; the near ones are found anew."""
+        present = set(names)
+        if len(present) <= self.full:
+            return self.update(names)
+        known = sorted((distance(one), one) for one in present)
+        self._near = [one for far, one in known[: self.near] if far < float("inf")]
+        left = self._drawn[1:]
+        gone = set(self._drawn[:1])
+        self._drawn = [one for one in left if one in present and one not in self._near]
+        self._draw(present - gone)
+        del self._drawn[: len(self._drawn) + len(self._near) - self.size]
+        return self.chosen
+
+    def _draw(self, present: set[str]) -> None:
+        missing = self.size - len(self._near) - len(self._drawn)
+        others = sorted(present - self.chosen)
+        if missing > 0:
+            self._drawn += self._chance.sample(others, min(missing, len(others)))
