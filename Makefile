@@ -8,7 +8,7 @@ BIN    := $(VENV)/bin
 DEMO   := build/demo
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo test lint halves live rest unit browser lab-binaries uncompiled smoke hundredth lock clean
+.PHONY: demo test lint halves live rest unit browser servers lab-binaries uncompiled smoke hundredth lock clean
 .DEFAULT_GOAL := demo
 
 demo: $(VENV)/run.stamp
@@ -20,7 +20,7 @@ demo: $(VENV)/run.stamp
 test: lint halves
 
 # The live tests mostly wait for servers, so the rest runs beside them, with less priority; its output comes at its end.
-halves: $(VENV)/dev.stamp
+halves: $(VENV)/dev.stamp $(if $(filter true,$(CI)),browser servers)
 	@$(MAKE) --no-print-directory --jobs=2 live rest
 
 rest: $(VENV)/dev.stamp
@@ -34,16 +34,21 @@ lint: $(VENV)/dev.stamp
 	$(BIN)/lint-imports
 
 # tests/report opens pages in Chromium, and is skipped where that is missing; in CI it is installed where apt can.
-unit: $(VENV)/dev.stamp $(if $(filter true,$(CI)),browser)
-	$(if $(filter true,$(CI)),SLACKTIDE_REQUIRE_BROWSER=1) $(BIN)/pytest -q --ignore=tests/kube
+unit: $(VENV)/dev.stamp $(if $(filter true,$(CI)),browser servers)
+	$(if $(filter true,$(CI)),SLACKTIDE_REQUIRE_BROWSER=1 SLACKTIDE_REQUIRE_SERVERS=1) $(BIN)/pytest -q --ignore=tests/kube
 
 browser:
 	@command -v chromium >/dev/null && command -v chromedriver >/dev/null || \
 		{ apt-get update -q && apt-get install -y -q --no-install-recommends chromium chromium-driver; } >/dev/null
 
+# Network namespaces (iproute2, and root) and a Prometheus, for tests that ask for them.
+servers:
+	@command -v ip >/dev/null && command -v prometheus >/dev/null || \
+		{ apt-get update -q && apt-get install -y -q --no-install-recommends iproute2 prometheus; } >/dev/null
+
 # These start a real control plane, and are skipped where its programs are missing; in CI (CI=true) that is a failure.
-live: $(VENV)/dev.stamp $(if $(filter true,$(CI)),lab-binaries)
-	$(if $(filter true,$(CI)),SLACKTIDE_REQUIRE_LAB=1) $(BIN)/pytest -q tests/kube
+live: $(VENV)/dev.stamp $(if $(filter true,$(CI)),servers lab-binaries)
+	$(if $(filter true,$(CI)),SLACKTIDE_REQUIRE_LAB=1 SLACKTIDE_REQUIRE_SERVERS=1) $(BIN)/pytest -q tests/kube
 
 # What tests/kube starts: found, or built with Go into the user's cache folder (about 7 minutes, once).
 lab-binaries: $(VENV)/run.stamp

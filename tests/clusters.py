@@ -11,7 +11,18 @@ from numpy.typing import NDArray
 
 from neighbourhoods import Neighbourhood
 from slacktide.config import Config, preset
-from slacktide.model import DEFAULT_CLASSES, NO_CONSTRAINT, Constraint, Hosts, Requests, ServiceClass, Term, Workload
+from slacktide.model import (
+    DEFAULT_CLASSES,
+    NEVER_RESIZED,
+    NO_CONSTRAINT,
+    Constraint,
+    Hosts,
+    Requests,
+    Resizing,
+    ServiceClass,
+    Term,
+    Workload,
+)
 from slacktide.model.workload import AGGREGATED, CONCURRENT, INDEPENDENT
 
 Random = np.random.Generator
@@ -75,13 +86,19 @@ class Cluster:
 
 
 def cluster(
-    seed: int, largest: int = 10, requests: int = 40, several: bool = False, neighbours: bool = False
+    seed: int,
+    largest: int = 10,
+    requests: int = 40,
+    several: bool = False,
+    neighbours: bool = False,
+    resizes: bool = False,
 ) -> Cluster:
     """The cluster of this seed: up to ``largest`` hosts, about as many ``requests`` as a host can take and more.
 
     ``several`` puts the rows (then up to some ten more than ``requests``) into requests of several instances.
     ``neighbours`` gives them marks, rules, preferences and budgets (:mod:`neighbourhoods`), at times less demand
-    and other settings of ``policy``, and leaves all else as it is.
+    and other settings of ``policy``, and leaves all else as it is. ``resizes`` lets some demand other amounts after a
+    while, and gives the rest less to do.
     """
     random = np.random.default_rng([seed, 0x5EED])
     resources = ("cpu", "memory", "gpu") if random.random() < 0.2 else ("cpu", "memory")
@@ -98,7 +115,31 @@ def cluster(
     if neighbours:
         drawn = Neighbourhood(np.random.default_rng([seed, 0x5EED, 11 + several]), (NO_CONSTRAINT, *TERMS))
         one = replace(one, workload=drawn.among(one.workload)).with_(policy=drawn.policy())
+    if resizes:
+        one = _resizing(np.random.default_rng([seed, 0x5EED, 13]), one)
     return one
+
+
+def _resizing(random: Random, one: Cluster) -> Cluster:
+    """The same cluster with demands that change, some of them together with other events, and at times some that stay
+    on their hosts for a while."""
+    largest, workload = one.hosts.capacity.max(axis=0), one.workload
+    resizings: list[Resizing] = [NEVER_RESIZED]
+    for _ in range(int(random.integers(1, 9))):
+        times = np.unique(np.floor(random.uniform(0.0, 125.0, int(random.integers(1, 5))) * 2.0) / 2.0)
+        steps = []
+        for time in times.tolist():
+            named = [r for r in range(len(workload.resources)) if random.random() < 0.7] or [0]
+            shares = random.choice([0.0, 0.1, 0.2, 0.3, 0.5, 0.8, 1.0, 1.3], len(named))
+            pairs = zip(named, shares.tolist(), strict=True)
+            steps.append((time, tuple((workload.resources[r], float(largest[r]) * share) for r, share in pairs)))
+        resizings.append(tuple(steps))
+    some = random.random(len(workload)) < float(_pick(random, 0.2, 0.5, 1.0))
+    code = np.where(some, random.integers(1, len(resizings), len(workload)), 0).astype(np.int32)
+    demand = workload.demand * float(_pick(random, 1.0, 0.5, 0.3))
+    changed = replace(workload, resize=code, resizings=tuple(resizings), demand=demand)
+    waits = {"min_running": float(_pick(random, 10.0, 40.0))} if random.random() < 0.3 else {}
+    return replace(one, workload=changed).with_(policy=waits)
 
 
 def _pick(random: Random, *options: Any) -> Any:

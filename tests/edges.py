@@ -16,10 +16,17 @@ Random = np.random.Generator
 SCORES = ("delay-aware", "delay-aware", "elastic-fog", "tsra", "nas", "kcss")
 
 
-def edge(seed: int, largest: int = 8, requests: int = 30, several: bool = False, neighbours: bool = False) -> Cluster:
+def edge(
+    seed: int,
+    largest: int = 8,
+    requests: int = 30,
+    several: bool = False,
+    neighbours: bool = False,
+    resizes: bool = False,
+) -> Cluster:
     """The cluster of this seed, its hosts at places and its instances with users; in a third of them the score is the
     whole policy."""
-    one = cluster(seed, largest, requests, several, neighbours)
+    one = cluster(seed, largest, requests, several, neighbours, resizes)
     random = np.random.default_rng([seed, 0xED6E])
     hosts = one.hosts
     resources = (*hosts.resources, "network")

@@ -12,10 +12,12 @@ from clusters import Cluster
 from reference.metric import ACCOUNTINGS
 from reference.outcome import Outcome
 from reference.simulator import simulate
-from slacktide.sim import RunResult, run
+from slacktide.sim import EVENT_KINDS, RunResult, run
 
 Decision = tuple[int, float, int, int, tuple[int, ...]]
 """Pass, time (s), row, host row, rows of the victims in order."""
+
+RESIZED = ("resized", "moved", "deferred")
 
 TO_THE_TWIN = {"fail": "down", "drain": "drain", "repair": "up"}
 
@@ -105,10 +107,19 @@ def first_difference(what: str, left: list[Any], right: list[Any]) -> Difference
     return Difference(what, place, left[place : place + 1] or "nothing", right[place : place + 1] or "nothing")
 
 
+def resizes_of(result: RunResult) -> list[tuple[float, int, str, int]]:
+    """The resizes among the recorded events: time, row, what came of it, host row or -1."""
+    assert result.events is not None
+    rows = zip(*(result.events[name].tolist() for name in ("time", "row", "kind", "host")), strict=True)
+    return [(t, row, EVENT_KINDS[kind], h) for t, row, kind, h in rows if EVENT_KINDS[kind] in RESIZED]
+
+
 def compare(result: RunResult, outcome: Outcome) -> Difference | None:
     """The first difference between a run of the core and one of the twin: decisions, passes, and every ledger."""
     found = first_difference("decisions", decisions_of(result), outcome.decisions)
     found = found or first_difference("passes", passes_of(result), outcome.passes)
+    if result.events is not None:
+        found = found or first_difference("resizes", resizes_of(result), outcome.resizes)
     admitted = [row for row, r in enumerate(outcome.requests) if r.admitted]
     theirs = [outcome.requests[row] for row in admitted]
     rows = result.requests if result.instances is None else result.instances

@@ -404,7 +404,7 @@ def test_pieces_keep_placements_and_budgets(tmp_path: Path) -> None:
         join([halves[0], without])
     with WorkloadParquetWriter(tmp_path / "x.parquet") as writer:
         writer.append(halves[0])
-        with pytest.raises(OutputError, match="placements and budgets"):
+        with pytest.raises(OutputError, match="placements, budgets and resizings"):
             writer.append(without)
 
 

@@ -197,6 +197,8 @@ class KubeSettings:
     backoff_longest: float = 10.0
     victim_patience: float = 30.0
     """Seconds beyond their grace period that victims may take to be gone, before a reserved place is given up."""
+    resize_patience: float | None = 60.0
+    """Seconds for which a pod's resize may be Deferred or Infeasible before the pod is moved; ``None``: it never is."""
     disruption_budgets: Literal["hard", "best-effort"] = "hard"
     """A used-up PodDisruptionBudget protects its pods (``hard``), or these are deleted where it forbids an eviction."""
     vacancy: float = 60.0

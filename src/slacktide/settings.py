@@ -82,6 +82,7 @@ RANGES: Mapping[str, Range] = {
     "kube.backoff_longest": Range(above=True),
     "kube.latency_stale": Range(above=True),
     "kube.victim_patience": _SECONDS,
+    "kube.resize_patience": _SECONDS,
     "kube.vacancy": _SECONDS,
     "kube.hard_pod_affinity_weight": Range(most=100),
     "optimize.equivalence_tolerance": _SECONDS,

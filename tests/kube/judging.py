@@ -53,6 +53,23 @@ def _asked(one: Json) -> dict[str, Fraction]:
     return {name: number(value) for name, value in {**asked.get("limits", {}), **asked.get("requests", {})}.items()}
 
 
+def resize_waits(pod: Json) -> str:
+    """Why a pod's resize was not carried out, as its kubelet says (Deferred, Infeasible)."""
+    conditions = pod.get("status", {}).get("conditions") or []
+    return next((str(one.get("reason", "")) for one in conditions if one["type"] == "PodResizePending"), "")
+
+
+def _taken(pod: Json, one: Json) -> dict[str, Fraction]:
+    """What a container takes: while it is resized the most of what is asked for, set aside and in force; what can never
+    be does not count."""
+    found = [each for each in pod.get("status", {}).get("containerStatuses") or [] if each["name"] == one["name"]]
+    if not found or "resources" not in found[0]:
+        return _asked(one)
+    aside = {name: number(value) for name, value in found[0].get("allocatedResources", {}).items()}
+    asked = {} if resize_waits(pod) == "Infeasible" else _asked(one)
+    return most(asked, aside, _asked(found[0]))
+
+
 def requests(pod: Json) -> dict[str, Fraction]:
     """What a pod takes of a node, itself included in the count of pods."""
     spec = pod["spec"]
@@ -64,7 +81,7 @@ def requests(pod: Json) -> dict[str, Fraction]:
             peak = most(peak, beside)
         else:
             peak = most(peak, plus(beside, _asked(one)))
-    together = plus(beside, *(_asked(one) for one in spec["containers"]))
+    together = plus(beside, *(_taken(pod, one) for one in spec["containers"]))
     effective = most(peak, together)
     effective |= _asked(spec)  # of the whole pod, where it says so
     overhead = {name: number(value) for name, value in spec.get("overhead", {}).items()}

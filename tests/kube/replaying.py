@@ -218,12 +218,28 @@ class Replay:
             for one in self.auditor.tape("events")
             if one.body["reason"] == "Preempted" and one.body.get("reportingController", "").startswith("slacktide")
         }
+        moved = {
+            one.body["regarding"].get("uid")
+            for one in self.auditor.tape("events")
+            if one.body["reason"] == "ResizeMoved" and one.body.get("reportingController", "").startswith("slacktide")
+        }
+        for uid in moved - self.evicted.keys():
+            self.wrong.append(f"event ResizeMoved of {uid}, which we did not evict")
         for uid in told.keys() - self.evicted.keys():
             self.wrong.append(f"event Preempted of {told[uid]['regarding'].get('name')}, which we did not evict")
         for uid in self.evicted:
             victim = self.last.get(uid)
-            if victim is not None:
+            if victim is not None and uid in moved:
+                self._moved(victim)
+            elif victim is not None:
                 self._victim(victim, told.get(uid))
+
+    def _moved(self, pod: Json) -> None:
+        """Who is evicted for its resize must wait for it, and come back."""
+        if not judging.resize_waits(pod):
+            self._say(pod, "moved for a resize that does not wait")
+        if not any(one.get("controller") for one in pod["metadata"].get("ownerReferences", ())):
+            self._say(pod, "moved for its resize, though nobody creates it anew")
 
     def _victim(self, victim: Json, event: Json | None) -> None:
         node = victim["spec"].get("nodeName", "")

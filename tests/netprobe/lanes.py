@@ -41,7 +41,10 @@ def command(*words: str) -> str:
 def why_not() -> str:
     """Why there can be no namespaces here; empty where there can be."""
     if sys.platform != "linux" or shutil.which("ip") is None:
-        return "needs Linux and the program 'ip' of iproute2"
+        reason = "needs Linux and the program 'ip' of iproute2"
+        if os.environ.get("SLACKTIDE_REQUIRE_SERVERS") == "1":
+            raise RuntimeError(f"{reason}, but SLACKTIDE_REQUIRE_SERVERS=1")
+        return reason
     if os.geteuid() != 0:
         return "needs root, for network namespaces"
     name = f"slt{os.getpid()}probe"

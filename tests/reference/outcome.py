@@ -14,6 +14,9 @@ Decision = tuple[int, float, int, int, tuple[int, ...]]
 PassRecord = tuple[float, int, int, int]
 """Time, queue length at the start, placed, preempted."""
 
+Resized = tuple[float, int, str, int]
+"""Time, row, ``resized``, ``moved`` or ``deferred``, host row or -1."""
+
 
 @dataclass
 class RequestOutcome:
@@ -48,6 +51,7 @@ class GroupOutcome:
 class Outcome:
     decisions: list[Decision] = field(default_factory=list)
     passes: list[PassRecord] = field(default_factory=list)
+    resizes: list[Resized] = field(default_factory=list)
     requests: list[RequestOutcome] = field(default_factory=list)
     """By row of the workload."""
     groups: list[GroupOutcome] = field(default_factory=list)

@@ -271,7 +271,7 @@ def kcss(one: Instance, asked: Asked) -> Host:
     for host in hosts:
         cpu, memory = (utilisation(one, host, host.free(), r) for r in (0, 1))
         power = host.capacity[0] * known.unit(0) * (0.5 + 0.5 * cpu)
-        rows.append((cpu, memory, len(host.instances) + 1.0, -power, -known.image_delay(one.access, host.row)))
+        rows.append((cpu, memory, -(len(host.instances) + 1.0), -power, -known.image_delay(one.access, host.row)))
     columns = list(zip(*rows, strict=True))
     lengths = [math.sqrt(sum(value * value for value in column)) or 1.0 for column in columns]
 

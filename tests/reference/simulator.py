@@ -7,7 +7,7 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from reference import chance, placing
+from reference import chance, placing, resizes
 from reference.amounts import fits
 from reference.metric import ACCOUNTINGS
 from reference.outcome import GroupOutcome, Outcome, RequestOutcome
@@ -15,6 +15,7 @@ from reference.policies import Choice, Mode, Pass
 from reference.requests import Request, group
 from reference.state import Host, Instance, build
 from reference.times import config_on_grid, on_grid
+from reference.wanted import Wanted
 from slacktide.config import Config
 from slacktide.errors import ConfigError
 from slacktide.model import Hosts, Workload
@@ -66,6 +67,12 @@ class Simulation:
         self.arrivals = [j for j in self.instances if j.admission < self.end and j in first]
         self.held_back = [j for j in self.instances if j not in first]
         self.scales = self.scale_events(workload)
+        self.resizes = sorted(
+            ((at, j.row, wanted) for j in self.instances for at, wanted in j.resizes if at < self.end),
+            key=lambda event: event[:2],
+        )
+        self.deferred: list[Instance] = []
+        self.spoken_of: set[int] = set()
         self.changes = sorted(
             ((on_grid(t), row, kind) for t, row, kind in host_events if on_grid(t) < self.end), key=lambda e: e[0]
         )
@@ -118,13 +125,16 @@ class Simulation:
             result.startup_restarts += j.startup_elapsed(self.now)
 
     def leave(self, j: Instance) -> None:
-        """Take ``j`` off its host, everything booked."""
+        """Take ``j`` off its host, everything booked; what it wanted to demand it demands from now on."""
         self.book(j)
         j.remove(self.now)
         self.running.remove(j)
+        if j.wanted is not None:
+            self.deferred.remove(j)
+            resizes.take(j, j.wanted, self.config)
 
-    def send_back(self, j: Instance, preempted: bool) -> None:
-        """``j`` loses its host and waits again; only what a preemption cost counts as preemption overhead."""
+    def stop(self, j: Instance, preempted: bool) -> None:
+        """``j`` loses its host; only what a preemption cost counts as preemption overhead."""
         result = self.outcome.requests[j.row]
         elapsed = j.startup_elapsed(self.now)
         self.leave(j)
@@ -136,6 +146,10 @@ class Simulation:
         if j.request.loses_work(self.config):
             j.lose_work()
             result.discarded = j.lost
+
+    def send_back(self, j: Instance, preempted: bool) -> None:
+        """``j`` loses its host and waits again."""
+        self.stop(j, preempted)
         delay = self.config.simulation.recreation
         if delay > 0.0:
             self.returning.append((self.now + delay, j, preempted))
@@ -202,6 +216,58 @@ class Simulation:
             scaled = True
         return scaled
 
+    def resize_due(self) -> bool:
+        resized = False
+        while self.resizes and self.resizes[0][0] <= self.now:
+            _, row, wanted = self.resizes.pop(0)
+            self.resize(self.instances[row], wanted)
+            resized = True
+        return resized
+
+    def resize(self, j: Instance, wanted: Wanted) -> None:
+        """Who is on no host, or wants no more of anything, has it at once; else it is tried before the pass."""
+        if j.gone is not None:
+            return
+        if j.wanted is not None:
+            self.deferred.remove(j)
+        if j.host is None or resizes.asks_for_no_more(j, wanted):
+            resizes.take(j, wanted, self.config)
+            self.note(j, "resized")
+        else:
+            j.wanted = wanted
+            self.deferred.append(j)
+            self.spoken_of.discard(j.row)
+
+    def note(self, j: Instance, what: str) -> None:
+        self.outcome.resizes.append((self.now, j.row, what, -1 if j.host is None else j.host.row))
+
+    def retry(self) -> None:
+        """Try all resizes that wait for room, in the order in which they came."""
+        for j in tuple(self.deferred):
+            self.last_pass = self.now
+            self.try_resize(j)
+
+    def try_resize(self, j: Instance) -> None:
+        """In place; else on another host with room, where it may be stopped; else later."""
+        assert j.wanted is not None
+        if resizes.fits_in(j, j.wanted):
+            self.deferred.remove(j)
+            resizes.take(j, j.wanted, self.config)
+            self.note(j, "resized")
+            return
+        this = Pass(self.now, -1, self.mode(), self.config, self.ranks, self.cpu, self.memory, self.known)
+        host = None
+        if resizes.may_move(j, self.now, self.config):
+            host = resizes.another_host(this, j, j.wanted, self.hosts)
+        if host is not None:
+            self.stop(j, preempted=False)
+            self.waiting.append(j)
+            self.start(j, host, len(self.outcome.passes) - 1)
+            self.note(j, "moved")
+        elif j.row not in self.spoken_of:
+            self.spoken_of.add(j.row)
+            self.note(j, "deferred")
+
     def admit_due(self) -> bool:
         admitted = False
         while self.arrivals and self.arrivals[0].admission <= self.now:
@@ -213,10 +279,11 @@ class Simulation:
         times = [j.completion() for j in self.running]
         times += [change[0] for change in self.changes[:1]]
         times += [scale[0] for scale in self.scales[:1]]
+        times += [resize[0] for resize in self.resizes[:1]]
         times += [j.admission for j in self.arrivals[:1]]
         times += self.triggers[:1]
         times += [one[0] for one in self.returning]
-        if self.waiting and not self.triggered:
+        if (self.waiting or self.deferred) and not self.triggered:
             times.append(self.last_pass + self.config.scheduler.watchdog)
         return min(times, default=inf)
 
@@ -323,12 +390,14 @@ class Simulation:
             if instant >= self.end or instant == inf:
                 break
             self.go_to(instant)
-            happened = [self.complete_due(), self.change_hosts(), self.scale_due(), self.admit_due()]
+            happened = [self.complete_due(), self.change_hosts(), self.scale_due(), self.resize_due(), self.admit_due()]
             watchdog = instant >= self.last_pass + self.config.scheduler.watchdog
             called_for = watchdog or any(happened)
             if self.triggered:
                 called_for = self.triggers[:1] == [instant]
                 self.triggers = [one for one in self.triggers if one > instant]
+            if called_for:
+                self.retry()
             if self.waiting and called_for:
                 placed = self.run_pass()
             if self.end == inf and not self.to_come() and not placed:
@@ -347,7 +416,9 @@ class Simulation:
 
     def to_come(self) -> bool:
         """Whether anything will happen but the watchdog."""
-        return bool(self.arrivals or self.changes or self.scales or self.running or self.triggers or self.returning)
+        return any(
+            (self.arrivals, self.changes, self.scales, self.resizes, self.running, self.triggers, self.returning)
+        )
 
     def close(self) -> Outcome:
         for request in self.requests:

@@ -11,6 +11,7 @@ from reference.budgets import Guarded, guard
 from reference.metric import ACCOUNTINGS, Ledger
 from reference.requests import Request
 from reference.times import on_grid
+from reference.wanted import Wanted, resizes_of
 from slacktide.config import Accounting, Config
 from slacktide.model import NO_ACCESS, NO_CONSTRAINT, NO_NEIGHBOURS, Access, Hosts, Placement, Term, Workload
 
@@ -54,6 +55,10 @@ class Instance:
     admitted: bool = False
     gone: float | None = None
     """When it completed or was removed."""
+    resizes: list[tuple[float, Wanted]] = field(default_factory=list)
+    """When it demands what from then on."""
+    wanted: Wanted | None = None
+    """What it would demand on a host that has no room for it yet."""
     placed_in_pass: int = -1
     been_on: set[int] = field(default_factory=set)
     ledgers: dict[Accounting, Ledger] = field(default_factory=lambda: {name: Ledger() for name in ACCOUNTINGS})
@@ -227,6 +232,7 @@ def build(workload: Workload, hosts: Hosts, config: Config) -> tuple[list[Instan
                 most=None if workload.limit is None else amounts(workload.limit[row], workload.resources),
                 bandwidth=dict(zip(workload.resources, workload.demand[row].tolist(), strict=True)).get("network", 0.0),
                 since=on_grid(workload.admission[row]),
+                resizes=resizes_of(workload, row, lambda demand: amounts(demand, workload.resources)),
             )
         )
     places = [

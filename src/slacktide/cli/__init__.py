@@ -17,6 +17,7 @@ import click
 
 from slacktide import __version__
 from slacktide.cli.broker import broker
+from slacktide.cli.edge import edge
 from slacktide.cli.experiment import experiment
 from slacktide.cli.explain import explain
 from slacktide.cli.generate import generate
@@ -71,7 +72,7 @@ def app() -> None:
 
 
 COMMANDS = (
-    *(simulate, generate, inspect, policies, settings, trace, experiment, report, plan),
+    *(simulate, generate, inspect, policies, settings, trace, experiment, report, plan, edge),
     *(lab, run, replay, explain, top, broker, netprobe),
 )
 for command in COMMANDS:

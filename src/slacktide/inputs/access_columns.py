@@ -13,31 +13,19 @@ from slacktide.inputs.cells import parse_float
 from slacktide.inputs.neighbour_columns import Codes, Distinct
 from slacktide.inputs.problems import Problems
 from slacktide.model import Access
+from slacktide.model.logins import EXPECTED as USERS
+from slacktide.model.logins import Logins, parse_logins
 
 Floats = NDArray[np.float64]
-Logins = tuple[tuple[str, float], ...]
-
 DATA = "a volume, 0 or more and at most 1e15"
 DEADLINE = "seconds above 0 and at most 1e15; inf or empty: none"
 LIMIT = "an amount, at least the demand and at most 1e15; empty: the demand"
-USERS = "hosts or places, with shares where there are several, such as 'n3' or 'n3:0.5 n2:0.5', each once"
-SHARES_BLUR = 1e-9
 NAME = "a name without blanks"
 
 
 def parse_users(text: str) -> Logins:
-    """Where users log in, with shares that sum to 1. Raises :class:`ValueError`."""
-    found: dict[str, float] = {}
-    for word in text.split():
-        name, colon, share = word.rpartition(":")
-        name, weight = (name, parse_float(share)) if colon else (word, 1.0)
-        if not name or name in found or not 0.0 < weight < math.inf:
-            raise ValueError(text)
-        found[name] = weight
-    total = math.fsum(found.values())
-    if abs(total - 1.0) < SHARES_BLUR:
-        return tuple(found.items())  # so that what was written reads back as the same
-    return tuple((name, weight / total) for name, weight in found.items())
+    """Where users log in; nothing for nowhere. Raises :class:`ValueError`."""
+    return parse_logins(text) if text else ()
 
 
 def format_users(logins: Logins) -> str:

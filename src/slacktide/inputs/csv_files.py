@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
-from slacktide.inputs import cells, header, requests
+from slacktide.inputs import cells, header, requests, resizes
 from slacktide.inputs.access_columns import EXPECTED as ACCESS
 from slacktide.inputs.access_columns import LIMIT, NUMBERS, AccessColumns, AccessTables, parse_limit
-from slacktide.inputs.neighbour_columns import EXPECTED, NeighbourColumns, NeighbourTables
+from slacktide.inputs.neighbour_columns import EXPECTED, Distinct, NeighbourColumns, NeighbourTables
 from slacktide.inputs.pieces import COLUMNS
 from slacktide.inputs.problems import Problems, read_text
 from slacktide.inputs.rules import AMOUNT, DURATION, NUMBER, SECONDS, WorkloadColumns, to_hosts, to_workload
@@ -24,7 +25,7 @@ from slacktide.inputs.terms import (
     parse_attributes,
     parse_term,
 )
-from slacktide.model import Hosts, ServiceClass, Workload
+from slacktide.model import Hosts, Resizing, ServiceClass, Workload
 
 TABLE_ROWS = 65_536  # rows held as text at once: as objects they take ten times the space of their numbers
 
@@ -98,9 +99,9 @@ def read_workload(path: Path, classes: tuple[ServiceClass, ...]) -> Workload:
     problems = Problems(str(path))
     terms = TermTable()
     scales = requests.ScaleTable()
-    neighbours, accesses = NeighbourTables(), AccessTables()
+    neighbours, accesses, changes = NeighbourTables(), AccessTables(), resizes.table()
     parts = [
-        _columns(table, classes, terms, scales, neighbours, accesses, problems)
+        _columns(table, classes, terms, scales, neighbours, accesses, changes, problems)
         for table in read_tables(path, header.WORKLOAD_REQUIRED, header.WORKLOAD_OPTIONAL, problems)
     ]
     whole = parts[0]
@@ -110,6 +111,9 @@ def read_workload(path: Path, classes: tuple[ServiceClass, ...]) -> Workload:
     given = [part.requests for part in parts if part.requests is not None]
     if given:
         whole.requests = requests.RequestColumns.together(given, scales.scales)
+    resized = [part.resize for part in parts if part.resize is not None]
+    if resized:
+        whole.resize, whole.resizings = np.concatenate(resized), tuple(changes.values)
     asked = [part.neighbours for part in parts if part.neighbours is not None]
     if asked:
         whole.neighbours = NeighbourColumns.together(asked)
@@ -126,6 +130,7 @@ def _columns(
     scales: requests.ScaleTable,
     neighbours: NeighbourTables,
     accesses: AccessTables,
+    changes: Distinct[Resizing],
     problems: Problems,
 ) -> WorkloadColumns:
     lines = table.lines
@@ -155,8 +160,18 @@ def _columns(
         demand_names=amounts,
         requests=_requests(table, scales, problems),
         neighbours=_neighbours(table, neighbours, problems),
+        resize=_resize(table, changes, problems),
         accessing=_accesses(table, accesses, problems),
     )
+
+
+def _resize(table: Table, changes: Distinct[Resizing], problems: Problems) -> NDArray[np.int32] | None:
+    """The column of changes of demand, or ``None`` where the file has none."""
+    if resizes.COLUMN not in table.columns:
+        return None
+    texts = table.columns[resizes.COLUMN]
+    codes = cells.coded(texts, table.lines, resizes.COLUMN, resizes.EXPECTED, problems, changes.number, 0)
+    return np.array(codes, dtype=np.int32)
 
 
 def _accesses(table: Table, tables: AccessTables, problems: Problems) -> AccessColumns | None:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from slacktide.inputs import cells, header, requests
+from slacktide.inputs import cells, header, requests, resizes
 from slacktide.inputs.access_columns import EXPECTED as ACCESS
 from slacktide.inputs.access_columns import LIMIT, NUMBERS, AccessColumns, AccessTables
 from slacktide.inputs.neighbour_columns import EXPECTED, NeighbourColumns, NeighbourTables
@@ -168,7 +168,10 @@ class _Reader:
 
 _WHOLE = ("id", "job", "instances", "completions", "parallelism")
 _FLAGS = ("anti_affinity",)
-_TEXTS = ("class", "constraints", "name", "attributes", "kind", "approach", "scale", *header.NEIGHBOUR_COLUMNS, *ACCESS)
+_TEXTS = (
+    *("class", "constraints", "name", "attributes", "kind", "approach", "scale"),
+    *(*header.RESIZE_COLUMNS, *header.NEIGHBOUR_COLUMNS, *ACCESS),
+)
 
 
 def _placeholder(kind: Any, missing: float | None) -> Any:
@@ -206,6 +209,9 @@ def read_workload(path: Path, classes: tuple[ServiceClass, ...]) -> Workload:
         columns.requests = requests.RequestColumns.empty_cells(count)
     if any(name in reader.names for name in header.NEIGHBOUR_COLUMNS):
         columns.neighbours = NeighbourColumns.empty_cells(count, NeighbourTables())
+    changes = resizes.table()
+    if resizes.COLUMN in reader.names:
+        columns.resize = np.zeros(count, np.int32)
     limited = header.limit_columns(reader.names)
     if limited or any(name in reader.names for name in header.ACCESS_COLUMNS):
         columns.accessing = AccessColumns.empty_cells(count, len(limited), AccessTables(), limited)
@@ -215,8 +221,12 @@ def read_workload(path: Path, classes: tuple[ServiceClass, ...]) -> Workload:
             _fill_requests(columns.requests, batch, reader, scales)
         if columns.neighbours is not None:
             _fill_neighbours(columns.neighbours, batch, reader)
+        if columns.resize is not None:
+            rows = slice(reader.row, reader.row + batch.num_rows)
+            columns.resize[rows] = reader.coded(batch, resizes.COLUMN, resizes.EXPECTED, changes.number, 0)
         if columns.accessing is not None:
             _fill_accesses(columns.accessing, batch, reader)
+    columns.resizings = tuple(changes.values)
     columns.terms = terms.terms
     if columns.requests is not None:
         columns.requests.scales = scales.scales

@@ -12,12 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from slacktide.inputs import requests
+from slacktide.inputs import requests, resizes
 from slacktide.inputs.access_columns import AccessColumns
 from slacktide.inputs.neighbour_columns import NeighbourColumns
 from slacktide.inputs.pieces import columns_of
 from slacktide.inputs.problems import Problems
 from slacktide.model import (
+    NEVER_RESIZED,
     NO_ACCESS,
     NO_NEIGHBOURS,
     Access,
@@ -25,6 +26,7 @@ from slacktide.model import (
     Hosts,
     Placement,
     Requests,
+    Resizing,
     ServiceClass,
     Term,
     Workload,
@@ -71,6 +73,8 @@ class WorkloadColumns:
     placements: tuple[Placement, ...] = (NO_NEIGHBOURS,)
     budget: NDArray[np.int32] | None = None
     budgets: tuple[Budget, ...] = ()
+    resize: NDArray[np.int32] | None = None
+    resizings: tuple[Resizing, ...] = (NEVER_RESIZED,)
     accessing: AccessColumns | None = None
     access: NDArray[np.int32] | None = None
     accesses: tuple[Access, ...] = (NO_ACCESS,)
@@ -95,6 +99,7 @@ def to_workload(columns: WorkloadColumns, classes: tuple[ServiceClass, ...], pro
     if columns.requests is not None:
         requests.check(columns.requests, columns.admission, lines, problems)
     _settle_neighbours(columns, problems)
+    _settle_resizes(columns, problems)
     _settle_accesses(columns, problems)
     problems.raise_if_any()
     made = _expand(columns)
@@ -117,6 +122,8 @@ def to_workload(columns: WorkloadColumns, classes: tuple[ServiceClass, ...], pro
         placements=columns.placements,
         budget=columns.budget,
         budgets=columns.budgets,
+        resize=columns.resize,
+        resizings=columns.resizings,
         limit=columns.limit,
         access=columns.access,
         accesses=columns.accesses,
@@ -133,6 +140,15 @@ def _settle_neighbours(columns: WorkloadColumns, problems: Problems) -> None:
         columns.placement, columns.placements = found
     if budgets is not None:
         columns.budget, columns.budgets = budgets
+
+
+def _settle_resizes(columns: WorkloadColumns, problems: Problems) -> None:
+    """Changes of demand checked, and left out where there are none."""
+    if columns.resize is None:
+        return
+    resizes.check(columns.resize, columns.resizings, columns.resources, columns.admission, columns.lines, problems)
+    if not columns.resize.any():
+        columns.resize, columns.resizings = None, (NEVER_RESIZED,)
 
 
 def _settle_accesses(columns: WorkloadColumns, problems: Problems) -> None:

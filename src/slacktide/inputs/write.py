@@ -17,6 +17,7 @@ from slacktide.inputs.collapse import collapse
 from slacktide.inputs.header import LIMIT_PREFIX, REQUEST_COLUMNS, column_name
 from slacktide.inputs.neighbours import format_budget, format_marks, format_preferences, format_rules
 from slacktide.inputs.requests import BATCH, KINDS, RequestColumns, format_scale
+from slacktide.inputs.resizes import format_resizing
 from slacktide.inputs.terms import format_attributes, format_term
 from slacktide.model import APPROACHES, Hosts, Workload
 
@@ -29,9 +30,9 @@ def write_workload(workload: Workload, path: Path | str) -> None:
     """The workload as ``.csv`` or ``.parquet``; reading it gives an equal one.
 
     A request of several instances is one row, so its instances must be alike, or :class:`OutputError` is
-    raised; so it is for terms, placements and budgets that a file cannot say. Where all requests are
-    independent services of one instance, ``requests`` is read back as ``None``, and ``placement`` and ``budget``
-    where nobody has any.
+    raised; so it is for terms, placements, budgets and resources that a file cannot say. Where all requests are
+    independent services of one instance, ``requests`` is read back as ``None``, and ``placement``, ``budget``
+    and ``resize`` where nobody has any.
     Written beside ``path`` and renamed at the end. Raises :class:`OutputError`.
     """
     path = Path(path)
@@ -68,8 +69,9 @@ class WorkloadParquetWriter:
             for chunk in chunks:
                 writer.append(chunk)
 
-    All pieces share classes, terms, resources, placements and budgets; all have ``requests`` (``placement``,
-    ``budget``) or none has, and a request's instances are in one piece. ``rows`` counts the rows of the file.
+    All pieces share classes, terms, resources, placements, budgets and resizings; all have ``requests``
+    (``placement``, ``budget``, ``resize``) or none has, and a request's instances are in one piece. ``rows`` counts
+    the rows of the file.
     The file appears under its name when the block ends well; after an exception (Ctrl-C too) nothing is left.
     Raises :class:`OutputError`.
     """
@@ -92,12 +94,13 @@ class WorkloadParquetWriter:
         shared = (
             *(workload.classes, workload.terms, workload.resources, requests is None),
             *(workload.placement is None, workload.placements, workload.budget is None, workload.budgets),
+            *(workload.resize is None, workload.resizings),
             *(workload.access is None, workload.accesses, workload.limit is None),
         )
         if self._shared not in (None, shared):
             raise OutputError(
-                f"{self.path}: expected pieces with the same classes, terms, resources, placements and budgets, all of "
-                "them with requests of several instances or none"
+                f"{self.path}: expected pieces with the same classes, terms, resources, placements, budgets and "
+                "resizings, all of them with requests of several instances or none"
             )
         table = pa.table(_arrow_columns(rows, requests, self.path, pa))
         if self._shared is None:
@@ -142,7 +145,7 @@ def _texts(path: Path, column: str, values: Sequence[T], say: Callable[[T], str]
 
 
 def _neighbour_texts(workload: Workload, path: Path) -> dict[str, tuple[Any, list[str]]]:
-    """By column about neighbours and budgets, as far as the workload has any: each row's index, and the texts."""
+    """By column about neighbours, budgets and changes of demand, as far as there are any: rows' indices, and texts."""
     found: dict[str, tuple[Any, list[str]]] = {}
     if workload.placement is not None:
         index, made = workload.placement, workload.placements
@@ -150,6 +153,8 @@ def _neighbour_texts(workload: Workload, path: Path) -> dict[str, tuple[Any, lis
         found["rules"] = index, _texts(path, "rules", [one.rules for one in made], format_rules)
         wishes = [one.preferences for one in made]
         found["preferences"] = index, _texts(path, "preferences", wishes, format_preferences)
+    if workload.resize is not None:
+        found["resize"] = workload.resize, _texts(path, "resize", workload.resizings, format_resizing)
     if workload.budget is not None:
         texts = _texts(path, "budget", workload.budgets, format_budget)
         names = [budget.name for budget in dict.fromkeys(workload.budgets)]

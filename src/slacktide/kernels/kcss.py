@@ -1,10 +1,10 @@
 """KCSS (Menouer 2021): TOPSIS over the states that hosts would be in with the instance.
 
-Five criteria of equal weight: utilisation of CPU and memory and running containers (more
-is better: it packs), power and image transfer time (less is better). Chosen where the
-source or the data leave it open: no disk, as hosts have none here; power is the usual
-straight line from half of the peak when idle to the peak when busy, and peaks are
-proportional to the CPU.
+Five criteria of equal weight: utilisation of CPU and memory (more is better: it packs),
+running containers, power and image transfer time (less is better). Chosen where the
+source or the data leave it open: no disk, as hosts have none here; containers are a
+load; power is the usual straight line from half of the peak when idle to the peak when
+busy, and peaks are proportional to the CPU.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def criteria(tb: State, h: int, shape: int, out: NDArray[np.float64]) -> None:
     """The five criteria of host ``h`` into ``out``, costs negative; O(1)."""
     cpu = utilisation(tb, h, shape, whole(0))
     out[0], out[1] = cpu, utilisation(tb, h, shape, whole(1))
-    out[2] = views.hosts(tb)[h]["count"] + 1.0
+    out[2] = -(views.hosts(tb)[h]["count"] + 1.0)
     out[3] = -(views.capacity(tb)[h, 0] * views.rules(tb)["cpu_unit"] * (IDLE + (1.0 - IDLE) * cpu))
     out[4] = -delay.image_delay(tb, h, shape)
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from slacktide.kernels import board, budgets, chance, delay, queue, requests, views
+from slacktide.kernels import board, budgets, chance, delay, queue, requests, views, wishes
 from slacktide.kernels.compiling import entry, kernel, leaf, whole
 from slacktide.kernels.log_records import ADMITTED, DROPPED
 from slacktide.kernels.tables import (
@@ -193,6 +193,8 @@ def leave_host(tb: State, row: int, now: float) -> None:
     views.instances(tb)[row]["host"] = -1
     views.instances(tb)[row]["since"] = now
     views.control(tb)["placed_now"] -= 1
+    if len(views.wish(tb)) > 0:
+        wishes.grant(tb, row)
 
 
 @kernel

@@ -24,10 +24,13 @@ EVENT = np.dtype(
 PASS = np.dtype(
     [("time", "f8"), ("operations", "i8"), ("queue", "i8"), ("placed", "i8"), ("preempted", "i8")], align=True
 )
-EVENT_KINDS = ("admitted", "placed", "preempted", "completed", "evicted", "host-down", "host-up", "held", "removed")
+EVENT_KINDS = (
+    *("admitted", "placed", "preempted", "completed", "evicted", "host-down", "host-up", "held", "removed"),
+    *("resized", "moved", "deferred"),
+)
 _KINDS: tuple[Any, ...] = tuple(
-    np.int64(i) for i in range(9)
+    np.int64(i) for i in range(12)
 )  # not literals: kernels would be compiled once more for each
-ADMITTED, BEGUN, PREEMPTED, COMPLETED, EVICTED, HOST_DOWN, HOST_UP, HELD, DROPPED = _KINDS
+ADMITTED, BEGUN, PREEMPTED, COMPLETED, EVICTED, HOST_DOWN, HOST_UP, HELD, DROPPED, RESIZED, MOVED, DEFERRED = _KINDS
 COMPLETION = np.dtype([("time", "f8"), ("row", "i8"), ("starts", "i8")], align=True)
 HOST_EVENT = np.dtype([("time", "f8"), ("host", "i8"), ("kind", "i8")], align=True)

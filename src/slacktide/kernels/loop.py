@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from slacktide.kernels import board, budgets, ledger, passes, requests, scale, search, views
+from slacktide.kernels import board, budgets, ledger, passes, requests, resize, scale, search, views
 from slacktide.kernels.compiling import entry, kernel, whole
 from slacktide.kernels.log_records import COMPLETED, EVICTED, HOST_DOWN, HOST_UP
 from slacktide.kernels.room import FINISHED, LOOK, OVER, PASS_DUE, PAUSE, lacking
@@ -53,13 +53,15 @@ def next_completion(tb: State) -> float:
 
 @kernel
 def next_event(tb: State) -> float:
-    """When a completion, host change, scale event or admission happens next, inf for never."""
+    """When a completion, host change, scale event, resize or admission happens next, inf for never."""
     control = views.control(tb)
     at = next_completion(tb)
     if control["happened"] < len(views.happenings(tb)):
         at = min(at, views.happenings(tb)[control["happened"]]["time"])
     if control["scaled"] < len(views.scalings(tb)):
         at = min(at, views.scalings(tb)[control["scaled"]]["time"])
+    if control["resized"] < len(views.resizings(tb)):
+        at = min(at, views.resizings(tb)[control["resized"]]["time"])
     if control["arrived"] < len(views.admission(tb)):
         at = min(at, views.admission(tb)[control["arrived"]])
     if control["triggered"] < len(views.triggers(tb)):
@@ -82,7 +84,7 @@ def trigger_due(tb: State, now: float) -> bool:
 def watchdog_at(tb: State, event: float) -> float:
     """When the watchdog fires, inf where nobody waits or nothing can change any more (docs/semantics.md, 'The end')."""
     control = views.control(tb)
-    if control["queue"] + control["incoming"] == 0 or len(views.triggers(tb)) > 0:
+    if control["queue"] + control["incoming"] + control["open_resizes"] == 0 or len(views.triggers(tb)) > 0:
         return np.inf
     idle = control["stalled"] and control["placed_now"] == 0 and control["incoming"] == 0
     if idle and event == np.inf and views.rules(tb)["end"] == np.inf:
@@ -175,6 +177,8 @@ def happen(tb: State, now: float) -> None:
     if lacking(tb) == FINISHED:
         due = scale.scale_due(tb, now) or due
     if lacking(tb) == FINISHED:
+        due = resize.resize_due(tb, now) or due
+    if lacking(tb) == FINISHED:
         due = admit_due(tb, now) or due
     if len(views.triggers(tb)) > 0:
         due = trigger_due(tb, now)
@@ -193,6 +197,11 @@ def advance(tb: State) -> int:
             return code
         event = next_event(tb)
         if control["due"] and event > control["now"]:
+            if control["deferred"] > 0:
+                code = resize.retry(tb, control["now"])
+                if code != FINISHED:
+                    return code
+                event = next_event(tb)  # of who moved the start-up ends, too
             control["due"] = 0
             if control["queue"] + control["incoming"] > 0:
                 return PASS_DUE

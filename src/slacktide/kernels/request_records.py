@@ -44,6 +44,10 @@ REQUEST = np.dtype(
 INDEPENDENT, CONCURRENT, AGGREGATED = range(3)
 SCALE_EVENT = np.dtype([("time", "f8"), ("request", "i8"), ("replicas", "i8")], align=True)
 
+# A row asks for other amounts from then on, as instances of ``kind`` do; in order of time, then of row.
+# ``told``: that it was deferred is recorded.
+RESIZE_EVENT = np.dtype([("time", "f8"), ("row", "i8"), ("kind", "i8"), ("told", "i8")], align=True)
+
 # A live instance as scaling down sees it: larger goes first.
 EXCESS = np.dtype([("row", "i8"), ("stage", "i8"), ("siblings", "i8"), ("at", "f8")], align=True)
 

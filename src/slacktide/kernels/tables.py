@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from slacktide.kernels.access_records import ASKS, IMAGE, LOGIN, PLACE
 from slacktide.kernels.log_records import COMPLETION, DECISION, EVENT, HOST_EVENT, PASS
 from slacktide.kernels.neighbour_records import BUDGET, CONDITION, COUNTER, LIKING
-from slacktide.kernels.request_records import ACT, EXCESS, REQUEST, SCALE_EVENT, STREAM
+from slacktide.kernels.request_records import ACT, EXCESS, REQUEST, RESIZE_EVENT, SCALE_EVENT, STREAM
 
 # An instance's life, as far as it has gone.
 INSTANCE = np.dtype(
@@ -229,6 +229,10 @@ CONTROL = np.dtype(
         ("happened", "i8"),  # host events applied so far
         ("batch", "i8"),  # number of the present pass, from 1
         ("scaled", "i8"),  # scale events applied so far
+        ("resized", "i8"),  # resizes that have come so far
+        ("open_resizes", "i8"),  # of these, those that wait for room
+        ("deferred", "i8"),  # length of the list of those, with some that do not any more
+        ("retried", "i8"),  # where in that list the present round stands
         ("changes", "i8"),  # end of the change log
         ("releases", "i8"),  # end of the log of releases
         ("stirred", "i8"),  # requests whose metrics changed since their hosts were last told
@@ -286,6 +290,9 @@ ARRAYS: dict[str, tuple[np.dtype[Any], int]] = {
     "stirred": (np.dtype("i4"), 1),  # requests
     "streams": (STREAM, 1),
     "scalings": (SCALE_EVENT, 1),
+    "resizings": (RESIZE_EVENT, 1),
+    "deferred": (np.dtype("i8"), 1),  # places in ``resizings``, in order
+    "wish": (np.dtype("i4"), 1),  # (n,): place in ``resizings`` of what the instance waits for, or -1; (0,) without any
     "excess": (EXCESS, 1),  # scratch, as long as the largest request with scale events
     "acts": (ACT, 1),  # scratch of a trial
     "acted": (SLOT, 1),  # the slots that it took off, by act

@@ -20,3 +20,4 @@ class Counts:
     given_up: int = 0
     retried: int = 0
     evictions_refused: int = 0
+    moved: int = 0

@@ -11,6 +11,7 @@ from slacktide.kube.quantities import amount, nanos, quantity
 from slacktide.kube.refusals import Unschedulable
 
 PODS = "pods"
+RESIZE_PENDING, INFEASIBLE = "PodResizePending", "Infeasible"
 ANY_ADDRESS = "0.0.0.0"  # a host port without an address, not a socket of ours
 
 _POD_LEVEL = ("cpu", "memory")
@@ -27,12 +28,22 @@ def requests(pod: Pod) -> dict[str, int]:
     that where given; overhead is added. While a container is resized, the largest of asked for, allocated and in
     force counts. Raises :class:`Unschedulable` naming the container, the resource and the value.
     """
+    return _effective(pod, pending_resize(pod) == INFEASIBLE)
+
+
+def wanted(pod: Pod) -> dict[str, int]:
+    """As :func:`requests`, as if no resize were infeasible: what the pod would take on a node that can give it."""
+    return _effective(pod, infeasible=False)
+
+
+def pending_resize(pod: Pod) -> str:
+    """Why the kubelet does not carry out a pod's resize (Deferred, Infeasible); empty where none waits."""
+    return next((one.reason for one in pod.status.conditions if one.type == RESIZE_PENDING), "")
+
+
+def _effective(pod: Pod, infeasible: bool) -> dict[str, int]:
     spec = pod.spec
     statuses = {one.name: one for one in (*pod.status.container_statuses, *pod.status.init_container_statuses)}
-    resized = bool(statuses) or pod.status.resources is not None
-    infeasible = resized and any(
-        one.type == "PodResizePending" and one.reason == "Infeasible" for one in pod.status.conditions
-    )
     running: dict[str, int] = {}
     for container in spec.containers:
         _add(running, _container(container, statuses.get(container.name), infeasible))
@@ -135,7 +146,9 @@ class Demands:
 
     def of(self, pod: Pod) -> tuple[tuple[str, int], ...] | str:
         """What a pod takes, sorted by resource, or why that cannot be read."""
-        if pod.status.container_statuses or pod.status.resources is not None:  # these may say more
+        status = pod.status
+        if status.container_statuses or status.init_container_statuses or status.resources is not None:
+            # These may say more.
             return self._count(pod)
         spec = pod.spec
         key = self._encode((spec.containers, spec.init_containers, spec.overhead, spec.resources))

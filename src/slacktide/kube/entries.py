@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from slacktide.kube.access import Wants
 from slacktide.kube.classes import Promised
+from slacktide.kube.demand import INFEASIBLE, pending_resize
 from slacktide.kube.kinds import Malformed
 from slacktide.kube.metadata import Metadata
 from slacktide.kube.objects import Pod, PodSpec
@@ -85,13 +86,14 @@ def unread(problem: Malformed, now: float) -> Entry:
 def _shape(pod: Pod) -> tuple[object, ...]:
     """What of a running pod can change and matters to others: labels, leaving, what it takes."""
     spec, status = pod.spec, pod.status
-    resized = [
+    resized: list[object] = [
         (one.name, one.resources, one.allocated_resources)
-        for one in status.container_statuses
+        for one in (*status.container_statuses, *status.init_container_statuses)
         if one.resources is not None
     ]
+    resized += [status.resources, status.allocated_resources, pending_resize(pod) == INFEASIBLE]
     leaving = pod.metadata.deletion_timestamp is not None
-    return pod.metadata.labels, leaving, spec.containers, spec.resources, status.resources, resized
+    return pod.metadata.labels, leaving, spec.containers, spec.init_containers, spec.resources, resized
 
 
 SpecKey = tuple[tuple[tuple[str, int], ...], object, int, Term, bool, Wants]

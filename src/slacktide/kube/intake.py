@@ -20,6 +20,7 @@ from slacktide.kube.kinds import Identity, Malformed
 from slacktide.kube.objects import Pod
 from slacktide.kube.owners import Target
 from slacktide.kube.refusals import Unschedulable, gated, refusal
+from slacktide.kube.resizing import Resizes
 from slacktide.kube.storage import both
 from slacktide.kube.succession import Succession
 from slacktide.kube.times import happened
@@ -74,6 +75,7 @@ class Intake:
         """Pods whose owner, by UID, is not known yet."""
         self.specs = Specs()
         self.succession = Succession()
+        self.resizes = Resizes()
         self._demands = Demands()
         world.intake = self
 
@@ -92,10 +94,12 @@ class Intake:
             self.uids[entry.place] = uid
         else:
             entry.takes(pod)
+        self.resizes.see(entry, self.clock())
         self.consider(entry)
 
     def deleted(self, identity: Identity, last: Pod | None) -> None:
         entry = self.pods.pop(identity.uid, None)
+        self.resizes.drop(identity.uid)
         if self.uids.get(identity.key) == identity.uid:
             del self.uids[identity.key]
         if entry is None:

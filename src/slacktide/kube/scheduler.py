@@ -24,6 +24,7 @@ from slacktide.kube.ledger import LedgerWriter, load
 from slacktide.kube.owners import Target
 from slacktide.kube.recorder import Recorder
 from slacktide.kube.reporting import Reporter
+from slacktide.kube.resizing import Mover
 from slacktide.kube.tending import Tender
 from slacktide.kube.world import World
 from slacktide.live import parts
@@ -72,6 +73,7 @@ class Scheduler:
         self.ledger = LedgerWriter(
             connection, config.kube, self.intake, self.clock, self.leading, lambda: self.actor.under_way > 0
         )
+        self.mover = Mover(connection, config.kube, self.intake, self.recorder, self.actor.counts, self.leading)
         self.reporter = Reporter(connection, config.kube, self.intake, self.recorder, self.clock, self.leading)
         self.tender = Tender(connection, self.intake, self.reporter, self.clock, self.leading)
         self.reflectors = reflectors(connection, self.world, self.intake)
@@ -155,6 +157,7 @@ class Scheduler:
                 group.create_task(self.ledger.run()),
                 group.create_task(self.reporter.run()),
                 group.create_task(self.tender.run()),
+                group.create_task(self.mover.run()),
                 group.create_task(collect_when_idle(lambda: self.passes.count)),
             ]
             try:

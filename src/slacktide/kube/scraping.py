@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 DEEDS = {
     "evicted": "Evictions that the API server accepted.",
     "evictions_refused": "Evictions that the API server refused, as a rule for a disruption budget.",
+    "moved": "Pods evicted as their resize did not fit where they ran.",
     "spared": "Victims that stay after all.",
     "given_up": "Reserved places given up, as victims did not go in time.",
     "refused": "Decisions that could not be carried out; their pods wait again.",

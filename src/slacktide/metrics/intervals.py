@@ -63,7 +63,7 @@ class IntervalRecorder:
         columns["waiting"] = np.bincount(codes[~running], minlength=count)
         columns["running"] = np.bincount(codes[running], minlength=count)
         for place, name in enumerate(work.resources):
-            demand = work.demand[now.row, place]
+            demand = work.demand[now.row, place] if now.demand is None else now.demand[:, place]
             columns[f"allocated_{name}"] = np.bincount(codes[running], demand[running], count)
             columns[f"demanded_{name}"] = np.bincount(codes, demand, count)
         self._intervals.append(columns)

@@ -4,6 +4,7 @@ from slacktide.model.constraint import NO_CONSTRAINT, Constraint, Term
 from slacktide.model.hosts import Hosts
 from slacktide.model.network import NO_ACCESS, Access, Image, Network
 from slacktide.model.placement import NO_NEIGHBOURS, Budget, Placement, Preference, Rule, Topology
+from slacktide.model.resizing import NEVER_RESIZED, Resizing
 from slacktide.model.service_class import DEFAULT_CLASSES, PenaltyTier, ServiceClass
 from slacktide.model.workload import AGGREGATED, APPROACHES, CONCURRENT, INDEPENDENT, Requests, Workload
 
@@ -13,6 +14,7 @@ __all__ = [
     "CONCURRENT",
     "DEFAULT_CLASSES",
     "INDEPENDENT",
+    "NEVER_RESIZED",
     "NO_ACCESS",
     "NO_CONSTRAINT",
     "NO_NEIGHBOURS",
@@ -26,6 +28,7 @@ __all__ = [
     "Placement",
     "Preference",
     "Requests",
+    "Resizing",
     "Rule",
     "ServiceClass",
     "Term",

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 Logins = tuple[tuple[str, float], ...]
 """Places (or hosts) and shares; the shares sum to 1."""
 TOLERANCE = 1e-6
+ROUNDING = 1e-12
+"""Shares that sum to 1 up to this are taken as they stand, so that what is written reads back as the same."""
 EXPECTED = "PLACE, or PLACE:SHARE PLACE:SHARE ... with shares that sum to 1, such as n3:0.5 n2:0.5"
 
 
@@ -32,7 +34,8 @@ def parse_logins(text: str) -> Logins:
     total = sum(found.values())
     if not found or abs(total - 1.0) > TOLERANCE:
         raise ValueError(f"found {text!r}, shares that sum to {total:g}, expected {EXPECTED}")
-    return tuple((place, share / total) for place, share in found.items())
+    whole = 1.0 if abs(total - 1.0) < ROUNDING else total
+    return tuple((place, share / whole) for place, share in found.items())
 
 
 def shares_of(counts: Mapping[str, float]) -> Logins:

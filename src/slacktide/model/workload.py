@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from slacktide.model.constraint import NO_CONSTRAINT, Term
 from slacktide.model.network import NO_ACCESS, Access
 from slacktide.model.placement import NO_NEIGHBOURS, Budget, Placement
+from slacktide.model.resizing import NEVER_RESIZED, Resizing
 from slacktide.model.service_class import DEFAULT_CLASSES, ServiceClass
 
 APPROACHES = ("independent", "concurrent", "aggregated")
@@ -68,6 +69,7 @@ class Workload:
     budget          int32    index into ``budgets``, -1 for none, or None: nobody has a budget
     limit           float64  as ``demand``, and nowhere below it: most that an instance may be granted; None: its demand
     access          int32    index into ``accesses``, or None: nothing is known of users, images and data
+    resize          int32    index into ``resizings``: how its demand changes; or None: nobody's does
     """
 
     ids: NDArray[np.int64]
@@ -90,6 +92,8 @@ class Workload:
     limit: NDArray[np.float64] | None = None
     access: NDArray[np.int32] | None = None
     accesses: tuple[Access, ...] = (NO_ACCESS,)
+    resize: NDArray[np.int32] | None = None
+    resizings: tuple[Resizing, ...] = (NEVER_RESIZED,)
 
     def __len__(self) -> int:
         return len(self.ids)

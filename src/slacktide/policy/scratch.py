@@ -23,6 +23,7 @@ SHARED = (
     "member",
     "owner",
     "scalings",
+    "resizings",
     "domain",
     "marks",
     "likings",

@@ -37,6 +37,7 @@ class Snapshot:
     Of their instances that are there at ``time``, shape (i,):
 
     row            int64, place in the workload
+    demand         what they demand now, shape (i, resources), in the hosts' unit; None: what they did at first
     running        bool: on a host; all others wait for one, or for their next incarnation
 
     Of the cluster at ``time``:
@@ -58,6 +59,7 @@ class Snapshot:
     operations: int
     placements: int
     preemptions: int
+    demand: NDArray[np.float64] | None = None
 
 
 Observer = Callable[[Snapshot], None]
@@ -128,11 +130,19 @@ class Watch:
                 operations=int(control["operations"]),
                 placements=int(control["placements"]),
                 preemptions=int(control["preemptions"]),
+                demand=self._demand(records["kind"][here]),
             )
         )
         kept = self._unfinished(rows, ended)
         self._rows, self._closed = rows[kept], ended[kept]
         self._arrived, self._last = arrived, time
+
+    def _demand(self, kind: NDArray[np.int32]) -> NDArray[np.float64] | None:
+        """What instances of these kinds demand, in the hosts' unit, where demands change."""
+        tb = self._tb
+        if not len(tb["resizings"]):
+            return None
+        return np.asarray(tb["demand"][tb["kinds"]["shape"][kind]] * tb["unit"])
 
     def _requests(
         self, time: float, rows: NDArray[np.int64], records: tables.Records, active: NDArray[np.bool_]

@@ -17,7 +17,7 @@ from slacktide.kernels.free_index import AMOUNTS, NOWHERE
 from slacktide.kernels.tables import Tables
 from slacktide.model import Hosts, Workload
 from slacktide.model.matching import matching_hosts
-from slacktide.state import access, layout, neighbours, requests
+from slacktide.state import access, layout, neighbours, requests, resizes
 
 PLACERS = {
     "delay-aware": tables.DELAY_AWARE,
@@ -168,8 +168,11 @@ def build(
     own = own or OwnCode()
     score = score_code(config, own)
     edge = score in PLACERS.values()
-    limit = layout.amounts(workload.limit, unit) if edge and workload.limit is not None else None
-    kinds = layout.classify(workload, layout.amounts(workload.demand, unit), further_columns(workload, limit, score))
+    every = resizes.with_later_demands(workload)
+    limit = layout.amounts(every.limit, unit) if edge and every.limit is not None else None
+    kinds = layout.classify(every, layout.amounts(every.demand, unit), further_columns(every, limit, score))
+    edges = edge_arrays(every, hosts, config, kinds, limit, score) if edge else access.nothing(capacity.shape[1])
+    kinds, resizing = resizes.apart(workload, kinds)
     terms = [*workload.terms, *neighbours.preferred_terms(workload.placements)]
     grouping = layout.group_hosts(capacity, matching_hosts(terms, hosts))
     classes = layout.class_table(workload.classes, config.qos.margin, config.policy.name in IN_ORDER)
@@ -189,7 +192,8 @@ def build(
         "unit": 1.0 / unit,
         **instance_arrays(workload, kinds),
         **neighbours.arrays(workload, hosts, kinds.kinds, kinds.placement),
-        **(edge_arrays(workload, hosts, config, kinds, limit, score) if edge else access.nothing(capacity.shape[1])),
+        **resizing,
+        **edges,
         **requests.arrays(workload, config.simulation.preempted_work != "kept"),
         **host_arrays(capacity, grouping),
         **shared_arrays(len(hosts), kinds.pairs, levels),

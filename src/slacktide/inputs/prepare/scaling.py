@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 from slacktide.errors import ConfigError
-from slacktide.model import Workload
+from slacktide.model import Resizing, Workload
 
 
 def scale(workload: Workload, *, time: float = 1.0, demand: float = 1.0, rate: float = 1.0) -> Workload:
     """A workload with factors above 0 applied.
 
-    ``time``    all times, admissions, durations and scale events: 2 makes everything take twice as long
-    ``demand``  what each instance asks of every resource
-    ``rate``    arrivals in a second: 2 admits twice as fast, admissions and scale events being divided by it, while
-                durations stay, so that twice as many are active. Times are counted from 0.
+    ``time``    all times, admissions, durations, scale events, changes of demand: 2 makes everything take twice as long
+    ``demand``  what each instance asks of every resource, at first and later
+    ``rate``    arrivals in a second: 2 admits twice as fast, admissions, scale events and changes of demand being
+                divided by it, while durations stay, so that twice as many are active. Times are counted from 0.
 
     Raises :class:`ConfigError` for another factor.
     """
@@ -28,4 +28,9 @@ def scale(workload: Workload, *, time: float = 1.0, demand: float = 1.0, rate: f
         duration=workload.duration * time,
         demand=workload.demand * demand,
         requests=None if requests is None else replace(requests, scale_time=requests.scale_time * (time / rate)),
+        resizings=tuple(_scaled(one, time / rate, demand) for one in workload.resizings),
     )
+
+
+def _scaled(resizing: Resizing, time: float, demand: float) -> Resizing:
+    return tuple((at * time, tuple((name, n * demand) for name, n in amounts)) for at, amounts in resizing)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from slacktide.errors import ConfigError
 from slacktide.inputs.pieces import columns_of
 from slacktide.inputs.prepare.activity import Spans, spans
-from slacktide.model import Requests, Workload
+from slacktide.model import Requests, Resizing, Workload
 
 
 def window(workload: Workload, start: float, end: float, *, keep_running: bool = True) -> Workload:
@@ -19,7 +19,8 @@ def window(workload: Workload, start: float, end: float, *, keep_running: bool =
     An instance that, on one infinite host (:func:`spans`), began before ``start`` and goes on after it is admitted
     at 0 with what remains of its duration, unless ``keep_running`` is false; then requests that began before are left
     out whole. Instances are not cut at the end: they run on. Requests keep numbers, jobs, constraints and
-    neighbours; of scale events those in the window stay, with the instances that they add. Of a batch request the
+    neighbours; of scale events those in the window stay, with the instances that they add, and changes of demand,
+    where what was demanded at ``start`` is demanded from the first. Of a batch request the
     instances that have completed are gone, the others stay.
 
     Raises :class:`ConfigError` where the times make no window, or nothing is in it.
@@ -40,7 +41,7 @@ def window(workload: Workload, start: float, end: float, *, keep_running: bool =
         rows, admission = rows[order], admission[order]
     columns = {name: getattr(workload, name)[rows] for name in columns_of(workload)}
     columns |= {"admission": admission, "duration": _remaining(workload, found, rows, start)}
-    chosen = replace(workload, **columns)
+    chosen = _resized(replace(workload, **columns), start, end)
     if workload.requests is None or workload.request is None:
         return chosen
     request = workload.request[rows]
@@ -52,6 +53,20 @@ def window(workload: Workload, start: float, end: float, *, keep_running: bool =
         request=place[request],
         requests=_requests(workload.requests, kept, place, start, end, place[request], admission),
     )
+
+
+def _resized(workload: Workload, start: float, end: float) -> Workload:
+    """Changes of demand counted from ``start``; earlier ones have happened, later ones than ``end`` do not."""
+    if workload.resize is None:
+        return workload
+    demand = workload.demand.copy()
+    later: list[Resizing] = []
+    for code, resizing in enumerate(workload.resizings):
+        rows = np.flatnonzero(workload.resize == code)
+        for name, amount in (one for at, amounts in resizing if at <= start for one in amounts):
+            demand[rows, workload.resources.index(name)] = amount
+        later.append(tuple((at - start, amounts) for at, amounts in resizing if start < at < end))
+    return replace(workload, demand=demand, resizings=tuple(later))
 
 
 def _first_admission(workload: Workload) -> NDArray[np.float64]:

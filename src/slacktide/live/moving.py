@@ -1,0 +1,66 @@
+"""Whether a pod that waits for its resize may be told to go, so that it is created anew where there is room."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slacktide.kernels import carry, resize
+from slacktide.live import parts
+from slacktide.live.engine import Engine
+from slacktide.state import layout
+
+NOT_ALL_READY = "not all other pods of its controller are ready"
+PROTECTED = "a disruption budget or the least running time protects it"
+NO_ROOM = "no other node that may take it has room for it"
+
+
+def obstacle(engine: Engine, uid: str, wanted: Mapping[str, int], now: float) -> str:
+    """Why a pod must stay where it is, empty where nothing stands against moving it at ``now`` (seconds since 1970).
+
+    ``wanted``: what it would take, by resource, in the engine's whole amounts. Its controller must lack nobody else,
+    its budget and ``policy.min_running`` allow a disruption, its slack be at least the margin of its class, and another
+    host that it may use have room. Changes nothing. O(hosts + instances of its controller).
+    """
+    one = engine.incarnations.get(uid)
+    if one is None or one.state != parts.PLACED or not one.bound:
+        return "it is on no node"
+    if not all(_is_ready(engine, row) for row in engine.controllers[one.key].rows if row != one.row):
+        return NOT_ALL_READY
+    tb, h = engine.tables.tb, engine.hosts[one.host]
+    at = max(parts.snap(now), engine.latest)
+    if carry.spared(tb.state, h, np.array([one.row]), at) >= 0:
+        return PROTECTED
+    slack = float(carry.metric_on_host(tb.state, h, one.row, at))
+    margin = float(tb["classes"][tb["kinds"][tb["instances"]["kind"][one.row]]["cls"]]["margin"])
+    if slack < margin:
+        return f"its slack of {slack:.1f} s is below the {margin:g} s that its class keeps"
+    return "" if _hosts_with_room(engine, one.row, wanted).any() else NO_ROOM
+
+
+def is_whole(engine: Engine, key: str) -> bool:
+    """Whether all instances that a controller has are ready; also where it is not known any more."""
+    controller = engine.controllers.get(key)
+    return controller is None or all(_is_ready(engine, row) for row in controller.rows)
+
+
+def _is_ready(engine: Engine, row: int) -> bool:
+    one = engine.incarnations.get(engine.uid_of_row.get(row, ""))
+    return one is not None and one.state == parts.PLACED and one.ready
+
+
+def _hosts_with_room(engine: Engine, row: int, wanted: Mapping[str, int]) -> NDArray[np.bool_]:
+    """Hosts other than its own that could take an instance at once, were it this large, shape (hosts,)."""
+    engine.tables.settle()
+    tb, names = engine.tables.tb, engine.tables.resources
+    kind = tb["kinds"][tb["instances"]["kind"][row]]
+    mask = (tb["hosts"]["down"] == 0) & (tb["allowed"][int(kind["term"]), tb["hosts"]["group"]] != 0)
+    amounts = [min(wanted.get(name, 0), int(layout.BEYOND)) for name in names]
+    mask &= (np.array(amounts) <= tb["free"]).all(axis=1)
+    if any(amount and name not in names for name, amount in wanted.items()):
+        mask[:] = False
+    mask = np.ascontiguousarray(mask)
+    resize.welcoming_elsewhere(tb.state, row, mask)
+    return np.asarray(mask)
