@@ -10,7 +10,6 @@ from slacktide.inputs.access_columns import (
     DATA,
     DEADLINE,
     NAME,
-    USERS,
     parse_data,
     parse_deadline,
     parse_name,
@@ -20,6 +19,7 @@ from slacktide.kube.objects import Container, Pod
 from slacktide.kube.quantities import amount, nanos
 from slacktide.kube.refusals import Unschedulable
 from slacktide.model import Access
+from slacktide.model.logins import EXPECTED as USERS
 from slacktide.model.network import NO_ACCESS
 
 USERS_AT = "slacktide.io/users"

@@ -7,7 +7,7 @@ the next pass (:meth:`slacktide.state.growing.Growing.settle`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -170,7 +170,9 @@ class Whereabouts:
         count = np.array([bool(name) and FOREIGN not in attributes for name, attributes in named])
         count &= hosts.capacity.any(axis=1)
         self._host_names = hosts.names
-        self._geography = geography = Geography(self._located(hosts), count, lenient=True)
+        self._geography = geography = Geography(
+            replace(hosts, network=self.network(set(hosts.names))), count, lenient=True
+        )
         for name, array in access.geography_arrays(hosts, geography).items():
             tb.put(name, array)
         self._listed = {host: names & self._wanted.keys() for host, names in self.on_host.items()}
@@ -182,19 +184,20 @@ class Whereabouts:
         self._set_units(tb, hosts, hosts.capacity[count].sum(axis=0))
         self.moved = False
 
-    def _located(self, hosts: Hosts) -> Hosts:
-        """Hosts with their network; without round-trip times all are at one place."""
+    def network(self, hosts: Collection[str]) -> Network:
+        """Where hosts are as last told, with the images that somebody asks for; all at one place if nothing was."""
         present: dict[str, list[str]] = {name: [] for name in self._wanted}
         for listing in (self.on_host, self._fetched):
             for host, names in listing.items():
-                for name in names & self._wanted.keys():
-                    present[name].append(host)
+                if host in hosts:
+                    for name in names & self._wanted.keys():
+                        present[name].append(host)
         images = tuple(
             Image(name, *self.images.get(name, (0.0, 0.0)), present=tuple(present[name])) for name in self._wanted
         )
         if self.places:
-            return replace(hosts, network=Network(self.places, self.rtt, self.site_key, images))
-        return replace(hosts, network=replace(EVERYWHERE, images=images))
+            return Network(self.places, self.rtt, self.site_key, images)
+        return replace(EVERYWHERE, images=images)
 
     def _note_fetched(self, tb: Tables) -> None:
         """Remember images that pods brought: they are there though the host does not list them (yet)."""
