@@ -203,7 +203,7 @@ def test_pods_go_where_round_trip_times_say_now(cleaned: ControlPlane) -> None:
     moved = lambda: bound(plane, namespace, users(f"later-{next(numbers)}", "master")) == "n1"  # noqa: E731
     until(moved, "pods go to the place that is near now")
     # Malformed: the pod waits and says why; corrected, it goes.
-    wrong = users("wrong", "n3:half")
+    wrong = users("wrong", "n3", **{"slacktide.io/data": "much"})
     wrong["spec"]["schedulerName"] = "slacktide"
     plane.api.post(pods_path(namespace), wrong)
 
@@ -212,8 +212,8 @@ def test_pods_go_where_round_trip_times_say_now(cleaned: ControlPlane) -> None:
         return [one["message"] for one in status.get("conditions", ()) if one["type"] == "PodScheduled"]
 
     (message,) = until(condition, "it says why it waits")
-    assert "annotation slacktide.io/users: found 'n3:half', expected hosts or places" in message
-    plane.api.patch(f"{pods_path(namespace)}/wrong", {"metadata": {"annotations": {"slacktide.io/users": "n3"}}})
+    assert "annotation slacktide.io/data: found 'much', expected a volume" in message
+    plane.api.patch(f"{pods_path(namespace)}/wrong", {"metadata": {"annotations": {"slacktide.io/data": "0.5"}}})
     until(lambda: plane.api.get(f"{pods_path(namespace)}/wrong")["spec"].get("nodeName") == "n3", "it is placed")
     # Nobody knows the place: it is as far from all nodes, and the pod goes anywhere.
     assert bound(plane, namespace, users("unknown", "atlantis")) in ("n1", "n2", "n3")
