@@ -77,7 +77,7 @@ def throughput(options: argparse.Namespace) -> None:
             "of kube-scheduler's", "longest stall ms")  # fmt: skip
     rows = []
     for nodes in options.nodes:
-        names = (KUBE, *POLICIES, BINDER)
+        names = (KUBE, *POLICIES, *(f"priority+{one}" for one in options.score), BINDER)
         found = measured(options, nodes, "32", names, lambda c, n: cases.throughput(c, n, options.pods), kubelets=False)
         base = found[KUBE]
         for name, runs in found.items():
@@ -158,6 +158,8 @@ def main() -> None:
     parser.add_argument("--pods", type=int, default=10_000)
     parser.add_argument("--full-nodes", type=int, default=1000, help="Of the preemption.")
     parser.add_argument("--patience", type=float, default=240.0, help="Seconds until who is not bound counts as such.")
+    parser.add_argument("--score", nargs="+", default=[], help="Throughput: also priority with these scores, of pods "
+                        "with users at two zones.")  # fmt: skip
     parser.add_argument("--singles", type=int, default=1000, help="How many single pods.")
     parser.add_argument("--hours", type=int, default=24)
     parser.add_argument("--controllers", type=int, default=1000, help="That come in an hour of churn.")

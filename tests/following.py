@@ -21,6 +21,7 @@ from slacktide.sim import RunResult
 from slacktide.state import layout
 from slacktide.state.requests import ledgers
 from slacktide.state.spec import Spec
+from slacktide.state.whereabouts import Units
 
 BEGINNING = 1_790_000_000.0
 """Seconds since 1970 at which simulated time 0 lies."""
@@ -69,6 +70,7 @@ class Following:
         self.promised: Callable[[ServiceClass], ServiceClass] = lambda service: service  # at first
         self.unit = layout.units(hosts.capacity)
         self.demand = layout.amounts(workload.demand, self.unit).tolist()
+        self.limit = None if workload.limit is None else layout.amounts(workload.limit, self.unit).tolist()
         self.capacity = layout.amounts(hosts.capacity, self.unit).tolist()
         _, owner = ledgers(workload)
         self.owner = owner.tolist() if len(owner) else [-1] * len(workload)
@@ -92,7 +94,34 @@ class Following:
         spec = Spec(demand, service, workload.terms[workload.term[row]])
         if workload.placement is not None:
             spec = replace(spec, placement=workload.placements[workload.placement[row]])
-        return spec
+        return replace(spec, **self.access_of(row)) if workload.access is not None else spec
+
+    def access_of(self, row: int) -> dict[str, Any]:
+        """What a spec says of users and limits."""
+        workload = self.one.workload
+        assert workload.access is not None
+        limit = self.limit[row] if self.limit is not None else self.demand[row]
+        return {
+            "access": workload.accesses[workload.access[row]],
+            "limit": tuple(sorted(self.amounts(limit).items())),
+            "application": str(workload.job[row]),
+        }
+
+    def tell_network(self) -> None:
+        """Where hosts are, and the images on them."""
+        network, engine = self.one.hosts.network, self.engine
+        whereabouts = engine.tables.whereabouts
+        cpu, memory = (1.0 / self.unit[:2]).tolist()
+        bandwidth = self.one.hosts.resources.index("network") if "network" in self.one.hosts.resources else 0
+        whereabouts.units = Units(cpu, memory, float(1.0 / self.unit[bandwidth]))
+        if network is None:
+            return
+        told = [(i, j, s) for i, row in enumerate(network.rtt.tolist()) for j, s in enumerate(row) if s and i <= j]
+        engine.network(network.places, network.site_key, told)
+        for image in network.images:
+            engine.image(image.name, image.seconds, image.size)
+        for name in self.one.hosts.names:
+            engine.images(name, [image.name for image in network.images if name in image.present])
 
     def approach_of(self, row: int) -> int:
         workload = self.one.workload
@@ -184,6 +213,7 @@ class Following:
             self.engine.tables.new_row()
         for h in range(len(self.one.hosts)):
             self.tell_host(h, True)
+        self.tell_network()
         assert self.result.passes is not None
         passes = [BEGINNING + at for at in self.result.passes["time"].tolist()]
         happened = list(self.happened())

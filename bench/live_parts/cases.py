@@ -61,12 +61,18 @@ async def _measured(cluster: Cluster, name: str, case: Case, *arguments: float) 
 
 
 async def _throughput(
-    _cluster: Cluster, running: Running, connection: Connection, bindings: Bindings, count: int
+    cluster: Cluster, running: Running, connection: Connection, bindings: Bindings, count: int
 ) -> Found:
     wanted = names(count)
+    bodies = [pod(one, running.scheduler_name) for one in wanted]
+    if "+" in running.name:
+        await asyncio.to_thread(cluster.measure_zones)
+        for number, body in enumerate(bodies):
+            users = f"zone-{'abc'[number % 3]}:0.75 zone-{'bca'[number % 3]}:0.25"
+            body["metadata"]["annotations"] = {"slacktide.io/users": users, "slacktide.io/data": "0.4"}
     before = running.usage()
     began = time.perf_counter()
-    await create(connection, [pod(one, running.scheduler_name) for one in wanted])
+    await create(connection, bodies)
     bound = await bindings.all_of(set(wanted), 240.0)
     await asyncio.sleep(QUIET_SECONDS)  # events that are still being written are part of the work
     after = running.usage()

@@ -19,6 +19,7 @@ from slacktide.kube.lab.api import Api
 from slacktide.kube.lab.binaries import NEEDED
 from slacktide.kube.lab.manifests import apply
 from slacktide.kube.lab.processes import Component
+from slacktide.kube.objects import rfc3339
 
 NAMESPACE = "bench"
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -87,6 +88,16 @@ class Cluster:
         _classes(self.plane.api)
         self.plane.api.post("/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
 
+    def measure_zones(self) -> None:
+        """Round-trip times between zones, as three of the nodes' agents would write them."""
+        ends = self.nodes[:3]
+        for number, name in enumerate(ends):
+            peers = [{"node": other, "meanMs": 10.0 * (number + place), "deviationMs": 0.1, "samples": 9}
+                     for place, other in enumerate(ends) if other != name]  # fmt: skip
+            status = {"at": rfc3339(time.time()), "measured": 2, "reached": 2, "error": 1.0, "peers": peers}
+            apply(self.api, {"apiVersion": "slacktide.io/v1alpha1", "kind": "NodeLatency",
+                             "metadata": {"name": name}, "status": status})  # fmt: skip
+
     @property
     def api(self) -> Api:
         return self.plane.api
@@ -107,7 +118,7 @@ class Cluster:
             found = Running(name, "binder", self._start(name, self._binder(), "watching"))
         else:
             port = _free_port()
-            component = self._start(f"slacktide-{name}", self._slacktide(name, port), "leading as")
+            component = self._start(f"slacktide-{name.replace('+', '-')}", self._slacktide(name, port), "leading as")
             found = Running(name, "slacktide", component, port)
         try:
             yield found
@@ -128,7 +139,9 @@ class Cluster:
 
     def _slacktide(self, policy: str, port: int) -> list[str]:
         profiled = [] if self.profile is None else ["-m", "cProfile", "-o", str(self.profile)]
-        words = ["--policy", policy, "--set", "kube.leader_election=false", "--set", "kube.qps=0"]
+        name, _, score = policy.partition("+")
+        scored = ["--set", f"policy.score={score}"] if score else []
+        words = ["--policy", name, *scored, "--set", "kube.leader_election=false", "--set", "kube.qps=0"]
         return [sys.executable, *profiled, "-m", "slacktide", "run", "--kubeconfig", str(self.plane.kubeconfig), *words,
                 "--set", f"kube.listen=127.0.0.1:{port}"]  # fmt: skip
 

@@ -91,8 +91,8 @@ class DelaySettings:
     keep_images: bool = True
     """An image that an instance needed is present on its host from then on."""
     network: str | None = None
-    """Simulator: a file that says where hosts and users are, how far from each other, and what images there are
-    (docs/formats.md). ``None``: everybody is at one place."""
+    """A file that says where hosts and users are, how far from each other, and what images there are
+    (docs/formats.md). ``None``: in the simulator everybody is at one place; live, NodeLatencies say it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +210,13 @@ class KubeSettings:
     """Service classes of pods that name none, by PriorityClass: ``PRIORITY=CLASS,...``."""
     hard_pod_affinity_weight: int = 1
     """What an existing pod's required affinity is worth to a pod that it selects, as a preference."""
+    site_label: str = "topology.kubernetes.io/zone"
+    """Label of nodes that names their place, for scores that ask where users are; nodes without it, or all where this
+    is empty, are places of their own. Of more than 1,000 places no round-trip times are used."""
+    network_resource: str = "slacktide.io/network"
+    """Extended resource that is bandwidth, in Mbit/s, which these scores know as ``network``."""
+    latency_stale: float = 900.0
+    """Seconds after a node's latest measurement, as its NodeLatency has it, from which on that counts no more."""
     listen: str | None = "127.0.0.1:10359"
     """Address of /metrics, /livez, /readyz and /configz; ``None``: nothing is served."""
 

@@ -81,6 +81,7 @@ RANGES: Mapping[str, Range] = {
     "kube.lease_duration": Range(least=3.0),
     "kube.backoff_first": Range(above=True),
     "kube.backoff_longest": Range(above=True),
+    "kube.latency_stale": Range(above=True),
     "kube.victim_patience": _SECONDS,
     "kube.resize_patience": _SECONDS,
     "kube.vacancy": _SECONDS,
@@ -90,7 +91,16 @@ RANGES: Mapping[str, Range] = {
     "optimize.expiring_cache": _SECONDS,
 }
 
-MAY_BE_EMPTY = frozenset({"kube.node_label", "kube.node_taint", "kube.priority_classes", "kube.listen"})
+MAY_BE_EMPTY = frozenset(
+    {
+        "kube.node_label",
+        "kube.node_taint",
+        "kube.priority_classes",
+        "kube.listen",
+        "kube.site_label",
+        "kube.network_resource",
+    }
+)
 """Settings of text for which an empty one says something: there is none."""
 
 

@@ -7,13 +7,17 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from slacktide.live.books import export
 from slacktide.live.engine import Engine
 from slacktide.live.explaining import Explainer
 from slacktide.live.parts import Incarnation
 from slacktide.live.standing import standing
+from slacktide.live.warming import warm
 from slacktide.model import Placement, Rule, ServiceClass
 from slacktide.settings import load_live
+from slacktide.state.cluster import POLICIES
 from slacktide.state.spec import Spec
 
 PROGRAM = """
@@ -115,3 +119,9 @@ def _environment(here: Path) -> dict[str, str]:
 def test_nothing_is_compiled_while_a_lease_is_held() -> None:
     late = {policy: _compiled_late(policy) for policy in ("qos-driven", "priority")}
     assert late == {"qos-driven": "", "priority": ""}
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_it_goes_through_under_every_policy(policy: str) -> None:
+    """Some preempt nobody: then who would have come next waits."""
+    assert warm(load_live(None, None, [f"policy.name={policy}"])) > 0.0

@@ -6,13 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from slacktide.kube.demand import ANY_ADDRESS
-from slacktide.kube.hosts import FOREIGN
 from slacktide.kube.objects import Pod, PodAffinity, Toleration, TopologySpreadConstraint
 from slacktide.kube.peers import Interest, Peers, check_key, domains, grouped, peers_of
 from slacktide.kube.refusals import Unschedulable
 from slacktide.kube.selectors import Selector, compiled, node_conditions, node_term
 from slacktide.model import constraint
-from slacktide.model.constraint import REFUSING_EFFECTS, Condition, Constraint, Term, Tolerates
+from slacktide.model.constraint import FOREIGN, REFUSING_EFFECTS, Condition, Constraint, Term, Tolerates
 from slacktide.model.placement import CLUSTER, Preference, Rule, Topology
 
 OURS = Constraint(FOREIGN, "absent")

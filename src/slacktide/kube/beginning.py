@@ -37,6 +37,7 @@ def begin(
     intake.engine = engine
     for view in world.nodes.values():
         world.tell_node(engine, view)
+    world.edge.begin(engine, intake.clock())
     world.tell_budgets(engine)
     world.book.outdated()  # every pod is told anew
     world.memories, world.restores = dict(ledgers), True

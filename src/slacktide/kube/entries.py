@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from slacktide.kube.access import Wants
 from slacktide.kube.classes import Promised
 from slacktide.kube.demand import INFEASIBLE, pending_resize
 from slacktide.kube.kinds import Malformed
@@ -95,7 +96,7 @@ def _shape(pod: Pod) -> tuple[object, ...]:
     return pod.metadata.labels, leaving, spec.containers, spec.init_containers, spec.resources, resized
 
 
-SpecKey = tuple[tuple[tuple[str, int], ...], object, int, Term, bool]
+SpecKey = tuple[tuple[tuple[str, int], ...], object, int, Term, bool, Wants]
 
 
 @dataclass(slots=True)
@@ -118,12 +119,13 @@ class Specs:
     count: int = 0
 
     def intern(self, spec: tuple[tuple[str, int], ...], promised: Promised, placed: Placed, term: Term, never: bool,
-               engine: Engine) -> int:  # fmt: skip
+               wants: Wants, engine: Engine) -> int:  # fmt: skip
         """The number of a spec, told to the engine where it is new."""
-        key = (spec, promised.service, id(placed), term, never)
+        key = (spec, promised.service, id(placed), term, never, wants)
         found = self.known.get(key)
         if found is None:
-            made = Spec(spec, promised.service, term, placed.placement, never)
+            made = Spec(spec, promised.service, term, placed.placement, never,
+                        wants.limit, wants.access, wants.application)  # fmt: skip
             found = self.known[key] = Interned(self.count, key, placed, made)
             self.by_number[self.count] = found
             self.count += 1

@@ -11,6 +11,7 @@ from slacktide.kube.classes import default_of
 from slacktide.kube.connection import Connection
 from slacktide.kube.intake import Intake
 from slacktide.kube.kinds import HasMetadata, Identity, Kind, Malformed
+from slacktide.kube.latencies import NODE_LATENCY
 from slacktide.kube.objects import (
     CronJob,
     Deployment,
@@ -180,6 +181,14 @@ def subscriptions(world: World, intake: Intake) -> list[tuple[Kind[Any], Handler
         told(objects.STORAGE_CLASS, stored(storage.see_class), stored(lambda one: storage.drop_class(one.name))),
         (objects.POD, Sharing(intake)),
     ]
+
+
+def probes(connection: Connection, world: World) -> list[Reflector[Any]]:
+    """The watch of round-trip times, where a score asks for them; nobody waits for it."""
+    if not world.edge.watches:
+        return []
+    handler = Simple(NODE_LATENCY.plural, world.edge.see_row, world.edge.drop_row)
+    return [Reflector(connection, NODE_LATENCY, handler)]
 
 
 def reflectors(connection: Connection, world: World, intake: Intake) -> list[Reflector[Any]]:

@@ -8,12 +8,10 @@ from dataclasses import dataclass
 from slacktide.kube.demand import allocatable
 from slacktide.kube.objects import Node
 from slacktide.kube.selectors import NODE_NAME
-from slacktide.model.constraint import taint_attribute
+from slacktide.model.constraint import FOREIGN, taint_attribute
 
 UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
 PREFER_NO_SCHEDULE = "PreferNoSchedule"
-FOREIGN = "metadata.foreign"
-"""Attribute of nodes that are not ours."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -184,7 +184,7 @@ class Intake:
         if isinstance(demand, str):
             LOG.warning("pod %s/%s of another scheduler counts as nothing: %s", *entry.place, demand)
             demand = ()
-        found = (node, dict(demand), self._marks(entry))
+        found = (node, dict(self.world.edge.named(demand)), self._marks(entry))
         if engine.others.get(entry.uid) != found:
             engine.other(entry.uid, *found)
             self.watcher.work()
@@ -218,7 +218,9 @@ class Intake:
                 raise Unschedulable(entry.needs.waits)
         term = both(placed.term, entry.needs.term)
         never = pod.spec.preemption_policy == NEVER
-        return self.specs.intern(demand, entry.promised, placed, term, never, engine)
+        edge = self.world.edge
+        wants = edge.wants_of(pod, self.world.owners)
+        return self.specs.intern(edge.named(demand), entry.promised, placed, term, never, wants, engine)
 
     def take_spec(self, entry: Entry, number: int) -> None:
         assert self.engine is not None  # noqa: S101

@@ -24,12 +24,20 @@ class NodeSpec(Part, frozen=True):
     taints: tuple[Taint, ...] = ()
 
 
+class NodeImage(Part, frozen=True):
+    """An image on a node, by all its names, and its size in bytes."""
+
+    names: tuple[str, ...] | None = None
+    size_bytes: int = 0
+
+
 class NodeStatus(Part, frozen=True):
     """What a node has, by resource name, as quantities; ``allocatable`` is for pods."""
 
     capacity: dict[str, str] = msgspec.field(default_factory=dict)
     allocatable: dict[str, str] = msgspec.field(default_factory=dict)
     conditions: tuple[Condition, ...] = ()
+    images: tuple[NodeImage, ...] | None = None
 
 
 class Node(Part, frozen=True):

@@ -28,6 +28,7 @@ class Container(Part, frozen=True):
     """A container; an init container with ``restart_policy`` Always is a sidecar."""
 
     name: str = ""
+    image: str = ""
     resources: Resources | None = None
     restart_policy: str = ""
     ports: tuple[ContainerPort, ...] = ()

@@ -17,7 +17,7 @@ from slacktide.kube.clock import Clock
 from slacktide.kube.collecting import collect_when_idle
 from slacktide.kube.connection import ApiError, Connection, KubeError, Unreachable
 from slacktide.kube.entries import Entry
-from slacktide.kube.handlers import reflectors
+from slacktide.kube.handlers import probes, reflectors
 from slacktide.kube.intake import Intake
 from slacktide.kube.leases import LeaderElection
 from slacktide.kube.ledger import LedgerWriter, load
@@ -39,6 +39,7 @@ STALE_SECONDS = 690.0
 LOAD_AGAIN_SECONDS = 1.0
 FLUSH_SECONDS = 5.0
 DRAIN_SECONDS = 1.0
+PROBES_SECONDS = 10.0
 TELLING_SECONDS = 0.005
 
 
@@ -77,6 +78,7 @@ class Scheduler:
         self.tender = Tender(connection, self.intake, self.reporter, self.clock, self.leading)
         self.reflectors = reflectors(connection, self.world, self.intake)
         self.intake.away = self.reflectors[-1].away  # pods come last
+        self.probes = probes(connection, self.world)
         self.passes = Passes()
         self.engine_began = 0.0
         self._awake: set[str] = set()
@@ -139,9 +141,11 @@ class Scheduler:
         """Watch; lead once elected; decide until cancelled or deposed."""
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(one.run()) for one in self.reflectors]
+            tasks += [group.create_task(one.run()) for one in self.probes]
             tasks.append(group.create_task(self.recorder.run()))
             for one in self.reflectors:
                 await one.synced.wait()
+            await self._wait_for_probes()
             if self.election is not None:  # who cannot watch must not hold the lease
                 tasks.append(group.create_task(self.election.run()))
                 LOG.info("standing by as %s", self.identity)
@@ -161,6 +165,14 @@ class Scheduler:
             except asyncio.CancelledError:
                 await self.stop()  # while the lease is held, which is given back when the tasks end
                 raise
+
+    async def _wait_for_probes(self) -> None:
+        """Round-trip times should be known from the first pass on; where nobody can tell them, pods are placed yet."""
+        for one in self.probes:
+            try:
+                await asyncio.wait_for(one.synced.wait(), PROBES_SECONDS)
+            except TimeoutError:
+                LOG.warning("no round-trip times: %s cannot be listed: %s", one.kind.plural, one.last_error)
 
     async def _end_with_the_lease(self, election: LeaderElection) -> None:
         await election.lost()
@@ -211,6 +223,7 @@ class Scheduler:
         if not engine.waiting():
             return 0.0
         began = time.perf_counter()
+        self.world.edge.refresh(engine, self.clock())
         outcome = engine.run(self.clock())
         if outcome.problem:
             LOG.error("pass %d: %s", outcome.number, outcome.problem)

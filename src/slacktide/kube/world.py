@@ -10,6 +10,7 @@ from slacktide.config import Config
 from slacktide.errors import StateError
 from slacktide.kube.budgets import SEVERAL, Budgets
 from slacktide.kube.classes import Classes, Promised
+from slacktide.kube.edge import Edge
 from slacktide.kube.hosts import NodeView, Ownership, view_of
 from slacktide.kube.objects import Availability, Node, Pod
 from slacktide.kube.owners import Owners, Target, controlling
@@ -43,6 +44,7 @@ class World:
         self.budgets = Budgets(kube.disruption_budgets == "best-effort")
         self.storage = Storage()
         self.book = Book(kube.hard_pod_affinity_weight)
+        self.edge = Edge(config)
         self.targets: dict[str, Target] = {}
         """Controllers that the engine knows, by key."""
         self.deleted: set[str] = set()
@@ -59,6 +61,7 @@ class World:
     def see_node(self, node: Node) -> bool:
         """A node, new or changed; whether it differs for the engine."""
         view = view_of(node, self.ownership)
+        self.edge.see_node(node, self.intake.engine)
         before = self.nodes.get(view.name)
         if before == view:
             return False
@@ -78,7 +81,8 @@ class World:
 
     def tell_node(self, engine: Engine, view: NodeView) -> None:
         """Tell the engine what a node is like; one that is not ours takes nobody, but who is there counts."""
-        engine.host(view.name, view.amounts, view.attributes, view.ours and view.ready and not view.problem)
+        amounts = dict(self.edge.named(view.amounts.items()))
+        engine.host(view.name, amounts, view.attributes, view.ours and view.ready and not view.problem)
 
     def is_ours(self, node: str) -> bool:
         """Whether a node was given to us."""
@@ -88,6 +92,7 @@ class World:
     def drop_node(self, name: str) -> None:
         """A node is gone."""
         self.nodes.pop(name, None)
+        self.edge.drop_node(name)
         engine = self.intake.engine
         if engine is not None and name in engine.hosts:
             engine.host_gone(name)

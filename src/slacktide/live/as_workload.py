@@ -12,10 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from slacktide import settings
 from slacktide.config import Config
 from slacktide.errors import InputError, OutputError, Problem
+from slacktide.inputs.network_file import network_text
 from slacktide.inputs.requests import BATCH, SERVICE, RequestColumns, Scale, ScaleTable, expand
 from slacktide.inputs.terms import format_term
 from slacktide.inputs.write import write_hosts, write_workload
@@ -25,6 +27,7 @@ from slacktide.live.replay import Report, retrace
 from slacktide.model import (
     NO_CONSTRAINT,
     NO_NEIGHBOURS,
+    Access,
     Budget,
     Constraint,
     Hosts,
@@ -34,6 +37,7 @@ from slacktide.model import (
     Workload,
 )
 from slacktide.model.matching import matches
+from slacktide.model.network import NO_ACCESS
 from slacktide.model.workload import AGGREGATED, INDEPENDENT
 from slacktide.state.spec import Spec
 
@@ -96,10 +100,11 @@ def as_workload(session: Session, out: Path | str) -> Made:
     workload = _workload(rows, engine, terms)
     write_workload(workload, out / "workload.parquet")
     write_hosts(_hosts(engine, workload.resources, terms), out / "hosts.parquet")
+    network = _write_network(engine, out)
     delays = _write_delays(engine, out)
     events = _write_events(engine, out)
     _write_times(out / "triggers.csv", (at - engine.begin for at in engine.passed_at))
-    _write_settings(session.config, workload, engine, out, delays, events)
+    _write_settings(session.config, workload, engine, out, {"startup": delays, "failures": events, "delay": network})
     return Made(
         session=session.number,
         seconds=engine.now - engine.begin,
@@ -214,7 +219,22 @@ def _workload(rows: list[Row], engine: Retracing, terms: _Terms) -> Workload:
         placements=tuple(placements),
         budget=each((budgets.get(row.life.budget, -1) for row in rows), np.int32) if budgets else None,
         budgets=tuple(Budget(name, max_unavailable=engine.most_left[name]) for name in budgets),
+        **_accesses(specs, resources, of),
     )
+
+
+def _accesses(specs: list[Spec], resources: tuple[str, ...], of: NDArray[np.int32]) -> dict[str, Any]:
+    """Limits and what instances have to do with users, where anybody said so."""
+    found: dict[str, Any] = {}
+    if any(spec.limit for spec in specs):
+        demand = np.array([_amounts(dict(spec.demand), resources) for spec in specs])
+        limit = np.array([_amounts(dict(spec.limit), resources) for spec in specs])
+        found["limit"] = np.maximum(limit, demand)[of]
+    accesses: dict[Access, int] = {}
+    numbers = [accesses.setdefault(spec.access, len(accesses)) for spec in specs]
+    if set(accesses) - {NO_ACCESS}:
+        found |= {"access": np.array(numbers, np.int32)[of], "accesses": tuple(accesses)}
+    return found
 
 
 def _request_columns(rows: list[Row]) -> RequestColumns:
@@ -311,6 +331,27 @@ def _write_times(path: Path, seconds: Iterable[float]) -> None:
     _write(path, "seconds\n" + "".join(f"{one!r}\n" for one in seconds))
 
 
+def _write_network(engine: Retracing, out: Path) -> dict[str, Any]:
+    """Settings of section ``delay``: the network as it was told last, and memory in the file's unit.
+
+    Names that were no host or place are places in the file, as far from all others as the farthest.
+    """
+    whereabouts = engine.tables.whereabouts
+    if not whereabouts.asked:
+        return {}
+    said = whereabouts.network(engine.host_lives)
+    hosts = list(engine.host_lives)
+    places = list(whereabouts.places or hosts)
+    rtt = said.rtt if whereabouts.places else np.zeros((len(hosts), len(hosts)))
+    accesses = [life.spec.access for life in engine.lives if life.spec is not None]
+    names = dict.fromkeys(name for one in accesses for name in (*(u for u, _ in one.logins), one.preferred) if name)
+    others = [name for name in names if name not in {*places, *hosts}]
+    rtt = np.pad(rtt, (0, len(others)), constant_values=float(rtt.max(initial=0.0)))
+    _write(out / "network.yaml", network_text(replace(said, places=(*places, *others), rtt=rtt)))
+    worth = whereabouts.delay.memory_per_cpu / whereabouts.units.memory
+    return {"memory_per_cpu": worth, "network": str((out / "network.yaml").resolve())}
+
+
 def _write_delays(engine: Retracing, out: Path) -> dict[str, str]:
     """Settings of section ``startup``; where one kind was not measured, the other's delays are taken."""
     found = {"hot": engine.hot or engine.cold, "cold": engine.cold or engine.hot}
@@ -339,13 +380,15 @@ def _write_events(engine: Retracing, out: Path) -> dict[str, str]:
 
 
 def _write_settings(
-    config: Config, workload: Workload, engine: Retracing, out: Path, delays: dict[str, str], events: dict[str, str]
+    config: Config, workload: Workload, engine: Retracing, out: Path, written: dict[str, dict[str, Any]]
 ) -> None:
+    """``written``: settings by section that name the files written."""
     simulated = replace(
         config,
         policy=replace(config.policy, victims="next-pass"),
-        startup=replace(config.startup, **delays),
-        failures=replace(config.failures, **events),
+        startup=replace(config.startup, **written["startup"]),
+        failures=replace(config.failures, **written["failures"]),
+        delay=replace(config.delay, **written["delay"]),
         simulation=replace(
             config.simulation,
             end=max(SHORTEST, engine.now - engine.begin),

@@ -15,8 +15,9 @@ import msgspec
 
 from slacktide.errors import ConfigError
 from slacktide.live.parts import Decision, Outcome, Victim
-from slacktide.model import Placement, Preference, Rule, ServiceClass, Term, Topology
+from slacktide.model import Access, Placement, Preference, Rule, ServiceClass, Term, Topology
 from slacktide.model.constraint import AnyOf, Condition, Constraint, Operator, Tolerates, Toleration
+from slacktide.model.network import NO_ACCESS
 from slacktide.model.placement import RuleKind
 from slacktide.state.spec import Spec
 
@@ -64,6 +65,14 @@ class _Preference(msgspec.Struct, omit_defaults=True):
     term: _Term = ()
 
 
+class _Access(msgspec.Struct, omit_defaults=True):
+    data: float = 0.0
+    image: str = ""
+    logins: tuple[tuple[str, float], ...] = ()
+    preferred: str = ""
+    deadline: float | None = None  # JSON has no infinity
+
+
 class _Spec(msgspec.Struct, omit_defaults=True):
     demand: tuple[tuple[str, int], ...]
     service: ServiceClass
@@ -72,6 +81,23 @@ class _Spec(msgspec.Struct, omit_defaults=True):
     rules: tuple[_Rule, ...] = ()
     preferences: tuple[_Preference, ...] = ()
     never: bool = False
+    limit: tuple[tuple[str, int], ...] = ()
+    access: _Access | None = None
+    application: str = ""
+
+
+def _from_access(one: Access) -> _Access | None:
+    if one == NO_ACCESS:
+        return None
+    deadline = one.deadline if math.isfinite(one.deadline) else None
+    return _Access(one.data, one.image, one.logins, one.preferred, deadline)
+
+
+def _to_access(one: _Access | None) -> Access:
+    if one is None:
+        return NO_ACCESS
+    deadline = math.inf if one.deadline is None else one.deadline
+    return Access(one.data, one.image, one.logins, one.preferred, deadline)
 
 
 def _from_term(term: Term) -> _Term:
@@ -122,6 +148,9 @@ def _from_spec(spec: Spec) -> _Spec:
             for one in placement.preferences
         ),
         never=spec.never,
+        limit=spec.limit,
+        access=_from_access(spec.access),
+        application=spec.application,
     )
 
 
@@ -130,7 +159,10 @@ def _to_spec(wire: _Spec) -> Spec:
     wishes = tuple(
         Preference(one.weight, one.mark, _to_topology(one.topology), _to_term(one.term)) for one in wire.preferences
     )
-    return Spec(wire.demand, wire.service, _to_term(wire.term), Placement(wire.marks, rules, wishes), wire.never)
+    placement = Placement(wire.marks, rules, wishes)
+    access = _to_access(wire.access)
+    term = _to_term(wire.term)
+    return Spec(wire.demand, wire.service, term, placement, wire.never, wire.limit, access, wire.application)
 
 
 def _number(metric: float) -> float | str:
@@ -166,6 +198,9 @@ ARGUMENTS: dict[str, Any] = {
     "host_gone": tuple[str],
     "other": tuple[str, str, _Amounts, tuple[str, ...]],
     "other_gone": tuple[str],
+    "network": tuple[tuple[str, ...], str, list[tuple[int, int, float]]],
+    "image": tuple[str, float, float],
+    "images": tuple[str, list[str]],
     "spec": tuple[int, _Spec],
     "spec_gone": tuple[int],
     "budget": tuple[str, int],

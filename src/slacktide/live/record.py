@@ -32,7 +32,18 @@ ROTATE_AT = 64_000_000
 """Bytes of a part, before it is compressed, at which the next one begins."""
 BUFFER = 64_000
 """Bytes that are written at once, should no pass come first."""
-SECTIONS = ("version", "policy", "qos", "scheduler", "startup", "failures", "simulation", "optimize", "classes")
+SECTIONS = (
+    "version",
+    "policy",
+    "qos",
+    "delay",
+    "scheduler",
+    "startup",
+    "failures",
+    "simulation",
+    "optimize",
+    "classes",
+)
 """Settings that an engine and a simulation depend on; the others are not recorded."""
 
 _PART = re.compile(r"(\d{4,})-(\d{6,})\.jsonl(\.gz)?")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from slacktide.config import Config
@@ -95,6 +95,27 @@ class Surroundings:
         self.tables.take_room(h, self.tables.amounts(amounts), -1)
         del self.tables.foreign_marks[uid]
         self.tables.count_marks(h, marks, -1)
+
+    # -- where hosts and users are ---------------------------------------------------------------------------------
+
+    def network(self, places: tuple[str, ...], site_key: str, changes: Sequence[tuple[int, int, float]]) -> None:
+        """Places by name, the attribute by which hosts are at them (empty: their names), and what changed since.
+
+        ``changes`` are two places, by number, and the round-trip time between them, seconds; what was told between
+        places that stay holds on, everything else is 0 until it is told.
+        """
+        self._note("network", places, site_key, list(changes))
+        self.tables.whereabouts.move(tuple(places), site_key, changes)
+
+    def image(self, name: str, seconds: float, size: float) -> None:
+        """What fetching an image takes where it is absent: seconds, or a size over a host's resource ``network``."""
+        self._note("image", name, seconds, size)
+        self.tables.whereabouts.image(name, seconds, size)
+
+    def images(self, host: str, names: Sequence[str]) -> None:
+        """All images that a host lists."""
+        self._note("images", host, list(names))
+        self.tables.whereabouts.list_images(host, frozenset(names))
 
     # -- what pods are like ----------------------------------------------------------------------------------------
 

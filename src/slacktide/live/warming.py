@@ -36,8 +36,9 @@ def warm(config: Config) -> float:
         engine.arrive(uid, uid, key, spec, at)
         engine.wake(uid)
         engine.run(at)  # "c" preempts "a"
-        engine.bound(uid, at)
-        engine.ready(uid, at)
+        if engine.incarnations[uid].state == parts.PLACED:  # "c" is not where nobody is preempted
+            engine.bound(uid, at)
+            engine.ready(uid, at)
     engine.unready("c", 3001.0)
     engine.gone("c", 3002.0)
     engine.spec(2, Spec((("cpu", 9000), ("pods", 1)), low))

@@ -39,6 +39,10 @@ def integer(text: str) -> int | None:
     return found if -(2**63) <= found < 2**63 else None
 
 
+FOREIGN = "metadata.foreign"
+"""Attribute of hosts that are known but were not given to us."""
+
+
 def taint_attribute(effect: str, key: str) -> str:
     """Name of the attribute that stands for a taint."""
     return f"{TAINT}{effect}:{key}"

@@ -50,7 +50,7 @@ class Network:
 
     places    names, unique
     rtt       float64, shape (p, p), seconds, symmetric; the diagonal is between two hosts of one place
-    site_key  attribute that names a host's place; "": the host's own name does
+    site_key  attribute that names a host's place; "", and for hosts without it: the host's own name does
     images    what instances may need to fetch
 
     A host whose place is not among ``places`` is as far from everybody as the largest round-trip time.

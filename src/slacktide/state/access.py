@@ -23,17 +23,22 @@ Arrays = dict[str, NDArray[Any]]
 class Geography:
     """Places of a network and hosts at them; the last place is that of hosts that are at none, where there are any.
 
-    ``rtt`` (p, p) is in seconds on the grid of times, ``place`` (h,) each host's place.
+    ``rtt`` (p, p) is in seconds on the grid of times, ``place`` (h,) each host's place. Only hosts that ``count``
+    (bool, (h,); all, unless given) are others in the sense of equation 12. Where ``lenient``, names that nobody
+    knows are at that last place.
     """
 
-    def __init__(self, hosts: Hosts) -> None:
+    def __init__(self, hosts: Hosts, count: NDArray[np.bool_] | None = None, *, lenient: bool = False) -> None:
         network = hosts.network or Network(("",), np.zeros((1, 1)))
         self.network = network
         self.given = hosts.network is not None
         self.places = {name: number for number, name in enumerate(network.places)}
         self.hosts = {name: number for number, name in enumerate(hosts.names)}
+        self.images = {image.name: number for number, image in enumerate(network.images)}
+        self.count = count
         nowhere = len(network.places)
-        everywhere_one = hosts.network is None
+        self.unknown = nowhere if lenient else -1
+        everywhere_one = network.places == ("",)
         self.place = np.array(
             [
                 0 if everywhere_one else self.places.get(_place_name(network, name, attributes), nowhere)
@@ -42,20 +47,21 @@ class Geography:
             np.int32,
         )
         self.rtt = on_grid(network.rtt)
-        if (self.place == nowhere).any():  # never distance 0: as far as the farthest
+        if lenient or (self.place == nowhere).any():  # never distance 0: as far as the farthest
             self.rtt = np.pad(self.rtt, (0, 1), constant_values=self.rtt.max(initial=0.0))
 
     def place_of(self, name: str) -> int:
-        """The place of that name, or of the host of that name; -1 for neither."""
+        """The place of that name, or of the host of that name; for neither ``unknown``, -1 unless it is lenient."""
         host = self.hosts.get(name)
-        return self.places.get(name, -1) if host is None else int(self.place[host])
+        return self.places.get(name, self.unknown) if host is None else int(self.place[host])
 
     def sigma(self) -> NDArray[Any]:
         """Standard deviation of the round-trip times from a host of each place to all other hosts, shape (p,), s.
 
         Equations 12 and 13; the sums are exact, as times are on their grid.
         """
-        count = np.bincount(self.place, minlength=len(self.rtt))
+        place = self.place if self.count is None else self.place[self.count]
+        count = np.bincount(place, minlength=len(self.rtt))
         others = count[None, :] - np.eye(len(count), dtype=np.int64)
         others = np.maximum(others, 0)  # of a place without hosts there is no host to leave out
         number = np.maximum(others.sum(axis=1), 1)
@@ -66,7 +72,7 @@ class Geography:
 
 
 def _place_name(network: Network, name: str, attributes: Any) -> str:
-    return name if not network.site_key else attributes.get(network.site_key, "")
+    return str(attributes.get(network.site_key, name)) if network.site_key else name
 
 
 def geography_arrays(hosts: Hosts, geography: Geography) -> Arrays:
@@ -119,7 +125,7 @@ def ask(access: Access, bandwidth: float, delay: DelaySettings, geography: Geogr
     ``bandwidth`` is the demand of resource ``network``; an instance that demands none waits for no transfer.
     Raises :class:`ConfigError` for a name that the network does not know.
     """
-    numbers = {image.name: number for number, image in enumerate(geography.network.images)}
+    numbers = geography.images
     if access.image and access.image not in numbers:
         raise ConfigError(f"image: found {access.image!r}, expected {_expected('an image', list(numbers), geography)}")
     logins = [(geography.hosts.get(name, -1), _known("users", name, geography), share) for name, share in access.logins]

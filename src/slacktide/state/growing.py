@@ -14,25 +14,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slacktide.config import Config
-from slacktide.kernels import board, carry, live, neighbour_records, request_records, room, tables
+from slacktide.kernels import board, carry, neighbour_records, request_records, room, tables
 from slacktide.kernels.free_index import AMOUNTS, NOWHERE
-from slacktide.kernels.tables import Tables
-from slacktide.model import Hosts, Placement, ServiceClass, Term, Workload
+from slacktide.model import Hosts, Placement, Term
 from slacktide.model.matching import matching_hosts
 from slacktide.state import cluster, layout, neighbours
+from slacktide.state.empty import empty_tables
+from slacktide.state.promises import Promises
 from slacktide.state.spec import Spec
+from slacktide.state.whereabouts import NOTHING, Further, Whereabouts
 
 FIRST = ("cpu", "memory", "pods")
 """Resources that every cluster has; the scores look at the first two."""
 
 
-class Growing:
+class Growing(Promises):
     """The arrays of a live cluster. Hosts, requests and rows are known by number here."""
 
     def __init__(self, config: Config, own: cluster.OwnCode | None = None) -> None:
         self.config = config
         self.resources: list[str] = list(FIRST)
-        self.classes: list[ServiceClass] = []
+        self.classes = []
         self.attributes: list[Mapping[str, str]] = []
         self.names: list[str] = []
         self.free_hosts: list[int] = []
@@ -41,7 +43,7 @@ class Growing:
         self.rows = self.requests = 0  # ever in use at once
         self.terms: dict[Term, int] = {Term(): 0}
         self.counters = neighbours.Counters()
-        self._shapes: dict[tuple[int, ...], int] = {}
+        self._shapes: dict[tuple[tuple[int, ...], Further], int] = {}
         self._pairs: dict[tuple[int, int], int] = {}
         self._kinds: dict[Spec, int] = {}
         self._asked = neighbours.Asked([], [], [])
@@ -49,24 +51,9 @@ class Growing:
         self.foreign_marks: dict[str, tuple[int, tuple[str, ...]]] = {}
         self.tidied = 0  # kinds that were left when unused ones were last forgotten
         self._regroup = self._recount = self._rewrite = False
-        self.tb = self._begin(own)
-
-    def _begin(self, own: cluster.OwnCode | None) -> Tables:
-        nothing = np.zeros(0)
-        workload = Workload(
-            nothing.astype(np.int64), nothing, nothing, np.zeros((0, len(FIRST))), nothing.astype(np.int16),
-            nothing.astype(np.int64), nothing.astype(np.bool_), nothing.astype(np.int32), resources=FIRST,
-            classes=(ServiceClass("none", 1.0, 1),),
-        )  # fmt: skip
-        hosts = Hosts(np.arange(1), ("",), np.zeros((1, len(FIRST))), ({},), FIRST)  # one to spare
-        tb = cluster.build(workload, hosts, self.config, hot=np.zeros(1), cold=np.zeros(1), own=own)
-        rules = tb.rules
-        rules["recreation"] = 0.0
-        rules["live"], rules["same_pass"], rules["end"], rules["lost"] = 1, 0, np.inf, tables.KEPT
-        rules["record"] = tables.RECORD_DECISIONS | tables.RECORD_EVENTS
-        tb.put("unit", np.ones(len(FIRST)))
-        tb["hosts"]["down"] = 1
-        return tb
+        self.tb = empty_tables(config, own, FIRST)
+        self.whereabouts = Whereabouts(config, own)
+        self.whereabouts.begin(self.tb)
 
     def _lengthen(self, name: str, needed: int) -> None:
         """Room for ``needed`` on the first axis, and to spare."""
@@ -98,6 +85,8 @@ class Growing:
             self.rows += 1
             for name in ("instances", "admission", "duration", "owner", "links", "guard", "budget"):
                 self._lengthen(name, self.rows)
+            if self.whereabouts.grants:
+                self._lengthen("granted", self.rows)
         instance = self.tb["instances"][row : row + 1]
         instance[:] = np.zeros(1, tables.INSTANCE)
         instance["host"] = instance["first_host"] = -1
@@ -122,47 +111,22 @@ class Growing:
         self.tb["requests"][q : q + 1] = record
         return q
 
-    def class_number(self, service: ServiceClass) -> int:
-        """The number of a class; a new one, or one with other promises under its name, where it is not known."""
-        for number, known in enumerate(self.classes):
-            if known.name == service.name:
-                if known != service:
-                    self.classes[number] = service
-                    self._write_classes()
-                    live.weigh_queue(self.tb.state)
-                return number
-        self.classes.append(service)
-        self._write_classes()
-        return len(self.classes) - 1
-
-    def keep_classes(self, numbers: list[int]) -> None:
-        """Forget all classes but these, which are numbered from 0 in their order."""
-        self.classes = [self.classes[number] for number in numbers] or self.classes[:1]
-        self._write_classes()
-
-    def _write_classes(self) -> None:
-        """Promises as they are now; what was found out with others no longer holds."""
-        table = layout.class_table(self.classes, self.config.qos.margin)
-        self.tb.put("classes", table)
-        rules = self.tb.rules
-        rules["levels"] = int(table["level"].max()) + 1
-        rules["fastest"] = float(table["slope"].max())
-        rules["one_margin"] = len(set(table["margin"].tolist())) == 1
-        self._regroup = True
-
     def resource(self, name: str) -> int:
         """The number of a resource, which all hosts have nothing of where it was not known."""
         if name not in self.resources:
             self.resources.append(name)
-            for table in ("free", "capacity", "demand"):
+            for table in ("free", "capacity", "demand", "limit", "granted"):
                 old = self.tb[table]
                 self.tb.put(table, np.hstack([old, np.zeros((len(old), 1), np.int64)]))
             count = len(self.resources)
             self.tb.put("unit", np.ones(count))
             self.tb.put("missing", np.zeros(count, np.int64))
             self.tb.put("amounts", np.zeros((3, count)))
-            self._shapes = {(*shape, 0): number for shape, number in self._shapes.items()}
-            self._regroup = True
+            self._shapes = {
+                ((*demand, 0), (((*limit, 0) if limit else ()), access, application)): number
+                for (demand, (limit, access, application)), number in self._shapes.items()
+            }
+            self._change_hosts()
         return self.resources.index(name)
 
     def amounts(self, named: Mapping[str, int]) -> NDArray[np.int64]:
@@ -183,7 +147,13 @@ class Growing:
             self.attributes.append({})
             self._add_hosts(h + 1)
         self.names[h] = name
+        self.whereabouts.moved = self.whereabouts.asked
         return h
+
+    def _change_hosts(self) -> None:
+        """Hosts are others than before, or what they have."""
+        self._regroup = True
+        self.whereabouts.moved = self.whereabouts.asked
 
     def _add_hosts(self, needed: int) -> None:
         """Room for ``needed`` hosts; those to spare are down."""
@@ -193,6 +163,7 @@ class Growing:
         count = needed + max(16, needed // 8)
         for name in ("hosts", "ceilings", "slots", "free", "capacity", "scale", "leaf_host", "points"):
             cluster.lengthen(self.tb, name, count)
+        self.whereabouts.lengthen(self.tb, count)
         self.tb["hosts"]["down"][have:] = 1
         self._regroup = True
 
@@ -207,7 +178,7 @@ class Growing:
         tb["capacity"][h] = amounts
         self.attributes[h] = attributes
         tb["hosts"]["down"][h] = not up
-        self._regroup = True
+        self._change_hosts()
 
     def set_up(self, h: int, up: bool) -> None:
         """Whether a host takes instances; a change counts among its changes."""
@@ -219,6 +190,7 @@ class Growing:
     def remove_host(self, h: int) -> None:
         """Forget a host on which nothing is any more."""
         self.set_host(h, {}, {}, False)
+        self.whereabouts.forget_host(self.names[h])
         self.names[h] = ""
         self.free_hosts.append(h)
 
@@ -250,7 +222,7 @@ class Growing:
     def add_kind(self, spec: Spec, cls: int) -> int:
         """A kind of instances that are as ``spec`` says, of a class that is known by number."""
         number = len(self._specs)
-        shape = self._shape_of(tuple(self.amounts(dict(spec.demand)).tolist()))
+        shape = self._shape_of(spec)
         pair = self._pairs.setdefault((shape, cls), len(self._pairs))
         have = len(self.tb["shared_of_pair"])
         if pair >= have:
@@ -279,6 +251,7 @@ class Growing:
         self._asked = neighbours.Asked([], [], [])
         self.tb.put("kinds", np.zeros(0, tables.KIND))
         self.tb.put("demand", np.zeros((0, len(self.resources)), np.int64))
+        self.whereabouts.forget_shapes(self.tb)
         self._regroup = True
 
     @property
@@ -286,10 +259,22 @@ class Growing:
         """How many kinds are known."""
         return len(self._specs)
 
-    def _shape_of(self, demand: tuple[int, ...]) -> int:
-        shape = self._shapes.setdefault(demand, len(self._shapes))
-        self._lengthen("demand", shape + 1)
-        self.tb["demand"][shape] = demand
+    def _shape_of(self, spec: Spec) -> int:
+        demand, further = self.amounts(dict(spec.demand)), NOTHING
+        if self.whereabouts.asked:
+            limit = self.amounts(dict(spec.limit))
+            demand = self.amounts(dict(spec.demand))  # a limit may have brought a resource
+            limit = np.maximum(limit, demand)
+            further = (tuple(limit.tolist()), spec.access, spec.application)
+        key = tuple(demand.tolist()), further
+        shape = self._shapes.get(key)
+        if shape is None:
+            shape = self._shapes[key] = len(self._shapes)
+            self._lengthen("demand", shape + 1)
+            self.tb["demand"][shape] = demand
+            if self.whereabouts.asked:
+                bandwidth = dict(spec.demand).get(cluster.NETWORK, 0)
+                self.whereabouts.add_shape(self.tb, shape, demand, bandwidth, further)
         return shape
 
     def _term_number(self, term: Term) -> int:
@@ -330,6 +315,10 @@ class Growing:
             self._count_anew()
         elif self._rewrite:
             self._write_asked()
+        if self.whereabouts.moved and not self._regroup:
+            self.whereabouts.settle(self.tb, self.hosts())
+            self.forget_evaluations()
+            board.fill(self.tb.state)
         self._regroup = self._recount = False
 
     def hosts(self) -> Hosts:
@@ -358,6 +347,8 @@ class Growing:
         tb.rules["stride"] = cluster.coprime_stride(max(1, len(capacity)))
         self.forget_evaluations()
         self._count_anew()
+        if self.whereabouts.moved:
+            self.whereabouts.settle(tb, self.hosts())
         board.fill(tb.state)
 
     def forget_evaluations(self) -> None:

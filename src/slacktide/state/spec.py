@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from slacktide.model import NO_CONSTRAINT, NO_NEIGHBOURS, Placement, ServiceClass, Term
+from slacktide.model import NO_CONSTRAINT, NO_NEIGHBOURS, Access, Placement, ServiceClass, Term
+from slacktide.model.network import NO_ACCESS
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,7 +13,9 @@ class Spec:
     """All that decides where an instance may go and what it is promised; equal ones are of one kind.
 
     ``demand`` names whole amounts (millicores of CPU, bytes, counts), each resource once
-    and none of 0; ``never``: it preempts nobody (preemptionPolicy Never).
+    and none of 0; ``never``: it preempts nobody (preemptionPolicy Never). Only scores that ask where users are
+    look at ``limit`` (as ``demand``: most that an instance may be granted; its demand where none is named),
+    ``access``, and ``application``, by which ElasticFog knows instances that serve the same users.
     """
 
     demand: tuple[tuple[str, int], ...]
@@ -20,3 +23,6 @@ class Spec:
     term: Term = NO_CONSTRAINT
     placement: Placement = NO_NEIGHBOURS
     never: bool = False
+    limit: tuple[tuple[str, int], ...] = ()
+    access: Access = NO_ACCESS
+    application: str = ""
