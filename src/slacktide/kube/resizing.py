@@ -115,6 +115,9 @@ class Mover:
     async def look(self, now: float, patience: float) -> None:
         """Move the first pod that may be, if no other is on its way; tell of the others why they stay."""
         engine = self._intake.engine
+        pods = self._intake.pods
+        self._not_before = {uid: after for uid, after in self._not_before.items() if uid in pods}
+        self._unknown &= pods.keys()
         if engine is None or self._is_busy(now):
             return
         for uid, pending in self._intake.resizes.overdue(now - patience):
@@ -167,6 +170,8 @@ class Mover:
             LOG.info("pod %s/%s is not moved for its resize: %s", namespace, name, error)
             engine = self._intake.engine
             overdrawn = error.status == TOO_MANY and "disruption budget" in error.message
+            # Where budgets are best effort, decisions do not look at them: this one is a matter of moving only.
+            overdrawn = overdrawn and self._settings.disruption_budgets != "best-effort"
             if overdrawn and engine is not None and entry.budget in engine.budgets:
                 engine.budget(entry.budget, 0)
         except Unreachable:
