@@ -13,6 +13,7 @@ from kube import ledgers
 from kube.judging import Json
 from kube.labtools import deployment, pod, until
 from kube.running import Cast, Place, Stage, at, nothing_wrong, scene, service_class, staged
+from kube.test_live_placement import claim, storage_class, volume
 from slacktide.kube.lab import Binaries
 from slacktide.kube.lab.api import STRATEGIC
 
@@ -197,6 +198,26 @@ def test_a_pod_that_nobody_would_create_anew_stays(place: Place) -> None:
     assert "nobody would create it anew" in told(place, "ResizeWaits", "bare")[0]
     time.sleep(PATIENCE)
     assert place.node_of("bare") == node
+
+
+@scene
+def test_a_pod_whose_volume_is_of_its_node_stays_there(place: Place) -> None:
+    (node,) = place.nodes(1, cpu="3")
+    full(place, [node])
+    place.api.post("/apis/storage.k8s.io/v1/storageclasses", storage_class("of-a-node", "kubernetes.io/no-provisioner"))
+    place.create("persistentvolumeclaims", claim("data", "of-a-node"))
+    reference = {"kind": "PersistentVolumeClaim", "namespace": place.namespace, "name": "data", "apiVersion": "v1"}
+    place.api.post("/api/v1/persistentvolumes", volume("data", "of-a-node", node, claimRef=reference))
+    place.create(
+        "statefulsets", stateful("web", volumes=[{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}])
+    )
+    place.ready("web")
+    place.nodes(1, prefix="-large", cpu="4")
+    grow(place, "web-0", "3", "Deferred")
+    until(partial(is_told, place, "web-0", "no other node that may take it has room"), "it is said why it stays")
+    time.sleep(PATIENCE)
+    assert place.node_of("web-0") == node
+    assert not place.auditor.evictions(place.namespace)
 
 
 @scene

@@ -26,6 +26,7 @@ from slacktide.live.moving import is_whole, obstacle
 
 if TYPE_CHECKING:
     from slacktide.kube.intake import Intake
+    from slacktide.live.engine import Engine
 
 LOG = logging.getLogger(__name__)
 
@@ -128,14 +129,20 @@ class Mover:
                 if uid in self._unknown:
                     self._has_moved(entry, now)
                 continue
-            try:
-                reason = stays(entry.pod) or obstacle(engine, uid, wanted(entry.pod), now)
-            except Unschedulable as problem:
-                reason = problem.reason
+            reason = self._why_not(engine, entry, now)
             if not reason:
                 await self._evict(entry, now)
                 return
             self._tell(entry, pending, reason)
+
+    def _why_not(self, engine: Engine, entry: Entry, now: float) -> str:
+        # Its volumes may have been made, or bound to its node, since it was placed.
+        volumes = self._intake.world.storage.needs(entry.pod)
+        try:
+            found = stays(entry.pod) or volumes.waits
+            return found or obstacle(engine, entry.uid, wanted(entry.pod), now, volumes.term)
+        except Unschedulable as problem:
+            return problem.reason
 
     def _is_busy(self, now: float) -> bool:
         """Whether a pod was moved whose replacement does not run yet, and may still."""
