@@ -73,6 +73,11 @@ def test_a_row_is_fresh_up_to_the_limit() -> None:
     assert latencies([Row("a", -math.inf)], NOW, STALE).stale == ("a",)
 
 
+def test_a_row_from_a_clock_that_is_far_ahead_does_not_stay_fresh_until_then() -> None:
+    assert of(row("a", age=-STALE, b=10.0), row("b")).stale == ()
+    assert of(row("a", age=-STALE - 0.001, b=10.0), row("b")).stale == ("a",)
+
+
 def test_what_others_remember_of_a_silent_node_does_not_count() -> None:
     found = of(row("a", old=1.0, b=30.0), row("b", old=1.0), row("old", age=2 * STALE))
     assert value(found, "a", "old") == (60.0, UNKNOWN)

@@ -30,6 +30,7 @@ def _key(monkeypatch: pytest.MonkeyPatch) -> None:
         (["--peer", "n2=h:1", "--peer", "n2=h:2"], "found 'n2' twice"),
         (["--peer", "n2=h:1", "--bind", "nonsense"], "--bind: found 'nonsense', expected HOST:PORT"),
         (["--peer", "n2=h:1", "--bind", "nonsense:1"], "expected an IP address of this machine"),
+        (["--peer", "n2=h:1", "--advertise", "10.0.0.1"], "--advertise: found '10.0.0.1', expected HOST:PORT"),
         (["--peer", "n2=h:1", "--kubeconfig", "k"], "take the place of a cluster"),
         (["--peer", "n2=h:1", "--timeout", "100"], "--timeout must be below --silent"),
         (["--peer", "n2=h:1", "--heartbeat", "1000"], "--heartbeat below --stale-after"),

@@ -157,3 +157,23 @@ def test_who_is_not_prometheus_is_named(accesses: Accesses) -> None:
         asked(f"http://127.0.0.1:{free_port()}")
     with pytest.raises(AccessCountsError, match="/api/v1/query: "):
         asked("nonsense")
+
+
+def test_an_answer_with_words_for_counts_is_named() -> None:
+    sample = {"metric": {"namespace": "a", "workload": "b", "node": "n1"}, "value": [1.0, "many"]}
+    body = json.dumps({"status": "success", "data": {"resultType": "vector", "result": [sample]}}).encode()
+
+    class Pages(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None: ...
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Pages) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        with pytest.raises(AccessCountsError, match="found the count 'many', expected a number"):
+            asked(f"http://127.0.0.1:{server.server_address[1]}")
+        server.shutdown()

@@ -179,6 +179,7 @@ PEER = {"node": "far", "lost": 0.0, "samples": 3, "meanMs": 5.0, "deviationMs": 
         ({"error": 1.5}, "less than or equal to 1"),
         ({"coordinate": {"point": []}}, "Required"),
         ({"coordinate": {"point": [1.0], "height": -1}}, "greater than or equal to 0"),
+        ({"coordinate": {"point": [1e300], "height": 1}}, "should be less than or equal to 1e+06"),
         ({"addresses": ["10.0.0.1"]}, "must be HOST:PORT"),
         ({"addresses": ["fd00::1:10360"]}, "must be HOST:PORT"),
         ({"at": "yesterday"}, "date-time"),

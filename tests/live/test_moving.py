@@ -10,6 +10,7 @@ from live.workbench import BRONZE, GOLD, T0, settings
 from slacktide.live.engine import Engine
 from slacktide.live.moving import NO_ROOM, NOT_ALL_READY, PROTECTED, is_whole, obstacle
 from slacktide.model import Placement, Rule, ServiceClass, Term, Topology
+from slacktide.model.constraint import Constraint
 from slacktide.model.placement import CLUSTER, HOST
 from slacktide.state.spec import Spec
 
@@ -69,6 +70,12 @@ def test_a_node_that_takes_nobody_is_no_node_to_move_to() -> None:
     engine = two_pods(hosts=3)
     engine.host("node-2", {"cpu": 4 * CORE, "pods": 10}, {"node": "2"}, False)
     assert obstacle(engine, "a", WANTED, T0 + 100) == NO_ROOM
+
+
+def test_a_node_from_which_its_volumes_cannot_be_used_is_no_node_to_move_to() -> None:
+    engine = two_pods(hosts=4)
+    assert obstacle(engine, "a", WANTED, T0 + 100, Term((Constraint("node", "in", values=("0", "1")),))) == NO_ROOM
+    assert obstacle(engine, "a", WANTED, T0 + 100, Term((Constraint("node", "in", values=("0", "3")),))) == ""
 
 
 def test_nobody_moves_while_another_of_its_controller_is_missing() -> None:

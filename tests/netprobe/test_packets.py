@@ -126,6 +126,14 @@ def test_a_probe_from_before_our_start_is_stale_because_we_may_have_seen_it_then
     assert heard(replays, 2, sent=NOW - 9.9) == ""
 
 
+def test_a_clock_that_is_set_back_deafens_nobody_and_what_was_seen_stays_seen() -> None:
+    replays = Replays(60.0, NOW + 86_400.0)  # the agent started with a clock a day ahead
+    assert heard(replays, 1, now=NOW + 86_400.0) == "stale"
+    assert heard(replays, 1) == ""
+    assert heard(replays, 1) == "replayed"
+    assert heard(replays, 2, sent=NOW - 1.0) == "stale"
+
+
 def test_a_forgotten_prober_cannot_be_replayed() -> None:
     replays = Replays(60.0, 0.0)
     assert heard(replays, 1) == ""

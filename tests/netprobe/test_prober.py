@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import math
+import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
+
+import pytest
 
 from slacktide.netprobe.options import Options
 from slacktide.netprobe.packets import identity
@@ -104,10 +108,63 @@ def test_a_peer_that_moves_is_found_at_its_new_address_and_measured_on() -> None
 def test_host_names_are_looked_up_and_addresses_of_the_other_family_passed_over() -> None:
     with probers(2, Options(interval=0.1)) as found:
         first, port = found[0], found[0].peers["n1"].addresses[0][1]
-        first.set_peers([Peer("n1", (("::1", port), ("localhost", port)))])
+        # What can be no host's name, or an address with a zone where there are none, is passed over likewise.
+        names = "a..b", "x" * 70, "10.0.0.1%a", "::1", "localhost"
+        first.set_peers([Peer("n1", tuple((name, port) for name in names))])
 
         async def play() -> None:
             await until(lambda: first.counts.probes["answered"] >= 5, "it answers")
 
         asyncio.run(running(found, play))
         assert first.paths["n1"].address == "127.0.0.1"
+
+
+def test_a_clock_that_is_set_makes_nobody_silent_and_nobody_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    true = time.time
+    with probers(2, Options(interval=0.1, timeout=0.5, silent=1.0)) as found:
+        first = found[0]
+
+        async def play() -> None:
+            await until(lambda: len(first.measured()) == 1, "n1 is measured")
+            for ahead in (30.0, -30.0):  # within the skew, but beyond the silence
+                monkeypatch.setattr(time, "time", lambda ahead=ahead: true() + ahead)
+                assert math.isfinite(first.measured()["n1"].mean)
+            first.set_peers([Peer("n1", (("127.0.0.1", 9),))])
+            await until(lambda: math.isnan(first.measured()["n1"].mean), "n1 has fallen silent")
+
+        asyncio.run(running(found, play))
+
+
+def test_a_peer_that_moves_while_its_name_is_looked_up_is_found_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    with probers(2, Options(interval=0.1)) as found:
+        first, port = found[0], found[0].peers["n1"].addresses[0][1]
+
+        async def play() -> None:
+            loop, answer = asyncio.get_running_loop(), asyncio.Event()
+            look_up = loop.getaddrinfo
+
+            async def slowly(*words: Any, **settings: Any) -> Any:
+                await answer.wait()
+                return await look_up(*words, **settings)
+
+            monkeypatch.setattr(loop, "getaddrinfo", slowly)
+            first.set_peers([Peer("n1", (("localhost", 9),))])
+            path = first.paths["n1"]
+            await until(lambda: path.looking_up, "its name is looked up")
+            first.set_peers([Peer("n1", (("localhost", port),))])
+            await until(lambda: math.isfinite(path.resolved_at), "a probe is due meanwhile")
+            answer.set()
+            await until(lambda: first.counts.probes["answered"] >= 3, "it answers at its new address")
+
+        asyncio.run(running(found, play))
+
+
+def test_strangers_with_the_key_leave_nothing_behind() -> None:
+    with probers(2, Options(interval=0.1)) as (first, second):
+        first.set_peers([])
+
+        async def play() -> None:
+            await until(lambda: first.counts.answers >= 3, "a stranger is answered")
+
+        asyncio.run(running([first, second], play))
+        assert not first.coordinates

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import math
 from pathlib import Path
@@ -9,12 +10,14 @@ from pathlib import Path
 import pytest
 
 from slacktide.errors import ConfigError, InputError
+from slacktide.kube.connection import Connection
+from slacktide.kube.credentials import Access, Fixed
 from slacktide.kube.latencies import NODE_LATENCY, NodeLatency, NodeLatencyStatus, as_row
 from slacktide.kube.objects import Instant, Metadata, encode
 from slacktide.model.latency import Coordinate, Measured, Row
 from slacktide.netprobe.options import Options
 from slacktide.netprobe.peers import Peer, peers_of, split_address
-from slacktide.netprobe.publishing import news, status_of
+from slacktide.netprobe.publishing import Publisher, news, status_of
 from slacktide.netprobe.rows import Rows
 
 OPTIONS = Options()
@@ -71,6 +74,21 @@ def test_a_row_without_a_measurement_is_older_than_any_and_has_no_coordinate() -
     assert as_row(found) == row
 
 
+def test_a_heartbeat_comes_when_something_was_measured_also_by_a_clock_that_was_set_back() -> None:
+    async def publishing() -> Publisher:
+        async with Connection(Access("http://127.0.0.1:9", Fixed(None))) as connection:  # it is not asked
+            return Publisher(connection, "n1", OPTIONS)
+
+    publisher = asyncio.run(publishing())
+    found = NODE_LATENCY.decode(encode({"metadata": {"name": "n1"}, "status": status_of(BEFORE, ())}))
+    assert isinstance(found, NodeLatency)
+    publisher.carry_on(found)
+    assert publisher.due(BEFORE, (), 1e6) == ""  # nothing was measured since
+    for at in (BEFORE.at + 10.0, BEFORE.at - 3600.0):
+        assert publisher.due(dataclasses.replace(BEFORE, at=at), (), 1e6) == "heartbeat"
+    assert publisher.due(BEFORE, ("10.0.0.1:1",), 1e6) == "addresses"
+
+
 # Rows of the others.
 
 
@@ -101,6 +119,12 @@ def test_a_stale_row_is_warned_of_once_until_it_is_fresh_again(caplog: pytest.Lo
     warnings = [one for one in caplog.records if "row of node n2 is stale" in one.getMessage()]
     assert len(warnings) == 1
     assert rows.ages(now=1005.0) == {"n2": 1000.0}
+
+
+def test_a_row_from_a_clock_far_ahead_is_stale_too() -> None:
+    rows = Rows("n1", lambda _peers: None, 900.0)
+    rows.replaced([node_latency("n2", at=5000.0)])
+    assert rows.ages(now=1000.0) == {"n2": 4000.0}
 
 
 def test_a_new_agent_is_given_time_before_its_row_counts_as_stale(caplog: pytest.LogCaptureFixture) -> None:

@@ -149,6 +149,7 @@ def _reading(command: F) -> F:
 @click.option("--json", "as_json", is_flag=True, help="As JSON, with every measured peer.")
 def show(kubeconfig: Path | None, context: str | None, stale_after: float, as_json: bool) -> None:
     """The rows of a cluster and how old they are."""
+    from slacktide.model.latency import fresh
     from slacktide.netprobe.showing import HEAD, table_of
 
     found, now = asyncio.run(_read(kubeconfig, context, "")), time.time()
@@ -159,7 +160,7 @@ def show(kubeconfig: Path | None, context: str | None, stale_after: float, as_js
         {
             row.node: {
                 "age_s": now - row.at,
-                "stale": now - row.at > stale_after,
+                "stale": not fresh(row, now, stale_after),
                 "error": row.error,
                 "peers": {
                     name: {

@@ -82,7 +82,7 @@ async def shares(
     except (TimeoutError, aiohttp.ClientError, OSError, ValueError) as error:
         said = "no answer in time" if isinstance(error, TimeoutError) else str(error) or type(error).__name__
         raise AccessCountsError(f"{where}: {said}") from None
-    return _shares(_vector(where, query, status, body), label, workload)
+    return _shares(where, _vector(where, query, status, body), label, workload)
 
 
 def _vector(where: str, query: str, status: int, body: bytes) -> list[_Sample]:
@@ -103,12 +103,15 @@ def _vector(where: str, query: str, status: int, body: bytes) -> list[_Sample]:
         raise AccessCountsError(f"{where}: query {query!r}: {error}") from None
 
 
-def _shares(samples: list[_Sample], label: str, workload: Sequence[str]) -> dict[str, Logins]:
+def _shares(where: str, samples: list[_Sample], label: str, workload: Sequence[str]) -> dict[str, Logins]:
     counts: dict[str, dict[str, float]] = {}
     for sample in samples:
         name = [sample.metric.get(one, "") for one in workload]
         place = sample.metric.get(label, "")
-        value = float(sample.value[1])
+        try:
+            value = float(sample.value[1])
+        except ValueError:
+            raise AccessCountsError(f"{where}: found the count {sample.value[1]!r}, expected a number") from None
         if not place or not all(name) or not value > 0.0 or not math.isfinite(value):
             continue
         places = counts.setdefault("/".join(name), {})

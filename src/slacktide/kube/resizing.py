@@ -26,6 +26,7 @@ from slacktide.live.moving import is_whole, obstacle
 
 if TYPE_CHECKING:
     from slacktide.kube.intake import Intake
+    from slacktide.live.engine import Engine
 
 LOG = logging.getLogger(__name__)
 
@@ -115,6 +116,9 @@ class Mover:
     async def look(self, now: float, patience: float) -> None:
         """Move the first pod that may be, if no other is on its way; tell of the others why they stay."""
         engine = self._intake.engine
+        pods = self._intake.pods
+        self._not_before = {uid: after for uid, after in self._not_before.items() if uid in pods}
+        self._unknown &= pods.keys()
         if engine is None or self._is_busy(now):
             return
         for uid, pending in self._intake.resizes.overdue(now - patience):
@@ -125,14 +129,20 @@ class Mover:
                 if uid in self._unknown:
                     self._has_moved(entry, now)
                 continue
-            try:
-                reason = stays(entry.pod) or obstacle(engine, uid, wanted(entry.pod), now)
-            except Unschedulable as problem:
-                reason = problem.reason
+            reason = self._why_not(engine, entry, now)
             if not reason:
                 await self._evict(entry, now)
                 return
             self._tell(entry, pending, reason)
+
+    def _why_not(self, engine: Engine, entry: Entry, now: float) -> str:
+        # Its volumes may have been made, or bound to its node, since it was placed.
+        volumes = self._intake.world.storage.needs(entry.pod)
+        try:
+            found = stays(entry.pod) or volumes.waits
+            return found or obstacle(engine, entry.uid, wanted(entry.pod), now, volumes.term)
+        except Unschedulable as problem:
+            return problem.reason
 
     def _is_busy(self, now: float) -> bool:
         """Whether a pod was moved whose replacement does not run yet, and may still."""
@@ -167,6 +177,8 @@ class Mover:
             LOG.info("pod %s/%s is not moved for its resize: %s", namespace, name, error)
             engine = self._intake.engine
             overdrawn = error.status == TOO_MANY and "disruption budget" in error.message
+            # Where budgets are best effort, decisions do not look at them: this one is a matter of moving only.
+            overdrawn = overdrawn and self._settings.disruption_budgets != "best-effort"
             if overdrawn and engine is not None and entry.budget in engine.budgets:
                 engine.budget(entry.budget, 0)
         except Unreachable:

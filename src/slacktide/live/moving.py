@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from slacktide.kernels import carry, resize
 from slacktide.live import parts
 from slacktide.live.engine import Engine
+from slacktide.model.constraint import NO_CONSTRAINT, Term
 from slacktide.state import layout
 
 NOT_ALL_READY = "not all other pods of its controller are ready"
@@ -17,10 +18,11 @@ PROTECTED = "a disruption budget or the least running time protects it"
 NO_ROOM = "no other node that may take it has room for it"
 
 
-def obstacle(engine: Engine, uid: str, wanted: Mapping[str, int], now: float) -> str:
+def obstacle(engine: Engine, uid: str, wanted: Mapping[str, int], now: float, volumes: Term = NO_CONSTRAINT) -> str:
     """Why a pod must stay where it is, empty where nothing stands against moving it at ``now`` (seconds since 1970).
 
-    ``wanted``: what it would take, by resource, in the engine's whole amounts. Its controller must lack nobody else,
+    ``wanted``: what it would take, by resource, in the engine's whole amounts; ``volumes``: from which hosts its
+    volumes can be used, which of a pod that runs the engine need not know. Its controller must lack nobody else,
     its budget and ``policy.min_running`` allow a disruption, its slack be at least the margin of its class, and another
     host that it may use have room. Changes nothing. O(hosts + instances of its controller).
     """
@@ -37,7 +39,9 @@ def obstacle(engine: Engine, uid: str, wanted: Mapping[str, int], now: float) ->
     margin = float(tb["classes"][tb["kinds"][tb["instances"]["kind"][one.row]]["cls"]]["margin"])
     if slack < margin:
         return f"its slack of {slack:.1f} s is below the {margin:g} s that its class keeps"
-    return "" if _hosts_with_room(engine, one.row, wanted).any() else NO_ROOM
+    attributes = engine.tables.attributes
+    with_room = np.flatnonzero(_hosts_with_room(engine, one.row, wanted)).tolist()
+    return "" if any(volumes.holds(attributes[h]) for h in with_room) else NO_ROOM
 
 
 def is_whole(engine: Engine, key: str) -> bool:

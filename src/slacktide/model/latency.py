@@ -84,8 +84,11 @@ class Latencies:
 
 
 def fresh(row: Row, now: float, stale_after: float) -> bool:
-    """Whether a row's latest measurement is at most ``stale_after`` seconds old."""
-    return now - row.at <= stale_after
+    """Whether a row's latest measurement is at most ``stale_after`` seconds old, or by a clock that is ahead, away.
+
+    Else a node whose clock is a day ahead would seem to live for a day after its end.
+    """
+    return abs(now - row.at) <= stale_after
 
 
 def latencies(

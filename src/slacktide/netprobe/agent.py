@@ -43,10 +43,9 @@ class Agent:
         self, place: Place, options: Options, *, peers: Sequence[Peer] = (), connection: Connection | None = None
     ) -> None:
         self.place, self.options = place, options
-        try:
-            host, port = split_address(place.bind)
-        except ValueError as error:
-            raise ConfigError(f"--bind: {error}") from None
+        host, port = _address("--bind", place.bind)
+        if place.advertise:
+            _address("--advertise", place.advertise)
         keys = read_keys(place.key_file)
         self._socket = open_socket(host, port)
         self.port = int(self._socket.getsockname()[1])
@@ -55,7 +54,7 @@ class Agent:
         self.rows: Rows | None = None
         self.addresses: tuple[str, ...] = (place.advertise,) if place.advertise else ()
         self._reflector: Reflector[NodeLatency] | None = None
-        self._began = time.time()
+        self._began = time.monotonic()
         if connection is None:
             self.prober.set_peers(peers)
         else:
@@ -72,7 +71,7 @@ class Agent:
 
     def age(self) -> float:
         """Seconds since the latest measurement, or since the start."""
-        return max(0.0, time.time() - max(self.prober.measured_at, self._began))
+        return time.monotonic() - max(self.prober.heard_at, self._began)
 
     def not_ready(self) -> str:
         """Why this agent is of no use yet; empty where it is."""
@@ -85,7 +84,7 @@ class Agent:
     def _settled(self) -> bool:
         """Whether the first round of measuring is over, so that the row is worth more than that of an agent before."""
         measured = len(self.prober.measured()) == len(self.prober.paths) > 0
-        return measured or time.time() - self._began > self.options.silent
+        return measured or time.monotonic() - self._began > self.options.silent
 
     async def run(self) -> None:
         """Measure, publish and serve until cancelled."""
@@ -145,6 +144,13 @@ class Agent:
         if not found:
             raise KubeError(f"node {self.place.node}: no InternalIP that can be used; --advertise HOST:PORT names one")
         return tuple(join_address(one, self.port) for one in found)
+
+
+def _address(option: str, text: str) -> tuple[str, int]:
+    try:
+        return split_address(text)
+    except ValueError as error:
+        raise ConfigError(f"{option}: {error}") from None
 
 
 def host_name() -> str:

@@ -38,4 +38,6 @@ def read_keys(path: Path | None) -> tuple[bytes, ...]:
     for number, line in enumerate(lines, 1):
         if len(line) < SHORTEST:
             raise ConfigError(f"{where}:{number}: found a key of {len(line)} characters, expected {EXPECTED}")
-    return tuple(hashlib.sha256(b"slacktide netprobe 1\0" + line.encode()).digest() for line in lines)
+    return tuple(
+        hashlib.sha256(b"slacktide netprobe 1\0" + line.encode("utf-8", "surrogateescape")).digest() for line in lines
+    )

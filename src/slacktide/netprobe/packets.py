@@ -28,6 +28,7 @@ import math
 import struct
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import lru_cache
 
 from slacktide.model.latency import Coordinate
 
@@ -70,6 +71,7 @@ class Refused(Exception):  # noqa: N818  # says what happened to a packet
         super().__init__(reason)
 
 
+@lru_cache(2**16)
 def identity(name: str) -> bytes:
     """What stands for a node's name in packets."""
     return hashlib.sha256(name.encode()).digest()[:16]

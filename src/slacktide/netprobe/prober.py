@@ -42,7 +42,7 @@ FEWEST = 4
 
 @dataclass(slots=True)
 class Path:
-    """What is known of the way to a peer; instants by the monotonic clock, ``answered_at`` by the wall clock."""
+    """What is known of the way to a peer; instants by the monotonic clock, which nobody sets."""
 
     peer: Peer
     smoother: Smoother
@@ -83,6 +83,7 @@ class Prober:
         self.paths: dict[str, Path] = {}
         self.peers: dict[str, Peer] = {}
         self.coordinates: dict[bytes, Coordinate] = {}
+        self._known: set[bytes] = set()
         self.sample = Sample(
             options.full_mesh, options.sample, options.near, name if options.seed is None else f"{options.seed} {name}"
         )
@@ -96,14 +97,16 @@ class Prober:
         self._lookups: set[asyncio.Task[None]] = set()
         self.measured_at = float("-inf")
         """When any peer answered last, UNIX seconds; minus infinity before."""
+        self.heard_at = float("-inf")
+        """The same by the monotonic clock."""
 
     # -- whom to measure -------------------------------------------------------------------------------------------
 
     def set_peers(self, peers: Iterable[Peer]) -> None:
         """The other agents, as they are now; this node's own is left out."""
         self.peers = {one.name: one for one in peers if one.name != self.name}
-        known = {identity(name) for name in self.peers}
-        self.coordinates = {key: one for key, one in self.coordinates.items() if key in known}
+        self._known = {identity(name) for name in self.peers}
+        self.coordinates = {key: one for key, one in self.coordinates.items() if key in self._known}
         self._measure(self.sample.update(self.peers))
 
     def distance(self, name: str) -> float:
@@ -129,7 +132,7 @@ class Prober:
 
     def measured(self) -> dict[str, Measured]:
         """What is known of the peers that are measured; without a mean where none has answered lately."""
-        now = time.time()
+        now = time.monotonic()
         found = {}
         for name, path in self.paths.items():
             if len(path.smoother) < FEWEST:
@@ -221,13 +224,15 @@ class Prober:
         for host, port in peer.addresses:
             try:
                 answers = await loop.getaddrinfo(host, port, type=socket.SOCK_DGRAM)
-            except OSError as error:
-                LOG.warning("peer %s: %s cannot be looked up: %s", peer.name, host, error.strerror or error)
+            except (OSError, UnicodeError) as error:  # the latter where it cannot be a host's name
+                LOG.warning("peer %s: %s cannot be looked up: %s", peer.name, host, error)
                 continue
             found += [(str(one[4][0]), port) for one in answers]
         path.looking_up = False
         if path.peer is peer:
             self._choose(path, found)
+        else:
+            path.resolved_at = float("-inf")  # it moved meanwhile
 
     def _choose(self, path: Path, addresses: Sequence[tuple[str, int]]) -> None:
         """The first address of a family that our socket has."""
@@ -283,7 +288,7 @@ class Prober:
         why = self._replays.why_not(packet.sender, packet.epoch, packet.sequence, packet.sent / 1e6, time.time())
         if why:
             raise Refused(why)
-        self.coordinates[packet.sender] = packet.coordinate
+        self._locate(packet)
         for _ in range(ATTEMPTS):
             held = time.monotonic() - arrived
             turnaround = min(round(held * 1e6), LONGEST_TURNAROUND)
@@ -293,6 +298,11 @@ class Prober:
                 break
         if self._send(answer, source):
             self.counts.answers += 1
+
+    def _locate(self, packet: Packet) -> None:
+        """Note where a peer is; strangers with the key cannot fill the memory."""
+        if packet.sender in self._known:
+            self.coordinates[packet.sender] = packet.coordinate
 
     def _answered(self, packet: Packet, arrived: float) -> None:
         asked = self._asked.get(packet.sequence)
@@ -308,8 +318,9 @@ class Prober:
         if path is None:
             return  # the sample was changed meanwhile
         rtt = max(SHORTEST_RTT, arrived - asked.sent - packet.turnaround / 1e6)
-        path.answered_at = self.measured_at = time.time()
-        self.coordinates[packet.sender] = packet.coordinate
+        path.answered_at = self.heard_at = time.monotonic()
+        self.measured_at = time.time()
+        self._locate(packet)
         self.counts.probes["answered"] += 1
         if not asked.exact or not path.smoother.answered(rtt):
             self.counts.probes["outlier"] += 1

@@ -140,7 +140,8 @@ class Publisher:
         if why := news(self._written, row, self.options):
             return why
         # A row without new measurements stays as it is: it grows stale, as it should.
-        later = self._written is not None and row.at > self._written.at
+        # Another instant, and be it an earlier one: the clock may have been set back.
+        later = self._written is not None and row.at != self._written.at
         return "heartbeat" if later and now - self._written_at >= self.options.heartbeat else ""
 
     async def write(self, row: Row | None, addresses: tuple[str, ...], now: float) -> None:

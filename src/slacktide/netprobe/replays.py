@@ -26,6 +26,7 @@ class Replays:
 
         ``sent`` and ``now`` are UNIX seconds by the sender's and by this node's clock.
         """
+        self.began = min(self.began, now)  # the clock was set back; who comes from before that is still remembered
         if abs(now - sent) > self.skew or sent < self.began:
             return "stale"
         self._forget(now)

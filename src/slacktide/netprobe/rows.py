@@ -53,9 +53,9 @@ class Rows:
         LOG.warning("nodelatency %s is malformed: %s", problem.name, problem.problem)
 
     def ages(self, now: float | None = None) -> dict[str, float]:
-        """Seconds since each node's latest measurement."""
+        """Seconds since each node's latest measurement, or until it, where one's clock is ahead of ours."""
         now = time.time() if now is None else now
-        return {name: max(0.0, now - at) for name, at in self.at.items()}
+        return {name: abs(now - at) for name, at in self.at.items()}
 
     def warn(self, watched: Sequence[str]) -> None:
         """Say once of each of ``watched`` that its row has grown stale, and that it is fresh again."""

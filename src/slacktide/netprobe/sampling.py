@@ -10,17 +10,18 @@ from collections.abc import Callable, Collection
 
 
 class Sample:
-    """The peers that one node measures. ``full`` is the number up to which that is all of them.
+    """The peers that one node measures. ``full`` is the number up to which that is all of them, at least ``size``.
 
     ``near`` of the ``size`` are those nearest by ``distance`` (seconds; infinite where it is not known). Chance comes
     from ``seed`` alone.
     """
 
     def __init__(self, full: int, size: int, near: int, seed: int | str) -> None:
-        self.full, self.size, self.near = full, size, min(near, size)
+        self.full, self.size, self.near = max(full, size), size, min(near, size)
         self._chance = random.Random(f"slacktide netprobe {seed}")
         self._drawn: list[str] = []
         self._near: list[str] = []
+        self._known: set[str] = set()
 
     @property
     def chosen(self) -> frozenset[str]:
@@ -28,16 +29,29 @@ class Sample:
         return frozenset((*self._near, *self._drawn))
 
     def update(self, names: Collection[str]) -> frozenset[str]:
-        """After peers came or went: those that stay are kept, missing ones drawn. Order of ``names`` is no matter."""
+        """After peers came or went. Missing ones are drawn, and those that stay are kept, but for a fair share of those
+        that came: else all would measure whoever was there first. Order of ``names`` is no matter.
+        """
         present = set(names)
+        came, self._known = sorted(present - self._known), present
         if len(present) <= self.full:
             self._near, self._drawn = [], sorted(present)
             return self.chosen
         self._near = [one for one in self._near if one in present]
         self._drawn = [one for one in self._drawn if one in present]
-        del self._drawn[self.size - len(self._near) :]
+        room = self.size - len(self._near)
+        if len(self._drawn) > room:  # they were all measured until now
+            self._drawn = self._chance.sample(sorted(present - set(self._near)), room)
+        elif len(self._drawn) == room:
+            self._replace(came, len(present))
         self._draw(present)
         return self.chosen
+
+    def _replace(self, came: list[str], count: int) -> None:
+        """Each of those who came takes the place of a drawn one by a chance that makes it as likely as all others."""
+        for one in came:
+            if self._chance.random() < len(self._drawn) / count:
+                self._drawn[self._chance.randrange(len(self._drawn))] = one
 
     def rotate(self, names: Collection[str], distance: Callable[[str], float]) -> frozenset[str]:
         """One drawn peer, that which was measured longest, is exchanged for another; the near ones are found anew."""

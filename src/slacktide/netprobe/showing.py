@@ -13,7 +13,7 @@ from slacktide.errors import ConfigError, InputError, OutputError, Problem
 from slacktide.kube.connection import Connection
 from slacktide.kube.latencies import NODE_LATENCY, as_row
 from slacktide.kube.objects import NODE
-from slacktide.model.latency import Latencies, Row, latencies
+from slacktide.model.latency import Latencies, Row, fresh, latencies
 
 HEAD = ("NODE", "PEERS", "REACHED", "NEAREST", "FARTHEST", "LOST", "ERROR", "AGE", "STATE")
 
@@ -98,5 +98,5 @@ def _line(name: str, row: Row | None, now: float, stale_after: float) -> tuple[s
         f"{100 * sum(lost) / len(lost):.1f} %" if lost else "-",
         f"{row.error:.3f}",
         f"{age:.0f} s" if math.isfinite(age) else "-",
-        "fresh" if age <= stale_after else "stale",
+        "fresh" if fresh(row, now, stale_after) else "stale",
     )

@@ -66,7 +66,7 @@ def _bound(family: socket.AddressFamily, host: str, port: int) -> socket.socket:
 def is_numeric(host: str) -> bool:
     """Whether this is an address and no name."""
     try:
-        ipaddress.ip_address(host.partition("%")[0])
+        ipaddress.ip_address(host)  # with a zone, if it is of IPv6
     except ValueError:
         return False
     return True
@@ -76,7 +76,7 @@ def usable(made: socket.socket, host: str) -> str:
     """A numeric address as this socket can send to it, empty where it cannot."""
     if not is_numeric(host):
         return ""
-    address = ipaddress.ip_address(host.partition("%")[0])
+    address = ipaddress.ip_address(host)
     if made.family == socket.AF_INET:
         return host if address.version == 4 else ""
     if address.version == 6:
