@@ -106,7 +106,7 @@ with Emulation(read_testbed(Path(sys.argv[1]))) as emulation:
 
 
 @needs_emulation
-@pytest.mark.parametrize("how", ["a pod is killed", "Ctrl-C", "SIGTERM"])
+@pytest.mark.parametrize("how", ["a pod is killed", "the forwarder is killed", "Ctrl-C", "SIGTERM"])
 def test_nothing_is_left_after_an_end_in_the_middle(how: str) -> None:
     program = subprocess.Popen(
         [sys.executable, "-c", LONG_RUN, str(EDGE / "scenario-2")], stderr=subprocess.PIPE, text=True
@@ -123,6 +123,8 @@ def test_nothing_is_left_after_an_end_in_the_middle(how: str) -> None:
         assert len(left_behind(program.pid)) == 5, "four namespaces and the control groups"
         if how == "a pod is killed":
             os.kill(int((group / "cgroup.procs").read_text().split()[0]), signal.SIGKILL)
+        elif how == "the forwarder is killed":
+            os.kill(min(started), signal.SIGKILL)
         else:
             program.send_signal(signal.SIGINT if how == "Ctrl-C" else signal.SIGTERM)
         said = program.communicate(timeout=PATIENCE)[1]
@@ -130,7 +132,11 @@ def test_nothing_is_left_after_an_end_in_the_middle(how: str) -> None:
         program.kill()
         program.wait()
     assert program.returncode != 0
-    assert ("RunsError: pod 101 has ended" if how == "a pod is killed" else "KeyboardInterrupt") in said
+    expected = {
+        "a pod is killed": "RunsError: pod 101 has ended",
+        "the forwarder is killed": "RunsError: forwarder has",
+    }
+    assert expected.get(how, "KeyboardInterrupt") in said
     assert left_behind(program.pid) == []
     assert [one for one in started if Path(f"/proc/{one}").exists()] == []
 

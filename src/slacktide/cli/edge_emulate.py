@@ -43,19 +43,21 @@ def emulate(
     seconds, means over the runs: processing of a pod, network delay of one request, and when the last user has
     everything; 'simulated' is what 'edge replay' says of the same placements (docs/edge.md).
     """
-    from slacktide.edge.emulation.compare import Effort, compare, methods, scenarios
+    from slacktide.edge.emulation.compare import Effort, compare, methods, placements, scenarios
     from slacktide.edge.emulation.run import Emulation
     from slacktide.edge.testbed import read_run
 
-    methods(names)  # what is misspelt is said before anything runs
+    wanted = methods(names)
     behaviour = read_run(folder / "run.yaml")
     effort = Effort(load, iterations or 0, requests, repeats)
     told = []
     for path, testbed in scenarios(folder, number):
-        with Emulation(testbed) as emulation:
+        emulation = Emulation(testbed)  # says what is missing
+        chosen = {method: placements(path, testbed, method, repeats) for method in wanted}
+        with emulation:
             click.echo(f"{testbed.name}: a vCPU is {emulation.factor:.3f} of this machine's cores", err=True)
             lines = []
-            for line in compare(emulation, path, behaviour, names, effort):
+            for line in compare(emulation, chosen, behaviour, effort):
                 click.echo(f"{testbed.name}: {line.method}: {line.completion:.2f} s", err=True)
                 lines.append(line)
         told.append({"scenario": testbed.name, "factor": emulation.factor, "lines": [_plain(line) for line in lines]})

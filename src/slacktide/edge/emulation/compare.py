@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
@@ -71,15 +71,16 @@ def placements(folder: Path, testbed: Testbed, method: str, repeats: int) -> lis
 
 
 def compare(
-    emulation: Emulation, folder: Path, behaviour: Run, names: Sequence[str], effort: Effort
+    emulation: Emulation, chosen: Mapping[str, list[dict[str, str]]], behaviour: Run, effort: Effort
 ) -> Iterator[Emulated]:
-    """A line each method, as soon as it is measured. Raises RunsError when a run fails."""
-    testbed = emulation.testbed
-    for method in methods(names):
-        chosen = placements(folder, testbed, method, effort.repeats)
-        iterations = effort.iterations or behaviour.of(effort.load).iterations
-        measured = [emulation.run(one, iterations=iterations, requests=effort.requests) for one in chosen]
-        yield _line(testbed, method, chosen, measured, behaviour, effort.load)
+    """A line each method, as soon as it is measured; ``chosen``: its placements. Raises RunsError when a run fails.
+
+    Placements come from before :class:`Emulation` begins: kernels that are just being compiled swallow an interrupt.
+    """
+    iterations = effort.iterations or behaviour.of(effort.load).iterations
+    for method, ways in chosen.items():
+        measured = [emulation.run(one, iterations=iterations, requests=effort.requests) for one in ways]
+        yield _line(emulation.testbed, method, ways, measured, behaviour, effort.load)
 
 
 def _line(

@@ -38,7 +38,7 @@ class Answers(BaseHTTPRequestHandler):
     wbufsize = -1  # head and body in one packet
     result = b""
 
-    def do_GET(self) -> None:  # noqa: N802
+    def do_GET(self) -> None:
         self.send_response(200)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(self.result)))

@@ -7,7 +7,7 @@ import select
 import subprocess
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO, cast
 
@@ -20,9 +20,13 @@ SOURCES = str(Path(slacktide.__file__).resolve().parents[1])
 
 
 class Programs:
-    """Programs by name; each says lines on stdout and ends, at the latest, when its stdin does."""
+    """Programs by name; each says lines on stdout and ends, at the latest, when its stdin does.
 
-    def __init__(self) -> None:
+    ``others`` checks, like :meth:`check`, what these programs need beside.
+    """
+
+    def __init__(self, others: Callable[[], None] = lambda: None) -> None:
+        self._others = others
         self._running: dict[str, subprocess.Popen[bytes]] = {}
         self._errors: dict[str, IO[bytes]] = {}
         self._said: dict[str, bytes] = {}
@@ -70,7 +74,8 @@ class Programs:
         return said.decode()
 
     def check(self) -> None:
-        """Raises RunsError when one has failed."""
+        """Raises RunsError when one has failed, or one of the others."""
+        self._others()
         for name, process in self._running.items():
             if process.poll() not in (None, 0):
                 raise RunsError(f"{name} has ended with code {process.returncode}: {self._trouble(name)}")

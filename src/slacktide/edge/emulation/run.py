@@ -114,7 +114,7 @@ class Emulation:
         Each computes so many iterations; then each of its users fetches the result once and ``requests`` times more.
         Raises RunsError when a program fails, or a run takes more than ``seconds``.
         """
-        running, pods = Programs(), []
+        running = Programs(self.spaces.check)
         try:
             pods = self._start(running, placement, iterations, requests, seconds)
             everyone = [name for pod in pods for name in (pod.program, *pod.users)]
