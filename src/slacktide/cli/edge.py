@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from slacktide.cli.edge_emulate import emulate
 from slacktide.cli.edge_replay import replay
 
 
@@ -13,3 +14,4 @@ def edge() -> None:
 
 
 edge.add_command(replay)
+edge.add_command(emulate)

@@ -1,0 +1,95 @@
+"""``slacktide edge emulate``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from slacktide.cli.options import FILE, echo_json
+from slacktide.cli.text import table
+
+if TYPE_CHECKING:
+    from slacktide.edge.emulation.compare import Emulated
+
+COLUMNS = ("pods on", "processing", "network", "done", "from", "to", "place", "simulated", "place")
+
+
+@click.command()
+@click.argument("folder", type=FILE, default=Path("examples/edge"))
+@click.option("--scenario", "number", type=click.IntRange(1), metavar="N", help="This one only.  [default: all]")
+@click.option("--method", "names", multiple=True, metavar="NAME", help="As in 'edge replay'; may be given repeatedly.")
+@click.option("--load", type=click.Choice(["low", "high"]), default="low", show_default=True)
+@click.option("--iterations", type=click.IntRange(1), metavar="N", help="FFT iterations a pod.  [default: the load's]")
+@click.option("--requests", type=click.IntRange(1), default=5, show_default=True, help="Of each pod's users.")
+@click.option("--repeats", type=click.IntRange(1, 1000), default=3, show_default=True, help="Runs of each method.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout instead of the tables.")
+def emulate(
+    folder: Path,
+    number: int | None,
+    names: tuple[str, ...],
+    load: str,
+    iterations: int | None,
+    requests: int,
+    repeats: int,
+    as_json: bool,
+) -> None:
+    """Runs the published scenarios with real work: nodes are network namespaces with a CPU quota, pods compute FFT
+    iterations, and users fetch their results over links with a delay.
+
+    Needs Linux, root, the program 'ip' and control groups (version 1 or 2) that may be written. FOLDER is as for
+    'edge replay', and so are placements. vCPUs are scaled down equally so that the machine holds them all. Times are
+    seconds, means over the runs: processing of a pod, network delay of one request, and when the last user has
+    everything; 'simulated' is what 'edge replay' says of the same placements (docs/edge.md).
+    """
+    from slacktide.edge.emulation.compare import Effort, compare, methods, placements, scenarios
+    from slacktide.edge.emulation.run import Emulation
+    from slacktide.edge.testbed import read_run
+
+    wanted = methods(names)
+    behaviour = read_run(folder / "run.yaml")
+    effort = Effort(load, iterations or 0, requests, repeats)
+    told = []
+    for path, testbed in scenarios(folder, number):
+        emulation = Emulation(testbed)  # says what is missing
+        chosen = {method: placements(path, testbed, method, repeats) for method in wanted}
+        with emulation:
+            click.echo(f"{testbed.name}: a vCPU is {emulation.factor:.3f} of this machine's cores", err=True)
+            lines = []
+            for line in compare(emulation, chosen, behaviour, effort):
+                click.echo(f"{testbed.name}: {line.method}: {line.completion:.2f} s", err=True)
+                lines.append(line)
+        told.append({"scenario": testbed.name, "factor": emulation.factor, "lines": [_plain(line) for line in lines]})
+        if not as_json:
+            click.echo(_text(lines))
+    if as_json:
+        echo_json({"load": load, "scenarios": told})
+
+
+def _plain(line: Emulated) -> dict[str, object]:
+    pods = [{"pods": dict(zip(line.nodes, one, strict=True)), "runs": runs} for one, runs in line.pods.items()]
+    measured = {"completion": line.completion, "processing": line.processing, "network": line.network}
+    return {"method": line.method, "placements": pods, "runs": line.runs, **measured, "simulated": line.simulated}
+
+
+def _text(lines: list[Emulated]) -> str:
+    head = (lines[0].scenario, COLUMNS[0] + " " + "/".join(lines[0].nodes), *COLUMNS[1:])
+    mine = sorted(line.completion for line in lines)
+    simulated = sorted(line.simulated for line in lines)
+    rows = [
+        (
+            line.method,
+            ", ".join("/".join(map(str, one)) for one in line.pods),
+            f"{line.processing:.2f}",
+            f"{line.network:.3f}",
+            f"{line.completion:.2f}",
+            f"{min(line.runs):.2f}",
+            f"{max(line.runs):.2f}",
+            str(1 + mine.index(line.completion)),
+            f"{line.simulated:.2f}",
+            str(1 + simulated.index(line.simulated)),
+        )
+        for line in lines
+    ]
+    return table(head, rows, left=2) + "\n"
