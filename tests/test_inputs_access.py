@@ -10,8 +10,9 @@ import pytest
 
 from slacktide.errors import ConfigError, InputError
 from slacktide.inputs import read_hosts, read_workload, write_workload
-from slacktide.inputs.generate_edge import Edge, generate
+from slacktide.inputs.generators import GENERATORS
 from slacktide.inputs.network_file import network_text, read_network
+from slacktide.inputs.pieces import join
 from slacktide.inputs.prepare import scale, window
 from slacktide.model import Access
 
@@ -58,7 +59,8 @@ def test_a_file_without_these_columns_has_neither(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
 def test_what_is_written_reads_back(suffix: str, tmp_path: Path) -> None:
-    workload, _ = generate(Edge(nodes=20, sites=4, requests=200))
+    pieces, _ = GENERATORS["edge"].generate({"nodes": 20, "sites": 4, "requests": 600}, 0)
+    workload = join(list(pieces))
     write_workload(workload, tmp_path / f"w{suffix}")
     found = read_workload(tmp_path / f"w{suffix}")
     assert found.limit is not None

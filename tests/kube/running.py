@@ -28,7 +28,7 @@ from slacktide.kube.lab import Binaries, ControlPlane
 from slacktide.kube.lab.api import STRATEGIC
 from slacktide.kube.lab.processes import Component
 
-LEADS_SECONDS = 180
+LEADS_SECONDS = 900
 """The first start compiles the kernels."""
 AT_ONCE = 16
 CLASSES = "/apis/slacktide.io/v1alpha1/serviceclasses"

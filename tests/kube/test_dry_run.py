@@ -110,7 +110,7 @@ def test_a_dry_run_beside_kube_scheduler(beside: ControlPlane, tmp_path: Path) -
     run = Running(
         beside, "--dry-run", kube__scheduler_name="default-scheduler", kube__all_nodes=True, startup__cold="constant:1"
     )
-    until(lambda: "dry run beside default-scheduler" in run.log, "it watches", 180)
+    until(lambda: "dry run beside default-scheduler" in run.log, "it watches", 900)
     deploy(beside, "high", 4, GOLD, startup=0.5)
     until(lambda: (found := of_class(report_of(run), "gold")) and found["would"]["waiting"] == 0, "gold would be ready")
     time.sleep(5)
@@ -153,7 +153,7 @@ def test_what_kube_scheduler_preempts_goes_on_where_we_would_not(beside: Control
     until(lambda: len(pods(beside.api, "default", "Running")) == 8, "gold runs")
     time.sleep(1)
     run = Running(beside, "--dry-run", kube__scheduler_name="default-scheduler", kube__all_nodes=True)
-    until(lambda: "dry run beside default-scheduler" in run.log, "it watches", 180)
+    until(lambda: "dry run beside default-scheduler" in run.log, "it watches", 900)
     deploy(beside, "other", 2, BRONZE, startup=0.2, priorityClassName="urgent")
     report = until(lambda: (found := report_of(run))["did"]["preempted"] == 2 and found, "kube-scheduler preempts")
     report = until(lambda: (found := report_of(run))["did"]["bound"] == 2 and found, "and binds")

@@ -54,7 +54,7 @@ class Pair:
         for one in self.replicas:
             if not one.component.running:
                 start(one)
-        until(lambda: all("standing by as" in one.log for one in self.replicas), "both replicas stand by", 180)
+        until(lambda: all("standing by as" in one.log for one in self.replicas), "both replicas stand by", 900)
         leader: Running = until(lambda: (found := self.leader()) and found.leads and found, "one of them leads", 30)
         return leader
 

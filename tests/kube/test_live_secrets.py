@@ -104,7 +104,7 @@ def test_tokens_are_in_no_log_whatever_goes_wrong(plane: ControlPlane, tmp_path:
         record = tmp_path / "record"
         debug = {"PYTHONASYNCIODEBUG": "1", "SLACKTIDE_TRACEBACK": "1", "AIOHTTP_NO_EXTENSIONS": "1"}
         scheduler = started(plane, way, "debug", "--verbose", f"--record={record}", **debug)
-        until(lambda: "leading as" in log_of(scheduler) or not scheduler.running, "it leads", 180)
+        until(lambda: "leading as" in log_of(scheduler) or not scheduler.running, "it leads", 900)
         faults: list[dict[str, Any]] = [{"status": status} for status in (401, 403, 429, 500)]
         faults += [{"reset": True}, {"lose_answer": True}, {"halve_answer": True}]
         for number, fault in enumerate(faults):
