@@ -30,6 +30,7 @@ from slacktide.model import Hosts, Workload
 from slacktide.sim import run
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "edge"
+OURS = "slacktide-"
 ROWS = "/apis/slacktide.io/v1alpha1/nodelatencies"
 BANDWIDTH = "slacktide.io/network"
 GI = 2**30
@@ -55,7 +56,7 @@ class Scenario:
     @classmethod
     def read(cls, name: str) -> Scenario:
         folder = EXAMPLES / name
-        config = settings.load(folder / "settings.yaml")
+        config = settings.load(folder / "settings.yaml", overrides=["simulation.end=100"])
         hosts = replace(read_hosts(folder / "hosts.csv"), network=read_network(folder / "network.yaml"))
         workload, hosts = align(read_workload(folder / "workload.csv"), hosts)
         assert workload.limit is not None
@@ -141,13 +142,16 @@ def bound(plane: ControlPlane, namespace: str, body: Json) -> str:
 @pytest.fixture
 def cleaned(plane: ControlPlane) -> Iterator[ControlPlane]:
     yield plane
+    for name, component in plane.components.items():
+        if name.startswith(OURS):
+            component.stop()
     without_objects(plane.api)
     plane.api.delete(ROWS)
 
 
 def scheduler(plane: ControlPlane, config: Config, *words: str, name: str) -> Running:
     delays = {f"delay__{one}": getattr(config.delay, one) for one in DELAYS}
-    return Running(plane, *words, name=name, policy__name="delay-aware", **delays).wait_until_leading()
+    return Running(plane, *words, name=f"{OURS}{name}", policy__name="delay-aware", **delays).wait_until_leading()
 
 
 @pytest.mark.parametrize("name", ["scenario-1", "scenario-2"])
