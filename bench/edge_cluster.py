@@ -26,8 +26,6 @@ from slacktide.sim import run
 
 TO_ALL = {"delay.processing": 4.0}
 """CPU-seconds for a Gbit that users send: 6 ms for the median exchange."""
-AT_THE_EDGE = {"delay.grants": False, "delay.competition": 0.0, "delay.tolerance": 0.001, "delay.fetching": 0.001}
-"""Settings of delay-aware placement for many pods a node."""
 COMPARATORS = ("elastic-fog", "tsra", "nas", "kcss")
 WITHOUT = "qos-driven, mean"
 WITH = "qos-driven, delay-aware"
@@ -43,7 +41,7 @@ STYLE = """<style>
 
 def grid() -> dict[str, dict[str, Any]]:
     """Settings by the name of a row."""
-    aware = {"policy.score": "delay-aware"} | AT_THE_EDGE
+    aware: dict[str, Any] = {"policy.score": "delay-aware"}
     rows: dict[str, dict[str, Any]] = {
         "priority, least-requested": {"policy.name": "priority", "policy.score": "least-requested"},
         WITHOUT: {},

@@ -228,8 +228,8 @@ def network_text(given: Parameters, number: int) -> str:
 
 
 def settings_text(given: Parameters, number: int) -> str:
-    said = asdict(given.delay())
-    del said["grants"], said["processing"]
+    said = asdict(given.delay()) | {"grants": True, "fetching": 1}
+    del said["processing"]
     head = f"# Scenario {number} of the published testbed; found by bench/edge_parameters.py (docs/edge.md).\n"
     return head + yaml.safe_dump({"policy": {"name": "delay-aware"}, "delay": said}, sort_keys=False)
 

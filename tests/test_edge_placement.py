@@ -25,6 +25,9 @@ SCENARIO = np.array([[0, 200, 150, 160], [200, 0, 50, 60], [150, 50, 0, 10], [16
 """Round-trip times of the published scenario 1 between master, n1, n2 and n3, seconds."""
 
 
+PAPER: dict[str, Any] = {"grants": True, "fetching": 1.0, "tolerance": 0.005, "competition": 3e-6}
+
+
 def hosts_of(capacity: Any, network: Network | None = None) -> Hosts:
     names = tuple(f"n{h + 1}" for h in range(len(capacity)))
     return Hosts(np.arange(len(capacity)), names, np.array(capacity, float), ({},) * len(capacity), RESOURCES, network)
@@ -50,7 +53,9 @@ def workload_of(demand: Any, accesses: Any, limit: Any = None) -> Workload:
 
 def config_of(policy: str = "delay-aware", **delay: Any) -> Config:
     return Config(
-        policy=PolicySettings(name=policy), delay=DelaySettings(**delay), simulation=SimulationSettings(end=1000.0)
+        policy=PolicySettings(name=policy),
+        delay=DelaySettings(**PAPER | delay),
+        simulation=SimulationSettings(end=1000.0),
     )
 
 

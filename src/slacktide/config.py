@@ -64,19 +64,20 @@ class QosSettings:
 
 @dataclass(frozen=True, slots=True)
 class DelaySettings:
-    """Delay-aware placement (specification, section 9)."""
+    """Delay-aware placement (specification, section 9). Defaults: for tens of instances a host (docs/edge-cluster.md);
+    the preset ``published`` has the paper's."""
 
     alpha: float = 0.5
     """Weight of the processing delay against the network delay, 0 to 1 (equation 3)."""
     phi: float = 0.5
     """Share of a host's residual amount that one instance is granted at most (equation 9)."""
-    tolerance: float = 0.005
+    tolerance: float = 0.001
     """Seconds (lambda, equation 17): hosts whose delay is at most so much above the least are as good."""
     context_switch: float = 2e-6
     """Seconds (beta_cs, equation 18) that a host which serves somebody already costs."""
-    competition: float = 3e-6
+    competition: float = 0.0
     """Seconds (beta_rc, equation 18), doubled with each further instance on the host."""
-    grants: bool = True
+    grants: bool = False
     """Score ``delay-aware``: take what is granted from a host (equations 14 to 16), not only what is demanded."""
     processing: float = 1.0
     """CPU-seconds that a unit of data takes (equation 8)."""
@@ -85,7 +86,7 @@ class DelaySettings:
     memory_per_cpu: float = 0.0
     """Memory that is worth one CPU where residuals are compared (algorithm 2, line 17), in the files' units; live in
     GiB a core. 0: as much as there is of it in all."""
-    fetching: float = 1.0
+    fetching: float = 0.001
     """Weight of the time to fetch an image, which is paid once, against delays that every exchange with a user has
     (1: as published; 0: it does not matter where the image is)."""
     keep_images: bool = True
@@ -248,5 +249,6 @@ def preset(name: PresetName) -> Config:
     config = Config()
     if name == "published":
         papers = replace(config.policy, preempt_when="better", patience=0.0, victims="next-pass")
-        config = replace(config, policy=papers)
+        delay = replace(config.delay, tolerance=0.005, competition=3e-6, grants=True, fetching=1.0)
+        config = replace(config, policy=papers, delay=delay)
     return config

@@ -34,7 +34,10 @@ OURS = "slacktide-"
 ROWS = "/apis/slacktide.io/v1alpha1/nodelatencies"
 BANDWIDTH = "slacktide.io/network"
 GI = 2**30
-DELAYS = ("alpha", "phi", "tolerance", "context_switch", "competition", "transfer", "memory_per_cpu", "keep_images")
+DELAYS = (
+    *("alpha", "phi", "tolerance", "context_switch", "competition"),
+    *("transfer", "memory_per_cpu", "keep_images", "grants", "fetching"),
+)
 
 
 @pytest.fixture(scope="module")

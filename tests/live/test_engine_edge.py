@@ -96,7 +96,8 @@ def test_the_comparison_can_fail(tmp_path: Path) -> None:
 def edge_engine(journal: Any = None, **delay: Any) -> Engine:
     """Three hosts of two cores, each a place of its own; master is a place without a host."""
     config = live_config(name="delay-aware")
-    delays = replace(config.delay, alpha=0.25, tolerance=0.001, transfer=0.001, memory_per_cpu=2.0, **delay)
+    paper: dict[str, Any] = {"grants": True, "fetching": 1.0, "competition": 3e-6} | delay
+    delays = replace(config.delay, alpha=0.25, tolerance=0.001, transfer=0.001, memory_per_cpu=2.0, **paper)
     engine = Engine(replace(config, delay=delays), journal=journal)
     for name in ("n1", "n2", "n3"):
         engine.host(name, {"cpu": 2000, "memory": 4 * GI, "pods": 10, "network": 100}, {}, True)

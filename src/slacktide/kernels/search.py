@@ -287,7 +287,7 @@ def can_still_wait(tb: State, kind: int, mine: float) -> bool:
     if views.kinds(tb)[kind]["never"]:
         return True
     if views.control(tb)["mode"] == PRIORITY:
-        return False
+        return views.rules(tb)["levels"] == 1  # all are equally important
     if not views.rules(tb)["needed"]:
         return mine == np.inf
     return not mine < views.classes(tb)[views.kinds(tb)[kind]["cls"]]["margin"]
