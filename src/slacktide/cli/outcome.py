@@ -75,6 +75,19 @@ def text(
     )
 
 
+DELAY_HEAD = ("users of", "mean delay", "p95", "p99", "network", "processing", "image")
+
+
+def delays(rows: Sequence[Mapping[str, Any]]) -> str:
+    """What users saw (rows of ``metrics.delay.user_delay``), in milliseconds."""
+    names = ("mean", "p95", "p99", "network", "processing", "image")
+    cells = [
+        (str(one["class"]), *("-" if one[name] is None else f"{1000.0 * one[name]:.1f} ms" for name in names))
+        for one in rows
+    ]
+    return table(DELAY_HEAD, cells)
+
+
 def _instances(totals: Mapping[str, Any]) -> str:
     """Of how many instances, where that is another number."""
     requests, instances = totals["requests"], totals.get("instances", totals["requests"])

@@ -147,7 +147,8 @@ def _run(
     with Progress() as progress:
         shown = progress if progress.wanted else None
         if out is None:
-            return run(workload, hosts, config, progress=shown, announce=announce)
+            events = config.delay.network is not None  # what users saw is told from them
+            return run(workload, hosts, config, events=events, progress=shown, announce=announce)
         words = ["slacktide", *sys.argv[1:]]
         about: dict[str, Any] = {"files": files, "command": words, "asked": asked, "grouping": grouping}
         return run_into(out, workload, hosts, config, progress=shown, announce=announce, **about)
@@ -157,7 +158,7 @@ def _report(workload: Workload, hosts: Hosts, config: Config, result: RunResult,
     from dataclasses import asdict
 
     from slacktide.cli import measure, outcome
-    from slacktide.experiment.run_folder import totals
+    from slacktide.experiment.run_folder import delays_of, totals
     from slacktide.metrics import over_all, per_approach, per_class
 
     codes = workload.service_class[result.requests["row" if result.instances is None else "first"]]
@@ -171,11 +172,21 @@ def _report(workload: Workload, hosts: Hosts, config: Config, result: RunResult,
         "peak_rss_mb": measure.peak_rss_mb(),
         "wall_seconds": measure.wall_seconds(),
     }
+    delays = delays_of(workload, hosts, config, result)
+    seen = []
+    if delays is not None:
+        from slacktide.metrics.delay import user_delay
+
+        seen = user_delay(delays, workload.classes).to_pylist()
     if not as_json:
         click.echo(outcome.text(classes, everyone, config, counts, costs, len(hosts), approaches))
+        if seen:
+            click.echo("\n" + outcome.delays(seen))
         return
     by_name = {one.name: {key: value for key, value in asdict(one).items() if key != "name"} for one in classes}
     availability = {accounting: asdict(one) for accounting, one in everyone.items()}
     about = {"policy": config.policy.name, "seed": config.simulation.seed, "accounting": config.qos.startup}
     listed = [asdict(one) for one in approaches]
-    echo_json({**about, **counts, **costs, "availability": availability, "classes": by_name, "approaches": listed})
+    told = {"delays": {one.pop("class"): one for one in seen}} if seen else {}
+    shown = {"availability": availability, "classes": by_name, "approaches": listed, **told}
+    echo_json({**about, **counts, **costs, **shown})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from slacktide.sim import EVENT_KINDS, RunResult, run
 RESULT_FILES = frozenset(
     {
         *("requests.parquet", "instances.parquet", "passes.parquet", "events.parquet"),
+        "delays.parquet",
         *("intervals.parquet", "progress.parquet", "manifest.json"),
     }
 )
@@ -60,7 +61,7 @@ def run_into(
         workload,
         hosts,
         config,
-        events=asked.events,
+        events=asked.events or config.delay.network is not None,
         passes=asked.passes,
         progress=progress,
         announce=announce,
@@ -74,7 +75,7 @@ def run_into(
     if asked.intervals is not None:
         about["intervals"] = asked.intervals
     with results.replaced_directory(out, RESULT_FILES) as aside:
-        _write_tables(aside, workload, hosts, config, result)
+        _write_tables(aside, workload, hosts, config, result, asked)
         if asked.intervals is not None:
             names = [one.name for one in workload.classes]
             results.write_intervals(aside / "intervals.parquet", recorder.intervals(), names)
@@ -83,14 +84,31 @@ def run_into(
     return result
 
 
-def _write_tables(aside: Path, workload: Workload, hosts: Hosts, config: Config, result: RunResult) -> None:
+def delays_of(workload: Workload, hosts: Hosts, config: Config, result: RunResult) -> Any:
+    """What users saw, placement by placement (``metrics.delay``); None where no network was given."""
+    if config.delay.network is None or result.events is None:
+        return None
+    from slacktide.inputs.network_file import read_network
+    from slacktide.metrics.delay import placement_delays
+
+    there = replace(hosts, network=read_network(config.delay.network, hosts))
+    return placement_delays(result.events, workload, there, config.delay, result.end)
+
+
+def _write_tables(
+    aside: Path, workload: Workload, hosts: Hosts, config: Config, result: RunResult, asked: Asked
+) -> None:
     results.write_requests(aside / "requests.parquet", workload, result.requests, config.qos.startup)
     if result.instances is not None:
         results.write_instances(aside / "instances.parquet", workload, result.instances, config.qos.startup)
     if result.passes is not None:
         results.write_passes(aside / "passes.parquet", result.passes)
-    if result.events is not None:
+    if result.events is not None and asked.events:
         results.write_events(aside / "events.parquet", workload, hosts, result.events, EVENT_KINDS)
+
+    delays = delays_of(workload, hosts, config, result) if asked.events else None
+    if delays is not None:
+        results.write_delays(aside / "delays.parquet", delays)
 
 
 def files_in(config: Config) -> list[Path]:

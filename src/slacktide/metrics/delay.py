@@ -115,9 +115,10 @@ def _stays(events: Mapping[str, NDArray[Any]], end: float) -> tuple[Integers, In
     """Row, host, begin and end of every time on a host, in order of beginning; who is still there stays to ``end``."""
     kind, row = np.asarray(events["kind"]), np.asarray(events["row"])
     ends = [log_records.PREEMPTED, log_records.COMPLETED, log_records.EVICTED, log_records.DROPPED]
-    chosen = np.flatnonzero(np.isin(kind, [log_records.BEGUN, *ends]) & (row >= 0))
+    begins = [log_records.BEGUN, log_records.MOVED]  # who moves ends one stay by beginning another
+    chosen = np.flatnonzero(np.isin(kind, [*begins, *ends]) & (row >= 0))
     order = chosen[np.argsort(row[chosen], kind="stable")]
-    rows, begun, time = row[order], kind[order] == log_records.BEGUN, np.asarray(events["time"])[order]
+    rows, begun, time = row[order], np.isin(kind[order], begins), np.asarray(events["time"])[order]
     ended = np.full(len(order), end)
     if len(order):
         same = rows[1:] == rows[:-1]

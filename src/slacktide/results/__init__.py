@@ -3,6 +3,7 @@
 from slacktide.results.directory import check_target, replaced_directory
 from slacktide.results.manifest import file_hashes, manifest
 from slacktide.results.tables import (
+    write_delays,
     write_events,
     write_instances,
     write_intervals,
@@ -16,6 +17,7 @@ __all__ = [
     "file_hashes",
     "manifest",
     "replaced_directory",
+    "write_delays",
     "write_events",
     "write_instances",
     "write_intervals",

@@ -89,6 +89,12 @@ def write_passes(path: Path, columns: Columns) -> None:
     _write(path, len(columns["time"]), lambda part: {name: values[part] for name, values in columns.items()})
 
 
+def write_delays(path: Path, delays: Any) -> None:
+    """What users saw: a table of :func:`slacktide.metrics.delay.placement_delays`. Raises :class:`OutputError`."""
+    columns = {name: delays[name].to_numpy(zero_copy_only=False) for name in delays.column_names}
+    _write(path, delays.num_rows, lambda part: {name: values[part] for name, values in columns.items()})
+
+
 def write_intervals(path: Path, columns: Columns, classes: Sequence[str]) -> None:
     """One row per interval and class: all of ``columns``, shape (rows,) each, ``class`` an index into ``classes``.
 
