@@ -121,7 +121,7 @@ def test_without_the_scheduler_the_cluster_tells(running: Running, monkeypatch: 
         assert result.exit_code == 0, result.output
         return result.output if "Deployment low, class bronze: promised 0.5000" in result.output else ""
 
-    output = until(told, "the ledger was written and is told", 20)
+    output = until(told, "the ledger was written and is told", 120)
     assert "waits: 0/2 nodes: 2 insufficient cpu" in output
     assert "The scheduler did not answer" in output
     (victim,) = _events(running.plane, "Preempted")
