@@ -6,7 +6,6 @@ import math
 
 import pytest
 
-from slacktide.kube.access_counts import USERS, declared
 from slacktide.model.logins import parse_logins, shares_of
 
 
@@ -32,11 +31,3 @@ def test_what_cannot_be_meant_is_refused_with_an_example(text: str) -> None:
 def test_counts_become_shares_and_places_without_accesses_are_left_out() -> None:
     assert shares_of({"n2": 1.0, "n1": 3.0, "n3": 0.0, "n4": math.nan}) == (("n1", 0.75), ("n2", 0.25))
     assert shares_of({}) == ()
-
-
-def test_the_annotation_goes_before_the_label() -> None:
-    assert declared({USERS: "n1"}, {USERS: "n2:0.5 n3:0.5"}) == (("n2", 0.5), ("n3", 0.5))
-    assert declared({USERS: "n1"}, {}) == (("n1", 1.0),)
-    assert declared({}, {}) == ()
-    with pytest.raises(ValueError, match=r"annotation slacktide\.io/users: found 'n1:2'"):
-        declared({}, {USERS: "n1:2"})

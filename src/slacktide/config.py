@@ -218,6 +218,13 @@ class KubeSettings:
     """Extended resource that is bandwidth, in Mbit/s, which these scores know as ``network``."""
     latency_stale: float = 900.0
     """Seconds after a node's latest measurement, as its NodeLatency has it, from which on that counts no more."""
+    access_url: str | None = None
+    """Prometheus to ask where users of workloads log in whose pods do not say it (annotation slacktide.io/users)."""
+    access_query: str | None = None
+    """Accesses by namespace, workload (name of the controller) and node (or place), such as ``sum by (namespace,
+    workload, node) (increase(http_requests_total[10m]))``."""
+    access_interval: float = 60.0
+    """Seconds between two queries."""
     listen: str | None = "127.0.0.1:10359"
     """Address of /metrics, /livez, /readyz and /configz; ``None``: nothing is served."""
 

@@ -85,6 +85,7 @@ RANGES: Mapping[str, Range] = {
     "kube.victim_patience": _SECONDS,
     "kube.resize_patience": _SECONDS,
     "kube.vacancy": _SECONDS,
+    "kube.access_interval": Range(least=1.0, most=LONGEST),
     "kube.hard_pod_affinity_weight": Range(most=100),
     "optimize.equivalence_tolerance": _SECONDS,
     "optimize.relaxed_randomization": Range(most=1.0, above=True),

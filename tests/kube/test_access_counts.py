@@ -10,7 +10,7 @@ import socket
 import subprocess
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.request import urlopen
 
@@ -18,7 +18,10 @@ import pytest
 from prometheus_client import CollectorRegistry, Counter, generate_latest
 
 from kube.labtools import until
+from slacktide.config import Config
 from slacktide.kube.access_counts import AccessCountsError, shares
+from slacktide.kube.counting import Counting
+from slacktide.kube.edge import Edge
 
 QUERY = "sum by (namespace, workload, node) (accesses_total)"
 
@@ -177,3 +180,18 @@ def test_an_answer_with_words_for_counts_is_named() -> None:
         with pytest.raises(AccessCountsError, match="found the count 'many', expected a number"):
             asked(f"http://127.0.0.1:{server.server_address[1]}")
         server.shutdown()
+
+
+def test_what_was_counted_stays_while_there_is_no_answer(accesses: Accesses, caplog: pytest.LogCaptureFixture) -> None:
+    config = Config()
+    edge = Edge(replace(config, policy=replace(config.policy, score="delay-aware")))
+    settings = replace(config.kube, access_url=accesses.url, access_query=QUERY)
+    until(lambda: asked(accesses.url), "the counters are scraped", 60)
+    asyncio.run(Counting(settings, edge).ask())
+    assert edge.logins["shop/deployment-front"] == (("n1", 0.75), ("n2", 0.25))
+    known = dict(edge.logins)
+    counting = Counting(replace(settings, access_url=f"http://127.0.0.1:{free_port()}"), edge)
+    for _ in range(2):
+        asyncio.run(counting.ask())
+    assert edge.logins == known
+    assert len([one for one in caplog.records if "access counts" in one.message]) == 1, "told once"

@@ -20,6 +20,7 @@ from slacktide.kube.quantities import amount, nanos
 from slacktide.kube.refusals import Unschedulable
 from slacktide.model import Access
 from slacktide.model.logins import EXPECTED as USERS
+from slacktide.model.logins import Logins
 from slacktide.model.network import NO_ACCESS
 
 USERS_AT = "slacktide.io/users"
@@ -45,13 +46,16 @@ class Wants:
 NO_WANTS = Wants()
 
 
-def access_of(pod: Pod, image: str) -> Access:
-    """What the annotations say. Raises :class:`Unschedulable` naming the annotation, its value and what is right."""
+def access_of(pod: Pod, image: str, counted: Logins = ()) -> Access:
+    """What the annotations say; users who were ``counted`` where they say nothing of users.
+
+    Raises :class:`Unschedulable` naming the annotation, its value and what is right.
+    """
     said = pod.metadata.annotations
     return Access(
         data=_read(said, DATA_OF, _volume, DATA),
         image=image,
-        logins=_read(said, USERS_AT, parse_users, USERS),
+        logins=_read(said, USERS_AT, parse_users, USERS) or counted,
         preferred=_read(said, PREFERRED, parse_name, NAME),
         deadline=_read(said, DEADLINE_OF, _seconds, DEADLINE),
     )
@@ -118,12 +122,13 @@ class Accesses:
     def __init__(self) -> None:
         self._known: dict[Any, tuple[tuple[tuple[str, int], ...], Access] | str] = {}
 
-    def of(self, pod: Pod, image: str, application: str) -> Wants:
-        """What a pod asks. Raises :class:`Unschedulable`."""
+    def of(self, pod: Pod, image: str, application: str, counted: Logins = ()) -> Wants:
+        """What a pod asks; ``counted`` as for :func:`access_of`. Raises :class:`Unschedulable`."""
         said, spec = pod.metadata.annotations, pod.spec
         containers = (*spec.containers, *spec.init_containers)
         key = (
             image,
+            counted,
             *map(said.get, ANNOTATIONS),
             *((one.restart_policy, _key(one.resources)) for one in containers),
             _key(spec.resources),
@@ -134,7 +139,7 @@ class Accesses:
             if len(self._known) > MOST_KNOWN:
                 self._known.clear()
             try:
-                found = limit_of(pod), access_of(pod, image)
+                found = limit_of(pod), access_of(pod, image, counted)
             except Unschedulable as problem:
                 found = problem.reason
             self._known[key] = found

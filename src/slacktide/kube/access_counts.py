@@ -1,18 +1,16 @@
-"""Where a workload's users log in: from its pod template, or from access counts that Prometheus has."""
+"""Where workloads' users log in, from access counts that Prometheus has."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import aiohttp
 import msgspec
 
 from slacktide.errors import SlacktideError
-from slacktide.model.logins import Logins, parse_logins, shares_of
+from slacktide.model.logins import Logins, shares_of
 
-USERS = "slacktide.io/users"
-"""Annotation of a pod template (or its label, which can hold one place only): ``n3:0.5 n2:0.5``."""
 LONGEST_SECONDS = 30.0
 SHOWN = 200
 OK = 200
@@ -37,20 +35,6 @@ class _Answer(msgspec.Struct, rename="camel"):
     data: _Data | None = None
     error_type: str = ""
     error: str = ""
-
-
-def declared(labels: Mapping[str, str], annotations: Mapping[str, str]) -> Logins:
-    """What a pod template says of its users; the annotation goes before the label, ``()`` where neither is there.
-
-    Raises ``ValueError`` naming the annotation or label.
-    """
-    for what, found in (("annotation", annotations.get(USERS)), ("label", labels.get(USERS))):
-        if found is not None:
-            try:
-                return parse_logins(found)
-            except ValueError as error:
-                raise ValueError(f"{what} {USERS}: {error}") from None
-    return ()
 
 
 async def shares(

@@ -18,6 +18,7 @@ from slacktide.kube.owners import Owners
 from slacktide.live.engine import Engine
 from slacktide.model import Image
 from slacktide.model.latency import Row, latencies
+from slacktide.model.logins import Logins
 from slacktide.state.cluster import NETWORK, PLACERS, OwnCode, score_code
 
 LOG = logging.getLogger(__name__)
@@ -48,6 +49,8 @@ class Edge:
         self.watches = self.asked and self.network is None
         """Whether round-trip times come from NodeLatencies."""
         self.rows: dict[str, Row] = {}
+        self.logins: dict[str, Logins] = {}
+        """Where users of workloads (NAMESPACE/NAME) were counted; for pods that do not say it."""
         self._known = Accesses()
         self._nodes: dict[str, str] = {}  # the place of each
         self._listed: dict[str, tuple[str, ...]] = {}  # images of each
@@ -72,9 +75,11 @@ class Edge:
         if not self.asked:
             return NO_WANTS
         application = ""
-        if self._by_application and (target := owners.target_of(pod.metadata)) is not None:
-            application = target.key
-        return self._known.of(pod, self._image_of(pod), application)
+        counted: Logins = ()
+        if (self._by_application or self.logins) and (target := owners.target_of(pod.metadata)) is not None:
+            application = target.key if self._by_application else ""
+            counted = self.logins.get(f"{pod.metadata.namespace}/{target.name}", ())
+        return self._known.of(pod, self._image_of(pod), application, counted)
 
     def _image_of(self, pod: Pod) -> str:
         """The largest image of its containers that is known; empty where none is."""

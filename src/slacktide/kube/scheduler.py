@@ -16,6 +16,7 @@ from slacktide.kube.beginning import begin
 from slacktide.kube.clock import Clock
 from slacktide.kube.collecting import collect_when_idle
 from slacktide.kube.connection import ApiError, Connection, KubeError, Unreachable
+from slacktide.kube.counting import Counting
 from slacktide.kube.entries import Entry
 from slacktide.kube.handlers import probes, reflectors
 from slacktide.kube.intake import Intake
@@ -79,6 +80,7 @@ class Scheduler:
         self.reflectors = reflectors(connection, self.world, self.intake)
         self.intake.away = self.reflectors[-1].away  # pods come last
         self.probes = probes(connection, self.world)
+        self.counting = Counting(config.kube, self.world.edge)
         self.passes = Passes()
         self.engine_began = 0.0
         self._awake: set[str] = set()
@@ -143,6 +145,7 @@ class Scheduler:
             tasks = [group.create_task(one.run()) for one in self.reflectors]
             tasks += [group.create_task(one.run()) for one in self.probes]
             tasks.append(group.create_task(self.recorder.run()))
+            tasks.append(group.create_task(self.counting.run()))
             for one in self.reflectors:
                 await one.synced.wait()
             await self._wait_for_probes()
