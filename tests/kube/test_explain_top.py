@@ -119,10 +119,10 @@ def test_without_the_scheduler_the_cluster_tells(running: Running, monkeypatch: 
     def told() -> str:
         result = run("explain", "pod", waiting, "--kubeconfig", kubeconfig)
         assert result.exit_code == 0, result.output
-        return result.output if "Deployment low, class bronze: promised 0.5000" in result.output else ""
+        wanted = "Deployment low, class bronze: promised 0.5000", "waits: 0/2 nodes: 2 insufficient cpu"
+        return result.output if all(text in result.output for text in wanted) else ""
 
-    output = until(told, "the ledger was written and is told", 120)
-    assert "waits: 0/2 nodes: 2 insufficient cpu" in output
+    output = until(told, "ledger and condition were written and are told", 120)
     assert "The scheduler did not answer" in output
     (victim,) = _events(running.plane, "Preempted")
     gone = run("explain", "pod", victim, "--kubeconfig", kubeconfig).output
