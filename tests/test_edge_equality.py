@@ -10,7 +10,7 @@ import pytest
 from edges import edge
 from runs import compare, core, twin
 
-CLUSTERS = 300
+CLUSTERS = 120
 
 
 @pytest.mark.slow
@@ -24,8 +24,8 @@ def test_core_and_twin_agree_on_clusters_at_the_edge(kind: str, tmp_path: Path) 
         assert difference is None, f"edge({seed}, {kind}): {difference}"
         seen["preempts"] += result.preemptions > 0
         seen[f"{one.config.policy.name} {one.config.policy.score}"] += result.placements > 5
-    assert seen["preempts"] >= 50, "clusters without contention prove little"
-    assert len(seen) > 15, seen
+    assert seen["preempts"] >= 20, "clusters without contention prove little"
+    assert len(seen) > 12, seen
 
 
 @pytest.mark.uncompiled
@@ -38,7 +38,7 @@ def test_core_and_twin_agree_on_a_few_small_clusters_at_the_edge(tmp_path: Path)
 
 @pytest.mark.slow
 def test_looking_at_near_places_only_changes_no_decision(tmp_path: Path) -> None:
-    for seed in range(200):
+    for seed in range(80):
         one = edge(seed, largest=20, requests=60).with_(policy={"score": "delay-aware"})
         difference = compare(core(one, tmp_path), twin(one.without("free_index")))
         assert difference is None, f"edge({seed}, 20, 60): {difference}"

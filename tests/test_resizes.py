@@ -218,7 +218,7 @@ def test_intervals_tell_what_is_demanded_at_the_time(tmp_path: Path) -> None:
 @both
 def test_core_and_twin_agree_where_demands_change(several: bool, neighbours: bool, tmp_path: Path) -> None:
     seen: Counter[str] = Counter()
-    for seed in range(250):
+    for seed in range(100):
         one = cluster(seed, several=several, neighbours=neighbours, resizes=True)
         result = core(one, tmp_path, events=True)
         difference = compare(result, twin(one))
@@ -228,21 +228,21 @@ def test_core_and_twin_agree_where_demands_change(several: bool, neighbours: boo
         assert overfull(one, result) == []
         seen.update({what for _, _, what, _ in resizes_of(result)})
         seen["preempts"] += result.preemptions > 0
-    assert min(seen[name] for name in ("resized", "moved", "deferred", "preempts")) >= 20, f"prove little: {seen}"
+    assert min(seen[name] for name in ("resized", "moved", "deferred", "preempts")) >= 8, f"prove little: {seen}"
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["rows", "requests", "neighbours"])
 def test_core_and_twin_agree_where_demands_change_at_the_edge(kind: str, tmp_path: Path) -> None:
     seen: Counter[str] = Counter()
-    for seed in range(150):
+    for seed in range(60):
         one = edge(seed, several=kind == "requests", neighbours=kind == "neighbours", resizes=True)
         result = core(one, tmp_path, events=True)
         difference = compare(result, twin(one))
         assert difference is None, f"edge({seed}, {kind}, resizes=True): {difference}"
         seen.update({what for _, _, what, _ in resizes_of(result)})
         seen["granted"] += one.workload.limit is not None and one.config.delay.grants and seen["moved"] > 0
-    assert min(seen[name] for name in ("resized", "moved", "deferred", "granted")) >= 10, f"prove little: {seen}"
+    assert min(seen[name] for name in ("resized", "moved", "deferred", "granted")) >= 4, f"prove little: {seen}"
 
 
 @pytest.mark.uncompiled

@@ -26,7 +26,7 @@ EXACT_SECONDS = 0.5
 INCIDENT_SECONDS = 0.4
 """The promise is a second for each incident and instance; not every instance changes in each of them. On a quiet
 machine .2 holds; tests run beside others."""
-LAST_WORDS_SECONDS = 4.0
+LAST_WORDS_SECONDS = 15.0
 """An event that was not written so soon after its eviction may die with the scheduler."""
 
 
