@@ -13,7 +13,6 @@ import argparse
 import statistics
 from typing import Any
 
-from edge_cluster import AT_THE_EDGE
 from measuring import HOUR, announce, each, settings, simulated, table
 
 from slacktide.inputs import GENERATORS, join
@@ -53,7 +52,7 @@ def main() -> None:
         f"{nodes:,} nodes, {load}": (nodes, load) for nodes in asked.nodes or SIZES for load in asked.load or LOADS
     }
     warm, hosts = made(1000, 0.1)
-    aware = {"policy.score": "delay-aware"} | AT_THE_EDGE
+    aware: dict[str, Any] = {"policy.score": "delay-aware"}
     rate(warm, hosts, aware)
 
     def measured(name: str, case: tuple[int, str]) -> list[str]:
