@@ -111,6 +111,7 @@ TWINS: dict[str, tuple[str, str]] = {
     "delay.residual_bound": ("reference.placing:residual", NEAR),
     "delay.residual_of": ("reference.placing:residual", EDGE),
     "delay.score": ("reference.placing:preempting_score", EDGE),
+    "delay.weighed": ("reference.placing:omega", EDGE),
     "elastic_fog.add_traffic": ("reference.placing:elastic_fog", EDGE),
     "elastic_fog.choose": ("reference.placing:elastic_fog", EDGE),
     "elastic_fog.traffic": ("reference.placing:elastic_fog", EDGE),

@@ -63,17 +63,23 @@ def reach(tb: State, shape: int, place: int, h: int) -> float:
 
 
 @leaf
-def omega(tb: State, h: int, shape: int, away: float) -> float:
-    """Algorithm 2, lines 2 to 9, seconds: delay of host ``h`` that is ``away`` from the users; O(1)."""
+def weighed(tb: State, shape: int, residual: int, image: float, away: float, served: int) -> float:
+    """Algorithm 2, lines 2 to 9, seconds: of a host with this residual CPU, ``image`` seconds to fetch the image,
+    ``away`` from the users, that serves so many; O(1)."""
     rules = views.rules(tb)
-    residual = views.demand(tb)[shape, 0] - views.missing(tb)[0]
     processing = processing_delay(tb, shape, grants.granted(tb, shape, whole(0), residual))
-    network = rules["fetching"] * image_delay(tb, h, shape) + views.asks(tb)[shape]["transfer"] + away
+    network = rules["fetching"] * image + views.asks(tb)[shape]["transfer"] + away
     total = rules["weight"] * processing + (1.0 - rules["weight"]) * network
-    served = views.hosts(tb)[h]["count"]
     if served > 0:
         total += views.gamma(tb)[min(served, MOST_SERVED) - 1]
     return min(total, FAR)
+
+
+@leaf
+def omega(tb: State, h: int, shape: int, away: float) -> float:
+    """Delay of host ``h`` that is ``away`` from the users, seconds; O(1)."""
+    residual = whole(views.demand(tb)[shape, 0] - views.missing(tb)[0])
+    return weighed(tb, shape, residual, image_delay(tb, h, shape), away, whole(views.hosts(tb)[h]["count"]))
 
 
 @leaf
@@ -152,16 +158,8 @@ def bound(tb: State, shape: int, node: int, away: float) -> float:
     """No host below a node of its place's tree has less delay; inf where none can have room; O(resources)."""
     if not yard.has_room(tb, node, shape):
         return np.inf
-    residual = whole(views.yard(tb)[node, FREE])
-    processing = processing_delay(tb, shape, grants.granted(tb, shape, whole(0), residual))
-    network = (
-        views.rules(tb)["fetching"] * least_image_delay(tb, shape, node) + views.asks(tb)[shape]["transfer"] + away
-    )
-    total = views.rules(tb)["weight"] * processing + (1.0 - views.rules(tb)["weight"]) * network
-    served = views.yard(tb)[node, SERVED]
-    if served > 0:
-        total += views.gamma(tb)[min(served, MOST_SERVED) - 1]
-    return min(total, FAR)
+    residual, served = whole(views.yard(tb)[node, FREE]), whole(views.yard(tb)[node, SERVED])
+    return weighed(tb, shape, residual, least_image_delay(tb, shape, node), away, served)
 
 
 @kernel
