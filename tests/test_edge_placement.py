@@ -65,8 +65,9 @@ def tables_of(workload: Workload, hosts: Hosts, config: Config) -> Tables:
 
 def omega(tb: Tables, h: int) -> float:
     """Delay of the first row on host ``h``, as the core has it."""
-    return (
-        -callable_from_python(kernel.score)(tb.state, h, int(tb["kinds"][tb["instances"][0]["kind"]]["shape"])) / 2**20
+    score: Any = kernel.score
+    return float(
+        -callable_from_python(score)(tb.state, h, int(tb["kinds"][tb["instances"][0]["kind"]]["shape"])) / 2**20
     )
 
 

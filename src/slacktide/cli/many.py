@@ -56,7 +56,7 @@ class Telling:
         self._done, self._total = done, done + len(todo)
         self._began = self._ended = self._clock()
         if not compiled_before():
-            self.announce("compiling the kernels, once after an installation or upgrade (a minute or two)")
+            self.announce("compiling the kernels, once after an installation or upgrade (up to a minute)")
         self._show()
 
     def told(self, point: Point, outcome: Outcome) -> None:

@@ -95,7 +95,7 @@ async def _run(config: Config, kubeconfig: Path | None, context: str | None, rec
     from slacktide.kube.serving import Window, told_to
     from slacktide.live.warming import warm
 
-    warm(config)  # before a lease is held: compiling takes a minute or two the first time
+    warm(config)  # before a lease is held: compiling takes up to a minute the first time
     async with await connect(kubeconfig, context=context, qps=config.kube.qps, burst=config.kube.burst) as connection:
         with contextlib.ExitStack() as stack:
             window = Window()

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
+from functools import cached_property
+from types import FunctionType
 from typing import Any, TypeVar, cast
 
 import numba
-import numba.core.codegen
 import numpy as np
+from numba.core import types
+
+from slacktide.kernels.linking import inlined, named
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
@@ -18,40 +23,18 @@ KERNELS: dict[str, Callable[..., object]] = {}
 """Every kernel by ``module.name``; a test fails for one without a slow twin."""
 
 
-_INLINED: set[str] = set()
-
-
-def _optimize_once() -> None:
-    """Leave helpers unoptimised by themselves: the entry that inlines them optimises all of it once more anyway.
-
-    A third of the compile time (bench/cold_start.py). Numba has no switch for it, so
-    this wraps the step of its code library where that exists, and does nothing else.
-    """
-    library = getattr(numba.core.codegen, "CPUCodeLibrary", None)
-    step = getattr(library, "_optimize_final_module", None)
-    if library is None or step is None:
-        return
-
-    def optimize(self: Any) -> None:
-        if self.name not in _INLINED:
-            step(self)
-
-    library._optimize_final_module = optimize
-
-
-_optimize_once()
+PLAIN: dict[int, Callable[..., Any]] = {}
+"""Functions by address, for runs with compilation off."""
 
 
 def kernel(function: Function) -> Function:
     """Compile ``function`` where an entry needs it; exact arithmetic, no bounds checks. Not callable from Python."""
-    _INLINED.add(function.__qualname__)
-    return _compile(function, no_cpython_wrapper=True)
+    return _compile(inlined(function), no_cpython_wrapper=True)
 
 
 def leaf(function: Function) -> Function:
     """As :func:`kernel`, for the few lines that inner loops consist of: always inlined."""
-    _INLINED.add(function.__qualname__)
-    return _compile(function, no_cpython_wrapper=True, forceinline=True)
+    return _compile(inlined(function), no_cpython_wrapper=True, forceinline=True)
 
 
 def entry(function: Function) -> Function:
@@ -59,15 +42,52 @@ def entry(function: Function) -> Function:
     return _compile(function, cache=True)
 
 
+class ByAddress:
+    """A function of whole numbers that kernels call by the address of its machine code; none has it inside.
+
+    It is compiled, or read from the cache, when the address is first asked for: runs that never ask do without.
+    """
+
+    def __init__(self, function: Callable[..., int]) -> None:
+        self.py_func = named(function)
+
+    @cached_property
+    def _code(self) -> Any:
+        signature = types.int64(*[types.int64] * len(inspect.signature(self.py_func).parameters))
+        make: Any = numba.cfunc
+        return make(signature, cache=True, fastmath=False, error_model="numpy")(self.py_func)
+
+    @property
+    def address(self) -> int:
+        """Where the machine code is; with compilation off a key of ``PLAIN``."""
+        if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
+            PLAIN[id(self)] = self.py_func
+            return id(self)
+        return int(self._code.address)
+
+
+def addressed(function: Callable[..., int]) -> ByAddress:
+    """Compile ``function(tb, ...)`` for calls by its address; it must not raise."""
+    found = ByAddress(function)
+    _register(function, found)
+    return found
+
+
 def callable_from_python(compiled: Function) -> Function:
     """A kernel or leaf as a function that Python can call, compiled when it is first called."""
+    plain: Any = getattr(compiled, "py_func", compiled)
     if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
-        return compiled
-    return cast(Function, numba.njit(cast(Any, compiled).py_func))
+        return cast(Function, plain)
+    again = FunctionType(plain.__code__, plain.__globals__, plain.__name__)  # of another name than the kernel
+    return cast(Function, numba.njit(error_model="numpy")(again))
 
 
 def _compile(function: Function, **options: bool) -> Function:
     jit: Any = numba.njit  # its stubs lack some options
     compiled = jit(fastmath=False, error_model="numpy", no_cfunc_wrapper=True, **options)(function)
-    KERNELS[f"{function.__module__.rsplit('.', 1)[-1]}.{function.__name__}"] = compiled
+    _register(function, compiled)
     return cast(Function, compiled)
+
+
+def _register(function: Callable[..., object], compiled: Any) -> None:
+    KERNELS[f"{function.__module__.rsplit('.', 1)[-1]}.{function.__name__}"] = compiled

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from slacktide.kernels import board, free_index, grants, views, yard
+from slacktide.kernels import free_index, grants, placing, views, yard
 from slacktide.kernels.access_records import BANDWIDTH, BITS, FREE, IMAGES, MOST_SERVED, SERVED
-from slacktide.kernels.compiling import kernel, leaf, whole
+from slacktide.kernels.compiling import addressed, kernel, leaf, whole
 from slacktide.kernels.free_index import NOWHERE
 from slacktide.kernels.tables import NOBODY, State
 
@@ -90,7 +90,7 @@ def residual_of(tb: State, shape: int) -> float:
     return min(cpu, (views.demand(tb)[shape, 1] - views.missing(tb)[1]) * rules["memory_in_cpu"])
 
 
-@kernel
+@addressed
 def score(tb: State, h: int, shape: int) -> int:
     """As an allocation score: the delay in units of 2^-20 s, negative; O(logins)."""
     away = reach(tb, shape, whole(views.place(tb)[h]), h)
@@ -105,7 +105,7 @@ def is_better(tb: State, residual: float, best: float, h: int, host: int) -> boo
     return residual == best and views.hosts(tb)[h]["tie"] > views.hosts(tb)[host]["tie"]
 
 
-@kernel
+@addressed
 def choose(tb: State, shape: int) -> int:
     """Algorithm 2 among the hosts whose ``points`` are not NOWHERE: the final candidate of most points, then of the
     largest residual; or -1; O(hosts * logins)."""
@@ -129,19 +129,10 @@ def choose(tb: State, shape: int) -> int:
 
 
 @leaf
-def open_with_room(tb: State, h: int, kind: int, shape: int) -> bool:
-    """Whether an instance of the kind fits on host ``h`` and may go there; leaves ``missing``; O(resources)."""
-    record, host = views.kinds(tb)[kind], views.hosts(tb)[h]
-    if host["down"] or not free_index.has_room(tb, h, shape):
-        return False
-    return views.allowed(tb)[record["term"], host["group"]] != 0 and not board.has_sibling(tb, h, whole(record["job"]))
-
-
-@leaf
 def delay_at(tb: State, h: int, kind: int, shape: int, away: float) -> float:
     """Delay of host ``h``, inf where an instance of the kind cannot go there; leaves ``missing``; O(resources)."""
     views.control(tb)["operations"] += 1
-    return omega(tb, h, shape, away) if open_with_room(tb, h, kind, shape) else np.inf
+    return omega(tb, h, shape, away) if placing.open_with_room(tb, h, kind, shape) else np.inf
 
 
 @leaf
@@ -275,7 +266,7 @@ def logs_in(tb: State, shape: int, h: int) -> bool:
     return False
 
 
-@kernel
+@addressed
 def find_near(tb: State, kind: int) -> int:
     """As :func:`choose`, for a kind without rules and preferences, without looking where bounds exclude it; or -1."""
     shape = whole(views.kinds(tb)[kind]["shape"])

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slacktide.kernels import views
-from slacktide.kernels.compiling import kernel, leaf, whole
+from slacktide.kernels.compiling import addressed, kernel, leaf, whole
 from slacktide.kernels.free_index import NOWHERE
 from slacktide.kernels.tables import NOBODY, State
 
@@ -72,7 +72,7 @@ def traffic(tb: State, shape: int, at: NDArray[np.float64], there: NDArray[np.in
     return seen, total
 
 
-@kernel
+@addressed
 def choose(tb: State, shape: int) -> int:
     """The host that lacks most of its target, of those whose points are not NOWHERE, or -1; O(instances * logins)."""
     at, there = np.zeros(len(views.hosts(tb))), np.zeros(len(views.hosts(tb)), np.int64)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slacktide.kernels import delay, views
-from slacktide.kernels.compiling import kernel, leaf, whole
+from slacktide.kernels.compiling import addressed, kernel, leaf, whole
 from slacktide.kernels.free_index import NOWHERE
 from slacktide.kernels.tables import NOBODY, State
 
@@ -68,13 +68,13 @@ def closeness(mine: NDArray[np.float64], spans: NDArray[np.float64]) -> float:
     return np.sqrt(bottom) / both if both > 0.0 else 0.0
 
 
-@kernel
+@addressed
 def score(tb: State, h: int, shape: int) -> int:
     """Where hosts are not compared with each other: the fuller of CPU and memory together; O(1)."""
     return whole(np.rint((utilisation(tb, h, shape, whole(0)) + utilisation(tb, h, shape, whole(1))) * UNIT))
 
 
-@kernel
+@addressed
 def choose(tb: State, shape: int) -> int:
     """The host closest to the best state of those whose points are not NOWHERE, or -1; O(hosts)."""
     spans, mine = np.empty((3, CRITERIA)), np.empty(CRITERIA)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from slacktide.kernels import views
-from slacktide.kernels.compiling import kernel, leaf, whole
+from slacktide.kernels.compiling import addressed, leaf, whole
 from slacktide.kernels.free_index import NOWHERE
 from slacktide.kernels.tables import NOBODY, State
 
@@ -27,7 +27,13 @@ def nearness(tb: State, h: int, shape: int) -> int:
     return whole(-np.rint(views.rtt(tb)[asks["preferred_place"], views.place(tb)[h]] * UNIT))
 
 
-@kernel
+@addressed
+def score(tb: State, h: int, shape: int) -> int:
+    """Where hosts are not compared with each other: :func:`nearness`; O(1)."""
+    return nearness(tb, h, shape)
+
+
+@addressed
 def choose(tb: State, shape: int) -> int:
     """The nearest of the hosts whose points are not NOWHERE, or -1; O(hosts)."""
     host, best = NOBODY, whole(NOWHERE)

@@ -7,7 +7,6 @@ addresses. With compilation off the functions are looked up and called as they a
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numba
@@ -17,12 +16,9 @@ from numba.core import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from slacktide.kernels.compiling import kernel
+from slacktide.kernels.compiling import PLAIN, kernel
 
 Floats = NDArray[np.float64]
-
-PLAIN: dict[int, Callable[..., Any]] = {}
-"""Functions by address, for runs with compilation off."""
 
 UNIT = 2.0**20
 

@@ -3,55 +3,83 @@
 Each chooses among the hosts whose ``points`` are not NOWHERE; points are those of an
 instance's preferences, 0 where it has none. Delay-aware prefers the host of most
 points among its final candidates, the comparators know no preferences.
+
+They are called by address (:mod:`slacktide.kernels.placers`): only the one that is asked
+for is compiled, and none of them is part of every kernel that looks for a host.
 """
 
 from __future__ import annotations
 
-from slacktide.kernels import delay, elastic_fog, free_index, kcss, nas, tsra, views
-from slacktide.kernels.compiling import kernel, whole
+from collections.abc import Callable
+from typing import Any
+
+import numba
+from llvmlite import ir
+from numba.core import types
+from numba.extending import intrinsic
+
+from slacktide.kernels import board, free_index, views
+from slacktide.kernels.compiling import PLAIN, kernel, leaf, whole
 from slacktide.kernels.free_index import NOWHERE
-from slacktide.kernels.tables import DELAY_AWARE, ELASTIC_FOG, KCSS, NAS, NOBODY, TSRA, State
+from slacktide.kernels.tables import State
+
+
+def _generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    number = ir.IntType(64)
+    code = builder.inttoptr(args[0], ir.FunctionType(number, [number] * (len(args) - 1)).as_pointer())
+    return builder.call(code, args[1:])
+
+
+@intrinsic
+def _call_compiled(typing: Any, address: Any, tb: Any, a: Any) -> Any:
+    return types.int64(types.int64, types.int64, types.int64), _generate
+
+
+@intrinsic
+def _call_compiled_with_two(typing: Any, address: Any, tb: Any, a: Any, b: Any) -> Any:
+    return types.int64(types.int64, types.int64, types.int64, types.int64), _generate
+
+
+def _call_plain(address: int, *arguments: int) -> int:
+    return int(PLAIN[address](*arguments))
+
+
+_off = bool(numba.config.DISABLE_JIT)  # type: ignore[attr-defined]
+_call: Callable[..., int] = _call_plain if _off else _call_compiled
+_call_with_two: Callable[..., int] = _call_plain if _off else _call_compiled_with_two
 
 
 @kernel
 def allocation_score(tb: State, h: int, shape: int) -> int:
     """Score of host ``h`` when ``views.missing(tb)`` is demand less free amounts; it tells places to preempt apart."""
-    score = views.rules(tb)["score"]
-    if score == DELAY_AWARE:
-        return delay.score(tb, h, shape)
-    if score == TSRA:
-        return tsra.score(tb, h, shape)
-    if score == NAS:
-        return nas.nearness(tb, h, shape)
-    if score == KCSS:
-        return kcss.score(tb, h, shape)
+    address = views.rules(tb)["placer_score"]
+    if address != 0:
+        return _call_with_two(address, tb, whole(h), whole(shape))
     return free_index.allocation_score(tb, h, shape)
 
 
 @kernel
 def choose(tb: State, kind: int) -> int:
     """The best of the hosts whose points are not NOWHERE, or -1."""
-    score, shape, host = views.rules(tb)["score"], whole(views.kinds(tb)[kind]["shape"]), NOBODY
-    if score == DELAY_AWARE:
-        host = whole(delay.choose(tb, shape))
-    elif score == ELASTIC_FOG:
-        host = whole(elastic_fog.choose(tb, shape))
-    elif score == TSRA:
-        host = whole(tsra.choose(tb, shape))
-    elif score == NAS:
-        host = whole(nas.choose(tb, shape))
-    elif score == KCSS:
-        host = whole(kcss.choose(tb, shape))
-    return host
+    return _call(views.rules(tb)["placer_choose"], tb, whole(views.kinds(tb)[kind]["shape"]))
+
+
+@leaf
+def open_with_room(tb: State, h: int, kind: int, shape: int) -> bool:
+    """Whether an instance of the kind fits on host ``h`` and may go there; leaves ``missing``; O(resources)."""
+    record, host = views.kinds(tb)[kind], views.hosts(tb)[h]
+    if host["down"] or not free_index.has_room(tb, h, shape):
+        return False
+    return views.allowed(tb)[record["term"], host["group"]] != 0 and not board.has_sibling(tb, h, whole(record["job"]))
 
 
 @kernel
 def find_free(tb: State, kind: int) -> int:
     """Best host with room for a kind without rules and preferences, or -1."""
-    shape = whole(views.kinds(tb)[kind]["shape"])
-    if views.rules(tb)["score"] == DELAY_AWARE and views.rules(tb)["free_index"]:
-        return whole(delay.find_near(tb, kind))
+    near, shape = views.rules(tb)["placer_near"], whole(views.kinds(tb)[kind]["shape"])
+    if near != 0 and views.rules(tb)["free_index"]:
+        return _call(near, tb, whole(kind))
     for h in range(len(views.hosts(tb))):
-        views.points(tb)[h] = 0 if delay.open_with_room(tb, h, kind, shape) else NOWHERE
+        views.points(tb)[h] = 0 if open_with_room(tb, h, kind, shape) else NOWHERE
     views.control(tb)["operations"] += len(views.hosts(tb))
     return choose(tb, kind)

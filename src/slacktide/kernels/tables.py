@@ -173,6 +173,9 @@ RULES = np.dtype(
         ("stride", "i8"),  # coprime to the number of hosts, for searches in random order
         ("own_score", "i8"),  # address of a user's score, or 0
         ("own_cost", "i8"),
+        ("placer_score", "i8"),  # addresses of what a score that asks where users are consists of, or 0
+        ("placer_choose", "i8"),
+        ("placer_near", "i8"),
         ("policy", "i8"),
         ("needed", "i8"),
         ("by_importance", "i8"),

@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from slacktide.kernels import delay, views
-from slacktide.kernels.compiling import kernel, leaf, whole
+from slacktide.kernels.compiling import addressed, kernel, leaf, whole
 from slacktide.kernels.free_index import NOWHERE
 from slacktide.kernels.tables import NOBODY, State
 
@@ -73,13 +73,13 @@ def gained(tb: State, h: int, shape: int, tasks: int) -> int:
     return change
 
 
-@kernel
+@addressed
 def score(tb: State, h: int, shape: int) -> int:
     """The new task's time on host ``h``, 2^-20 s, negative; O(instances on it)."""
     return whole(-np.rint(task_time(tb, h, shape, whole(tasks_on(tb, h)) + 1) * UNIT))
 
 
-@kernel
+@addressed
 def choose(tb: State, shape: int) -> int:
     """The best of the hosts whose points are not NOWHERE, or -1; O(instances * logins)."""
     host, best, soonest = NOBODY, whole(NOWHERE), whole(NOWHERE)

@@ -19,9 +19,9 @@ LOG = logging.getLogger(__name__)
 
 
 def warm(config: Config) -> float:
-    """Run a small cluster through all operations; the seconds it took, a minute or two after an installation."""
+    """Run a small cluster through all operations; the seconds it took, up to a minute after an installation."""
     if not compiled_before():
-        LOG.info("compiling the kernels, once after an installation or upgrade (a minute or two)")
+        LOG.info("compiling the kernels, once after an installation or upgrade (up to a minute)")
     began = time.perf_counter()
     engine = Engine(config)
     low, high = ServiceClass("low", 0.5, 2), ServiceClass("high", 1.0, 1)

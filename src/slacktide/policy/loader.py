@@ -26,7 +26,7 @@ from numba.core import types
 
 from slacktide.config import Config
 from slacktide.errors import PluginError
-from slacktide.kernels.own import PLAIN
+from slacktide.kernels.compiling import PLAIN
 from slacktide.policy.api import Policy
 from slacktide.policy.builtin import BUILT_IN
 from slacktide.state.cluster import COSTS, POLICIES, SCORES, OwnCode

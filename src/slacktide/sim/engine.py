@@ -165,7 +165,7 @@ def run(
     the end, which changes no decision. Raises ConfigError, InputError and PluginError.
     """
     if announce is not None and not compiled_before():
-        announce("compiling the kernels, once after an installation or upgrade (a minute or two)")
+        announce("compiling the kernels, once after an installation or upgrade (up to a minute)")
     clock = CompileClock()
     with _events.install_listener("numba:compile", clock):
         result = _run(workload, hosts, config, events, passes, decisions, progress, intervals, observe)

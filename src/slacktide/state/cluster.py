@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from slacktide.config import Config
 from slacktide.errors import ConfigError
-from slacktide.kernels import ledger, log_records, room, tables
+from slacktide.kernels import ledger, log_records, placers, room, tables
 from slacktide.kernels.free_index import AMOUNTS, NOWHERE
 from slacktide.kernels.tables import Tables
 from slacktide.model import Hosts, Workload
@@ -115,6 +115,7 @@ def rules_of(config: Config, classes: tables.Records, hosts: int, own: OwnCode, 
         "observe": math.inf,
         "one_margin": len(set(classes["margin"].tolist())) == 1,
     }
+    values |= placers.addresses(score_code(config, own))
     for name, value in values.items():
         rules[0][name] = value
     for name in ("alpha", "patience", "watchdog", "end", "tolerance", "expiry", "min_running", "recreation"):
