@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from ipaddress import ip_address
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self
@@ -13,11 +13,11 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import CollectorRegistry
 
 from slacktide.config import Config
-from slacktide.errors import ConfigError
 from slacktide.kube.explaining import Memory, Teller
 from slacktide.kube.metrics import Meter
 from slacktide.kube.scheduler import Scheduler
 from slacktide.kube.scraping import Collector
+from slacktide.kube.site import Route, open_site
 from slacktide.kube.stalls import Stalls
 from slacktide.live.engine import Journal
 from slacktide.settings import to_mapping
@@ -25,7 +25,6 @@ from slacktide.settings import to_mapping
 if TYPE_CHECKING:
     from slacktide.kube.dry_run import DryRun
 
-Route = Callable[[web.Request], Awaitable[web.StreamResponse]]
 PRIVATE = ("/configz", "/explain", "/report")
 """What is told of pods of all namespaces, and of settings, is for whoever may be on this machine (or in this pod)."""
 
@@ -55,23 +54,15 @@ class Server:
         self._runner: web.AppRunner | None = None
 
     async def __aenter__(self) -> Self:
-        listen = self.served.config.kube.listen
-        if not listen:
-            return self
-        host, _, port = listen.rpartition(":")
-        if not host or not port.isdecimal() or not 0 <= int(port) < 2**16:
-            raise ConfigError(f"kube.listen: found {listen!r}, expected ADDRESS:PORT")
-        application = web.Application()
-        every = {"/livez": self._livez, "/readyz": self._readyz, "/configz": self._configz, **self._routes}
+        every: dict[str, Route] = {
+            "/livez": self._livez,
+            "/readyz": self._readyz,
+            "/configz": self._configz,
+            **self._routes,
+        }
         every |= {path: private(every[path]) for path in PRIVATE if path in every}
-        application.add_routes([web.get(path, route) for path, route in every.items()])
-        self._runner = web.AppRunner(application, access_log=None)
-        await self._runner.setup()
-        try:
-            await web.TCPSite(self._runner, host.strip("[]"), int(port)).start()
-        except OSError as error:
-            await self._runner.cleanup()
-            raise ConfigError(f"kube.listen: cannot listen on {listen}: {error.strerror or error}") from error
+        if listen := self.served.config.kube.listen:
+            self._runner = await open_site("kube.listen", listen, every)
         return self
 
     async def __aexit__(

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from aiohttp import web
 from prometheus_client import ProcessCollector
@@ -13,8 +13,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector, CollectorRegistry
 
-from slacktide.errors import ConfigError
-from slacktide.netprobe.peers import split_address
+from slacktide.kube.site import Route, open_site
 from slacktide.netprobe.publishing import status_of
 
 if TYPE_CHECKING:
@@ -81,7 +80,7 @@ class Window(Collector):
 class Server:
     """Serves an agent while it is entered, at ``listen`` (``HOST:PORT``; empty: not at all).
 
-    Raises :class:`ConfigError`.
+    Raises :class:`slacktide.errors.ConfigError`.
     """
 
     def __init__(self, agent: Agent, listen: str) -> None:
@@ -92,24 +91,11 @@ class Server:
         self._runner: web.AppRunner | None = None
 
     async def __aenter__(self) -> Self:
-        if not self._listen:
-            return self
-        try:
-            host, port = split_address(self._listen)
-        except ValueError as error:
-            raise ConfigError(f"--listen: {error}") from None
-        application = web.Application()
-        routes: dict[str, Callable[[web.Request], Any]] = {
+        routes: dict[str, Route] = {
             "/metrics": self._metrics, "/livez": self._livez, "/readyz": self._readyz, "/row": self._row,
         }  # fmt: skip
-        application.add_routes([web.get(path, route) for path, route in routes.items()])
-        self._runner = web.AppRunner(application, access_log=None)
-        await self._runner.setup()
-        try:
-            await web.TCPSite(self._runner, host, port).start()
-        except OSError as error:
-            await self._runner.cleanup()
-            raise ConfigError(f"--listen: cannot listen on {self._listen}: {error.strerror or error}") from error
+        if self._listen:
+            self._runner = await open_site("--listen", self._listen, routes)
         return self
 
     async def __aexit__(
