@@ -8,7 +8,7 @@ BIN    := $(VENV)/bin
 DEMO   := build/demo
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo test lint halves live rest unit browser servers lab-binaries uncompiled smoke hundredth lock clean
+.PHONY: demo test lint halves serving rest live unit browser servers lab-binaries uncompiled smoke hundredth lock clean
 .DEFAULT_GOAL := demo
 
 demo: $(VENV)/run.stamp
@@ -21,11 +21,14 @@ test: lint halves
 
 # The live tests mostly wait for servers, so the rest runs beside them, with less priority; its output comes at its end.
 halves: $(VENV)/dev.stamp $(if $(filter true,$(CI)),browser servers)
-	@$(MAKE) --no-print-directory --jobs=2 live rest
+	@$(MAKE) --no-print-directory --jobs=2 serving rest
+
+serving: $(VENV)/dev.stamp
+	@$(MAKE) --no-print-directory --jobs=1 live smoke hundredth
 
 rest: $(VENV)/dev.stamp
 	@mkdir -p build
-	@nice -n 19 $(MAKE) --no-print-directory --jobs=1 unit uncompiled smoke hundredth >build/rest.log 2>&1; \
+	@nice -n 19 $(MAKE) --no-print-directory --jobs=1 unit uncompiled >build/rest.log 2>&1; \
 		found=$$?; cat build/rest.log; exit $$found
 
 lint: $(VENV)/dev.stamp

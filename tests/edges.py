@@ -45,7 +45,8 @@ def edge(
     limit = None
     if random.random() < 0.7:
         limit = demand * random.choice([1.0, 1.0, 2.0, 5.0], (count, 1))
-        limit[:, -1] = demand[:, -1]
+        if random.random() < 0.5:
+            limit[:, -1] = demand[:, -1]
     images = () if hosts.network is None else tuple(image.name for image in hosts.network.images)
     accesses = tuple(_access(random, names, images) for _ in range(int(random.integers(1, 7))))
     workload = replace(

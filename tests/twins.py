@@ -344,6 +344,8 @@ TWINS: dict[str, tuple[str, str]] = {
     "search.look_at_changes": ("reference.policies:Pass.choose_preempting", SWITCHES),
     "search.look_at_random": ("reference.policies:Pass.choose_preempting", INEXACT),
     "search.look_everywhere": ("reference.policies:Pass.choose_preempting", AGREE),
+    "search.note_score": ("reference.policies:Pass.choose_preempting", EDGE),
+    "search.noted_score": ("reference.policies:Pass.choose_preempting", EDGE),
     "search.pick": ("reference.policies:Pass.choose_preempting", SWITCHES),
     "search.score_with_room": ("reference.policies:Pass.score", AGREE),
     "search.set_for": ("reference.policies:Pass.choose_preempting", SWITCHES),

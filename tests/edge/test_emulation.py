@@ -16,8 +16,9 @@ from click.testing import CliRunner
 
 from slacktide.cli import app, main
 from slacktide.edge.emulation import quotas, spaces
+from slacktide.edge.emulation.compare import Effort
 from slacktide.edge.emulation.run import Emulation
-from slacktide.edge.testbed import read_testbed
+from slacktide.edge.testbed import read_run, read_testbed
 from slacktide.errors import ConfigError
 
 EDGE = Path(__file__).resolve().parents[2] / "examples" / "edge"
@@ -53,7 +54,7 @@ def children(process: int) -> list[int]:
 
 @needs_emulation
 def test_delay_aware_placement_is_done_before_kcss() -> None:
-    words = ["edge", "emulate", str(EDGE), "--scenario", "2", "--repeats", "1", "--json"]
+    words = ["edge", "emulate", str(EDGE), "--scenario", "2", "--requests", "5", "--repeats", "1", "--json"]
     mine = children(os.getpid())
     seen = []
     for _ in range(ATTEMPTS):
@@ -166,3 +167,19 @@ def test_either_version_of_control_groups_is_found(tmp_path: Path) -> None:
     assert quotas.hierarchy(second + first).version == 1, "with both mounted, the one that has the controller"
     with pytest.raises(ConfigError, match="CPU controller"):
         quotas.hierarchy(second)
+
+
+@needs_emulation
+def test_daemons_leave_a_node_less_for_pods() -> None:
+    testbed, behaviour = read_testbed(EDGE / "scenario-2"), read_run(EDGE / "run.yaml")
+    whole, left = Emulation(testbed).vcpus, Emulation(testbed, behaviour).vcpus
+    assert whole == {"n1": 2.0, "n2": 1.0, "n3": 1.0}
+    taken = {name: behaviour.daemons + behaviour.own["scenario-2"][name] for name in whole}
+    assert left == pytest.approx({name: whole[name] - taken[name] for name in whole})
+
+
+def test_requests_are_half_of_the_loads() -> None:
+    behaviour = read_run(EDGE / "run.yaml")
+    assert Effort("low").amounts(behaviour) == (250, 31)  # (6.355 + .2231 * 250) / 2
+    assert Effort("low", iterations=3000).amounts(behaviour) == Effort("high").amounts(behaviour) == (3000, 338)
+    assert Effort("low", iterations=10, requests=5).amounts(behaviour) == (10, 5)

@@ -22,7 +22,8 @@ COLUMNS = ("pods on", "processing", "network", "done", "from", "to", "place", "s
 @click.option("--method", "names", multiple=True, metavar="NAME", help="As in 'edge replay'; may be given repeatedly.")
 @click.option("--load", type=click.Choice(["low", "high"]), default="low", show_default=True)
 @click.option("--iterations", type=click.IntRange(1), metavar="N", help="FFT iterations a pod.  [default: the load's]")
-@click.option("--requests", type=click.IntRange(1), default=5, show_default=True, help="Of each pod's users.")
+@click.option("--requests", type=click.IntRange(1), metavar="N", help="Of each pod's users.  [default: the load's]")
+@click.option("--daemons/--no-daemons", default=True, show_default=True, help="Nodes have less CPU by 'run.yaml'.")
 @click.option("--repeats", type=click.IntRange(1, 1000), default=3, show_default=True, help="Runs of each method.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout instead of the tables.")
 def emulate(
@@ -31,7 +32,8 @@ def emulate(
     names: tuple[str, ...],
     load: str,
     iterations: int | None,
-    requests: int,
+    requests: int | None,
+    daemons: bool,
     repeats: int,
     as_json: bool,
 ) -> None:
@@ -49,10 +51,10 @@ def emulate(
 
     wanted = methods(names)
     behaviour = read_run(folder / "run.yaml")
-    effort = Effort(load, iterations or 0, requests, repeats)
+    effort = Effort(load, iterations or 0, requests or 0, repeats)
     told = []
     for path, testbed in scenarios(folder, number):
-        emulation = Emulation(testbed)  # says what is missing
+        emulation = Emulation(testbed, behaviour if daemons else None)  # says what is missing
         chosen = {method: placements(path, testbed, method, repeats) for method in wanted}
         with emulation:
             click.echo(f"{testbed.name}: a vCPU is {emulation.factor:.3f} of this machine's cores", err=True)

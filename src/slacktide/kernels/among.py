@@ -160,6 +160,7 @@ def find_with_victims(tb: State, kind: int, mine: float) -> int:
     now = control["now"]
     control["looks"] += 1
     neighbours.prepare(tb, kind)
+    shape = whole(views.kinds(tb)[kind]["shape"])
     rank = board.rank_that_counts(tb, whole(views.kinds(tb)[kind]["cls"]), mine)
     for h in range(len(views.hosts(tb))):
         if not open_to(tb, h, kind) or search.shown_hopeless(tb, h, rank, mine):
@@ -168,8 +169,8 @@ def find_with_victims(tb: State, kind: int, mine: float) -> int:
         if number < 0:
             continue
         victims.preemption_cost(tb, h, number, now, views.shared_cost(tb)[UNSHARED, h])
-        views.shared_score(tb)[UNSHARED, h] = placing.allocation_score(tb, h, whole(views.kinds(tb)[kind]["shape"]))
-        if search.beats(tb, UNSHARED, h, best):
+        search.note_score(tb, UNSHARED, h, shape)
+        if search.beats(tb, UNSHARED, h, best, shape):
             best = h
     return best
 

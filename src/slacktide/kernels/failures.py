@@ -1,4 +1,7 @@
-"""What a failure proves: until when, and at which hosts, looking again is of no use (docs/metric.md)."""
+"""What a failure proves: until when, and at which hosts, looking again is of no use (docs/metric.md).
+
+Where users are makes no difference to that, so that it is kept at the first of the kinds that are alike.
+"""
 
 from __future__ import annotations
 
@@ -95,7 +98,7 @@ def note_failure(tb: State, entry: Records, mine: float, position: int) -> None:
 
     What an earlier failure proved for a metric that falls at its speed is kept at that speed.
     """
-    k = whole(entry["kind"])
+    k = whole(views.kinds(tb)[entry["kind"]]["alike"])
     control, kind = views.control(tb), views.kinds(tb)[k]
     if kind["batch"] != control["batch"]:
         fall, kink, slop = 1.0, np.inf, 0.0
@@ -116,7 +119,7 @@ def note_failure(tb: State, entry: Records, mine: float, position: int) -> None:
 @kernel
 def note_in_pass(tb: State, k: int, mine: float) -> None:
     """Remember for the rest of the pass that this metric found no host; O(1)."""
-    control, kind = views.control(tb), views.kinds(tb)[k]
+    control, kind = views.control(tb), views.kinds(tb)[views.kinds(tb)[k]["alike"]]
     kind["batch"] = control["batch"]
     kind["pass_key"] = on_path(tb, mine, 1.0)
     kind["pass_position"] = control["changes"]
@@ -126,7 +129,7 @@ def note_in_pass(tb: State, k: int, mine: float) -> None:
 @kernel
 def fails_again(tb: State, k: int, mine: float) -> bool:
     """Whether a kind with rules surely finds no host: no smaller metric did in this pass, and nothing changed; O(1)."""
-    control, kind = views.control(tb), views.kinds(tb)[k]
+    control, kind = views.control(tb), views.kinds(tb)[views.kinds(tb)[k]["alike"]]
     if kind["batch"] != control["batch"] or not views.rules(tb)["feasible_time"]:
         return False
     unchanged = kind["pass_position"] == control["changes"] and kind["loosened"] == control["loosened"]

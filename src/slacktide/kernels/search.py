@@ -112,6 +112,26 @@ def find_free(tb: State, kind: int) -> int:
     return find_free_one_by_one(tb, kind)
 
 
+@leaf
+def note_score(tb: State, at: int, h: int, shape: int) -> None:
+    """Keep the score of host ``h`` in set ``at``; where it depends on the users, the missing CPU, of which it follows
+    for everybody's. ``views.missing(tb)`` is demand less free amounts; O(1)."""
+    if views.rules(tb)["placer_score"] != 0:
+        views.shared_score(tb)[at, h] = views.missing(tb)[0]
+    else:
+        views.shared_score(tb)[at, h] = placing.allocation_score(tb, h, shape)
+
+
+@leaf
+def noted_score(tb: State, at: int, h: int, shape: int) -> int:
+    """The score of host ``h`` by set ``at`` for users of the shape; O(logins)."""
+    kept = whole(views.shared_score(tb)[at, h])
+    if views.rules(tb)["placer_score"] == 0:
+        return kept
+    views.missing(tb)[0] = kept
+    return placing.allocation_score(tb, h, shape)
+
+
 @kernel
 def evaluate(tb: State, at: int, h: int, shape: int, cls: int, mine: float) -> None:
     """Keep in set ``at`` what preempting on host ``h`` would cost; O(instances on it)."""
@@ -125,7 +145,7 @@ def evaluate(tb: State, at: int, h: int, shape: int, cls: int, mine: float) -> N
         views.shared_hosts(tb)[at, views.shared(tb)[at]["feasible"]] = h
         views.shared(tb)[at]["feasible"] += 1
     victims.preemption_cost(tb, h, number, now, views.shared_cost(tb)[at, h])
-    views.shared_score(tb)[at, h] = placing.allocation_score(tb, h, shape)
+    note_score(tb, at, h, shape)
     views.shared_limit(tb)[at, h] = victims.result_validity(tb, h, number, cls, now)
     views.shared_look(tb)[at, h] = views.control(tb)["looks"]
 
@@ -214,15 +234,17 @@ def bring_up_to_date(tb: State, at: int, kind: int, mine: float) -> None:
 
 
 @kernel
-def beats(tb: State, at: int, h: int, best: int) -> bool:
-    """Whether host ``h`` is a better place to preempt than ``best`` (or -1), by the evaluations of set ``at``."""
+def beats(tb: State, at: int, h: int, best: int, shape: int) -> bool:
+    """Whether host ``h`` is a better place to preempt for the shape than ``best`` (or -1), by the evaluations of set
+    ``at``; O(levels + logins)."""
     if best < 0:
         return True
     for m in range(views.shared_cost(tb).shape[2]):
         if views.shared_cost(tb)[at, h, m] != views.shared_cost(tb)[at, best, m]:
             return views.shared_cost(tb)[at, h, m] > views.shared_cost(tb)[at, best, m]
-    if views.shared_score(tb)[at, h] != views.shared_score(tb)[at, best]:
-        return views.shared_score(tb)[at, h] > views.shared_score(tb)[at, best]
+    mine, theirs = noted_score(tb, at, h, shape), noted_score(tb, at, best, shape)
+    if mine != theirs:
+        return mine > theirs
     return views.hosts(tb)[h]["tie"] > views.hosts(tb)[best]["tie"]
 
 
@@ -245,7 +267,7 @@ def still_feasible(tb: State, at: int, h: int, kind: int, mine: float) -> bool:
 def pick(tb: State, at: int, kind: int, mine: float) -> int:
     """Best host to preempt on by the evaluations of set ``at``, or -1; O(feasible hosts)."""
     record, hosts = views.shared(tb)[at], views.shared_hosts(tb)
-    term, job = views.kinds(tb)[kind]["term"], views.kinds(tb)[kind]["job"]
+    term, job, shape = views.kinds(tb)[kind]["term"], views.kinds(tb)[kind]["job"], views.kinds(tb)[kind]["shape"]
     best = NOBODY
     kept = 0
     for i in range(record["feasible"]):
@@ -256,7 +278,7 @@ def pick(tb: State, at: int, kind: int, mine: float) -> int:
         hosts[at, kept] = h
         kept += 1
         allowed = views.allowed(tb)[term, views.hosts(tb)[h]["group"]]
-        if allowed and beats(tb, at, h, best) and not board.has_sibling(tb, h, job):
+        if allowed and beats(tb, at, h, best, shape) and not board.has_sibling(tb, h, job):
             best = h
     record["feasible"] = kept
     return best
@@ -265,7 +287,7 @@ def pick(tb: State, at: int, kind: int, mine: float) -> int:
 @kernel
 def find_free_anew(tb: State, kind: int) -> int:
     """As :func:`find_free`; where an earlier search found no room, only hosts that something left; O(these)."""
-    control, record = views.control(tb), views.kinds(tb)[kind]
+    control, record = views.control(tb), views.kinds(tb)[views.kinds(tb)[kind]["alike"]]
     behind = control["releases"] - record["no_room"]
     if views.rules(tb)["feasible_time"] and record["no_room"] >= 0 and behind <= FEW_CHANGES:
         room = False
@@ -345,7 +367,7 @@ def look_at_changes(tb: State, kind: int, mine: float, position: int) -> int:
                 free_best, score = h, mine_here
         elif free_best < 0 and not shown_hopeless(tb, h, rank, mine):
             evaluate(tb, UNSHARED, h, shape, cls, mine)
-            if views.shared_limit(tb)[UNSHARED, h] != -np.inf and beats(tb, UNSHARED, h, best):
+            if views.shared_limit(tb)[UNSHARED, h] != -np.inf and beats(tb, UNSHARED, h, best, shape):
                 best = h
     if free_best >= 0 and views.rules(tb)["score"] >= DELAY_AWARE:
         return find_free(tb, kind)  # these compare hosts with each other, not each with a score
@@ -377,7 +399,7 @@ def look_at_random(tb: State, kind: int, mine: float, row: int) -> int:
             here = placing.allocation_score(tb, h, shape)
             if free_best < 0 or here > score or (here == score and host["tie"] > views.hosts(tb)[free_best]["tie"]):
                 free_best, score = h, here
-        elif beats(tb, UNSHARED, h, best):
+        elif beats(tb, UNSHARED, h, best, shape):
             best = h
         if found >= enough:
             break

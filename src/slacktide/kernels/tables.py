@@ -121,6 +121,7 @@ KIND = np.dtype(
         ("pass_key", "f8"),  # the same within the present pass, for those further back in the queue
         ("pass_position", "i8"),
         ("batch", "i8"),
+        ("alike", "i8"),  # the first kind that differs at most in where its users are: what failed for it is kept there
         ("pair", "i8"),
         ("shape", "i8"),
         ("cls", "i8"),

@@ -9,6 +9,8 @@ next pass by :meth:`Growing.settle`.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +20,7 @@ from slacktide.kernels import board, carry, neighbour_records, request_records, 
 from slacktide.kernels.free_index import AMOUNTS, NOWHERE
 from slacktide.model import Hosts, Placement, Term
 from slacktide.model.matching import matching_hosts
+from slacktide.model.network import NO_ACCESS
 from slacktide.state import cluster, layout, neighbours
 from slacktide.state.empty import empty_tables
 from slacktide.state.promises import Promises
@@ -44,7 +47,8 @@ class Growing(Promises):
         self.terms: dict[Term, int] = {Term(): 0}
         self.counters = neighbours.Counters()
         self._shapes: dict[tuple[tuple[int, ...], Further], int] = {}
-        self._pairs: dict[tuple[int, int], int] = {}
+        self._pairs: dict[tuple[Any, int], int] = {}
+        self._alike: dict[tuple[Spec, int], int] = {}
         self._kinds: dict[Spec, int] = {}
         self._asked = neighbours.Asked([], [], [])
         self._specs: list[Spec] = []  # of each kind
@@ -223,7 +227,8 @@ class Growing(Promises):
         """A kind of instances that are as ``spec`` says, of a class that is known by number."""
         number = len(self._specs)
         shape = self._shape_of(spec)
-        pair = self._pairs.setdefault((shape, cls), len(self._pairs))
+        pair = self._pairs.setdefault((spec.demand, cls), len(self._pairs))
+        alike = self._alike.setdefault((replace(spec, limit=(), access=NO_ACCESS, application=""), cls), number)
         have = len(self.tb["shared_of_pair"])
         if pair >= have:
             self._lengthen("shared_of_pair", pair + 1)
@@ -231,7 +236,7 @@ class Growing(Promises):
         self._lengthen("kinds", number + 1)
         kind = self.tb["kinds"][number : number + 1]
         kind[:] = np.zeros(1, tables.KIND)
-        kind["shape"], kind["pair"], kind["cls"], kind["job"] = shape, pair, cls, -1
+        kind["shape"], kind["pair"], kind["cls"], kind["job"], kind["alike"] = shape, pair, cls, -1, alike
         kind["term"] = self._term_number(spec.term)
         kind["never"] = spec.never
         kind["until"], kind["batch"], kind["no_room"] = -np.inf, -1, -1
@@ -246,6 +251,7 @@ class Growing(Promises):
         self._kinds.clear()
         self._shapes.clear()
         self._pairs.clear()
+        self._alike.clear()
         self.terms = {Term(): 0}
         self.counters = neighbours.Counters()
         self._asked = neighbours.Asked([], [], [])

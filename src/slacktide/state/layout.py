@@ -117,18 +117,27 @@ def anti_affine_jobs(workload: Workload) -> tuple[NDArray[np.int64], NDArray[np.
 def classify(workload: Workload, demand: NDArray[np.int64], further: Sequence[NDArray[np.int64]] = ()) -> Kinds:
     """Sort requests into kinds: equal demand, class, term, anti-affine job and placement; O(n log n).
 
-    ``further`` are columns (n,) by which shapes are told apart besides the demand.
+    ``further`` are columns (n,) by which shapes are told apart besides the demand; pairs are of demand and class only.
     """
-    first_of_shape, shape = distinct(*demand.T, *further)
+    first_of_shape, demanded = distinct(*demand.T)
+    shape = demanded
+    if further:
+        first_of_shape, shape = distinct(demanded, *further)
     job_index, member = anti_affine_jobs(workload)
-    first_of_pair, pair = distinct(shape, workload.service_class.astype(np.int64))
+    first_of_pair, pair = distinct(demanded, workload.service_class.astype(np.int64))
     columns = [pair, workload.term.astype(np.int64), job_index]
     if workload.placement is not None:
         columns.append(workload.placement.astype(np.int64))
     first, kind = distinct(*columns)
+    alike = np.arange(len(first))
+    if further:
+        of_row = kind
+        first, kind = distinct(of_row, shape)
+        _, at, group = np.unique(of_row[first], return_index=True, return_inverse=True)
+        alike = at[group]
     placement = np.zeros(len(first), np.int64) if workload.placement is None else columns[3][first]
     kinds = np.zeros(len(first), tables.KIND)
-    kinds["shape"], kinds["pair"] = shape[first], pair[first]
+    kinds["shape"], kinds["pair"], kinds["alike"] = shape[first], pair[first], alike
     kinds["cls"], kinds["term"], kinds["job"] = workload.service_class[first], workload.term[first], job_index[first]
     kinds["until"] = -np.inf
     kinds["batch"] = kinds["no_room"] = -1

@@ -41,12 +41,23 @@ class Emulated:
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """What every run has to do: FFT iterations a pod, requests a user, and how often; and the load simulated."""
+    """What every run has to do: FFT iterations a pod, requests a user, and how often; and the load simulated.
+
+    0 stands for what the load has; of its requests for half, as one that is emulated takes a whole round trip instead
+    of half (equation 10).
+    """
 
     load: str = "low"
     iterations: int = 0
-    requests: int = 5
+    requests: int = 0
     repeats: int = 3
+
+    def amounts(self, behaviour: Run) -> tuple[int, int]:
+        """Iterations and requests."""
+        load = behaviour.of(self.load)
+        iterations = self.iterations or load.iterations
+        half = (load.requests + load.requests_per_iteration * iterations) / 2
+        return iterations, self.requests or max(round(half), 1)
 
 
 def methods(names: Sequence[str]) -> tuple[str, ...]:
@@ -77,9 +88,9 @@ def compare(
 
     Placements come from before :class:`Emulation` begins: kernels that are just being compiled swallow an interrupt.
     """
-    iterations = effort.iterations or behaviour.of(effort.load).iterations
+    iterations, requests = effort.amounts(behaviour)
     for method, ways in chosen.items():
-        measured = [emulation.run(one, iterations=iterations, requests=effort.requests) for one in ways]
+        measured = [emulation.run(one, iterations=iterations, requests=requests) for one in ways]
         yield _line(emulation.testbed, method, ways, measured, behaviour, effort.load)
 
 

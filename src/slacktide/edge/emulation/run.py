@@ -18,7 +18,7 @@ from typing import Any
 from slacktide.edge.emulation.programs import Programs
 from slacktide.edge.emulation.quotas import Quotas, cores
 from slacktide.edge.emulation.spaces import Spaces, inside, why_not
-from slacktide.edge.testbed import Testbed
+from slacktide.edge.testbed import Run, Testbed
 from slacktide.errors import ConfigError
 
 SHARE = 0.8
@@ -66,11 +66,12 @@ class Measured:
 class Emulation:
     """A scenario's nodes, ready for any number of runs; a context manager that leaves nothing behind.
 
-    ``factor`` is how many of the machine's cores a vCPU is, 1 at most. Raises ConfigError where root, namespaces or
+    ``factor`` is how many of the machine's cores a vCPU is, 1 at most. With ``behaviour`` a node's pods have only those
+    of its vCPUs that its daemons and the cluster's own pods leave. Raises ConfigError where root, namespaces or
     control groups are missing. Ctrl-C, SIGTERM and SIGHUP end it like an error, as KeyboardInterrupt.
     """
 
-    def __init__(self, testbed: Testbed) -> None:
+    def __init__(self, testbed: Testbed, behaviour: Run | None = None) -> None:
         if missing := why_not():
             raise ConfigError(f"emulation {missing}" if missing.startswith("needs") else missing)
         network, hosts = testbed.network, testbed.hosts
@@ -79,6 +80,8 @@ class Emulation:
         cpu = hosts.resources.index("cpu")
         self.testbed = testbed
         self.vcpus = dict(zip(hosts.names, hosts.capacity[:, cpu].tolist(), strict=True))
+        if behaviour is not None:
+            self.vcpus = {name: machine.left for name, machine in testbed.machines(behaviour).items()}
         self.factor = min(SHARE * cores() / sum(self.vcpus.values()), 1.0)
         name = f"slacktide-{os.getpid()}"
         self.spaces = Spaces(name, network.places, network.rtt)
