@@ -77,9 +77,11 @@ def throughput(options: argparse.Namespace) -> None:
             "of kube-scheduler's", "longest stall ms")  # fmt: skip
     rows = []
     for nodes in options.nodes:
-        names = (KUBE, *POLICIES, *(f"priority+{one}" for one in options.score), BINDER)
+        names = tuple(options.schedulers or (KUBE, *POLICIES, BINDER)) + tuple(
+            f"priority+{one}" for one in options.score
+        )
         found = measured(options, nodes, "32", names, lambda c, n: cases.throughput(c, n, options.pods), kubelets=False)
-        base = found[KUBE]
+        base = found[names[0]]
         for name, runs in found.items():
             rate, peak = median(runs, "rate"), median(runs, "peak")
             bound = f"{min(one.bound for one in runs):,} of {options.pods:,}"
@@ -160,6 +162,8 @@ def main() -> None:
     parser.add_argument("--patience", type=float, default=240.0, help="Seconds until who is not bound counts as such.")
     parser.add_argument("--score", nargs="+", default=[], help="Throughput: also priority with these scores, of pods "
                         "with users at two zones.")  # fmt: skip
+    parser.add_argument("--schedulers", nargs="+", choices=(KUBE, *POLICIES, BINDER), help="Throughput: these only; "
+                        "the first stands for kube-scheduler in the columns of ratios.")  # fmt: skip
     parser.add_argument("--singles", type=int, default=1000, help="How many single pods.")
     parser.add_argument("--hours", type=int, default=24)
     parser.add_argument("--controllers", type=int, default=1000, help="That come in an hour of churn.")

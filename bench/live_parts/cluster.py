@@ -92,7 +92,7 @@ class Cluster:
         """Round-trip times between zones, as three of the nodes' agents would write them."""
         ends = self.nodes[:3]
         for number, name in enumerate(ends):
-            peers = [{"node": other, "meanMs": 10.0 * (number + place), "deviationMs": 0.1, "samples": 9}
+            peers = [{"node": other, "meanMs": 10.0 * (number + place), "deviationMs": 0.1, "lost": 0.0, "samples": 9}
                      for place, other in enumerate(ends) if other != name]  # fmt: skip
             status = {"at": rfc3339(time.time()), "measured": 2, "reached": 2, "error": 1.0, "peers": peers}
             apply(self.api, {"apiVersion": "slacktide.io/v1alpha1", "kind": "NodeLatency",
