@@ -80,7 +80,11 @@ def throughput(options: argparse.Namespace) -> None:
         names = tuple(options.schedulers or (KUBE, *POLICIES, BINDER)) + tuple(
             f"priority+{one}" for one in options.score
         )
-        found = measured(options, nodes, "32", names, lambda c, n: cases.throughput(c, n, options.pods), kubelets=False)
+
+        def case(cluster: Cluster, name: str) -> Found:
+            return cases.throughput(cluster, name, options.pods, bool(options.score))
+
+        found = measured(options, nodes, "32", names, case, kubelets=False)
         base = found[names[0]]
         for name, runs in found.items():
             rate, peak = median(runs, "rate"), median(runs, "peak")
@@ -160,8 +164,8 @@ def main() -> None:
     parser.add_argument("--pods", type=int, default=10_000)
     parser.add_argument("--full-nodes", type=int, default=1000, help="Of the preemption.")
     parser.add_argument("--patience", type=float, default=240.0, help="Seconds until who is not bound counts as such.")
-    parser.add_argument("--score", nargs="+", default=[], help="Throughput: also priority with these scores, of pods "
-                        "with users at two zones.")  # fmt: skip
+    parser.add_argument("--score", nargs="+", default=[], help="Throughput: also priority with these scores; all "
+                        "pods have users at two zones then.")  # fmt: skip
     parser.add_argument("--schedulers", nargs="+", choices=(KUBE, *POLICIES, BINDER), help="Throughput: these only; "
                         "the first stands for kube-scheduler in the columns of ratios.")  # fmt: skip
     parser.add_argument("--singles", type=int, default=1000, help="How many single pods.")

@@ -31,9 +31,9 @@ class Found:
     left: int = 0
 
 
-def throughput(cluster: Cluster, name: str, count: int) -> Found:
-    """``count`` pods at once: from the first create to the last binding."""
-    return asyncio.run(_measured(cluster, name, _throughput, count))
+def throughput(cluster: Cluster, name: str, count: int, users: bool) -> Found:
+    """``count`` pods at once, perhaps with users: from the first create to the last binding."""
+    return asyncio.run(_measured(cluster, name, _throughput, count, users))
 
 
 def preemption(cluster: Cluster, name: str, cores: int, wait: float) -> Found:
@@ -61,11 +61,11 @@ async def _measured(cluster: Cluster, name: str, case: Case, *arguments: float) 
 
 
 async def _throughput(
-    cluster: Cluster, running: Running, connection: Connection, bindings: Bindings, count: int
+    cluster: Cluster, running: Running, connection: Connection, bindings: Bindings, count: int, with_users: bool
 ) -> Found:
     wanted = names(count)
     bodies = [pod(one, running.scheduler_name) for one in wanted]
-    if "+" in running.name:
+    if with_users:
         await asyncio.to_thread(cluster.measure_zones)
         for number, body in enumerate(bodies):
             users = f"zone-{'abc'[number % 3]}:0.75 zone-{'bca'[number % 3]}:0.25"
