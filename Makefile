@@ -24,7 +24,7 @@ halves: $(VENV)/dev.stamp $(if $(filter true,$(CI)),browser servers)
 	@$(MAKE) --no-print-directory --jobs=2 serving rest
 
 serving: $(VENV)/dev.stamp
-	@$(MAKE) --no-print-directory --jobs=1 live smoke hundredth
+	@$(MAKE) --no-print-directory --jobs=1 --keep-going live smoke hundredth
 
 rest: $(VENV)/dev.stamp
 	@mkdir -p build

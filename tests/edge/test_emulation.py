@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -183,3 +184,15 @@ def test_requests_are_half_of_the_loads() -> None:
     assert Effort("low").amounts(behaviour) == (250, 31)  # (6.355 + .2231 * 250) / 2
     assert Effort("low", iterations=3000).amounts(behaviour) == Effort("high").amounts(behaviour) == (3000, 338)
     assert Effort("low", iterations=10, requests=5).amounts(behaviour) == (10, 5)
+
+
+@needs_emulation
+def test_a_node_on_which_nothing_is_left_is_refused() -> None:
+    behaviour = replace(read_run(EDGE / "run.yaml"), daemons=1.1)
+    with pytest.raises(ConfigError, match=r"scenario-2: daemons and own pods leave -.* vCPUs of n2"):
+        Emulation(read_testbed(EDGE / "scenario-2"), behaviour)
+
+
+def test_what_is_simulated_beside_has_the_same_iterations() -> None:
+    behaviour = read_run(EDGE / "run.yaml")
+    assert Effort("low", iterations=10).of(behaviour).iterations == {"low": 10, "high": 3000}

@@ -22,8 +22,10 @@ COLUMNS = ("pods on", "processing", "network", "done", "from", "to", "place", "s
 @click.option("--method", "names", multiple=True, metavar="NAME", help="As in 'edge replay'; may be given repeatedly.")
 @click.option("--load", type=click.Choice(["low", "high"]), default="low", show_default=True)
 @click.option("--iterations", type=click.IntRange(1), metavar="N", help="FFT iterations a pod.  [default: the load's]")
-@click.option("--requests", type=click.IntRange(1), metavar="N", help="Of each pod's users.  [default: the load's]")
-@click.option("--daemons/--no-daemons", default=True, show_default=True, help="Nodes have less CPU by 'run.yaml'.")
+@click.option(
+    "--requests", type=click.IntRange(1), metavar="N", help="Of each pod's users.  [default: half of the load's]"
+)
+@click.option("--daemons/--no-daemons", default=True, show_default=True, help="Pods have what 'run.yaml' leaves.")
 @click.option("--repeats", type=click.IntRange(1, 1000), default=3, show_default=True, help="Runs of each method.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout instead of the tables.")
 def emulate(

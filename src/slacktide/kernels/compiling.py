@@ -10,7 +10,7 @@ from typing import Any, TypeVar, cast
 
 import numba
 import numpy as np
-from numba.core import types
+from numba.core import event, types
 
 from slacktide.kernels.linking import inlined, named
 
@@ -55,7 +55,8 @@ class ByAddress:
     def _code(self) -> Any:
         signature = types.int64(*[types.int64] * len(inspect.signature(self.py_func).parameters))
         make: Any = numba.cfunc
-        return make(signature, cache=True, fastmath=False, error_model="numpy")(self.py_func)
+        with event.trigger_event("numba:compile", data={"dispatcher": self}):  # as Numba tells of other functions
+            return make(signature, cache=True, fastmath=False, error_model="numpy")(self.py_func)
 
     @property
     def address(self) -> int:

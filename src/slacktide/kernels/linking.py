@@ -3,7 +3,8 @@
 Numba would link, optimise and translate each kernel with everything below it, which is
 half of the time that compiling takes (bench/cold_start.py). It has no switch for that,
 so this wraps steps of its code library in versions where these are known, and does
-nothing in others, where compiling takes longer.
+nothing in others, where compiling takes longer. A kernel must neither raise nor print:
+what Numba keeps for that (its environment) exists for entries only.
 """
 
 from __future__ import annotations

@@ -59,6 +59,10 @@ class Effort:
         half = (load.requests + load.requests_per_iteration * iterations) / 2
         return iterations, self.requests or max(round(half), 1)
 
+    def of(self, behaviour: Run) -> Run:
+        """The behaviour with these iterations."""
+        return replace(behaviour, iterations={**behaviour.iterations, self.load: self.amounts(behaviour)[0]})
+
 
 def methods(names: Sequence[str]) -> tuple[str, ...]:
     """These methods, in the order of NAMES; ``delay-aware`` stands for every alpha, nothing for all of them."""
@@ -91,7 +95,7 @@ def compare(
     iterations, requests = effort.amounts(behaviour)
     for method, ways in chosen.items():
         measured = [emulation.run(one, iterations=iterations, requests=requests) for one in ways]
-        yield _line(emulation.testbed, method, ways, measured, behaviour, effort.load)
+        yield _line(emulation.testbed, method, ways, measured, effort.of(behaviour), effort.load)
 
 
 def _line(

@@ -82,6 +82,11 @@ class Emulation:
         self.vcpus = dict(zip(hosts.names, hosts.capacity[:, cpu].tolist(), strict=True))
         if behaviour is not None:
             self.vcpus = {name: machine.left for name, machine in testbed.machines(behaviour).items()}
+        for name, left in self.vcpus.items():
+            if left <= 0.0:
+                raise ConfigError(
+                    f"{testbed.name}: daemons and own pods leave {left:g} vCPUs of {name}, nothing for pods"
+                )
         self.factor = min(SHARE * cores() / sum(self.vcpus.values()), 1.0)
         name = f"slacktide-{os.getpid()}"
         self.spaces = Spaces(name, network.places, network.rtt)
