@@ -31,6 +31,9 @@ LATE_SECONDS = 1.0
 LAST_WORDS_SECONDS = 15.0
 """An event that was not written so soon after its eviction may die with the scheduler."""
 
+UNDER_WAY_SECONDS = 2.0
+"""Nor does one come of an eviction that the API server still had to carry out when the scheduler died."""
+
 
 @dataclass
 class Arena:
@@ -181,5 +184,5 @@ def _excused(arena: Arena, finding: str) -> bool:
     for act in arena.auditor.evictions("killed"):
         if act["objectRef"]["name"] == name and name in uids.values():
             moment = seconds(act["stageTimestamp"])
-            return any(0.0 <= kill - moment <= LAST_WORDS_SECONDS for kill in arena.kills)
+            return any(-UNDER_WAY_SECONDS <= kill - moment <= LAST_WORDS_SECONDS for kill in arena.kills)
     return False
