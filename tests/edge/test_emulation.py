@@ -17,7 +17,7 @@ from click.testing import CliRunner
 
 from slacktide.cli import app, main
 from slacktide.edge.emulation import quotas, spaces
-from slacktide.edge.emulation.compare import Effort
+from slacktide.edge.emulation.compare import Effort, as_much_work, cost
 from slacktide.edge.emulation.run import Emulation
 from slacktide.edge.testbed import read_run, read_testbed
 from slacktide.errors import ConfigError
@@ -196,3 +196,10 @@ def test_a_node_on_which_nothing_is_left_is_refused() -> None:
 def test_what_is_simulated_beside_has_the_same_iterations() -> None:
     behaviour = read_run(EDGE / "run.yaml")
     assert Effort("low", iterations=10).of(behaviour).iterations == {"low": 10, "high": 3000}
+
+
+def test_pods_do_the_work_of_the_load() -> None:
+    load = read_run(EDGE / "run.yaml").of("low")
+    # (.1222 + 250 * .0036) CPU-seconds of vCPUs that are half a core, at 2 ms an iteration.
+    assert as_much_work(load, 250, 0.5, 0.002) == 256
+    assert 1e-5 < cost(5) < 1.0

@@ -7,10 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
+from time import process_time
 
 from slacktide import settings
+from slacktide.edge.emulation.pod import iterate
 from slacktide.edge.emulation.run import Emulation, Measured
 from slacktide.edge.replay import ALPHAS, DELAY_AWARE, METHODS, place
+from slacktide.edge.sharing import Load
 from slacktide.edge.testbed import Run, Testbed, read_testbed
 from slacktide.errors import ConfigError
 
@@ -93,9 +96,23 @@ def compare(
     Placements come from before :class:`Emulation` begins: kernels that are just being compiled swallow an interrupt.
     """
     iterations, requests = effort.amounts(behaviour)
+    behaviour = effort.of(behaviour)
+    iterations = as_much_work(behaviour.of(effort.load), iterations, emulation.factor, cost())
     for method, ways in chosen.items():
         measured = [emulation.run(one, iterations=iterations, requests=requests) for one in ways]
-        yield _line(emulation.testbed, method, ways, measured, effort.of(behaviour), effort.load)
+        yield _line(emulation.testbed, method, ways, measured, behaviour, effort.load)
+
+
+def cost(iterations: int = 100) -> float:
+    """Seconds of this machine's processor that an iteration of a pod takes."""
+    begun = process_time()
+    iterate(iterations)
+    return (process_time() - begun) / iterations
+
+
+def as_much_work(load: Load, iterations: int, factor: float, seconds: float) -> int:
+    """How many iterations of ``seconds`` of a core are the work of a pod, where a vCPU is ``factor`` of a core."""
+    return max(round((load.first_work + iterations * load.work) * factor / seconds), 1)
 
 
 def _line(
