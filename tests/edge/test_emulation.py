@@ -97,6 +97,19 @@ def test_users_wait_for_their_link_and_pods_get_no_more_than_their_quotas() -> N
     assert sum(pod.cpu for pod in crowd) <= factor * max(pod.processing for pod in crowd) * 1.1 + 0.02
 
 
+@needs_emulation
+def test_answers_take_the_deviation_longer() -> None:
+    testbed = read_testbed(EDGE / "scenario-2")
+    assert testbed.deviation("n2") == pytest.approx(0.075), "of 160 and 10 ms"
+    assert testbed.deviation("n1") == pytest.approx(0.005), "of 160 and 150 ms"
+    with Emulation(testbed, deviating=True) as emulation:
+        measured = emulation.run({"101": "n3", "105": "n2", "102": "n2"}, iterations=2, requests=3)
+    delays = {pod.name: pod.delays for pod in measured.pods}
+    assert min(delays["101"]) > 0.199 + 0.07, "n3's deviation, of 150 and 10 ms, is 70"
+    assert min(delays["105"]) > 0.159 + 0.075
+    assert min(delays["102"]) < 0.075, "its user is on its own node"
+
+
 LONG_RUN = """
 import sys
 from pathlib import Path

@@ -26,8 +26,6 @@ EXACT_SECONDS = 0.5
 INCIDENT_SECONDS = 0.4
 """The promise is a second for each incident and instance; not every instance changes in each of them. On a quiet
 machine .2 holds; tests run beside others."""
-LATE_SECONDS = 1.0
-"""Timestamps are of whole seconds: where either of the two saw late what happened, a busy machine hides so much."""
 LAST_WORDS_SECONDS = 15.0
 """An event that was not written so soon after its eviction may die with the scheduler."""
 
@@ -89,7 +87,7 @@ class Arena:
         status = ledgers[name]
         now = at(status)
         running, lived = together(pods, instances, now)
-        allowed = LATE_SECONDS + instances * (EXACT_SECONDS + INCIDENT_SECONDS * self.incidents[namespace])
+        allowed = instances * (EXACT_SECONDS + INCIDENT_SECONDS * self.incidents[namespace])
         error = status["deliveredAlways"] * lived - running
         if abs(error) > allowed:
             yield f"{name}: delivered {status['deliveredAlways']}, expected {running / lived:.4f}, off by {error:.1f} s"

@@ -43,7 +43,7 @@ from slacktide.kube.objects import (
     rfc3339,
     unix_seconds,
 )
-from slacktide.kube.times import LATE_SECONDS, happened
+from slacktide.kube.times import happened
 
 SELECTOR = {
     "matchLabels": {"app": "web"},
@@ -482,10 +482,12 @@ def test_a_service_class_has_its_defaults() -> None:
 
 def test_what_is_seen_late_happened_when_its_timestamp_says() -> None:
     assert happened(None, 100.25, 9.0) == 100.25
-    assert happened(100.0, 100.25, 9.0) == 100.25
-    assert happened(100.0, 100.0 + LATE_SECONDS - 0.01, 9.0) == 100.0 + LATE_SECONDS - 0.01
+    assert happened(100.0, 107.25, 0.0) == 107.25  # nothing was missed
     assert happened(100.0, 107.25, 9.0) == 100.5
-    assert happened(107.0, 100.25, 9.0) == 100.25  # somebody else's clock is ahead
+    assert happened(100.0, 100.25, 9.0) == 100.125  # the second is not over
+    assert happened(100.0, 107.25, 6.5) == 100.875  # the watch saw the first three quarters
+    assert happened(100.0, 107.25, 2.0) == 105.25  # somebody else's clock is behind
+    assert happened(107.0, 100.25, 9.0) == 100.25  # or ahead
 
 
 @given(st.datetimes(datetime(1, 1, 1), datetime(9999, 12, 31, 23, 59, 59, 999999)))

@@ -11,7 +11,7 @@ from typing import Any
 
 from kube.auditor import PATHS, Auditor, Seen, seconds
 
-LATE = 1.5
+TIMESTAMP_SECONDS = 1.0
 
 
 class PatientAuditor(Auditor):
@@ -63,7 +63,7 @@ def instant(said: str | None, seen: float) -> float:
     if not said:
         return seen
     at = seconds(said)
-    return seen if at <= seen < at + LATE else at + 0.5
+    return seen if at <= seen < at + TIMESTAMP_SECONDS else at + 0.5
 
 
 def courses(auditor: Auditor, namespace: str, prefix: str = "") -> list[Course]:

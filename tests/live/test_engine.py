@@ -18,6 +18,7 @@ from slacktide.errors import StateError
 from slacktide.kernels import carry
 from slacktide.live import parts
 from slacktide.live.engine import Engine
+from slacktide.live.moving import has_room
 from slacktide.model import NO_CONSTRAINT, Constraint, Placement, Rule, ServiceClass, Term
 from slacktide.sim import RunResult
 from slacktide.state.compacting import compact
@@ -315,11 +316,11 @@ def test_room_is_seen_without_a_pass() -> None:
     engine = pair()
     full(engine)
     engine.spec(2, Spec((("cpu", 1000),), BRONZE))
-    assert not engine.has_room(2)
+    assert not has_room(engine, 2)
     engine.gone("b0", BEGINNING + 1.0)
-    assert engine.has_room(2)
+    assert has_room(engine, 2)
     engine.spec(3, Spec((("cpu", 1001),), BRONZE))
-    assert not engine.has_room(3)
+    assert not has_room(engine, 3)
     for name in list(engine.hosts):
         engine.host(name, {"cpu": 2000, "memory": 8 * GI, "pods": 10}, {}, False)
-    assert not engine.has_room(2)
+    assert not has_room(engine, 2)

@@ -14,9 +14,10 @@ from slacktide.kube.connection import Connection
 from slacktide.kube.credentials import Access, Fixed
 from slacktide.kube.latencies import NODE_LATENCY, NodeLatency, NodeLatencyStatus, as_row
 from slacktide.kube.objects import Instant, Metadata, encode
+from slacktide.kube.site import split_address
 from slacktide.model.latency import Coordinate, Measured, Row
 from slacktide.netprobe.options import Options
-from slacktide.netprobe.peers import Peer, peers_of, split_address
+from slacktide.netprobe.peers import Peer, peers_of
 from slacktide.netprobe.publishing import Publisher, news, status_of
 from slacktide.netprobe.rows import Rows
 

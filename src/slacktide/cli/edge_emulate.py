@@ -26,6 +26,12 @@ COLUMNS = ("pods on", "processing", "network", "done", "from", "to", "place", "s
     "--requests", type=click.IntRange(1), metavar="N", help="Of each pod's users.  [default: half of the load's]"
 )
 @click.option("--daemons/--no-daemons", default=True, show_default=True, help="Pods have what 'run.yaml' leaves.")
+@click.option(
+    "--deviation/--no-deviation",
+    default=True,
+    show_default=True,
+    help="Answers to other nodes take the deviation of equation 11 longer.",
+)
 @click.option("--repeats", type=click.IntRange(1, 1000), default=3, show_default=True, help="Runs of each method.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout instead of the tables.")
 def emulate(
@@ -36,6 +42,7 @@ def emulate(
     iterations: int | None,
     requests: int | None,
     daemons: bool,
+    deviation: bool,
     repeats: int,
     as_json: bool,
 ) -> None:
@@ -56,7 +63,8 @@ def emulate(
     effort = Effort(load, iterations or 0, requests or 0, repeats)
     told = []
     for path, testbed in scenarios(folder, number):
-        emulation = Emulation(testbed, behaviour if daemons else None)  # says what is missing
+        # Says what is missing, before anything is computed.
+        emulation = Emulation(testbed, behaviour if daemons else None, deviating=deviation)
         chosen = {method: placements(path, testbed, method, repeats) for method in wanted}
         with emulation:
             click.echo(f"{testbed.name}: a vCPU is {emulation.factor:.3f} of this machine's cores", err=True)

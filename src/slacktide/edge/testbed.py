@@ -71,13 +71,20 @@ class Testbed:
         """What a pod has to do with its users; the cluster's own pods have none."""
         return Access() if self.workload.access is None else self.workload.accesses[self.workload.access[row]]
 
+    def deviation(self, node: str) -> float:
+        """Standard deviation of a node's round-trip times to the other nodes, seconds (equations 12 and 13)."""
+        places = {name: number for number, name in enumerate(self.network.places)}
+        others = [float(self.network.rtt[places[node], places[name]]) for name in self.hosts.names if name != node]
+        if not others:
+            return 0.0
+        mean = sum(others) / len(others)
+        return sqrt(max(sum(rtt * rtt for rtt in others) / len(others) - mean * mean, 0.0))
+
     def request_delay(self, row: int, node: str) -> float:
         """Mean network delay of one request of a pod's users, seconds (equations 10 and 11, without image and data)."""
         places = {name: number for number, name in enumerate(self.network.places)}
         rtts = self.network.rtt[places[node]]
-        others = [float(rtts[places[name]]) for name in self.hosts.names if name != node]
-        mean = sum(others) / len(others) if others else 0.0
-        spread = sqrt(max(sum(rtt * rtt for rtt in others) / len(others) - mean * mean, 0.0)) if others else 0.0
+        spread = self.deviation(node)
         return sum(
             share * remote_delay(None if login == node else float(rtts[places[login]]), spread)
             for login, share in self.access(row).logins

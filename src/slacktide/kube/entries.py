@@ -13,7 +13,7 @@ from slacktide.kube.objects import Pod, PodSpec
 from slacktide.kube.owners import Target
 from slacktide.kube.placements import Placed
 from slacktide.kube.storage import NO_NEEDS, Needs
-from slacktide.kube.times import LATE_SECONDS, happened
+from slacktide.kube.times import happened
 from slacktide.live.engine import Engine
 from slacktide.model.constraint import Term
 from slacktide.state.spec import Spec
@@ -21,6 +21,8 @@ from slacktide.state.spec import Spec
 NOWHERE, GATED, ACTIVE, BACKOFF, UNSCHEDULABLE = "", "gated", "active", "backoff", "unschedulable"
 """Where a pod waits: by these names users of kube-scheduler know its queues."""
 DEFAULT_GRACE_SECONDS = 30.0
+LATE_SECONDS = 1.5
+"""A pod that waits for so long after it was seen was held up by something else than our watch."""
 HELD = "it takes the place of a pod that was told to go and is not gone yet"
 
 

@@ -27,6 +27,7 @@ from slacktide.kube.times import happened
 from slacktide.kube.world import World
 from slacktide.live import parts
 from slacktide.live.engine import Engine
+from slacktide.live.moving import has_room
 
 LOG = logging.getLogger(__name__)
 
@@ -304,7 +305,9 @@ class Intake:
             at = entry.came(self.clock(), self.away())
             engine.arrive(entry.uid, entry.pod.metadata.name, key, number, at, entry.budget)
             self.watcher.changed(key)
-            calls = not self.succession.replaces(key) or self._fits(number)
+            # What takes a preempted pod's place calls for a pass only where it fits: else it waits for the next, as a
+            # victim does in the simulator, or each preemption would lead to others.
+            calls = not self.succession.replaces(key) or has_room(engine, number)
         elif number != entry.spec:
             engine.respec(entry.uid, number)
             self.take_spec(entry, number)
@@ -315,12 +318,6 @@ class Intake:
             engine.wake(entry.uid)
             if calls:
                 self.watcher.work()
-
-    def _fits(self, number: int) -> bool:
-        """Whether a node has room for a spec as it is. A pod that takes a preempted one's place calls for a pass only
-        then: else it waits for the next, as a victim does in the simulator, or each preemption would lead to others."""
-        assert self.engine is not None  # noqa: S101
-        return self.engine.has_room(number)
 
     def succeed(self, key: str, uid: str) -> None:
         """A pod that was told to go is gone, or stays after all: whoever waited to continue it comes now."""

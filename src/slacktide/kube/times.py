@@ -8,8 +8,8 @@ from typing import Any
 
 REMEMBERED_TIMESTAMPS = 16_384
 """Timestamps of most fields have whole seconds, so that thousands of objects share a few of them."""
-LATE_SECONDS = 1.5
-"""What a timestamp of whole seconds puts so far back was not seen when it happened."""
+TIMESTAMP_SECONDS = 1.0
+"""Most timestamps are whole seconds, rounded down."""
 
 
 class Instant(float):
@@ -64,9 +64,12 @@ def encode_special(value: Any) -> Any:
 def happened(said: float | None, now: float, away: float) -> float:
     """When something happened that is seen ``now`` and of which a timestamp of the API speaks, seconds since 1970.
 
-    What is seen at once happened now, whatever others' clocks say. What was missed by a watch that was ``away`` for so
-    many seconds (0: it was not) happened when the timestamp says, to half a second, and no longer ago than that.
+    What is seen at once happened now, whatever others' clocks say. What is seen as a watch catches up, after it was
+    ``away`` for so many seconds (0: it was not), happened within the timestamp's second, since the watch was lost and
+    not after now: it is put in the middle of what these leave, half a second off at most.
     """
-    if said is None or now - said < LATE_SECONDS or away <= 0.0:
+    if said is None or away <= 0.0:
         return now
-    return min(now, max(said + 0.5, now - away))
+    first = min(now, max(said, now - away))
+    last = max(first, min(now, said + TIMESTAMP_SECONDS))
+    return (first + last) / 2

@@ -19,24 +19,21 @@ from slacktide.config import Config
 from slacktide.errors import InputError, OutputError, Problem
 from slacktide.inputs.network_file import network_text
 from slacktide.inputs.requests import BATCH, SERVICE, RequestColumns, Scale, ScaleTable, expand
-from slacktide.inputs.terms import format_term
 from slacktide.inputs.write import write_hosts, write_workload
-from slacktide.live.lives import HostLife, Life, Retracing
+from slacktide.live.in_words import Terms
+from slacktide.live.lives import Life, Retracing
 from slacktide.live.record import FORMAT, SECTIONS, Session
 from slacktide.live.replay import Report, retrace
 from slacktide.model import (
-    NO_CONSTRAINT,
     NO_NEIGHBOURS,
     Access,
     Budget,
-    Constraint,
     Hosts,
     Placement,
     ServiceClass,
     Term,
     Workload,
 )
-from slacktide.model.matching import matches
 from slacktide.model.network import NO_ACCESS
 from slacktide.model.workload import AGGREGATED, INDEPENDENT
 from slacktide.state.spec import Spec
@@ -93,7 +90,7 @@ def as_workload(session: Session, out: Path | str) -> Made:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise OutputError(f"{out}: cannot be written: {error}") from error
-    terms = _Terms(engine.host_lives)
+    terms = Terms(engine.host_lives)
     rows = _rows(engine)
     if not rows:
         raise InputError([Problem(str(session.parts[0]), 0, "", "no instance that lived", "at least one")])
@@ -180,7 +177,7 @@ def _row_of_many(lives: list[Life], begin: float) -> Row:
     return Row(typical, admission, np.inf, SERVICE, approach, max(1, instances), tuple(kept))
 
 
-def _workload(rows: list[Row], engine: Retracing, terms: _Terms) -> Workload:
+def _workload(rows: list[Row], engine: Retracing, terms: Terms) -> Workload:
     specs = [row.life.spec for row in rows if row.life.spec is not None]
     resources = _resources(engine)
     service_of = _classes(rows)
@@ -263,49 +260,10 @@ def _amounts(named: dict[str, int], resources: tuple[str, ...]) -> list[float]:
     return [named.get(name, 0) / UNITS.get(name, 1.0) for name in resources]
 
 
-class _Terms:
-    """Terms as a file can say them: one that has no words becomes an attribute of the hosts that satisfy it."""
-
-    def __init__(self, hosts: dict[str, HostLife]) -> None:
-        self.attributes = {name: dict(life.attributes) for name, life in hosts.items()}
-        self._hosts = hosts
-        self._known: dict[Term, Term] = {NO_CONSTRAINT: NO_CONSTRAINT}
-
-    def term(self, term: Term) -> Term:
-        if term not in self._known:
-            self._known[term] = self._said(term)
-        return self._known[term]
-
-    def _said(self, term: Term) -> Term:
-        try:
-            format_term(term, in_parentheses=True)
-        except ValueError:
-            name = f"slacktide.io/term-{len(self._known)}"
-            for host, life in self._hosts.items():
-                if matches(term, life.attributes):
-                    self.attributes[host][name] = "yes"
-            return Term((Constraint(name, "==", "yes"),))
-        return term
-
-    def placement(self, one: Placement) -> Placement:
-        rules = tuple(
-            replace(rule, topology=replace(rule.topology, within=self.term(rule.topology.within))) for rule in one.rules
-        )
-        wishes = tuple(
-            replace(
-                wish,
-                topology=replace(wish.topology, within=self.term(wish.topology.within)),
-                term=self.term(wish.term),
-            )
-            for wish in one.preferences
-        )
-        return Placement(one.marks, rules, wishes)
-
-
 # -- hosts, delays, settings -------------------------------------------------------------------------------------------
 
 
-def _hosts(engine: Retracing, resources: tuple[str, ...], terms: _Terms) -> Hosts:
+def _hosts(engine: Retracing, resources: tuple[str, ...], terms: Terms) -> Hosts:
     lives = engine.host_lives
     left = [
         {name: max(0, amount - life.taken.get(name, 0)) for name, amount in life.amounts.items()}

@@ -153,15 +153,6 @@ class Engine(Surroundings):
         h = self.hosts.get(host)
         return h is not None and not self.tables.tb["hosts"]["down"][h]
 
-    def has_room(self, spec: int) -> bool:
-        """Whether some host that is open to a spec has room for it, whatever its rules about neighbours; O(hosts)."""
-        self.tables.settle()
-        tb = self.tables.tb
-        kind = tb["kinds"][self.tables.kind_of(self.specs[spec])]
-        is_open = (tb["hosts"]["down"] == 0) & (tb["allowed"][int(kind["term"]), tb["hosts"]["group"]] != 0)
-        fits = (tb["demand"][int(kind["shape"])] <= tb["free"]).all(axis=1)
-        return bool((is_open & fits).any())
-
     def _enter(self, controller: Controller, one: Incarnation) -> None:
         self.incarnations[one.uid] = one
         self.uid_of_row[one.row] = one.uid

@@ -1,4 +1,4 @@
-"""Whether a pod that waits for its resize may be told to go, so that it is created anew where there is room."""
+"""Where there is room: for a pod that comes, and for one whose resize waits, which may be told to go for it."""
 
 from __future__ import annotations
 
@@ -44,6 +44,14 @@ def obstacle(engine: Engine, uid: str, wanted: Mapping[str, int], now: float, vo
     return "" if any(volumes.holds(attributes[h]) for h in with_room) else NO_ROOM
 
 
+def has_room(engine: Engine, spec: int) -> bool:
+    """Whether some host that is open to a spec has room for it, whatever its rules about neighbours; O(hosts)."""
+    tables = engine.tables
+    tables.settle()
+    kind = tables.tb["kinds"][tables.kind_of(engine.specs[spec])]
+    return bool(_open_with_room(engine, int(kind["term"]), tables.tb["demand"][int(kind["shape"])]).any())
+
+
 def is_whole(engine: Engine, key: str) -> bool:
     """Whether all instances that a controller has are ready; also where it is not known any more."""
     controller = engine.controllers.get(key)
@@ -60,11 +68,17 @@ def _hosts_with_room(engine: Engine, row: int, wanted: Mapping[str, int]) -> NDA
     engine.tables.settle()
     tb, names = engine.tables.tb, engine.tables.resources
     kind = tb["kinds"][tb["instances"]["kind"][row]]
-    mask = (tb["hosts"]["down"] == 0) & (tb["allowed"][int(kind["term"]), tb["hosts"]["group"]] != 0)
     amounts = [min(wanted.get(name, 0), int(layout.BEYOND)) for name in names]
-    mask &= (np.array(amounts) <= tb["free"]).all(axis=1)
+    mask = _open_with_room(engine, int(kind["term"]), np.array(amounts))
     if any(amount and name not in names for name, amount in wanted.items()):
         mask[:] = False
     mask = np.ascontiguousarray(mask)
     resize.welcoming_elsewhere(tb.state, row, mask)
     return np.asarray(mask)
+
+
+def _open_with_room(engine: Engine, term: int, amounts: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Hosts that are up, satisfy a term and have so much free, shape (hosts,)."""
+    tb = engine.tables.tb
+    is_open = (tb["hosts"]["down"] == 0) & (tb["allowed"][term, tb["hosts"]["group"]] != 0)
+    return np.asarray(is_open & (amounts <= tb["free"]).all(axis=1))

@@ -13,11 +13,12 @@ from collections.abc import Sequence
 from slacktide.errors import ConfigError
 from slacktide.kube.connection import Connection, KubeError
 from slacktide.kube.latencies import NODE_LATENCY, NodeLatency
+from slacktide.kube.site import join_address, split_address
 from slacktide.kube.watching import Reflector
 from slacktide.model.latency import Row
 from slacktide.netprobe.keys import read_keys
 from slacktide.netprobe.options import Options, Place
-from slacktide.netprobe.peers import Peer, join_address, split_address
+from slacktide.netprobe.peers import Peer
 from slacktide.netprobe.prober import Prober
 from slacktide.netprobe.publishing import OwnNode, Publisher
 from slacktide.netprobe.rows import Rows

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from slacktide.errors import ConfigError, InputError, Problem
+from slacktide.kube.site import split_address
 
 EXPECTED = "NAME=HOST:PORT, such as n1=10.0.0.1:10360 or n1=[fd00::1]:10360"
 
@@ -17,23 +18,6 @@ class Peer:
 
     name: str
     addresses: tuple[tuple[str, int], ...]
-
-
-def split_address(text: str) -> tuple[str, int]:
-    """Host and port of ``HOST:PORT``, an IPv6 address in brackets. Raises ``ValueError``."""
-    host, colon, port = text.rpartition(":")
-    bracketed = host.startswith("[") and host.endswith("]")
-    host = host[1:-1] if bracketed else host
-    if not colon or not host or (":" in host) != bracketed or not port.isascii() or not port.isdigit():
-        raise ValueError(f"found {text!r}, expected HOST:PORT, an IPv6 address in brackets")
-    if not 0 < int(port) < 2**16:
-        raise ValueError(f"found port {port} in {text!r}, expected 1 to 65535")
-    return host, int(port)
-
-
-def join_address(host: str, port: int) -> str:
-    """``HOST:PORT``, an IPv6 address in brackets."""
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def parse_peer(word: str) -> Peer:

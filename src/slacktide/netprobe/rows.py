@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 
 from slacktide.kube.kinds import Identity, Malformed
 from slacktide.kube.latencies import NodeLatency
-from slacktide.netprobe.peers import Peer, split_address
+from slacktide.kube.site import split_address
+from slacktide.netprobe.peers import Peer
 
 LOG = logging.getLogger(__name__)
 

@@ -67,11 +67,15 @@ class Emulation:
     """A scenario's nodes, ready for any number of runs; a context manager that leaves nothing behind.
 
     ``factor`` is how many of the machine's cores a vCPU is, 1 at most. With ``behaviour`` a node's pods have only those
-    of its vCPUs that its daemons and the cluster's own pods leave. Raises ConfigError where root, namespaces or
-    control groups are missing. Ctrl-C, SIGTERM and SIGHUP end it like an error, as KeyboardInterrupt.
+    of its vCPUs that its daemons and the cluster's own pods leave. ``deviating``: each answer of a pod to another node
+    takes longer, by the standard deviation of its node's round-trip times, which is what equation 11 counts for a
+    network that varies: it gives two requests of half a round trip one deviation.
+
+    Raises ConfigError where root, namespaces or control groups are missing. Ctrl-C, SIGTERM and SIGHUP end it like an
+    error, as KeyboardInterrupt.
     """
 
-    def __init__(self, testbed: Testbed, behaviour: Run | None = None) -> None:
+    def __init__(self, testbed: Testbed, behaviour: Run | None = None, *, deviating: bool = False) -> None:
         if missing := why_not():
             raise ConfigError(f"emulation {missing}" if missing.startswith("needs") else missing)
         network, hosts = testbed.network, testbed.hosts
@@ -89,7 +93,8 @@ class Emulation:
                 )
         self.factor = min(SHARE * cores() / sum(self.vcpus.values()), 1.0)
         name = f"slacktide-{os.getpid()}"
-        self.spaces = Spaces(name, network.places, network.rtt)
+        lags = {node: testbed.deviation(node) for node in hosts.names} if deviating else {}
+        self.spaces = Spaces(name, network.places, network.rtt, lags)
         self.quotas = Quotas(name)
         self._cleaning = ExitStack()
         self._before: dict[signal.Signals, Any] = {}

@@ -21,6 +21,7 @@ DEVICE = "link0"
 PARTS = "10.98.0"
 """Nodes' addresses, in namespaces that have no other network."""
 MOST = 250
+NO_LAGS: Mapping[str, float] = {}
 
 
 def why_not() -> str:
@@ -49,15 +50,20 @@ def inside(space: str, *words: str) -> list[str]:
 class Spaces:
     """A namespace each of ``places``; ``rtt``: (p, p) round-trip times, seconds. A context manager.
 
+    ``lags``: seconds by place that what its pods send to other places takes longer; 0 where none is named.
+
     Raises ConfigError where they cannot be made.
     """
 
-    def __init__(self, name: str, places: Sequence[str], rtt: NDArray[np.float64]) -> None:
+    def __init__(
+        self, name: str, places: Sequence[str], rtt: NDArray[np.float64], lags: Mapping[str, float] = NO_LAGS
+    ) -> None:
         if len(places) > MOST:
             raise ConfigError(f"found {len(places)} places, expected at most {MOST}, one namespace each")
         self.spaces: Mapping[str, str] = {place: f"{name}-{number}" for number, place in enumerate(places)}
         self.addresses: Mapping[str, str] = {place: f"{PARTS}.{number + 1}" for number, place in enumerate(places)}
         self._rtt = rtt
+        self._lags = [lags.get(place, 0.0) for place in places]
         self._made: list[str] = []
         self._programs = Programs()
 
@@ -93,7 +99,7 @@ class Spaces:
         nodes = [
             {"space": space, "device": DEVICE, "address": self.addresses[place]} for place, space in self.spaces.items()
         ]
-        plan = json.dumps({"nodes": nodes, "delays": (self._rtt / 2.0).tolist()})
+        plan = json.dumps({"nodes": nodes, "delays": (self._rtt / 2.0).tolist(), "lags": self._lags})
         self._programs.start("forwarder", [sys.executable, "-m", "slacktide.edge.emulation.forwarder", plan])
         self._programs.line("forwarder")
 
