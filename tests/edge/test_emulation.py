@@ -17,7 +17,8 @@ from click.testing import CliRunner
 
 from slacktide.cli import app, main
 from slacktide.edge.emulation import quotas, spaces
-from slacktide.edge.emulation.compare import Effort, as_much_work, cost
+from slacktide.edge.emulation.compare import Effort, as_much_work
+from slacktide.edge.emulation.pod import compute, iterate
 from slacktide.edge.emulation.run import Emulation
 from slacktide.edge.testbed import read_run, read_testbed
 from slacktide.errors import ConfigError
@@ -80,7 +81,7 @@ def test_delay_aware_placement_is_done_before_kcss() -> None:
 def test_users_wait_for_their_link_and_pods_get_no_more_than_their_quotas() -> None:
     placement = {"101": "n3", "102": "n2", "103": "n3", "105": "n2", "106": "n2"}
     with Emulation(read_testbed(EDGE / "scenario-2")) as emulation:
-        measured = emulation.run(placement, iterations=60, requests=3)
+        measured = emulation.run(placement, work=0.1, requests=3)
         factor = emulation.factor
     assert left_behind(os.getpid()) == []
     pods = {pod.name: pod for pod in measured.pods}
@@ -92,6 +93,8 @@ def test_users_wait_for_their_link_and_pods_get_no_more_than_their_quotas() -> N
     assert all(pod.processing < pod.finished <= measured.completion for pod in pods.values())
     # Quotas are the kernel's: whatever else runs, nobody gets more; the rest is one period's rounding.
     for pod in pods.values():
+        assert pod.cpu >= 0.1
+        assert pod.iterations >= 1
         assert pod.cpu <= 0.89 * factor * pod.processing * 1.1 + 0.02
     crowd = [pod for pod in pods.values() if pod.node == "n2"]
     assert sum(pod.cpu for pod in crowd) <= factor * max(pod.processing for pod in crowd) * 1.1 + 0.02
@@ -103,7 +106,7 @@ def test_answers_take_the_deviation_longer() -> None:
     assert testbed.deviation("n2") == pytest.approx(0.075), "of 160 and 10 ms"
     assert testbed.deviation("n1") == pytest.approx(0.005), "of 160 and 150 ms"
     with Emulation(testbed, deviating=True) as emulation:
-        measured = emulation.run({"101": "n3", "105": "n2", "102": "n2"}, iterations=2, requests=3)
+        measured = emulation.run({"101": "n3", "105": "n2", "102": "n2"}, work=0.0, requests=3)
     delays = {pod.name: pod.delays for pod in measured.pods}
     assert min(delays["101"]) > 0.199 + 0.07, "n3's deviation, of 150 and 10 ms, is 70"
     assert min(delays["105"]) > 0.159 + 0.075
@@ -116,7 +119,7 @@ from pathlib import Path
 from slacktide.edge.emulation.run import Emulation
 from slacktide.edge.testbed import read_testbed
 with Emulation(read_testbed(Path(sys.argv[1]))) as emulation:
-    emulation.run({"101": "n3", "102": "n2"}, iterations=1_000_000, requests=3)
+    emulation.run({"101": "n3", "102": "n2"}, work=1e6, requests=3)
 """
 
 
@@ -213,6 +216,11 @@ def test_what_is_simulated_beside_has_the_same_iterations() -> None:
 
 def test_pods_do_the_work_of_the_load() -> None:
     load = read_run(EDGE / "run.yaml").of("low")
-    # (.1222 + 250 * .0036) CPU-seconds of vCPUs that are half a core, at 2 ms an iteration.
-    assert as_much_work(load, 250, 0.5, 0.002) == 256
-    assert 1e-5 < cost(5) < 1.0
+    assert as_much_work(load, 250, 0.5) == pytest.approx(0.5111), (
+        "(.1222 + 250 * .0036) s of vCPUs that are half a core"
+    )
+    iterations, worked = compute(0.05)
+    assert iterations > 1
+    assert worked >= 0.05
+    assert compute(0.0)[0] == 1
+    assert iterate(2) < 1e-12, "transforms there and back leave a signal as it was"

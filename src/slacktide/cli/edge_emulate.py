@@ -21,7 +21,7 @@ COLUMNS = ("pods on", "processing", "network", "done", "from", "to", "place", "s
 @click.option("--scenario", "number", type=click.IntRange(1), metavar="N", help="This one only.  [default: all]")
 @click.option("--method", "names", multiple=True, metavar="NAME", help="As in 'edge replay'; may be given repeatedly.")
 @click.option("--load", type=click.Choice(["low", "high"]), default="low", show_default=True)
-@click.option("--iterations", type=click.IntRange(1), metavar="N", help="FFT iterations a pod.  [default: the load's]")
+@click.option("--iterations", type=click.IntRange(1), metavar="N", help="Of each pod.  [default: the load's]")
 @click.option(
     "--requests", type=click.IntRange(1), metavar="N", help="Of each pod's users.  [default: half of the load's]"
 )
@@ -47,7 +47,7 @@ def emulate(
     as_json: bool,
 ) -> None:
     """Runs the published scenarios with real work: nodes are network namespaces with a CPU quota, pods compute FFT
-    iterations, and users fetch their results over links with a delay.
+    iterations for the processor time of 'run.yaml', and users fetch their results over links with a delay.
 
     Needs Linux, root, the program 'ip' and control groups (version 1 or 2) that may be written. FOLDER is as for
     'edge replay', and so are placements. vCPUs are scaled down equally so that the machine holds them all. Times are

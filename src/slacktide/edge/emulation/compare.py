@@ -7,10 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
-from time import process_time
 
 from slacktide import settings
-from slacktide.edge.emulation.pod import iterate
 from slacktide.edge.emulation.run import Emulation, Measured
 from slacktide.edge.replay import ALPHAS, DELAY_AWARE, METHODS, place
 from slacktide.edge.sharing import Load
@@ -44,7 +42,7 @@ class Emulated:
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """What every run has to do: FFT iterations a pod, requests a user, and how often; and the load simulated.
+    """What every run has to do: iterations a pod, requests a user, and how often; and the load simulated.
 
     0 stands for what the load has; of its requests for half, as one that is emulated takes a whole round trip instead
     of half (equation 10).
@@ -97,22 +95,15 @@ def compare(
     """
     iterations, requests = effort.amounts(behaviour)
     behaviour = effort.of(behaviour)
-    iterations = as_much_work(behaviour.of(effort.load), iterations, emulation.factor, cost())
+    work = as_much_work(behaviour.of(effort.load), iterations, emulation.factor)
     for method, ways in chosen.items():
-        measured = [emulation.run(one, iterations=iterations, requests=requests) for one in ways]
+        measured = [emulation.run(one, work=work, requests=requests) for one in ways]
         yield _line(emulation.testbed, method, ways, measured, behaviour, effort.load)
 
 
-def cost(iterations: int = 100) -> float:
-    """Seconds of this machine's processor that an iteration of a pod takes."""
-    begun = process_time()
-    iterate(iterations)
-    return (process_time() - begun) / iterations
-
-
-def as_much_work(load: Load, iterations: int, factor: float, seconds: float) -> int:
-    """How many iterations of ``seconds`` of a core are the work of a pod, where a vCPU is ``factor`` of a core."""
-    return max(round((load.first_work + iterations * load.work) * factor / seconds), 1)
+def as_much_work(load: Load, iterations: int, factor: float) -> float:
+    """Seconds of a core that a pod's work takes, where a vCPU is ``factor`` of a core."""
+    return (load.first_work + iterations * load.work) * factor
 
 
 def _line(

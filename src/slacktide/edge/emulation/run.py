@@ -30,12 +30,14 @@ OWN = "slacktide.edge.emulation"
 
 @dataclass(frozen=True, slots=True)
 class PodRun:
-    """One pod: seconds of computing and of a processor's work in it, of its users' requests, and until all is done."""
+    """One pod: seconds of computing and of a processor's work in it, which made so many iterations; of its users'
+    requests; and until all is done."""
 
     name: str
     node: str
     processing: float
     cpu: float
+    iterations: int
     delays: tuple[float, ...]
     finished: float
 
@@ -121,15 +123,16 @@ class Emulation:
             for one, handler in self._before.items():
                 signal.signal(one, signal.SIG_DFL if handler is None else handler)
 
-    def run(self, placement: Mapping[str, str], *, iterations: int, requests: int, seconds: float = 600.0) -> Measured:
+    def run(self, placement: Mapping[str, str], *, work: float, requests: int, seconds: float = 600.0) -> Measured:
         """All pods of users where ``placement`` puts them (node by request's number as text), from a common start.
 
-        Each computes so many iterations; then each of its users fetches the result once and ``requests`` times more.
+        Each computes for ``work`` seconds of a core; then each of its users fetches the result once and ``requests``
+        times more.
         Raises RunsError when a program fails, or a run takes more than ``seconds``.
         """
         running = Programs(self.spaces.check)
         try:
-            pods = self._start(running, placement, iterations, requests, seconds)
+            pods = self._start(running, placement, work, requests, seconds)
             everyone = [name for pod in pods for name in (pod.program, *pod.users)]
             for name in everyone:
                 running.line(name)
@@ -145,7 +148,7 @@ class Emulation:
                 self.quotas.remove(node, name)
 
     def _start(
-        self, running: Programs, placement: Mapping[str, str], iterations: int, requests: int, seconds: float
+        self, running: Programs, placement: Mapping[str, str], work: float, requests: int, seconds: float
     ) -> list[_Pod]:
         """Start pods and users in their namespaces, with the pods' groups made, and none of them at work."""
         workload = self.testbed.workload
@@ -158,7 +161,7 @@ class Emulation:
             self.quotas.group(node, name, cores=min(float(limits[row, cpu]), self.vcpus[node]) * self.factor)
             where = [self.spaces.addresses[node], str(port)]
             pod = f"pod {name}"
-            process = running.start(pod, self._inside(node, "pod", *where, str(iterations)))
+            process = running.start(pod, self._inside(node, "pod", *where, str(work)))
             users = []
             for place, share in self.testbed.access(row).logins:
                 users.append(f"user of {pod} at {place}")
@@ -188,7 +191,7 @@ def _collect(running: Programs, pod: _Pod, start: float, end: float) -> PodRun:
     said = [json.loads(running.line(user, end - time.monotonic())) for user in pod.users]
     delays = tuple(float(delay) for one in said for delay in one["delays"])
     finished = max(float(one["finished"]) for one in said) - start
-    return PodRun(pod.name, pod.node, float(computed["processing"]), float(computed["cpu"]), delays, finished)
+    return PodRun(pod.name, pod.node, delays=delays, finished=finished, **computed)
 
 
 def _interrupted(number: int, _: FrameType | None) -> None:
