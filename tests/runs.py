@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -118,6 +119,9 @@ def compare(result: RunResult, outcome: Outcome) -> Difference | None:
     """The first difference between a run of the core and one of the twin: decisions, passes, and every ledger."""
     found = first_difference("decisions", decisions_of(result), outcome.decisions)
     found = found or first_difference("passes", passes_of(result), outcome.passes)
+    told = Counter(what for _, _, what, _ in outcome.resizes)
+    counts = [result.resizes, result.moves, result.deferrals]
+    found = found or first_difference("resize counts", counts, [told["resized"], told["moved"], told["deferred"]])
     if result.events is not None:
         found = found or first_difference("resizes", resizes_of(result), outcome.resizes)
     admitted = [row for row, r in enumerate(outcome.requests) if r.admitted]

@@ -191,3 +191,25 @@ def test_interrupting_leaves_earlier_results_whole(inputs: tuple[Path, Path], tm
     assert b"Traceback" not in err
     assert {entry.name: entry.read_bytes() for entry in out.iterdir()} == before
     assert os.listdir(tmp_path) == ["out"]
+
+
+def test_what_became_of_resizes_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    # The first grows where it is, the second there or on the other host; the last wants more than a host has.
+    hosts = tmp_path / "hosts.csv"
+    hosts.write_text("id,name,cpu,memory,attributes\n1,a,4,8,on=a\n2,b,6,8,on=b\n")
+    workload = tmp_path / "workload.csv"
+    rows = [
+        "1,0,,1,1,gold,10: cpu=2,on == a",
+        "2,0,,2,1,gold,20: cpu=4,",
+        "3,0,,2,1,gold,,on == a",
+        "4,0,,1,1,gold,30: cpu=9,",
+    ]
+    workload.write_text("id,admission,duration,cpu,memory,class,resize,constraints\n" + "\n".join(rows) + "\n")
+    words = ["simulate", str(workload), str(hosts), "--policy", "priority", "--end", "100"]
+    assert main([*words, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["deferrals"] == 1
+    assert found["resizes"] + found["moves"] == 2
+    assert main(words) == 0
+    told = f"{found['resizes']} resizes in place, {found['moves']} by moving; 1 waited for room"
+    assert told in capsys.readouterr().out

@@ -17,7 +17,7 @@ from click.testing import CliRunner
 
 from slacktide.cli import app, main
 from slacktide.edge.emulation import quotas, spaces
-from slacktide.edge.emulation.compare import Effort, as_much_work
+from slacktide.edge.emulation.compare import Effort
 from slacktide.edge.emulation.pod import compute, iterate
 from slacktide.edge.emulation.run import Emulation
 from slacktide.edge.testbed import read_run, read_testbed
@@ -105,12 +105,25 @@ def test_answers_take_the_deviation_longer() -> None:
     testbed = read_testbed(EDGE / "scenario-2")
     assert testbed.deviation("n2") == pytest.approx(0.075), "of 160 and 10 ms"
     assert testbed.deviation("n1") == pytest.approx(0.005), "of 160 and 150 ms"
-    with Emulation(testbed, deviating=True) as emulation:
+    with Emulation(testbed, deviation=True) as emulation:
         measured = emulation.run({"101": "n3", "105": "n2", "102": "n2"}, work=0.0, requests=3)
     delays = {pod.name: pod.delays for pod in measured.pods}
     assert min(delays["101"]) > 0.199 + 0.07, "n3's deviation, of 150 and 10 ms, is 70"
     assert min(delays["105"]) > 0.159 + 0.075
     assert min(delays["102"]) < 0.075, "its user is on its own node"
+
+
+@needs_emulation
+def test_the_deviation_can_be_left_out() -> None:
+    words = ["edge", "emulate", str(EDGE), "--scenario", "2", "--iterations", "1", "--requests", "4", "--repeats", "1"]
+    waits = []
+    for more in ([], ["--no-deviation"]):
+        result = CliRunner().invoke(app, [*words, "--method", "kcss", "--json", *more])
+        assert result.exit_code == 0, result.output
+        (line,) = json.loads(result.stdout)["scenarios"][0]["lines"]
+        assert 1 <= line["iterations"]["least"] <= line["iterations"]["most"]
+        waits.append(line["network"])
+    assert waits[0] > waits[1]
 
 
 LONG_RUN = """
@@ -197,9 +210,11 @@ def test_daemons_leave_a_node_less_for_pods() -> None:
 
 def test_requests_are_half_of_the_loads() -> None:
     behaviour = read_run(EDGE / "run.yaml")
-    assert Effort("low").amounts(behaviour) == (250, 31)  # (6.355 + .2231 * 250) / 2
-    assert Effort("low", iterations=3000).amounts(behaviour) == Effort("high").amounts(behaviour) == (3000, 338)
-    assert Effort("low", iterations=10, requests=5).amounts(behaviour) == (10, 5)
+    low, high = behaviour.of("low"), behaviour.of("high")
+    assert Effort("low").asked(low) == 31  # (6.355 + .2231 * 250) / 2
+    assert Effort("low", iterations=3000).asked(Effort("low", iterations=3000).of(behaviour).of("low")) == 338
+    assert Effort("high").asked(high) == 338
+    assert Effort("low", requests=5).asked(low) == 5
 
 
 @needs_emulation
@@ -209,16 +224,14 @@ def test_a_node_on_which_nothing_is_left_is_refused() -> None:
         Emulation(read_testbed(EDGE / "scenario-2"), behaviour)
 
 
-def test_what_is_simulated_beside_has_the_same_iterations() -> None:
+def test_iterations_are_what_a_pod_has_the_work_of() -> None:
     behaviour = read_run(EDGE / "run.yaml")
     assert Effort("low", iterations=10).of(behaviour).iterations == {"low": 10, "high": 3000}
+    assert Effort("high").of(behaviour).iterations == {"low": 250, "high": 3000}
+    assert behaviour.of("low").cpu_seconds == pytest.approx(1.0222)  # .1222 + 250 * .0036
 
 
-def test_pods_do_the_work_of_the_load() -> None:
-    load = read_run(EDGE / "run.yaml").of("low")
-    assert as_much_work(load, 250, 0.5) == pytest.approx(0.5111), (
-        "(.1222 + 250 * .0036) s of vCPUs that are half a core"
-    )
+def test_pods_compute_for_a_processor_time() -> None:
     iterations, worked = compute(0.05)
     assert iterations > 1
     assert worked >= 0.05

@@ -42,8 +42,8 @@ class Arena:
     scheduler: Running
     auditor: Auditor
     incidents: dict[str, int] = field(default_factory=dict)
-    kills: list[float] = field(default_factory=list)
     """By namespace how many times the scheduler, or what it knew, was lost."""
+    kills: list[float] = field(default_factory=list)
 
     def load(self, name: str) -> Load:
         found = Load(self.plane.api, name, seed=len(name))

@@ -480,7 +480,7 @@ def test_a_service_class_has_its_defaults() -> None:
     assert isinstance(SERVICE_CLASS.decode(b'{"metadata":{"name":"gold"},"spec":{"rank":3}}'), Malformed)
 
 
-def test_what_is_seen_late_happened_when_its_timestamp_says() -> None:
+def test_what_a_watch_missed_happened_in_the_middle_of_what_is_possible() -> None:
     assert happened(None, 100.25, 9.0) == 100.25
     assert happened(100.0, 107.25, 0.0) == 107.25  # nothing was missed
     assert happened(100.0, 107.25, 9.0) == 100.5

@@ -191,6 +191,51 @@ def test_a_cut_watch_goes_on_where_it_was(access: Access) -> None:
     scenario(access, play)
 
 
+class Timed(Picture):
+    """A picture that notes how long the watch had been away, and the moment, when it was told of something."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.away: Callable[[], float] = lambda: 0.0
+        self.notes: dict[str, tuple[float, float]] = {}
+
+    def changed(self, found: Owner | Pod | ServiceClass) -> None:
+        super().changed(found)
+        self.notes[found.metadata.name] = self.away(), time.monotonic()
+
+
+def test_a_watch_that_catches_up_knows_since_when_it_was_away(access: Access) -> None:
+    async def play(direct: Connection, proxy: FaultyProxy, where: str) -> None:
+        picture = Timed()
+        async with Connection(proxy.access()) as watched:
+            reflector = Reflector(watched, SECRET, picture, path=SECRET.path(where))
+            picture.away = reflector.away
+            async with running(reflector):
+                await until(lambda: proxy.open_watches == 1)
+                await put(direct, where, "before", "1")
+                await until(lambda: "before" in picture.notes)
+                blind = proxy.add(Fault(status=503))
+                lost = time.monotonic()
+                proxy.cut_watches()
+                await until(lambda: proxy.seen["GET", "503"] > 0)
+                await put(direct, where, "missed", "1")
+                blind.times = 0
+                await until(lambda: "missed" in picture.notes)
+                await asyncio.sleep(0.1)
+                await put(direct, where, "soon", "1")
+                await until(lambda: "soon" in picture.notes)
+                await until(lambda: reflector.away() == 0.0)
+                await put(direct, where, "later", "1")
+                await until(lambda: "later" in picture.notes)
+        assert picture.notes["before"][0] == picture.notes["later"][0] == 0.0
+        for name in ("missed", "soon"):
+            away, told = picture.notes[name]
+            # No later than it was cut, and no earlier than the watch last showed that it lived.
+            assert told - lost <= away <= told - picture.notes["before"][1] + 0.1
+
+    scenario(access, play)
+
+
 def test_after_an_expired_watch_the_handler_is_told_the_difference(access: Access) -> None:
     async def play(direct: Connection, proxy: FaultyProxy, where: str) -> None:
         for name in ("same", "changed", "gone", "again"):

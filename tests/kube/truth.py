@@ -1,7 +1,7 @@
 """The ledger once more: worked out from what a watch showed of the pods, and nothing else.
 
-An instant is the one at which a version of a pod was seen, where the pod's own timestamp (whole seconds, rounded
-down) agrees; else the test was late, and the middle of the timestamp's second is taken.
+An instant is the one at which a version of a pod was seen, or the end of the second that the pod's own timestamp
+names (they are whole seconds, rounded down), whichever is first; where the test was late by far, the middle of it.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any
 from kube.auditor import PATHS, Auditor, Seen, seconds
 
 TIMESTAMP_SECONDS = 1.0
+LATE_SECONDS = 1.5
 
 
 class PatientAuditor(Auditor):
@@ -63,7 +64,7 @@ def instant(said: str | None, seen: float) -> float:
     if not said:
         return seen
     at = seconds(said)
-    return seen if at <= seen < at + TIMESTAMP_SECONDS else at + 0.5
+    return min(seen, at + TIMESTAMP_SECONDS) if at <= seen < at + LATE_SECONDS else at + TIMESTAMP_SECONDS / 2
 
 
 def courses(auditor: Auditor, namespace: str, prefix: str = "") -> list[Course]:

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from slacktide.errors import ConfigError, InputError
+from slacktide.kube.addresses import split_address
 from slacktide.kube.connection import Connection
 from slacktide.kube.credentials import Access, Fixed
 from slacktide.kube.latencies import NODE_LATENCY, NodeLatency, NodeLatencyStatus, as_row
 from slacktide.kube.objects import Instant, Metadata, encode
-from slacktide.kube.site import split_address
 from slacktide.model.latency import Coordinate, Measured, Row
 from slacktide.netprobe.options import Options
 from slacktide.netprobe.peers import Peer, peers_of

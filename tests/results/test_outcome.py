@@ -10,7 +10,18 @@ from slacktide.cli import outcome
 from slacktide.metrics import ApproachSummary, Availability, ClassSummary
 from slacktide.qos.availability import ACCOUNTINGS
 
-TOTALS = {"requests": 3, "completed": 1, "passes": 4, "placements": 5, "preemptions": 6, "operations": 7, "end": 60.0}
+TOTALS = {
+    "requests": 3,
+    "completed": 1,
+    "passes": 4,
+    "placements": 5,
+    "preemptions": 6,
+    "resizes": 0,
+    "moves": 0,
+    "deferrals": 0,
+    "operations": 7,
+    "end": 60.0,
+}
 COSTS = {"compile_seconds": 0.0, "cpu_seconds": 1.0, "peak_rss_mb": 100.0, "wall_seconds": 1.0}
 ALIKE = {one: Availability(0.9, 0.8, 0.85) for one in ACCOUNTINGS}
 MET = dict.fromkeys(ACCOUNTINGS, 0.5)

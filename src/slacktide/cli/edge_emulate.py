@@ -21,7 +21,7 @@ COLUMNS = ("pods on", "processing", "network", "done", "from", "to", "place", "s
 @click.option("--scenario", "number", type=click.IntRange(1), metavar="N", help="This one only.  [default: all]")
 @click.option("--method", "names", multiple=True, metavar="NAME", help="As in 'edge replay'; may be given repeatedly.")
 @click.option("--load", type=click.Choice(["low", "high"]), default="low", show_default=True)
-@click.option("--iterations", type=click.IntRange(1), metavar="N", help="Of each pod.  [default: the load's]")
+@click.option("--iterations", type=click.IntRange(1), metavar="N", help="Whose work a pod has.  [default: the load's]")
 @click.option(
     "--requests", type=click.IntRange(1), metavar="N", help="Of each pod's users.  [default: half of the load's]"
 )
@@ -64,7 +64,7 @@ def emulate(
     told = []
     for path, testbed in scenarios(folder, number):
         # Says what is missing, before anything is computed.
-        emulation = Emulation(testbed, behaviour if daemons else None, deviating=deviation)
+        emulation = Emulation(testbed, behaviour if daemons else None, deviation=deviation)
         chosen = {method: placements(path, testbed, method, repeats) for method in wanted}
         with emulation:
             click.echo(f"{testbed.name}: a vCPU is {emulation.factor:.3f} of this machine's cores", err=True)
@@ -81,8 +81,16 @@ def emulate(
 
 def _plain(line: Emulated) -> dict[str, object]:
     pods = [{"pods": dict(zip(line.nodes, one, strict=True)), "runs": runs} for one, runs in line.pods.items()]
+    iterations = dict(zip(("least", "most"), line.iterations, strict=True))
     measured = {"completion": line.completion, "processing": line.processing, "network": line.network}
-    return {"method": line.method, "placements": pods, "runs": line.runs, **measured, "simulated": line.simulated}
+    return {
+        "method": line.method,
+        "placements": pods,
+        "runs": line.runs,
+        **measured,
+        "iterations": iterations,
+        "simulated": line.simulated,
+    }
 
 
 def _text(lines: list[Emulated]) -> str:

@@ -67,6 +67,7 @@ def text(
                 f"and {count(totals['operations'])} operations in {count(totals['passes'])} passes; "
                 f"simulated until {seconds(totals['end'])}"
             ),
+            *_resizes(totals),
             (
                 f"{costs['wall_seconds']:.2f} s{first}; {costs['cpu_seconds']:.2f} s of processor time, "
                 f"{costs['peak_rss_mb']:.0f} MB at most"
@@ -92,6 +93,14 @@ def _instances(totals: Mapping[str, Any]) -> str:
     """Of how many instances, where that is another number."""
     requests, instances = totals["requests"], totals.get("instances", totals["requests"])
     return "" if instances == requests else f"{count(requests)} requests of {count(instances)} instances; "
+
+
+def _resizes(totals: Mapping[str, Any]) -> list[str]:
+    """A line, or nothing where no demand changed."""
+    resizes, moves, deferrals = totals["resizes"], totals["moves"], totals["deferrals"]
+    if not resizes + moves + deferrals:
+        return []
+    return [f"{count(resizes)} resizes in place, {count(moves)} by moving; {count(deferrals)} waited for room"]
 
 
 def _by_approach(approaches: Sequence[ApproachSummary], which: Accounting) -> list[str]:

@@ -48,6 +48,16 @@ class Load:
     startup: float = 0.0
     contention: Contention = Contention()
 
+    @property
+    def cpu_seconds(self) -> float:
+        """What a pod computes."""
+        return self.first_work + self.iterations * self.work
+
+    @property
+    def asked(self) -> float:
+        """Requests of a pod's user."""
+        return self.requests + self.iterations * self.requests_per_iteration
+
     def __post_init__(self) -> None:
         for name in ("iterations", "work", "first_work", "requests", "requests_per_iteration", "startup"):
             value = getattr(self, name)
@@ -162,14 +172,12 @@ def run(placed: Iterable[Placed], machines: Mapping[str, Machine], load: Load) -
         if pod.node not in machines:
             raise ConfigError(f"pod {pod.name!r}: found node {pod.node!r}, expected one of {', '.join(machines)}")
         by_node.setdefault(pod.node, []).append(pod)
-    work = load.first_work + load.iterations * load.work
-    requests = load.requests + load.iterations * load.requests_per_iteration
     finished: list[Done] = []
     for node, pods in by_node.items():
         starts = [load.startup + pod.image for pod in pods]
         limits = [pod.limit for pod in pods]
-        ends = node_run(starts, [work] * len(pods), limits, machines[node], load.contention)
+        ends = node_run(starts, [load.cpu_seconds] * len(pods), limits, machines[node], load.contention)
         for pod, start, end in zip(pods, starts, ends, strict=True):
-            network = requests * pod.network
+            network = load.asked * pod.network
             finished.append(Done(pod.name, node, end - start, network, end + network))
     return Outcome(tuple(finished))

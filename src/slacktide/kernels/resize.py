@@ -35,14 +35,15 @@ def come(tb: State, place: int) -> None:
     instance = views.instances(tb)[row]
     if instance["state"] == DONE or instance["state"] == REMOVED:
         return
+    control = views.control(tb)
     if instance["state"] != PLACED:
         instance["kind"] = kind
         if instance["state"] == WAITING:
             ask_anew(tb, row, kind)
+        control["resizes"] += 1
         ledger.record(tb, RESIZED, row, NOBODY, NOBODY, np.nan)
         return
     wishes.forget(tb, row)
-    control = views.control(tb)
     views.wish(tb)[row] = place
     control["open_resizes"] += 1
     if asks_for_no_more(tb, row, kind):
@@ -111,6 +112,7 @@ def fit_in(tb: State, row: int) -> None:
         views.free(tb)[h, r] -= grants.taken(tb, row, shape, whole(r))
     board.note_release(tb, h)
     board.touch(tb, h)
+    views.control(tb)["resizes"] += 1
     ledger.record(tb, RESIZED, row, h, NOBODY, np.nan)
 
 
@@ -141,6 +143,7 @@ def move(tb: State, row: int, h: int, now: float) -> None:
     if q >= 0:
         requests.pays(tb, q, 0.0, instance["discarded"] - discarded)
     ledger.start(tb, row, h, now)
+    views.control(tb)["moves"] += 1
     ledger.record(tb, MOVED, row, h, NOBODY, np.nan)
 
 
@@ -159,6 +162,7 @@ def attempt(tb: State, place: int, now: float) -> None:
         move(tb, row, host, now)
     elif not event["told"]:
         event["told"] = 1
+        views.control(tb)["deferrals"] += 1
         ledger.record(tb, DEFERRED, row, whole(views.instances(tb)[row]["host"]), NOBODY, np.nan)
 
 

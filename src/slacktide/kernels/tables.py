@@ -260,6 +260,9 @@ CONTROL = np.dtype(
         ("bounds", "i8"),  # branches of the free index looked at
         ("placements", "i8"),
         ("preemptions", "i8"),
+        ("resizes", "i8"),  # that held where the instance was, or while it waited
+        ("moves", "i8"),  # resizes for which an instance moved
+        ("deferrals", "i8"),  # resizes that had to wait for room
         ("pass_placed", "i8"),
         ("pass_preempted", "i8"),
         ("pass_queue", "i8"),

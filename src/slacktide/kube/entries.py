@@ -68,7 +68,7 @@ class Entry:
             self.altered |= _shape(before) != _shape(pod)
 
     def came(self, now: float, away: float) -> float:
-        """When it began to wait, where it enters the queue now: at its creation if only our watch came late."""
+        """When it began to wait, where it enters the queue now: around its creation if only our watch came late."""
         late_by_others = now - self.seen >= LATE_SECONDS
         return now if late_by_others else happened(self.pod.metadata.creation_timestamp, now, away)
 

@@ -66,7 +66,8 @@ def happened(said: float | None, now: float, away: float) -> float:
 
     What is seen at once happened now, whatever others' clocks say. What is seen as a watch catches up, after it was
     ``away`` for so many seconds (0: it was not), happened within the timestamp's second, since the watch was lost and
-    not after now: it is put in the middle of what these leave, half a second off at most.
+    not after now: it is put in the middle of what these leave, half a second off at most where clocks agree, and
+    no more than the watch was away where they do not.
     """
     if said is None or away <= 0.0:
         return now

@@ -31,7 +31,7 @@ WATCH_SECONDS = (300, 600)
 """The API server ends a watch after a time drawn from here, so that not all of them come again at once."""
 SHORT_WATCH_SECONDS = 1.0
 CATCHING_UP_SECONDS = 1.0
-"""For so long after a watch came back, what it tells happened while it was away."""
+"""For so long after a watch came back, or a list was told, what it tells may have happened while it was away."""
 GONE = 410
 GATEWAY_TIMEOUT = 504
 
@@ -92,13 +92,14 @@ class Reflector(Generic[T]):
         self._slice_began = 0.0
         self._failed_in_a_row = 0
         self._lost_at: float | None = None
-        self._gap, self._back_at = 0.0, float("-inf")
+        self._missed_since, self._caught_up_at = float("-inf"), float("-inf")
         self.telling = False
         """In the midst of a list."""
 
     def away(self) -> float:
-        """While it catches up with what it missed: for how many seconds it was away, at most. Else 0."""
-        return self._gap if time.monotonic() - self._back_at < CATCHING_UP_SECONDS else 0.0
+        """While it catches up with what it missed: seconds since it was lost. Else 0."""
+        now = time.monotonic()
+        return now - self._missed_since if self.telling or now < self._caught_up_at else 0.0
 
     def age(self) -> float:
         """Seconds since the API server last showed that this watch lives; infinite before the first list.
@@ -134,7 +135,7 @@ class Reflector(Generic[T]):
     def _failed(self, error: Exception) -> float:
         self.failures += 1
         if self._lost_at is None:
-            self._lost_at = self._alive_at
+            self._lost_at = self._missed_since if self.away() else self._alive_at
         said = f"{self.kind.plural}: {error}"
         if said != self.last_error:
             LOG.warning("watch of %s", said)
@@ -149,7 +150,8 @@ class Reflector(Generic[T]):
     def _alive(self) -> None:
         self._alive_at = now = time.monotonic()
         if self._lost_at is not None:
-            self._gap, self._back_at, self._lost_at = now - self._lost_at, now, None
+            self._missed_since, self._lost_at = self._lost_at, None
+            self._caught_up_at = now + CATCHING_UP_SECONDS
 
     async def _breathe(self) -> None:
         """Gives the event loop its turn where we have kept it for long."""
@@ -163,6 +165,16 @@ class Reflector(Generic[T]):
         query = dict(self._selectors) if self.synced.is_set() else {**self._selectors, "resourceVersion": "0"}
         body = await self._connection.get(self._path, query=query)
         self._alive()
+        again = self.telling = self.synced.is_set()
+        try:
+            self.resource_version = await self._take(body)
+        finally:
+            self.telling = False
+        if again:  # decoding and telling may have taken long
+            self._caught_up_at = time.monotonic() + CATCHING_UP_SECONDS
+
+    async def _take(self, body: bytes) -> str:
+        """Tells what a list says; its version."""
         self._slice_began = time.monotonic()
         listing = split_listing(body)
         objects: list[T] = []
@@ -175,14 +187,10 @@ class Reflector(Generic[T]):
                 objects.append(found)
             await self._breathe()
         if self.synced.is_set():
-            self.telling = True
-            try:
-                await self._tell_difference(objects, malformed)
-            finally:
-                self.telling = False
+            await self._tell_difference(objects, malformed)
         else:
             self._tell_all(objects, malformed)
-        self.resource_version = listing.metadata.resource_version
+        return listing.metadata.resource_version
 
     def _tell_all(self, objects: list[T], malformed: list[Malformed]) -> None:
         for found in objects:

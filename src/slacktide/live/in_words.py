@@ -1,4 +1,4 @@
-"""What the live scheduler knows of terms, put into the words of a workload file."""
+"""Terms of a recorded session in the words of a workload file."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ class Terms:
         self._known: dict[Term, Term] = {NO_CONSTRAINT: NO_CONSTRAINT}
 
     def term(self, term: Term) -> Term:
+        """An equal one that a file can say."""
         if term not in self._known:
             self._known[term] = self._said(term)
         return self._known[term]
@@ -35,6 +36,7 @@ class Terms:
         return term
 
     def placement(self, one: Placement) -> Placement:
+        """An equal one whose terms a file can say."""
         rules = tuple(
             replace(rule, topology=replace(rule.topology, within=self.term(rule.topology.within))) for rule in one.rules
         )

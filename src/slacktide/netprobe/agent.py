@@ -11,9 +11,9 @@ import time
 from collections.abc import Sequence
 
 from slacktide.errors import ConfigError
+from slacktide.kube.addresses import join_address, split_address
 from slacktide.kube.connection import Connection, KubeError
 from slacktide.kube.latencies import NODE_LATENCY, NodeLatency
-from slacktide.kube.site import join_address, split_address
 from slacktide.kube.watching import Reflector
 from slacktide.model.latency import Row
 from slacktide.netprobe.keys import read_keys

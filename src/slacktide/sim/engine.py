@@ -295,6 +295,9 @@ def result_of(
         pass_count=int(control["batch"]),
         preemptions=int(control["preemptions"]),
         placements=int(control["placements"]),
+        resizes=int(control["resizes"]),
+        moves=int(control["moves"]),
+        deferrals=int(control["deferrals"]),
         end=final,
         compile_seconds=0.0,
     )

@@ -43,6 +43,12 @@ class RunResult:
     pass_count: int
     preemptions: int
     placements: int
+    resizes: int
+    """Changes of an instance's demand that held where it was, or while it waited."""
+    moves: int
+    """Changes for which an instance moved to another host."""
+    deferrals: int
+    """Changes that had to wait for room at first."""
     end: float
     compile_seconds: float
     """Seconds spent on compiling kernels in this run, 0 when they were cached."""

@@ -26,6 +26,7 @@ class Emulated:
     pods       by placement that came about, pods on each node, and in how many of the runs
     runs       completion of each run
     network    of one request
+    iterations the least and the most that a pod's processor time was enough for
     simulated  completion of the same placements, computed for the whole load
     """
 
@@ -37,12 +38,13 @@ class Emulated:
     completion: float
     processing: float
     network: float
+    iterations: tuple[int, int]
     simulated: float
 
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """What every run has to do: iterations a pod, requests a user, and how often; and the load simulated.
+    """What every run has to do: iterations whose work a pod has, requests a user, and how often; the load simulated.
 
     0 stands for what the load has; of its requests for half, as one that is emulated takes a whole round trip instead
     of half (equation 10).
@@ -53,16 +55,14 @@ class Effort:
     requests: int = 0
     repeats: int = 3
 
-    def amounts(self, behaviour: Run) -> tuple[int, int]:
-        """Iterations and requests."""
-        load = behaviour.of(self.load)
-        iterations = self.iterations or load.iterations
-        half = (load.requests + load.requests_per_iteration * iterations) / 2
-        return iterations, self.requests or max(round(half), 1)
-
     def of(self, behaviour: Run) -> Run:
         """The behaviour with these iterations."""
-        return replace(behaviour, iterations={**behaviour.iterations, self.load: self.amounts(behaviour)[0]})
+        iterations = self.iterations or behaviour.of(self.load).iterations
+        return replace(behaviour, iterations={**behaviour.iterations, self.load: iterations})
+
+    def asked(self, load: Load) -> int:
+        """Requests of a pod's users."""
+        return self.requests or max(round(load.asked / 2), 1)
 
 
 def methods(names: Sequence[str]) -> tuple[str, ...]:
@@ -93,23 +93,19 @@ def compare(
 
     Placements come from before :class:`Emulation` begins: kernels that are just being compiled swallow an interrupt.
     """
-    iterations, requests = effort.amounts(behaviour)
     behaviour = effort.of(behaviour)
-    work = as_much_work(behaviour.of(effort.load), iterations, emulation.factor)
+    load = behaviour.of(effort.load)
+    work, requests = load.cpu_seconds * emulation.factor, effort.asked(load)
     for method, ways in chosen.items():
         measured = [emulation.run(one, work=work, requests=requests) for one in ways]
         yield _line(emulation.testbed, method, ways, measured, behaviour, effort.load)
-
-
-def as_much_work(load: Load, iterations: int, factor: float) -> float:
-    """Seconds of a core that a pod's work takes, where a vCPU is ``factor`` of a core."""
-    return (load.first_work + iterations * load.work) * factor
 
 
 def _line(
     testbed: Testbed, method: str, chosen: list[dict[str, str]], measured: list[Measured], behaviour: Run, load: str
 ) -> Emulated:
     nodes = testbed.hosts.names
+    iterations = [pod.iterations for one in measured for pod in one.pods]
     pods = Counter(tuple(list(one.values()).count(node) for node in nodes) for one in chosen)
     return Emulated(
         testbed.name,
@@ -120,6 +116,7 @@ def _line(
         fmean(one.completion for one in measured),
         fmean(one.processing for one in measured),
         fmean(one.network for one in measured),
+        (min(iterations, default=0), max(iterations, default=0)),
         fmean(testbed.run(one, behaviour, load).completion for one in chosen),
     )
 

@@ -69,15 +69,15 @@ class Emulation:
     """A scenario's nodes, ready for any number of runs; a context manager that leaves nothing behind.
 
     ``factor`` is how many of the machine's cores a vCPU is, 1 at most. With ``behaviour`` a node's pods have only those
-    of its vCPUs that its daemons and the cluster's own pods leave. ``deviating``: each answer of a pod to another node
-    takes longer, by the standard deviation of its node's round-trip times, which is what equation 11 counts for a
-    network that varies: it gives two requests of half a round trip one deviation.
+    of its vCPUs that its daemons and the cluster's own pods leave. With ``deviation`` each answer of a pod to another
+    node takes longer, by the standard deviation of its node's round-trip times to the others: a term of equation 11 put
+    into the links, one whole for what are two requests there.
 
     Raises ConfigError where root, namespaces or control groups are missing. Ctrl-C, SIGTERM and SIGHUP end it like an
     error, as KeyboardInterrupt.
     """
 
-    def __init__(self, testbed: Testbed, behaviour: Run | None = None, *, deviating: bool = False) -> None:
+    def __init__(self, testbed: Testbed, behaviour: Run | None = None, *, deviation: bool = True) -> None:
         if missing := why_not():
             raise ConfigError(f"emulation {missing}" if missing.startswith("needs") else missing)
         network, hosts = testbed.network, testbed.hosts
@@ -95,7 +95,7 @@ class Emulation:
                 )
         self.factor = min(SHARE * cores() / sum(self.vcpus.values()), 1.0)
         name = f"slacktide-{os.getpid()}"
-        lags = {node: testbed.deviation(node) for node in hosts.names} if deviating else {}
+        lags = {node: testbed.deviation(node) for node in hosts.names} if deviation else {}
         self.spaces = Spaces(name, network.places, network.rtt, lags)
         self.quotas = Quotas(name)
         self._cleaning = ExitStack()
@@ -191,7 +191,8 @@ def _collect(running: Programs, pod: _Pod, start: float, end: float) -> PodRun:
     said = [json.loads(running.line(user, end - time.monotonic())) for user in pod.users]
     delays = tuple(float(delay) for one in said for delay in one["delays"])
     finished = max(float(one["finished"]) for one in said) - start
-    return PodRun(pod.name, pod.node, delays=delays, finished=finished, **computed)
+    seconds, cpu, iterations = float(computed["processing"]), float(computed["cpu"]), int(computed["iterations"])
+    return PodRun(pod.name, pod.node, seconds, cpu, iterations, delays, finished)
 
 
 def _interrupted(number: int, _: FrameType | None) -> None:
