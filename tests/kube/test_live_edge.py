@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -20,13 +21,17 @@ from slacktide.config import Config
 from slacktide.inputs import align, read_hosts, read_workload
 from slacktide.inputs.access_columns import format_users
 from slacktide.inputs.network_file import read_network
+from slacktide.kube.credentials import load_access
+from slacktide.kube.dry_run import DryRun, ReadOnly, Starts
 from slacktide.kube.lab import Binaries, ControlPlane
 from slacktide.kube.lab.nodes import node
 from slacktide.kube.objects import rfc3339
+from slacktide.live import parts
 from slacktide.live.as_workload import as_workload
 from slacktide.live.record import sessions
 from slacktide.live.replay import replay
 from slacktide.model import Hosts, Workload
+from slacktide.settings import load_live
 from slacktide.sim import run
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "edge"
@@ -194,6 +199,47 @@ def users(name: str, places: str, **annotations: str) -> Json:
     body = pod(name, annotations={"slacktide.io/users": places, **annotations})
     body["spec"]["containers"][0]["resources"]["limits"] = {"cpu": "200m"}
     return body
+
+
+async def would_place(plane: ControlPlane, config: Config, namespace: str) -> list[str]:
+    """Where a dry run would put a pod, before and after a round-trip time changed. Nobody else places them."""
+    places = []
+    async with ReadOnly(await load_access(plane.kubeconfig)) as connection:
+        watched = DryRun(connection, config, Starts(lambda: 0.1, measured=False, seed=0))
+        task = asyncio.create_task(watched.run())
+        try:
+            for name, near in (("before", "n2"), ("after", "n1")):
+                peers = {"n1": 100.0, "n2": 100.0, "n3": 90.0} | {near: 10.0}
+                await asyncio.to_thread(write_row, plane, "master", peers)
+                await asyncio.sleep(2.5)  # rows are taken in once a second at most
+                body = users(name, "master")
+                body["spec"]["schedulerName"] = "default-scheduler"
+                made = await asyncio.to_thread(plane.api.post, pods_path(namespace), body)
+                async with asyncio.timeout(60):
+                    while not (host := host_of(watched, made["metadata"]["uid"])):
+                        await asyncio.sleep(0.05)
+                places.append(host)
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+    return places
+
+
+def host_of(watched: DryRun, uid: str) -> str:
+    """Where a dry run has put a pod; empty where it has not."""
+    engine = watched.shadow.engine
+    one = None if engine is None else engine.incarnations.get(uid)
+    return "" if one is None or one.state != parts.PLACED else one.host
+
+
+def test_a_dry_run_hears_of_round_trip_times(cleaned: ControlPlane) -> None:
+    plane = cleaned
+    plane.api.create_all("/api/v1/nodes", [node(name) for name in ("n1", "n2", "n3")])
+    for name, peers in (("n1", ("n2", "n3")), ("n2", ("n1", "n3")), ("n3", ("n1", "n2"))):
+        write_row(plane, name, dict.fromkeys(peers, 50.0))
+    beside = ["kube.scheduler_name=default-scheduler", "kube.all_nodes=true"]
+    config = load_live(overrides=["policy.name=delay-aware", "delay.alpha=0.1", *beside])
+    assert asyncio.run(would_place(plane, config, new_namespace(plane.api))) == ["n2", "n1"]
 
 
 def test_pods_go_where_round_trip_times_say_now(cleaned: ControlPlane) -> None:

@@ -20,7 +20,7 @@ from slacktide.kube.beginning import begin
 from slacktide.kube.clock import Clock
 from slacktide.kube.comparing import Tally, compared
 from slacktide.kube.connection import ApiError, Connection, KubeError
-from slacktide.kube.handlers import subscriptions
+from slacktide.kube.handlers import probes, subscriptions, wait_for_rows
 from slacktide.kube.intake import Intake
 from slacktide.kube.kinds import HasMetadata, Identity, Malformed
 from slacktide.kube.metadata import Metadata
@@ -143,6 +143,7 @@ class DryRun:
         self.did = Tally(preempted=lambda: self.reality.preempted)
         self.would = Tally(preempted=lambda: self.shadow.preempted)
         self.reflectors: list[Reflector[Any]] = []
+        self.probes = probes(connection, self.shadow.world)
         self.began = 0.0
 
     @property
@@ -166,10 +167,11 @@ class DryRun:
             else:
                 self.reflectors.append(Reflector(self.connection, kind, Both(one, other)))
         async with asyncio.TaskGroup() as group:
-            for reflector in self.reflectors:
+            for reflector in (*self.reflectors, *self.probes):
                 group.create_task(reflector.run())
             for reflector in self.reflectors:
                 await reflector.synced.wait()
+            await wait_for_rows(self.probes)
             self._begin()
             group.create_task(self._tidy())
             await self._decide()
@@ -224,6 +226,7 @@ class DryRun:
             if self.stale() or not engine.waiting():
                 continue
             began = asyncio.get_running_loop().time()
+            self.shadow.world.edge.refresh(engine, self.clock())
             for decision in engine.run(self.clock()).decisions:
                 self.shadow.carry_out(decision)
             took = asyncio.get_running_loop().time() - began

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Generic, TypeVar
 
 from slacktide.kube import objects
@@ -28,6 +29,8 @@ from slacktide.kube.watching import Handler, Reflector
 from slacktide.kube.world import World
 
 LOG = logging.getLogger(__name__)
+
+PROBES_SECONDS = 10.0
 
 T = TypeVar("T", bound=HasMetadata)
 
@@ -189,6 +192,16 @@ def probes(connection: Connection, world: World) -> list[Reflector[Any]]:
         return []
     handler = Simple(NODE_LATENCY.plural, world.edge.see_row, world.edge.drop_row)
     return [Reflector(connection, NODE_LATENCY, handler)]
+
+
+async def wait_for_rows(probes: Iterable[Reflector[Any]]) -> None:
+    """Waits until round-trip times are known, as they should be from the first pass on; where nobody can tell them for
+    ten seconds, pods are placed without."""
+    for one in probes:
+        try:
+            await asyncio.wait_for(one.synced.wait(), PROBES_SECONDS)
+        except TimeoutError:
+            LOG.warning("no round-trip times: %s cannot be listed: %s", one.kind.plural, one.last_error)
 
 
 def reflectors(connection: Connection, world: World, intake: Intake) -> list[Reflector[Any]]:

@@ -18,7 +18,7 @@ from slacktide.kube.collecting import collect_when_idle
 from slacktide.kube.connection import ApiError, Connection, KubeError, Unreachable
 from slacktide.kube.counting import Counting
 from slacktide.kube.entries import Entry
-from slacktide.kube.handlers import probes, reflectors
+from slacktide.kube.handlers import probes, reflectors, wait_for_rows
 from slacktide.kube.intake import Intake
 from slacktide.kube.leases import LeaderElection
 from slacktide.kube.ledger import LedgerWriter, load
@@ -40,7 +40,6 @@ STALE_SECONDS = 690.0
 LOAD_AGAIN_SECONDS = 1.0
 FLUSH_SECONDS = 5.0
 DRAIN_SECONDS = 1.0
-PROBES_SECONDS = 10.0
 TELLING_SECONDS = 0.005
 
 
@@ -148,7 +147,7 @@ class Scheduler:
             tasks.append(group.create_task(self.counting.run()))
             for one in self.reflectors:
                 await one.synced.wait()
-            await self._wait_for_probes()
+            await wait_for_rows(self.probes)
             if self.election is not None:  # who cannot watch must not hold the lease
                 tasks.append(group.create_task(self.election.run()))
                 LOG.info("standing by as %s", self.identity)
@@ -168,14 +167,6 @@ class Scheduler:
             except asyncio.CancelledError:
                 await self.stop()  # while the lease is held, which is given back when the tasks end
                 raise
-
-    async def _wait_for_probes(self) -> None:
-        """Round-trip times should be known from the first pass on; where nobody can tell them, pods are placed yet."""
-        for one in self.probes:
-            try:
-                await asyncio.wait_for(one.synced.wait(), PROBES_SECONDS)
-            except TimeoutError:
-                LOG.warning("no round-trip times: %s cannot be listed: %s", one.kind.plural, one.last_error)
 
     async def _end_with_the_lease(self, election: LeaderElection) -> None:
         await election.lost()
