@@ -124,6 +124,7 @@ def two_on_one_core() -> Shown:
 def families_of_kube_scheduler(plane: ControlPlane, program: Path, directory: Path) -> dict[str, Metric]:
     """What the real one serves once it has placed one pod and failed to place another."""
     port, namespace = free_port(), "default"
+    accounts = f"/api/v1/namespaces/{namespace}/serviceaccounts"
     command = [
         str(program), f"--kubeconfig={plane.kubeconfig}", "--leader-elect=false", "--bind-address=127.0.0.1",
         f"--secure-port={port}", f"--cert-dir={directory}", "--authorization-always-allow-paths=/metrics",
@@ -133,7 +134,7 @@ def families_of_kube_scheduler(plane: ControlPlane, program: Path, directory: Pa
             for name, cpu in (("fits", "1"), ("large", "100")):
                 container = {"name": "c", "image": "none", "resources": {"requests": {"cpu": cpu}}}
                 body = {"metadata": {"name": name}, "spec": {"containers": [container]}}
-                until(lambda: plane.api.get(f"/api/v1/namespaces/{namespace}/serviceaccounts/default"), "the account")
+                until(lambda: plane.api.get(accounts)["items"], "the account")  # asked for by name it would be an error
                 plane.api.post(f"/api/v1/namespaces/{namespace}/pods", body)
 
             def text() -> str:
@@ -397,8 +398,10 @@ def test_health_is_told_and_not_ready_before_the_first_lists() -> None:
 def test_where_nobody_may_listen_or_somebody_does_the_setting_is_named() -> None:
     async def nothing(_base: str) -> None: ...
 
-    for listen in ("localhost", "127.0.0.1:http", ":80", "127.0.0.1:70000"):
-        with pytest.raises(ConfigError, match=f"kube.listen: found .*'{listen}'"):
+    wrong = {listen: f"found '{listen}', expected HOST" for listen in ("localhost", "127.0.0.1:http", ":80")}
+    wrong["127.0.0.1:70000"] = "found port 70000 in '127.0.0.1:70000', expected 0 to 65535"
+    for listen, said in wrong.items():
+        with pytest.raises(ConfigError, match=f"kube.listen: {said}"):
             served(settings(listen=listen), nothing)
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

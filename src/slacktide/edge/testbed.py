@@ -71,10 +71,15 @@ class Testbed:
         """What a pod has to do with its users; the cluster's own pods have none."""
         return Access() if self.workload.access is None else self.workload.accesses[self.workload.access[row]]
 
+    def _rtts(self, node: str) -> dict[str, float]:
+        """A node's round-trip times by place, seconds."""
+        row = self.network.rtt[self.network.places.index(node)]
+        return dict(zip(self.network.places, row.tolist(), strict=True))
+
     def deviation(self, node: str) -> float:
         """Standard deviation of a node's round-trip times to the other nodes, seconds (equations 12 and 13)."""
-        places = {name: number for number, name in enumerate(self.network.places)}
-        others = [float(self.network.rtt[places[node], places[name]]) for name in self.hosts.names if name != node]
+        rtts = self._rtts(node)
+        others = [rtts[name] for name in self.hosts.names if name != node]
         if not others:
             return 0.0
         mean = sum(others) / len(others)
@@ -82,11 +87,9 @@ class Testbed:
 
     def request_delay(self, row: int, node: str) -> float:
         """Mean network delay of one request of a pod's users, seconds (equations 10 and 11, without image and data)."""
-        places = {name: number for number, name in enumerate(self.network.places)}
-        rtts = self.network.rtt[places[node]]
-        spread = self.deviation(node)
+        rtts, spread = self._rtts(node), self.deviation(node)
         return sum(
-            share * remote_delay(None if login == node else float(rtts[places[login]]), spread)
+            share * remote_delay(None if login == node else rtts[login], spread)
             for login, share in self.access(row).logins
         )
 

@@ -194,10 +194,10 @@ def probes(connection: Connection, world: World) -> list[Reflector[Any]]:
     return [Reflector(connection, NODE_LATENCY, handler)]
 
 
-async def wait_for_rows(probes: Iterable[Reflector[Any]]) -> None:
+async def wait_for_rows(watches: Iterable[Reflector[Any]]) -> None:
     """Waits until round-trip times are known, as they should be from the first pass on; where nobody can tell them for
     ten seconds, pods are placed without."""
-    for one in probes:
+    for one in watches:
         try:
             await asyncio.wait_for(one.synced.wait(), PROBES_SECONDS)
         except TimeoutError:

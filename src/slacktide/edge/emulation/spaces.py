@@ -21,7 +21,6 @@ DEVICE = "link0"
 PARTS = "10.98.0"
 """Nodes' addresses, in namespaces that have no other network."""
 MOST = 250
-NO_LAGS: Mapping[str, float] = {}
 
 
 def why_not() -> str:
@@ -50,14 +49,12 @@ def inside(space: str, *words: str) -> list[str]:
 class Spaces:
     """A namespace each of ``places``; ``rtt``: (p, p) round-trip times, seconds. A context manager.
 
-    ``lags``: seconds by place that what its pods send to other places takes longer; 0 where none is named.
+    ``lags``: seconds by place that what its pods send to other places takes longer; 0 for a place it does not name.
 
     Raises ConfigError where they cannot be made.
     """
 
-    def __init__(
-        self, name: str, places: Sequence[str], rtt: NDArray[np.float64], lags: Mapping[str, float] = NO_LAGS
-    ) -> None:
+    def __init__(self, name: str, places: Sequence[str], rtt: NDArray[np.float64], lags: Mapping[str, float]) -> None:
         if len(places) > MOST:
             raise ConfigError(f"found {len(places)} places, expected at most {MOST}, one namespace each")
         self.spaces: Mapping[str, str] = {place: f"{name}-{number}" for number, place in enumerate(places)}
