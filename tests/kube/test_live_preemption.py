@@ -230,7 +230,7 @@ def test_pods_of_others_and_on_other_nodes_are_no_victims(place: Place) -> None:
     place.create("pods", high("fits", "1200m"))
     assert place.bound("fits") == ours
     assert list(evicted(place)) == ["inside"]
-    assert {one["metadata"]["name"] for one in place.pods()} == {"stranger", "outside", "fits"}
+    until(lambda: {one["metadata"]["name"] for one in place.pods()} == {"stranger", "outside", "fits"}, "one is gone")
 
 
 @scene
