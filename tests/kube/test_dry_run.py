@@ -333,7 +333,7 @@ async def test_a_replacement_goes_on_for_whom_only_reality_preempted(scene: Scen
     assert (found.starts, found.preemptions, found.running, found.waiting) == (1, 0, 1, 0)
     scene.shadow.deleted(Identity("default", "y", "y", ""), None)
     assert scene.engine.incarnations == {}
-    assert scene.shadow.specs.known == {}
+    assert len(scene.shadow.specs) == 0
 
 
 @played

@@ -52,7 +52,7 @@ def begin(
             entry.target = world.owners.target_of(entry.pod.metadata)
             if entry.target is not None:
                 ended.setdefault(entry.target.key, []).append(entry)
-        elif (key := _known(intake, entry)) is not None:
+        elif (key := _known(intake, engine, entry)) is not None:
             groups.setdefault(key, []).append(entry)
     for key, group in groups.items():
         _restore(intake, engine, key, group, ended.get(key, []))
@@ -62,17 +62,17 @@ def begin(
     _keep_places(intake, engine, adopt)
 
 
-def _known(intake: Intake, entry: Entry) -> str | None:
+def _known(intake: Intake, engine: Engine, entry: Entry) -> str | None:
     """The key of a pod's controller, where the pod can be restored; others are looked at as if they were new."""
     key = ""
     if not gated(entry.pod):
         try:
-            number = intake.spec_of(entry)
+            number = intake.specs.of(entry, engine)
             key = intake.enter(entry)
         except Unschedulable:
             pass
     if key:
-        intake.take_spec(entry, number)
+        intake.specs.take(entry, number, engine)
         return key
     intake.consider(entry)
     return None

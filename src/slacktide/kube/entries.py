@@ -1,22 +1,17 @@
-"""What the scheduler remembers of a pod, and of specs that pods share."""
+"""What the scheduler remembers of a pod."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from slacktide.kube.access import Wants
 from slacktide.kube.classes import Promised
 from slacktide.kube.demand import INFEASIBLE, pending_resize
 from slacktide.kube.kinds import Malformed
 from slacktide.kube.metadata import Metadata
 from slacktide.kube.objects import Pod, PodSpec
 from slacktide.kube.owners import Target
-from slacktide.kube.placements import Placed
 from slacktide.kube.storage import NO_NEEDS, Needs
 from slacktide.kube.times import happened
-from slacktide.live.engine import Engine
-from slacktide.model.constraint import Term
-from slacktide.state.spec import Spec
 
 NOWHERE, GATED, ACTIVE, BACKOFF, UNSCHEDULABLE = "", "gated", "active", "backoff", "unschedulable"
 """Where a pod waits: by these names users of kube-scheduler know its queues."""
@@ -96,61 +91,3 @@ def _shape(pod: Pod) -> tuple[object, ...]:
     resized += [status.resources, status.allocated_resources, pending_resize(pod) == INFEASIBLE]
     leaving = pod.metadata.deletion_timestamp is not None
     return pod.metadata.labels, leaving, spec.containers, spec.init_containers, spec.resources, resized
-
-
-SpecKey = tuple[tuple[tuple[str, int], ...], object, int, Term, bool, Wants]
-
-
-@dataclass(slots=True)
-class Interned:
-    """A spec by its number, and how many pods have it."""
-
-    number: int
-    key: SpecKey
-    placed: Placed  # kept, because the key has its identity
-    spec: Spec
-    users: int = 0
-
-
-@dataclass
-class Specs:
-    """Specs in use, numbered for the engine; ten thousand pods of one template share one."""
-
-    known: dict[SpecKey, Interned] = field(default_factory=dict)
-    by_number: dict[int, Interned] = field(default_factory=dict)
-    count: int = 0
-
-    def intern(self, spec: tuple[tuple[str, int], ...], promised: Promised, placed: Placed, term: Term, never: bool,
-               wants: Wants, engine: Engine) -> int:  # fmt: skip
-        """The number of a spec, told to the engine where it is new."""
-        key = (spec, promised.service, id(placed), term, never, wants)
-        found = self.known.get(key)
-        if found is None:
-            made = Spec(spec, promised.service, term, placed.placement, never,
-                        wants.limit, wants.access, wants.application)  # fmt: skip
-            found = self.known[key] = Interned(self.count, key, placed, made)
-            self.by_number[self.count] = found
-            self.count += 1
-            engine.spec(found.number, made)
-        return found.number
-
-    def use(self, number: int) -> None:
-        """One pod more has the spec."""
-        self.by_number[number].users += 1
-
-    def alike(self, one: int, other: int) -> bool:
-        """Whether two specs ask for the same."""
-        return one == other or self.by_number[one].spec == self.by_number[other].spec
-
-    def unused(self, number: int, engine: Engine) -> None:
-        """A pod did not take it after all: one that nobody has is forgotten."""
-        self.use(number)
-        self.release(number, engine)
-
-    def release(self, number: int, engine: Engine) -> None:
-        """One pod fewer has it; one that nobody has is forgotten."""
-        found = self.by_number[number]
-        found.users -= 1
-        if found.users == 0:
-            del self.known[found.key], self.by_number[number]
-            engine.spec_gone(number)

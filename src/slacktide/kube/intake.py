@@ -14,14 +14,13 @@ from typing import Protocol
 
 from slacktide.config import Config
 from slacktide.kube import entries
-from slacktide.kube.demand import Demands
-from slacktide.kube.entries import Entry, Specs, unread
+from slacktide.kube.entries import Entry, unread
 from slacktide.kube.kinds import Identity, Malformed
 from slacktide.kube.objects import Pod
 from slacktide.kube.owners import Target
-from slacktide.kube.refusals import Unschedulable, gated, refusal
+from slacktide.kube.refusals import Unschedulable, gated
 from slacktide.kube.resizing import Resizes
-from slacktide.kube.storage import both
+from slacktide.kube.specs import Specs
 from slacktide.kube.succession import Succession
 from slacktide.kube.times import happened
 from slacktide.kube.world import World
@@ -31,7 +30,7 @@ from slacktide.live.moving import has_room
 
 LOG = logging.getLogger(__name__)
 
-FINAL, NEVER = ("Succeeded", "Failed"), "Never"
+FINAL = ("Succeeded", "Failed")
 
 
 class Watcher(Protocol):
@@ -74,10 +73,9 @@ class Intake:
         self.uids: dict[tuple[str, str], str] = {}
         self.orphans: dict[str, set[str]] = {}
         """Pods whose owner, by UID, is not known yet."""
-        self.specs = Specs()
+        self.specs = Specs(world)
         self.succession = Succession()
         self.resizes = Resizes()
-        self._demands = Demands()
         world.intake = self
 
     # -- the watch -------------------------------------------------------------------------------------------------
@@ -181,7 +179,7 @@ class Intake:
         if node not in engine.hosts:
             entry.other = ""
             return
-        demand = self._demands.of(entry.pod)
+        demand = self.specs.demands.of(entry.pod)
         if isinstance(demand, str):
             LOG.warning("pod %s/%s of another scheduler counts as nothing: %s", *entry.place, demand)
             demand = ()
@@ -201,40 +199,12 @@ class Intake:
 
     # -- pods of ours ----------------------------------------------------------------------------------------------
 
-    def spec_of(self, entry: Entry) -> int:
-        """The number of a pod's spec now. Raises :class:`Unschedulable` with the reason where it has none."""
-        engine, pod = self.engine, entry.pod
-        assert engine is not None  # noqa: S101  # for the type checker
-        if reason := entry.malformed or refusal(pod):
-            raise Unschedulable(reason)
-        batch = self.world.owners.is_batch(pod.metadata)
-        entry.promised = self.world.classes.of(pod, batch)
-        demand = self._demands.of(entry.pod)
-        if isinstance(demand, str):
-            raise Unschedulable(demand)
-        placed = self.world.book.placement_of(pod)
-        if pod.spec.volumes and not pod.spec.node_name:
-            entry.needs = self.world.storage.needs(pod)
-            if entry.needs.waits:
-                raise Unschedulable(entry.needs.waits)
-        term = both(placed.term, entry.needs.term)
-        never = pod.spec.preemption_policy == NEVER
-        edge = self.world.edge
-        wants = edge.wants_of(pod, self.world.owners)
-        return self.specs.intern(edge.named(demand), entry.promised, placed, term, never, wants, engine)
-
-    def take_spec(self, entry: Entry, number: int) -> None:
-        assert self.engine is not None  # noqa: S101
-        self.specs.use(number)
-        if entry.spec >= 0:
-            self.specs.release(entry.spec, self.engine)
-        entry.spec = number
-
     def respec(self, entry: Entry) -> None:
         """Bring the engine's spec of a pod it knows up to date; without one it sleeps, or runs on as it is."""
-        assert self.engine is not None  # noqa: S101
+        engine = self.engine
+        assert engine is not None  # noqa: S101
         try:
-            number = self.spec_of(entry)
+            number = self.specs.of(entry, engine)
         except Unschedulable as problem:
             if not entry.pod.spec.node_name:
                 self._set_aside(entry, problem.reason)
@@ -242,10 +212,10 @@ class Intake:
         if number == entry.spec:
             return
         if self.specs.alike(number, entry.spec):
-            self.specs.unused(number, self.engine)
+            self.specs.unused(number, engine)
             return
-        self.engine.respec(entry.uid, number)
-        self.take_spec(entry, number)
+        engine.respec(entry.uid, number)
+        self.specs.take(entry, number, engine)
         self.watcher.work()
 
     def _set_aside(self, entry: Entry, reason: str) -> None:
@@ -285,7 +255,7 @@ class Intake:
             entry.queue = entries.GATED
             return
         try:
-            number = self.spec_of(entry)
+            number = self.specs.of(entry, engine)
         except Unschedulable as problem:
             self._set_aside(entry, problem.reason)
             return
@@ -298,7 +268,7 @@ class Intake:
                 entry.queue = entries.BACKOFF if key else entry.queue
                 entry.problem = entries.HELD if key else ""
                 return
-            self.take_spec(entry, number)
+            self.specs.take(entry, number, engine)
             entry.key = key
             if entry.queue == entries.BACKOFF:
                 entry.queue = entries.ACTIVE
@@ -310,7 +280,7 @@ class Intake:
             calls = not self.succession.replaces(key) or has_room(engine, number)
         elif number != entry.spec:
             engine.respec(entry.uid, number)
-            self.take_spec(entry, number)
+            self.specs.take(entry, number, engine)
         else:
             news = engine.incarnations[entry.uid].state == parts.ASLEEP  # else only its status changed
         if entry.queue != entries.BACKOFF and news:
@@ -357,7 +327,7 @@ class Intake:
         assert engine is not None  # noqa: S101
         self.world.host_for(engine, entry.pod.spec.node_name)
         try:
-            number = self.spec_of(entry)
+            number = self.specs.of(entry, engine)
         except Unschedulable as problem:
             if problem.reason != entry.problem:
                 LOG.warning("pod %s/%s runs without a ledger: %s", *entry.place, problem.reason)
@@ -366,12 +336,13 @@ class Intake:
             return False
         key = self.enter(entry)
         if not key:
+            self.specs.unused(number, engine)
             self._other(entry)  # until its owner is known it takes room like a stranger
             return False
         if entry.other:
             engine.other_gone(entry.uid)
             entry.other = ""
-        self.take_spec(entry, number)
+        self.specs.take(entry, number, engine)
         entry.key = key
         metadata = entry.pod.metadata
         since = min(self.clock(), metadata.creation_timestamp or self.clock())

@@ -167,7 +167,7 @@ class Shadow(Intake):
             return
         if not entry.key:
             try:
-                self.spec_of(entry)
+                self.specs.check(entry)
             except Unschedulable:
                 self._other(entry)  # it has no promise here: it takes room where it is
                 return
@@ -230,7 +230,7 @@ class Shadow(Intake):
         if pod.metadata.deletion_timestamp is not None or gated(pod):
             return False
         try:
-            number = self.spec_of(entry)
+            number = self.specs.of(entry, engine)
         except Unschedulable:
             return False
         key = self.enter(entry)
@@ -244,7 +244,7 @@ class Shadow(Intake):
         one.uid, one.name = entry.uid, pod.metadata.name
         engine.uid_of_row[one.row] = entry.uid
         engine.controllers[key].rows[one.row] = one.name
-        self.take_spec(entry, number)
+        self.specs.take(entry, number, engine)
         if number != former.spec:
             engine.respec(entry.uid, number)
         self.specs.release(former.spec, engine)
