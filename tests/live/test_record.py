@@ -397,6 +397,50 @@ def test_kubernetes_conditions_hold_in_the_simulation_too(tmp_path: Path) -> Non
     assert sum(delivered(tmp_path / "out").values()) > 0
 
 
+def test_resizes_come_with_the_workload(tmp_path: Path) -> None:
+    """From the record's beginning on, in cores; pods of one request measured together are like most of them were."""
+    config, start = live_config(), BEGINNING
+    silver = ServiceClass("silver", 0.9, 2)
+    with Recorder(tmp_path / "record", config) as recorder:
+        one = Engine(config, journal=recorder)
+        one.host("n", {"cpu": 8000, "memory": 2**33, "gpu": 2}, {}, True)
+        amounts = [{"cpu": 1000}, {"cpu": 1500}, {"cpu": 2000, "gpu": 1}, {"cpu": 500}]
+        for number, demand in enumerate(amounts):
+            one.spec(number, Spec(tuple(sorted(demand.items())), silver, Term()))
+        for key, approach, pods in (("never", 0, "e"), ("alone", 0, "a"), ("together", 1, "bc"), ("later", 0, "d")):
+            one.controller(key, silver, approach, False)
+            if key == "later":
+                one.run(start)
+            for uid in pods:
+                one.arrive(uid, uid, key, 0, start + (5 if key == "later" else -5))
+                one.wake(uid)
+                if key == "alone":
+                    one.respec(uid, 1)  # before the first pass: it is what it begins with
+                if key == "later":
+                    one.respec(uid, 3)  # at once
+        for at, uid, number in ((10, "a", 2), (30, "a", 0), (30, "a", 3), (40, "b", 1), (40, "c", 1), (50, "b", 1)):
+            one.run(start + at)
+            one.respec(uid, number)
+        one.gone("d", start + 60)
+        one.arrive("f", "f", "later", 2, start + 61)  # its successor asks for more
+        one.run(start + 70)
+    made = as_workload(sessions(tmp_path / "record")[0], tmp_path / "out")
+    config = settings.load(tmp_path / "out" / "settings.json")
+    workload = read_workload(tmp_path / "out" / "workload.parquet", classes=config.classes)
+    assert workload.resize is not None
+    cpu = workload.resources.index("cpu")
+    found = sorted((workload.demand[i, cpu], workload.resizings[n]) for i, n in enumerate(workload.resize.tolist()))
+    assert found == [
+        (0.5, ((61.0, (("cpu", 2.0), ("gpu", 1.0))),)),
+        (1.0, ()),
+        (1.0, ((40.0, (("cpu", 1.5),)),)),
+        (1.0, ((40.0, (("cpu", 1.5),)),)),
+        (1.5, ((10.0, (("cpu", 2.0), ("gpu", 1.0))), (30.0, (("cpu", 0.5), ("gpu", 0.0))))),
+    ]
+    assert made.resizes == 4
+    assert sum(delivered(tmp_path / "out").values()) > 0
+
+
 def test_a_record_is_written_as_a_workload_by_the_command_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

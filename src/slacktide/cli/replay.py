@@ -83,7 +83,7 @@ def _as_workload(directory: Path, out: Path, number: int | None, as_json: bool) 
     delivered = ", ".join(f"{name} {share:.4f}" for name, share in made.delivered.items())
     click.echo(
         f"session {made.session}: {made.seconds:,.0f} s, {count(made.instances)} instances in {count(made.rows)} rows, "
-        f"{count(made.hosts)} hosts, {count(made.delays)} start-up delays\n"
+        f"{count(made.hosts)} hosts, {count(made.resizes)} resizes, {count(made.delays)} start-up delays\n"
         f"delivered, as recorded: {delivered}\n"
         f"slacktide simulate {out / 'workload.parquet'} {out / 'hosts.parquet'} --config {out / 'settings.json'}"
     )

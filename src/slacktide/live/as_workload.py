@@ -21,15 +21,17 @@ from slacktide.inputs.network_file import network_text
 from slacktide.inputs.requests import BATCH, SERVICE, RequestColumns, Scale, ScaleTable, expand
 from slacktide.inputs.write import write_hosts, write_workload
 from slacktide.live.in_words import Terms
-from slacktide.live.lives import Life, Retracing
+from slacktide.live.lives import SHORTEST, Demand, Life, Retracing
 from slacktide.live.record import FORMAT, SECTIONS, Session
 from slacktide.live.replay import Report, retrace
 from slacktide.model import (
+    NEVER_RESIZED,
     NO_NEIGHBOURS,
     Access,
     Budget,
     Hosts,
     Placement,
+    Resizing,
     ServiceClass,
     Term,
     Workload,
@@ -44,8 +46,6 @@ TOGETHER = 1.0
 """Seconds within which changes of a request's number of instances count as one."""
 LONGEST = 1e10
 """Seconds since 1970; who goes on lives until then."""
-SHORTEST = 1e-3
-"""Seconds; nothing that completed ran less."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +57,7 @@ class Made:
     rows: int
     instances: int
     hosts: int
+    resizes: int
     delays: int
     delivered: dict[str, float]
 
@@ -108,6 +109,7 @@ def as_workload(session: Session, out: Path | str) -> Made:
         rows=len(rows),
         instances=len(workload),
         hosts=len(engine.host_lives),
+        resizes=sum(len(row.life.asked(engine.begin)[1]) for row in rows),
         delays=len(engine.hot) + len(engine.cold),
         delivered=_delivered(engine),
     )
@@ -180,6 +182,8 @@ def _row_of_many(lives: list[Life], begin: float) -> Row:
 def _workload(rows: list[Row], engine: Retracing, terms: Terms) -> Workload:
     specs = [row.life.spec for row in rows if row.life.spec is not None]
     resources = _resources(engine)
+    asked = [row.life.asked(engine.begin) for row in rows]
+    demand = np.array([_amounts(dict(first), resources) for first, _ in asked])
     service_of = _classes(rows)
     classes = {name: number for number, name in enumerate(service_of)}
     keys: dict[str, int] = {}
@@ -202,7 +206,7 @@ def _workload(rows: list[Row], engine: Retracing, terms: Terms) -> Workload:
         ids=ids[of],
         admission=found.admission[order],
         duration=each((row.duration for row in rows), np.float64),
-        demand=np.array([_amounts(dict(spec.demand), resources) for spec in specs])[of],
+        demand=demand[of],
         service_class=each((classes[row.life.controller.service.name] for row in rows), np.int16),
         job=each(jobs, np.int64),
         anti_affinity=np.zeros(len(of), np.bool_),
@@ -216,15 +220,36 @@ def _workload(rows: list[Row], engine: Retracing, terms: Terms) -> Workload:
         placements=tuple(placements),
         budget=each((budgets.get(row.life.budget, -1) for row in rows), np.int32) if budgets else None,
         budgets=tuple(Budget(name, max_unavailable=engine.most_left[name]) for name in budgets),
-        **_accesses(specs, resources, of),
+        **_accesses(specs, demand, resources, of),
+        **_resizes([_resizing(*one, engine.begin) for one in asked], of),
     )
 
 
-def _accesses(specs: list[Spec], resources: tuple[str, ...], of: NDArray[np.int32]) -> dict[str, Any]:
+def _resizing(first: Demand, later: list[tuple[float, Demand]], begin: float) -> Resizing:
+    """What was asked for after the first, in the file's units: of resources of which it was not as much as before."""
+    found = []
+    before = dict(first)
+    for at, demand in later:
+        now = dict(demand)
+        changed = sorted(name for name in {*before, *now} if before.get(name, 0) != now.get(name, 0))
+        if changed:
+            found.append((at - begin, tuple(zip(changed, _amounts(now, tuple(changed)), strict=True))))
+        before = now
+    return tuple(found)
+
+
+def _resizes(resizings: list[Resizing], of: NDArray[np.int32]) -> dict[str, Any]:
+    known: dict[Resizing, int] = {NEVER_RESIZED: 0}
+    numbers = [known.setdefault(one, len(known)) for one in resizings]
+    return {"resize": np.array(numbers, np.int32)[of], "resizings": tuple(known)} if len(known) > 1 else {}
+
+
+def _accesses(
+    specs: list[Spec], demand: NDArray[np.float64], resources: tuple[str, ...], of: NDArray[np.int32]
+) -> dict[str, Any]:
     """Limits and what instances have to do with users, where anybody said so."""
     found: dict[str, Any] = {}
     if any(spec.limit for spec in specs):
-        demand = np.array([_amounts(dict(spec.demand), resources) for spec in specs])
         limit = np.array([_amounts(dict(spec.limit), resources) for spec in specs])
         found["limit"] = np.maximum(limit, demand)[of]
     accesses: dict[Access, int] = {}
@@ -251,7 +276,7 @@ def _classes(rows: list[Row]) -> dict[str, ServiceClass]:
 
 def _resources(engine: Retracing) -> tuple[str, ...]:
     """CPU and memory, then what pods ask for or hosts have."""
-    named = {name for life in engine.lives if life.spec is not None for name, _ in life.spec.demand}
+    named = {name for life in engine.lives for _, demand in life.demands for name, _ in demand}
     named |= {name for host in engine.host_lives.values() for name in host.amounts}
     return ("cpu", "memory", *sorted(named - {"cpu", "memory"}))
 

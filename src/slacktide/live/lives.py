@@ -15,11 +15,15 @@ from slacktide.live.engine import Engine
 from slacktide.live.parts import Controller, Decision, Incarnation, Outcome
 from slacktide.state.spec import Spec
 
+Demand = tuple[tuple[str, int], ...]
+SHORTEST = 1e-3
+"""Seconds; what follows sooner counts as the same instant, and nothing that completed ran less."""
+
 
 @dataclass(slots=True)
 class Life:
     """One instance, from its admission on. Times are seconds since 1970; ``before`` and ``lived_before`` are what it
-    had run and lived when the record began."""
+    had run and lived when the record began; ``demands`` what it asked for, from when on."""
 
     controller: Controller
     admission: float
@@ -30,6 +34,27 @@ class Life:
     before: float = 0.0
     end: float = np.inf
     completed: bool = False
+    demands: list[tuple[float, Demand]] = field(default_factory=list)
+
+    def asks(self, demand: Demand, at: float) -> None:
+        """It asks for this from ``at`` on, where it is the first from its admission on."""
+        if not self.demands:
+            self.demands.append((self.admission, demand))
+        elif demand != self.demands[-1][1]:
+            self.demands.append((at, demand))
+
+    def asked(self, begin: float) -> tuple[Demand, list[tuple[float, Demand]]]:
+        """What it asked for when it came, or at ``begin`` if that was later; and what afterwards, from when on."""
+        first, later = self.demands[0][1], list[tuple[float, Demand]]()
+        soon = max(begin, self.admission) + SHORTEST
+        for at, demand in self.demands[1:]:
+            if at < soon:
+                first = demand
+            elif later and at < later[-1][0] + SHORTEST:
+                later[-1] = later[-1][0], demand
+            else:
+                later.append((at, demand))
+        return first, later
 
     def lived(self, begin: float, end: float) -> float:
         """Seconds of its life within the record."""
@@ -86,6 +111,13 @@ class Retracing(Engine):
         super()._enter(controller, one)
         life = self._life(controller, one.row)
         life.spec, life.budget = self.specs[one.spec], one.budget
+        life.asks(life.spec.demand, self.latest)
+
+    def respec(self, uid: str, spec: int) -> None:
+        """As the engine's; notes what it asks for now."""
+        super().respec(uid, spec)
+        one = self.incarnations[uid]
+        self._life(self.controllers[one.key], one.row).asks(self.specs[spec].demand, max(self.latest, self.now))
 
     def restore(self, key: str, books: Mapping[str, Any] | None, pods: Sequence[Mapping[str, Any]], now: float) -> None:
         """As the engine's; instances may come with it that have no incarnation yet."""
@@ -96,6 +128,7 @@ class Retracing(Engine):
             if row in self.uid_of_row:
                 one = self.incarnations[self.uid_of_row[row]]
                 life.spec, life.budget = self.specs[one.spec], one.budget
+                life.asks(life.spec.demand, life.admission)
 
     def _depart(self, controller: Controller, row: int, at: float, completed: bool) -> None:
         life = self._life(controller, row)
