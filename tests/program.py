@@ -2,12 +2,32 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
+import time
+from pathlib import Path
+from typing import Any
 
 CODE = """
-import signal, sys
+import os, signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)
 from slacktide.cli import main
+if "BEGINS" in os.environ:
+    open(os.environ["BEGINS"], "w").close()
 sys.exit(main())
 """
 PROGRAM = [sys.executable, "-c", CODE]
+LONGEST_START_SECONDS = 60.0
+
+
+def begun(command: list[str], mark: Path, **settings: Any) -> subprocess.Popen[bytes]:
+    """A process that has imported the program and begins its work; ``mark`` is a file that it makes then."""
+    process = subprocess.Popen(command, env=os.environ | {"BEGINS": str(mark)}, **settings)
+    end = time.monotonic() + LONGEST_START_SECONDS
+    while not mark.exists():
+        assert process.poll() is None, "it ended before it began"
+        assert time.monotonic() < end, "it does not begin"
+        time.sleep(0.01)
+    mark.unlink()
+    return process

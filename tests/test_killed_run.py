@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from program import PROGRAM
+from program import PROGRAM, begun
 from slacktide.cli import main
 
 pytestmark = pytest.mark.slow
@@ -34,7 +34,7 @@ def simulate(inputs: list[str], out: Path, *words: str) -> list[str]:
 def long_run(inputs: list[str], out: Path) -> subprocess.Popen[bytes]:
     """A run that writes far more than the earlier one: the stepwise engine takes minutes."""
     command = [*PROGRAM, *simulate(inputs, out, "--seed", "2", "--set", "simulation.engine=stepwise")]
-    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    return begun(command, out.parent / ".begins", stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
 
 
 @pytest.mark.parametrize("ending", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM], ids=lambda one: one.name)

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from program import PROGRAM
+from program import PROGRAM, begun
 from slacktide.cli import main
 
 Simulate = Callable[..., dict[str, Any]]
@@ -179,7 +179,7 @@ def test_interrupting_leaves_earlier_results_whole(inputs: tuple[Path, Path], tm
     before = {entry.name: entry.read_bytes() for entry in out.iterdir()}
     # Nobody completes and ten times more wait than fit: without an end this run would last for years.
     command = [*words, "--end", "1e9"]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+    with begun(command, tmp_path / ".begins", stderr=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         time.sleep(3.0)
         process.send_signal(signal.SIGINT)
         try:

@@ -19,6 +19,10 @@ OWNERS = (
 )
 
 
+KNOWN_SECONDS = 3.0
+"""By then the scheduler has heard of a change, also where all is slow: its watches have no order among each other."""
+
+
 def until(condition: Callable[[], Any], what: object = "", seconds: float = 60) -> Any:
     """The condition's first true value; fails when there is none in time, and says ``what`` it is then."""
     end = time.monotonic() + seconds

@@ -24,7 +24,7 @@ from kube.auditor import POLICY, Auditor, Life, seconds
 from kube.installation import ACCOUNT
 from kube.kubectl import Json, Kubectl
 from kube.labtools import condition, until
-from slacktide.kube.lab import Binaries, ControlPlane
+from slacktide.kube.lab import ApiError, Binaries, ControlPlane
 from slacktide.kube.lab.api import STRATEGIC
 from slacktide.kube.lab.processes import Component
 
@@ -189,7 +189,10 @@ class Place:
             up = [one for one in here if condition(one, "Ready").get("status") == "True"]
             return up if len(up) == len(here) == count else None
 
-        return list(until(found, f"{count} pods {self.name}/{prefix}* are ready: {self._tell}", seconds))
+        up = list(until(found, f"{count} pods {self.name}/{prefix}* are ready: {self._tell}", seconds))
+        seen = {one["metadata"]["uid"] for one in up}
+        until(lambda: seen <= {life.uid for life in self.lives(prefix) if life.ready}, "the auditor has seen it, too")
+        return up
 
     @property
     def _tell(self) -> str:
@@ -199,8 +202,11 @@ class Place:
         """Wait until a pod is on a node; its name."""
         return str(until(lambda: self.node_of(name), f"pod {self.name}/{name} is bound", seconds))
 
-    def waits(self, name: str, text: str, seconds: float = 30) -> Json:
-        """Wait until a pod's condition says why it waits; its event must say the same."""
+    def waits(self, name: str, text: str, seconds: float = 90) -> Json:
+        """Wait until a pod's condition says why it waits; its event must say the same.
+
+        Another reason than the one told first is told a minute later.
+        """
 
         def says() -> Json | None:
             found = condition(self.pod(name), "PodScheduled")
@@ -254,6 +260,17 @@ class Place:
 
     def lives(self, prefix: str = "") -> list[Life]:
         return self.auditor.lives(self.namespace, prefix)
+
+
+def admitted(place: Place, body: Json) -> bool:
+    """Create a pod of a PriorityClass that is new; False while the admission plugin does not know that yet."""
+    try:
+        place.create("pods", body)
+    except ApiError as error:
+        if "priority" not in str(error).lower():
+            raise
+        return False
+    return True
 
 
 def at(status: Json) -> float:

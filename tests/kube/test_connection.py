@@ -152,13 +152,13 @@ def test_a_slow_answer_is_not_waited_for_longer_than_asked(access: Access) -> No
 
 def test_urgent_requests_pass_the_rate_limit(access: Access) -> None:
     async def run() -> None:
-        async with Connection(access, qps=1.0, burst=1) as connection:
-            await connection.get("/version")
+        async with Connection(access, qps=0.2, burst=1) as connection:
             began = time.monotonic()
-            await connection.get("/version", urgent=True)
-            assert time.monotonic() - began < 0.6
             await connection.get("/version")
-            assert time.monotonic() - began > 0.6
+            await connection.get("/version", urgent=True)
+            assert time.monotonic() - began < 4.5
+            await connection.get("/version")
+            assert time.monotonic() - began > 4.9
 
     asyncio.run(run())
 
@@ -169,7 +169,7 @@ def test_hundreds_of_requests_are_under_way_at_once(access: Access) -> None:
             proxy.add(Fault(delay=0.5))
             began = time.monotonic()
             await asyncio.gather(*(connection.get("/version") for _ in range(200)))
-            assert time.monotonic() - began < 3.0
+            assert time.monotonic() - began < 20.0  # one after the other they would take 100 s
 
     asyncio.run(run())
 

@@ -1,4 +1,4 @@
-"""Pods told to an engine by hand: what nobody has is forgotten."""
+"""Pods told to an engine by hand: what nobody has is forgotten, who has ended is said to have."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from kube import made
+from slacktide.kube.explaining import Memory, Teller, told
 from slacktide.kube.intake import Intake
 from slacktide.kube.metadata import Metadata
 from slacktide.kube.objects import POD, Identity, ServiceClass, ServiceClassSpec
@@ -33,11 +34,12 @@ def intake() -> Intake:
     return found
 
 
-def see(intake: Intake, name: str, node: str = "", cpu: str = "1") -> None:
+def see(intake: Intake, name: str, node: str = "", cpu: str = "1", phase: str = "") -> None:
     labels = {"slacktide.io/class": "gold"}
     body: dict[str, Any] = {
         "metadata": {"name": name, "namespace": "default", "uid": name, "labels": labels, "ownerReferences": [OWNER]},
         "spec": {"schedulerName": "slacktide", "nodeName": node, "containers": [made.container(cpu=cpu)]},
+        "status": {"phase": phase},
     }
     intake.changed(made.decoded(POD, body))
 
@@ -63,3 +65,19 @@ def test_specs_of_pods_whose_owner_is_not_known_yet(intake: Intake, node: str) -
     assert len(intake.specs) == 1
     drop(intake, "q")
     assert len(intake.specs) == 0
+
+
+@pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
+def test_a_pod_that_has_ended_is_explained_as_such(intake: Intake, phase: str) -> None:
+    """It may stay listed for long, as a Job's does."""
+    intake.world.owners.watched["web"] = Watched(TARGET, None, 1)
+    teller = Teller(intake, Memory(), lambda: NOW)
+    see(intake, "p", "a")
+    running = teller.document("default", "p")
+    assert running is not None
+    assert "is starting on a" in told(running)
+    see(intake, "p", "a", phase=phase)
+    over = teller.document("default", "p")
+    assert over is not None
+    assert over["phase"] == phase
+    assert told(over).splitlines()[:2] == ["Pod default/p", f"  has ended ({phase}) on a"]

@@ -49,8 +49,10 @@ def test_a_used_up_budget_protects_nobody(binaries: Binaries, tmp_path: Path, ri
         plane.api.post(PODS, pod("needs", cpu="1500m", labels=labels, schedulerName="slacktide"))
         if right:
             until(lambda: plane.api.get(f"{PODS}/needs")["spec"].get("nodeName"), "whoever needs its place has it", 20)
-            names = [one["metadata"]["name"] for one in plane.api.get(PODS)["items"]]
-            assert names == ["needs"]
+            until(
+                lambda: [one["metadata"]["name"] for one in plane.api.get(PODS)["items"]] == ["needs"],
+                "only it is left",
+            )
         else:
             until(lambda: "is not evicted" in scheduler.log and "forbidden" in scheduler.log, "the log says why", 20)
             assert "deletionTimestamp" not in plane.api.get(f"{PODS}/guarded")["metadata"]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kube.judging import Json
-from kube.labtools import bind, deployment, pod, until
+from kube.labtools import KNOWN_SECONDS, bind, deployment, pod, until
 from kube.replaying import NEWS_SECONDS
 from kube.running import Cast, Place, Stage, nothing_wrong, scene, service_class, staged
 from slacktide.kube.lab import Binaries
@@ -48,20 +48,23 @@ def leaving(place: Place, name: str) -> Any:
 @scene
 def test_nobody_is_bound_to_a_node_that_was_cordoned_meanwhile(place: Place) -> None:
     (node,) = place.nodes(1, cpu="2")
-    slow = {"slacktide.io/shutdown-seconds": "3"}
-    place.create("pods", of("low", "victim", annotations=slow, terminationGracePeriodSeconds=5))
+    slow = {"slacktide.io/shutdown-seconds": "8"}
+    place.create("pods", of("low", "victim", annotations=slow, terminationGracePeriodSeconds=10))
     place.ready("victim")
     time.sleep(2)
     place.create("pods", of("high", "other"))
     leaving(place, "victim")
     place.kubectl.ok("cordon", node)
     until(lambda: place.get("pods", "victim") is None, "the victim is gone")
-    time.sleep(1)
+
+    def given_up() -> bool:
+        notes = [one["note"] for one in place.auditor.events(place.namespace, "FailedScheduling", "other")]
+        return any(f"given up: node {node} does not take it any more" in note for note in notes)
+
+    until(given_up, "an event says so")
     assert place.node_of("other") == ""
-    notes = [one["note"] for one in place.auditor.events(place.namespace, "FailedScheduling", "other")]
-    assert any(f"given up: node {node} does not take it any more" in note for note in notes), notes
     place.kubectl.ok("uncordon", node)
-    assert place.bound("other", 10) == node
+    assert place.bound("other") == node
 
 
 @scene
@@ -100,11 +103,11 @@ def test_a_pod_that_grows_in_place_takes_its_room(place: Place) -> None:
     sizes = {"requests": {"cpu": "800m"}}
     body = {"spec": {"containers": [{"name": container["name"], "resources": sizes}]}}
     place.api.patch(f"{path}/resize", body, STRATEGIC)
-    time.sleep(1)
+    time.sleep(KNOWN_SECONDS)
     place.create("pods", of("high", "comes", "500m"))
     place.waits("comes", r"\b1 insufficient cpu\b")
     place.delete("pods", "grows", 0)
-    assert place.bound("comes", 10) == node
+    assert place.bound("comes") == node
 
 
 @scene
@@ -113,12 +116,12 @@ def test_a_running_pod_that_is_relabelled_is_another_neighbour(place: Place) -> 
     place.create("pods", of("high", "first", "100m"))
     place.ready("first")
     place.patch("pods", "first", {"metadata": {"labels": {"app": "shy"}}})
-    time.sleep(1)
+    time.sleep(KNOWN_SECONDS)
     term = {"labelSelector": {"matchLabels": {"app": "shy"}}, "topologyKey": HOSTNAME}
     place.create("pods", of("high", "second", "100m", affinity={"podAntiAffinity": {REQUIRED: [term]}}))
     place.waits("second", r"anti-affinity|app=shy|near")
     place.patch("pods", "first", {"metadata": {"labels": {"app": None}}})
-    assert place.bound("second", 10) == node
+    assert place.bound("second") == node
 
 
 # -- others ------------------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ import pytest
 
 from kube.installation import alone
 from kube.kubectl import Json
-from kube.labtools import new_namespace, pod, pods_path, until, without_objects
+from kube.labtools import KNOWN_SECONDS, new_namespace, pod, pods_path, until, without_objects
 from kube.running import CLASSES, Running, service_class
 from slacktide import settings
 from slacktide.config import Config
@@ -211,7 +211,7 @@ async def would_place(plane: ControlPlane, config: Config, namespace: str) -> li
             for name, near in (("before", "n2"), ("after", "n1")):
                 peers = {"n1": 100.0, "n2": 100.0, "n3": 90.0} | {near: 10.0}
                 await asyncio.to_thread(write_row, plane, "master", peers)
-                await asyncio.sleep(2.5)  # rows are taken in once a second at most
+                await asyncio.sleep(KNOWN_SECONDS + 1.0)  # rows are taken in once a second at most
                 body = users(name, "master")
                 body["spec"]["schedulerName"] = "default-scheduler"
                 made = await asyncio.to_thread(plane.api.post, pods_path(namespace), body)

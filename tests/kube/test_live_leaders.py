@@ -19,8 +19,8 @@ from kube.running import Running, at
 from kube.truth import courses, together
 from slacktide.kube.lab import ApiError, Binaries, ControlPlane
 
-LEASE_SECONDS = 4
-TAKEOVER_SECONDS = LEASE_SECONDS + 3
+LEASE_SECONDS = 7
+TAKEOVER_SECONDS = LEASE_SECONDS + 6
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/slacktide-system/leases/slacktide"
 
 
@@ -69,7 +69,7 @@ class Pair:
         way = self.ways[leader.component.name]
         before = len(way.proxy.paths)
         leader.component.signal(signal.SIGCONT)
-        until(lambda: not leader.component.running, "the deposed leader ends", 5)
+        until(lambda: not leader.component.running, "the deposed leader ends", 20)
         assert writes(way, before) == []
 
     def check(self, load: Load, incidents: int) -> None:
@@ -168,7 +168,7 @@ def test_a_leader_that_stops_hands_over_at_once(pair: Pair) -> None:
     leader.component.signal(signal.SIGTERM)
     until(lambda: not leader.component.running, "the leader stops", 10)
     stopped = time.monotonic() - began
-    took = pair.takes_over(standby, 3)
+    took = pair.takes_over(standby, LEASE_SECONDS)
     assert stopped + took < LEASE_SECONDS
     assert "stopped" in leader.log
     pair.check(load, 0)

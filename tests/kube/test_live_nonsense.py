@@ -12,7 +12,7 @@ import pytest
 
 from kube.disturbing import brief, three_classes
 from kube.installation import MANIFESTS
-from kube.labtools import deployment, until
+from kube.labtools import KNOWN_SECONDS, deployment, until
 from kube.running import CLASSES, service_class
 from kube.ward import LEDGERS, SPACE, Ward, expressions, warded
 from slacktide.kube.lab import ApiError, Binaries
@@ -48,6 +48,7 @@ def test_a_class_that_changes_and_goes_while_it_is_in_use(ward: Ward) -> None:
     until(lambda: ward.ledger("deployment-fleeting").get("promised") == 0.25, "the ledger has the new promise", 15)
     assert ward.ledger("deployment-fleeting")["accumulators"]["approach"] == "independent"
     ward.plane.api.delete(f"{CLASSES}/fleeting")
+    time.sleep(KNOWN_SECONDS)
     ward.create("late", "fleeting")
     ward.waits("late", "service class 'fleeting': does not exist")
     ward.canary()

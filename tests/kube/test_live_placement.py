@@ -12,7 +12,7 @@ import pytest
 
 from kube import ledgers
 from kube.judging import Json
-from kube.labtools import bind, condition, deployment, job, pod, until
+from kube.labtools import KNOWN_SECONDS, bind, condition, deployment, job, pod, until
 from kube.running import Cast, Place, Stage, nothing_wrong, scene, service_class, staged
 from slacktide.kube.lab import ApiError, Binaries
 
@@ -25,7 +25,9 @@ SELECTED_NODE = "volume.kubernetes.io/selected-node"
 @pytest.fixture(scope="module")
 def stage(binaries: Binaries, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     classes = [service_class("plain", 0.9, 2, default=True)]
-    yield from staged(binaries, tmp_path_factory.mktemp("placement"), classes, qos__alpha=ledgers.ALPHA)
+    yield from staged(
+        binaries, tmp_path_factory.mktemp("placement"), classes, qos__alpha=ledgers.ALPHA, scheduler__watchdog=60
+    )
 
 
 # -- nodes -------------------------------------------------------------------------------------------------------------
@@ -46,7 +48,7 @@ def test_full_nodes_and_what_is_told_of_them(place: Place) -> None:
     place.waits("tall", r"\b1 insufficient memory\b")
     place.ready("odd")
     place.delete("pods", "first")
-    assert place.bound("wide", 5) == node
+    assert place.bound("wide") == node
 
 
 @scene
@@ -67,7 +69,7 @@ def test_the_count_of_pods_and_other_resources(place: Place) -> None:
             assert place.bound("gpu-0") == f"{place.name}-gpu-0"
     place.waits("gpu-1", r"\b2 insufficient example.com/gpu\b")
     place.delete("pods", "gpu-0")
-    place.bound("gpu-1", 5)
+    place.bound("gpu-1")
 
 
 @scene
@@ -124,7 +126,7 @@ def test_taints_selectors_and_affinity(place: Place) -> None:
     assert place.bound("likes") == tainted
     # A taint that comes later moves nobody (NoSchedule), and lets the waiting pod go once it is taken away.
     place.kubectl.ok("taint", "node", tainted, "example.com/only-")
-    assert place.bound("ssd", 5) == tainted
+    assert place.bound("ssd") == tainted
 
 
 # -- neighbours --------------------------------------------------------------------------------------------------------
@@ -142,7 +144,7 @@ def test_host_ports(place: Place) -> None:
     place.waits(left, r"\b2 have no free host port\b")
     gone = next(one["metadata"]["name"] for one in place.pods("port") if one["metadata"]["name"] != left)
     place.delete("pods", gone)
-    place.bound(left, 5)
+    place.bound(left)
 
 
 def rules(kind: str, label: dict[str, str], key: str) -> Json:
@@ -155,6 +157,7 @@ def test_affinity_and_anti_affinity_between_pods(place: Place) -> None:
     place.nodes(4, zones=("zone-a", "zone-b"))
     apart = rules("podAntiAffinity", {"app": "apart"}, ZONE)
     place.create("deployments", deployment("apart", 3, affinity=apart))
+    until(lambda: len(place.pods("apart")) == 3, "all are made")
     until(lambda: sum(bool(one["spec"].get("nodeName")) for one in place.pods("apart")) == 2, "one in each zone")
     (left,) = (one["metadata"]["name"] for one in place.pods("apart") if not one["spec"].get("nodeName"))
     place.waits(left, r"\b4 did not match pod anti-affinity\b")
@@ -197,6 +200,7 @@ def test_topology_spread(place: Place) -> None:
 
     least = counts()[0]
     until(lambda: counts() == [least, least + 1, least + 1], "the others have one more each")
+    until(lambda: len(place.pods("wide")) == 12, "all are made")
     left = next(one["metadata"]["name"] for one in place.pods("wide") if not one["spec"].get("nodeName"))
     place.waits(left, r"\b2 did not match pod topology spread constraints\b")
     place.kubectl.ok("uncordon", f"{place.name}-0")
@@ -259,7 +263,7 @@ def test_a_provisioner_that_cannot_serve_a_node(place: Place) -> None:
     place.api.post(STORAGE, storage_class("moody", "example.com/moody"))
     made = place.create("persistentvolumeclaims", claim("data", "moody"))
     place.kubectl.ok("cordon", second)
-    time.sleep(0.5)
+    time.sleep(KNOWN_SECONDS)
     place.create("pods", using("pod", "data"))
 
     def selected() -> str:
@@ -352,11 +356,11 @@ def test_pods_of_other_schedulers(place: Place) -> None:
     place.create("pods", pod("there", nodeSelector={HOSTNAME: not_ours}))
     place.waits("there", r"not ready or not ours|did not match")
     place.kubectl.ok("uncordon", other)
-    assert place.bound("beside", 5) == other
+    assert place.bound("beside") == other
     assert condition(place.pod("stranger"), "Ready")["status"] == "True"
     # A node that is given to us later counts from then on.
     place.kubectl.ok("label", "node", not_ours, "slacktide.io/managed=true")
-    assert place.bound("there", 5) == not_ours
+    assert place.bound("there") == not_ours
 
 
 @scene

@@ -11,8 +11,8 @@ import pytest
 
 from kube import ledgers
 from kube.judging import Json
-from kube.labtools import deployment, pod, until
-from kube.running import Cast, Place, Stage, at, nothing_wrong, scene, service_class, staged
+from kube.labtools import KNOWN_SECONDS, deployment, pod, until
+from kube.running import Cast, Place, Stage, admitted, at, nothing_wrong, scene, service_class, staged
 from kube.test_live_placement import claim, storage_class, volume
 from slacktide.kube.lab import Binaries
 from slacktide.kube.lab.api import STRATEGIC
@@ -110,9 +110,11 @@ def test_what_a_deferred_resize_waits_for_goes_to_nobody_else(place: Place) -> N
     place.create("pods", of("half", "filler", "2"))
     place.ready("web")
     place.ready("filler")
+    meek = {"metadata": {"name": "meek"}, "value": 7, "preemptionPolicy": "Never"}
+    place.api.post("/apis/scheduling.k8s.io/v1/priorityclasses", meek)
     grow(place, "web-0", "3", "Deferred")
-    time.sleep(1)
-    place.create("pods", of("half", "comes", "1"))
+    time.sleep(KNOWN_SECONDS)
+    until(lambda: admitted(place, of("half", "comes", "1", priorityClassName="meek")), "the priority class is known")
     place.waits("comes", r"\b1 insufficient cpu\b")  # 1 is free, but 3 + 2 are taken of 4
     place.delete("pods", "filler", 0)
     assert place.bound("comes") == node  # 3 + 1 of 4
@@ -162,7 +164,7 @@ def test_what_is_infeasible_takes_no_room_and_moves_its_pod_to_a_node_that_is_la
     first = uid_of(place, "web-0")
     sized(place, "web", "3")
     grow(place, "web-0", "3", "Infeasible")  # as where a node pins CPUs
-    time.sleep(1)
+    time.sleep(KNOWN_SECONDS)
     place.create("pods", of("half", "beside", "2"))
     assert place.bound("beside") == small
     (large,) = place.nodes(1, prefix="-large", cpu="4")
@@ -179,7 +181,11 @@ def test_pods_of_one_controller_move_one_after_the_other(place: Place) -> None:
     sized(place, "web", "3")
     for name in ("web-0", "web-1"):
         grow(place, name, "3", "Deferred")
-    until(lambda: all("-large" in one["spec"].get("nodeName", "") for one in place.pods("web")), "both moved", 90)
+
+    def on_large() -> int:
+        return sum("-large" in one["spec"].get("nodeName", "") for one in place.pods("web"))
+
+    until(lambda: on_large() == 2, "both moved", 90)
     place.ready("web", 2)
     zero, one = (sorted(place.lives(name), key=lambda life: life.created) for name in ("web-0", "web-1"))
     gaps = sorted((old.ended or 0.0, new.ready[0][0]) for old, new in (zero, one))

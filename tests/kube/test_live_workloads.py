@@ -12,8 +12,8 @@ import pytest
 from kube import ledgers
 from kube.auditor import Life
 from kube.judging import Json
-from kube.labtools import condition, deployment, job, pod, until
-from kube.running import CLASSES, Cast, Place, Stage, at, nothing_wrong, scene, service_class, staged
+from kube.labtools import KNOWN_SECONDS, condition, deployment, job, pod, until
+from kube.running import CLASSES, Cast, Place, Stage, admitted, at, nothing_wrong, scene, service_class, staged
 from slacktide.kube.lab import Binaries
 from slacktide.kube.lab.api import STRATEGIC
 from slacktide.kube.lab.nodes import set_ready
@@ -36,7 +36,7 @@ def stage(binaries: Binaries, tmp_path_factory: pytest.TempPathFactory) -> Itera
     ]
     yield from staged(
         binaries, tmp_path_factory.mktemp("workloads"), classes,
-        qos__alpha=ledgers.ALPHA, kube__priority_classes="urgent=mapped",
+        qos__alpha=ledgers.ALPHA, scheduler__watchdog=60, kube__priority_classes="urgent=mapped",
     )  # fmt: skip
 
 
@@ -195,8 +195,8 @@ def test_a_rolling_update_keeps_the_ledger_of_each_instance(place: Place) -> Non
     place.nodes(2)
     place.create("deployments", web(2))
     old = {one["metadata"]["name"] for one in place.ready("web", 2)}
-    before = place.ledger("deployment-web") or {}
-    time.sleep(5)
+    before = until(lambda: place.ledger("deployment-web"), "its ledger")
+    time.sleep(15)
     template = {"metadata": {"annotations": {"revision": "2"}}}
     place.patch("deployments", "web", {"spec": {"template": template}})
     until(lambda: _rolled(place, "web", old), "the update is through")
@@ -222,7 +222,7 @@ def test_a_rolling_update_keeps_the_ledger_of_all_together(place: Place) -> None
     place.nodes(2)
     place.create("deployments", web(2, service="summed"))
     old = {one["metadata"]["name"] for one in place.ready("web", 2)}
-    before = place.ledger("deployment-web") or {}
+    before = until(lambda: place.ledger("deployment-web"), "its ledger")
     time.sleep(5)
     place.patch("deployments", "web", {"spec": {"template": {"metadata": {"annotations": {"revision": "2"}}}}})
     until(lambda: _rolled(place, "web", old), "the update is through")
@@ -275,10 +275,12 @@ def test_a_deleted_workload_takes_its_ledger_along(place: Place) -> None:
     place.delete("pods", "bare")
     until(lambda: not place.pods(), "the pods are gone")
     until(lambda: not place.api.get(place.kinds_path("availabilities"))["items"], "the ledgers are gone")
-    time.sleep(2.5)  # nobody writes one again
+    time.sleep(KNOWN_SECONDS)  # a write that was under way may have made one again, which is collected, too
+    until(lambda: not place.api.get(place.kinds_path("availabilities"))["items"], "they are gone for good")
+    before = len(place.ledger_versions())
+    time.sleep(KNOWN_SECONDS)  # nobody writes one again
     assert place.api.get(place.kinds_path("availabilities"))["items"] == []
-    writes = [one for one in place.ledger_versions() if not one["metadata"].get("deletionTimestamp")]
-    assert len({one["metadata"]["uid"] for one in writes}) == 2, "no ledger was made again"
+    assert len(place.ledger_versions()) == before
 
 
 @scene
@@ -326,12 +328,12 @@ def test_a_cordoned_node_takes_nobody_and_keeps_whom_it_has(place: Place) -> Non
     place.create("pods", pod("before"))
     place.ready("before")
     place.kubectl.ok("cordon", node)
-    time.sleep(0.5)
+    time.sleep(KNOWN_SECONDS)
     place.create("pods", pod("after"))
     place.waits("after", r"\d+ are cordoned")
     assert condition(place.pod("before"), "Ready")["status"] == "True"
     place.kubectl.ok("uncordon", node)
-    assert place.bound("after", 5) == node  # at once, not when a watchdog looks
+    assert place.bound("after") == node  # at once, not when a watchdog looks
 
 
 @scene
@@ -347,7 +349,7 @@ def test_a_node_that_is_not_ready(place: Place) -> None:
     place.kubectl.ok("uncordon", second)
     time.sleep(5)
     set_ready(place.api, first, False)
-    time.sleep(1)
+    time.sleep(KNOWN_SECONDS)
     place.create("pods", pod("after", nodeSelector={"kubernetes.io/hostname": first}))
     place.waits("after", r"^0/\d+ nodes: .*\b\d+ not ready or not ours")
     # Its pod counts as long as it says that it is ready; then its toleration is over, and it goes elsewhere.
@@ -356,7 +358,7 @@ def test_a_node_that_is_not_ready(place: Place) -> None:
     status = settled(place, "deployment-web", 1)
     ledgers.independent(status, [place.lives("web")], SILVER, 4)
     set_ready(place.api, first, True)
-    assert place.bound("after", 10) == first
+    assert place.bound("after", 50) == first  # its taint goes with the next round of the controller
 
 
 @scene
@@ -407,9 +409,9 @@ def test_classes_by_default_and_by_priority(place: Place) -> None:
     labels = {"slacktide.io/default-class": "local"}
     place.api.patch(f"/api/v1/namespaces/{place.name}", {"metadata": {"labels": labels}})
     place.api.post("/apis/scheduling.k8s.io/v1/priorityclasses", {"metadata": {"name": "urgent"}, "value": 7})
-    time.sleep(0.5)
+    time.sleep(KNOWN_SECONDS)
     place.create("pods", pod("nothing"))
-    place.create("pods", pod("label", labels={CLASS: "silver"}, priorityClassName="urgent"))
+    until(lambda: admitted(place, pod("label", labels={CLASS: "silver"}, priorityClassName="urgent")), "it is known")
     place.create("pods", pod("priority", priorityClassName="urgent"))
     place.ready("", 3)
     for name, service, slo in (("nothing", "local", 0.8), ("label", "silver", SILVER), ("priority", "mapped", 0.7)):
@@ -431,11 +433,11 @@ def test_a_class_that_the_namespace_may_not_use(place: Place) -> None:
     place.create("pods", gated("late", "closed"))  # admission lets it in: the class is closed only afterwards
     path = f"{CLASSES}/closed"
     place.api.patch(path, {"spec": {"namespaces": ["elsewhere"]}})
-    time.sleep(0.5)
+    time.sleep(KNOWN_SECONDS)
     open_gate(place, "late")
     place.waits("late", f"service class 'closed': may not be used in namespace {place.name}")
     place.api.patch(path, {"spec": {"namespaces": ["elsewhere", place.name]}})
-    place.bound("late", 5)
+    place.bound("late")
 
 
 @scene
@@ -444,7 +446,7 @@ def test_a_class_is_deleted_while_in_use(place: Place) -> None:
     place.create("deployments", web(1, service="fleeting"))
     place.ready("web", 1)
     place.api.delete(f"{CLASSES}/fleeting")
-    time.sleep(1)
+    time.sleep(KNOWN_SECONDS)
     place.kubectl.ok("-n", place.namespace, "scale", "deployment/web", "--replicas=2")
     until(lambda: len(place.pods("web")) == 2, "two pods")
     (new,) = (one["metadata"]["name"] for one in place.pods("web") if not one["spec"].get("nodeName"))
@@ -469,11 +471,10 @@ def test_a_gated_pod_is_left_alone_and_owed_nothing(place: Place) -> None:
     assert condition(place.pod("gate"), "PodScheduled")["reason"] == "SchedulingGated"  # the API server's word
     opened = time.time()
     open_gate(place, "gate")
-    place.bound("gate", 5)
+    place.bound("gate")
     status = settled(place, "pod-gate", 1)
     lifetime = status["slackSeconds"] + ledgers.ALPHA
-    assert at(status) - opened < 5
-    assert abs(lifetime) < 3  # it would be less than -4 had the gate counted
+    assert abs(lifetime) < at(status) - opened + 1.5  # it would be 4 s more had the gate counted
 
 
 @scene

@@ -9,7 +9,6 @@ import socket
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
-from functools import partial
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
@@ -371,7 +370,7 @@ def test_an_agent_that_ends_leaves_a_row_that_grows_stale_and_one_that_starts_ag
     assert (after["status"]["reached"], after["status"]["measured"]) == (2, 2)
     assert after["metadata"]["uid"] == before["metadata"]["uid"]
     assert after["status"]["addresses"] != before["status"]["addresses"]
-    until(partial(agents.reached, "n1"), "n1 measures n2 at its new address", 120)
+    until(lambda: agents.reached("n1") == 2, "n1 measures n2 at its new address", 120)
 
 
 def test_an_agent_tells_others_the_addresses_of_its_node(agents: Agents) -> None:

@@ -110,7 +110,7 @@ def test_overloaded_it_drops_and_counts_and_never_waits(access: Access) -> None:
         began = time.perf_counter()
         for _ in range(5000):
             recorder.record(a_pod(), "Scheduled", "bound")
-        assert time.perf_counter() - began < 1.0
+        assert time.perf_counter() - began < 10.0  # at its rate it would take more than an hour
         assert recorder.pending == 100
         assert recorder.dropped == 4900
 
@@ -119,10 +119,11 @@ def test_overloaded_it_drops_and_counts_and_never_waits(access: Access) -> None:
 
 def test_it_keeps_to_its_rate(access: Access) -> None:
     async def play(recorder: Recorder, direct: Connection, proxy: FaultyProxy) -> None:  # noqa: ARG001 (only requests count)
+        began = time.monotonic()
         for _ in range(100):
             recorder.record(a_pod(), "Scheduled", "bound")
-        await asyncio.sleep(1.0)
-        assert 15 <= len(proxy.paths) <= 40
+        await asyncio.sleep(2.0)
+        assert 15 <= len(proxy.paths) <= 10 + 20 * (time.monotonic() - began) + 2
 
     with_recorder(access, play, qps=20.0, burst=10)
 

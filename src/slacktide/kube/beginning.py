@@ -8,8 +8,8 @@ from typing import Any
 
 from slacktide.kube import entries
 from slacktide.kube.demand import PODS
-from slacktide.kube.entries import Entry
-from slacktide.kube.intake import FINAL, Intake
+from slacktide.kube.entries import FINAL, Entry
+from slacktide.kube.intake import Intake
 from slacktide.kube.ledger import owner_of
 from slacktide.kube.objects import Availability, Pod
 from slacktide.kube.refusals import Unschedulable, gated

@@ -15,6 +15,8 @@ from slacktide.kube.times import happened
 
 NOWHERE, GATED, ACTIVE, BACKOFF, UNSCHEDULABLE = "", "gated", "active", "backoff", "unschedulable"
 """Where a pod waits: by these names users of kube-scheduler know its queues."""
+FINAL = ("Succeeded", "Failed")
+"""Phases in which a pod takes no room any more, however long it stays listed."""
 DEFAULT_GRACE_SECONDS = 30.0
 LATE_SECONDS = 1.5
 """A pod that waits for so long after it was seen was held up by something else than our watch."""

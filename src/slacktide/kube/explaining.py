@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from slacktide.kube import entries
-from slacktide.kube.entries import Entry
+from slacktide.kube.entries import FINAL, Entry
 from slacktide.kube.times import rfc3339
 from slacktide.live import parts
 from slacktide.live.explaining import Explainer
@@ -142,6 +142,7 @@ class Teller:
         found: dict[str, Any] = {"namespace": namespace, "name": name, "exists": entry is not None, "history": history}
         if entry is not None:
             found |= {"uid": entry.uid, "ours": entry.ours, "queue": entry.queue, "problem": entry.problem}
+            found["phase"] = entry.pod.status.phase
             found |= {"node": entry.pod.spec.node_name, "gates": [one.name for one in entry.pod.spec.scheduling_gates]}
             found |= self._in_engine(entry)
         plain: dict[str, Any] = _plain(found)
@@ -220,6 +221,8 @@ def told(found: dict[str, Any]) -> str:
 
 def _now(found: dict[str, Any]) -> list[str]:
     """Where it is, or what it waits for."""
+    if found["phase"] in FINAL:
+        return [f"has ended ({found['phase']})" + (f" on {found['node']}" if found["node"] else "")]
     if not found["ours"]:
         return [f"another scheduler's; on {found['node']}" if found["node"] else "another scheduler's"]
     if found.get("nominated"):

@@ -14,7 +14,7 @@ from typing import Protocol
 
 from slacktide.config import Config
 from slacktide.kube import entries
-from slacktide.kube.entries import Entry, unread
+from slacktide.kube.entries import FINAL, Entry, unread
 from slacktide.kube.kinds import Identity, Malformed
 from slacktide.kube.objects import Pod
 from slacktide.kube.owners import Target
@@ -29,8 +29,6 @@ from slacktide.live.engine import Engine
 from slacktide.live.moving import has_room
 
 LOG = logging.getLogger(__name__)
-
-FINAL = ("Succeeded", "Failed")
 
 
 class Watcher(Protocol):

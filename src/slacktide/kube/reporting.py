@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from typing import NamedTuple
 
 from slacktide.config import KubeSettings
 from slacktide.kube import entries
@@ -24,7 +25,7 @@ from slacktide.live.explaining import Explainer
 LOG = logging.getLogger(__name__)
 
 AGAIN_SECONDS = 60.0
-"""A reason that changed in its numbers only is told again after this long."""
+"""What the nodes lack is told again after this long, if it changed; that a pod waits for a node by now, at once."""
 RETRY_SECONDS = 2.0
 WRITERS = 4
 TOO_MANY, SERVER_ERROR = 429, 500
@@ -34,6 +35,14 @@ LONGEST_MESSAGE = 1000
 def _waits(entry: Entry) -> bool:
     """Whether there is a reason to tell why a pod waits."""
     return entry.queue in (entries.UNSCHEDULABLE, entries.ACTIVE) or entry.problem == entries.HELD
+
+
+class Told(NamedTuple):
+    """What a pod's condition was made to say, and when. ``of_nodes``: what they lack; else what is wrong with it."""
+
+    at: float
+    reason: str
+    of_nodes: bool
 
 
 class Reporter:
@@ -52,8 +61,7 @@ class Reporter:
         self._clock, self._leading = clock, leading
         self._limiter = Limiter(settings.event_qps, 100)
         self._due: dict[str, None] = {}
-        self._told: dict[str, tuple[float, str]] = {}
-        """Of each pod when and what its condition was made to say."""
+        self._told: dict[str, Told] = {}
         self._some = asyncio.Event()
         self.explainer: Explainer | None = None
 
@@ -76,7 +84,7 @@ class Reporter:
             if entry.queue == entries.ACTIVE:
                 entry.queue = entries.UNSCHEDULABLE
             told = self._told.get(uid)
-            if told is None or self._clock() - told[0] > AGAIN_SECONDS:
+            if told is None or not told.of_nodes or self._clock() - told.at > AGAIN_SECONDS:
                 self.report(entry)
 
     async def run(self) -> None:
@@ -98,13 +106,14 @@ class Reporter:
                 continue
             reason = entry.problem or self._explain(uid)
             told = self._told.get(uid)
-            if told is not None and told[1] == reason:
-                self._told[uid] = (self._clock(), reason)
+            of_nodes = not entry.problem
+            if told is not None and told.reason == reason:
+                self._told[uid] = Told(self._clock(), reason, of_nodes)
                 await asyncio.sleep(0)
                 continue
             await self._limiter.take()
             if reason and self._leading() and _waits(entry) and uid in self._intake.pods:
-                self._told[uid] = (self._clock(), reason)
+                self._told[uid] = Told(self._clock(), reason, of_nodes)
                 if not await self._tell(entry, reason[:LONGEST_MESSAGE]):
                     self._told.pop(uid, None)
                     asyncio.get_running_loop().call_later(RETRY_SECONDS, self._retry, uid)
