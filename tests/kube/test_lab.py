@@ -210,6 +210,20 @@ def test_nothing_is_lost_when_the_api_server_is_restarted(own_lab: ControlPlane,
     until(lambda: phase(own_lab.api, DEFAULT, "after") == "Running", "a pod from after runs")
 
 
+def test_kwok_is_started_again_where_it_dies_while_it_begins(own_lab: ControlPlane, tmp_path: Path) -> None:
+    own_lab.create_nodes(1)
+    kwok, deaths = own_lab.components["kwok"], tmp_path / "deaths"
+    script = 'echo >> "$0"; [ "$(wc -l < "$0")" -gt "$1" ] || exit 2; shift; exec "$@"'
+    command = list(kwok.command)
+    kwok.command = ["sh", "-c", script, str(deaths), "2", *command]
+    own_lab.restart_kwok()
+    place(own_lab, DEFAULT, pod("after"))
+    until(lambda: phase(own_lab.api, DEFAULT, "after") == "Running", "it plays kubelets again")
+    kwok.command = ["sh", "-c", script, str(deaths), "9", *command]
+    with pytest.raises(LabError, match="kwok ended 3 times while it began"):
+        own_lab.restart_kwok()
+
+
 def test_killed_programs_come_back(own_lab: ControlPlane) -> None:
     own_lab.create_nodes(1)
     own_lab.restart("etcd", kill=True)

@@ -1,6 +1,7 @@
 """What a real API server says becomes the same in our structures, and what we send is accepted by it."""
 
 import asyncio
+import contextlib
 import json
 import time
 import tracemalloc
@@ -182,7 +183,8 @@ def test_a_pod_with_everything_comes_back_whole(access: Access) -> None:
         assert pod.status.phase == "Pending"
         gated = next(c for c in pod.status.conditions if c.type == "PodScheduled")
         assert (gated.status, gated.reason) == ("False", "SchedulingGated")
-        await connection.delete(POD.path("kube-system", pod.metadata.name), b'{"gracePeriodSeconds":0}')
+        with contextlib.suppress(ApiError):  # the garbage collector may have been faster: it has no such owner
+            await connection.delete(POD.path("kube-system", pod.metadata.name), b'{"gracePeriodSeconds":0}')
 
     with_connection(access, play)
 

@@ -37,6 +37,7 @@ from slacktide.kube.lab.processes import POLL_SECONDS, Component
 from slacktide.kube.lab.programs import USERS, Place, commands
 
 START_SECONDS = 120
+KWOK_STARTS, KWOK_BEGINS_SECONDS = 3, 3.0
 PORTS = range(20_000, 30_000)
 """Neither where systems take ports for outgoing connections, so that a restart finds its port free, nor NodePorts."""
 
@@ -199,9 +200,18 @@ class ControlPlane:
         self.restart_kwok()
 
     def restart_kwok(self) -> None:
-        """Ends KWOK and starts it; all kubelets are away for a moment."""
-        self.components["kwok"].kill()
-        self._start("kwok")
+        """Ends KWOK and starts it; all kubelets are away for a moment.
+
+        Where nodes and pods are there already, KWOK 0.8 now and then dies while it begins ("concurrent map writes", a
+        data race of its own); then it is started again.
+        """
+        kwok = self.components["kwok"]
+        kwok.kill()
+        for _ in range(KWOK_STARTS):
+            self._start("kwok")
+            if not kwok.wait(KWOK_BEGINS_SECONDS):
+                return
+        raise LabError(f"kwok ended {KWOK_STARTS} times while it began; the end of its log:\n{kwok.log_tail()}")
 
     def restart(self, name: str, *, kill: bool = False) -> None:
         """Ends and starts one program; the API server's and KWOK's own methods know more."""
