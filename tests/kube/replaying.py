@@ -226,7 +226,8 @@ class Replay:
         for uid in moved - self.evicted.keys():
             self.wrong.append(f"event ResizeMoved of {uid}, which we did not evict")
         for uid in told.keys() - self.evicted.keys():
-            self.wrong.append(f"event Preempted of {told[uid]['regarding'].get('name')}, which we did not evict")
+            about = told[uid]["regarding"]
+            self.wrong.append(f"event Preempted of {about.get('namespace')}/{about['name']}, which we did not evict")
         for uid in self.evicted:
             victim = self.last.get(uid)
             if victim is not None and uid in moved:

@@ -202,10 +202,10 @@ class Place:
         """Wait until a pod is on a node; its name."""
         return str(until(lambda: self.node_of(name), f"pod {self.name}/{name} is bound", seconds))
 
-    def waits(self, name: str, text: str, seconds: float = 90) -> Json:
+    def waits(self, name: str, text: str, seconds: float = 110) -> Json:
         """Wait until a pod's condition says why it waits; its event must say the same.
 
-        Another reason than the one told first is told a minute later.
+        What nodes lack is told again after a minute, if it changed, by the first pass after it.
         """
 
         def says() -> Json | None:

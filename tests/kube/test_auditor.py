@@ -145,6 +145,9 @@ def spread(story: Story) -> None:
     ]  # fmt: skip
 
 
+BESIDE = {"uid": "beside", "namespace": "default", "name": "beside"}
+
+
 def test_a_story_in_which_all_is_well() -> None:
     assert played() == []
 
@@ -162,7 +165,7 @@ def test_a_story_in_which_all_is_well() -> None:
         (changed("where", "late", to="n3"), "pod default/late: bound to n3, which does not exist"),
         (changed("event", to={}), "pod default/low: evicted without an event"),
         (changed("event", "note", to="Preempted"), "does not tell both slacks"),
-        (changed("event", "regarding", to={"uid": "beside", "name": "beside"}), "Preempted of beside, which we did"),
+        (changed("event", "regarding", to=BESIDE), "of default/beside, which we did"),
         (changed("low", "spec", "schedulerName", to="other"), "low: eviction by us, though its scheduler is"),
         (changed("n2", "metadata", "labels", to={}), "pod default/late: bound to n2.*the node was not given to us"),
         (changed("n2", "spec", "unschedulable", to=True), "pod default/late: .*unschedulable is not tolerated"),

@@ -107,6 +107,8 @@ def test_a_pod_is_ready_after_its_start_up_delay(lab: ControlPlane, namespace: s
     assert started["status"] == "False"
     # A change of the pod, such as a scheduler's annotation, must not begin the delay anew.
     lab.api.patch(f"{pods_path(namespace)}/slow", {"metadata": {"annotations": {"changed": "meanwhile"}}})
+    time.sleep(1)
+    assert condition(lab.api.get(f"{pods_path(namespace)}/slow"), "Ready")["message"] == started["message"]
     until(lambda: phase(lab.api, namespace, "slow") == "Running", "the slow one runs", 20)
     assert 3.25 - 0.5 <= time.monotonic() - begun <= 3.25 + 15
 

@@ -115,7 +115,7 @@ def test_a_leader_cut_off_stops_before_another_starts(access: Access) -> None:
                     assert both == 0
                     assert second.leading()
                     assert not first.leading()
-                    assert time.monotonic() - cut_at >= RENEW
+                    assert time.monotonic() - cut_at >= DURATION - RETRY - 1.0
                     await within(1.0, asyncio.ensure_future(first.lost()))
                     # Back again, it stands by.
                     await proxy.come_up()
@@ -136,7 +136,7 @@ def test_a_leader_that_cannot_renew_stops_in_time(access: Access, fault: Fault) 
                 await within(5.0, asyncio.ensure_future(election.acquired()))
                 proxy.add(fault)
                 waited = await within(DURATION, asyncio.ensure_future(election.lost()))
-                assert waited >= RENEW / 2  # since its last renewal
+                assert RENEW / 2 <= waited < (RENEW + DURATION) / 2  # since its last renewal
                 assert not election.leading()
                 proxy.heal()
                 await within(10.0, asyncio.ensure_future(election.acquired()))

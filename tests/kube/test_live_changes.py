@@ -30,7 +30,7 @@ def stage(binaries: Binaries, tmp_path_factory: pytest.TempPathFactory) -> Itera
     ]
     yield from staged(
         binaries, tmp_path_factory.mktemp("changes"), classes,
-        qos__alpha=0.1, scheduler__watchdog=60, kube__victim_patience=PATIENCE, kube__vacancy=VACANCY,
+        qos__alpha=0.1, scheduler__watchdog=40, kube__victim_patience=PATIENCE, kube__vacancy=VACANCY,
     )  # fmt: skip
 
 

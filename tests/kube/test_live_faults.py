@@ -33,7 +33,7 @@ LAST_WORDS_SECONDS = 15.0
 UNDER_WAY_SECONDS = 2.0
 """Nor does one come of an eviction that the API server still had to carry out when the scheduler died. And what the
 API server did so soon before it was killed may be missing in its audit log."""
-UNLOGGED = ("bound by somebody else", "which we did not evict")
+UNLOGGED = r"pod restarted/(\S+): bound by somebody else|Preempted of restarted/(\S+), which we did not evict"
 GONE_SECONDS = 35.0
 """Who is told to go is gone after so long."""
 
@@ -184,17 +184,13 @@ def test_nothing_was_wrong_all_the_while(arena: Arena) -> None:
 def _excused(arena: Arena, finding: str) -> bool:
     """An event that died with the scheduler within a moment of the eviction that it was about, or a place that did; or
     a line of the audit log that died with the API server."""
-    if finding.endswith(UNLOGGED):
-        touched = [
-            moment
-            for one in arena.auditor.lives("restarted")
-            if re.search(rf"\b{re.escape(one.name)}\b", finding)
-            for moment in (one.scheduled, one.ended)
-            if moment is not None
-        ]
-        return any(
-            -UNDER_WAY_SECONDS <= moment - kill <= GONE_SECONDS for moment in touched for kill in arena.server_kills
-        )
+    if (unlogged := re.search(UNLOGGED, finding)) is not None:
+        bound, evicted = unlogged.groups()
+        lives = [one for one in arena.auditor.lives("restarted") if one.name == (bound or evicted)]
+        moments = [one.scheduled if bound else one.ended for one in lives]
+        # The second of a binding; the end of a grace period.
+        least, most = (-UNDER_WAY_SECONDS - 1, 0.0) if bound else (-UNDER_WAY_SECONDS, GONE_SECONDS)
+        return any(at is not None and least <= at - kill <= most for at in moments for kill in arena.server_kills)
     if "evicted " not in finding:
         return False
     uids = {one.uid: one.name for one in arena.auditor.lives("killed")}

@@ -26,7 +26,7 @@ SELECTED_NODE = "volume.kubernetes.io/selected-node"
 def stage(binaries: Binaries, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     classes = [service_class("plain", 0.9, 2, default=True)]
     yield from staged(
-        binaries, tmp_path_factory.mktemp("placement"), classes, qos__alpha=ledgers.ALPHA, scheduler__watchdog=60
+        binaries, tmp_path_factory.mktemp("placement"), classes, qos__alpha=ledgers.ALPHA, scheduler__watchdog=40
     )
 
 

@@ -36,7 +36,7 @@ def stage(binaries: Binaries, tmp_path_factory: pytest.TempPathFactory) -> Itera
     ]
     yield from staged(
         binaries, tmp_path_factory.mktemp("workloads"), classes,
-        qos__alpha=ledgers.ALPHA, scheduler__watchdog=60, kube__priority_classes="urgent=mapped",
+        qos__alpha=ledgers.ALPHA, scheduler__watchdog=40, kube__priority_classes="urgent=mapped",
     )  # fmt: skip
 
 

@@ -407,8 +407,9 @@ def test_resizes_come_with_the_workload(tmp_path: Path) -> None:
         amounts = [{"cpu": 1000}, {"cpu": 1500}, {"cpu": 2000, "gpu": 1}, {"cpu": 500}]
         for number, demand in enumerate(amounts):
             one.spec(number, Spec(tuple(sorted(demand.items())), silver, Term()))
-        for key, approach, pods in (("never", 0, "e"), ("alone", 0, "a"), ("together", 1, "bc"), ("later", 0, "d")):
-            one.controller(key, silver, approach, False)
+        before = ("never", 0, "e"), ("alone", 0, "a"), ("together", 1, "bc"), ("job", 2, "h")
+        for key, approach, pods in (*before, ("later", 0, "d")):
+            one.controller(key, silver, approach, key == "job")
             if key == "later":
                 one.run(start)
             for uid in pods:
@@ -418,9 +419,10 @@ def test_resizes_come_with_the_workload(tmp_path: Path) -> None:
                     one.respec(uid, 1)  # before the first pass: it is what it begins with
                 if key == "later":
                     one.respec(uid, 3)  # at once
-        for at, uid, number in ((10, "a", 2), (30, "a", 0), (30, "a", 3), (40, "b", 1), (40, "c", 1), (50, "b", 1)):
+        for at, uid, number in ((10, "a", 2), (30, "a", 0), (30, "a", 3), (40, "b", 1), (40, "c", 1), (50, "h", 1)):
             one.run(start + at)
             one.respec(uid, number)
+        one.arrive("g", "g", "together", 0, start + 55)  # scaled up, by the template
         one.gone("d", start + 60)
         one.arrive("f", "f", "later", 2, start + 61)  # its successor asks for more
         one.run(start + 70)
@@ -433,11 +435,11 @@ def test_resizes_come_with_the_workload(tmp_path: Path) -> None:
     assert found == [
         (0.5, ((61.0, (("cpu", 2.0), ("gpu", 1.0))),)),
         (1.0, ()),
-        (1.0, ((40.0, (("cpu", 1.5),)),)),
-        (1.0, ((40.0, (("cpu", 1.5),)),)),
-        (1.5, ((10.0, (("cpu", 2.0), ("gpu", 1.0))), (30.0, (("cpu", 0.5), ("gpu", 0.0))))),
+        *3 * [(1.0, ((40.001, (("cpu", 1.5),)),))],
+        (1.0, ((50.001, (("cpu", 1.5),)),)),
+        (1.5, ((10.001, (("cpu", 2.0), ("gpu", 1.0))), (30.001, (("cpu", 0.5), ("gpu", 0.0))))),
     ]
-    assert made.resizes == 4
+    assert made.resizes == 7
     assert sum(delivered(tmp_path / "out").values()) > 0
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -64,16 +65,13 @@ def begin(
 
 def _known(intake: Intake, engine: Engine, entry: Entry) -> str | None:
     """The key of a pod's controller, where the pod can be restored; others are looked at as if they were new."""
-    key = ""
     if not gated(entry.pod):
-        try:
+        with contextlib.suppress(Unschedulable):
             number = intake.specs.of(entry, engine)
-            key = intake.enter(entry)
-        except Unschedulable:
-            pass
-    if key:
-        intake.specs.take(entry, number, engine)
-        return key
+            if key := intake.enter(entry):
+                intake.specs.take(entry, number, engine)
+                return key
+            intake.specs.unused(number, engine)
     intake.consider(entry)
     return None
 

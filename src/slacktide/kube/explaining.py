@@ -221,7 +221,7 @@ def told(found: dict[str, Any]) -> str:
 
 def _now(found: dict[str, Any]) -> list[str]:
     """Where it is, or what it waits for."""
-    if found["phase"] in FINAL:
+    if found.get("phase") in FINAL:  # schedulers of before do not say it
         return [f"has ended ({found['phase']})" + (f" on {found['node']}" if found["node"] else "")]
     if not found["ours"]:
         return [f"another scheduler's; on {found['node']}" if found["node"] else "another scheduler's"]

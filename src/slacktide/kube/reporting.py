@@ -112,6 +112,8 @@ class Reporter:
                 await asyncio.sleep(0)
                 continue
             await self._limiter.take()
+            if self._told.get(uid) is not told:
+                continue  # another writer was faster
             if reason and self._leading() and _waits(entry) and uid in self._intake.pods:
                 self._told[uid] = Told(self._clock(), reason, of_nodes)
                 if not await self._tell(entry, reason[:LONGEST_MESSAGE]):

@@ -109,7 +109,7 @@ def as_workload(session: Session, out: Path | str) -> Made:
         rows=len(rows),
         instances=len(workload),
         hosts=len(engine.host_lives),
-        resizes=sum(len(row.life.asked(engine.begin)[1]) for row in rows),
+        resizes=0 if workload.resize is None else sum(len(workload.resizings[n]) for n in workload.resize.tolist()),
         delays=len(engine.hot) + len(engine.cold),
         delivered=_delivered(engine),
     )
@@ -162,7 +162,8 @@ def _row_of_many(lives: list[Life], begin: float) -> Row:
     seconds: dict[Spec | None, float] = {}
     for life in lives:
         seconds[life.spec] = seconds.get(life.spec, 0.0) + min(life.end, LONGEST) - life.admission
-    typical = next(life for life in reversed(lives) if seconds[life.spec] == max(seconds.values()))
+    alike = [life for life in lives if seconds[life.spec] == max(seconds.values())]
+    typical = max(alike, key=lambda life: min(life.end, LONGEST) - life.admission)  # it shows most of their resizes
     changes = [(max(0.0, life.admission - begin), 1) for life in lives]
     changes += [(life.end - begin, -1) for life in lives if np.isfinite(life.end)]
     scale: list[tuple[float, int]] = []
@@ -233,7 +234,7 @@ def _resizing(first: Demand, later: list[tuple[float, Demand]], begin: float) ->
         now = dict(demand)
         changed = sorted(name for name in {*before, *now} if before.get(name, 0) != now.get(name, 0))
         if changed:
-            found.append((at - begin, tuple(zip(changed, _amounts(now, tuple(changed)), strict=True))))
+            found.append((round(at - begin, 6), tuple(zip(changed, _amounts(now, tuple(changed)), strict=True))))
         before = now
     return tuple(found)
 

@@ -117,7 +117,9 @@ class Retracing(Engine):
         """As the engine's; notes what it asks for now."""
         super().respec(uid, spec)
         one = self.incarnations[uid]
-        self._life(self.controllers[one.key], one.row).asks(self.specs[spec].demand, max(self.latest, self.now))
+        # After the pass, whose instant is the latest known: a simulation has resizes before the pass of their instant.
+        at = max(self.latest, self.now + SHORTEST)
+        self._life(self.controllers[one.key], one.row).asks(self.specs[spec].demand, at)
 
     def restore(self, key: str, books: Mapping[str, Any] | None, pods: Sequence[Mapping[str, Any]], now: float) -> None:
         """As the engine's; instances may come with it that have no incarnation yet."""
