@@ -146,6 +146,24 @@ def test_passing_failures_are_tried_again(access: Access) -> None:
     with_recorder(access, play)
 
 
+def test_rights_that_are_not_known_yet_are_asked_for_again(access: Access) -> None:
+    """As by an API server that has just begun; who has none for good is not asked for ever."""
+
+    async def play(recorder: Recorder, direct: Connection, proxy: FaultyProxy) -> None:
+        proxy.add(Fault(status=403, times=2))
+        pod, hopeless = a_pod(), a_pod()
+        recorder.record(pod, "Scheduled", "bound")
+        assert await recorder.drain(10.0)
+        assert len(await events(direct, pod)) == 1
+        proxy.add(Fault(status=403))
+        recorder.record(hopeless, "Scheduled", "bound")
+        assert await recorder.drain(10.0)
+        assert await events(direct, hopeless) == []
+        assert (recorder.written, recorder.dropped, proxy.seen["POST", "403"]) == (1, 1, 5)
+
+    with_recorder(access, play)
+
+
 def test_a_refused_event_is_dropped_and_the_next_one_written(access: Access) -> None:
     async def play(recorder: Recorder, direct: Connection, proxy: FaultyProxy) -> None:
         nowhere = Reference("v1", "Pod", "no-such-namespace", "x", "y")

@@ -30,6 +30,9 @@ ATTEMPTS, LONGEST_PAUSE_SECONDS = 8, 3.0
 LONGEST_NOTE = 1024
 LONGEST_NAME = 220
 WRITE_SECONDS = 10.0
+MOST_FORBIDDEN = 2
+"""An API server that has just begun knows no rights for a moment; a namespace that ends takes no events at all."""
+FORBIDDEN = 403
 NOT_FOUND = 404
 TOO_MANY = 429
 SERVER_ERROR = 500
@@ -162,6 +165,7 @@ class Recorder:
                 self._queue.task_done()
 
     async def _write(self, entry: _Entry, count: int) -> bool:
+        forbidden = 0
         for attempt in range(ATTEMPTS):
             if attempt:
                 await asyncio.sleep(min(attempt, LONGEST_PAUSE_SECONDS))
@@ -171,6 +175,8 @@ class Recorder:
             except ApiError as error:
                 if error.status == NOT_FOUND and entry.written:
                     entry.written = 0  # The API server forgets events after an hour.
+                elif error.status == FORBIDDEN and forbidden < MOST_FORBIDDEN:
+                    forbidden += 1
                 elif error.status < SERVER_ERROR and error.status != TOO_MANY:
                     LOG.debug("event %s about %s: %s", entry.reason, entry.reference.name, error)
                     return False
