@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from slacktide.errors import ConfigError
 from slacktide.kube.brokered import REQUEST_LABEL, RUN_LABEL, Submission, class_object
 from slacktide.kube.connection import ApiError, Connection, KubeError, Unreachable
+from slacktide.kube.counts import NOT_FOUND
 from slacktide.kube.kinds import Identity, Malformed, encode
 from slacktide.kube.objects import DEPLOYMENT, JOB, POD, SERVICE_CLASS, Pod
 from slacktide.kube.watching import Reflector
@@ -29,7 +30,6 @@ LOOK_SECONDS = 0.2
 """Between looks at which services have ended."""
 ATTEMPTS = 8
 LONGEST_PAUSE_SECONDS = 5.0
-NOT_FOUND, CONFLICT = 404, 409
 PASSING = frozenset({429, 500, 503, 504})
 BACKGROUND = b'{"kind":"DeleteOptions","apiVersion":"v1","propagationPolicy":"Background"}'
 

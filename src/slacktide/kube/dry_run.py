@@ -20,6 +20,7 @@ from slacktide.kube.beginning import begin
 from slacktide.kube.clock import Clock
 from slacktide.kube.comparing import Tally, compared
 from slacktide.kube.connection import ApiError, Connection, KubeError
+from slacktide.kube.counts import NOT_FOUND
 from slacktide.kube.handlers import probes, subscriptions, wait_for_rows
 from slacktide.kube.intake import Intake
 from slacktide.kube.kinds import HasMetadata, Identity, Malformed
@@ -35,7 +36,6 @@ from slacktide.live.engine import Engine
 
 LOG = logging.getLogger(__name__)
 
-NOT_FOUND = 404
 REMEMBERED_STARTS = 50
 """Of each controller; ten times as many of all."""
 

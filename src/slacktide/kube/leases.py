@@ -15,6 +15,7 @@ import time
 import msgspec
 
 from slacktide.kube.connection import ApiError, Connection, Unreachable
+from slacktide.kube.counts import CONFLICT, NOT_FOUND
 from slacktide.kube.kinds import Malformed, encode
 from slacktide.kube.metadata import Metadata
 from slacktide.kube.objects import LEASE
@@ -23,8 +24,6 @@ from slacktide.kube.workloads import Lease, LeaseSpec
 
 LOG = logging.getLogger(__name__)
 
-NOT_FOUND = 404
-CONFLICT = 409
 RELEASE_SECONDS = 3.0
 NEVER = float("-inf")
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from slacktide.config import KubeSettings
 from slacktide.kube.connection import APPLY_PATCH, ApiError, Connection, Unreachable
+from slacktide.kube.counts import FORBIDDEN, NOT_FOUND, UNPROCESSABLE
 from slacktide.kube.intake import Intake
 from slacktide.kube.kinds import encode
 from slacktide.kube.limits import Limiter
@@ -28,7 +29,6 @@ WRITERS = 4
 MANAGER = {"fieldManager": "slacktide", "force": "true"}
 LATER_SECONDS = 10.0
 """After this long a ledger is tried again that the API server would not take."""
-FORBIDDEN, NOT_FOUND, UNPROCESSABLE = 403, 404, 422
 
 
 def reference(target: Target) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from collections import OrderedDict
 from typing import Any
 
 from slacktide.kube.connection import ApiError, Connection, Unreachable
+from slacktide.kube.counts import FORBIDDEN, NOT_FOUND, SERVER_ERROR, TOO_MANY
 from slacktide.kube.kinds import encode
 from slacktide.kube.limits import Limiter
 from slacktide.kube.metadata import Part, Reference
@@ -32,10 +33,6 @@ LONGEST_NAME = 220
 WRITE_SECONDS = 10.0
 MOST_FORBIDDEN = 2
 """An API server that has just begun knows no rights for a moment; a namespace that ends takes no events at all."""
-FORBIDDEN = 403
-NOT_FOUND = 404
-TOO_MANY = 429
-SERVER_ERROR = 500
 
 Key = tuple[Reference, str, str, str, str]
 

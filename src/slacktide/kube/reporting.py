@@ -11,6 +11,7 @@ from slacktide.config import KubeSettings
 from slacktide.kube import entries
 from slacktide.kube.bodies import encode_pod_status
 from slacktide.kube.connection import STRATEGIC_MERGE_PATCH, ApiError, Connection, Unreachable
+from slacktide.kube.counts import SERVER_ERROR, TOO_MANY
 from slacktide.kube.entries import Entry
 from slacktide.kube.explaining import named_rule
 from slacktide.kube.intake import Intake
@@ -28,7 +29,6 @@ AGAIN_SECONDS = 60.0
 """What the nodes lack is told again after this long, if it changed; that a pod waits for a node by now, at once."""
 RETRY_SECONDS = 2.0
 WRITERS = 4
-TOO_MANY, SERVER_ERROR = 429, 500
 LONGEST_MESSAGE = 1000
 
 

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 
 from slacktide.kube.connection import ApiError, Connection, Unreachable
+from slacktide.kube.counts import NOT_FOUND
 from slacktide.kube.entries import HELD
 from slacktide.kube.intake import Intake
 from slacktide.kube.objects import AVAILABILITY
@@ -17,7 +18,6 @@ HELD_SECONDS = 5.0
 """A pod that waits longer for its predecessor to be gone is told why."""
 ASK_AGAIN = 10
 """A ledger that is still there is asked for again after so many times ``kube.vacancy``."""
-NOT_FOUND = 404
 
 
 def retire_vacant(engine: Engine, now: float, patience: float) -> list[str]:

@@ -161,9 +161,10 @@ def _row_of_many(lives: list[Life], begin: float) -> Row:
     """Instances measured together: their number at first, and when it changed. All are like most of them were."""
     seconds: dict[Spec | None, float] = {}
     for life in lives:
-        seconds[life.spec] = seconds.get(life.spec, 0.0) + min(life.end, LONGEST) - life.admission
-    alike = [life for life in lives if seconds[life.spec] == max(seconds.values())]
-    typical = max(alike, key=lambda life: min(life.end, LONGEST) - life.admission)  # it shows most of their resizes
+        seconds[life.spec] = seconds.get(life.spec, 0.0) + life.lived(-np.inf, LONGEST)
+    most = max(seconds.values())
+    alike = (life for life in lives if seconds[life.spec] == most)
+    typical = max(alike, key=lambda life: life.lived(-np.inf, LONGEST))  # it shows most of their resizes
     changes = [(max(0.0, life.admission - begin), 1) for life in lives]
     changes += [(life.end - begin, -1) for life in lives if np.isfinite(life.end)]
     scale: list[tuple[float, int]] = []

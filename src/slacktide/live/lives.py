@@ -22,8 +22,8 @@ SHORTEST = 1e-3
 
 @dataclass(slots=True)
 class Life:
-    """One instance, from its admission on. Times are seconds since 1970; ``before`` and ``lived_before`` are what it
-    had run and lived when the record began; ``demands`` what it asked for, from when on."""
+    """One instance, from its admission on. Times are seconds since 1970; ``before`` is what it had run when the
+    record began; ``demands`` what it asked for, from when on."""
 
     controller: Controller
     admission: float
