@@ -1,6 +1,8 @@
-# Two commands for users; both need git, make, Python 3.11 or later and its pip, nothing else.
-#   make demo   generate a small cluster and its requests, simulate them under two policies
-#   make test   everything that is checked before a change lands (what CI runs)
+# Commands for users; all need git, make, Python 3.11 or later and its pip, nothing else.
+#   make demo           generate a small cluster and its requests, simulate them under two policies
+#   make test           what needs no server: lint, types, layers, tests, some of them without compilation
+#   make test-cluster   what starts servers or takes long: tests on a real control plane, the wheel, a long run
+# CI runs both tests (.ci/run).
 
 PYTHON ?= python3
 VENV   := .venv
@@ -8,7 +10,13 @@ BIN    := $(VENV)/bin
 DEMO   := build/demo
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo test lint halves serving rest live unit browser servers lab-binaries uncompiled smoke hundredth lock clean
+# What is interrupted or terminated leaves nothing running, and ends at once. ("env A=1", not "A=1": else a shell stands
+# between make and the leash, which ends before the leash has done its work.)
+LEASH  := $(BIN)/python tests/support/leash.py
+PYTEST := $(LEASH) $(BIN)/pytest -q
+CI_HAS  = $(if $(filter true,$(CI)),$(1))
+
+.PHONY: demo test test-cluster beside lint kernels unit uncompiled twins browser servers live alone lab-binaries smoke hundredth lock clean
 .DEFAULT_GOAL := demo
 
 demo: $(VENV)/run.stamp
@@ -17,28 +25,37 @@ demo: $(VENV)/run.stamp
 	$(BIN)/slacktide simulate $(DEMO)/input/workload.parquet $(DEMO)/input/hosts.parquet --policy qos-driven --end 3600 --out $(DEMO)/qos-driven
 	@echo "Rows per request, per class and the manifest are in $(DEMO)/priority and $(DEMO)/qos-driven."
 
-test: lint halves
+# Kernels compile on one processor, and tests wait now and then, for processes and for packets. What only computes runs
+# beside them, with less priority; its output comes at its end. (The shell is not to end before what it has started.)
+test: $(VENV)/dev.stamp
+	@$(MAKE) --no-print-directory --jobs=2 --keep-going unit beside
+
+beside: $(VENV)/dev.stamp
+	@mkdir -p build
+	@trap : INT TERM HUP; nice -n 19 $(MAKE) --no-print-directory --jobs=1 --keep-going lint uncompiled >build/beside.log 2>&1; \
+		found=$$?; cat build/beside.log; exit $$found
 
 # The live tests mostly wait for servers, so the rest runs beside them, with less priority; its output comes at its end.
-halves: $(VENV)/dev.stamp $(if $(filter true,$(CI)),browser servers)
-	@$(MAKE) --no-print-directory --jobs=2 serving rest
+test-cluster: $(VENV)/dev.stamp $(call CI_HAS,servers lab-binaries)
+	@$(MAKE) --no-print-directory --jobs=2 --keep-going live alone
 
-serving: $(VENV)/dev.stamp
-	@$(MAKE) --no-print-directory --jobs=1 --keep-going live smoke hundredth
-
-rest: $(VENV)/dev.stamp
+alone: $(VENV)/dev.stamp
 	@mkdir -p build
-	@nice -n 19 $(MAKE) --no-print-directory --jobs=1 unit uncompiled >build/rest.log 2>&1; \
-		found=$$?; cat build/rest.log; exit $$found
+	@trap : INT TERM HUP; nice -n 19 $(MAKE) --no-print-directory --jobs=1 --keep-going smoke hundredth >build/alone.log 2>&1; \
+		found=$$?; cat build/alone.log; exit $$found
 
 lint: $(VENV)/dev.stamp
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# Kernels are compiled once, not by every worker of its own.
+kernels: $(VENV)/run.stamp
+	$(LEASH) $(BIN)/python tests/support/warm.py
+
 # tests/report opens pages in Chromium, and is skipped where that is missing; in CI it is installed where apt can.
-unit: $(VENV)/dev.stamp $(if $(filter true,$(CI)),browser servers)
-	$(if $(filter true,$(CI)),SLACKTIDE_REQUIRE_BROWSER=1 SLACKTIDE_REQUIRE_SERVERS=1) $(BIN)/pytest -q --ignore=tests/kube
+unit: $(VENV)/dev.stamp kernels $(call CI_HAS,browser servers)
+	$(call CI_HAS,env SLACKTIDE_REQUIRE_BROWSER=1 SLACKTIDE_REQUIRE_SERVERS=1) $(PYTEST) --numprocesses=2 --dist=worksteal --ignore=tests/cluster
 
 browser:
 	@command -v chromium >/dev/null && command -v chromedriver >/dev/null || \
@@ -49,25 +66,33 @@ servers:
 	@command -v ip >/dev/null && command -v prometheus >/dev/null || \
 		{ apt-get update -q && apt-get install -y -q --no-install-recommends iproute2 prometheus; } >/dev/null
 
-# These start a real control plane, and are skipped where its programs are missing; in CI (CI=true) that is a failure.
-live: $(VENV)/dev.stamp $(if $(filter true,$(CI)),servers lab-binaries)
-	$(if $(filter true,$(CI)),SLACKTIDE_REQUIRE_LAB=1 SLACKTIDE_REQUIRE_SERVERS=1) $(BIN)/pytest -q tests/kube
+# Tests of tests/cluster start a real control plane, and are skipped where its programs are missing; in CI (CI=true) that is a failure.
+live: $(VENV)/dev.stamp $(call CI_HAS,servers lab-binaries)
+	$(call CI_HAS,env SLACKTIDE_REQUIRE_LAB=1 SLACKTIDE_REQUIRE_SERVERS=1) $(PYTEST) tests/cluster
 
-# What tests/kube starts: found, or built with Go into the user's cache folder (about 7 minutes, once).
+# What tests/cluster starts: found, or built with Go into the user's cache folder (about 7 minutes, once).
 lab-binaries: $(VENV)/run.stamp
 	$(BIN)/slacktide lab binaries
 
 # The kernels as plain Python: shows a result that only compilation (overflow, unchecked bounds) brought about.
+# Only the files that have such tests: reading all of them takes as long as many of these tests.
+UNCOMPILED = $(PYTEST) --numprocesses=2 --dist=worksteal -m uncompiled \
+	$(shell grep -rlE --include='test_*.py' --exclude-dir=cluster '\.uncompiled\b' tests)
+
 uncompiled: $(VENV)/dev.stamp
-	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -q -m uncompiled
+	env NUMBA_DISABLE_JIT=1 $(UNCOMPILED)
+
+# The same, recorded: fails for a kernel that no test called together with its twin (tests/support/called.py).
+twins: $(VENV)/dev.stamp
+	env NUMBA_DISABLE_JIT=1 PYTHONPATH=tests$(if $(PYTHONPATH),:$(PYTHONPATH)) $(UNCOMPILED) -p support.called
 
 # What users get is the wheel: build it, install it alone, run it outside the checkout.
 smoke: $(VENV)/dev.stamp
-	bash .ci/smoke $(BIN)/python build/smoke
+	$(LEASH) bash .ci/smoke $(BIN)/python build/smoke
 
 # A hundredth of the month of a whole cell (docs/benchmarks.md): that long runs stay whole, not how fast they are.
 hundredth: $(VENV)/dev.stamp
-	$(BIN)/python bench/month.py --fraction 0.01
+	$(LEASH) $(BIN)/python bench/month.py --fraction 0.01
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

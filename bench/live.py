@@ -150,7 +150,7 @@ def churn(options: argparse.Namespace) -> None:
     day, rows = offline.Day(200), []
     for hour, memory, came in day.hours(options.hours, options.controllers, 10):
         engine = day.engine
-        rows.append([str(hour), f"{came:,}", f"{memory:.0f}", f"{len(engine.incarnations):,}",
+        rows.append([str(hour), f"{came:,}", f"{memory:.0f}", f"{len(engine.pods):,}",
                      f"{len(engine.controllers):,}", f"{len(engine.specs):,}", f"{engine.tables.kinds:,}"])  # fmt: skip
     print(f"Churn: {options.controllers:,} controllers an hour, each of 10 pods with a template of its own, "
           f"living half an hour on average\n\n{table(head, rows)}\n", flush=True)  # fmt: skip

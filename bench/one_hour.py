@@ -4,7 +4,7 @@
 
 Prints a table per file: wall seconds of ``slacktide simulate`` (start of Python, reading and summary included;
 median, kernels compiled before), processor seconds (which a busy machine changes less), operations in the sense
-of T 7.1 and looks at bounds, in millions, the largest memory of all repetitions, preemptions, and per class mean
+of Farias's thesis and looks at bounds, in millions, largest memory of all repetitions, preemptions, and per class mean
 and least availability and fulfilment in the accounting ``restart``. Needs the published inputs.
 """
 

@@ -19,13 +19,15 @@ import sys
 import tempfile
 import time
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from msgspec.structs import astuple
 
-from slacktide.inputs.generators import GENERATORS
-from slacktide.kube.lab import Binaries, ControlPlane
+from slacktide.inputs.generators.registry import GENERATORS
+from slacktide.lab import Binaries, ControlPlane
 
 MEDIAN_SECONDS, SIGMA = 2.3, 0.25
 CLASSES = (("gold", 1.0, 1), ("silver", 0.9, 2), ("bronze", 0.5, 3))
@@ -150,7 +152,7 @@ class Seen:
     gone: dict[str, float] = field(default_factory=dict)
 
     def see(self, entry: Any, key_of: dict[str, str]) -> None:
-        name, said = entry.name, entry.arguments
+        name, said = entry.operation.method, astuple(entry.operation)
         if name == "arrive":
             uid, _, key, _, at, _ = said
             key_of[uid] = key
@@ -174,25 +176,25 @@ class Seen:
 
 def recorded(record: Path, end: float) -> tuple[dict[str, Any], Seen]:
     """What the record says at ``end``, and what happened."""
-    from slacktide.live.engine import Engine
-    from slacktide.live.record import sessions
-    from slacktide.live.replay import Report, retrace
+    from slacktide.engine.core.engine import Engine
+    from slacktide.engine.journal.record import sessions
+    from slacktide.engine.journal.replay import Report, carry_out, retrace
 
     session = list(sessions(record))[-1]
     engine = Engine(session.config)
     seen, key_of = Seen(), dict[str, str]()
-    for entry, _ in retrace(engine, session, Report()):
+    for entry, _ in retrace(partial(carry_out, engine), session, Report()):
         seen.see(entry, key_of)
     return summary(engine, end), seen
 
 
 def summary(engine: Any, end: float) -> dict[str, Any]:
-    from slacktide.live.standing import standing
+    from slacktide.engine.ledger.slo_status import slo_status
 
     found: dict[str, list[float]] = {name: [] for name, _, _ in CLASSES}
     preemptions = 0
     for key in engine.controllers:
-        one = standing(engine, key, end)
+        one = slo_status(engine, key, end)
         found[one.service].append(one.delivered_always)
         preemptions += one.preemptions
     return {

@@ -1,20 +1,20 @@
-"""A policy of your own: first come, first served, on the first host with room; nobody is preempted.
+"""A policy of your own: first come, first served, on the first host with room. Nobody is preempted.
 
     slacktide generate cell --set hosts=62 --set requests=2300 --out small
     slacktide simulate small/workload.parquet small/hosts.parquet --end 3600 --policy examples/01_own_policy.py:FirstFit
 
-A policy is asked once a pass, while somebody waits. It answers with a plan: who starts where, and
-for each who does not, why. The plan is checked before it is carried out.
+A policy is asked once a pass, while somebody waits. It answers with a plan. The plan says who
+starts where, and why the others do not start. It is checked before it is carried out.
 """
 
 from slacktide.policy import Bind, Hold, Plan, View
 
 
 class FirstFit:
-    """Serves requests in the order of admission; one that fits nowhere lets the next go first."""
+    """Serves requests in the order of admission. One that fits nowhere lets the next go first."""
 
     def decide(self, view: View, now: float) -> Plan:  # noqa: ARG002
-        """Must be deterministic; chance, where wanted, comes from ``view.random``. ``now`` in seconds."""
+        """Must be deterministic. If you need chance, take it from ``view.random``. ``now`` is in seconds."""
         free = view.free  # a copy, shape (hosts, resources): what this plan takes is taken off here
         taken: dict[int, set[int]] = {}  # hosts that this plan gives to an anti-affine job
         failed: set[tuple[bytes, int, int | None]] = set()  # what found no host need not be tried again in this pass

@@ -2,7 +2,7 @@
 
     slacktide simulate WORKLOAD HOSTS --set policy.score=examples/02_own_score.py:packed
 
-A score is compiled by Numba and runs inside the kernels, at their speed; it sees one host at a time.
+Numba compiles a score, and it runs inside the kernels, at their speed. It sees one host at a time.
 """
 
 import numpy as np
@@ -14,8 +14,8 @@ Amounts = NDArray[np.float64]
 def packed(capacity: Amounts, free: Amounts, demand: Amounts) -> float:
     """Larger is better: how full the host will be, by its fuller resource, in 0 to 1.
 
-    All arguments have shape (resources,), CPU and memory first, in the unit of the host file; ``free`` is
-    before the request is placed, with victims already gone.
+    All arguments have shape (resources,), CPU and memory first, in the unit of the host file. ``free`` is
+    what is free before the request is placed, with victims already gone.
     """
     fullest = 0.0
     for r in range(len(capacity)):

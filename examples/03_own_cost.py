@@ -1,9 +1,9 @@
-"""A preemption cost of your own: as few victims as possible, and of two equal choices the one with more slack.
+"""A preemption cost of your own: as few victims as possible. Of two equal choices it takes that with more slack.
 
     slacktide simulate WORKLOAD HOSTS --set policy.cost=examples/03_own_cost.py:gentle
 
-A cost is compiled by Numba and runs inside the kernels. It compares hosts where the request fits only after
-preempting somebody; who that would be is already chosen.
+Numba compiles a cost, and it runs inside the kernels. It compares hosts where the request fits only after
+somebody is preempted. Who that would be is already chosen.
 """
 
 import numpy as np
@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 def gentle(slack: NDArray[np.float64], rank: NDArray[np.int64], out: NDArray[np.float64]) -> None:  # noqa: ARG001
     """Write the cost into ``out``, compared place by place, larger is better.
 
-    ``slack``, shape (victims,), empty for a host with room: seconds each victim is above its margin (below 0: under
-    it). ``rank``, shape (victims,): importance, 1 the most important. ``out``, shape
-    (distinct ranks of the workload + 1,), is all 0.
+    ``slack``, shape (victims,): seconds by which each victim is above its margin, below 0 where it is under it.
+    It is empty for a host with room. ``rank``, shape (victims,): importance, 1 is the most important. ``out``,
+    shape (distinct ranks of the workload + 1,), is all 0.
     """
     out[0] = -float(len(slack))
     least = np.inf

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import msgspec
 
-from slacktide.kube.bodies import encode_binding
-from slacktide.kube.connection import Connection, connect
+from slacktide.kube.client.http import Connection, connect
+from slacktide.kube.resources.bodies import encode_binding
 
 IN_FLIGHT = 64
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from live_parts.cluster import Cluster, Running, pod
 from live_parts.load import PODS, Bindings, clear, create, names, watched
-from slacktide.kube.connection import Connection
+from slacktide.kube.client.http import Connection
 
 QUIET_SECONDS = 3.0
 SETTLE_SECONDS = 20.0

@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from slacktide.kube.lab import Binaries, ControlPlane
-from slacktide.kube.lab.api import Api
-from slacktide.kube.lab.binaries import NEEDED
-from slacktide.kube.lab.manifests import apply
-from slacktide.kube.lab.processes import Component
-from slacktide.kube.objects import rfc3339
+from slacktide.kube.resources.objects import rfc3339
+from slacktide.lab import Binaries, ControlPlane
+from slacktide.lab.api import Api
+from slacktide.lab.binaries import NEEDED
+from slacktide.lab.manifests import apply
+from slacktide.lab.processes import Component
 
 NAMESPACE = "bench"
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -126,7 +126,7 @@ class Cluster:
             found.component.stop()
 
     def _start(self, name: str, command: list[str], ready: str) -> Component:
-        log = self.plane.place.log(name.replace(" ", "-"))
+        log = self.plane.layout.log(name.replace(" ", "-"))
         began = log.stat().st_size if log.exists() else 0
         component = self.plane.add(name.replace(" ", "-"), command)
         _until_said(component, began, ready)

@@ -13,7 +13,7 @@ import msgspec
 
 from live_parts.binder import Event
 from live_parts.cluster import NAMESPACE, Cluster
-from slacktide.kube.connection import Connection, connect
+from slacktide.kube.client.http import Connection, connect
 
 PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 POSTS = 64

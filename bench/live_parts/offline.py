@@ -15,13 +15,13 @@ from typing import Any
 import msgspec
 
 from slacktide.config import Config
-from slacktide.kube import objects
-from slacktide.kube.handlers import Handlers
-from slacktide.kube.intake import Intake
-from slacktide.kube.kinds import Identity, Malformed
-from slacktide.kube.world import World
-from slacktide.live.engine import Engine
-from slacktide.live.warming import warm
+from slacktide.engine.core.engine import Engine
+from slacktide.engine.warm_up import warm
+from slacktide.kube.client.kinds import Identity, Malformed
+from slacktide.kube.feed.listener import FeedListener
+from slacktide.kube.feed.live_feed import LiveFeed
+from slacktide.kube.mirror.cluster import ClusterMirror
+from slacktide.kube.resources import objects
 from slacktide.model import ServiceClass
 from slacktide.settings import load_live
 from slacktide.state.spec import Spec
@@ -82,24 +82,6 @@ def passes(policy: str, nodes: int, pods: int, *, full: bool) -> Pass:
     return Pass(between - began, after - between, len(outcome.decisions), preempted)
 
 
-class Nobody:
-    """Acts on nothing."""
-
-    def work(self) -> None: ...
-
-    def confirmed(self, uid: str) -> None: ...
-
-    def ended(self, uid: str) -> None: ...
-
-    def changed(self, key: str) -> None: ...
-
-    def began(self, target: object) -> None: ...
-
-    def finished(self, key: str) -> None: ...
-
-    def waits(self, entry: object) -> None: ...
-
-
 def resident() -> float:
     """Memory of this process now, MB."""
     gc.collect()
@@ -114,10 +96,9 @@ class Day:
         config = settings("qos-driven")
         warm(config)
         self.now = START
-        self.world = World(config)
-        self.intake = Intake(config, self.world, lambda: self.now, Nobody())
-        self.handlers = Handlers(self.world, self.intake)
-        self.engine = self.intake.engine = Engine(config)
+        self.mirror = ClusterMirror(config, lambda: self.now)
+        self.engine = Engine(config)
+        self.mirror.follow(LiveFeed(self.mirror, self.engine, FeedListener(), lambda: self.now, lambda: 0.0))
         self.chance = random.Random(seed)
         self.numbers = itertools.count()
         self.pods: dict[str, dict[str, Any]] = {}
@@ -125,13 +106,13 @@ class Day:
         self.came = 0
         for name, slo, rank in (("high", 1.0, 1), ("low", 0.5, 3)):
             body = {"metadata": {"name": name, "uid": name}, "spec": {"slo": slo, "rank": rank}}
-            self.handlers.service_class(_decoded(objects.SERVICE_CLASS, body))
+            self.mirror.see_class(_decoded(objects.SERVICE_CLASS, body))
         for number in range(nodes):
             labels = {"slacktide.io/managed": "true", "kubernetes.io/hostname": f"node-{number}"}
             room = {"cpu": "32", "memory": "128Gi", "pods": "110"}
             status = {"allocatable": room, "conditions": [{"type": "Ready", "status": "True"}]}
             body = {"metadata": {"name": f"node-{number}", "uid": f"n{number}", "labels": labels}, "status": status}
-            self.handlers.node(_decoded(objects.NODE, body))
+            self.mirror.see_node(_decoded(objects.NODE, body))
 
     def hours(self, hours: int, controllers_an_hour: int, pods_each: int) -> Iterator[tuple[int, float, int]]:
         """The hour, memory at its end and pods until then."""
@@ -150,7 +131,7 @@ class Day:
         number = next(self.numbers)
         uid, name = f"rs-{number}", f"app-{number}"
         owner = {"metadata": {"name": name, "namespace": "bench", "uid": uid}, "spec": {"replicas": pods}}
-        self.handlers.replicas(_decoded(objects.REPLICA_SET, owner))
+        self.mirror.see_controller(_decoded(objects.REPLICA_SET, owner), "apps/v1", "ReplicaSet", pods)
         cpu, memory = self.chance.randint(50, 900), self.chance.randint(50, 900)
         term = {"labelSelector": {"matchLabels": {"app": name}}, "topologyKey": "kubernetes.io/hostname"}
         affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
@@ -172,7 +153,7 @@ class Day:
         self._tell(pod)
 
     def _tell(self, pod: dict[str, Any]) -> None:
-        self.intake.changed(_decoded(objects.POD, pod))
+        self.mirror.see_pod(_decoded(objects.POD, pod))
 
     def _decide(self) -> None:
         for decision in self.engine.run(self.now).decisions:
@@ -188,11 +169,10 @@ class Day:
         metadata = self.pods.pop(uid)["metadata"]
         owner = metadata["ownerReferences"][0]["uid"]
         self.of[owner].remove(uid)
-        self.intake.deleted(Identity("bench", metadata["name"], uid, ""), None)
+        self.mirror.drop_pod(Identity("bench", metadata["name"], uid, ""), None)
 
     def _end(self, owner: str) -> None:
-        name = f"app-{owner.removeprefix('rs-')}"
-        self.handlers.controller_gone(Identity("bench", name, owner, ""))
+        self.mirror.drop_controller(owner)
         for uid in tuple(self.of[owner]):
             self._gone(uid)
         del self.of[owner]

@@ -1,48 +1,73 @@
 """One list of settings with their units and defaults, for the simulator and the live scheduler.
 
 Sections are frozen dataclasses; :mod:`slacktide.settings` reads them from files
-and from ``SECTION.KEY=VALUE`` words and refuses unknown keys.
+and from ``SECTION.KEY=VALUE`` words, refuses unknown keys, and has msgspec check types and ranges.
 """
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Annotated, Literal
+
+from msgspec import Meta
 
 from slacktide.model import DEFAULT_CLASSES, ServiceClass
 
 Accounting = Literal["restart", "always", "never"]
 PresetName = Literal["recommended", "published"]
 
+LONGEST = 2.0**33  # seconds; times are exact up to here (docs/semantics.md)
+LARGEST = sys.float_info.max  # a bound that excludes infinity only
+Seconds = Annotated[float, Meta(ge=0, le=LONGEST)]
+Instant = Annotated[float, Meta(gt=0, le=LONGEST)]
+Share = Annotated[float, Meta(ge=0, le=1)]
+SomeShare = Annotated[float, Meta(gt=0, le=1)]
+Amount = Annotated[float, Meta(ge=0, le=LARGEST)]
+SomeAmount = Annotated[float, Meta(gt=0, le=LARGEST)]
+Work = Annotated[float, Meta(ge=0, le=1e15)]
+Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+Text = Annotated[str, Meta(min_length=1)]
+"""Of settings of type ``str`` an empty text says something: there is none."""
+
 
 @dataclass(frozen=True, slots=True)
 class PolicySettings:
-    """How decisions are taken (specification, section 4). Defaults: the recommended settings."""
+    """How decisions are taken. Defaults: the recommended settings."""
 
-    name: str = "qos-driven"
+    name: Text = "qos-driven"
     """``qos-driven``, ``priority``, ``hybrid``, an entry point's name, or ``file.py:Class``. ``delay-aware``,
     ``elastic-fog``, ``tsra``, ``nas``, ``kcss``, ``least-requested``: in order of admission, without preemption, by the
     score of that name."""
     preempt_when: Literal["needed", "better"] = "needed"
     """``better``: preempt whoever has the larger metric (the papers); ``needed``: only for one below its margin."""
-    patience: float = 60.0
+    patience: Seconds = 60.0
     """Seconds of slack by which a swap between equally important violators must pay; a swap costs a start-up."""
+    overload: Literal["share", "triage"] = "share"
+    """What is missing where capacity does not suffice is spread over all (``share``, the papers), or goes to those who
+    cannot keep their promise any more (``triage``, docs/overload.md; both orders must be ``importance``)."""
+    savable: Seconds = 60.0
+    """``triage``: seconds by which a slack may be negative so that the promise counts as one that can still be kept."""
+    overload_patience: Seconds = 200.0
+    """``triage``: seconds above its margin from which on an instance gives its place to a lost one; to one of an
+    overloaded class that can still be kept its equals give theirs from ``patience`` on. ``patience`` where that is
+    more."""
     queue_order: Literal["importance", "metric"] = "importance"
     victim_order: Literal["importance", "metric"] = "importance"
     """Who of a host's instances goes first: ``importance`` mirrors the queue's order (as the published simulator's log
     does), ``metric`` is by decreasing metric alone (as the papers say)."""
     victims: Literal["same-pass", "next-pass"] = "same-pass"
     """``same-pass``: victims may take free capacity at the end of the pass that preempted them."""
-    score: str = "mean"
+    score: Text = "mean"
     """Allocation score: ``least-requested``, ``balanced``, ``mean``, ``delay-aware``, ``elastic-fog``, ``tsra``,
     ``nas``, ``kcss``, an entry point's name, or ``file.py:function``."""
-    cost: str = "default"
+    cost: Text = "default"
     """Preemption cost: ``slack`` (qos-driven's), ``fewest-victims`` (priority's), or as for ``score``."""
     overhead_scope: Literal["same-or-more-important", "same-class", "all", "none"] = "same-or-more-important"
     """Victims to which the overhead limit applies, seen from the one that preempts (T; Q says ``same-class``)."""
-    min_running: float = 0.0
+    min_running: Seconds = 0.0
     """Seconds from its start during which an instance is not preempted."""
-    queue_limit: int = 100
+    queue_limit: Count = 100
     """``hybrid``: QoS-driven while at most this many wait, by priority above."""
     gang: bool = False
     """Start the waiting instances of a concurrent request only when all of them can start in this pass, counting what
@@ -51,12 +76,12 @@ class PolicySettings:
 
 @dataclass(frozen=True, slots=True)
 class QosSettings:
-    """The metric (specification, section 2)."""
+    """The metric (docs/metric.md)."""
 
-    alpha: float = 22.37107
+    alpha: Seconds = 22.37107
     """Expected maximum allocation time, seconds. The default is the published simulator's; set it to the longest start
     you expect."""
-    margin: float | None = None
+    margin: Seconds | None = None
     """Safety margin phi of every class, seconds; ``None`` keeps each class's own."""
     startup: Accounting = "restart"
     """Accounting of start-up time that decisions use; results carry all three."""
@@ -64,45 +89,45 @@ class QosSettings:
 
 @dataclass(frozen=True, slots=True)
 class DelaySettings:
-    """Delay-aware placement (specification, section 9). Defaults: for tens of instances a host (docs/edge-cluster.md);
+    """Delay-aware placement. Defaults: for tens of instances a host (docs/edge-cluster.md);
     the preset ``published`` has the paper's."""
 
-    alpha: float = 0.5
+    alpha: Share = 0.5
     """Weight of the processing delay against the network delay, 0 to 1 (equation 3)."""
-    phi: float = 0.5
+    phi: SomeShare = 0.5
     """Share of a host's residual amount that one instance is granted at most (equation 9)."""
-    tolerance: float = 0.001
+    tolerance: Seconds = 0.001
     """Seconds (lambda, equation 17): hosts whose delay is at most so much above the least are as good."""
-    context_switch: float = 2e-6
+    context_switch: Seconds = 2e-6
     """Seconds (beta_cs, equation 18) that a host which serves somebody already costs."""
-    competition: float = 0.0
+    competition: Seconds = 0.0
     """Seconds (beta_rc, equation 18), doubled with each further instance on the host."""
     grants: bool = False
     """Score ``delay-aware``: take what is granted from a host (equations 14 to 16), not only what is demanded."""
-    processing: float = 1.0
+    processing: Work = 1.0
     """CPU-seconds that a unit of data takes (equation 8)."""
-    transfer: float = 1.0
+    transfer: Work = 1.0
     """What a unit of data is of resource ``network`` times a second (equation 10)."""
-    memory_per_cpu: float = 0.0
+    memory_per_cpu: Amount = 0.0
     """Memory that is worth one CPU where residuals are compared (algorithm 2, line 17), in the files' units; live in
     GiB a core. 0: as much as there is of it in all."""
-    fetching: float = 0.001
+    fetching: Amount = 0.001
     """Weight of the time to fetch an image, which is paid once, against delays that every exchange with a user has
     (1: as published; 0: it does not matter where the image is)."""
     keep_images: bool = True
     """An image that an instance needed is present on its host from then on."""
-    network: str | None = None
+    network: Text | None = None
     """A file that says where hosts and users are, how far from each other, and what images there are
     (docs/formats.md). ``None``: in the simulator everybody is at one place; live, NodeLatencies say it."""
 
 
 @dataclass(frozen=True, slots=True)
 class SchedulerSettings:
-    """When passes happen (specification, section 4)."""
+    """When passes happen."""
 
-    watchdog: float = 10.0
+    watchdog: Instant = 10.0
     """A pass at the latest this many seconds after the previous one while somebody waits."""
-    triggers: str | None = None
+    triggers: Text | None = None
     """Simulator: a file of seconds (as for start-up delays) at which passes happen, and at no other; to repeat those of
     a live run. ``None``: events and the watchdog call for them."""
 
@@ -112,33 +137,33 @@ class StartupSettings:
     """Start-up delays: ``constant:S``, ``uniform:A,B``, ``normal:MEAN,SD``, ``lognormal:MEDIAN,SIGMA``,
     ``exponential:MEAN``, or a file of measured values."""
 
-    hot: str = "constant:2.5"
-    cold: str = "constant:5.5"
+    hot: Text = "constant:2.5"
+    cold: Text = "constant:5.5"
 
 
 @dataclass(frozen=True, slots=True)
 class FailureSettings:
     """Host failures and drains: from ``file``, or drawn (distributions as for start-up) where ``uptime`` is given."""
 
-    file: str | None = None
-    uptime: str | None = None
-    downtime: str = "constant:600"
+    file: Text | None = None
+    uptime: Text | None = None
+    downtime: Text = "constant:600"
 
 
 @dataclass(frozen=True, slots=True)
 class SimulationSettings:
     """What belongs to a run in the simulator only."""
 
-    end: float | None = None
+    end: Instant | None = None
     """The run ends at this second; ``None``: when everything has completed."""
-    seed: int = 0
+    seed: Count = 0
     preempted_work: Literal["by-kind", "kept", "lost"] = "by-kind"
     """What a preempted or failed instance had done: ``by-kind`` keeps it for services and loses it for batch requests
     (a stateless job starts from nothing), ``kept`` and ``lost`` hold for all."""
-    recreation: float = 0.0
+    recreation: Seconds = 0.0
     """Seconds from an eviction to the arrival of the next incarnation, as controllers take to make a new pod."""
     engine: Literal["auto", "compiled", "stepwise"] = "auto"
-    """``compiled``: one fused loop; ``stepwise``: ``Policy.decide`` per pass, as live, and always for a
+    """``compiled``: one fused loop; ``stepwise``: ``Policy.decide`` per pass, and always for a
     policy of your own; same decisions, other counts of operations."""
 
 
@@ -158,13 +183,13 @@ class OptimizeSettings:
     """Keep each host's victims sorted until two of them change places, instead of sorting in every pass."""
     ceilings: bool = True
     """Skip hosts on which, by a bound linear in time, nobody can be far enough above its promise."""
-    equivalence_tolerance: float = 0.0
-    """Seconds of metric within which equal requests count as one (T 7.1); above 0 changes results."""
-    relaxed_randomization: float = 1.0
-    """Stop looking once this fraction of hosts proved feasible, in random order (T 7.1); below 1 changes results."""
+    equivalence_tolerance: Seconds = 0.0
+    """Seconds of metric within which equal requests count as one; above 0 changes results."""
+    relaxed_randomization: SomeShare = 1.0
+    """Stop looking once this fraction of hosts proved feasible, in random order; below 1 changes results."""
     queue_pruning: bool = False
-    """After a failure skip later requests that ask for at least as much (T 7.1.2)."""
-    expiring_cache: float = 0.0
+    """After a failure skip later requests that ask for at least as much."""
+    expiring_cache: Seconds = 0.0
     """After a failure do not look at unchanged hosts again for this many seconds; above 0 changes results."""
 
 
@@ -172,7 +197,7 @@ class OptimizeSettings:
 class KubeSettings:
     """The live scheduler (``slacktide run``)."""
 
-    scheduler_name: str = "slacktide"
+    scheduler_name: Text = "slacktide"
     """``schedulerName`` of the pods that are ours."""
     all_nodes: bool = False
     """Take every node. Only where no other scheduler that preempts works on them: two thrash."""
@@ -180,50 +205,50 @@ class KubeSettings:
     """Nodes with this label (``KEY=VALUE`` or ``KEY``) are given to us."""
     node_taint: str = "slacktide.io/only"
     """So are nodes with a taint of this key."""
-    qps: float = 0.0
+    qps: Amount = 0.0
     """Requests a second to the API server, leases and events apart; 0: no limit."""
-    burst: int = 100
+    burst: Annotated[int, Meta(ge=1, le=2**31)] = 100
     """Requests beyond ``qps`` that may go out at once."""
-    bindings: int = 64
+    bindings: Annotated[int, Meta(ge=1, le=4096)] = 64
     """Bindings and evictions under way at once."""
-    event_qps: float = 0.0
+    event_qps: Amount = 0.0
     """Events written a second; 0: no limit."""
-    ledger_qps: float = 50.0
+    ledger_qps: SomeAmount = 50.0
     """Availability objects written a second, all together; each at most once a second."""
     leader_election: bool = True
     """Act only while holding the lease."""
-    lease_namespace: str = "slacktide-system"
-    lease_name: str = "slacktide"
-    lease_duration: float = 15.0
+    lease_namespace: Text = "slacktide-system"
+    lease_name: Text = "slacktide"
+    lease_duration: Annotated[float, Meta(ge=3, le=LARGEST)] = 15.0
     """Seconds after which others take a lease that is not renewed."""
-    backoff_first: float = 1.0
+    backoff_first: SomeAmount = 1.0
     """Seconds a pod waits after its first failed binding or eviction; doubled with each."""
-    backoff_longest: float = 10.0
-    victim_patience: float = 30.0
+    backoff_longest: SomeAmount = 10.0
+    victim_patience: Seconds = 30.0
     """Seconds beyond their grace period that victims may take to be gone, before a reserved place is given up."""
-    resize_patience: float | None = 60.0
+    resize_patience: Seconds | None = 60.0
     """Seconds for which a pod's resize may be Deferred or Infeasible before the pod is moved; ``None``: it never is."""
     disruption_budgets: Literal["hard", "best-effort"] = "hard"
     """A used-up PodDisruptionBudget protects its pods (``hard``), or these are deleted where it forbids an eviction."""
-    vacancy: float = 60.0
+    vacancy: Seconds = 60.0
     """Seconds after which an instance that nobody replaced counts no more, where its controller's wish is not known."""
     priority_classes: str | None = None
     """Service classes of pods that name none, by PriorityClass: ``PRIORITY=CLASS,...``."""
-    hard_pod_affinity_weight: int = 1
+    hard_pod_affinity_weight: Annotated[int, Meta(ge=0, le=100)] = 1
     """What an existing pod's required affinity is worth to a pod that it selects, as a preference."""
     site_label: str = "topology.kubernetes.io/zone"
     """Label of nodes that names their place, for scores that ask where users are; nodes without it, or all where this
     is empty, are places of their own. Of more than 1,000 places no round-trip times are used."""
     network_resource: str = "slacktide.io/network"
     """Extended resource that is bandwidth, in Mbit/s, which these scores know as ``network``."""
-    latency_stale: float = 900.0
+    latency_stale: SomeAmount = 900.0
     """Seconds after a node's latest measurement, as its NodeLatency has it, from which on that counts no more."""
-    access_url: str | None = None
+    access_url: Text | None = None
     """Prometheus to ask where users of workloads log in whose pods do not say it (annotation slacktide.io/users)."""
-    access_query: str | None = None
+    access_query: Text | None = None
     """Accesses by namespace, workload (name of the controller) and node (or place), such as ``sum by (namespace,
     workload, node) (increase(http_requests_total[10m]))``."""
-    access_interval: float = 60.0
+    access_interval: Annotated[float, Meta(ge=1, le=LONGEST)] = 60.0
     """Seconds between two queries."""
     listen: str | None = "127.0.0.1:10359"
     """Address of /metrics, /livez, /readyz and /configz; ``None``: nothing is served."""

@@ -1,23 +1,27 @@
 """Settings from a preset, a file and ``SECTION.KEY=VALUE`` words, in this order; the last one wins.
 
-What exists, with types, choices and defaults, is read off :mod:`slacktide.config`; only the
-ranges of numbers are added here. Every error names the place, the value and what is expected.
+What exists, with types, choices, ranges and defaults, is read off :mod:`slacktide.config`. Every error names the
+place, the value and what is expected.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from difflib import get_close_matches
+from functools import cache
 from pathlib import Path
-from types import NoneType, UnionType
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, get_args, get_type_hints
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
 
 from slacktide import settings_file
-from slacktide.config import Config, PresetName, live, preset
+from slacktide.config import Amount, Config, PresetName, Share, Text, live, preset
+from slacktide.conversion import Kind, Node, Strict, given
 from slacktide.errors import ConfigError
-from slacktide.inputs.cells import expected_name
+from slacktide.inputs.columns.cells import expected_name
 from slacktide.model import PenaltyTier, ServiceClass
 from slacktide.settings_file import Place, SettingsFile
 
@@ -29,80 +33,53 @@ MANIFEST_KEY = "configuration"
 TRUTH = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Range:
-    """Allowed numbers: ``least`` to ``most``, both included unless ``above`` says that ``least`` is not."""
+class Tier(Strict):
+    """A penalty tier as a file gives it."""
 
-    least: float = 0.0
-    most: float = math.inf
-    above: bool = False
-
-    def holds(self, value: float) -> bool:
-        """Whether the number lies inside; infinity and NaN never do."""
-        return math.isfinite(value) and self.least <= value <= self.most and not (self.above and value == self.least)
-
-    def __str__(self) -> str:
-        if self.above:
-            end = "" if self.most == math.inf else f", at most {_round(self.most)}"
-            return f"above {self.least:g}{end}"
-        return f"{self.least:g} or more" if self.most == math.inf else f"from {self.least:g} to {_round(self.most)}"
+    boundary: Share
+    bonus: Amount
 
 
-def _round(bound: float) -> str:
-    return "2^63 - 1" if bound == 2**63 - 1 else f"{bound:g}"
+Tiers = Annotated[
+    list[Annotated[Tier, Meta(description="boundary, bonus")]], Meta(description="a list of boundary and bonus")
+]
 
 
-LONGEST = 2.0**33  # seconds; times are exact up to here (docs/semantics.md)
-_SECONDS = Range(most=LONGEST)
-RANGES: Mapping[str, Range] = {
-    "policy.patience": _SECONDS,
-    "policy.min_running": _SECONDS,
-    "policy.queue_limit": Range(most=2**63 - 1),
-    "qos.alpha": _SECONDS,
-    "qos.margin": _SECONDS,
-    "delay.alpha": Range(most=1.0),
-    "delay.phi": Range(most=1.0, above=True),
-    "delay.tolerance": _SECONDS,
-    "delay.context_switch": _SECONDS,
-    "delay.competition": _SECONDS,
-    "delay.processing": Range(most=1e15),
-    "delay.transfer": Range(most=1e15),
-    "delay.memory_per_cpu": Range(),
-    "delay.fetching": Range(),
-    "scheduler.watchdog": Range(most=LONGEST, above=True),
-    "simulation.end": Range(most=LONGEST, above=True),
-    "simulation.recreation": _SECONDS,
-    "simulation.seed": Range(most=2**63 - 1),
-    "kube.qps": Range(),
-    "kube.burst": Range(least=1, most=2**31),
-    "kube.bindings": Range(least=1, most=4096),
-    "kube.event_qps": Range(),
-    "kube.ledger_qps": Range(above=True),
-    "kube.lease_duration": Range(least=3.0),
-    "kube.backoff_first": Range(above=True),
-    "kube.backoff_longest": Range(above=True),
-    "kube.latency_stale": Range(above=True),
-    "kube.victim_patience": _SECONDS,
-    "kube.resize_patience": _SECONDS,
-    "kube.vacancy": _SECONDS,
-    "kube.access_interval": Range(least=1.0, most=LONGEST),
-    "kube.hard_pod_affinity_weight": Range(most=100),
-    "optimize.equivalence_tolerance": _SECONDS,
-    "optimize.relaxed_randomization": Range(most=1.0, above=True),
-    "optimize.expiring_cache": _SECONDS,
-}
+class Class(Strict):
+    """A service class as a file gives it; :class:`ServiceClass` checks the ranges."""
 
-MAY_BE_EMPTY = frozenset(
-    {
-        "kube.node_label",
-        "kube.node_taint",
-        "kube.priority_classes",
-        "kube.listen",
-        "kube.site_label",
-        "kube.network_resource",
-    }
-)
-"""Settings of text for which an empty one says something: there is none."""
+    name: Text
+    slo: float
+    rank: int
+    margin: float | UnsetType = UNSET
+    overhead_limit: float | UnsetType | None = UNSET
+    tiers: Tiers | UnsetType | None = UNSET
+
+    def made(self) -> ServiceClass:
+        """Raises :class:`ConfigError` for a number out of range."""
+        fields = given(self)
+        if fields.get("tiers"):
+            fields["tiers"] = tuple(PenaltyTier(one.boundary, one.bonus) for one in fields["tiers"])
+        return ServiceClass(**fields)
+
+
+Classes = Annotated[
+    list[Annotated[Class, Meta(description="name, slo, rank")]],
+    Meta(min_length=1, description="a list of at least one class"),
+]
+
+
+@cache
+def _sections() -> type[msgspec.Struct]:
+    """What a settings file may hold: of every section any of its settings."""
+    fields: list[tuple[str, Any, Any]] = []
+    for section in SECTIONS:
+        settings = [(key, kind | UnsetType, UNSET) for key, kind in types_of(section).items()]
+        kind = msgspec.defstruct(section, settings, bases=(Strict,), namespace={"NOUN": "setting"})
+        described = Annotated[kind | None, Meta(description="settings such as 'key: value'")]  # type: ignore[valid-type]
+        fields.append((section, described | UnsetType, UNSET))
+    fields += [("classes", Classes | UnsetType, UNSET), ("version", Any, UNSET)]
+    return msgspec.defstruct("Sections", fields, bases=(Strict,), namespace={"NOUN": "section"})
 
 
 def load_live(path: Path | None = None, preset_name: str | None = None, overrides: Sequence[str] = ()) -> Config:
@@ -152,8 +129,8 @@ def section_type(section: str) -> type:
 
 
 def types_of(section: str) -> dict[str, Any]:
-    """Key and type of each setting of a section."""
-    return get_type_hints(section_type(section))
+    """Key and type of each setting of a section; the type carries the range."""
+    return get_type_hints(section_type(section), include_extras=True)
 
 
 def _with_file(config: Config, file: SettingsFile) -> Config:
@@ -171,36 +148,31 @@ def with_sections(config: Config, values: Mapping[str, Any], file: SettingsFile,
 
     Raises :class:`ConfigError` naming file, line, section and key.
     """
-    for section, content in values.items():
-        place = (*top, section)
-        where = f"{file.at(place)}: {section}"
+    node = Node(file, top, values, len(top), "[{}]")
+    changes: dict[str, Any] = {}
+    for section, said in given(node.convert(_sections())).items():
         if section == "version":
-            if content is not FORMAT_VERSION and content != FORMAT_VERSION:
-                raise ConfigError(f"{where}: found {content!r}, expected {FORMAT_VERSION}, the version this one reads")
+            if said != FORMAT_VERSION:
+                node.child(section).fail(f"{FORMAT_VERSION}, the version this one reads")
         elif section == "classes":
-            config = dataclasses.replace(config, classes=_classes(file, content, place))
-        elif section in SECTIONS:
-            config = _with_section(config, str(section), content, file, place)
-        else:
-            known = (*SECTIONS, "classes", "version")
-            raise ConfigError(f"{where}: unknown section, expected {expected_name(str(section), known)}")
-    return config
+            changes[section] = _classes(said, node.child(section))
+        elif said is not None:
+            changes[section] = dataclasses.replace(getattr(config, section), **given(said))
+    return dataclasses.replace(config, **changes)
 
 
-def _with_section(config: Config, section: str, content: object, file: SettingsFile, place: Place) -> Config:
-    if content is None:
-        return config
-    if not isinstance(content, dict):
-        raise ConfigError(f"{file.at(place)}: {section}: found {content!r}, expected settings such as 'key: value'")
-    types = types_of(section)
-    changes = {}
-    for key, value in content.items():
-        where = f"{file.at((*place, key))}: {section}.{key}"
-        if key not in types:
-            raise ConfigError(f"{where}: unknown setting, expected {expected_name(str(key), list(types))}")
-        name = f"{section}.{key}"
-        changes[key] = check(value, types[key], where, RANGES.get(name), empty=name in MAY_BE_EMPTY)
-    return dataclasses.replace(config, **{section: dataclasses.replace(getattr(config, section), **changes)})
+def _classes(said: Sequence[Class], node: Node) -> tuple[ServiceClass, ...]:
+    found: list[ServiceClass] = []
+    for index, one in enumerate(said):
+        here = node.child(index)
+        try:
+            made = one.made()
+        except ConfigError as error:
+            raise ConfigError(f"{node.file.at(here.place)}: {error}") from error
+        if any(made.name == other.name for other in found):
+            raise ConfigError(f"{here.where}: name: found {made.name!r} twice, expected different names")
+        found.append(made)
+    return tuple(found)
 
 
 def _with_word(config: Config, word: str) -> Config:
@@ -212,9 +184,13 @@ def _with_word(config: Config, word: str) -> Config:
         raise ConfigError(f"setting {name}: classes are given in a settings file, under 'classes:'")
     if section not in SECTIONS or key not in types_of(section):
         raise ConfigError(f"setting {name}: unknown, expected {_nearest(section, key, name)}")
-    kind = types_of(section)[key]
-    full = name.strip()
-    value = check(_read(text.strip(), kind), kind, f"setting {name}", RANGES.get(full), empty=full in MAY_BE_EMPTY)
+    types = types_of(section)[key]
+    kind = Kind.of(types)
+    value = _read(text.strip(), kind)
+    try:
+        value = msgspec.convert(value, types)
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"setting {name}: found {value!r}, expected {kind.words(value)}") from error
     return dataclasses.replace(config, **{section: dataclasses.replace(getattr(config, section), **{key: value})})
 
 
@@ -226,102 +202,13 @@ def _nearest(section: str, key: str, name: str) -> str:
     return (owners or near or [f"a section, {expected_name(section, SECTIONS)}"])[0]
 
 
-def _read(text: str, kind: Any) -> object:
+def _read(text: str, kind: Kind) -> object:
     """The value that a word stands for; the text itself where it cannot be one of ``kind``, to be refused later."""
-    kinds = get_args(kind) if get_origin(kind) is UnionType else (kind,)
-    if NoneType in kinds and text.lower() == "none":
+    if kind.optional and text.lower() == "none":
         return None
-    if bool in kinds:
+    if kind.plain is bool:
         return TRUTH.get(text.lower(), text)
-    for number in (int, float):
-        if number in kinds and text.isascii() and "_" not in text:
-            try:
-                return number(text)
-            except ValueError:
-                continue
+    if kind.plain in (int, float) and text.isascii() and "_" not in text:
+        with suppress(ValueError):
+            return kind.plain(text)
     return text
-
-
-def check(value: object, kind: Any, where: str, allowed: Range | None = None, *, empty: bool = False) -> object:
-    """``value`` as the annotated type ``kind``.
-
-    Raises :class:`ConfigError` beginning with ``where`` for another type, no choice of a ``Literal``, a number that
-    ``allowed`` excludes, or a text that is empty unless it may be ``empty``. Whole numbers are numbers; truth values
-    are not.
-    """
-    if get_origin(kind) is UnionType:
-        if value is None:
-            return None
-        (kind,) = (one for one in get_args(kind) if one is not NoneType)
-    if get_origin(kind) is Literal:
-        if value not in get_args(kind):
-            raise ConfigError(f"{where}: found {value!r}, expected {expected_name(str(value), get_args(kind))}")
-        return value
-    words = {str: "text", bool: "true or false", int: "a whole number", float: "a number"}[kind]
-    expected = f"{words}, {allowed}" if allowed else words
-    fits = isinstance(value, (int, float) if kind is float else kind) and (kind is bool or not isinstance(value, bool))
-    if not fits or (kind is str and not value and not empty):
-        raise ConfigError(f"{where}: found {value!r}, expected {expected}")
-    if isinstance(value, (int, float)) and kind in (int, float):
-        try:
-            number = float(value)
-        except OverflowError:
-            number = math.inf
-        if not (allowed or Range(-math.inf)).holds(number) or (kind is int and allowed and value > allowed.most):
-            raise ConfigError(f"{where}: found {value!r}, expected {expected}")
-        return number if kind is float else value
-    return value
-
-
-def _classes(file: SettingsFile, content: object, place: Place) -> tuple[ServiceClass, ...]:
-    if not isinstance(content, list) or not content:
-        raise ConfigError(f"{file.at(place)}: classes: found {content!r}, expected a list of at least one class")
-    found: list[ServiceClass] = []
-    for index, one in enumerate(content):
-        here = (*place, index)
-        where = f"{file.at(here)}: classes[{index}]"
-        fields = _fields(file, one, here, where, get_type_hints(ServiceClass), ("name", "slo", "rank"))
-        tiers = fields.get("tiers")
-        if tiers is not None:
-            fields["tiers"] = _tiers(file, tiers, (*here, "tiers"), where)
-        try:
-            made = ServiceClass(**fields)
-        except ConfigError as error:
-            raise ConfigError(f"{file.at(here)}: {error}") from error
-        if any(made.name == other.name for other in found):
-            raise ConfigError(f"{where}: name: found {made.name!r} twice, expected different names")
-        found.append(made)
-    return tuple(found)
-
-
-def _tiers(file: SettingsFile, content: object, place: Place, where: str) -> tuple[PenaltyTier, ...]:
-    if not isinstance(content, list):
-        raise ConfigError(f"{file.at(place)}: {where}.tiers: found {content!r}, expected a list of boundary and bonus")
-    tiers = []
-    for index, one in enumerate(content):
-        here = (*place, index)
-        label = f"{where}.tiers[{index}]"
-        tier = PenaltyTier(**_fields(file, one, here, label, get_type_hints(PenaltyTier), ("boundary", "bonus")))
-        check(tier.boundary, float, f"{label}.boundary", Range(most=1.0))
-        check(tier.bonus, float, f"{label}.bonus", Range())
-        tiers.append(tier)
-    return tuple(tiers)
-
-
-def _fields(
-    file: SettingsFile, content: object, place: Place, where: str, types: Mapping[str, Any], needed: Sequence[str]
-) -> dict[str, Any]:
-    """One class or tier: known keys, all of ``needed`` among them, scalar values checked."""
-    if not isinstance(content, dict):
-        raise ConfigError(f"{where}: found {content!r}, expected {', '.join(needed)}")
-    for key in content:
-        if key not in types:
-            spot = file.at((*place, key))
-            raise ConfigError(f"{spot}: {where}.{key}: unknown, expected {expected_name(str(key), list(types))}")
-    missing = [key for key in needed if key not in content]
-    if missing:
-        raise ConfigError(f"{where}: {missing[0]} is missing, expected {', '.join(needed)}")
-    return {
-        key: value if key == "tiers" else check(value, types[key], f"{file.at((*place, key))}: {where}.{key}")
-        for key, value in content.items()
-    }

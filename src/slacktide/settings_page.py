@@ -6,12 +6,11 @@ import ast
 import inspect
 from dataclasses import dataclass
 from itertools import pairwise
-from types import NoneType, UnionType
-from typing import Any, Literal, get_args, get_origin
 
 from slacktide import config
 from slacktide.config import Config, preset
-from slacktide.settings import RANGES, SECTIONS, Range, section_type, types_of
+from slacktide.conversion import Kind
+from slacktide.settings import SECTIONS, section_type, types_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +37,7 @@ def describe() -> list[Setting]:
                     name,
                     getattr(getattr(recommended, section), key),
                     getattr(getattr(published, section), key),
-                    _allowed(kind, RANGES.get(name)),
+                    _allowed(Kind.of(kind)),
                     meanings.get(key, ""),
                 )
             )
@@ -90,14 +89,12 @@ def shown(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _allowed(kind: Any, allowed: Range | None) -> str:
-    if get_origin(kind) is UnionType:
-        (kind,) = (one for one in get_args(kind) if one is not NoneType)
-        return f"{_allowed(kind, allowed)}, or none"
-    if get_origin(kind) is Literal:
-        return ", ".join(f"`{one}`" for one in get_args(kind))
-    word = {str: "text", bool: "true or false", int: "whole number", float: "number"}[kind]
-    return f"{word} {allowed}" if allowed else word
+def _allowed(kind: Kind) -> str:
+    words = ", ".join(f"`{one}`" for one in kind.choices)
+    if not words:
+        word = {str: "text", bool: "true or false", int: "whole number", float: "number"}[kind.plain]
+        words = f"{word} {kind.bounds}".strip()
+    return f"{words}, or none" if kind.optional else words
 
 
 def _meanings(section: type) -> dict[str, str]:

@@ -12,9 +12,9 @@ import pytest
 
 from slacktide.cli import main
 from slacktide.cli.simulate import simulate
-from slacktide.inputs.requests import WHY_AGGREGATED
+from slacktide.inputs.columns.instances import WHY_AGGREGATED
 from slacktide.model import APPROACHES
-from slacktide.qos.approaches import KINDS
+from slacktide.model.workload import KINDS
 
 Run = Callable[..., dict[str, Any]]
 

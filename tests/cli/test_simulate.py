@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,8 +13,8 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from program import PROGRAM, begun
 from slacktide.cli import main
+from support.program import PROGRAM, simulating
 
 Simulate = Callable[..., dict[str, Any]]
 
@@ -174,16 +173,16 @@ def test_policies_lists_what_policy_takes(capsys: pytest.CaptureFixture[str]) ->
 
 def test_interrupting_leaves_earlier_results_whole(inputs: tuple[Path, Path], tmp_path: Path) -> None:
     out = tmp_path / "out"
-    words = [*PROGRAM, "simulate", *map(str, inputs), "--out", str(out)]
-    subprocess.run([*words, "--end", "60"], check=True, capture_output=True)
+    words = ["simulate", *map(str, inputs), "--out", str(out)]
+    assert main([*words, "--end", "60"]) == 0
     before = {entry.name: entry.read_bytes() for entry in out.iterdir()}
     # Nobody completes and ten times more wait than fit: without an end this run would last for years.
-    command = [*words, "--end", "1e9"]
-    with begun(command, tmp_path / ".begins", stderr=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        time.sleep(3.0)
+    command = [*PROGRAM, *words, "--end", "1e9"]
+    streams = {"stderr": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with simulating(command, tmp_path / ".simulates", 1000.0, **streams) as process:
         process.send_signal(signal.SIGINT)
         try:
-            _, err = process.communicate(timeout=60)
+            _, err = process.communicate(timeout=300)
         finally:
             process.kill()
     assert process.returncode == 130

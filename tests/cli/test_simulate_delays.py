@@ -10,8 +10,9 @@ import pytest
 from click.testing import CliRunner
 
 from slacktide.cli import app
+from support.repository import REPOSITORY
 
-SCENARIO = Path(__file__).resolve().parents[2] / "examples" / "edge" / "scenario-1"
+SCENARIO = REPOSITORY / "examples" / "edge" / "scenario-1"
 WORDS = [
     *("simulate", str(SCENARIO / "workload.csv"), str(SCENARIO / "hosts.csv"), "--end", "100"),
     *("--config", str(SCENARIO / "settings.yaml")),

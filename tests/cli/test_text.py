@@ -12,11 +12,7 @@ import pytest
 from slacktide.cli import measure
 from slacktide.cli.progress import Progress
 from slacktide.cli.text import count, seconds, share, table
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
+from support.on_terminal import GONE, plain, terminal
 
 
 @pytest.mark.parametrize(
@@ -50,19 +46,16 @@ def test_columns_line_up() -> None:
     assert table(("class", "n"), [("gold", "1,653"), ("b", "2")]) == "class      n\ngold   1,653\nb          2"
 
 
-def test_progress_tells_rate_and_simulated_time_and_goes_away() -> None:
-    stream = Terminal()
+def test_progress_tells_rate_and_simulated_time_and_goes_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = terminal(monkeypatch)
     now = [0.0]
     with Progress(stream, lambda: now[0]) as progress:
         progress(10.0, 1, 100)  # too early to be shown
         assert stream.getvalue() == ""
         now[0] = 2.0
         progress(7200.0, 50, 100)
-        shown = stream.getvalue()
-        assert "50%" in shown
-        assert "25/s" in shown
-        assert "simulated 2:00:00" in shown
-    assert stream.getvalue().rpartition("\r")[0].rpartition("\r")[2].strip() == ""
+        assert "50% 50 of 100 requests, 25/s, simulated 2:00:00" in plain(stream)
+    assert stream.getvalue().endswith(GONE)
 
 
 def test_progress_is_silent_where_nobody_looks() -> None:
@@ -73,9 +66,10 @@ def test_progress_is_silent_where_nobody_looks() -> None:
 
 
 def test_wall_time_counts_from_the_start_of_the_process() -> None:
+    before = time.monotonic()
     first = measure.wall_seconds()
     time.sleep(0.05)
-    assert 0.04 <= measure.wall_seconds() - first < 5.0
+    assert 0.04 <= measure.wall_seconds() - first <= time.monotonic() - before + 0.02
     # Python and the imports before this test have taken processor time, which the wall saw, too.
     assert first >= 0.5 * (measure.cpu_seconds() / (os.cpu_count() or 1))
 

@@ -15,6 +15,8 @@ import pytest
 from slacktide.cli import main
 from slacktide.cli.preparing import Parts
 from slacktide.inputs import read_hosts, read_workload
+from slacktide.inputs.traces import TRACES
+from support.on_terminal import GONE, plain, terminal
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -57,7 +59,8 @@ def openb(tmp_path: Path) -> Path:
 def test_formats_and_their_parameters_are_listed(run: Run) -> None:
     code, out, _ = run("convert")
     assert code == 0
-    for name in ("google2011", "google2019", "openb", "azure-packing", "azure-vm", "swf"):
+    assert len(TRACES) >= 6
+    for name in TRACES:
         assert f"{name}:" in out
     assert "--map LS=gold,Guaranteed=gold,Burstable=silver,BE=bronze  (qos)" in out
 
@@ -178,33 +181,34 @@ def test_thinning_windows_and_scaling_write_the_file_they_name(
     assert sorted(path.name for path in out.parent.iterdir()) == ["out.csv", "out.csv.manifest.json"]
 
 
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
+def test_progress_says_what_is_read_and_how_much_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = terminal(monkeypatch)
+    with Parts(stream) as progress:
+        progress.tell("task_events [1]", 0.25)
+        progress.tell("task_events [2]", 0.5)
+    assert "50% task_events [2] 0:00:0" in plain(stream)
+    assert stream.getvalue().endswith(GONE)
 
 
-def test_progress_says_what_is_read_and_how_much_of_it() -> None:
+def test_a_long_step_without_a_word_shows_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = terminal(monkeypatch)
     now = [0.0]
-    stream = Terminal()
     with Parts(stream, lambda: now[0]) as progress:
-        now[0] = 5.0
-        progress.tell("task_events", 0.25)
-    assert "[#####...............]  25%  task_events" in stream.getvalue()
-    assert stream.getvalue().endswith("\r")
-
-
-def test_a_long_step_without_a_word_shows_its_time() -> None:
-    now = [0.0]
-    stream = Terminal()
-    with Parts(stream, lambda: now[0]) as progress:
-        progress.tell("reading month.parquet")
-        assert not stream.getvalue()
-        now[0] = 42.0
+        now[0] = 30.0
+        progress.tell("reading month.parquet")  # the last word; a thread goes on showing it
+        now[0] = 72.0
         limit = time.monotonic() + 60
-        while "reading month.parquet, 42 s" not in stream.getvalue() and time.monotonic() < limit:
+        while "reading month.parquet 0:00:42" not in plain(stream) and time.monotonic() < limit:
             time.sleep(0.01)
-    assert "reading month.parquet, 42 s" in stream.getvalue()
-    assert stream.getvalue().endswith("\r")
+    assert "reading month.parquet 0:00:42" in plain(stream)
+    assert stream.getvalue().endswith(GONE)
+
+
+def test_progress_of_steps_is_silent_where_nobody_looks() -> None:
+    stream = io.StringIO()
+    with Parts(stream) as progress:
+        progress.tell("task_events", 0.25)
+    assert stream.getvalue() == ""
 
 
 def test_every_command_says_what_it_is_at(

@@ -22,8 +22,9 @@ from slacktide.edge.emulation.pod import compute, iterate
 from slacktide.edge.emulation.run import Emulation
 from slacktide.edge.testbed import read_run, read_testbed
 from slacktide.errors import ConfigError
+from support.repository import REPOSITORY
 
-EDGE = Path(__file__).resolve().parents[2] / "examples" / "edge"
+EDGE = REPOSITORY / "examples" / "edge"
 PATIENCE = 120.0
 ATTEMPTS = 3
 """Other work on the machine can make a comparison fail by chance, never succeed."""
@@ -97,7 +98,9 @@ def test_users_wait_for_their_link_and_pods_get_no_more_than_their_quotas() -> N
         assert pod.iterations >= 1
         assert pod.cpu <= 0.89 * factor * pod.processing * 1.1 + 0.02
     crowd = [pod for pod in pods.values() if pod.node == "n2"]
-    assert sum(pod.cpu for pod in crowd) <= factor * max(pod.processing for pod in crowd) * 1.1 + 0.02
+    # A busy machine lets them begin one after another: the quota holds from the first's beginning to the last's end.
+    span = max(pod.began + pod.processing for pod in crowd) - min(pod.began for pod in crowd)
+    assert sum(pod.cpu for pod in crowd) <= factor * span * 1.1 + 0.02
 
 
 @needs_emulation

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from click.testing import CliRunner
 
@@ -12,8 +10,9 @@ from slacktide import settings
 from slacktide.cli import app
 from slacktide.edge.replay import Line, place, replay
 from slacktide.edge.testbed import read_testbed
+from support.repository import REPOSITORY
 
-EDGE = Path(__file__).resolve().parents[2] / "examples" / "edge"
+EDGE = REPOSITORY / "examples" / "edge"
 PUBLISHED = {
     "scenario-1": {
         "elastic-fog": (4, 3, 3),
@@ -38,7 +37,7 @@ PUBLISHED = {
         "delay-aware 0.75": (3, 2, 1),
     },
 }
-"""Pods on n1, n2 and n3 (sections 7.3 and 7.4 of the paper)."""
+"""Pods on n1, n2 and n3, as Lai, Wang and Wei report them."""
 
 
 COMPLETION = {  # tables 6 and 7, seconds; the best of delay-aware placement first

@@ -11,8 +11,9 @@ import pytest
 from reference.edge.files import read_scenario
 from slacktide.edge.testbed import Testbed, read_run, read_testbed
 from slacktide.errors import ConfigError
+from support.repository import REPOSITORY
 
-EDGE = Path(__file__).resolve().parents[2] / "examples" / "edge"
+EDGE = REPOSITORY / "examples" / "edge"
 PUBLISHED = {  # seconds: scenario, load; the best of delay-aware scheduling first
     (1, "low"): {"tsra": 11.78, "elastic-fog": 11.80, "least-requested": 13.25, "nas": 16.62, "kcss": 17.04},
     (1, "high"): {"tsra": 104.01, "elastic-fog": 104.03, "least-requested": 127.0, "nas": 198.51, "kcss": 204.19},

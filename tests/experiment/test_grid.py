@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from experiments import GRID, written
 from slacktide.errors import ConfigError
 from slacktide.experiment import grid as grids
 from slacktide.experiment.grid import Generated, Grid, Point, Share, derived_seed
+from support.experiments import GRID, written
 
 
 def read(folder: Path, text: str = GRID, **variables: str) -> Grid:

@@ -1,4 +1,4 @@
-"""Interrupted at a random moment, twenty times, by Ctrl-C and by kill: resumed, the results are those of an
+"""Interrupted at a random moment, again and again, by Ctrl-C and by kill: resumed, the results are those of an
 uninterrupted experiment, and no process is left."""
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from experiments import GRID, alive, children_of, run, started, tables, written
 from slacktide.results import experiment
+from support.experiments import GRID, alive, children_of, run, started, tables, written
 
-TIMES = 20
+TIMES = 8
 MANY = (
     GRID.replace("small: small.csv", "small: {generator: light, with: {hosts: 20, requests: 1500}}")
     .replace("all: hosts.csv", "all: {generator: light, with: {hosts: 17}}")
@@ -26,7 +26,7 @@ MANY = (
 
 def at_work(process: subprocess.Popen[str], out: Path) -> None:
     """Wait until the program has taken its folder; before, Ctrl-C ends Python itself."""
-    until = time.monotonic() + 30
+    until = time.monotonic() + 180
     while process.poll() is None and time.monotonic() < until:
         with contextlib.suppress(OSError):
             if f"process {process.pid} " in (out / ".lock").read_text():
@@ -41,7 +41,7 @@ def another_done(process: subprocess.Popen[str], out: Path) -> None:
         time.sleep(0.01)
 
 
-def gone(pids: list[int], patience: float = 10.0) -> bool:
+def gone(pids: list[int], patience: float = 60.0) -> bool:
     """Whether all of these processes end soon."""
     until = time.monotonic() + patience
     while any(map(alive, pids)):
@@ -52,13 +52,13 @@ def gone(pids: list[int], patience: float = 10.0) -> bool:
 
 
 @pytest.mark.slow
-def test_twenty_interruptions_change_nothing(tmp_path: Path, request: pytest.FixtureRequest) -> None:
+def test_interruptions_change_nothing(tmp_path: Path, request: pytest.FixtureRequest) -> None:
     grid = written(tmp_path, MANY)
     chance = random.Random(1)
     process = started(grid, tmp_path / "whole", "--jobs", "2")
     at_work(process, tmp_path / "whole")
     begun = time.monotonic()
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=300)
     assert process.returncode == 0, err
     takes = time.monotonic() - begun  # from before the first worker is there to the last run
     expected = tables(tmp_path / "whole")
@@ -76,7 +76,7 @@ def test_twenty_interruptions_change_nothing(tmp_path: Path, request: pytest.Fix
             time.sleep(chance.uniform(0.0, 0.4))
         workers = children_of(process.pid)
         process.send_signal(how)
-        _, err = process.communicate(timeout=30)
+        _, err = process.communicate(timeout=300)
         assert gone(workers), f"left behind after {how.name}: {workers}"
         assert process.returncode in (0, 130 if how is signal.SIGINT else -how, -how), err
         if process.returncode == 130:
@@ -103,7 +103,7 @@ def test_ctrl_c_on_a_terminal_reaches_the_whole_group_and_still_ends_cleanly(tmp
         time.sleep(0.01)
     workers = children_of(process.pid)
     os.killpg(process.pid, signal.SIGINT)
-    _, err = process.communicate(timeout=30)
+    _, err = process.communicate(timeout=300)
     assert process.returncode == 130, err
     assert "Traceback" not in err
     assert gone(workers)

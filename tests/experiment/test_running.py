@@ -16,7 +16,6 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from experiments import GRID, alive, children_of, run, started, written
 from slacktide.cli import main
 from slacktide.config import Config, PolicySettings
 from slacktide.errors import InputError
@@ -25,6 +24,9 @@ from slacktide.experiment import grid as grids
 from slacktide.inputs import read_hosts
 from slacktide.model import Hosts
 from slacktide.results import experiment
+from support.experiments import GRID, alive, children_of, run, started, written
+from support.pace import slowness
+from support.repository import REPOSITORY
 
 LONGER = GRID.replace("small: small.csv", "small: {generator: light, with: {hosts: 20, requests: 4000}}").replace(
     "all: hosts.csv", "all: {generator: light, with: {hosts: 17}}"
@@ -274,7 +276,7 @@ def test_keys_of_very_many_runs_take_little_each(tmp_path: Path) -> None:
     begun = time.process_time()
     runs = conduct.listed(grids.read(written(tmp_path, text)))
     assert len({one.key for one in runs}) == 80_000
-    assert time.process_time() - begun < 8.0, "a tenth of a millisecond each; about 1 s in all"
+    assert time.process_time() - begun < 8.0 * slowness(), "a tenth of a millisecond each; about 1 s in all"
 
 
 def test_a_policy_of_a_package_counts_by_its_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -320,7 +322,7 @@ def test_a_run_whose_process_is_killed_is_done_by_another(tmp_path: Path) -> Non
                 killed.append(pid)
                 break
         time.sleep(0.01)
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=300)
     assert process.returncode == 0, err
     assert len(killed) == 2
     assert len(experiment.read(tmp_path / "out").done) == 8
@@ -356,7 +358,7 @@ def test_a_policy_that_reads_and_prints_is_no_hindrance(tmp_path: Path) -> None:
     text = GRID.replace("seeds: 2", "seeds: 1").replace("{policy: priority}", '{policy: "mine.py:Mine"}')
     grid = written(tmp_path, text.replace("  qos-driven: {policy: qos-driven}\n", ""))
     process = started(grid, tmp_path / "out", "--jobs", "1")
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=300)
     assert process.returncode == 0, err
     assert len(experiment.read(tmp_path / "out").done) == 2
 
@@ -380,7 +382,7 @@ def test_results_that_cannot_be_written_end_everything(tmp_path: Path, capsys: p
 
 @pytest.mark.parametrize(("name", "runs"), [("cell", 18), ("one-hour", 90)])
 def test_the_examples_can_be_read(name: str, runs: int, tmp_path: Path) -> None:
-    example = Path(__file__).parents[2] / "examples" / "experiments" / f"{name}.yaml"
+    example = REPOSITORY / "examples" / "experiments" / f"{name}.yaml"
     published = ("workload-lower-contention.erl", "workload-higher-contention.erl", "hosts-620.erl")
     for file in (*(f"one-hour/{one}" for one in published), "overheads/hot.erl", "overheads/cold.erl"):
         (tmp_path / file).parent.mkdir(exist_ok=True)

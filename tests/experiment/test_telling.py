@@ -11,13 +11,9 @@ from slacktide.cli.many import Telling
 from slacktide.experiment.grid import Point
 from slacktide.experiment.run import Outcome
 from slacktide.experiment.store import Estimates, Store
+from support.on_terminal import GONE, plain, terminal
 
 POINTS = [Point("w", hosts, policy, 0) for hosts in ("N", "0.9 N") for policy in ("priority", "qos-driven")]
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
 
 
 def test_the_time_that_remains_follows_from_runs_that_are_most_alike(tmp_path: Path) -> None:
@@ -35,17 +31,19 @@ def test_the_time_that_remains_follows_from_runs_that_are_most_alike(tmp_path: P
     assert telling.remaining() == pytest.approx(20.0)
 
 
-def test_a_terminal_has_one_line_that_changes_and_others_a_line_now_and_then(tmp_path: Path) -> None:
+def test_a_terminal_has_one_line_that_changes_and_others_a_line_now_and_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     now = [0.0]
-    screen, log = Terminal(), io.StringIO()
+    screen, log = terminal(monkeypatch), io.StringIO()
     for stream in (screen, log):
         with Telling(Store(tmp_path), 1, stream, lambda: now[0]) as telling:
             telling.begin(POINTS, done=0)
             for number, point in enumerate(POINTS):
                 now[0] += 1.0
                 telling.told(point, Outcome(str(number), 1.0, *(["broken", "PluginError"] if number == 1 else [])))
-    shown = [line for line in screen.getvalue().split("\r") if line]
-    assert shown[-1].startswith("[####################] 4 of 4 runs, 1 failed, took")
+    assert plain(screen).rstrip().endswith("100% 4 of 4 runs, 1 failed, took 4.0 s")
+    assert not screen.getvalue().endswith(GONE)
     assert [line for line in log.getvalue().splitlines() if "runs" in line] == [
         "slacktide: 0 of 4 runs",
         "slacktide: 4 of 4 runs, 1 failed, took 4.0 s",

@@ -11,9 +11,9 @@ import pytest
 import yaml
 
 import slacktide
-from kube.installation import EXAMPLES, MANIFESTS
+from cluster.installation import EXAMPLES, MANIFESTS
 from slacktide.cli.netprobe import netprobe
-from slacktide.kube import latencies, promises
+from slacktide.kube.resources import custom_resources, node_latency
 from slacktide.model import APPROACHES, service_class
 from slacktide.netprobe.options import HTTP_PORT, PORT
 
@@ -109,13 +109,13 @@ def test_the_scheduler_reads_and_writes_the_fields_that_are_declared() -> None:
         return {field.encode_name for field in msgspec.structs.fields(type_)}
 
     spec = schema("serviceclasses")["spec"]["properties"]
-    assert fields(promises.ServiceClassSpec) == set(spec)
-    assert fields(promises.Tier) == set(spec["tiers"]["items"]["properties"])
-    assert fields(promises.AvailabilityStatus) <= set(schema("availabilities")["status"]["properties"])
+    assert fields(custom_resources.ServiceClassSpec) == set(spec)
+    assert fields(custom_resources.Tier) == set(spec["tiers"]["items"]["properties"])
+    assert fields(custom_resources.AvailabilityStatus) <= set(schema("availabilities")["status"]["properties"])
     row = schema("nodelatencies")["status"]["properties"]
-    assert fields(latencies.NodeLatencyStatus) == set(row)
-    assert fields(latencies.PeerLatency) == set(row["peers"]["items"]["properties"])
-    assert fields(latencies.CoordinateStatus) == set(row["coordinate"]["properties"])
+    assert fields(node_latency.NodeLatencyStatus) == set(row)
+    assert fields(node_latency.PeerLatency) == set(row["peers"]["items"]["properties"])
+    assert fields(node_latency.CoordinateStatus) == set(row["coordinate"]["properties"])
 
 
 def test_the_deployment_asks_for_no_privilege() -> None:

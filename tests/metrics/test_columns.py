@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from run_tables import BRONZE, CLASSES
 from slacktide import settings
 from slacktide.config import Config
 from slacktide.metrics.columns import accounting_of, bin_of, bins, class_codes, classes_of, numbers
 from slacktide.model import PenaltyTier
+from support.run_tables import BRONZE, CLASSES
 
 
 def test_a_manifest_names_the_classes_with_their_tiers() -> None:

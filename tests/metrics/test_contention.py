@@ -6,10 +6,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from run_tables import CLASSES, intervals
 from slacktide.metrics.confidence import bootstrap
 from slacktide.metrics.contention import by_level, contention_levels, shares_of_levels
 from slacktide.model import ServiceClass
+from support.run_tables import CLASSES, intervals
 
 Pair = tuple[float | None, float | None]
 FULL: Pair = (1.0, 1.0)

@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from edges import edge
-from runs import core
 from slacktide.config import DelaySettings
-from slacktide.kernels import log_records
+from slacktide.kernels.tables import log_records
 from slacktide.metrics import delay as module
 from slacktide.metrics.delay import placement_delays, user_delay
 from slacktide.model import DEFAULT_CLASSES, Access, Hosts, Image, Network, Workload
+from support.edges import edge
+from support.runs import core
 
 SETTINGS = DelaySettings(phi=0.5, processing=2.0, transfer=1.0)
 GRID = 1e-6  # seconds; round-trip times are rounded to the grid of times

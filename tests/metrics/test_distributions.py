@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from run_tables import BRONZE, CLASSES, GOLD, requests
 from slacktide.metrics import columns
 from slacktide.metrics.distributions import (
     availability_ecdf,
@@ -16,6 +15,7 @@ from slacktide.metrics.distributions import (
     deficit_ecdf,
     slo_fulfilment,
 )
+from support.run_tables import BRONZE, CLASSES, GOLD, requests
 
 RUN = requests(("gold", 1.0), ("bronze", 0.2), ("bronze", 0.5), ("gold", 0.9), ("bronze", 0.45), ("bronze", 0.8))
 TWO = (GOLD, BRONZE)

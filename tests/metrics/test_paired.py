@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from run_tables import BRONZE, CLASSES, GOLD, requests
 from slacktide.metrics.distributions import slo_fulfilment
 from slacktide.metrics.paired import heat_map, quadrants
+from support.run_tables import BRONZE, CLASSES, GOLD, requests
 
 X = requests(("bronze", 0.6), ("bronze", 0.2), ("bronze", 0.9), ("bronze", 0.1), ("gold", 1.0))
 Y = requests(("bronze", 0.7), ("bronze", 0.5), ("bronze", 0.3), ("bronze", 0.1), ("gold", 1.0))

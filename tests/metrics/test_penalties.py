@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from run_tables import BRONZE, CLASSES, GOLD, SILVER, asked
 from slacktide.metrics.penalties import Length, bonus, penalties, penalty_increment
 from slacktide.model import PenaltyTier
+from support.run_tables import BRONZE, CLASSES, GOLD, SILVER, asked
 
 
 def owed(table: pa.Table, name: str = "all") -> float:

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from run_tables import BRONZE, GOLD
 from slacktide.metrics.demand import demand_at
 from slacktide.metrics.use import utilisation, waste, work
-from small import BRONZE as LOW
-from small import GOLD as HIGH
-from small import Request, workload
+from support.run_tables import BRONZE, GOLD
+from support.small import BRONZE as LOW
+from support.small import GOLD as HIGH
+from support.small import Request, workload
 
 
 def test_waste_by_hand() -> None:

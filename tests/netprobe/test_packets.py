@@ -12,7 +12,7 @@ from slacktide.errors import ConfigError
 from slacktide.model.latency import Coordinate
 from slacktide.netprobe.keys import VARIABLE, read_keys
 from slacktide.netprobe.packets import FORM, SIZE, Packet, Refused, Sort, identity, opened, sealed
-from slacktide.netprobe.replays import WINDOW, Replays
+from slacktide.netprobe.replay_window import WINDOW, Replays
 
 KEY, OTHER = bytes(range(32)), bytes(32)
 PROBE = Packet(

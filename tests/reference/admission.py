@@ -1,4 +1,4 @@
-"""Offline admission by adding up, at each admission, all that is still active (specification, section 6)."""
+"""Offline admission by adding up, at each admission, all that is still active."""
 
 from __future__ import annotations
 

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from clusters import Cluster
 from reference.metric import ACCOUNTINGS
 from reference.outcome import Outcome
 from reference.policies import Choice, Pass
 from reference.simulator import Simulation, fields_of
 from reference.state import Instance
-from runs import TO_THE_TWIN
 from slacktide.model import Requests
+from support.clusters import Cluster
+from support.runs import TO_THE_TWIN
 
 
 class Watched(Simulation):

@@ -1,4 +1,4 @@
-"""The QoS metric of one instance (docs/semantics.md, Metric; specification, section 2).
+"""The QoS metric of one instance (docs/semantics.md, Metric).
 
 Times and ledger entries are seconds on the grid of ``reference.times``, so that sums are exact.
 """

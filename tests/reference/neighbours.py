@@ -7,11 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from reference.state import Host, Instance
+from reference.state import Domain, Host, Instance
 from slacktide.model import Preference, Rule, Topology
-
-Domain = str | int
-"""The value of an attribute; a host's row where each host is a domain of its own."""
 
 TENS = {"least-requested": 2**21, "balanced": 2**20, "mean": 2**22}
 """By score: what the most points are worth, 10, in units of 2^20 of the score's."""
@@ -37,6 +34,15 @@ def tallies(
     mark: str, topology: Topology, hosts: Sequence[Host], without: Collection[Instance] = ()
 ) -> dict[Domain, int]:
     """How many carry the mark in each domain that has a host; as if those ``without`` were away."""
+    known = hosts[0].known if hosts and not without else None
+    if known is None:
+        return count(mark, topology, hosts, without)
+    if (mark, topology) not in known.tallies:
+        known.tallies[mark, topology] = count(mark, topology, hosts, without)
+    return known.tallies[mark, topology]
+
+
+def count(mark: str, topology: Topology, hosts: Sequence[Host], without: Collection[Instance]) -> dict[Domain, int]:
     found: dict[Domain, int] = {}
     for host in hosts:
         domain = domain_of(topology, host)

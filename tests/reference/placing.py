@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from reference.amounts import Amounts
+from reference.amounts import Amounts, scale
 from reference.state import Host, Instance
 from reference.times import on_grid
 from slacktide.config import Config
@@ -48,6 +48,8 @@ class Map:
             for image in network.images:
                 for name in image.present:
                     self.images.setdefault(self.by_name[name], set()).add(image.name)
+        self.factors = [scale([float(c) for c in self.hosts.capacity[:, r]]) for r in range(len(self.hosts.resources))]
+        self.sigmas = [self.sigma_of(row) for row in range(len(self.hosts))]
 
     def place(self, row: int) -> int | None:
         """A host's place; ``None``: at none of them."""
@@ -67,6 +69,9 @@ class Map:
         return self.place(self.by_name[name]) if name in self.by_name else self.places[name]
 
     def sigma(self, row: int) -> float:
+        return self.sigmas[row]
+
+    def sigma_of(self, row: int) -> float:
         """Equations 12 and 13, over all other hosts."""
         others = [self.distance(self.place(row), self.place(other)) for other in range(len(self.hosts)) if other != row]
         if not others:
@@ -89,12 +94,6 @@ class Map:
     def unit(self, r: int) -> float:
         """One whole amount of a resource in the hosts' unit."""
         return 1.0 / self.factors[r]
-
-    @property
-    def factors(self) -> list[float]:
-        from reference.amounts import scale
-
-        return [scale([float(c) for c in self.hosts.capacity[:, r]]) for r in range(len(self.hosts.resources))]
 
     def memory_in_cpu(self) -> float:
         cpu, memory = (float(self.hosts.capacity[:, r].sum()) for r in (0, 1))

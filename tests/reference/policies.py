@@ -10,7 +10,7 @@ from reference import neighbours, placing
 from reference.amounts import Amounts, fits, plus
 from reference.budgets import spares
 from reference.costs import COSTS, Victim
-from reference.queue import priority_order, qos_order, victim_order
+from reference.queue import is_lost, priority_order, qos_order, victim_order
 from reference.scores import SCORES, left_over
 from reference.state import Host, Instance
 from slacktide.config import Config
@@ -49,9 +49,27 @@ def eligible(j: Instance, k: Instance, t: float, config: Config) -> bool:
     return allowed
 
 
+def eligible_in_overload(j: Instance, k: Instance, t: float, config: Config) -> bool:
+    """Triage: whether running ``k`` may be preempted for waiting ``j`` of an overloaded rank."""
+    q_j, q_k = j.metric_at(t, config), k.metric_at(t, config)
+    if not q_j < j.margin or k.rank < j.rank:
+        return False
+    patience = config.policy.patience
+    if is_lost(j, t, config):
+        allowed = q_k >= k.margin + max(config.policy.overload_patience, patience)
+    else:
+        allowed = k.rank > j.rank or is_lost(k, t, config) or q_k >= k.margin + patience
+    if allowed and overhead_limited(j, k, config):
+        return k.overhead_at(t, config) <= k.limit
+    return allowed
+
+
 @dataclass
 class Pass:
-    """The fixed circumstances of one pass: ``number`` counts from 0, ``ranks`` are all classes', ascending."""
+    """The fixed circumstances of one pass: ``number`` counts from 0, ``ranks`` are all classes', ascending.
+
+    ``overloaded`` are the ranks that are so in this pass.
+    """
 
     t: float
     number: int
@@ -61,19 +79,27 @@ class Pass:
     cpu: int = 0
     memory: int = 1
     known: placing.Map | None = None
+    overloaded: frozenset[int] = frozenset()
 
     def order(self, waiting: Sequence[Instance]) -> list[Instance]:
         if self.mode == "priority":
             return priority_order(waiting)
-        return qos_order(waiting, self.t, self.config)
+        return qos_order(waiting, self.t, self.config, self.overloaded)
 
     def candidates(self, host: Host) -> list[Instance]:
         """Instances in the order in which they would be given up; none that was placed in this pass."""
+        if host.known is None:
+            return self.work_out_candidates(host)
+        if host not in host.known.orders:
+            host.known.orders[host] = self.work_out_candidates(host)
+        return host.known.orders[host]
+
+    def work_out_candidates(self, host: Host) -> list[Instance]:
         seed = self.config.simulation.seed
         old = [k for k in host.instances if k.placed_in_pass != self.number]
         if self.mode == "priority":
             return sorted(old, key=lambda k: (k.rank, k.admission, k.tie(seed)), reverse=True)
-        return victim_order(old, self.t, self.config)
+        return victim_order(old, self.t, self.config, self.overloaded)
 
     def eligible(self, j: Instance, k: Instance, taken: Sequence[Instance] = ()) -> bool:
         """Whether ``k`` may be preempted for ``j``, besides those ``taken`` already."""
@@ -81,6 +107,8 @@ class Pass:
             return False
         if self.mode == "priority":
             return k.rank > j.rank
+        if j.rank in self.overloaded:
+            return eligible_in_overload(j, k, self.t, self.config)
         return eligible(j, k, self.t, self.config)
 
     def victims(self, j: Instance, host: Host, hosts: Sequence[Host]) -> tuple[Instance, ...] | None:

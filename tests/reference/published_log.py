@@ -16,7 +16,7 @@ from reference.erlang import read_hosts, read_workload
 from reference.metric import Ledger
 from reference.policies import Pass
 from reference.queue import readiness
-from reference.state import Host, Instance, build
+from reference.state import Host, Instance, Known, build
 from reference.times import config_on_grid
 from slacktide.config import Config
 
@@ -123,9 +123,15 @@ class Replay:
         self.ranks = sorted({c.rank for c in workload.classes})
         self.short_of_running = short_of_running
         self.findings = Findings()
+        self.known = Known()
+        for j in self.instances:
+            j.known = self.known
+        for host in self.hosts:
+            host.known = self.known
 
     def run(self, passes: list[LoggedPass]) -> Findings:
         for number, logged in enumerate(passes):
+            self.known.forget()
             this = Pass(logged.time, number, "qos-driven", self.config, self.ranks)
             self.compare_queue(logged)
             choices = list(logged.choices)
@@ -197,9 +203,11 @@ class Replay:
         seconds = sum(request == choice.victim and t >= start for request, start in self.short_of_running)
         ledger = victim.ledgers["restart"]
         victim.ledgers["restart"] = Ledger(ledger.e + seconds, ledger.p - seconds)
+        self.known.forget_of(host, victim)
         if not same_to_five_digits(this.cost((victim,)), choice.costs):
             findings.costs_with_whole_running_time.append(choice)
         victim.ledgers["restart"] = ledger
+        self.known.forget_of(host, victim)
 
     def carry_out(self, choice: LoggedChoice, number: int) -> None:
         j, t = self.by_id[choice.request], choice.time
@@ -208,8 +216,11 @@ class Replay:
             if victim.starts > 1 and t < victim.since + victim.startup:
                 self.findings.preempted_in_startup.append(choice.victim)
             victim.spent += victim.startup_elapsed(t)
+            assert victim.host is not None
+            self.known.forget_of(victim.host, victim)
             victim.remove(t)
         j.place(self.host_by_id[choice.host], t, choice.startup, number)
+        self.known.forget_of(self.host_by_id[choice.host], j)
         if (choice.request, t) in self.short_of_running:
             ledger = j.ledgers["restart"]
             j.ledgers["restart"] = Ledger(ledger.e - 1.0, ledger.p + 1.0)

@@ -8,36 +8,56 @@ from reference.state import Instance
 from slacktide.config import Config
 
 
-def qos_order(waiting: Iterable[Instance], t: float, config: Config) -> list[Instance]:
+def overloaded_ranks(waiting: Iterable[Instance], t: float, config: Config) -> frozenset[int]:
+    """The ranks of which somebody who waits is lost; none unless ``overload = triage``."""
+    if config.policy.overload != "triage":
+        return frozenset()
+    return frozenset(j.rank for j in waiting if is_lost(j, t, config))
+
+
+def is_lost(one: Instance, t: float, config: Config) -> bool:
+    """Whether its promise does not count as one that can still be kept."""
+    q = one.metric_at(t, config)
+    return q < one.margin and q < -config.policy.savable
+
+
+def qos_order(
+    waiting: Iterable[Instance], t: float, config: Config, overloaded: frozenset[int] = frozenset()
+) -> list[Instance]:
     """Those below their margin by (rank, metric, row), then the others by (metric, row); ``metric``: all by that.
 
-    At one instant metrics order as the keys of the contract do; a request's instances have no key.
+    Of an overloaded rank those below their margin go by decreasing metric. At one instant metrics order as the keys of
+    the contract do; a request's instances have no key.
     """
     by_metric = sorted((j.metric_at(t, config), j.row, j) for j in waiting)
     if config.policy.queue_order == "metric":
         return [j for _, _, j in by_metric]
-    below = [(j.rank, q, row, j) for q, row, j in by_metric if q < j.margin]
+    below = [(j.rank, -q if j.rank in overloaded else q, row, j) for q, row, j in by_metric if q < j.margin]
     above = [j for q, _, j in by_metric if not q < j.margin]
     return [j for _, _, _, j in sorted(below)] + above
 
 
-def readiness(k: Instance, t: float, config: Config) -> tuple[bool, bool, int, float]:
+def readiness(
+    k: Instance, t: float, config: Config, overloaded: frozenset[int] = frozenset()
+) -> tuple[bool, bool, int, float]:
     """How readily running ``k`` is given up, larger first: idle ones, then the mirror of the queue order.
 
-    At or above the margin by metric; below it by rank, the least important first, then by
-    metric.  ``victim_order = metric``: all by metric.
+    At or above the margin by metric; below it by rank, the least important first, then by metric, of an overloaded
+    rank the smallest first.  ``victim_order = metric``: all by metric.
     """
     q = k.metric_at(t, config)
     if k.is_idle():
         return True, True, 0, q
     spare = q >= k.margin or config.policy.victim_order == "metric"
-    return False, spare, 0 if spare else k.rank, q
+    return False, spare, 0 if spare else k.rank, -q if not spare and k.rank in overloaded else q
 
 
-def victim_order(running: Iterable[Instance], t: float, config: Config) -> list[Instance]:
+def victim_order(
+    running: Iterable[Instance], t: float, config: Config, overloaded: frozenset[int] = frozenset()
+) -> list[Instance]:
     """The order in which a host gives up its instances; equal ones by the victim tie, larger first."""
     seed = config.simulation.seed
-    return sorted(running, key=lambda k: (readiness(k, t, config), k.tie(seed)), reverse=True)
+    return sorted(running, key=lambda k: (readiness(k, t, config, overloaded), k.tie(seed)), reverse=True)
 
 
 def priority_order(waiting: Iterable[Instance]) -> list[Instance]:

@@ -12,8 +12,9 @@ from reference.amounts import fits
 from reference.metric import ACCOUNTINGS
 from reference.outcome import GroupOutcome, Outcome, RequestOutcome
 from reference.policies import Choice, Mode, Pass
+from reference.queue import overloaded_ranks
 from reference.requests import Request, group
-from reference.state import Host, Instance, build
+from reference.state import Host, Instance, Known, build
 from reference.times import config_on_grid, on_grid
 from reference.wanted import Wanted
 from slacktide.config import Config
@@ -27,9 +28,12 @@ HostEvent = tuple[float, int, str]
 """Time (s), host row, ``down`` (failure), ``drain`` or ``up``."""
 
 
+COLLECTIONS = (list, set, dict)
+
+
 def fields_of(thing: Any) -> dict[str, Any]:
     """What an object holds now; collections are copied, other objects are only pointed at."""
-    return {n: value.copy() if isinstance(value, list | set | dict) else value for n, value in vars(thing).items()}
+    return {n: value.copy() if type(value) in COLLECTIONS else value for n, value in vars(thing).items()}
 
 
 def first_admitted(request: Request) -> list[Instance]:
@@ -57,12 +61,14 @@ class Simulation:
         if config.policy.name in IN_ORDER:
             for one in self.instances:
                 one.rank = 1
-        self.known = placing.Map(hosts, config)
+        self.map = placing.Map(hosts, config)
+        self.known: Known | None = None
         self.cpu, self.memory = hosts.resources.index("cpu"), hosts.resources.index("memory")
         self.ranks = sorted({c.rank for c in workload.classes})
         self.outcome = Outcome(requests=[RequestOutcome() for _ in self.instances])
         self.end = inf if config.simulation.end is None else config.simulation.end
         self.requests = group(workload, self.instances)
+        self.all_alone = not any(request.decides for request in self.requests)
         first = {j for request in self.requests for j in first_admitted(request)}
         self.arrivals = [j for j in self.instances if j.admission < self.end and j in first]
         self.held_back = [j for j in self.instances if j not in first]
@@ -109,10 +115,11 @@ class Simulation:
         delay = chance.startup_delay(self.config.simulation.seed, j.row, j.starts, table)
         self.book(j)
         j.taken = placing.taken(j, host, self.config)
-        self.known.began(j, host)
+        self.map.began(j, host)
         j.place(host, self.now, delay, pass_number)
         self.waiting.remove(j)
         self.running.append(j)
+        self.forget(j, host)
 
     def book(self, j: Instance) -> None:
         """Add the time since the last change of state to the outcome."""
@@ -135,7 +142,8 @@ class Simulation:
 
     def stop(self, j: Instance, preempted: bool) -> None:
         """``j`` loses its host; only what a preemption cost counts as preemption overhead."""
-        result = self.outcome.requests[j.row]
+        assert j.host is not None
+        result, host = self.outcome.requests[j.row], j.host
         elapsed = j.startup_elapsed(self.now)
         self.leave(j)
         result.wasted_startup += elapsed
@@ -146,6 +154,7 @@ class Simulation:
         if j.request.loses_work(self.config):
             j.lose_work()
             result.discarded = j.lost
+        self.forget(j, host)
 
     def send_back(self, j: Instance, preempted: bool) -> None:
         """``j`` loses its host and waits again."""
@@ -255,7 +264,7 @@ class Simulation:
             resizes.take(j, j.wanted, self.config)
             self.note(j, "resized")
             return
-        this = Pass(self.now, -1, self.mode(), self.config, self.ranks, self.cpu, self.memory, self.known)
+        this = Pass(self.now, -1, self.mode(), self.config, self.ranks, self.cpu, self.memory, self.map)
         host = None
         if resizes.may_move(j, self.now, self.config):
             host = resizes.another_host(this, j, j.wanted, self.hosts)
@@ -298,27 +307,46 @@ class Simulation:
     def run_pass(self) -> int:
         """Serve the queue once; returns how many were placed."""
         number, length = len(self.outcome.passes), len(self.waiting)
-        this = Pass(self.now, number, self.mode(), self.config, self.ranks, self.cpu, self.memory, self.known)
+        this = Pass(self.now, number, self.mode(), self.config, self.ranks, self.cpu, self.memory, self.map)
+        if this.mode == "qos-driven":
+            this.overloaded = overloaded_ranks(self.waiting, self.now, self.config)
         placed_before = len(self.outcome.decisions)
+        self.know(Known())
         victims = self.serve(this, self.waiting, may_preempt=True)
         if self.config.policy.victims == "same-pass" and this.mode == "qos-driven":
             self.serve(this, [j for j in victims if j in self.waiting], may_preempt=False)
+        self.know(None)
         placed = len(self.outcome.decisions) - placed_before
         self.outcome.passes.append((self.now, length, placed, len(victims)))
         self.last_pass = self.now
         return placed
 
+    def know(self, known: Known | None) -> None:
+        """From now on what was worked out once is known until something happens; None: it is worked out each time."""
+        self.known = known
+        for j in self.instances:
+            j.known = known
+        for host in self.hosts:
+            host.known = known
+
+    def forget(self, j: Instance, host: Host) -> None:
+        """``j`` comes to the host or leaves it: forget what depends on that."""
+        if self.known is not None and self.all_alone:
+            self.known.forget_of(host, j)
+        elif self.known is not None:
+            self.known.forget()
+
     def serve(self, this: Pass, queue: Sequence[Instance], may_preempt: bool) -> list[Instance]:
-        """One round over these; who is next is settled anew each time. Returns the victims."""
+        """One round over these; who is next is settled anew whenever somebody was placed. Returns the victims."""
         queue = tuple(queue)
-        left, victims = list(queue), list[Instance]()
+        left, victims = this.order(queue), list[Instance]()
         while left:
-            tried = self.tried_together(this.order(left)[0], left)
-            for j in tried:
-                left.remove(j)
+            tried = self.tried_together(left[0], left)
+            left = [j for j in left if j not in tried]
             stopped = self.attempt(this, tried, queue, may_preempt)
             if stopped is not None:
                 victims += stopped
+                left = this.order(left)
             elif may_preempt:
                 self.outcome.holds += len(tried)
         return victims
@@ -347,7 +375,7 @@ class Simulation:
         assert request is not None
         if self.in_gang(tried[0]) and not all(k in queue for k in request.waiting()):
             return None
-        go_back = self.remember() if len(tried) > 1 else None
+        go_back: Callable[[], None] | None = None
         victims: list[Instance] = []
         for j in tried:
             choice = this.choose_free(j, self.hosts)
@@ -357,6 +385,8 @@ class Simulation:
                 if go_back is not None:
                     go_back()
                 return None
+            if go_back is None and len(tried) > 1:  # before the first of them
+                go_back = self.remember()
             victims += choice.victims
             self.carry_out(j, choice, this.number)
         return victims
@@ -365,12 +395,14 @@ class Simulation:
         """A way back to how everything is now."""
         things = [self, self.outcome, *self.instances, *self.hosts, *self.outcome.requests]
         before = [(thing, fields_of(thing)) for thing in things]
-        images = {row: set(present) for row, present in self.known.images.items()}
+        images = {row: set(present) for row, present in self.map.images.items()}
 
         def go_back() -> None:
             for thing, values in before:
                 vars(thing).update(values)
-            self.known.images = images
+            self.map.images = images
+            if self.known is not None:
+                self.known.forget()
 
         return go_back
 

@@ -13,7 +13,37 @@ from reference.requests import Request
 from reference.times import on_grid
 from reference.wanted import Wanted, resizes_of
 from slacktide.config import Accounting, Config
-from slacktide.model import NO_ACCESS, NO_CONSTRAINT, NO_NEIGHBOURS, Access, Hosts, Placement, Term, Workload
+from slacktide.model import NO_ACCESS, NO_CONSTRAINT, NO_NEIGHBOURS, Access, Hosts, Placement, Term, Topology, Workload
+
+Domain = str | int
+"""The value of an attribute; a host's row where each host is a domain of its own."""
+
+
+class Known:
+    """What was asked for at the instant of a pass, which asks again and again; forgotten when anything happens.
+
+    Metrics, what hosts have free, in which order they would give up their instances, and how many carry a mark.
+    """
+
+    def __init__(self) -> None:
+        self.metrics: dict[Instance, float] = {}
+        self.free: dict[Host, Amounts] = {}
+        self.orders: dict[Host, list[Instance]] = {}
+        self.tallies: dict[tuple[str, Topology], dict[Domain, int]] = {}
+
+    def forget(self) -> None:
+        self.metrics.clear()
+        self.free.clear()
+        self.orders.clear()
+        self.tallies.clear()
+
+    def forget_of(self, host: Host, *instances: Instance) -> None:
+        """Where each is a request of its own, nobody else is concerned."""
+        self.free.pop(host, None)
+        self.orders.pop(host, None)
+        self.tallies.clear()
+        for one in instances:
+            self.metrics.pop(one, None)
 
 
 @dataclass(eq=False)
@@ -62,6 +92,8 @@ class Instance:
     placed_in_pass: int = -1
     been_on: set[int] = field(default_factory=set)
     ledgers: dict[Accounting, Ledger] = field(default_factory=lambda: {name: Ledger() for name in ACCOUNTINGS})
+    known: Known | None = None
+    """Only within a pass."""
 
     def ledger_at(self, t: float, accounting: Accounting) -> Ledger:
         """``(e', p')`` at ``t``."""
@@ -79,6 +111,13 @@ class Instance:
 
     def metric_at(self, t: float, config: Config) -> float:
         """Q at ``t``, in the accounting that decisions use: its own, or its request's."""
+        if self.known is None:
+            return self.work_out_metric(t, config)
+        if self not in self.known.metrics:
+            self.known.metrics[self] = self.work_out_metric(t, config)
+        return self.known.metrics[self]
+
+    def work_out_metric(self, t: float, config: Config) -> float:
         if self.request is not None and self.request.decides:
             return self.request.metric_of(self, t, config)
         if self.host is None:
@@ -176,8 +215,17 @@ class Host:
     up: bool = True
     changes: int = 0
     instances: list[Instance] = field(default_factory=list)
+    known: Known | None = None
+    """Only within a pass."""
 
     def free(self) -> Amounts:
+        if self.known is None:
+            return self.work_out_free()
+        if self not in self.known.free:
+            self.known.free[self] = self.work_out_free()
+        return self.known.free[self]
+
+    def work_out_free(self) -> Amounts:
         left = self.capacity
         for instance in self.instances:
             left = minus(left, instance.takes())

@@ -20,6 +20,8 @@ from report.made import Wanted, make
 from slacktide.cli import main
 from slacktide.errors import InputError, OutputError
 from slacktide.report import write
+from slacktide.report.export import KEYS
+from support.repository import REPOSITORY
 
 VOID = {"meta", "link", "br", "path", "use"}
 
@@ -88,7 +90,7 @@ def test_nothing_is_loaded_from_anywhere(page: Path) -> None:
 
 def test_every_colour_of_a_drawing_follows_the_mode(page: Path) -> None:
     drawings = re.findall(r"<svg .*?</svg>", page.read_text(encoding="utf-8"), re.DOTALL)
-    assert len(drawings) == 12
+    assert len(drawings) == len(KEYS) + 1  # two policies are paired with the reference
     for one in drawings:
         assert re.findall(r"(?<!, )#[0-9a-f]{6}\b", one) == []
 
@@ -164,6 +166,12 @@ def test_eight_classes_policies_and_many_sets_find_their_place() -> None:
         assert len({one.colour for one in list(found.values())[:8]}) == 8
         assert len({one.marker for one in list(found.values())[:8]}) == len(MARKERS) == len(HATCHES) == 8
         assert len({(one.colour, one.marker) for one in found.values()}) == 20
+
+
+def test_every_figure_is_described() -> None:
+    text = (REPOSITORY / "docs" / "report.md").read_text(encoding="utf-8")
+    names = [key.replace(r"\d+", "1") for key in KEYS]
+    assert [name for name in names if f"`{name}`" not in text] == []
 
 
 def test_exported_figures_are_svg_png_and_csv(page: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from slacktide.errors import OutputError
-from slacktide.results.directory import check_target, replaced_directory
+from slacktide.results.directory import check_target, clear_abandoned, replaced_directory
 
 OURS = frozenset({"a.txt", "b.txt"})
 
@@ -116,3 +117,24 @@ def test_a_killed_run_leaves_earlier_results_and_the_next_one_clears_up(tmp_path
     put(tmp_path / "out", a="2")
     assert content(tmp_path / "out") == {"a.txt": "2"}
     assert os.listdir(tmp_path) == ["out"]
+
+
+def test_what_a_killed_run_left_is_cleared_up_before_anybody_has_waited_for_it(tmp_path: Path) -> None:
+    process = subprocess.Popen([sys.executable, "-c", KILLED, str(tmp_path / "out")])
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # it has ended, and its number is still taken
+    assert len(os.listdir(tmp_path)) == 1
+    put(tmp_path / "out", a="2")
+    assert os.listdir(tmp_path) == ["out"]
+    process.wait()
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="no /proc: processes of one number are not told apart")
+def test_another_process_of_the_same_number_keeps_nothing_that_a_killed_run_left(tmp_path: Path) -> None:
+    ours = f"{socket.gethostname()}-%s-{os.getppid()}"
+    begun = Path(f"/proc/{os.getppid()}/stat").read_text().rpartition(")")[2].split()[19]
+    for ticks in ("1", begun):
+        (tmp_path / f".out.partial-{ours % ticks}").mkdir()
+    put(tmp_path / "out", a="1")
+    assert sorted(os.listdir(tmp_path)) == [f".out.partial-{ours % begun}", "out"], "only that of who still runs stays"
+    clear_abandoned(tmp_path)
+    assert len(os.listdir(tmp_path)) == 2

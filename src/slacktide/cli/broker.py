@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
-import signal
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from slacktide.cli.loops import run_fast
+from slacktide.cli.loops import run_fast, until_signal
 from slacktide.cli.options import FILE
 
 if TYPE_CHECKING:
-    from slacktide.kube.broker import Broker, Report
-    from slacktide.kube.brokered import Submission
     from slacktide.model import Workload
+    from slacktide.submit.broker import Broker, BrokerReport
+    from slacktide.submit.manifests import Submission
 
 SAY_SECONDS = 5.0
 
@@ -79,8 +77,8 @@ def broker(
     from slacktide import settings
     from slacktide.inputs import group_by_job as grouped
     from slacktide.inputs import read_workload
-    from slacktide.kube.brokered import Manner, submissions
     from slacktide.sim.startup import delays
+    from slacktide.submit.manifests import Manner, submissions
 
     config = settings.load(config_file)
     requests = read_workload(workload, classes=config.classes)
@@ -99,8 +97,8 @@ def broker(
 
 
 def _units(words: tuple[str, ...]) -> dict[str, str]:
-    from slacktide.kube.brokered import UNITS
-    from slacktide.kube.quantities import nanos
+    from slacktide.kube.client.quantities import nanos
+    from slacktide.submit.manifests import UNITS
 
     found = dict(UNITS)
     for word in words:
@@ -126,25 +124,17 @@ async def _submit(
     until: float,
     create_classes: bool,
     delete: bool,
-) -> tuple[Report, bool]:
+) -> tuple[BrokerReport, bool]:
     """The report, and whether it was interrupted."""
-    from slacktide.kube.broker import Broker
-    from slacktide.kube.connection import connect
+    from slacktide.kube.client.http import connect
+    from slacktide.submit.broker import Broker
 
     used = {int(number) for number in workload.service_class}
     classes = [one for number, one in enumerate(workload.classes) if number in used]
     async with await connect(kubeconfig, context=context) as connection:
         made = Broker(connection, namespace, run, speed=speed, progress=_Progress())
         await made.prepare(classes, create=create_classes)
-        work = asyncio.ensure_future(made.submit(items, until))
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, work.cancel)
-        try:
-            await work
-            interrupted = False
-        except asyncio.CancelledError:
-            interrupted = True
+        interrupted = await until_signal(made.submit(items, until))
         if delete:
             await _clean_up(made)
         return made.report, interrupted
@@ -161,13 +151,13 @@ class _Progress:
     def __init__(self) -> None:
         self._said = time.monotonic()
 
-    def __call__(self, now: float, report: Report) -> None:
+    def __call__(self, now: float, report: BrokerReport) -> None:
         if time.monotonic() - self._said >= SAY_SECONDS:
             self._said = time.monotonic()
             click.echo(f"second {now:.0f} of the workload: {_text(report)}", err=True)
 
 
-def _text(report: Report) -> str:
+def _text(report: BrokerReport) -> str:
     done = f"{report.deployments} Deployments and {report.jobs} Jobs submitted"
     done += f", {report.scaled} scaled, {report.removed} removed"
     refused = f", {report.refused} refused by the API server" if report.refused else ""

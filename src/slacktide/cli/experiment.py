@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from slacktide.cli.options import FILE
+from slacktide.cli.options import FILE, key_values
 
 if TYPE_CHECKING:
     from slacktide.experiment.conduct import Listed
@@ -56,7 +56,7 @@ def run(grid: Path, out: Path, words: tuple[str, ...], jobs: int | None, cluster
     give_back()
     if cluster is not None and jobs is not None:
         raise click.UsageError("--jobs is for processes of this machine; a cluster has as many workers as you start")
-    asked = grids.read(grid, variables(words))
+    asked = grids.read(grid, key_values(words, "NAME=VALUE", "data=~/traces"))
     runs = conduct.listed(asked)
     stores.check_folder(out)
     if dry_run:
@@ -100,17 +100,6 @@ def status(folder: Path, failed: bool) -> None:
 
 def _state(done: bool, error: str | None) -> str:
     return "done" if done else "failed" if error is not None else "to come"
-
-
-def variables(words: tuple[str, ...]) -> dict[str, str]:
-    """What ``--set NAME=VALUE`` says."""
-    found = {}
-    for word in words:
-        name, equals, value = word.partition("=")
-        if not equals or not name.strip():
-            raise click.UsageError(f"--set: found {word!r}, expected NAME=VALUE, for example data=~/traces")
-        found[name.strip()] = value.strip()
-    return found
 
 
 def cores() -> int:

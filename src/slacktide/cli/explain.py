@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from slacktide.cli.options import FILE
+from slacktide.kube.client.status_codes import NOT_FOUND
 
 if TYPE_CHECKING:
-    from slacktide.kube.connection import Connection
+    from slacktide.kube.client.http import Connection
 
 ADDRESS = "127.0.0.1:10359"
 ANSWER_SECONDS = 5.0
-NOT_FOUND = 404
 SHOWN_EVENTS = 10
 
 
@@ -47,7 +47,7 @@ async def _explain(
     namespace: str, name: str, kubeconfig: Path | None, context: str | None, address: str | None, as_json: bool
 ) -> str:
     from slacktide.errors import ConfigError, InputError, Problem
-    from slacktide.kube.connection import connect
+    from slacktide.kube.client.http import connect
 
     uid = ""
     if address is None:  # another cluster's scheduler may listen here: the pod's UID tells
@@ -69,7 +69,7 @@ async def _explain(
             raise ConfigError(f"--address: {address}: {problem}")
     if as_json:
         return json.dumps(found, indent=2)
-    from slacktide.kube.explaining import told
+    from slacktide.kube.observe.explain import told
 
     return told(found)
 
@@ -94,7 +94,7 @@ async def _ask(address: str, namespace: str, name: str) -> tuple[dict[str, Any] 
 
 
 async def _get(connection: Connection, path: str, **query: str) -> Any:
-    from slacktide.kube.connection import ApiError
+    from slacktide.kube.client.http import ApiError
 
     try:
         return json.loads(await connection.get(path, query=query or None))

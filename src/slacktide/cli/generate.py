@@ -42,7 +42,7 @@ def generate(name: str | None, out: Path | None, words: tuple[str, ...], seed: i
         click.echo("\n\n".join(map(_described, GENERATORS.values())))
         return
     if name not in GENERATORS:
-        from slacktide.inputs.cells import expected_name
+        from slacktide.inputs.columns.cells import expected_name
 
         raise click.UsageError(f"NAME: found {name!r}, expected {expected_name(name, list(GENERATORS))}")
     if out is None:
@@ -62,7 +62,7 @@ def _generate(generator: Generator, out: Path, words: tuple[str, ...], seed: int
     from slacktide import __version__
     from slacktide.cli.text import count
     from slacktide.inputs import WorkloadParquetWriter, write_hosts
-    from slacktide.inputs.network_file import network_text
+    from slacktide.inputs.formats.network_file import network_text
     from slacktide.model import DEFAULT_CLASSES
     from slacktide.results.directory import check_target, replaced_directory
 

@@ -48,7 +48,7 @@ def chosen_grouping(
     kind = kind or KINDS[0]
     approach = approach or ("aggregated" if kind == "batch" else "independent")
     if kind == "batch" and approach != "aggregated":
-        from slacktide.inputs.requests import WHY_AGGREGATED
+        from slacktide.inputs.columns.instances import WHY_AGGREGATED
 
         raise click.UsageError(f"--approach {approach}: expected aggregated with --kind batch: {WHY_AGGREGATED}")
     return {"by": group_by, "kind": kind, "approach": approach}

@@ -69,9 +69,9 @@ def up(
     Programs are looked for in --bin, $SLACKTIDE_LAB_BIN, $KUBEBUILDER_ASSETS, on the PATH and in slacktide's cache;
     what is missing is built with Go (once, about 7 minutes for all).
     """
-    from slacktide.kube.lab import Binaries, ControlPlane
-    from slacktide.kube.lab.binaries import NEEDED
-    from slacktide.kube.lab.control_plane import reserved
+    from slacktide.lab import Binaries, ControlPlane
+    from slacktide.lab.binaries import NEEDED
+    from slacktide.lab.control_plane import reserved
 
     directory = (directory or _default_directory()).absolute()
     programs = [*NEEDED, "kubectl", *(["kube-scheduler"] if with_kube_scheduler else [])]
@@ -118,8 +118,8 @@ def _next_commands(kubeconfig: Path, directory: Path, kubectl: Path) -> str:
 @DIRECTORY
 def down(directory: Path | None) -> None:
     """Ends a lab: exactly the processes that its 'up' started. Its data goes, its logs stay."""
-    from slacktide.kube.lab import ControlPlane
-    from slacktide.kube.lab.control_plane import reserved
+    from slacktide.lab import ControlPlane
+    from slacktide.lab.control_plane import reserved
 
     directory = (directory or _default_directory()).absolute()
     plane = ControlPlane.attach(directory)
@@ -133,8 +133,8 @@ def down(directory: Path | None) -> None:
 @BINARIES
 def binaries(binaries: Path | None) -> None:
     """Finds or builds every program that a lab may start, and prints where they are."""
-    from slacktide.kube.lab import Binaries
-    from slacktide.kube.lab.building import SOURCES
+    from slacktide.lab import Binaries
+    from slacktide.lab.building import SOURCES
 
     for program, path in Binaries.find(list(SOURCES), directory=binaries, say=_say).paths.items():
         click.echo(f"{program:24} {path}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import signal
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
@@ -19,3 +20,15 @@ def run_fast(main: Coroutine[Any, Any, T]) -> T:
         factory = uvloop.new_event_loop
     with asyncio.Runner(loop_factory=factory) as runner:
         return runner.run(main)
+
+
+async def until_signal(main: Coroutine[Any, Any, object]) -> bool:
+    """Runs ``main`` until it ends; whether SIGTERM or SIGINT cancelled it."""
+    task = asyncio.ensure_future(main)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, task.cancel)
+    try:
+        await task
+    except asyncio.CancelledError:
+        return True
+    return False

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import signal
 import sys
 import time
 from collections.abc import Callable
@@ -14,14 +13,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from slacktide.cli.loops import run_fast
+from slacktide.cli.loops import run_fast, until_signal
 from slacktide.cli.options import FILE, echo_json
 from slacktide.cli.text import table
-from slacktide.netprobe.options import HTTP_PORT, PORT, Options, Place
+from slacktide.netprobe.options import HTTP_PORT, PORT, AgentIdentity, Options
 
 if TYPE_CHECKING:
     from slacktide.netprobe.peers import Peer
-    from slacktide.netprobe.showing import Found
+    from slacktide.netprobe.table import Found
 
 FORMAT = "%(asctime)s %(levelname).1s %(name)s: %(message)s"
 DEFAULTS = Options()
@@ -105,28 +104,31 @@ def run_(
     alone = bool(words) or peers_file is not None
     if alone and (kubeconfig is not None or context is not None):
         raise click.UsageError("--peer, --peers: take the place of a cluster, and --kubeconfig names one")
-    place = Place(node or host_name(), bind, listen, advertise or "", key_file)
-    run_fast(_run(place, options, peers if alone else None, kubeconfig, context))
+    identity = AgentIdentity(node or host_name(), bind, listen, advertise or "", key_file)
+    run_fast(_run(identity, options, peers if alone else None, kubeconfig, context))
 
 
 async def _run(
-    place: Place, options: Options, peers: tuple[Peer, ...] | None, kubeconfig: Path | None, context: str | None
+    identity: AgentIdentity,
+    options: Options,
+    peers: tuple[Peer, ...] | None,
+    kubeconfig: Path | None,
+    context: str | None,
 ) -> None:
-    from slacktide.kube.connection import connect
+    from slacktide.kube.client.http import connect
     from slacktide.netprobe.agent import Agent
+    from slacktide.netprobe.http_server import Server
 
     async with contextlib.AsyncExitStack() as stack:
         connection = None
         if peers is None:
             connection = await stack.enter_async_context(await connect(kubeconfig, context=context))
-        agent = Agent(place, options, peers=peers or (), connection=connection)
-        main = asyncio.ensure_future(agent.run())
-        for number in (signal.SIGTERM, signal.SIGINT):
-            asyncio.get_running_loop().add_signal_handler(number, main.cancel)
+        agent = Agent(identity, options, peers=peers or (), connection=connection)
+        stack.callback(agent.close)
+        await stack.enter_async_context(Server(agent))
         try:
-            await main
-        except asyncio.CancelledError:
-            logging.getLogger(__name__).info("stopped")
+            if await until_signal(agent.run()):
+                logging.getLogger(__name__).info("stopped")
         except BaseExceptionGroup as problems:
             raise problems.exceptions[0] from None
 
@@ -150,7 +152,7 @@ def _reading(command: F) -> F:
 def show(kubeconfig: Path | None, context: str | None, stale_after: float, as_json: bool) -> None:
     """The rows of a cluster and how old they are."""
     from slacktide.model.latency import fresh
-    from slacktide.netprobe.showing import HEAD, table_of
+    from slacktide.netprobe.table import HEAD, table_of
 
     found, now = asyncio.run(_read(kubeconfig, context, "")), time.time()
     if not as_json:
@@ -195,7 +197,7 @@ def export(
     unknown: float,
 ) -> None:
     """Writes what the rows of a cluster say as a network file."""
-    from slacktide.netprobe.showing import filled, network_file, write_network
+    from slacktide.netprobe.table import filled, network_file, write_network
 
     found = asyncio.run(_read(kubeconfig, context, site_label))
     result = filled(found, time.time(), stale_after, pessimism, unknown)
@@ -211,8 +213,8 @@ def export(
 
 
 async def _read(kubeconfig: Path | None, context: str | None, site_label: str) -> Found:
-    from slacktide.kube.connection import connect
-    from slacktide.netprobe.showing import read_rows
+    from slacktide.kube.client.http import connect
+    from slacktide.netprobe.table import read_rows
 
     async with await connect(kubeconfig, context=context) as connection:
         return await read_rows(connection, site_label)

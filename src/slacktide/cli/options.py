@@ -30,12 +30,12 @@ def plain(value: Any) -> Any:
     return value
 
 
-def key_values(words: Sequence[str]) -> dict[str, str]:
+def key_values(words: Sequence[str], form: str = "KEY=VALUE", example: str = "hosts=100") -> dict[str, str]:
     """What ``--set KEY=VALUE``, given any number of times, says. Raises :class:`click.UsageError`."""
     found = {}
     for word in words:
         key, equals, value = word.partition("=")
         if not equals or not key.strip():
-            raise click.UsageError(f"--set: found {word!r}, expected KEY=VALUE, for example hosts=100")
+            raise click.UsageError(f"--set: found {word!r}, expected {form}, for example {example}")
         found[key.strip()] = value.strip()
     return found

@@ -179,7 +179,7 @@ def _settings(name: str, config_file: Path | None, words: Sequence[str]) -> tupl
 
 def _goal(targets: Words, penalty: float | None, config: Config) -> Goal:
     from slacktide.experiment.goals import Goal
-    from slacktide.inputs.cells import expected_name
+    from slacktide.inputs.columns.cells import expected_name
 
     names = [one.name for one in config.classes]
     if penalty is not None:

@@ -6,16 +6,15 @@ import importlib.util
 import json
 import os
 import sys
-import threading
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
 from slacktide.cli.options import FILE, plain
-from slacktide.cli.progress import INTERVAL, Progress
+from slacktide.cli.progress import Bar
 
 if TYPE_CHECKING:
     from slacktide.model import Hosts, Workload
@@ -27,54 +26,18 @@ CONFIG = click.option("--config", "config_file", type=FILE, help="A settings fil
 OUT_FILE = click.option("--out", type=FILE, required=True, help="The file to write, .parquet or .csv.")
 
 
-class Parts(Progress):
-    """Progress of something done step by step.
-
-    Of a step of which nobody can say how far it is, the time that it has taken is shown; a thread of its own does
-    so, because such steps are single calls into libraries.
-    """
+class Parts(Bar):
+    """Progress of something done step by step, with the time that each step has taken."""
 
     def __init__(self, stream: TextIO | None = None, clock: Callable[[], float] = time.monotonic) -> None:
-        super().__init__(stream, clock)
-        self._lock = threading.Lock()
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._keep_showing, daemon=True)
-        self._what, self._part, self._since = "", 0.0, self._began
-
-    def __enter__(self) -> Self:
-        if self.wanted:
-            self._thread.start()
-        return self
-
-    def __exit__(self, *about: object) -> None:
-        self._over.set()
-        if self._thread.is_alive():
-            self._thread.join()
-        super().__exit__(*about)
+        super().__init__(stream, clock, ticking=True)
+        self._what = ""
 
     def tell(self, what: str, part: float = 0.0) -> None:
-        """Shows, now and then, what is being done and which part (0 to 1) of it is; 0: nobody knows."""
-        with self._lock:
-            if what != self._what:
-                self._what, self._since = what, self._clock()
-            self._part = min(part, 1.0)
-            self._draw()
-
-    def _keep_showing(self) -> None:
-        while not self._over.wait(INTERVAL):
-            with self._lock:
-                self._draw()
-
-    def _draw(self) -> None:
-        now = self._clock()
-        if now < self._next or not self.wanted or not self._what:
-            return
-        self._next = now + INTERVAL
-        if self._part:
-            filled = int(20 * self._part)
-            self._show(f"[{'#' * filled}{'.' * (20 - filled)}] {self._part:4.0%}  {self._what}")
-        else:
-            self._show(f"{self._what}, {now - self._since:.0f} s")
+        """Shows what is being done and which part (0 to 1) of it is; 0: nobody knows."""
+        if self.wanted:
+            self.show(what, min(part, 1.0) or None, anew=what != self._what)
+            self._what = what
 
 
 def needs(*modules: str) -> None:

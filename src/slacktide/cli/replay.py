@@ -10,7 +10,7 @@ import click
 from slacktide.cli.options import FILE, echo_json
 
 if TYPE_CHECKING:
-    from slacktide.live.replay import Report
+    from slacktide.engine.journal.replay import Report
 
 
 @click.command()
@@ -30,7 +30,7 @@ def replay(directory: Path, out: Path | None, session: int | None, as_json: bool
     """
     from dataclasses import asdict
 
-    from slacktide.live import replay as replaying
+    from slacktide.engine.journal import replay as replaying
 
     if out is not None:
         _as_workload(directory, out, session, as_json)
@@ -69,8 +69,8 @@ def _as_workload(directory: Path, out: Path, number: int | None, as_json: bool) 
     from dataclasses import asdict
 
     from slacktide.cli.text import count
-    from slacktide.live.as_workload import as_workload
-    from slacktide.live.record import sessions
+    from slacktide.engine.journal.record import sessions
+    from slacktide.engine.journal.to_workload import as_workload
 
     known = sessions(directory)
     chosen = [one for one in known if number in (None, one.number)]

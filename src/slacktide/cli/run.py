@@ -13,17 +13,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from slacktide.cli.loops import run_fast
+from slacktide.cli.loops import run_fast, until_signal
 from slacktide.cli.options import FILE
 
 if TYPE_CHECKING:
     from slacktide.config import Config
+    from slacktide.engine.core.engine import Journal
+    from slacktide.kube.observe.http_server import SchedulerPages
     from slacktide.kube.scheduler import Scheduler
-    from slacktide.kube.serving import Window
-    from slacktide.live.engine import Journal
 
 FORMAT = "%(asctime)s %(levelname).1s %(name)s: %(message)s"
-WARM_NODES = 2
 
 
 @click.command()
@@ -90,43 +89,39 @@ def _identity() -> str:
 
 
 async def _run(config: Config, kubeconfig: Path | None, context: str | None, record: Path | None) -> int:
-    from slacktide.kube.connection import connect
-    from slacktide.kube.scheduler import LeadershipLost, Scheduler
-    from slacktide.kube.serving import Window, told_to
-    from slacktide.live.warming import warm
+    from slacktide.engine.warm_up import warm
+    from slacktide.kube.client.http import connect
+    from slacktide.kube.observe.http_server import SchedulerPages, told_to
+    from slacktide.kube.scheduler import Scheduler
+    from slacktide.kube.term import LeadershipLost
 
     warm(config)  # before a lease is held: compiling takes up to a minute the first time
     async with await connect(kubeconfig, context=context, qps=config.kube.qps, burst=config.kube.burst) as connection:
         with contextlib.ExitStack() as stack:
-            window = Window()
+            scheduler = Scheduler(connection, config, _identity())
+            window = SchedulerPages(scheduler)
             journal: Journal = window.journal
             if record is not None:
-                from slacktide.live.record import Recorder
+                from slacktide.engine.journal.record import Recorder
 
                 journal = told_to(stack.enter_context(Recorder(record, config)), journal)
-            scheduler = Scheduler(connection, config, _identity(), journal)
-            main = asyncio.ensure_future(_serve(scheduler, window))
-            for number in (signal.SIGTERM, signal.SIGINT):
-                asyncio.get_running_loop().add_signal_handler(number, main.cancel)
             try:
-                await main
-            except asyncio.CancelledError:
-                logging.getLogger(__name__).info("stopped")
-                return 0
+                if await until_signal(_serve(scheduler, window, journal)):
+                    logging.getLogger(__name__).info("stopped")
             except LeadershipLost as lost:
                 logging.getLogger(__name__).error("%s", lost)
                 return 1
     return 0
 
 
-async def _serve(scheduler: Scheduler, window: Window) -> None:
-    from slacktide.kube.scheduler import LeadershipLost
-    from slacktide.kube.serving import Server
+async def _serve(scheduler: Scheduler, window: SchedulerPages, journal: Journal) -> None:
+    from slacktide.kube.observe.http_server import Server
+    from slacktide.kube.term import LeadershipLost
 
-    async with Server(scheduler, window.routes(scheduler)):
-        stalls = asyncio.ensure_future(window.stalls.run())
+    async with Server(scheduler, window.routes()):
+        stalls = asyncio.ensure_future(window.loop_lag.run())
         try:
-            await scheduler.run()
+            await scheduler.run(journal)
         except BaseExceptionGroup as problems:
             lost = problems.subgroup(LeadershipLost)
             if lost is not None:
@@ -139,10 +134,11 @@ async def _serve(scheduler: Scheduler, window: Window) -> None:
 async def _dry_run(config: Config, kubeconfig: Path | None, context: str | None, measured: bool) -> int:
     import numpy as np
 
-    from slacktide.kube.credentials import load_access
-    from slacktide.kube.dry_run import DryRun, ReadOnly, Starts
-    from slacktide.kube.serving import Server, reports
-    from slacktide.live.warming import warm
+    from slacktide.dryrun.dry_run import DryRun, ReadOnly, Starts
+    from slacktide.dryrun.report_page import reports
+    from slacktide.engine.warm_up import warm
+    from slacktide.kube.client.credentials import load_access
+    from slacktide.kube.observe.http_server import Server
     from slacktide.sim.startup import delays
 
     table = delays(config.startup.cold, "startup.cold")
@@ -150,15 +146,10 @@ async def _dry_run(config: Config, kubeconfig: Path | None, context: str | None,
     starts = Starts(lambda: float(chance.choice(table)), measured, config.simulation.seed)
     warm(config)
     access = await load_access(kubeconfig, context)
-    loop = asyncio.get_running_loop()
     async with ReadOnly(access, qps=config.kube.qps, burst=config.kube.burst) as connection:
         watched = DryRun(connection, config, starts)
-        main = asyncio.ensure_future(watched.run())
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, main.cancel)
-        loop.add_signal_handler(signal.SIGUSR1, lambda: click.echo(watched.text()))
+        asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, lambda: click.echo(watched.text()))
         async with Server(watched, reports(watched)):
-            with contextlib.suppress(asyncio.CancelledError):
-                await main
+            await until_signal(watched.run())
         click.echo(watched.text())
     return 0

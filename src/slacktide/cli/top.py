@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import shutil
 import sys
 import time
 from dataclasses import dataclass
@@ -17,13 +16,14 @@ from slacktide.cli.options import FILE
 from slacktide.cli.text import share, table
 
 if TYPE_CHECKING:
+    from rich.live import Live
+
     from slacktide.config import Accounting
-    from slacktide.kube.kinds import Identity, Malformed
-    from slacktide.kube.objects import Availability, ServiceClass
-    from slacktide.live.books import Books
+    from slacktide.engine.ledger.checkpoint import Checkpoint
+    from slacktide.kube.client.kinds import Identity, Malformed
+    from slacktide.kube.resources.objects import Availability, ServiceClass
 
 REFRESH_SECONDS = 1.0
-HOME, CLEAR_LINE, CLEAR_BELOW = "\x1b[H", "\x1b[K", "\x1b[J"
 STATES = ("Missed", "AtRisk", "Kept", "Unknown")
 HEAD = ("NAMESPACE", "WORKLOAD", "CLASS", "PROMISED", "DELIVERED", "SLACK", "STATE", "RUNNING", "WAITING", "PREEMPTED")
 
@@ -90,7 +90,7 @@ class Ledgers:
     """Handler of the watch of ledgers."""
 
     def __init__(self) -> None:
-        self.found: dict[tuple[str, str], tuple[Availability, Books | None]] = {}
+        self.found: dict[tuple[str, str], tuple[Availability, Checkpoint | None]] = {}
         self.margins: dict[str, float] = {}
 
     def replaced(self, objects: Any) -> None:
@@ -98,8 +98,8 @@ class Ledgers:
             self.changed(one)
 
     def changed(self, found: Availability) -> None:
+        from slacktide.engine.ledger.checkpoint import read
         from slacktide.errors import StateError
-        from slacktide.live.books import read
 
         try:
             books = read(found.status.accumulators) if found.status.accumulators else None
@@ -115,7 +115,7 @@ class Ledgers:
 
     def accounting(self) -> Accounting:
         """The scheduler's, as all ledgers together give it away."""
-        from slacktide.live.carrying_on import ORDER, accountings
+        from slacktide.engine.ledger.extrapolate import ORDER, accountings
 
         left = ORDER
         for found, books in self.found.values():
@@ -129,8 +129,8 @@ class Ledgers:
         accounting = self.accounting()
         return [self._line(found, books, accounting, now) for found, books in self.found.values()]
 
-    def _line(self, found: Availability, books: Books | None, accounting: Accounting, now: float) -> Line:
-        from slacktide.live.carrying_on import carry_on
+    def _line(self, found: Availability, books: Checkpoint | None, accounting: Accounting, now: float) -> Line:
+        from slacktide.engine.ledger.extrapolate import carry_on
 
         status = found.status
         promised, delivered = status.promised or 0.0, status.delivered or 0.0
@@ -145,11 +145,13 @@ class Ledgers:
         )  # fmt: skip
 
     def _state(self, state: str, service: str, promised: float, delivered: float, slack: float | None) -> str:
-        """As :class:`slacktide.live.standing.Standing` has it; where the class's margin is not known, as written."""
+        """As :class:`.slo_status.SloStatus` has it; where the class's margin is not known, as written."""
+        from slacktide.model.service_class import SLO_TOLERANCE
+
         margin = self.margins.get(service.partition("@")[0])
         if state == "Unknown" or not promised:
             return state
-        if delivered < promised - 1e-9:
+        if delivered < promised - SLO_TOLERANCE:
             return "Missed"
         if margin is None:
             return "Kept" if state == "Missed" else state
@@ -176,9 +178,9 @@ class Margins:
 
 
 async def _top(kubeconfig: Path | None, context: str | None, namespace: str, once: bool, order: str) -> None:
-    from slacktide.kube.connection import connect
-    from slacktide.kube.objects import AVAILABILITY, SERVICE_CLASS
-    from slacktide.kube.watching import Reflector
+    from slacktide.kube.client.http import connect
+    from slacktide.kube.client.reflector import Reflector
+    from slacktide.kube.resources.objects import AVAILABILITY, SERVICE_CLASS
 
     ledgers = Ledgers()
     async with await connect(kubeconfig, context=context) as connection:
@@ -192,13 +194,17 @@ async def _top(kubeconfig: Path | None, context: str | None, namespace: str, onc
         try:
             for one in watches:
                 await asyncio.wait_for(one.synced.wait(), 30.0)
-            while True:
-                lines = sorted(ledgers.lines(time.time()), key=ORDERS[order])
-                if once:
-                    click.echo(_text(lines, len(lines)))
-                    return
-                _draw(lines)
-                await asyncio.sleep(REFRESH_SECONDS)
+
+            def lines() -> list[Line]:
+                return sorted(ledgers.lines(time.time()), key=ORDERS[order])
+
+            if once:
+                click.echo(_text(lines(), len(ledgers.found)))
+                return
+            with on_screen() as screen:
+                while True:
+                    draw(lines(), screen)
+                    await asyncio.sleep(REFRESH_SECONDS)
         finally:
             for task in tasks:
                 task.cancel()
@@ -212,9 +218,17 @@ def _text(lines: list[Line], most: int) -> str:
     return "\n".join([f"{len(lines)} workloads: {', '.join(counts)}", table(HEAD, shown, left=3), *hidden])
 
 
-def _draw(lines: list[Line]) -> None:
-    """The whole screen anew, without flicker: what is there is written over."""
-    size = shutil.get_terminal_size()
-    text = _text(lines, max(1, size.lines - 4))
-    rows = [line[: size.columns] + CLEAR_LINE for line in text.splitlines()]
-    click.echo(HOME + "\n".join(rows) + CLEAR_BELOW, nl=False)
+def on_screen() -> Live:
+    """What is drawn anew in place; its last picture stays."""
+    from rich.console import Console  # here, because ``--once`` does without
+    from rich.live import Live
+
+    return Live(console=Console(), auto_refresh=False, vertical_overflow="crop")
+
+
+def draw(lines: list[Line], screen: Live) -> None:
+    """As much of the table as there is room for."""
+    from rich.text import Text
+
+    text = _text(lines, max(1, screen.console.height - 4))
+    screen.update(Text(text, no_wrap=True, overflow="crop"), refresh=True)

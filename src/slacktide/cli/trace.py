@@ -69,7 +69,7 @@ def convert(
         click.echo("\n\n".join(map(_described, TRACES.values())))
         return
     if name not in TRACES:
-        from slacktide.inputs.cells import expected_name
+        from slacktide.inputs.columns.cells import expected_name
 
         raise click.UsageError(f"FORMAT: found {name!r}, expected {expected_name(name, list(TRACES))}")
     if not sources:

@@ -1,5 +1,6 @@
 """A run of the testbed computed: nodes share their CPU equally among pods, users wait for the network as well.
 
+Delays and contention are those of Lai, Wang and Wei, whose equations are named by their numbers.
 A pod starts, computes its FFT iterations, and its user then fetches the results,
 one request after the other.  Times are seconds, CPU is vCPUs, work is
 CPU-seconds.  Between two events (a start, an end, the onset of contention) all
@@ -101,7 +102,7 @@ class Done:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class TestbedResult:
     """A run of the testbed."""
 
     pods: tuple[Done, ...]
@@ -165,7 +166,7 @@ def node_run(
     return ends
 
 
-def run(placed: Iterable[Placed], machines: Mapping[str, Machine], load: Load) -> Outcome:
+def run(placed: Iterable[Placed], machines: Mapping[str, Machine], load: Load) -> TestbedResult:
     """The run of a placement; raises ConfigError for a pod on a node that is none of ``machines``."""
     by_node: dict[str, list[Placed]] = {}
     for pod in placed:
@@ -180,4 +181,4 @@ def run(placed: Iterable[Placed], machines: Mapping[str, Machine], load: Load) -
         for pod, start, end in zip(pods, starts, ends, strict=True):
             network = load.asked * pod.network
             finished.append(Done(pod.name, node, end - start, network, end + network))
-    return Outcome(tuple(finished))
+    return TestbedResult(tuple(finished))

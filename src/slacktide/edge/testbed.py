@@ -8,10 +8,10 @@ from math import sqrt
 from pathlib import Path
 from typing import Any
 
-from slacktide.edge.sharing import Contention, Load, Machine, Outcome, Placed, remote_delay, run
+from slacktide.edge.sharing import Contention, Load, Machine, Placed, TestbedResult, remote_delay, run
 from slacktide.errors import ConfigError
 from slacktide.inputs import read_hosts, read_workload
-from slacktide.inputs.network_file import read_network
+from slacktide.inputs.formats.network_file import read_network
 from slacktide.model import Access, Hosts, Network, Workload
 from slacktide.settings_file import read
 
@@ -77,7 +77,7 @@ class Testbed:
         return dict(zip(self.network.places, row.tolist(), strict=True))
 
     def deviation(self, node: str) -> float:
-        """Standard deviation of a node's round-trip times to the other nodes, seconds (equations 12 and 13)."""
+        """Standard deviation of a node's round-trip times to the others, seconds (Lai, Wang and Wei, eq. 12, 13)."""
         rtts = self._rtts(node)
         others = [rtts[name] for name in self.hosts.names if name != node]
         if not others:
@@ -86,7 +86,10 @@ class Testbed:
         return sqrt(max(sum(rtt * rtt for rtt in others) / len(others) - mean * mean, 0.0))
 
     def request_delay(self, row: int, node: str) -> float:
-        """Mean network delay of one request of a pod's users, seconds (equations 10 and 11, without image and data)."""
+        """Mean network delay of one request of a pod's users, seconds (Lai, Wang and Wei, eq. 10, 11).
+
+        Without image and data.
+        """
         rtts, spread = self._rtts(node), self.deviation(node)
         return sum(
             share * remote_delay(None if login == node else rtts[login], spread)
@@ -109,7 +112,7 @@ class Testbed:
             pods.append(Placed(str(number), node, delay, seconds, float(limit[row, cpu])))
         return pods
 
-    def run(self, placement: Mapping[str, str], behaviour: Run, load: str) -> Outcome:
+    def run(self, placement: Mapping[str, str], behaviour: Run, load: str) -> TestbedResult:
         """The run of a placement under one of the loads."""
         return run(self.placed(placement), self.machines(behaviour), behaviour.of(load))
 

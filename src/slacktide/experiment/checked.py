@@ -4,57 +4,29 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
-from slacktide import settings_file
+from slacktide import conversion, settings_file
+from slacktide.config import Text
+from slacktide.conversion import Name
 from slacktide.errors import ConfigError
-from slacktide.inputs.cells import expected_name
-from slacktide.settings import Range, check
-from slacktide.settings_file import Place, SettingsFile
+from slacktide.inputs.columns.cells import expected_name
 
 VARIABLE = re.compile(r"\$\{([^}]*)\}")
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(conversion.Node):
     """What stands at one place of a grid file."""
 
-    file: SettingsFile
-    place: Place
-    value: Any
+    __slots__ = ()
 
-    @property
-    def where(self) -> str:
-        """``file:line: key.key``, as errors begin."""
-        name = ".".join(map(str, self.place))
-        at = next(
-            (self.place[:end] for end in range(len(self.place), 0, -1) if self.place[:end] in self.file.lines), ()
-        )
-        return f"{self.file.at(at)}: {name}" if name else self.file.name
+    def __iter__(self) -> Iterator[Node]:
+        """The elements of a list."""
+        return (self.child(index) for index in range(len(self.value)))
 
-    def fail(self, expected: str) -> NoReturn:
-        """Raises :class:`ConfigError`: place, value, what would be right."""
-        shown = repr(self.value)
-        raise ConfigError(
-            f"{self.where}: found {shown if len(shown) <= 80 else shown[:77] + '...'}, expected {expected}"
-        )
-
-    def child(self, key: str | int) -> Node:
-        return Node(self.file, (*self.place, key), self.value[key])
-
-    def keys(self, allowed: Sequence[str], required: Sequence[str] = ()) -> dict[str, Node]:
-        """The entries of a mapping that may have the keys ``allowed`` and must have those ``required``."""
-        if not isinstance(self.value, dict):
-            self.fail(f"a mapping with {', '.join(required or allowed)}")
-        for key in self.value:
-            if key not in allowed:
-                raise ConfigError(f"{self.child(key).where}: unknown key, expected {expected_name(str(key), allowed)}")
-        for key in required:
-            if key not in self.value:
-                raise ConfigError(f"{self.where}: {key} is missing, expected {', '.join(required)}")
-        return {key: self.child(key) for key in self.value}
+    def __contains__(self, key: str) -> bool:
+        return isinstance(self.value, dict) and key in self.value
 
     def named(self, what: str) -> Iterator[tuple[str, Node]]:
         """Name and content of each entry: of a mapping by name, or of a list of mappings that have a ``name``.
@@ -69,9 +41,8 @@ class Node:
             yield from ((key, self.child(key)) for key in self.value)
             return
         seen: set[str] = set()
-        for index in range(len(self.value)):
-            entry = self.child(index)
-            if not isinstance(entry.value, dict) or "name" not in entry.value:
+        for entry in self:
+            if "name" not in entry:
                 entry.fail("a mapping with a name")
             name = entry.child("name").name()
             entry.child("name").check_name(name)
@@ -81,13 +52,9 @@ class Node:
             rest = {key: value for key, value in entry.value.items() if key != "name"}
             yield name, Node(self.file, entry.place, rest)
 
-    def text(self) -> str:
-        return str(check(self.value, str, self.where))
-
     def name(self) -> str:
         """A name; one that YAML takes for a number is a name as well."""
-        number = isinstance(self.value, int | float) and not isinstance(self.value, bool)
-        return str(self.value) if number else self.text()
+        return str(self.convert(Name))  # type: ignore[arg-type]  # a union, which is no type to mypy
 
     def check_name(self, name: str) -> None:
         """Raises :class:`ConfigError` for a name that cannot be shown or told from another."""
@@ -96,22 +63,14 @@ class Node:
                 f"{self.where}: found {name!r}, expected a name that can be printed, without spaces at its ends"
             )
 
-    def whole(self, least: int = 0, most: float = 2**63 - 1) -> int:
-        return int(str(check(self.value, int, self.where, Range(least, most))))
-
-    def number(self, allowed: Range) -> float:
-        return float(str(check(self.value, float, self.where, allowed)))
-
     def choice(self, names: Sequence[str]) -> str:
-        number = isinstance(self.value, int | float) and not isinstance(self.value, bool)
-        chosen = str(self.value) if number else self.value  # names that YAML takes for numbers
-        if chosen not in names:
-            self.fail(expected_name(str(self.value), list(names)))
-        return str(chosen)
+        if not isinstance(self.value, str | int | float) or str(self.value) not in names:
+            self.fail(expected_name(str(self.value), names))
+        return str(self.value)
 
     def path(self) -> Path:
         """A file's path, relative ones from the grid file's folder; raises :class:`ConfigError` where none is."""
-        path = Path(self.file.name).parent / self.text()
+        path = Path(self.file.name).parent / self.convert(Text)
         if not path.is_file():
             self.fail("an existing file (paths are relative to the grid file)")
         return path.resolve()

@@ -10,27 +10,18 @@ from pathlib import Path
 from typing import Any
 
 from slacktide import settings
-from slacktide.config import Config, preset
+from slacktide.config import Config, Count, Text, preset
 from slacktide.errors import ConfigError
-from slacktide.experiment import checked
+from slacktide.experiment import checked, grid_keys
 from slacktide.experiment.checked import Node
+from slacktide.experiment.grid_keys import INTERVALS, VERSION
 from slacktide.inputs import GENERATORS
-from slacktide.inputs.cells import expected_name
-from slacktide.inputs.requests import WHY_AGGREGATED
-from slacktide.model import APPROACHES
+from slacktide.inputs.columns.cells import expected_name
+from slacktide.inputs.columns.instances import WHY_AGGREGATED
+from slacktide.kernels.builtin import POLICIES
 from slacktide.policy.loader import available
-from slacktide.qos.approaches import KINDS
-from slacktide.settings import Range, check
 from slacktide.sim.startup import SHAPES
-from slacktide.state.cluster import POLICIES
 
-VERSION = 1
-KEYS = (
-    *("version", "title", "variables", "workloads", "hosts", "policies"),
-    *("seeds", "base_seed", "end", "intervals", "settings", "exclude"),
-)
-INTERVALS = 600.0
-"""Seconds between two rows of a run's tables over time, as in the papers (specification, section 7)."""
 AXES = ("workload", "hosts", "policy", "seed")
 
 
@@ -179,57 +170,55 @@ def derived_seed(base: int, workload: str, number: int) -> int:
 
 def read(path: Path, variables: Mapping[str, str] | None = None) -> Grid:
     """The grid of a file, ``variables`` filled in. Raises :class:`ConfigError` naming file, line, key and value."""
-    top = checked.read(path, variables or {})
-    nodes = top.keys(KEYS, ("workloads", "hosts", "policies"))
-    if "version" in nodes and nodes["version"].value != VERSION:
-        nodes["version"].fail(f"{VERSION}, the version this one reads")
-    _check_common(nodes.get("settings"))
-    workloads = {name: _workload(node) for name, node in nodes["workloads"].named("workloads")}
-    hosts = {name: _hosts(node) for name, node in nodes["hosts"].named("hosts")}
-    places = dict(nodes["hosts"].named("hosts"))
+    node = checked.read(path, variables or {})
+    top = node.convert(grid_keys.Top)
+    if top.version != VERSION:
+        node.child("version").fail(f"{VERSION}, the version this one reads")
+    common = None if top.settings is None else node.child("settings")
+    if common is not None:  # on their own, so that their lines are named
+        _merged(preset("recommended"), common)
+    workloads = {name: _workload(one) for name, one in node.child("workloads").named("workloads")}
+    places = dict(node.child("hosts").named("hosts"))
+    hosts = {name: _hosts(one) for name, one in places.items()}
     for name in hosts:
         _check_references(name, places, hosts, workloads)
-    policies = {name: _policy(node, nodes.get("settings")) for name, node in nodes["policies"].named("policies")}
     grid = Grid(
         workloads=workloads,
         hosts=hosts,
-        policies=policies,
-        seeds=_seeds(nodes["seeds"]) if "seeds" in nodes else 1,
-        base_seed=nodes["base_seed"].whole() if "base_seed" in nodes else 0,
-        end=nodes["end"].number(settings.RANGES["simulation.end"]) if "end" in nodes else None,
-        intervals=nodes["intervals"].number(Range(above=True)) if "intervals" in nodes else INTERVALS,
-        title=nodes["title"].text() if "title" in nodes else None,
+        policies={name: _policy(one, common) for name, one in node.child("policies").named("policies")},
+        seeds=_seeds(node.child("seeds")) if "seeds" in node else 1,
+        base_seed=top.base_seed,
+        end=top.end or None,
+        intervals=top.intervals,
+        title=top.title or None,
     )
-    if "exclude" in nodes:
-        grid = dataclasses.replace(grid, excluded=_excluded(nodes["exclude"], grid))
+    if "exclude" in node:
+        grid = dataclasses.replace(grid, excluded=_excluded(node.child("exclude"), grid))
         if not grid.points():
-            nodes["exclude"].fail("at least one run that is left")
+            node.child("exclude").fail("at least one run that is left")
     return grid
 
 
 def _seeds(node: Node) -> int | tuple[int, ...]:
     if not isinstance(node.value, list):
-        return node.whole(1, 1_000_000)
-    found = tuple(node.child(index).whole() for index in range(len(node.value)))
+        return node.convert(grid_keys.Seeds)
+    found = tuple(node.convert(list[Count]))
     if not found or len(set(found)) < len(found):
         node.fail("a number of seeds, or a list of different ones")
     return found
 
 
-def _origin(node: Node, keys: Mapping[str, Node]) -> FromFile | Generated:
+def _origin(node: Node, keys: grid_keys.Source) -> FromFile | Generated:
     """A file or a generator; exactly one of them."""
-    if ("file" in keys) == ("generator" in keys):
+    if ("file" in node) == ("generator" in node):
         node.fail("file or generator, one of them")
-    if "file" in keys:
+    if "file" in node:
         for key in ("with", "seed"):
-            if key in keys:
-                raise ConfigError(f"{keys[key].where}: belongs to a generator, not to a file")
-        return FromFile(keys["file"].path())
-    name = keys["generator"].choice(list(GENERATORS))
-    if "with" in keys and not isinstance(keys["with"].value, dict):
-        keys["with"].fail("parameters by name ('slacktide generate' lists them)")
-    seed = keys["seed"].whole() if "seed" in keys else 0
-    return Generated(name, _parameters(name, keys.get("with")), seed)
+            if key in node:
+                raise ConfigError(f"{node.child(key).where}: belongs to a generator, not to a file")
+        return FromFile(node.child("file").path())
+    name = node.child("generator").choice(list(GENERATORS))
+    return Generated(name, _parameters(name, node.child("with") if "with" in node else None), keys.seed)
 
 
 def _parameters(generator: str, node: Node | None) -> dict[str, Any]:
@@ -251,46 +240,39 @@ def _parameters(generator: str, node: Node | None) -> dict[str, Any]:
 def _workload(node: Node) -> WorkloadEntry:
     if isinstance(node.value, str):
         return WorkloadEntry(FromFile(node.path()))
-    keys = node.keys(("file", "generator", "with", "seed", "group_by", "kind", "approach", "startup", "end"))
+    keys = node.convert(grid_keys.Workload)
     startup = {}
-    if "startup" in keys:
-        for key, one in keys["startup"].keys(("hot", "cold")).items():
-            startup[key] = _file_or_shape(one)
-    end = keys["end"].number(settings.RANGES["simulation.end"]) if "end" in keys else None
-    return WorkloadEntry(_origin(node, keys), _grouping(keys), startup, end)
+    if keys.startup:
+        place = node.child("startup")
+        startup = {key: _file_or_shape(place.child(key)) for key in place.value}
+    return WorkloadEntry(_origin(node, keys), _grouping(node, keys), startup, keys.end or None)
 
 
-def _grouping(keys: Mapping[str, Node]) -> dict[str, str] | None:
-    if "group_by" not in keys:
+def _grouping(node: Node, keys: grid_keys.Workload) -> dict[str, str] | None:
+    if not keys.group_by:
         for key in ("kind", "approach"):
-            if key in keys:
-                raise ConfigError(f"{keys[key].where}: needs 'group_by: job' beside it")
+            if key in node:
+                raise ConfigError(f"{node.child(key).where}: needs 'group_by: job' beside it")
         return None
-    by = keys["group_by"].choice(["job"])
-    kind = keys["kind"].choice(KINDS) if "kind" in keys else KINDS[0]
-    usual = "aggregated" if kind == "batch" else "independent"
-    approach = keys["approach"].choice(APPROACHES) if "approach" in keys else usual
-    if kind == "batch" and approach != "aggregated":
-        keys["approach"].fail(f"aggregated with 'kind: batch': {WHY_AGGREGATED}")
-    return {"by": by, "kind": kind, "approach": approach}
+    approach = keys.approach or ("aggregated" if keys.kind == "batch" else "independent")
+    if keys.kind == "batch" and approach != "aggregated":
+        node.child("approach").fail(f"aggregated with 'kind: batch': {WHY_AGGREGATED}")
+    return {"by": keys.group_by, "kind": keys.kind, "approach": approach}
 
 
 def _hosts(node: Node) -> Origin:
     if isinstance(node.value, str):
         return FromFile(node.path())
-    keys = node.keys(("file", "generator", "with", "seed", "of", "share", "resource", "peak_of", "from", "repeat"))
-    seed = keys["seed"].whole() if "seed" in keys else 0
-    if "of" in keys:
-        node.keys(("of", "share", "resource", "seed"), ("of", "share"))
-        resource = keys["resource"].text() if "resource" in keys else "cpu"
-        return Share(keys["of"].name(), keys["share"].number(Range(most=1.0, above=True)), resource, seed)
-    if "peak_of" in keys:
-        node.keys(("peak_of", "from", "repeat", "seed"), ("peak_of", "from"))
-        repeat = bool(check(keys["repeat"].value, bool, keys["repeat"].where)) if "repeat" in keys else False
-        return Peak(keys["peak_of"].name(), keys["from"].name(), repeat, seed)
+    keys = node.convert(grid_keys.Hosts)
+    if "of" in node:
+        share = node.convert(grid_keys.Share)
+        return Share(str(share.of), share.share, share.resource, share.seed)
+    if "peak_of" in node:
+        peak = node.convert(grid_keys.Peak)
+        return Peak(str(peak.peak_of), str(peak.origin), peak.repeat, peak.seed)
     for key, needed in (("share", "of"), ("resource", "of"), ("from", "peak_of"), ("repeat", "peak_of")):
-        if key in keys:
-            raise ConfigError(f"{keys[key].where}: goes with {needed!r}, which is missing")
+        if key in node:
+            raise ConfigError(f"{node.child(key).where}: goes with {needed!r}, which is missing")
     return _origin(node, keys)
 
 
@@ -315,29 +297,22 @@ def _check_references(
         at = hosts[above]
 
 
-def _check_common(node: Node | None) -> None:
-    """Sections common to all policies, checked on their own so that their lines are named."""
-    if node is not None and node.value is not None:
-        _merged(preset("recommended"), node)
-
-
 def _policy(node: Node, common: Node | None) -> PolicyEntry:
-    keys = node.keys(("policy", "preset", "settings"))
-    if not keys:
+    keys = node.convert(grid_keys.Policy)
+    if not node.value:
         node.fail("policy, preset or settings")
-    name = keys["preset"].choice(settings.PRESETS) if "preset" in keys else "recommended"
-    config = settings.load(None, name)
-    if common is not None and common.value is not None:
+    config = settings.load(None, keys.preset)
+    if common is not None:
         config = _merged(config, common)
-    if "policy" in keys:
-        chosen = keys["policy"].text()
+    if keys.policy:
+        chosen = keys.policy
         if chosen not in POLICIES and ".py:" in chosen:
-            chosen = _own_code(chosen, keys["policy"])
+            chosen = _own_code(chosen, node.child("policy"))
         config = dataclasses.replace(config, policy=dataclasses.replace(config.policy, name=chosen))
-    if "settings" in keys and keys["settings"].value is not None:
-        config = _merged(config, keys["settings"])
+    if keys.settings is not None:
+        config = _merged(config, node.child("settings"))
     check_names(config, node.where)
-    return PolicyEntry(name, config)
+    return PolicyEntry(keys.preset, config)
 
 
 def check_names(config: Config, where: str) -> None:
@@ -367,7 +342,7 @@ def _merged(config: Config, node: Node) -> Config:
         content = node.value.get(section)
         if isinstance(content, dict) and content.get(key) is not None:
             one = node.child(section).child(key)
-            value = _own_code(one.text(), one) if section == "policy" else _file_or_shape(one)
+            value = _own_code(one.convert(Text), one) if section == "policy" else _file_or_shape(one)
             inner = dataclasses.replace(getattr(changed, section), **{key: value})
             changed = dataclasses.replace(changed, **{section: inner})
     return changed
@@ -395,7 +370,7 @@ def absolute(config: Config) -> Config:
 
 def _file_or_shape(node: Node) -> str:
     """A distribution as it stands, or a file's absolute path."""
-    text = node.text()
+    text = node.convert(Text)
     name, colon, _ = text.partition(":")
     return text if colon and name in SHAPES else str(node.path())
 
@@ -416,19 +391,19 @@ def _excluded(node: Node, grid: Grid) -> tuple[Mapping[str, tuple[Any, ...]], ..
         "hosts": list(grid.hosts),
         "policy": list(grid.policies),
     }
-    return tuple(_combination(node.child(index), known) for index in range(len(node.value)))
+    return tuple(_combination(one, known) for one in node)
 
 
 def _combination(node: Node, known: Mapping[str, list[str]]) -> Mapping[str, tuple[Any, ...]]:
-    keys = node.keys(tuple(known))
-    if not keys:
+    node.convert(grid_keys.Axes)
+    if not node.value:
         node.fail(f"at least one of {', '.join(known)}")
-    return {axis: tuple(one.choice(known[axis]) for one in _each(value)) for axis, value in keys.items()}
+    return {axis: tuple(one.choice(known[axis]) for one in _each(node.child(axis))) for axis in node.value}
 
 
 def _each(node: Node) -> Iterator[Node]:
     if isinstance(node.value, list):
         if not node.value:
             node.fail("at least one name: nothing is left out by none")
-        return (node.child(index) for index in range(len(node.value)))
+        return iter(node)
     return iter([node])

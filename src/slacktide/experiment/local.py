@@ -36,7 +36,7 @@ Told = Callable[[Outcome], None]
 
 def compiled() -> bool:
     """Whether the loop that built-in policies run in has been compiled for these sources."""
-    return any(Path(str(numba.config.CACHE_DIR)).rglob("loop.run-*.nbc"))  # type: ignore[attr-defined]
+    return any(Path(str(numba.config.CACHE_DIR)).rglob("event_loop.run-*.nbc"))  # type: ignore[attr-defined]
 
 
 class Worker:

@@ -88,7 +88,7 @@ def delays_of(workload: Workload, hosts: Hosts, config: Config, result: RunResul
     """What users saw, placement by placement (``metrics.delay``); None where no network was given."""
     if config.delay.network is None or result.events is None:
         return None
-    from slacktide.inputs.network_file import read_network
+    from slacktide.inputs.formats.network_file import read_network
     from slacktide.metrics.delay import placement_delays
 
     there = replace(hosts, network=read_network(config.delay.network, hosts))

@@ -4,11 +4,11 @@ Formats are described in docs/formats.md. Statistics are in :mod:`slacktide.inpu
 """
 
 from slacktide.inputs.align import align
-from slacktide.inputs.erlang_exact import DEFAULT_PRIORITIES
-from slacktide.inputs.generators import GENERATORS, Generator, Parameter
+from slacktide.inputs.formats.erlang_exact import DEFAULT_PRIORITIES
+from slacktide.inputs.generators.registry import GENERATORS, Generator, Parameter
 from slacktide.inputs.group import group_by_job
-from slacktide.inputs.pieces import join
 from slacktide.inputs.read import EVENT_KINDS, read_delays, read_host_events, read_hosts, read_workload
+from slacktide.inputs.rows import join
 from slacktide.inputs.write import WorkloadParquetWriter, write_hosts, write_workload
 
 __all__ = [

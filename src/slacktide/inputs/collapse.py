@@ -9,19 +9,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slacktide.errors import InputError, OutputError
-from slacktide.inputs.pieces import columns_of
-from slacktide.inputs.problems import Problems
-from slacktide.inputs.requests import (
+from slacktide.inputs.columns.cells import Distinct
+from slacktide.inputs.columns.instances import (
     BATCH,
     SERVICE,
     RequestColumns,
     Scale,
-    ScaleTable,
     check,
     expand,
     format_scale,
     parse_scale,
 )
+from slacktide.inputs.problems import Problems
+from slacktide.inputs.rows import columns_of
 from slacktide.model import Requests, Workload
 
 Integers = NDArray[np.int64]
@@ -116,15 +116,15 @@ def _scales(path: Path, requests: Requests) -> tuple[NDArray[np.int32], tuple[Sc
     columns = (requests.scale_request, requests.scale_time, requests.scale_replicas)
     for number, time, replicas in zip(*(column.tolist() for column in columns), strict=True):
         events.setdefault(number, []).append((time, replicas))
-    table = ScaleTable()
+    table = Distinct(parse_scale)
     scale = np.zeros(len(requests), np.int32)
     for number, found in events.items():
         text = format_scale(tuple(found))
         try:
-            scale[number] = table.number(parse_scale(text))
+            scale[number] = table.number(text)
         except ValueError as error:
             raise _refusal(path, requests, number, f"scale: found {text!r}, expected increasing seconds") from error
-    return scale, table.scales
+    return scale, table.values
 
 
 def _check_expansion(

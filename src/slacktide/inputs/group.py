@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 
 from slacktide.errors import ConfigError
-from slacktide.inputs.cells import expected_name
-from slacktide.inputs.requests import WHY_AGGREGATED
+from slacktide.inputs.columns.cells import expected_name
+from slacktide.inputs.columns.instances import WHY_AGGREGATED
 from slacktide.model import AGGREGATED, APPROACHES, Requests, Workload
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -31,7 +31,7 @@ class Problems:
         wrong: NDArray[np.bool_],
         lines: NDArray[np.int64] | None,
         column: str,
-        values: Sequence[object],
+        values: Sequence[object] | Mapping[int, object],
         expected: str,
     ) -> None:
         """One problem for every row marked in ``wrong``; ``lines`` gives each row's line (``None``: row number)."""

@@ -9,10 +9,14 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from slacktide.inputs import cells, csv_files, erlang, header, parquet_files
-from slacktide.inputs.erlang_exact import DEFAULT_PRIORITIES
+from slacktide.inputs.columns import header
+from slacktide.inputs.columns.cells import expected_name
+from slacktide.inputs.columns.column_batch import ColumnBatch
+from slacktide.inputs.formats import erlang, tables
+from slacktide.inputs.formats.csv_files import CsvFile
+from slacktide.inputs.formats.erlang_exact import DEFAULT_PRIORITIES
 from slacktide.inputs.problems import Problems, check_readable, fail, read_text
-from slacktide.inputs.rules import SECONDS, check_range
+from slacktide.inputs.validation import SECONDS, check_range
 from slacktide.model import DEFAULT_CLASSES, Hosts, ServiceClass, Workload
 
 SUFFIXES = (".erl", ".csv", ".parquet")
@@ -38,9 +42,7 @@ def read_workload(
     try:
         if kind == ".erl":
             return erlang.read_workload(path, tuple(classes), priorities)
-        if kind == ".csv":
-            return csv_files.read_workload(path, tuple(classes))
-        return parquet_files.read_workload(path, tuple(classes))
+        return tables.read_workload(path, tuple(classes))
     except MemoryError as error:
         raise fail(path, "a file that fits into memory", value=f"{path.stat().st_size} bytes") from error
 
@@ -53,9 +55,7 @@ def read_hosts(path: Path | str) -> Hosts:
     path = Path(path)
     kind = _suffix(path)
     try:
-        if kind == ".erl":
-            return erlang.read_hosts(path)
-        return csv_files.read_hosts(path) if kind == ".csv" else parquet_files.read_hosts(path)
+        return erlang.read_hosts(path) if kind == ".erl" else tables.read_hosts(path)
     except MemoryError as error:
         raise fail(path, "a file that fits into memory", value=f"{path.stat().st_size} bytes") from error
 
@@ -75,9 +75,9 @@ def read_delays(path: Path | str) -> NDArray[np.float64]:
     if not rows:
         raise fail(path, "at least one delay", value="no rows")
     problems = Problems(str(path))
-    lines = [line for line, _ in rows]
-    values = cells.floats([row for _, row in rows], lines, "seconds", SECONDS, problems)
-    check_range(values, np.array(lines, dtype=np.int64), "seconds", SECONDS, problems)
+    batch = ColumnBatch.of_texts({"seconds": [row for _, row in rows]}, [line for line, _ in rows], problems)
+    values = batch.floats("seconds", SECONDS)
+    check_range(values, batch.lines, "seconds", SECONDS, problems)
     problems.raise_if_any()
     return values
 
@@ -89,35 +89,19 @@ def read_host_events(path: Path | str, hosts: Hosts) -> tuple[NDArray[np.float64
     is given by its name or, where no host has that name, by its id.
     Raises :class:`InputError` with every broken value.
     """
-    path = Path(path)
-    problems = Problems(str(path))
-    table = csv_files.read_table(path, header.EVENTS_REQUIRED, (), problems, resources=False)
-    lines = table.lines
-    times = cells.floats(table.get("time"), lines, "time", SECONDS, problems)
+    file = CsvFile(Path(path), header.EVENTS_REQUIRED, (), resources=False)
     rows = {str(number): row for row, number in enumerate(hosts.ids.tolist())}
     rows |= {name: row for row, name in enumerate(hosts.names)}
-    found = cells.coded(
-        table.get("host"),
-        lines,
-        "host",
-        lambda text: cells.expected_name(text, hosts.names),
-        problems,
-        rows.__getitem__,
-        0,
-    )
-    kinds = cells.coded(
-        table.get("event"),
-        lines,
-        "event",
-        lambda text: cells.expected_name(text, EVENT_KINDS),
-        problems,
-        EVENT_KINDS.index,
-        0,
-    )
-    check_range(times, np.array(lines, dtype=np.int64), "time", SECONDS, problems)
-    problems.raise_if_any()
-    order = np.argsort(times, kind="stable")
-    return times[order], np.array(found, dtype=np.int64)[order], np.array(kinds, dtype=np.int8)[order]
+    times, found, kinds = [np.zeros(0)], [np.zeros(0, np.int64)], [np.zeros(0, np.int8)]
+    for batch in file.batches():
+        times.append(batch.floats("time", SECONDS))
+        found.append(batch.coded("host", lambda text: expected_name(text, hosts.names), rows.__getitem__))
+        events = batch.coded("event", lambda text: expected_name(text, EVENT_KINDS), EVENT_KINDS.index)
+        kinds.append(events.astype(np.int8))
+        check_range(times[-1], batch.lines, "time", SECONDS, file.problems)
+    file.problems.raise_if_any()
+    order = np.argsort(np.concatenate(times), kind="stable")
+    return np.concatenate(times)[order], np.concatenate(found)[order], np.concatenate(kinds)[order]
 
 
 def _suffix(path: Path) -> Literal[".erl", ".csv", ".parquet"]:

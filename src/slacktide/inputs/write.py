@@ -12,13 +12,13 @@ from typing import Any, Self, TypeVar
 import numpy as np
 
 from slacktide.errors import OutputError
-from slacktide.inputs.access_columns import format_users
 from slacktide.inputs.collapse import collapse
-from slacktide.inputs.header import LIMIT_PREFIX, REQUEST_COLUMNS, column_name
-from slacktide.inputs.neighbours import format_budget, format_marks, format_preferences, format_rules
-from slacktide.inputs.requests import BATCH, KINDS, RequestColumns, format_scale
-from slacktide.inputs.resizes import format_resizing
-from slacktide.inputs.terms import format_attributes, format_term
+from slacktide.inputs.columns.access import format_users
+from slacktide.inputs.columns.affinity_text import format_budget, format_marks, format_preferences, format_rules
+from slacktide.inputs.columns.header import LIMIT_PREFIX, REQUEST_COLUMNS, column_name
+from slacktide.inputs.columns.instances import BATCH, KINDS, RequestColumns, format_scale
+from slacktide.inputs.columns.resizes import format_resizing
+from slacktide.inputs.columns.terms import format_attributes, format_term
 from slacktide.model import APPROACHES, Hosts, Workload
 
 T = TypeVar("T")
@@ -144,15 +144,15 @@ def _texts(path: Path, column: str, values: Sequence[T], say: Callable[[T], str]
         raise OutputError(f"{path}: {column}: {error}") from error
 
 
-def _neighbour_texts(workload: Workload, path: Path) -> dict[str, tuple[Any, list[str]]]:
-    """By column about neighbours, budgets and changes of demand, as far as there are any: rows' indices, and texts."""
+def _affinity_texts(workload: Workload, path: Path) -> dict[str, tuple[Any, list[str]]]:
+    """By column about affinity, budgets and changes of demand, as far as there are any: rows' indices, and texts."""
     found: dict[str, tuple[Any, list[str]]] = {}
     if workload.placement is not None:
         index, made = workload.placement, workload.placements
         found["marks"] = index, _texts(path, "marks", [one.marks for one in made], format_marks)
         found["rules"] = index, _texts(path, "rules", [one.rules for one in made], format_rules)
-        wishes = [one.preferences for one in made]
-        found["preferences"] = index, _texts(path, "preferences", wishes, format_preferences)
+        preferences = [one.preferences for one in made]
+        found["preferences"] = index, _texts(path, "preferences", preferences, format_preferences)
     if workload.resize is not None:
         found["resize"] = workload.resize, _texts(path, "resize", workload.resizings, format_resizing)
     if workload.budget is not None:
@@ -195,7 +195,7 @@ def _arrow_columns(workload: Workload, requests: RequestColumns | None, path: Pa
     columns["constraints"] = pa.DictionaryArray.from_arrays(pa.array(workload.term, pa.int32()), terms)
     if requests is not None:
         columns |= _request_columns(requests, pa)
-    for name, (index, texts) in _neighbour_texts(workload, path).items():
+    for name, (index, texts) in _affinity_texts(workload, path).items():
         columns[name] = _words(np.where(index < 0, len(texts) - 1, index), texts, pa)
     for name, values in _access_columns(workload).items():
         columns[name] = pa.array(values, pa.string() if isinstance(values[0], str) else pa.float64())
@@ -218,7 +218,7 @@ def _request_columns(requests: RequestColumns, pa: Any) -> dict[str, Any]:
 
 def _workload_rows(workload: Workload, requests: RequestColumns | None, path: Path) -> Iterator[list[str]]:
     amounts = [column_name(resource) for resource in workload.resources]
-    nearby = _neighbour_texts(workload, path)
+    nearby = _affinity_texts(workload, path)
     access = _access_columns(workload)
     further = [*(() if requests is None else REQUEST_COLUMNS), *nearby, *access]
     yield ["id", "admission", "duration", *amounts, "class", "job", "anti_affinity", "constraints", *further]

@@ -17,8 +17,8 @@ import numba
 def _fingerprint() -> str:
     digest = hashlib.sha256(f"{numba.__version__}".encode())
     here = Path(__file__).parent
-    for source in sorted(here.glob("*.py")):
-        digest.update(source.name.encode())
+    for source in sorted(here.rglob("*.py")):
+        digest.update(str(source.relative_to(here)).encode())
         digest.update(source.read_bytes())
     return digest.hexdigest()[:16]
 

@@ -1,14 +1,22 @@
-"""The scheduler's clock: wall time as it was at the start, carried on by a clock that nobody sets."""
+"""Clocks: one that nobody sets, and from it the scheduler's, which tells wall time."""
 
 from __future__ import annotations
 
 import time
 
-from slacktide.kube.leases import steady_seconds
+
+def steady_seconds() -> float:
+    """A clock that nobody sets and that, where the system has one, runs on while the machine sleeps."""
+    if hasattr(time, "CLOCK_BOOTTIME"):
+        return time.clock_gettime(time.CLOCK_BOOTTIME)
+    return time.monotonic()
 
 
 class Clock:
-    """Seconds since 1970 that never go back and never jump. ``drift`` is how far the wall clock was moved since."""
+    """Seconds since 1970 that never go back and never jump. ``drift`` is how far the wall clock was moved since.
+
+    It is wall time as it was at the start, carried on by :func:`steady_seconds`.
+    """
 
     def __init__(self) -> None:
         self._wall = time.time()

@@ -10,7 +10,7 @@ import numpy as np
 from slacktide.config import Accounting
 from slacktide.metrics.summary import Availability, Columns, achieved, describe
 from slacktide.model import APPROACHES, Workload
-from slacktide.qos.approaches import KINDS
+from slacktide.model.workload import KINDS
 from slacktide.qos.availability import ACCOUNTINGS, fulfilled
 
 

@@ -15,9 +15,6 @@ from slacktide.model import PenaltyTier, ServiceClass
 PART = 1 << 20
 """Rows worked on at a time, so that 25 million need no copies of all columns."""
 
-IDENTITY = ("class",)
-"""Every function over requests needs these columns beside those it names."""
-
 
 def classes_of(manifest: Mapping[str, Any]) -> tuple[ServiceClass, ...]:
     """The service classes of a run, from its manifest.json, with their penalty tiers."""

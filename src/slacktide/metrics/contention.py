@@ -1,4 +1,4 @@
-"""How contended each interval was, and how fair policies were then (Q 5.2, figure 9; specification, section 7).
+"""How contended each interval was, and how fair policies were then (da Silva et al. 2020, section 5.2, figure 9).
 
 ``intervals`` is intervals.parquet of a run with ``--intervals 600`` (docs/results.md).
 """
@@ -17,7 +17,7 @@ LEVELS = ("none", "low", "medium", "high")
 WHOLE = 1.0 - 1e-9
 """From here on an availability is 100 %."""
 FAIRNESS = ("availability_min", "fulfilment", "availability_gini")
-"""The three metrics of Q 5.2."""
+"""The three metrics of da Silva et al. 2020, section 5.2."""
 
 
 def contention_levels(intervals: pa.Table, classes: Sequence[ServiceClass]) -> pa.Table:

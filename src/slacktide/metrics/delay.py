@@ -1,4 +1,4 @@
-"""The delay that users see: of every placement of a run, from its events (specification, section 9).
+"""The delay that users see: of every placement of a run, from its events (docs/delay-aware.md).
 
 The same formulas hold for every policy, whatever it thought of when it chose a host.
 """
@@ -13,10 +13,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from slacktide.config import DelaySettings
-from slacktide.kernels import log_records
+from slacktide.kernels.tables import log_records
 from slacktide.metrics.columns import class_codes, nullable
 from slacktide.model import Access, Hosts, ServiceClass, Workload
-from slacktide.state.access import Geography
+from slacktide.state.network_tables import Geography
 
 SEGMENTS = 1 << 21
 """Spans of constant residual CPU worked on at a time."""

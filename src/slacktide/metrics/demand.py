@@ -1,4 +1,4 @@
-"""What a workload asks for over time, on one infinite host (Q 4.3, figures 1 and 2)."""
+"""What a workload asks for over time, on one infinite host (da Silva et al. 2020, section 4.3)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""How availabilities and deficits are spread over a run's requests (Q 4.3.1 and 5.1; specification, section 7).
+"""How availabilities and deficits are spread over a run's requests (da Silva et al. 2020, sections 4.3.1 and 5.1).
 
 ``requests`` is requests.parquet (docs/results.md), as a table with at least the columns named by each function;
 ``classes`` are the run's, and tables have a row, or rows, for each of them in their order. Availabilities are the
-final ones (Q eq. 1), in the ``accounting`` asked for.
+final ones (da Silva et al. 2020, equation 1), in the ``accounting`` asked for.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 def gini(values: NDArray[np.float64]) -> float:
     """The Gini coefficient of ``values``, shape (n,), none negative; 0: all alike, near 1: one has everything.
 
-    Half the mean difference of all pairs over the mean (Q 4.3.1)::
+    Half the mean difference of all pairs over the mean (da Silva et al. 2020, section 4.3.1)::
 
         G = sum_i sum_j |x_i - x_j| / (2 n^2 mean(x)) = 2 sum_i i x_(i) / (n sum(x)) - (n + 1) / n
 

@@ -1,4 +1,4 @@
-"""How each class fares in every interval of a run (specification, section 7; Q 5.2)."""
+"""How each class fares in every interval of a run (da Silva et al. 2020, section 5.2)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def currently(
 ) -> Columns:
     """What the active requests of each class have so far, columns of shape (classes,).
 
-    ``availability`` (k,), 0 to 1, of each request (Q eq. 1, at the interval's end or its own), and its
+    ``availability`` (k,), 0 to 1, of each request (docs/semantics.md, at the interval's end or its own), and its
     ``service_class``, index into ``classes``.
 
     active             requests

@@ -1,4 +1,4 @@
-"""The same requests under two policies, pair by pair (Q 5.1, figure 6)."""
+"""The same requests under two policies, pair by pair (da Silva et al. 2020, section 5.1, figure 6)."""
 
 from __future__ import annotations
 

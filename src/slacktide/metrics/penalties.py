@@ -1,4 +1,4 @@
-"""What a provider owes for promises that were not kept (Q 5.2, eq. 10 and 11; specification, section 7)."""
+"""What a provider owes for promises that were not kept (da Silva et al. 2020, equations 10 and 11)."""
 
 from __future__ import annotations
 
@@ -92,8 +92,8 @@ def penalties(
     For a request j that missed its SLO sigma::
 
         D_j = sigma - A_j          the QoS deficit
-        C_j- = D_j d_j c_j         the deficit of CPU, cpu-seconds (Q eq. 10)
-        P_j = C_j- (1 + b_j)       the penalty (Q eq. 11), with the bonus b_j of :func:`bonus`
+        C_j- = D_j d_j c_j         the deficit of CPU, cpu-seconds (equation 10)
+        P_j = C_j- (1 + b_j)       the penalty (equation 11), with the bonus b_j of :func:`bonus`
 
     c_j is the CPU it asked for (:func:`cpu_of`). d_j, seconds, is 'the amount of time that j has run to be completed',
     which for one that completed is its duration. The papers' runs let all complete; where a run ends before, at ``end``

@@ -1,4 +1,4 @@
-"""Per service class and over all: availability, fulfilment and deficit (specification, section 7)."""
+"""Per service class and over all: availability, fulfilment and deficit (docs/metrics.md)."""
 
 from __future__ import annotations
 

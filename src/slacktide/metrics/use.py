@@ -1,4 +1,4 @@
-"""What hosts' time went into: use of capacity, waste, and the work of the scheduler (specification, section 7)."""
+"""What hosts' time went into: use of capacity, waste, and the work of the scheduler (docs/metrics.md)."""
 
 from __future__ import annotations
 

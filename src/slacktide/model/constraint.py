@@ -62,7 +62,7 @@ def _taints(attributes: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Constraint:
-    """``key op value``: one requirement on a host's attributes (specification, section 1).
+    """``key op value``: one requirement on a host's attributes.
 
     ``in`` and ``not in`` look for the attribute among ``values``; ``exists`` and ``absent`` take neither.
     """

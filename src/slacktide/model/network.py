@@ -26,7 +26,7 @@ class Image:
 class Access:
     """What an instance has to do with its users; equal ones are stored once in a workload.
 
-    data       f, the volume that is sent to the instance and processed there (specification, section 9)
+    data       f, the volume that is sent to the instance and processed there
     image      name of an image of the network, "" for none
     logins     (name of a host or place, share of the users there); shares sum to 1
     preferred  host or place that network-aware placement prefers, "" for none

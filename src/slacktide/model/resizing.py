@@ -1,4 +1,4 @@
-"""How demands change while requests wait and run (delay-aware paper, section 6.2)."""
+"""How demands change while requests wait and run (Lai, Wang and Wei: delay-aware container scheduling)."""
 
 from __future__ import annotations
 

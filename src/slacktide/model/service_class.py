@@ -7,6 +7,9 @@ from typing import cast
 
 from slacktide.errors import ConfigError
 
+SLO_TOLERANCE = 1e-9
+"""An SLO counts as met from ``slo - SLO_TOLERANCE`` on, so that rounding breaks no promise."""
+
 
 @dataclass(frozen=True, slots=True)
 class PenaltyTier:
@@ -17,7 +20,7 @@ class PenaltyTier:
 
 
 CERTAIN_TIERS = (PenaltyTier(0.9999, 0.10), PenaltyTier(0.99, 0.30), PenaltyTier(0.95, 1.00))
-"""Of classes that promise 1 (specification, section 7): below 99.99, 99 and 95 % 10, 30 and 100 % are owed."""
+"""Of classes that promise 1: below 99.99, 99 and 95 % 10, 30 and 100 % are owed."""
 DEFAULT_TIERS = (PenaltyTier(1.0, 0.10), PenaltyTier(0.99 / 0.9999, 0.30), PenaltyTier(0.95 / 0.9999, 1.00))
 """Of all others: the same ratios, with the SLO in place of 99.99 % (.9: below 90, 89.11 and 85.51 %)."""
 
@@ -29,12 +32,12 @@ def default_tiers(slo: float) -> tuple[PenaltyTier, ...]:
 
 @dataclass(frozen=True, slots=True)
 class ServiceClass:
-    """A promise (specification, section 1).
+    """A promise.
 
     ``slo`` is sigma, the promised availability in (0, 1]; ``rank`` the importance
     (1 = most important, equal ranks are equally important); ``margin`` is phi, the
     slack in seconds below which an instance counts as about to miss its promise;
-    ``overhead_limit`` bounds the preemption overhead C (Q eq. 8), ``None`` meaning
+    ``overhead_limit`` bounds the preemption overhead C (da Silva et al. 2020, equation 8), ``None`` meaning
     ``1 - slo``; ``tiers`` say what a miss costs, where none are named :func:`default_tiers`.
 
     Raises :class:`ConfigError` naming the class, the field and the value.

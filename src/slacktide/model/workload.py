@@ -14,7 +14,9 @@ from slacktide.model.resizing import NEVER_RESIZED, Resizing
 from slacktide.model.service_class import DEFAULT_CLASSES, ServiceClass
 
 APPROACHES = ("independent", "concurrent", "aggregated")
-"""How the availability of a request of several instances is measured (specification, section 3)."""
+"""How the availability of a request of several instances is measured (docs/requests.md)."""
+KINDS = ("service", "batch")
+"""Of requests, by ``Requests.batch``."""
 INDEPENDENT, CONCURRENT, AGGREGATED = range(3)
 
 

@@ -11,18 +11,17 @@ import time
 from collections.abc import Sequence
 
 from slacktide.errors import ConfigError
-from slacktide.kube.addresses import join_address, split_address
-from slacktide.kube.connection import Connection, KubeError
-from slacktide.kube.latencies import NODE_LATENCY, NodeLatency
-from slacktide.kube.watching import Reflector
+from slacktide.kube.client.addresses import join_address, split_address
+from slacktide.kube.client.http import Connection, KubeError
+from slacktide.kube.client.reflector import Reflector
+from slacktide.kube.resources.node_latency import NODE_LATENCY, NodeLatency
 from slacktide.model.latency import Row
 from slacktide.netprobe.keys import read_keys
-from slacktide.netprobe.options import Options, Place
+from slacktide.netprobe.options import AgentIdentity, Options
 from slacktide.netprobe.peers import Peer
 from slacktide.netprobe.prober import Prober
-from slacktide.netprobe.publishing import OwnNode, Publisher
+from slacktide.netprobe.publisher import OwnNode, Publisher
 from slacktide.netprobe.rows import Rows
-from slacktide.netprobe.serving import Server
 from slacktide.netprobe.sockets import open_socket, usable
 from slacktide.netprobe.vivaldi import WORST
 
@@ -41,26 +40,31 @@ class Agent:
     """
 
     def __init__(
-        self, place: Place, options: Options, *, peers: Sequence[Peer] = (), connection: Connection | None = None
+        self,
+        identity: AgentIdentity,
+        options: Options,
+        *,
+        peers: Sequence[Peer] = (),
+        connection: Connection | None = None,
     ) -> None:
-        self.place, self.options = place, options
-        host, port = _address("--bind", place.bind)
-        if place.advertise:
-            _address("--advertise", place.advertise)
-        keys = read_keys(place.key_file)
+        self.identity, self.options = identity, options
+        host, port = _address("--bind", identity.bind)
+        if identity.advertise:
+            _address("--advertise", identity.advertise)
+        keys = read_keys(identity.key_file)
         self._socket = open_socket(host, port)
         self.port = int(self._socket.getsockname()[1])
-        self.prober = Prober(place.node, keys, self._socket, options)
+        self.prober = Prober(identity.node, keys, self._socket, options)
         self.publisher: Publisher | None = None
         self.rows: Rows | None = None
-        self.addresses: tuple[str, ...] = (place.advertise,) if place.advertise else ()
+        self.addresses: tuple[str, ...] = (identity.advertise,) if identity.advertise else ()
         self._reflector: Reflector[NodeLatency] | None = None
         self._began = time.monotonic()
         if connection is None:
             self.prober.set_peers(peers)
         else:
-            self.publisher = Publisher(connection, place.node, options)
-            self.rows = Rows(place.node, self.prober.set_peers, options.stale_after)
+            self.publisher = Publisher(connection, identity.node, options)
+            self.rows = Rows(identity.node, self.prober.set_peers, options.stale_after)
             self._reflector = Reflector(connection, NODE_LATENCY, self.rows)
 
     def row(self) -> Row:
@@ -68,7 +72,7 @@ class Agent:
         prober = self.prober
         located = prober.position.error < WORST
         coordinate = prober.position.coordinate if located else None
-        return Row(self.place.node, prober.measured_at, prober.measured(), coordinate, prober.position.error)
+        return Row(self.identity.node, prober.measured_at, prober.measured(), coordinate, prober.position.error)
 
     def age(self) -> float:
         """Seconds since the latest measurement, or since the start."""
@@ -88,16 +92,20 @@ class Agent:
         return measured or time.monotonic() - self._began > self.options.silent
 
     async def run(self) -> None:
-        """Measure, publish and serve until cancelled."""
-        LOG.info("node %s takes probes on %s", self.place.node, join_address(*self._socket.getsockname()[:2]))
+        """Measure and publish until cancelled; ``http_server.Server`` tells of it meanwhile."""
+        LOG.info("node %s takes probes on %s", self.identity.node, join_address(*self._socket.getsockname()[:2]))
         try:
-            async with Server(self, self.place.listen), asyncio.TaskGroup() as group:
+            async with asyncio.TaskGroup() as group:
                 group.create_task(self.prober.run())
                 if self._reflector is not None:
                     group.create_task(self._reflector.run())
                     group.create_task(self._publish())
         finally:
-            self._socket.close()
+            self.close()
+
+    def close(self) -> None:
+        """Give back the address that it takes probes on; also for an agent that never ran."""
+        self._socket.close()
 
     async def _publish(self) -> None:
         """Write the row when that is due; a failure is tried again after a growing pause."""
@@ -119,10 +127,10 @@ class Agent:
             except KubeError as error:
                 if str(error) != said:
                     said = str(error)
-                    LOG.warning("the row of node %s is not written: %s", self.place.node, error)
+                    LOG.warning("the row of node %s is not written: %s", self.identity.node, error)
                 wait = pause * random.uniform(0.5, 1.0)
                 pause = min(2.0 * pause, LONGEST_PAUSE_SECONDS)
-            rows.warn([self.place.node, *self.prober.paths])
+            rows.warn([self.identity.node, *self.prober.paths])
             await asyncio.sleep(wait)
 
     async def _publish_once(self, publisher: Publisher) -> None:
@@ -143,7 +151,9 @@ class Agent:
             if found:
                 break
         if not found:
-            raise KubeError(f"node {self.place.node}: no InternalIP that can be used; --advertise HOST:PORT names one")
+            raise KubeError(
+                f"node {self.identity.node}: no InternalIP that can be used; --advertise HOST:PORT names one"
+            )
         return tuple(join_address(one, self.port) for one in found)
 
 

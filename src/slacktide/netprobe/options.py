@@ -38,7 +38,7 @@ class Options:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class AgentIdentity:
     """Who and where an agent is: the name of its node, where it takes probes (``host:port``), serves HTTP (empty: not),
     and at which address others reach it (empty: the node's InternalIP).
     """

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from slacktide.errors import ConfigError, InputError, Problem
-from slacktide.kube.addresses import split_address
+from slacktide.kube.client.addresses import split_address
 
 EXPECTED = "NAME=HOST:PORT, such as n1=10.0.0.1:10360 or n1=[fd00::1]:10360"
 

@@ -6,9 +6,9 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 
-from slacktide.kube.addresses import split_address
-from slacktide.kube.kinds import Identity, Malformed
-from slacktide.kube.latencies import NodeLatency
+from slacktide.kube.client.addresses import split_address
+from slacktide.kube.client.kinds import Identity, Malformed
+from slacktide.kube.resources.node_latency import NodeLatency
 from slacktide.netprobe.peers import Peer
 
 LOG = logging.getLogger(__name__)

@@ -1,6 +1,7 @@
 """Which peers are measured where there are too many for all: some near ones, the others drawn and slowly exchanged.
 
-Near ones make a coordinate right locally, random ones globally (Vivaldi, section 4.2); measured pairs beside are exact.
+Near ones make a coordinate right locally, random ones globally (Dabek and others 2004).
+Measured pairs beside are exact.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 """Network coordinates: Vivaldi (Dabek, Cox, Kaashoek, Morris, SIGCOMM 2004), adaptive timestep, with heights.
 
-For a round-trip time ``rtt`` to a peer at ``y`` with error ``e_y`` a node at ``x`` with error ``e`` moves (figure 3)::
+For a round-trip time ``rtt`` to a peer at ``y`` with error ``e_y`` a node at ``x`` with error ``e`` moves::
 
     w   = e / (e + e_y)                           how much to believe it
     e_s = | |x - y| - rtt | / rtt                 relative error of this sample
     e   = e_s * CE * w + e * (1 - CE * w)
     x   = x + CC * w * (rtt - |x - y|) * u(x - y)
 
-With heights (section 5.4) ``x - y`` is the difference of the points and the sum of the heights, ``|x - y|`` the length
+With heights ``x - y`` is the difference of the points and the sum of the heights, ``|x - y|`` the length
 of the one plus the other, and moving along it changes the height in proportion. Lengths are in seconds.
 """
 
@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from slacktide.model.latency import Coordinate
 
 CC = CE = 0.25
-"""The constants that the authors found best (section 3.3 and 5.2)."""
+"""The constants that the authors found best."""
 LEAST_HEIGHT = 1e-5
 SHORTEST_RTT = 1e-6
 WORST = 1.0

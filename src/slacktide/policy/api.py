@@ -15,8 +15,9 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from slacktide.kernels.carry import metric_in_queue, metric_on_host, spared, welcoming
-from slacktide.kernels.tables import DONE, PLACED, WAITING, Tables
+from slacktide.kernels.drive.apply_plan import metric_in_queue, metric_on_host, spared, welcoming
+from slacktide.kernels.tables.arrays import Tables
+from slacktide.kernels.tables.schema import DONE, PLACED, WAITING
 from slacktide.model import Hosts, Workload
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from slacktide.errors import PluginError
-from slacktide.kernels.tables import PLACED, WAITING
+from slacktide.kernels.tables.schema import PLACED, WAITING
 from slacktide.policy.api import Bind, Hold, Plan, View
 
 

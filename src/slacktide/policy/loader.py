@@ -26,10 +26,10 @@ from numba.core import types
 
 from slacktide.config import Config
 from slacktide.errors import PluginError
-from slacktide.kernels.compiling import PLAIN
+from slacktide.kernels.builtin import COSTS, POLICIES, SCORES, offers
+from slacktide.kernels.runtime.compiling import PLAIN
 from slacktide.policy.api import Policy
-from slacktide.policy.builtin import BUILT_IN
-from slacktide.state.cluster import COSTS, POLICIES, SCORES, OwnCode
+from slacktide.state.cluster import OwnCode
 
 _pointer: Any = types.CPointer  # untyped
 _carray: Any = cast(Any, numba).carray
@@ -173,9 +173,9 @@ def _instance(found: Any, config: Config) -> Policy:
 
 def available() -> list[Offer]:
     """Everything that can be named in the settings: policies, scores and costs, built in and installed."""
-    offers = [Offer(name, kind, text, "built in") for kind, name, text in BUILT_IN]
+    found = [Offer(name, kind, text, "built in") for kind, name, text in offers()]
     for kind in ("policies", "scores", "costs"):
         for point in entry_points(group=f"slacktide.{kind}"):
             source = point.dist.name if point.dist is not None else point.value
-            offers.append(Offer(point.name, kind, point.value, source))
-    return offers
+            found.append(Offer(point.name, kind, point.value, source))
+    return found

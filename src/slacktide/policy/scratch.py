@@ -4,40 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from slacktide.kernels import room
-from slacktide.kernels.tables import ARRAYS, Tables
-from slacktide.state import cluster
+from slacktide.kernels.tables.arrays import ARRAYS, Tables
 
-SHARED = (
-    "admission",
-    "duration",
-    "hot",
-    "cold",
-    "happenings",
-    "triggers",
-    "demand",
-    "capacity",
-    "scale",
-    "allowed",
-    "groups",
-    "member",
-    "owner",
-    "scalings",
-    "resizings",
-    "domain",
-    "marks",
-    "likings",
-    "budget",
-    "guard",
-    "limit",
-    "asks",
-    "logins",
-    "images",
-    "place",
-    "place_hosts",
-    "rtt",
-    "gamma",
-)
+SHARED = tuple(name for name, array in ARRAYS.items() if array.fixed)
 """Arrays that deciding never writes to."""
 
 
@@ -46,12 +15,6 @@ class Scratch:
 
     def __init__(self) -> None:
         self._tables: Tables | None = None
-
-    @property
-    def tables(self) -> Tables:
-        if self._tables is None:
-            raise ValueError("nothing copied yet")
-        return self._tables
 
     def copy_of(self, tables: Tables) -> Tables:
         """A copy that may be written to; valid until the next call. O(size of the tables)."""
@@ -69,15 +32,3 @@ class Scratch:
                 mine.put(name, tables[name].copy())
         mine.adopt(tables)
         return mine
-
-    def grow(self, code: int) -> bool:
-        """Serve what the pass stopped for; whether it must go on."""
-        tb = self.tables
-        if code == room.FINISHED:
-            return False
-        if code in cluster.GROWERS:
-            cluster.GROWERS[code](tb)
-        else:
-            for name in ("events", "decisions", "victims", "passes"):
-                cluster.lengthen(tb, name, 2 * len(tb[name]))
-        return True

@@ -1,10 +1,10 @@
 """Availability of a request over its whole life, in each accounting of start-up time.
 
-Specification, section 2 (Q eq. 1, T eq. 3.1)::
+The availability is running time over all time since the admission::
 
     A = e / (e + p + d)
 
-where the accounting says which start-ups belong to e (running) and which to p (pending).
+with e running, p pending and d lost again, in seconds. The accounting says which start-ups belong to e and which to p.
 """
 
 from __future__ import annotations
@@ -15,12 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slacktide.config import Accounting
+from slacktide.model.service_class import SLO_TOLERANCE as SLO_TOLERANCE
 
 Seconds = NDArray[np.float64]
 
 ACCOUNTINGS: tuple[Accounting, ...] = get_args(Accounting)
-SLO_TOLERANCE = 1e-9
-"""An SLO counts as met from ``slo - SLO_TOLERANCE`` on, so that rounding breaks no promise."""
 
 
 def availability(

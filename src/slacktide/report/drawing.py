@@ -13,7 +13,6 @@ from typing import Any
 
 from slacktide.report.palette import AXIS, GRID, GROUND, INKS, MUTED, TEXT
 
-POINTS = 72.0
 PNG_DPI = 160
 LONGEST_LABEL = 28
 SETTINGS: dict[str, Any] = {

@@ -23,7 +23,7 @@ KEYS = (
     "preemptions-over-time",
     "preemptions",
 )
-"""Of all figures that a report may have (docs/report.md)."""
+"""Of all figures that a report may have, in their order (docs/report.md)."""
 OURS = re.compile(rf"({'|'.join(KEYS)})\.(svg|png|csv)")
 
 

@@ -1,4 +1,4 @@
-"""Intervals by contention class (Q 5.2): what the fairness figure shows."""
+"""Intervals by contention class (da Silva et al. 2020, section 5.2): what the fairness figure shows."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def replaced_directory(target: Path, ours: frozenset[str]) -> Iterator[Path]:
     Raises :class:`OutputError` as :func:`check_target`, and for whatever the file system refuses.
     """
     target = check_target(target, ours)
-    aside = target.with_name(f"{_prefix(target)}{os.getpid()}")
+    aside = target.with_name(f"{_prefix(target)}{_begun(os.getpid())}-{os.getpid()}")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         _clear_abandoned(target)
@@ -78,8 +78,8 @@ def _prefix(target: Path) -> str:
 def clear_abandoned(folder: Path) -> None:
     """Removes from ``folder`` what runs on this machine that are no more had begun, for whatever target."""
     for entry in folder.glob(f".*.partial-{socket.gethostname()}-*"):
-        number = entry.name.rpartition("-")[2]
-        if number.isdecimal() and not _alive(int(number)):
+        *_, begun, number = entry.name.split("-")
+        if _is_abandoned(begun, number):
             shutil.rmtree(entry, ignore_errors=True)
 
 
@@ -87,9 +87,32 @@ def _clear_abandoned(target: Path) -> None:
     """As :func:`clear_abandoned`, for the same target."""
     prefix = _prefix(target)
     for entry in target.parent.iterdir():
-        number = entry.name.removeprefix(prefix)
-        if entry.name.startswith(prefix) and number.isdecimal() and not _alive(int(number)):
+        begun, _, number = entry.name.removeprefix(prefix).partition("-")
+        if entry.name.startswith(prefix) and _is_abandoned(begun, number):
             shutil.rmtree(entry, ignore_errors=True)
+
+
+def _is_abandoned(begun: str, number: str) -> bool:
+    """Whether the process of this number, begun then, is no more; another one may have its number by now.
+
+    One that has ended and was not waited for yet still has its number, and is no more.
+    """
+    if not number.isdecimal():
+        return False
+    return not _alive(int(number)) or begun != _begun(int(number))
+
+
+def _begun(process: int) -> str:
+    """When a process began, in the clock ticks since the system did (Linux), by which those of one number differ.
+
+    Empty where it is no more, 0 where the system does not say.
+    """
+    try:
+        text = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:  # ProcessLookupError: it ended meanwhile
+        return "" if Path("/proc/self/stat").exists() else "0"
+    state, *values = text.rpartition(")")[2].split()  # before it stands the name, which may hold anything
+    return "" if state in "ZX" else values[18]
 
 
 def _alive(process: int) -> bool:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from slacktide.config import Accounting
 from slacktide.errors import OutputError
 from slacktide.model import APPROACHES, Hosts, Workload
-from slacktide.qos.approaches import KINDS
+from slacktide.model.workload import KINDS
 from slacktide.qos.availability import ACCOUNTINGS, availability, fulfilled
 from slacktide.qos.per_request import instance_numbers
 from slacktide.results.manifest import FORMAT, SCHEMA_VERSION

@@ -14,9 +14,12 @@ from numpy.typing import NDArray
 
 from slacktide.config import Config
 from slacktide.errors import ConfigError, PluginError
-from slacktide.inputs.network_file import read_network
-from slacktide.kernels import board, compiled_before, ledger, loop, passes, room, tables
-from slacktide.kernels.tables import Tables
+from slacktide.inputs.formats.network_file import read_network
+from slacktide.kernels import compiled_before
+from slacktide.kernels.drive import event_loop, instance_ledger, scheduling_pass
+from slacktide.kernels.feasible import host_slots
+from slacktide.kernels.tables import buffer_capacity, schema
+from slacktide.kernels.tables.arrays import ARRAYS, Tables
 from slacktide.model import Hosts, Workload
 from slacktide.policy.loader import Loaded, load
 from slacktide.qos.per_request import per_request
@@ -26,7 +29,8 @@ from slacktide.sim.result import Columns, RunResult
 from slacktide.sim.stepwise import Stepper
 from slacktide.sim.triggers import triggers
 from slacktide.state import cluster
-from slacktide.state.requests import ledgers
+from slacktide.state.growing_arrays import RECORDERS, grow
+from slacktide.state.request_tables import ledgers
 
 _events: Any = numba.core.event  # untyped
 _Listener: Any = _events.Listener
@@ -34,8 +38,6 @@ _Listener: Any = _events.Listener
 Progress = Callable[[float, int, int], None]
 
 BUDGET = 2000  # passes between two looks at the outside world (Ctrl-C, progress)
-
-BUFFERS = ("events", "decisions", "victims", "passes")
 
 FIELDS = {
     "running": "running",
@@ -52,13 +54,13 @@ FIELDS = {
 class Recorder:
     """What kernels recorded, taken out of their buffers."""
 
-    parts: dict[str, list[NDArray[Any]]] = field(default_factory=lambda: {name: [] for name in BUFFERS})
+    parts: dict[str, list[NDArray[Any]]] = field(default_factory=lambda: {name: [] for name in RECORDERS})
     seconds: list[float] = field(default_factory=list)
     victims: int = 0
 
     def drain(self, tb: Tables) -> None:
         """Take over what the buffers hold and empty them."""
-        for name in BUFFERS:
+        for name in RECORDERS:
             count = int(tb.control[name])
             part = tb[name][:count].copy()
             if name == "decisions":
@@ -70,7 +72,7 @@ class Recorder:
 
     def table(self, name: str) -> NDArray[Any]:
         parts = self.parts[name]
-        return np.concatenate(parts) if parts else np.zeros(0, tables.ARRAYS[name][0])
+        return np.concatenate(parts) if parts else np.zeros(0, ARRAYS[name].dtype)
 
 
 def columns(records: NDArray[Any], names: Mapping[str, str]) -> Columns:
@@ -81,14 +83,6 @@ def columns(records: NDArray[Any], names: Mapping[str, str]) -> Columns:
 def named(*names: str) -> dict[str, str]:
     """Columns that keep the names of their fields."""
     return {name: name for name in names}
-
-
-def grow(tb: Tables, code: int, recorder: Recorder) -> None:
-    """Give kernels the room they stopped for."""
-    if code == room.FLUSH:
-        recorder.drain(tb)
-    elif code in cluster.GROWERS:
-        cluster.GROWERS[code](tb)
 
 
 def prepare(workload: Workload, hosts: Hosts, config: Config, own: Loaded, record: int) -> Tables:
@@ -106,7 +100,7 @@ def prepare(workload: Workload, hosts: Hosts, config: Config, own: Loaded, recor
         own=own.code,
         record=record,
     )
-    board.fill(tb.state)
+    host_slots.fill(tb.state)
     return tb
 
 
@@ -121,11 +115,11 @@ def drive(
                 f"policy.score or policy.cost: your own function raised an exception or gave no finite number "
                 f"before {float(tb.control['now']):g} s"
             )
-        if code == room.OVER:
+        if code == buffer_capacity.OVER:
             break
-        if code == room.LOOK and watch is not None:
+        if code == buffer_capacity.LOOK and watch is not None:
             watch.look()
-        grow(tb, code, recorder)
+        grow(tb, code, recorder.drain)
         report()
     recorder.drain(tb)
 
@@ -133,12 +127,12 @@ def drive(
 def timed_step(tb: Tables, recorder: Recorder) -> int:
     """One pass with its decision time, or what must be done first."""
     if tb.control["phase"] == 0:
-        code = loop.advance(tb.state)
-        if code != room.PASS_DUE:
+        code = event_loop.advance(tb.state)
+        if code != buffer_capacity.PASS_DUE:
             return code
         recorder.seconds.append(0.0)
     begun = time.perf_counter()
-    code = passes.run_pass(tb.state)
+    code = scheduling_pass.run_pass(tb.state)
     recorder.seconds[-1] += time.perf_counter() - begun
     return code
 
@@ -205,15 +199,16 @@ def _run(
     observe: Observer | None,
 ) -> RunResult:
     own = load(config)
-    record = tables.RECORD_EVENTS * events + tables.RECORD_DECISIONS * decisions + tables.RECORD_PASSES * passes
+    record = schema.RECORD_EVENTS * events + schema.RECORD_DECISIONS * decisions + schema.RECORD_PASSES * passes
     if config.delay.network is not None:
         hosts = replace(hosts, network=read_network(config.delay.network, hosts))
     tb = prepare(workload, hosts, config, own, record)
     recorder = Recorder()
     state, control = tb.state, tb.control
-    step: Callable[[], int] = lambda: loop.run(state, BUDGET)  # noqa: E731
+    step: Callable[[], int] = lambda: event_loop.run(state, BUDGET)  # noqa: E731
     if own.policy is not None or config.simulation.engine == "stepwise":
-        stepper = Stepper(tb, workload, hosts, config, own)
+        serve: Callable[[int], bool] = lambda code: grow(tb, code, recorder.drain)  # noqa: E731
+        stepper = Stepper(tb, workload, hosts, config, own, serve)
         step = lambda: stepper.step(recorder.seconds)  # noqa: E731
     elif passes:
         step = lambda: timed_step(tb, recorder)  # noqa: E731
@@ -235,9 +230,9 @@ def _run(
 
 def instances_of(records: NDArray[Any], rows: Columns, admission: NDArray[np.float64]) -> Columns:
     """Columns per instance: all that were admitted, which leaves out rows of batch requests never released."""
-    admitted = records["state"] != tables.FUTURE
+    admitted = records["state"] != schema.FUTURE
     rows = dict(rows)
-    rows["removed"] = np.where(records["state"] == tables.REMOVED, records["since"], np.nan)
+    rows["removed"] = np.where(records["state"] == schema.REMOVED, records["since"], np.nan)
     rows["admission"] = admission
     if admitted.all():
         return rows
@@ -260,7 +255,7 @@ def result_of(
     control = tb.control
     count = int(control["arrived"])
     pending, wasted = np.empty(count), np.empty(count)
-    ledger.close(tb.state, final, pending, wasted)
+    instance_ledger.close(tb.state, final, pending, wasted)
     admission = tb["admission"][:count] if workload.requests is not None else np.zeros(0)
     for name in ("admission", "duration"):
         tb.put(name, np.zeros(0))  # on the grid of times these may be copies; nobody needs them any more
@@ -268,7 +263,7 @@ def result_of(
     rows = columns(records, FIELDS)
     rows["row"] = np.arange(count, dtype=np.int64)
     rows["pending"], rows["wasted_startup"] = pending, wasted
-    rows["completed"] = np.where(records["state"] == tables.DONE, records["since"], np.nan)
+    rows["completed"] = np.where(records["state"] == schema.DONE, records["since"], np.nan)
     requests, instances = rows, None
     if workload.requests is not None:
         instances = instances_of(records, rows, admission)

@@ -9,7 +9,7 @@ import numpy as np
 from slacktide.config import Config
 from slacktide.errors import ConfigError
 from slacktide.inputs import read_host_events
-from slacktide.kernels import log_records, tables
+from slacktide.kernels.tables import log_records, schema
 from slacktide.model import Hosts
 from slacktide.sim.startup import delays
 from slacktide.state import layout
@@ -17,7 +17,7 @@ from slacktide.state import layout
 MOST = 1e7  # failures that a run can be meant to have
 
 
-def host_events(config: Config, hosts: Hosts) -> tables.Records:
+def host_events(config: Config, hosts: Hosts) -> schema.Records:
     """Failures, drains and repairs of a run as HOST_EVENT records in the order of time.
 
     Drawn ones alternate, host by host, between an up-time and a down-time from the
@@ -49,9 +49,9 @@ def host_events(config: Config, hosts: Hosts) -> tables.Records:
             at += float(random.choice(up))
             if at >= end:
                 break
-            drawn.append((at, h, tables.FAIL))
+            drawn.append((at, h, schema.FAIL))
             at += float(random.choice(down))
-            drawn.append((at, h, tables.REPAIR))
+            drawn.append((at, h, schema.REPAIR))
     events = np.array(sorted(drawn), log_records.HOST_EVENT)
     events["time"] = layout.on_grid(events["time"])
     return events

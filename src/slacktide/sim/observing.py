@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from slacktide.config import Accounting
 from slacktide.errors import ConfigError
-from slacktide.kernels import tables
-from slacktide.kernels.tables import Tables
+from slacktide.kernels.tables import schema
+from slacktide.kernels.tables.arrays import Tables
 from slacktide.model import Hosts, Workload
 from slacktide.model.workload import CONCURRENT
 from slacktide.qos.availability import availability
@@ -21,7 +21,7 @@ from slacktide.state.layout import on_grid
 
 SHORTEST = 1e-3
 """Seconds; of shorter intervals there would be more than anybody can read."""
-ON_HOST = tables.PLACED
+ON_HOST = schema.PLACED
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Snapshot:
 
     request        int64, index into ``workload.requests``, or the row where every row is a request
     service_class  int16, index into ``workload.classes``
-    availability   Q eq. 1 in the accounting of decisions, from admission to ``time`` or to its end, if it ended
+    availability   e / (e + p) in the accounting of decisions, from admission to ``time`` or to its end, if it ended
 
     Of their instances that are there at ``time``, shape (i,):
 
@@ -108,7 +108,7 @@ class Watch:
         records = tb["instances"][rows]
         state = records["state"]
         ended = is_gone(state)
-        active = ~closed & (state != tables.FUTURE)
+        active = ~closed & (state != schema.FUTURE)
         here = active & ~ended
         numbers, reached = self._requests(time, rows, records, active)
         first = numbers
@@ -145,14 +145,14 @@ class Watch:
         return np.asarray(tb["demand"][tb["kinds"]["shape"][kind]] * tb["unit"])
 
     def _requests(
-        self, time: float, rows: NDArray[np.int64], records: tables.Records, active: NDArray[np.bool_]
+        self, time: float, rows: NDArray[np.int64], records: schema.Records, active: NDArray[np.bool_]
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Requests with an active row, and the availability of each."""
         work, admission = self._workload, self._tb["admission"]
         if work.request is None or work.requests is None or self._size is None:
             times = times_at(records, admission[rows], time)  # every row that is kept is active
             return rows, availability(self._accounting, *(times[name] for name in TIMES))
-        had = records["state"] != tables.FUTURE
+        had = records["state"] != schema.FUTURE
         wanted = np.unique(work.request[rows[active]])
         had &= np.isin(work.request[rows], wanted)
         rows, records = rows[had], records[had]
@@ -173,10 +173,10 @@ class Watch:
             return np.zeros(0)
         ledger = np.full(len(concurrent), -1, np.int64)
         ledger[owners] = self._tb["owner"][rows]
-        books = self._tb["requests"][ledger[concurrent]]
-        live = books["live"]
-        passed = np.where((live > 0) & (books[f"up_{self._accounting}"] == live), time - books["since"], 0.0)
-        return np.asarray(books[f"together_{self._accounting}"] + live * passed)
+        records = self._tb["requests"][ledger[concurrent]]
+        live = records["live"]
+        passed = np.where((live > 0) & (records[f"up_{self._accounting}"] == live), time - records["since"], 0.0)
+        return np.asarray(records[f"together_{self._accounting}"] + live * passed)
 
     def _unfinished(self, rows: NDArray[np.int64], ended: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Which rows will matter again: those of requests that have, or will have, an instance."""
@@ -189,10 +189,10 @@ class Watch:
 
 def is_gone(state: NDArray[np.int32]) -> NDArray[np.bool_]:
     """Which instances completed or were removed, shape (n,)."""
-    return np.asarray((state == tables.DONE) | (state == tables.REMOVED), dtype=np.bool_)
+    return np.asarray((state == schema.DONE) | (state == schema.REMOVED), dtype=np.bool_)
 
 
-def times_at(records: tables.Records, admission: NDArray[np.float64], time: float) -> Columns:
+def times_at(records: schema.Records, admission: NDArray[np.float64], time: float) -> Columns:
     """Seconds of :data:`TIMES`, shape (n,) each, of admitted instances as of ``time`` (as ``ledger.close`` has them).
 
     ``records``: their records, shape (n,), unchanged since some instant up to ``time``; ``admission``: seconds.

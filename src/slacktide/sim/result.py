@@ -7,7 +7,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from slacktide.kernels.log_records import EVENT_KINDS
+from slacktide.kernels.tables.log_records import EVENT_KINDS
 
 __all__ = ["EVENT_KINDS", "Columns", "RunResult"]
 
@@ -39,7 +39,7 @@ class RunResult:
     decisions: Columns | None
     operations: int
     bound_checks: int
-    """Looks at a bound that excluded hosts, beside the operations in the sense of T 7.1."""
+    """Looks at a bound that excluded hosts, beside the operations: checks of one host for one instance."""
     pass_count: int
     preemptions: int
     placements: int

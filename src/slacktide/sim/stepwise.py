@@ -1,80 +1,64 @@
-"""The simulator with ``Policy.decide`` in every pass: for a user's own policy, and as the live scheduler works."""
+"""The simulator with ``Policy.decide`` in every pass: for a user's own policy, and to read the reasons of plans.
+
+The live engine makes the passes of a user's own policy in the same way (:mod:`slacktide.policy.plan_pass`). Those of
+a built-in policy it makes as the compiled simulator does, without a plan.
+"""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 import numpy as np
 
 from slacktide.config import Config
-from slacktide.errors import PluginError
-from slacktide.kernels import carry, loop, room
-from slacktide.kernels.tables import Tables
+from slacktide.kernels.drive import event_loop
+from slacktide.kernels.tables import buffer_capacity
+from slacktide.kernels.tables.arrays import Tables
 from slacktide.model import Hosts, Workload
-from slacktide.policy.api import Bind, Plan, Policy, View
-from slacktide.policy.builtin import CompiledPolicy
-from slacktide.policy.checking import check_bind, check_types
+from slacktide.policy.api import Plan, Policy, View
+from slacktide.policy.compiled import CompiledPolicy
 from slacktide.policy.loader import Loaded
+from slacktide.policy.plan_pass import carry_out, decided
 
 
 class Stepper:
-    """One pass after the other: view, decide, check, carry out."""
+    """One pass after the other: view, decide, check, carry out. ``grow`` serves what a pass stops for."""
 
-    def __init__(self, tb: Tables, workload: Workload, hosts: Hosts, config: Config, own: Loaded) -> None:
+    def __init__(
+        self,
+        tb: Tables,
+        workload: Workload,
+        hosts: Hosts,
+        config: Config,
+        own: Loaded,
+        grow: Callable[[int], bool],
+    ) -> None:
         self.tb, self.workload, self.hosts, self.config = tb, workload, hosts, config
-        self.policy: Policy = own.policy if own.policy is not None else CompiledPolicy()
-        self._own = own.policy is not None
-        self._waiting: list[Bind] = []
-        self._open = False
+        self.policy: Policy = CompiledPolicy() if own.policy is None else own.policy
+        self._name = "" if own.policy is None else config.policy.name
+        self._grow = grow
 
     def step(self, seconds: list[float]) -> int:
-        """Go on to the next pass and through it; what must grow, or PAUSE, or OVER."""
-        if not self._open:
-            code = int(loop.advance(self.tb.state))
-            if code != room.PASS_DUE:
-                return code
-            now = float(self.tb.control["now"])
-            begun = time.perf_counter()
-            plan = self._decide(now)
-            self._waiting = list(plan.binds)
-            seconds.append(time.perf_counter() - begun)
-            carry.open_pass(self.tb.state)
-            self._open = True
-        while self._waiting:
-            code = int(carry.room_to_act(self.tb.state))
-            if code != room.FINISHED:
-                return code
-            self._carry_out(self._waiting.pop(0))
-        carry.close_pass(self.tb.state)
-        self._open = False
-        return room.PAUSE
+        """Go on to the next pass and through it, noting how long it took to decide; PAUSE, or what comes first."""
+        code = int(event_loop.advance(self.tb.state))
+        if code != buffer_capacity.PASS_DUE:
+            return code
+        view = self.view(float(self.tb.control["now"]))
+        begun = time.perf_counter()
+        plan = self._decide(view)
+        seconds.append(time.perf_counter() - begun)
+        carry_out(plan, view, self._grow, self._name)
+        return buffer_capacity.PAUSE
 
     def view(self, now: float) -> View:
         """The cluster as the policy may see it."""
         seed = [self.config.simulation.seed % 2**64, int(self.tb.control["batch"])]
         return View(self.tb, self.workload, self.hosts, now, np.random.default_rng(seed))
 
-    def _decide(self, now: float) -> Plan:
-        try:
-            plan = self.policy.decide(self.view(now), now)
-        except Exception as problem:
-            if not self._own:
-                raise
-            name = self.config.policy.name
-            raise PluginError(f"{name}: at {now:g} s: {type(problem).__name__}: {problem}") from problem
+    def _decide(self, view: View) -> Plan:
+        plan = decided(self.policy, view, self._name) if self._name else self.policy.decide(view, view.now)
         if isinstance(self.policy, CompiledPolicy):
             self.tb.control["operations"] += self.policy.operations
             self.tb.control["bounds"] += self.policy.bounds
-        if not isinstance(plan, Plan):
-            raise PluginError(f"{self.config.policy.name}: found {type(plan).__name__}, expected a Plan")
-        if self._own:
-            check_types(plan, self.config.policy.name)
         return plan
-
-    def _carry_out(self, bind: Bind) -> None:
-        view = self.view(float(self.tb.control["now"]))
-        if self._own:
-            check_bind(view, bind, self.config.policy.name)
-        lost = np.array([view.metric(v) for v in bind.victims])
-        victims = np.array(bind.victims, np.int64)
-        carry.bind(self.tb.state, bind.row, bind.host, victims, view.metric(bind.row), lost)

@@ -1,9 +1,8 @@
-"""The state of one cluster: its tables, and how they come to be and grow."""
+"""The state of one cluster: its tables, and how they come to be."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,45 +11,29 @@ from numpy.typing import NDArray
 
 from slacktide.config import Config
 from slacktide.errors import ConfigError
-from slacktide.kernels import ledger, log_records, placers, room, tables
-from slacktide.kernels.free_index import AMOUNTS, NOWHERE
-from slacktide.kernels.tables import Tables
+from slacktide.kernels import builtin
+from slacktide.kernels.feasible.free_index import AMOUNTS, NOWHERE
+from slacktide.kernels.tables import log_records, schema
+from slacktide.kernels.tables.arrays import Tables
 from slacktide.model import Hosts, Workload
 from slacktide.model.matching import matching_hosts
-from slacktide.state import access, layout, neighbours, requests, resizes
+from slacktide.state import affinity_tables, layout, network_tables, request_tables, resize_tables
 
-PLACERS = {
-    "delay-aware": tables.DELAY_AWARE,
-    "elastic-fog": tables.ELASTIC_FOG,
-    "tsra": tables.TSRA,
-    "nas": tables.NAS,
-    "kcss": tables.KCSS,
-}
-"""Scores that ask where users are."""
-IN_ORDER = (*PLACERS, "least-requested")
-"""Policies that serve in order of admission, preempt nobody, and have the score of their name."""
-POLICIES = {
-    "qos-driven": tables.QOS_DRIVEN,
-    "priority": tables.PRIORITY,
-    "hybrid": tables.HYBRID,
-    **dict.fromkeys(IN_ORDER, tables.PRIORITY),  # all are equally important then
-}
-SCORES = {
-    "least-requested": tables.LEAST_REQUESTED,
-    "balanced": tables.BALANCED,
-    "mean": tables.MEAN,
-    **PLACERS,
-}
-COSTS = {"slack": tables.SLACK, "fewest-victims": tables.FEWEST_VICTIMS}
 SCOPES = {
-    "same-or-more-important": tables.SCOPE_LEVEL,
-    "same-class": tables.SCOPE_CLASS,
-    "all": tables.SCOPE_ALL,
-    "none": tables.SCOPE_NONE,
+    "same-or-more-important": schema.SCOPE_LEVEL,
+    "same-class": schema.SCOPE_CLASS,
+    "all": schema.SCOPE_ALL,
+    "none": schema.SCOPE_NONE,
 }
-ACCOUNTINGS = {"restart": tables.RESTART, "always": tables.ALWAYS, "never": tables.NEVER}
+ACCOUNTINGS = {"restart": schema.RESTART, "always": schema.ALWAYS, "never": schema.NEVER}
 
-WORK = {"kept": tables.KEPT, "lost": tables.LOST, "by-kind": tables.LOST_BY_KIND}
+WORK = {"kept": schema.KEPT, "lost": schema.LOST, "by-kind": schema.LOST_BY_KIND}
+
+ON_GRID = (
+    *("alpha", "patience", "savable", "overload_patience", "watchdog", "end", "tolerance", "expiry", "min_running"),
+    "recreation",
+)
+"""Rules that are times."""
 
 NETWORK = "network"
 """The resource that is bandwidth."""
@@ -66,13 +49,22 @@ class OwnCode:
     cost: int = 0
 
 
-def rules_of(config: Config, classes: tables.Records, hosts: int, own: OwnCode, record: int) -> tables.Records:
-    """The settings as kernels read them."""
+def rules_of(config: Config, classes: schema.Records, hosts: int, own: OwnCode, record: int) -> schema.Records:
+    """The settings as kernels read them; raises ConfigError where they contradict each other."""
     policy, optimize = config.policy, config.optimize
-    rules = np.zeros(1, tables.RULES)
+    if policy.overload == "triage" and "metric" in (policy.queue_order, policy.victim_order):
+        which = "queue_order" if policy.queue_order == "metric" else "victim_order"
+        raise ConfigError(
+            f"policy.overload: found 'triage' beside policy.{which} 'metric', expected that order to be 'importance'; "
+            "set one of the two otherwise"
+        )
+    rules = np.zeros(1, schema.RULES)
+    score = None if own.score and not in_order(config) else builtin.SCORES[score_name(config)]
     values: dict[str, float | int] = {
         "alpha": config.qos.alpha,
         "patience": policy.patience,
+        "savable": policy.savable,
+        "overload_patience": max(policy.overload_patience, policy.patience),
         "watchdog": config.scheduler.watchdog,
         "end": math.inf if config.simulation.end is None else config.simulation.end,
         "tolerance": optimize.equivalence_tolerance,
@@ -83,19 +75,20 @@ def rules_of(config: Config, classes: tables.Records, hosts: int, own: OwnCode, 
         "stride": coprime_stride(hosts),
         "own_score": own.score,
         "own_cost": own.cost,
-        "policy": POLICIES.get(policy.name, tables.QOS_DRIVEN),
+        "policy": builtin.POLICIES[policy.name].code if policy.name in builtin.POLICIES else builtin.QOS_DRIVEN,
+        "triage": policy.overload == "triage",
         "needed": policy.preempt_when == "needed",
         "by_importance": policy.queue_order == "importance",
         "same_pass": policy.victims == "same-pass",
         "mirrored": policy.victim_order == "importance",
-        "score": score_code(config, own),
+        "score": builtin.OWN if score is None else score.code,
         "weight": config.delay.alpha,
         "phi": config.delay.phi,
         "near": config.delay.tolerance,
         "fetching": config.delay.fetching,
         "keep_images": config.delay.keep_images,
-        "cost": cost_code(policy.cost, own, tables.SLACK),
-        "priority_cost": cost_code(policy.cost, own, tables.FEWEST_VICTIMS),
+        "cost": cost_code(policy.cost, own, builtin.SLACK),
+        "priority_cost": cost_code(policy.cost, own, builtin.FEWEST_VICTIMS),
         "scope": SCOPES[policy.overhead_scope],
         "queue_limit": policy.queue_limit,
         "accounting": ACCOUNTINGS[config.qos.startup],
@@ -115,30 +108,51 @@ def rules_of(config: Config, classes: tables.Records, hosts: int, own: OwnCode, 
         "observe": math.inf,
         "one_margin": len(set(classes["margin"].tolist())) == 1,
     }
-    values |= placers.addresses(score_code(config, own))
+    if score is not None:
+        values |= score.addresses()
     for name, value in values.items():
         rules[0][name] = value
-    for name in ("alpha", "patience", "watchdog", "end", "tolerance", "expiry", "min_running", "recreation"):
+    for name in ON_GRID:
         rules[name] = layout.on_grid(rules[name])
+    rules["spare_from"] = classes["margin"].min() + rules["overload_patience"]
     return rules
 
 
-def score_code(config: Config, own: OwnCode) -> int:
-    """The code of the allocation score; a policy that is one decides by itself."""
-    if config.policy.name in IN_ORDER:
-        return SCORES[config.policy.name]
-    return tables.OWN_SCORE if own.score else SCORES[config.policy.score]
+def in_order(config: Config) -> bool:
+    """Whether the policy serves in order of admission and preempts nobody: all classes are equally important then."""
+    policy = builtin.POLICIES.get(config.policy.name)
+    return policy is not None and policy.score != ""
+
+
+def score_name(config: Config) -> str:
+    """The allocation score: that of the policy where it brings one along, else the setting's."""
+    return builtin.POLICIES[config.policy.name].score if in_order(config) else config.policy.score
+
+
+def asks_for_users(config: Config) -> bool:
+    """Whether the allocation score asks where users are."""
+    return score_name(config) in builtin.AT_USERS
+
+
+def grants_more(config: Config) -> bool:
+    """Whether instances are granted more than they demand: by the score ``delay-aware``, where the settings ask."""
+    return config.delay.grants and score_name(config) == "delay-aware"
+
+
+def by_application(config: Config) -> bool:
+    """Whether the allocation score tells applications apart: ``elastic-fog`` counts the traffic of each."""
+    return score_name(config) == "elastic-fog"
 
 
 def cost_code(name: str, own: OwnCode, default: int) -> int:
-    """The code of a preemption cost; ``default`` where the policy's own is wanted."""
+    """The number of a preemption cost; ``default`` where the policy's own is wanted."""
     if own.cost:
-        return tables.OWN_COST
-    return default if name == "default" else COSTS[name]
+        return builtin.OWN
+    return default if name == "default" else builtin.COSTS[name].code
 
 
 def coprime_stride(count: int) -> int:
-    """A step that visits all of ``count`` places, near the golden section so that neighbours lie apart."""
+    """A step that visits all of ``count`` places, near the golden section so that they spread."""
     stride = max(1, round(count * 0.6180339887))
     while math.gcd(stride, count) != 1:
         stride += 1
@@ -152,7 +166,7 @@ def build(
     *,
     hot: NDArray[np.float64],
     cold: NDArray[np.float64],
-    happenings: tables.Records | None = None,
+    happenings: schema.Records | None = None,
     triggers: NDArray[np.float64] | None = None,
     own: OwnCode | None = None,
     record: int = 0,
@@ -168,16 +182,15 @@ def build(
     unit = layout.units(hosts.capacity)
     capacity = layout.amounts(hosts.capacity, unit)
     own = own or OwnCode()
-    score = score_code(config, own)
-    edge = score in PLACERS.values()
-    every = resizes.with_later_demands(workload)
+    edge = asks_for_users(config)
+    every = resize_tables.with_later_demands(workload)
     limit = layout.amounts(every.limit, unit) if edge and every.limit is not None else None
-    kinds = layout.classify(every, layout.amounts(every.demand, unit), further_columns(every, limit, score))
-    edges = edge_arrays(every, hosts, config, kinds, limit, score) if edge else access.nothing(capacity.shape[1])
-    kinds, resizing = resizes.apart(workload, kinds)
-    terms = [*workload.terms, *neighbours.preferred_terms(workload.placements)]
+    kinds = layout.classify(every, layout.amounts(every.demand, unit), further_columns(every, limit, config))
+    edges = edge_arrays(every, hosts, config, kinds, limit) if edge else {}
+    kinds, resizing = resize_tables.apart(workload, kinds)
+    terms = [*workload.terms, *affinity_tables.preferred_terms(workload.placements)]
     grouping = layout.group_hosts(capacity, matching_hosts(terms, hosts))
-    classes = layout.class_table(workload.classes, config.qos.margin, config.policy.name in IN_ORDER)
+    classes = layout.class_table(workload.classes, config.qos.margin, in_order(config))
     levels = int(classes["level"].max()) + 1
     arrays = {
         "classes": classes,
@@ -193,16 +206,16 @@ def build(
         "triggers": np.zeros(0) if triggers is None else layout.on_grid(triggers),
         "unit": 1.0 / unit,
         **instance_arrays(workload, kinds),
-        **neighbours.arrays(workload, hosts, kinds.kinds, kinds.placement),
+        **affinity_tables.arrays(workload, hosts, kinds.kinds, kinds.placement),
         **resizing,
         **edges,
-        **requests.arrays(workload, config.simulation.preempted_work != "kept"),
+        **request_tables.arrays(workload, config.simulation.preempted_work != "kept"),
         **host_arrays(capacity, grouping),
         **shared_arrays(len(hosts), kinds.pairs, levels),
         **buffers(len(workload), capacity.shape[1]),
     }
-    requests.make_room(arrays, INSTANCES)
-    control = np.zeros(1, tables.CONTROL)
+    request_tables.ensure_capacity(arrays, INSTANCES)
+    control = np.zeros(1, schema.CONTROL)
     control["last_pass"] = -np.inf
     control["sorted_for"] = -1
     rules = rules_of(config, classes, len(hosts), own, record)
@@ -210,40 +223,40 @@ def build(
     return Tables(rules, control, arrays)
 
 
-def further_columns(workload: Workload, limit: NDArray[np.int64] | None, score: int) -> list[NDArray[np.int64]]:
+def further_columns(workload: Workload, limit: NDArray[np.int64] | None, config: Config) -> list[NDArray[np.int64]]:
     """By what shapes are told apart besides their demand, where a score asks."""
     columns = [] if limit is None else list(limit.T)
-    if score in PLACERS.values() and workload.access is not None:
+    if asks_for_users(config) and workload.access is not None:
         columns.append(workload.access.astype(np.int64))
-    if score == tables.ELASTIC_FOG:
+    if by_application(config):
         columns.append(workload.job)
     return columns
 
 
 def edge_arrays(
-    workload: Workload, hosts: Hosts, config: Config, kinds: layout.Kinds, limit: NDArray[np.int64] | None, score: int
+    workload: Workload, hosts: Hosts, config: Config, kinds: layout.Kinds, limit: NDArray[np.int64] | None
 ) -> dict[str, NDArray[Any]]:
     """Tables of delay-aware placement."""
     resources = len(hosts.resources)
-    arrays = access.nothing(resources)
-    geography = access.Geography(hosts)
+    arrays: dict[str, NDArray[Any]] = {}
+    geography = network_tables.Geography(hosts)
     number = np.zeros(len(workload), np.int64) if workload.access is None else workload.access
     bandwidth = np.zeros(len(kinds.of_shape))
     if NETWORK in workload.resources:
         bandwidth = workload.demand[kinds.of_shape, workload.resources.index(NETWORK)]
     chosen = [workload.accesses[number[row]] for row in kinds.of_shape.tolist()]
     ids = workload.ids[kinds.of_shape].tolist()
-    arrays |= access.ask_arrays(chosen, ids, bandwidth, config.delay, geography)
-    arrays["asks"]["application"] = workload.job[kinds.of_shape]
-    arrays |= access.geography_arrays(hosts, geography)
+    arrays |= network_tables.ask_arrays(chosen, ids, bandwidth, config.delay, geography)
+    arrays["access"]["application"] = workload.job[kinds.of_shape]
+    arrays |= network_tables.geography_arrays(hosts, geography)
     if limit is not None:
         arrays["limit"] = np.maximum(limit[kinds.of_shape], kinds.demand)
-        if config.delay.grants and score == tables.DELAY_AWARE:
+        if grants_more(config):
             arrays["granted"] = np.zeros((len(workload), resources), np.int64)
     return arrays
 
 
-def set_units(rules: tables.Records, hosts: Hosts, unit: NDArray[np.float64], memory_per_cpu: float) -> None:
+def set_units(rules: schema.Records, hosts: Hosts, unit: NDArray[np.float64], memory_per_cpu: float) -> None:
     """What whole amounts are in CPUs and in the hosts' unit of bandwidth."""
     rules["cpu_unit"] = 1.0 / unit[0]
     total = hosts.capacity.sum(axis=0)
@@ -256,7 +269,7 @@ def set_units(rules: tables.Records, hosts: Hosts, unit: NDArray[np.float64], me
 
 def instance_arrays(workload: Workload, kinds: layout.Kinds) -> dict[str, NDArray[Any]]:
     """What is known of each instance, before any was admitted."""
-    instances = np.zeros(len(workload), tables.INSTANCE)
+    instances = np.zeros(len(workload), schema.INSTANCE)
     instances["kind"] = kinds.kind
     instances["host"] = instances["first_host"] = -1
     admission = layout.on_grid(workload.admission)
@@ -270,16 +283,16 @@ def instance_arrays(workload: Workload, kinds: layout.Kinds) -> dict[str, NDArra
 
 
 def host_arrays(capacity: NDArray[np.int64], grouping: layout.Grouping) -> dict[str, NDArray[Any]]:
-    """Empty hosts; ``board.fill`` brings them into the free index."""
+    """Empty hosts; ``host_slots.fill`` brings them into the free index."""
     count, resources = capacity.shape
-    hosts = np.zeros(count, tables.HOST)
+    hosts = np.zeros(count, schema.HOST)
     hosts["group"], hosts["leaf"] = grouping.group, grouping.leaf
     with np.errstate(divide="ignore"):
         scale = np.where(capacity[:, :2] > 0, 2.0**40 / capacity[:, :2], 0.0)
     return {
         "hosts": hosts,
-        "ceilings": np.zeros(count, tables.CEILING),
-        "slots": np.zeros((count, INSTANCES), tables.SLOT),
+        "ceilings": np.zeros(count, schema.CEILING),
+        "slots": np.zeros((count, INSTANCES), schema.SLOT),
         "free": capacity.copy(),
         "capacity": capacity,
         "scale": scale,
@@ -292,7 +305,7 @@ def host_arrays(capacity: NDArray[np.int64], grouping: layout.Grouping) -> dict[
 def shared_arrays(hosts: int, pairs: int, levels: int) -> dict[str, NDArray[Any]]:
     """Sets of evaluations that requests of equal demand and class share, none made yet."""
     sets = int(np.clip(SHARED_BYTES // (hosts * 8 * (levels + 4)), 2, 64))
-    shared = np.zeros(sets, tables.SHARED)
+    shared = np.zeros(sets, schema.SHARED)
     shared["pair"] = shared["batch"] = -1
     return {
         "shared": shared,
@@ -310,10 +323,10 @@ def buffers(requests: int, resources: int) -> dict[str, NDArray[Any]]:
     """Queue, recorders and scratch; those that may run full grow when a kernel asks for it."""
     waiting = min(requests, 1 << 16) + 64
     return {
-        "queue": np.zeros(waiting, tables.ENTRY),
-        "incoming": np.zeros(waiting, tables.ENTRY),
+        "queue": np.zeros(waiting, schema.ENTRY),
+        "incoming": np.zeros(waiting, schema.ENTRY),
         "order": np.zeros(waiting, np.int64),
-        "heap": np.zeros(1 << 12, log_records.COMPLETION),
+        "heap": np.zeros(1 << 12, log_records.INSTANCE_EVENT),
         "visits": np.zeros(1 << 12, np.int64),
         "decisions": np.zeros(1 << 12, log_records.DECISION),
         "victims": np.zeros(1 << 13, np.int64),
@@ -325,57 +338,3 @@ def buffers(requests: int, resources: int) -> dict[str, NDArray[Any]]:
         "slack": np.zeros(INSTANCES),
         "ranks": np.zeros(INSTANCES, np.int64),
     }
-
-
-def lengthen(tb: Tables, name: str, length: int) -> None:
-    """Grow the first axis of an array to at least ``length``, new places zero."""
-    old = tb[name]
-    if len(old) < length:
-        grown = np.zeros((length, *old.shape[1:]), old.dtype)
-        grown[: len(old)] = old
-        tb.put(name, grown)
-
-
-def widen_hosts(tb: Tables) -> None:
-    """Room for twice as many instances a host, and for what one host's worth of them may cause."""
-    old = tb["slots"]
-    width = 2 * old.shape[1]
-    slots = np.zeros((len(old), width), old.dtype)
-    slots[:, : old.shape[1]] = old
-    tb.put("slots", slots)
-    for name in ("taken", "slack", "ranks"):
-        lengthen(tb, name, width)
-    for name in ("victims", "events", "queue", "incoming", "order"):
-        lengthen(tb, name, 4 * width)
-    lengthen(tb, "events", 4 * (width + len(tb["excess"])))
-
-
-def lengthen_trial(tb: Tables) -> None:
-    """Room for twice as many steps of a trial."""
-    length = 2 * len(tb["acts"]) + tb["slots"].shape[1]
-    for name in ("acts", "acted"):
-        lengthen(tb, name, length)
-
-
-def lengthen_queue(tb: Tables) -> None:
-    """Room for twice as many waiting requests."""
-    length = 2 * len(tb["queue"])
-    for name in ("queue", "incoming", "order"):
-        lengthen(tb, name, length)
-
-
-def enlarge_visits(tb: Tables) -> None:
-    """A hash set four times as large for the hosts that requests were started on."""
-    larger = np.zeros(4 * len(tb["visits"]), np.int64)
-    ledger.copy_visits(tb["visits"], larger)
-    tb.put("visits", larger)
-
-
-GROWERS: dict[int, Callable[[Tables], None]] = {
-    room.MORE_SLOTS: widen_hosts,
-    room.MORE_QUEUE: lengthen_queue,
-    room.MORE_HEAP: lambda tb: lengthen(tb, "heap", 2 * len(tb["heap"])),
-    room.MORE_VISITS: enlarge_visits,
-    room.MORE_ACTS: lengthen_trial,
-}
-"""What to do when a kernel stops for want of room; a full recorder (FLUSH) is the caller's to empty."""

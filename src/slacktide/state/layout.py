@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from slacktide.kernels import tables
+from slacktide.kernels.tables import schema
 from slacktide.model import ServiceClass, Workload
 
 LARGEST = 2.0**50
@@ -54,7 +54,7 @@ class Grouping:
 
     group: NDArray[np.int32]
     leaf: NDArray[np.int32]
-    groups: tables.Records
+    groups: schema.Records
     leaf_host: NDArray[np.int32]
     allowed: NDArray[np.bool_]
     nodes: int
@@ -69,7 +69,7 @@ def group_hosts(capacity: NDArray[np.int64], masks: NDArray[np.bool_]) -> Groupi
     )
     order = np.argsort(group, kind="stable")
     sizes = np.bincount(group, minlength=len(first))
-    groups = np.zeros(len(first), tables.GROUP)
+    groups = np.zeros(len(first), schema.GROUP)
     starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
     widths = np.array([1 << int(size - 1).bit_length() for size in sizes], np.int64)
     groups["first"], groups["width"] = starts, widths
@@ -92,7 +92,7 @@ class Kinds:
 
     demand: NDArray[np.int64]
     of_shape: NDArray[np.int64]
-    kinds: tables.Records
+    kinds: schema.Records
     kind: NDArray[np.int32]
     pairs: int
     member: NDArray[np.int32]
@@ -136,7 +136,7 @@ def classify(workload: Workload, demand: NDArray[np.int64], further: Sequence[ND
         _, at, group = np.unique(of_row[first], return_index=True, return_inverse=True)
         alike = at[group]
     placement = np.zeros(len(first), np.int64) if workload.placement is None else columns[3][first]
-    kinds = np.zeros(len(first), tables.KIND)
+    kinds = np.zeros(len(first), schema.KIND)
     kinds["shape"], kinds["pair"], kinds["alike"] = shape[first], pair[first], alike
     kinds["cls"], kinds["term"], kinds["job"] = workload.service_class[first], workload.term[first], job_index[first]
     kinds["until"] = -np.inf
@@ -146,14 +146,14 @@ def classify(workload: Workload, demand: NDArray[np.int64], further: Sequence[ND
     )
 
 
-def class_table(classes: Sequence[ServiceClass], margin: float | None, alike: bool = False) -> tables.Records:
+def class_table(classes: Sequence[ServiceClass], margin: float | None, alike: bool = False) -> schema.Records:
     """Service classes as the kernels read them; ``margin`` overrides each class's own, ``alike`` gives all one rank."""
     ranks = [1 if alike else service.rank for service in classes]
     levels = sorted(set(ranks))
-    table = np.zeros(len(classes), tables.CLASS)
+    table = np.zeros(len(classes), schema.CLASS)
     for i, service in enumerate(classes):
         phi = float(on_grid(np.array(service.margin if margin is None else margin)))
         slope = 1.0 / service.slo - 1.0
         whole = (1.0 / service.slo).is_integer()
-        table[i] = (service.slo, phi, service.limit, slope, ranks[i], levels.index(ranks[i]), whole)
+        table[i] = (service.slo, phi, service.limit, slope, ranks[i], levels.index(ranks[i]), whole, 0)
     return table

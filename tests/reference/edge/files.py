@@ -12,7 +12,7 @@ import yaml
 from reference.edge import delay_aware, elastic_fog, kcss, least_requested, nas, tsra
 from reference.edge.cluster import Cluster, Delay, Draw, Node, Pod
 from slacktide.inputs import read_hosts, read_workload
-from slacktide.inputs.network_file import read_network
+from slacktide.inputs.formats.network_file import read_network
 from slacktide.model import NO_CONSTRAINT, Access, Hosts, Network, Workload
 
 Choose = Callable[..., Node | None]

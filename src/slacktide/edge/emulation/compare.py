@@ -47,7 +47,7 @@ class Effort:
     """What every run has to do: iterations whose work a pod has, requests a user, and how often; the load simulated.
 
     0 stands for what the load has; of its requests for half, as one that is emulated takes a whole round trip instead
-    of half (equation 10).
+    of half (Lai, Wang and Wei, eq. 10).
     """
 
     load: str = "low"

@@ -1,8 +1,9 @@
 """A pod: computes FFT iterations, then serves its result over HTTP.
 
 ``python -m slacktide.edge.emulation.pod ADDRESS PORT WORK``.  It listens at once and says ``ready``, computes after a
-line on stdin until it has had WORK seconds of a processor, says for how many seconds (and of a processor's) that was
-and how many iterations it came to, answers all requests (those that came before, too), and ends when stdin does.
+line on stdin until it has had WORK seconds of a processor, says when it began (on the monotonic clock, which all
+processes share), for how many seconds (and of a processor's) that was and how many iterations it came to, answers all
+requests (those that came before, too), and ends when stdin does.
 
 Work is counted in seconds of a processor, as a processor that sleeps most of the time, which is what a small quota
 makes of it, may be slower each time it wakes: by a fourth on a virtual machine.
@@ -91,7 +92,7 @@ def main(address: str, port: int, work: float) -> None:
     threading.Thread(target=end_with_stdin, daemon=True).start()
     start = time.monotonic()
     iterations, worked = compute(work)
-    done = {"processing": time.monotonic() - start, "cpu": worked, "iterations": iterations}
+    done = {"began": start, "processing": time.monotonic() - start, "cpu": worked, "iterations": iterations}
     Answers.result = json.dumps(done).encode()
     say(json.dumps(done))
     server.serve_forever()

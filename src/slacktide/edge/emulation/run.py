@@ -30,11 +30,12 @@ OWN = "slacktide.edge.emulation"
 
 @dataclass(frozen=True, slots=True)
 class PodRun:
-    """One pod: seconds of computing and of a processor's work in it, which made so many iterations; of its users'
-    requests; and until all is done."""
+    """One pod: seconds from the common start until it began, of computing, and of a processor's work in it, which made
+    so many iterations; of its users' requests; and until all is done."""
 
     name: str
     node: str
+    began: float
     processing: float
     cpu: float
     iterations: int
@@ -70,8 +71,8 @@ class Emulation:
 
     ``factor`` is how many of the machine's cores a vCPU is, 1 at most. With ``behaviour`` a node's pods have only those
     of its vCPUs that its daemons and the cluster's own pods leave. With ``deviation`` each answer of a pod to another
-    node takes longer, by the standard deviation of its node's round-trip times to the others: a term of equation 11 put
-    into the links, one whole for what are two requests there.
+    node takes longer, by the standard deviation of its node's round-trip times to the others: a term of
+    Lai, Wang and Wei's equation 11 put into the links, one whole for what are two requests there.
 
     Raises ConfigError where root, namespaces or control groups are missing. Ctrl-C, SIGTERM and SIGHUP end it like an
     error, as KeyboardInterrupt.
@@ -191,8 +192,8 @@ def _collect(running: Programs, pod: _Pod, start: float, end: float) -> PodRun:
     said = [json.loads(running.line(user, end - time.monotonic())) for user in pod.users]
     delays = tuple(float(delay) for one in said for delay in one["delays"])
     finished = max(float(one["finished"]) for one in said) - start
-    seconds, cpu, iterations = float(computed["processing"]), float(computed["cpu"]), int(computed["iterations"])
-    return PodRun(pod.name, pod.node, seconds, cpu, iterations, delays, finished)
+    began, seconds, cpu = (float(computed[key]) for key in ("began", "processing", "cpu"))
+    return PodRun(pod.name, pod.node, began - start, seconds, cpu, int(computed["iterations"]), delays, finished)
 
 
 def _interrupted(number: int, _: FrameType | None) -> None:

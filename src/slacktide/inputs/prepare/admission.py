@@ -1,4 +1,4 @@
-"""Offline admission: the part of a workload that a set of hosts could carry (specification, section 6)."""
+"""Offline admission: the part of a workload that a set of hosts could carry."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slacktide.errors import ConfigError
-from slacktide.inputs.pieces import select
 from slacktide.inputs.prepare.activity import Spans, spans
+from slacktide.inputs.rows import select
 from slacktide.inputs.statistics import homeless
-from slacktide.kernels import admission as kernel
+from slacktide.kernels import offline_admission as kernel
 from slacktide.model import Hosts, Workload
 
 FIRST_REDUCTION = 0.2

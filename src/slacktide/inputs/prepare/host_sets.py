@@ -1,4 +1,4 @@
-"""Host sets of a wanted capacity, drawn from a population of hosts (specification, section 6)."""
+"""Host sets of a wanted capacity, drawn from a population of hosts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The most a workload demands at once on one infinite host: N of the specification, section 6."""
+"""The most a workload demands at once on one infinite host."""
 
 from __future__ import annotations
 

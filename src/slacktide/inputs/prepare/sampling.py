@@ -1,4 +1,4 @@
-"""A sample of users with all their requests, group by group (specification, section 6).
+"""A sample of users with all their requests, group by group.
 
 Works on files, row group by row group, as a run has no use for users. Needs Polars and scikit-learn.
 """

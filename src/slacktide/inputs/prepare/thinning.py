@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from slacktide.errors import ConfigError
-from slacktide.inputs.pieces import select
+from slacktide.inputs.rows import select
 from slacktide.model import Workload
 
 

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slacktide.errors import ConfigError
-from slacktide.inputs.pieces import columns_of
 from slacktide.inputs.prepare.activity import Spans, spans
+from slacktide.inputs.rows import columns_of
 from slacktide.model import Requests, Resizing, Workload
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from slacktide.inputs.generator import Parameter, Value
+from slacktide.inputs.generators.api import Parameter, Value
 from slacktide.inputs.traces.mapping import ClassMap
 
 Tell = Callable[[str, float], None]

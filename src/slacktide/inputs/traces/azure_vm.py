@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from slacktide.inputs.generator import Parameter
+from slacktide.inputs.generators.api import Parameter
 from slacktide.inputs.traces import output, sources
 from slacktide.inputs.traces.api import Converted, Job, Trace
 from slacktide.inputs.traces.tables import LONGEST, Field, read_csv, spool

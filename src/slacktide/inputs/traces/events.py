@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
 
 from slacktide.inputs.traces.api import Job
 from slacktide.inputs.traces.output import ENDLESS
+from slacktide.inputs.traces.tables import spool
 from slacktide.model import Hosts
 
 MICROSECONDS = 1e6
@@ -87,9 +89,30 @@ REASONS = {
 """Why tasks are left out."""
 
 
-def constraint_text(name: str, operator: str, value: str) -> pl.Expr:
-    """Columns as a constraint of docs/formats.md, its words in quotes."""
-    return pl.concat_str(_quoted(name), pl.lit(" "), pl.col(operator), pl.lit(" "), _quoted(value))
+def spooled(
+    job: Job, table: str, paths: Sequence[Path], read: Callable[[Path, Callable[[float], None]], Iterable[pl.DataFrame]]
+) -> Path:
+    """All shards of a table, checked and typed, in one Parquet file; ``read`` tells how much of a shard it has read."""
+
+    def frames() -> Iterator[pl.DataFrame]:
+        for number, path in enumerate(paths):
+
+            def advance(part: float, number: int = number) -> None:
+                job.tell(table, (number + part) / len(paths))
+
+            yield from read(path, advance)
+
+    path = job.scratch / f"{table}.parquet"
+    spool(frames(), path, paths)
+    return path
+
+
+def constraint_texts(rows: pl.LazyFrame, operator: str, operators: Mapping[Any, str]) -> pl.LazyFrame:
+    """By job and task, ``constraints`` as docs/formats.md has them, from ``name``, ``value`` and an operator's code."""
+    sign = pl.col(operator).replace_strict(operators, return_dtype=pl.String)
+    text = pl.concat_str(_quoted("name"), pl.lit(" "), sign, pl.lit(" "), _quoted("value"))
+    grouped = rows.select("job", "task", text=text).group_by("job", "task")
+    return grouped.agg(pl.col("text").unique().sort().str.join("; ").alias("constraints"))
 
 
 def _quoted(column: str) -> pl.Expr:

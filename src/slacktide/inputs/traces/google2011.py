@@ -6,14 +6,13 @@ biggest machine's.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import polars as pl
 
 from slacktide.inputs.traces import events, output, sources
 from slacktide.inputs.traces.api import Converted, Job, Trace
-from slacktide.inputs.traces.tables import Field, read_csv, spool
+from slacktide.inputs.traces.tables import Field, read_csv
 
 SUFFIXES = (".csv", ".csv.gz")
 TABLES = {"task_events": True, "task_constraints": False, "machine_events": False, "machine_attributes": False}
@@ -97,19 +96,8 @@ def read(job: Job) -> Converted:
 
 
 def _spooled(job: Job, table: str, paths: list[Path]) -> Path:
-    """All shards of a table, checked and typed, in one Parquet file."""
-
-    def frames() -> Iterator[pl.DataFrame]:
-        for number, path in enumerate(paths):
-
-            def advance(part: float, number: int = number) -> None:
-                job.tell(table, (number + part) / len(paths))
-
-            yield from read_csv(path, COLUMNS[table], FIELDS[table], advance)
-
-    path = job.scratch / f"{table}.parquet"
-    spool(frames(), path, paths)
-    return path
+    columns, fields = COLUMNS[table], FIELDS[table]
+    return events.spooled(job, table, paths, lambda path, advance: read_csv(path, columns, fields, advance))
 
 
 def _tasks(tables: events.Scans) -> tuple[pl.LazyFrame, dict[str, int]]:
@@ -126,12 +114,7 @@ def _with_constraints(rows: pl.LazyFrame, table: pl.LazyFrame) -> tuple[pl.LazyF
         own.unique(["job", "task", "operator", "name", "value"]),
         {"constraints that an attribute is empty or has any value": pl.col("value").is_null()},
     )
-    texts = (
-        kept.with_columns(pl.col("operator").replace_strict(OPERATORS, return_dtype=pl.String))
-        .with_columns(constraint=events.constraint_text("name", "operator", "value"))
-        .group_by("job", "task")
-        .agg(pl.col("constraint").sort().str.join("; ").alias("constraints"))
-    )
+    texts = events.constraint_texts(kept, "operator", OPERATORS)
     return rows.join(texts, on=["job", "task"], how="left"), dropped
 
 

@@ -7,7 +7,7 @@ shares of the biggest machine's.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +15,7 @@ import polars as pl
 
 from slacktide.inputs.traces import events, output, sources
 from slacktide.inputs.traces.api import Converted, Job, Trace
-from slacktide.inputs.traces.tables import Field, header_of, read_csv, read_json, spool
+from slacktide.inputs.traces.tables import Field, header_of, read_csv, read_json
 
 SUFFIXES = (".json", ".json.gz", ".csv", ".csv.gz")
 TABLES = {"instance_events": True, "collection_events": False, "machine_events": False, "machine_attributes": False}
@@ -113,25 +113,16 @@ def _tasks(tables: events.Scans) -> tuple[pl.LazyFrame, dict[str, int]]:
 
 
 def _spooled(job: Job, table: str, paths: Sequence[Path]) -> Path:
-    """All shards of a table, checked and typed, in one Parquet file."""
+    def read(path: Path, advance: Callable[[float], None]) -> Iterator[pl.DataFrame]:
+        if path.name.endswith((".json", ".json.gz")):
+            found = read_json(path, FIELDS[table], advance)
+        else:
+            found = _from_csv(path, FIELDS[table], advance)
+        for frame in found:
+            renamed = frame.rename({old: new for old, new in SHORT.items() if old in frame.columns})
+            yield renamed.with_columns(pl.col(name).fill_null(0) for name in ZEROS if name in renamed.columns)
 
-    def frames() -> Iterator[pl.DataFrame]:
-        for number, path in enumerate(paths):
-
-            def advance(part: float, number: int = number) -> None:
-                job.tell(table, (number + part) / len(paths))
-
-            if path.name.endswith((".json", ".json.gz")):
-                found = read_json(path, FIELDS[table], advance)
-            else:
-                found = _from_csv(path, FIELDS[table], advance)
-            for frame in found:
-                renamed = frame.rename({old: new for old, new in SHORT.items() if old in frame.columns})
-                yield renamed.with_columns(pl.col(name).fill_null(0) for name in ZEROS if name in renamed.columns)
-
-    path = job.scratch / f"{table}.parquet"
-    spool(frames(), path, paths)
-    return path
+    return events.spooled(job, table, paths, read)
 
 
 def _from_csv(path: Path, fields: Sequence[Field], advance: object) -> Iterator[pl.DataFrame]:
@@ -173,12 +164,7 @@ def _with_constraints(rows: pl.LazyFrame) -> tuple[pl.LazyFrame, dict[str, int]]
             | (pl.col("value") == ""),
         },
     )
-    texts = (
-        kept.with_columns(pl.col("relation").replace_strict(OPERATORS, return_dtype=pl.String))
-        .with_columns(text=events.constraint_text("name", "relation", "value"))
-        .group_by("job", "task")
-        .agg(pl.col("text").unique().sort().str.join("; ").alias("constraints"))
-    )
+    texts = events.constraint_texts(kept, "relation", OPERATORS)
     return rows.join(texts, on=["job", "task"], how="left"), dropped
 
 

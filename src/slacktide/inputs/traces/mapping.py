@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from slacktide.errors import ConfigError
-from slacktide.inputs.cells import expected_name
+from slacktide.inputs.columns.cells import expected_name
 
 _RANGE = re.compile(r"(-?\d+)(?:(-)(-?\d+)?)?")
 EXPECTED = "rules such as 9-=gold,2-8=silver,0-1=bronze or LS=gold,*=bronze"

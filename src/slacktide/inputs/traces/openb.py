@@ -14,16 +14,16 @@ import polars as pl
 
 from slacktide.errors import ConfigError
 from slacktide.inputs.align import align
-from slacktide.inputs.generator import Parameter
+from slacktide.inputs.columns.terms import format_term
+from slacktide.inputs.generators.api import Parameter
 from slacktide.inputs.prepare import host_sets
 from slacktide.inputs.problems import Problems, fail
 from slacktide.inputs.read import read_workload
-from slacktide.inputs.rules import to_hosts
 from slacktide.inputs.statistics import homeless
-from slacktide.inputs.terms import format_term
 from slacktide.inputs.traces import output, sources
 from slacktide.inputs.traces.api import Converted, Job, Trace
 from slacktide.inputs.traces.tables import LONGEST, Field, read_csv, spool
+from slacktide.inputs.validation import to_hosts
 from slacktide.inputs.write import write_hosts
 from slacktide.model import Constraint, Hosts, Term
 

@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from slacktide.inputs.generator import settled
+from slacktide.inputs.generators.api import settled
 from slacktide.inputs.traces import azure_packing, azure_vm, google2011, google2019, openb, swf
 from slacktide.inputs.traces.api import Converted, Job, Tell, Trace
 from slacktide.inputs.traces.mapping import ClassMap

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import polars as pl
 
-from slacktide.inputs.generator import Parameter
+from slacktide.inputs.generators.api import Parameter
 from slacktide.inputs.problems import Problems
 from slacktide.inputs.traces import output, sources
 from slacktide.inputs.traces.api import Converted, Job, Trace

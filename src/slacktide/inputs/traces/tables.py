@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from slacktide.errors import SHOWN_PROBLEMS
+from slacktide.inputs.columns.cells import parse_float, parse_integer
+from slacktide.inputs.columns.column_batch import ColumnBatch, numbers, stripped
 from slacktide.inputs.problems import Problems, check_readable, fail
 
 BLOCK = 1 << 24
@@ -26,6 +27,7 @@ START = 1 << 16
 LINES = 100_000
 """Rows of a JSON batch."""
 
+FLAGS = (("true", "1"), ("false", "0"))
 BOUNDLESS = 1e18
 LONGEST = 1e15
 """Seconds; a workload holds no more (docs/formats.md)."""
@@ -64,20 +66,23 @@ class Field:
             return said
         return f"{said}, {self.least:g} or more" + (f" and at most {self.most:g}" if self.most < BOUNDLESS else "")
 
-    def typed(self) -> pl.Expr:
-        """The column of texts in the field's type; null for what is empty and for what is broken."""
-        text = pl.col(self.name).str.strip_chars()
+    def typed(self, texts: Any) -> Any:
+        """The column (Arrow, stripped) as an array of the field's type; null for what is empty and what is broken."""
+        import pyarrow.compute as pc
+
         if self.kind == "text":
-            return pl.when(text != "").then(text)
+            return texts
         if self.kind == "bucket":
-            return pl.when(text.str.contains(r"^>?\d+(\.\d+)?$")).then(text)
+            return pc.if_else(pc.match_substring_regex(texts, r"^>?\d+(\.\d+)?$"), texts, None)
         if self.kind == "flag":
-            lowered = text.str.to_lowercase()
-            known = lowered.is_in(["true", "1", "false", "0"])
-            return pl.when(known).then(lowered.is_in(["true", "1"]))
-        number = text.cast(pl.Int64 if self.kind == "whole" else pl.Float64, strict=False)
-        good = (number <= self.most) & (number >= (-self.most if self.least is None else self.least))
-        return pl.when(good).then(number)
+            lowered = pc.utf8_lower(texts)
+            true, false = (pc.or_(pc.equal(lowered, word), pc.equal(lowered, digit)) for word, digit in FLAGS)
+            return pc.if_else(pc.or_(true, false), true, None)
+        whole = self.kind == "whole"
+        found = numbers(texts, parse_integer if whole else parse_float, whole=whole)
+        values = np.asarray(found.fill_null(0))
+        good = (values <= self.most) & (values >= (-self.most if self.least is None else self.least))
+        return found if good.all() else pc.if_else(good, found, None)
 
 
 def read_csv(
@@ -119,7 +124,7 @@ def read_csv(
         for batch in reader:
             _note_short(short, len(names), problems)
             problems.raise_if_any()
-            yield checked(pl.DataFrame(batch), fields, range(line + 1, line + 1 + batch.num_rows), problems)
+            yield checked(batch, fields, range(line + 1, line + 1 + batch.num_rows), problems)
             line += batch.num_rows + len(short)
             short.clear()
             advance(raw.tell() / size)
@@ -236,24 +241,24 @@ def _note_short(rows: Sequence[Any], columns: int, problems: Problems) -> None:
             problems.add(row.number or 0, "", row.text, f"{columns} cells, found {row.actual_columns}")
 
 
-def checked(rows: pl.DataFrame, fields: Sequence[Field], lines: Sequence[int], problems: Problems) -> pl.DataFrame:
-    """Rows of texts in the fields' types; ``lines`` says where each stands.
+def checked(rows: Any, fields: Sequence[Field], lines: Sequence[int], problems: Problems) -> pl.DataFrame:
+    """Rows of texts (Arrow's or Polars') in the fields' types; ``lines`` says where each stands.
 
     Raises :class:`InputError` with what is broken in them and what ``problems`` holds already.
     """
-    typed = rows.select(field.typed().alias(field.name) for field in fields)
+    if isinstance(rows, pl.DataFrame):
+        rows = {field.name: rows[field.name].to_arrow(compat_level=pl.CompatLevel.oldest()) for field in fields}
+    batch = ColumnBatch({field.name: rows[field.name] for field in fields}, lines, problems)
+    typed = {}
     for field in fields:
-        missing = typed[field.name].is_null()
-        if not missing.any():
-            continue
-        empty = rows[field.name].is_null() | (rows[field.name].str.strip_chars() == "")
-        wrong = missing if field.needed else missing & ~empty
-        places = np.flatnonzero(wrong.to_numpy())
-        for place in places[:SHOWN_PROBLEMS].tolist():
-            problems.add(lines[place], field.name, rows[field.name][place] or "nothing", field.expected)
-        problems.total += max(len(places) - SHOWN_PROBLEMS, 0)
+        texts = stripped(rows[field.name])
+        typed[field.name] = found = field.typed(texts)
+        if found.null_count:
+            missing = np.asarray(found.is_null())
+            wrong = missing if field.needed else missing & np.asarray(texts.is_valid())
+            batch.refuse(wrong, field.name, field.expected)
     problems.raise_if_any()
-    return typed
+    return pl.DataFrame(typed)
 
 
 def _json_schema(fields: Sequence[Field]) -> dict[str, Any]:

@@ -1,0 +1,1 @@
+"""A dry run: the cluster as it would be under our decisions, beside the scheduler that works there."""

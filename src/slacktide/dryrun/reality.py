@@ -1,0 +1,39 @@
+"""What the other scheduler does, counted while its pods are watched."""
+
+from __future__ import annotations
+
+from slacktide.dryrun.deeds import Deeds
+from slacktide.kube.feed.feed import Feed
+from slacktide.kube.mirror.changes import Changes
+from slacktide.kube.mirror.pod_record import PodRecord
+from slacktide.kube.resources.objects import Pod
+
+DISRUPTED, BY_SCHEDULER = "DisruptionTarget", "PreemptionByScheduler"
+
+
+def preempted_by_scheduler(pod: Pod) -> bool:
+    """Whether another scheduler's preemption ends a pod."""
+    return any(
+        one.type == DISRUPTED and one.status == "True" and one.reason == BY_SCHEDULER for one in pod.status.conditions
+    )
+
+
+class RealityCounter(Changes):
+    """Counts whom the other scheduler binds and preempts; follows the mirror before ``feed`` does."""
+
+    def __init__(self, feed: Feed, deeds: Deeds) -> None:
+        self._feed, self._deeds = feed, deeds
+        self._victims: set[str] = set()
+
+    def pod(self, record: PodRecord) -> None:
+        known = self._feed.pods.get(record.uid)
+        if known is None or not known.key:
+            return
+        if record.pod.spec.node_name and not self._feed.engine.pods[record.uid].bound:
+            self._deeds.bound += 1
+        if record.uid not in self._victims and preempted_by_scheduler(record.pod):
+            self._victims.add(record.uid)
+            self._deeds.preempted[known.key] += 1
+
+    def pod_gone(self, record: PodRecord, succeeded: bool) -> None:  # noqa: ARG002
+        self._victims.discard(record.uid)

@@ -1,0 +1,357 @@
+"""Decisions of a live cluster, from operations in their order; deterministic, no clock, no I/O.
+
+Times are seconds since 1970, non-decreasing within a controller (earlier ones count as
+the latest known). Amounts are whole numbers: millicores, bytes, counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from slacktide.config import Config
+from slacktide.engine.core import operations, types
+from slacktide.engine.core.budgets import Budgets
+from slacktide.engine.core.hosts import Hosts
+from slacktide.engine.core.instances import Instances, Observer
+from slacktide.engine.core.operations import Journal as Journal
+from slacktide.engine.core.operations import Operation
+from slacktide.engine.core.run_cycle import run_pass
+from slacktide.engine.core.types import Controller, Decision, Outcome, Pod, Victim, snap
+from slacktide.errors import StateError
+from slacktide.kernels.drive import live_events
+from slacktide.model import ServiceClass
+from slacktide.policy.loader import load
+from slacktide.state.growth import Growing
+from slacktide.state.spec import Spec
+
+
+class Engine:
+    """The state of a cluster and its policy. Every method that changes something is one operation.
+
+    ``journal`` is told ``Begin``, then every operation before it is carried out, and after each ``Run`` its outcome, as
+    ``Decided``. ``observer`` is told what becomes of instances.
+    Raises :class:`StateError` for operations on what it does not know, and PluginError where a user's own policy,
+    score or cost cannot be loaded.
+    """
+
+    def __init__(self, config: Config, journal: Journal | None = None, observer: Observer | None = None) -> None:
+        self.config = config
+        self.journal = journal
+        self._own = load(config)
+        self.tables = Growing(config, self._own.code)
+        self._hosts, self._budgets = Hosts(self.tables), Budgets(self.tables)
+        self.instances = Instances(self.tables, self._hosts, self._budgets, config.policy.min_running, observer)
+        # What follows is to be read only.
+        self.hosts, self.going, self.others = self._hosts.numbers, self._hosts.going, self._hosts.others
+        self.budgets = self._budgets.numbers
+        self.specs, self.controllers = self.instances.specs, self.instances.controllers
+        self.pods, self.uid_of_row = self.instances.pods, self.instances.uid_of_row
+        self.passes = 0
+        self.note(operations.Begin())
+
+    @property
+    def latest(self) -> float:
+        """The last instant that anything was told for."""
+        return self.instances.latest
+
+    def note(self, operation: Operation) -> None:
+        """Tell the journal of an operation."""
+        if self.journal is not None:
+            self.journal(operation)
+
+    @contextmanager
+    def as_one(self, operation: Operation) -> Iterator[None]:
+        """Tell the journal of an operation instead of those that it consists of."""
+        self.note(operation)
+        journal, self.journal = self.journal, None
+        try:
+            yield
+        finally:
+            self.journal = journal
+
+    # -- hosts, and what pods of others take there -----------------------------------------------------------------
+
+    def host(self, name: str, amounts: Mapping[str, int], attributes: Mapping[str, str], up: bool) -> None:
+        """A host as it is now: allocatable amounts, attributes, whether it takes pods."""
+        self.note(operations.Host(name, dict(amounts), dict(attributes), up))
+        self._hosts.put(name, amounts, attributes, up)
+
+    def host_gone(self, name: str) -> None:
+        """A host is no more; what is on it goes when its end is told."""
+        self.note(operations.HostGone(name))
+        self._hosts.close(name)
+
+    def other(self, uid: str, host: str, amounts: Mapping[str, int], marks: tuple[str, ...]) -> None:
+        """A pod of somebody else is on a host, or is different now."""
+        self.note(operations.Other(uid, host, dict(amounts), marks))
+        self._hosts.put_other(uid, host, amounts, marks)
+
+    def other_gone(self, uid: str) -> None:
+        """A pod of somebody else is no more."""
+        self.note(operations.OtherGone(uid))
+        self._hosts.remove_other(uid)
+
+    # -- where hosts and users are ---------------------------------------------------------------------------------
+
+    def network(self, places: tuple[str, ...], site_key: str, changes: Sequence[tuple[int, int, float]]) -> None:
+        """Places by name, the attribute by which hosts are at them (empty: their names), and what changed since.
+
+        ``changes`` are two places, by number, and the round-trip time between them, seconds; what was told between
+        places that stay holds on, everything else is 0 until it is told.
+        """
+        self.note(operations.Network(places, site_key, list(changes)))
+        self.tables.network.move(tuple(places), site_key, changes)
+
+    def image(self, name: str, seconds: float, size: float) -> None:
+        """What fetching an image takes where it is absent: seconds, or a size over a host's resource ``network``."""
+        self.note(operations.Image(name, seconds, size))
+        self.tables.network.image(name, seconds, size)
+
+    def images(self, host: str, names: Sequence[str]) -> None:
+        """All images that a host lists."""
+        self.note(operations.Images(host, list(names)))
+        self.tables.network.list_images(host, frozenset(names))
+
+    # -- what pods are like ----------------------------------------------------------------------------------------
+
+    def spec(self, number: int, spec: Spec) -> None:
+        """Number a spec, for the operations that follow."""
+        self.note(operations.Spec(number, spec))
+        self.specs[number] = spec
+
+    def spec_gone(self, number: int) -> None:
+        """Nobody has this spec any more."""
+        self.note(operations.SpecGone(number))
+        del self.specs[number]
+
+    def budget(self, name: str, left: int) -> None:
+        """How many pods with a budget may be disrupted now."""
+        self.note(operations.Budget(name, left))
+        if self._budgets.put(name, left):
+            self._assign(name)
+
+    def budget_gone(self, name: str) -> None:
+        """A budget is no more: its pods have none."""
+        self.note(operations.BudgetGone(name))
+        self._budgets.remove(name)
+        self._assign(name)
+
+    def _assign(self, budget: str) -> None:
+        """Pods that name a budget may have come before it."""
+        for pod in self.pods.values():
+            if pod.budget == budget:
+                self._budgets.assign(pod.row, budget)
+
+    # -- controllers -----------------------------------------------------------------------------------------------
+
+    def controller(self, key: str, service: ServiceClass, approach: int, batch: bool) -> None:
+        """A controller, or its class now; its approach stays what it was at first."""
+        self.note(operations.Controller(key, service, approach, batch))
+        cls = self.tables.class_number(service)
+        known = self.controllers.get(key)
+        if known is None:
+            q = self.tables.new_request()
+            known = self.controllers[key] = Controller(key, q, service, approach, batch)
+            record = self.tables.tb["requests"][q]
+            record["approach"], record["batch"], record["loses"] = approach, batch, batch
+        known.service = service
+        self.tables.tb["requests"]["cls"][known.q] = cls
+
+    def desired(self, key: str, count: int, at: float) -> None:
+        """How many instances a controller shall have (-1: not known); vacant ones in excess are no more."""
+        self.note(operations.Desired(key, count, at))
+        controller = self.controllers[key]
+        controller.desired = count
+        if 0 <= count < len(controller.rows) and controller.vacant:
+            self.instances.drop_surplus(controller, self.instances.at(controller, at))
+
+    def retire(self, key: str, at: float, patience: float = 0.0) -> None:
+        """Instances that were vacant for so many seconds are no more: nobody replaced their pods."""
+        self.note(operations.Retire(key, at, patience))
+        controller = self.controllers[key]
+        since = self.tables.tb["instances"]["since"]
+        for row in [row for row in reversed(controller.vacant) if patience <= 0.0 or since[row] + patience <= at]:
+            controller.vacant.remove(row)
+            self.instances.depart(controller, row, self.instances.at(controller, at), False)
+
+    def controller_gone(self, key: str, at: float) -> None:
+        """A controller without pods is no more."""
+        self.note(operations.ControllerGone(key, at))
+        controller = self.controllers[key]
+        if len(controller.vacant) != len(controller.rows):
+            raise StateError(f"controller {key}: found incarnations, expected none when it goes")
+        while controller.vacant:
+            self.instances.depart(controller, controller.vacant.pop(), self.instances.at(controller, at), False)
+        del self.controllers[key]
+        self.tables.free_requests.append(controller.q)
+
+    # -- pods ------------------------------------------------------------------------------------------------------
+
+    def arrive(self, uid: str, name: str, key: str, spec: int, at: float, budget: str = "") -> None:
+        """A pod that nobody has placed; it is asleep until :meth:`wake`."""
+        self.note(operations.Arrive(uid, name, key, spec, at, budget))
+        controller = self.controllers[key]
+        row = self.instances.row_for(controller, name, self.instances.at(controller, at))
+        self.instances.enter(controller, Pod(uid, name, key, row, spec, types.ASLEEP, budget=budget))
+
+    def found(self, uid: str, name: str, key: str, spec: int, host: str, since: float, budget: str = "") -> None:
+        """A pod that runs on a host since then; it counts as started, not as ready."""
+        self.note(operations.Found(uid, name, key, spec, host, since, budget))
+        controller = self.controllers[key]
+        at = self.instances.at(controller, since)
+        row = self.instances.row_for(controller, name, at)
+        pod = Pod(uid, name, key, row, spec, types.ASLEEP, budget=budget)
+        self.instances.enter(controller, pod)
+        self.instances.place(pod, host, at)
+        self.instances.bind(pod, at)
+
+    def bound_elsewhere(self, uid: str, host: str, at: float) -> None:
+        """A pod that waits was bound to a host by somebody else."""
+        self.note(operations.BoundElsewhere(uid, host, at))
+        pod = self.instances.known(uid)
+        at = self._at(pod, at)
+        if pod.bound:
+            raise StateError(f"incarnation {uid}: found bound to {pod.host}, expected bound nowhere")
+        self.instances.unqueue(pod)
+        if pod.state == types.PLACED:
+            live_events.forget(self.tables.tb.state, pod.row, at)
+            pod.ready = False
+        self.instances.place(pod, host, at)
+        self.instances.bind(pod, at)
+
+    def nominated(self, uid: str, host: str, at: float) -> None:
+        """A host that was decided on before this engine began is kept for a pod, as if decided now."""
+        self.note(operations.Nominated(uid, host, at))
+        pod = self.instances.known(uid)
+        if pod.state not in (types.ASLEEP, types.WAITING):
+            raise StateError(f"incarnation {uid}: found {types.STATES[pod.state]}, expected asleep or waiting")
+        self.instances.unqueue(pod)
+        self.instances.place(pod, host, self._at(pod, at))
+        self.instances.guard(pod)
+
+    def _at(self, pod: Pod, at: float) -> float:
+        return self.instances.at(self.controllers[pod.key], at)
+
+    def respec(self, uid: str, spec: int) -> None:
+        """A pod is of another spec now (its marks, its rules)."""
+        self.note(operations.Respec(uid, spec))
+        self.instances.respec(self.instances.known(uid), spec)
+
+    def wake(self, uid: str) -> None:
+        """A pod that is asleep takes part in passes."""
+        self.note(operations.Wake(uid))
+        pod = self.instances.known(uid)
+        if pod.state == types.ASLEEP:
+            self.instances.queue(pod)
+
+    def sleep(self, uid: str) -> None:
+        """A pod that waits does not take part in passes."""
+        self.note(operations.Sleep(uid))
+        self.instances.unqueue(self.instances.known(uid))
+
+    def ready(self, uid: str, at: float) -> None:
+        """A pod on a host is ready."""
+        self.note(operations.Ready(uid, at))
+        pod = self.instances.known(uid)
+        if pod.state in (types.PLACED, types.LEAVING) and not pod.ready:
+            pod.ready = True
+            live_events.ready(self.tables.tb.state, pod.row, self._at(pod, at))
+
+    def unready(self, uid: str, at: float) -> None:
+        """A pod on a host is ready no more."""
+        self.note(operations.Unready(uid, at))
+        pod = self.instances.known(uid)
+        if pod.state in (types.PLACED, types.LEAVING) and pod.ready:
+            pod.ready = False
+            live_events.unready(self.tables.tb.state, pod.row, self._at(pod, at))
+
+    def bound(self, uid: str, at: float) -> None:
+        """The binding of a decision went through."""
+        self.note(operations.Bound(uid, at))
+        self.instances.bind(self.instances.known(uid), snap(at))
+
+    def doomed(self, uid: str) -> None:
+        """Somebody else ends a pod: there is no point in preempting it."""
+        self.note(operations.Doomed(uid))
+        self.instances.guard(self.instances.known(uid))
+
+    def protect(self, uid: str, budget: str) -> None:
+        """A pod is of this budget now; empty: of none."""
+        self.note(operations.Protect(uid, budget))
+        pod = self.instances.known(uid)
+        pod.budget = budget
+        self._budgets.assign(pod.row, budget)
+        self.tables.tb.control["loosened"] += 1
+
+    def refused(self, uid: str, at: float) -> None:
+        """A decision could not be carried out; the pod is asleep, as if it had waited on."""
+        self.note(operations.Refused(uid, at))
+        pod = self.instances.known(uid)
+        if pod.state != types.PLACED or pod.bound:
+            raise StateError(f"incarnation {uid}: found {types.STATES[pod.state]}, expected placed and not bound")
+        live_events.forget(self.tables.tb.state, pod.row, self._at(pod, at))
+        pod.state, pod.ready = types.ASLEEP, False
+        host, pod.host = pod.host, ""
+        self._hosts.forget_if_empty(host)
+
+    def spared(self, uid: str, at: float) -> None:
+        """A victim stays after all."""
+        self.note(operations.Spared(uid, at))
+        pod = self.instances.known(uid)
+        if pod.state != types.LEAVING:
+            return
+        self.tables.settle()
+        self.tables.ensure_capacity()
+        live_events.put_back(self.tables.tb.state, pod.row, self._at(pod, at))
+        pod.state, pod.preempted = types.PLACED, False
+
+    def gone(self, uid: str, at: float, completed: bool = False) -> None:
+        """A pod has ended. Its instance is vacant until the next one comes, or no more: it completed, or the
+        controller has as many as it shall have."""
+        self.note(operations.Gone(uid, at, completed))
+        pod = self.instances.known(uid)
+        self.instances.leave(pod, self._at(pod, at), completed)
+
+    # -- questions -------------------------------------------------------------------------------------------------
+
+    def room(self, host: str) -> dict[str, int]:
+        """What is free on a host, below 0 where more was given away than is there; nothing where it takes nobody."""
+        if not self._hosts.is_up(host):
+            return {}
+        free = self.tables.tb["free"][self.hosts[host]].tolist()
+        return dict(zip(self.tables.resources, free, strict=True))
+
+    def is_open(self, uid: str, host: str) -> bool:
+        """Whether a host takes pods, and its attributes and taints this one; room and neighbours apart."""
+        term = self.specs[self.pods[uid].spec].term
+        return self._hosts.is_up(host) and term.holds(self.tables.attributes[self.hosts[host]])
+
+    def waiting(self) -> list[str]:
+        """Pods that are awake and wait, in no particular order."""
+        tb = self.tables.tb
+        rows = [*tb["queue"]["row"][: int(tb.control["queue"])], *tb["incoming"]["row"][: int(tb.control["incoming"])]]
+        return [self.uid_of_row[int(row)] for row in rows]
+
+    # -- passes ----------------------------------------------------------------------------------------------------
+
+    def run(self, now: float) -> Outcome:
+        """One pass over all that wait and are awake, at ``now`` or, if later, at the latest instant told so far."""
+        self.note(operations.Run(now))
+        self.passes += 1
+        made, waiting, steps, problem = run_pass(self.tables, max(snap(now), self.latest), self._own.policy)
+        decisions = tuple(self._decided(*one) for one in made)
+        outcome = Outcome(self.passes, decisions, waiting, steps, problem)
+        self.note(operations.Decided(outcome))
+        return outcome
+
+    def _decided(self, row: int, h: int, metric: float, victims: list[tuple[int, float]]) -> Decision:
+        pod = self.pods[self.uid_of_row[row]]
+        pod.state, pod.host, pod.bound, pod.ready = types.PLACED, self.tables.names[h], False, False
+        self.instances.guard(pod)
+        gone = []
+        for victim, its_metric in victims:
+            other = self.pods[self.uid_of_row[victim]]
+            other.state, other.preempted = types.LEAVING, True
+            gone.append(Victim(other.uid, its_metric))
+        return Decision(pod.uid, pod.host, metric, tuple(gone))

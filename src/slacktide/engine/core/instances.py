@@ -1,0 +1,214 @@
+"""The instances of a live cluster's controllers, and the pods that they run in one after the other.
+
+An instance is what a promise is kept to: a row of the tables. It goes on while its pods come and go; without a pod it
+is *vacant*, which counts as waiting.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from slacktide.engine.core import types
+from slacktide.engine.core.budgets import Budgets
+from slacktide.engine.core.hosts import Hosts
+from slacktide.engine.core.types import Controller, Past, Pod, snap
+from slacktide.errors import StateError
+from slacktide.kernels.drive import live_events
+from slacktide.model.workload import INDEPENDENT
+from slacktide.state.growth import Growing
+from slacktide.state.spec import Spec
+
+
+class Observer(Protocol):
+    """Who is told what becomes of instances."""
+
+    def entered(self, controller: Controller, pod: Pod) -> None:
+        """An instance runs in this pod now."""
+
+    def departs(self, controller: Controller, row: int, at: float, completed: bool) -> None:
+        """An instance is about to be live no more."""
+
+
+class Instances:
+    """Controllers by key, pods by uid, specs by number; ``latest`` is the last instant that anything was told for."""
+
+    def __init__(
+        self, tables: Growing, hosts: Hosts, budgets: Budgets, min_running: float, observer: Observer | None
+    ) -> None:
+        self.tables, self.hosts, self.budgets = tables, hosts, budgets
+        self.controllers: dict[str, Controller] = {}
+        self.pods: dict[str, Pod] = {}
+        self.uid_of_row: dict[int, str] = {}
+        self.specs: dict[int, Spec] = {}
+        self.latest = 0.0
+        self._min_running = snap(min_running)
+        self._observer = observer
+
+    def at(self, controller: Controller, at: float) -> float:
+        """``at`` on the grid, and no earlier than what the controller's ledger knows."""
+        at = max(snap(at), float(self.tables.tb["requests"]["since"][controller.q]))
+        self.latest = max(self.latest, at)
+        return at
+
+    def known(self, uid: str) -> Pod:
+        """The pod; raises :class:`StateError` where there is none."""
+        if uid not in self.pods:
+            raise StateError(f"incarnation {uid}: not known")
+        return self.pods[uid]
+
+    # -- an instance and its pod -----------------------------------------------------------------------------------
+
+    def row_for(self, controller: Controller, name: str, at: float) -> int:
+        """The vacant instance that a pod continues: its namesake's, else the longest vacant; else a new one."""
+        for row in controller.vacant:
+            if controller.rows[row] == name:
+                controller.vacant.remove(row)
+                return row
+        return controller.vacant.popleft() if controller.vacant else self.new_row(controller, at)
+
+    def new_row(self, controller: Controller, at: float) -> int:
+        """A new instance, vacant."""
+        row = self.tables.new_row()
+        self.tables.tb["owner"][row] = controller.q
+        live_events.join(self.tables.tb.state, row, at, False)
+        return row
+
+    def enter(self, controller: Controller, pod: Pod) -> None:
+        """The instance ``pod.row`` runs in this pod from now on."""
+        self.pods[pod.uid] = pod
+        self.uid_of_row[pod.row] = pod.uid
+        controller.rows[pod.row] = pod.name
+        tb = self.tables.tb
+        tb["instances"]["kind"][pod.row] = self.tables.kind_of(self.specs[pod.spec])
+        tb["owner"][pod.row] = controller.q
+        self.budgets.assign(pod.row, pod.budget)
+        if self._observer is not None:
+            self._observer.entered(controller, pod)
+
+    def rename(self, uid: str, new_uid: str, name: str) -> Pod:
+        """A pod goes on under another name; no operation of the record, for it happens in a dry run only."""
+        pod = self.pods[new_uid] = self.pods.pop(uid)
+        pod.uid, pod.name = new_uid, name
+        self.uid_of_row[pod.row] = new_uid
+        self.controllers[pod.key].rows[pod.row] = name
+        return pod
+
+    def place(self, pod: Pod, host: str, at: float) -> None:
+        """A pod that does not wait in the queue is on a host."""
+        self.tables.settle()
+        self.tables.ensure_capacity()
+        live_events.place(self.tables.tb.state, pod.row, self.hosts.numbers[host], at)
+        pod.host, pod.state = host, types.PLACED
+
+    def bind(self, pod: Pod, at: float) -> None:
+        """A pod is known to run where it was placed: its least running time begins."""
+        pod.bound = True
+        self.tables.tb["guard"][pod.row] = at + self._min_running
+
+    def guard(self, pod: Pod) -> None:
+        """There is no point in preempting a pod."""
+        self.tables.tb["guard"][pod.row] = float("inf")
+
+    def queue(self, pod: Pod) -> None:
+        """A pod that is asleep waits in the queue."""
+        self.tables.ensure_capacity()
+        tb = self.tables.tb
+        live_events.enqueue(tb.state, pod.row, float(tb["instances"]["since"][pod.row]))
+        pod.state = types.WAITING
+
+    def unqueue(self, pod: Pod) -> None:
+        """A pod that waits in the queue, or not, is asleep."""
+        if pod.state == types.WAITING:
+            live_events.dequeue(self.tables.tb.state, pod.row)
+            pod.state = types.ASLEEP
+
+    def respec(self, pod: Pod, spec: int) -> None:
+        """A pod is of another spec."""
+        pod.spec = spec
+        kind = self.tables.kind_of(self.specs[spec])
+        if pod.state == types.PLACED:
+            self.tables.settle()
+            live_events.change_kind(self.tables.tb.state, pod.row, kind)
+            return
+        waits = pod.state == types.WAITING
+        self.unqueue(pod)
+        self.tables.tb["instances"]["kind"][pod.row] = kind
+        if waits:
+            self.queue(pod)
+
+    # -- an instance without its pod -------------------------------------------------------------------------------
+
+    def leave(self, pod: Pod, at: float, completed: bool) -> None:
+        """A pod has ended: its instance is vacant, or no more, where it completed or there are enough without it."""
+        controller = self.controllers[pod.key]
+        self.unqueue(pod)
+        if pod.state in (types.PLACED, types.LEAVING):
+            lose = controller.batch and not completed
+            live_events.gone(self.tables.tb.state, pod.row, at, lose, pod.preempted)
+            self.hosts.forget_if_empty(pod.host)
+        del self.pods[pod.uid]
+        del self.uid_of_row[pod.row]
+        if completed:
+            self.depart(controller, pod.row, at, True)
+        else:
+            self.vacate(controller, pod.row, at)
+
+    def vacate(self, controller: Controller, row: int, at: float) -> None:
+        """An instance has no pod any more: it is vacant, or one is no more where the controller has too many."""
+        if 0 <= controller.desired < len(controller.rows):
+            self.depart(controller, self._hand_over(controller, row, at), at, False)
+        else:
+            controller.vacant.append(row)
+
+    def drop_surplus(self, controller: Controller, at: float) -> None:
+        """Vacant instances beyond the desired number are no more."""
+        while 0 <= controller.desired < len(controller.rows) and controller.vacant:
+            self.depart(controller, controller.vacant.pop(), at, False)
+
+    def _hand_over(self, controller: Controller, row: int, at: float) -> int:
+        """Which instance is no more, where there is one too many: the youngest, whose pod continues ``row``.
+
+        So a rolling update keeps the ledgers of independent instances.
+        """
+        admitted = self.tables.tb["admission"]
+        youngest = max(controller.rows, key=lambda other: (float(admitted[other]), other))
+        if controller.approach != INDEPENDENT or youngest == row or youngest not in self.uid_of_row:
+            return row
+        pod = self.pods[self.uid_of_row[youngest]]
+        if pod.state == types.LEAVING:
+            return row
+        was, host, ready = pod.state, pod.host, pod.ready
+        self.unqueue(pod)
+        if was == types.PLACED:
+            live_events.gone(self.tables.tb.state, youngest, at, False, False)
+        del self.uid_of_row[youngest]
+        pod.row = row
+        self.enter(controller, pod)
+        if was == types.PLACED:
+            self.place(pod, host, at)
+            self.tables.tb["guard"][row] = self.tables.tb["guard"][youngest]
+            if ready:
+                live_events.ready(self.tables.tb.state, row, at)
+        elif was == types.WAITING:
+            self.queue(pod)
+        return youngest
+
+    def depart(self, controller: Controller, row: int, at: float, completed: bool) -> None:
+        """A vacant instance is live no more; its history goes to the controller's past."""
+        if self._observer is not None:
+            self._observer.departs(controller, row, at, completed)
+        tb = self.tables.tb
+        _add(controller.past, tb["instances"][row], at - float(tb["admission"][row]))
+        live_events.depart(tb.state, row, at, completed)
+        del controller.rows[row]
+        self.tables.free_rows.append(row)
+
+
+def _add(past: Past, instance: Any, lifetime: float) -> None:
+    past.running += float(instance["running"])
+    past.startup_first += float(instance["startup_first"])
+    past.startup_restarts += float(instance["startup_restarts"])
+    past.discarded += float(instance["discarded"])
+    past.lifetime += lifetime
+    past.preemptions += int(instance["preemptions"])
+    past.starts += int(instance["starts"])

@@ -1,0 +1,84 @@
+"""Where there is room: for a pod that comes, and for one whose resize waits, which may be told to go for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slacktide.engine.core import types
+from slacktide.engine.core.engine import Engine
+from slacktide.kernels.drive import apply_plan, resize
+from slacktide.model.constraint import NO_CONSTRAINT, Term
+from slacktide.state import layout
+
+NOT_ALL_READY = "not all other pods of its controller are ready"
+PROTECTED = "a disruption budget or the least running time protects it"
+NO_ROOM = "no other node that may take it has room for it"
+
+
+def obstacle(engine: Engine, uid: str, wanted: Mapping[str, int], now: float, volumes: Term = NO_CONSTRAINT) -> str:
+    """Why a pod must stay where it is, empty where nothing stands against moving it at ``now`` (seconds since 1970).
+
+    ``wanted``: what it would take, by resource, in the engine's whole amounts; ``volumes``: from which hosts its
+    volumes can be used, which of a pod that runs the engine need not know. Its controller must lack nobody else,
+    its budget and ``policy.min_running`` allow a disruption, its slack be at least the margin of its class, and another
+    host that it may use have room. Changes nothing. O(hosts + instances of its controller).
+    """
+    one = engine.pods.get(uid)
+    if one is None or one.state != types.PLACED or not one.bound:
+        return "it is on no node"
+    if not all(_is_ready(engine, row) for row in engine.controllers[one.key].rows if row != one.row):
+        return NOT_ALL_READY
+    tb, h = engine.tables.tb, engine.hosts[one.host]
+    at = max(types.snap(now), engine.latest)
+    if apply_plan.spared(tb.state, h, np.array([one.row]), at) >= 0:
+        return PROTECTED
+    slack = float(apply_plan.metric_on_host(tb.state, h, one.row, at))
+    margin = float(tb["classes"][tb["kinds"][tb["instances"]["kind"][one.row]]["cls"]]["margin"])
+    if slack < margin:
+        return f"its slack of {slack:.1f} s is below the {margin:g} s that its class keeps"
+    attributes = engine.tables.attributes
+    with_room = np.flatnonzero(_hosts_with_room(engine, one.row, wanted)).tolist()
+    return "" if any(volumes.holds(attributes[h]) for h in with_room) else NO_ROOM
+
+
+def has_room(engine: Engine, spec: int) -> bool:
+    """Whether some host that is open to a spec has room for it, whatever its rules about neighbours; O(hosts)."""
+    tables = engine.tables
+    tables.settle()
+    kind = tables.tb["kinds"][tables.kind_of(engine.specs[spec])]
+    return bool(_open_with_room(engine, int(kind["term"]), tables.tb["demand"][int(kind["shape"])]).any())
+
+
+def is_whole(engine: Engine, key: str) -> bool:
+    """Whether all instances that a controller has are ready; also where it is not known any more."""
+    controller = engine.controllers.get(key)
+    return controller is None or all(_is_ready(engine, row) for row in controller.rows)
+
+
+def _is_ready(engine: Engine, row: int) -> bool:
+    one = engine.pods.get(engine.uid_of_row.get(row, ""))
+    return one is not None and one.state == types.PLACED and one.ready
+
+
+def _hosts_with_room(engine: Engine, row: int, wanted: Mapping[str, int]) -> NDArray[np.bool_]:
+    """Hosts other than its own that could take an instance at once, were it this large, shape (hosts,)."""
+    engine.tables.settle()
+    tb, names = engine.tables.tb, engine.tables.resources
+    kind = tb["kinds"][tb["instances"]["kind"][row]]
+    amounts = [min(wanted.get(name, 0), int(layout.BEYOND)) for name in names]
+    mask = _open_with_room(engine, int(kind["term"]), np.array(amounts))
+    if any(amount and name not in names for name, amount in wanted.items()):
+        mask[:] = False
+    mask = np.ascontiguousarray(mask)
+    resize.welcoming_elsewhere(tb.state, row, mask)
+    return np.asarray(mask)
+
+
+def _open_with_room(engine: Engine, term: int, amounts: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Hosts that are up, satisfy a term and have so much free, shape (hosts,)."""
+    tb = engine.tables.tb
+    is_open = (tb["hosts"]["down"] == 0) & (tb["allowed"][term, tb["hosts"]["group"]] != 0)
+    return np.asarray(is_open & (amounts <= tb["free"]).all(axis=1))

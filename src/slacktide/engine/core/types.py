@@ -1,0 +1,101 @@
+"""What the engine knows of pods and controllers, and what it answers."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+
+from slacktide.model import ServiceClass
+from slacktide.state.layout import GRID
+
+ASLEEP, WAITING, PLACED, LEAVING = range(4)
+STATES = ("asleep", "waiting", "placed", "leaving")
+
+
+def snap(at: float) -> float:
+    """The nearest time on the grid (docs/semantics.md, 'Times')."""
+    return round(at * GRID) / GRID
+
+
+@dataclass(slots=True)
+class Pod:
+    """What an instance runs in for a while.
+
+    ``row`` is the instance, ``host`` where the pod is or will be; ``bound``: it is known to run there, not only
+    assumed.
+    """
+
+    uid: str
+    name: str
+    key: str
+    row: int
+    spec: int
+    state: int
+    host: str = ""
+    bound: bool = False
+    ready: bool = False
+    preempted: bool = False
+    budget: str = ""
+
+
+@dataclass(slots=True)
+class Past:
+    """Sums over instances that are live no more, seconds and counts."""
+
+    running: float = 0.0
+    startup_first: float = 0.0
+    startup_restarts: float = 0.0
+    discarded: float = 0.0
+    lifetime: float = 0.0
+    preemptions: int = 0
+    starts: int = 0
+
+
+@dataclass(slots=True)
+class Controller:
+    """A request: the instances that one promise is made to.
+
+    ``q`` is its place in the tables, ``vacant`` are its live instances without a pod, the longest so first; ``desired``
+    -1: not known.
+    """
+
+    key: str
+    q: int
+    service: ServiceClass
+    approach: int
+    batch: bool
+    rows: dict[int, str] = field(default_factory=dict)
+    """Live instances by row, and the name of each one's last pod."""
+    vacant: deque[int] = field(default_factory=deque)
+    desired: int = -1
+    past: Past = field(default_factory=Past)
+
+
+@dataclass(frozen=True, slots=True)
+class Victim:
+    """Who is preempted, and its metric then, seconds."""
+
+    uid: str
+    metric: float
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Bind ``uid`` to ``host`` once the victims are gone."""
+
+    uid: str
+    host: str
+    metric: float
+    victims: tuple[Victim, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a pass decided, in order; how many still wait; host evaluations it took; how a user's own policy broke its
+    contract, if it did."""
+
+    number: int
+    decisions: tuple[Decision, ...]
+    waiting: int
+    operations: int
+    problem: str = field(default="", compare=False)

@@ -1,0 +1,166 @@
+"""What stands in the way of a kind of instances on each host; reads the tables and changes nothing."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slacktide.engine.core.engine import Engine
+from slacktide.kernels.tables.affinity_records import AWAY, NEAR_BY
+from slacktide.kernels.tables.arrays import Tables
+from slacktide.model import Rule
+from slacktide.model.constraint import AnyOf, Condition, Constraint, Tolerates, taints_of
+from slacktide.state.spec import Spec
+
+Mask = NDArray[np.bool_]
+Taints = tuple[tuple[str, str, str], ...]
+
+LONGEST_CONDITION = 120
+CORDONED = "node.kubernetes.io/unschedulable"
+
+
+def rule_text(rule: Rule) -> str:
+    """A rule in the core's own words."""
+    if rule.kind == "spread":
+        return f"would make {rule.mark!r} too uneven"
+    return f"are not near {rule.mark!r}" if rule.kind == "near" else f"are near {rule.mark!r}"
+
+
+@dataclass(frozen=True, slots=True)
+class Obstacles:
+    """Hosts by what stands in the way; masks have shape (hosts,).
+
+    counts      each host once, under the first thing that fails: the host itself, its taints, other conditions on it,
+                room (under each resource of which there is too little), rules about neighbours
+    nodes       how many hosts there are
+    fits        nothing fails on them
+    candidates  only room, or neighbours to keep away from, stand in the way: preemption could help
+    away        of these rules, by index among the kind's conditions, which hosts fail them
+    missing     shape (hosts, resources): amounts that are missing, 0 or less where none are
+    """
+
+    counts: Counter[str]
+    nodes: int
+    fits: Mask
+    candidates: Mask
+    away: Mapping[int, Mask]
+    missing: NDArray[np.int64]
+
+
+@dataclass
+class Looker:
+    """Finds obstacles. Remembers hosts' taints, which are slow to read, while their attributes are the same."""
+
+    engine: Engine
+    name_rule: Callable[[Rule], str] = rule_text
+    _taints: dict[int, tuple[Mapping[str, str], Taints]] = field(default_factory=dict)
+
+    def look(self, kind: int) -> Obstacles:
+        """Obstacles of a kind now; the tables must be settled. O(hosts * (conditions + rules + resources))."""
+        engine = self.engine
+        tb, spec = engine.tables.tb, engine.tables.spec_of(kind)
+        record = tb["kinds"][kind]
+        known = np.zeros(len(tb["hosts"]), np.bool_)
+        known[[h for name, h in engine.hosts.items() if name not in engine.going]] = True
+        up = known & (tb["hosts"]["down"] == 0)
+        counts = Counter[str]()
+        if down := int((known & ~up).sum()):
+            counts["not ready or not ours"] = down
+        open_to = up & (tb["allowed"][int(record["term"]), tb["hosts"]["group"]] != 0)
+        self._count_conditions(spec, np.flatnonzero(up & ~open_to), counts)
+        missing = np.asarray(tb["demand"][int(record["shape"])] - tb["free"], np.int64)
+        short = open_to & (missing > 0).any(axis=1)
+        for r, name in enumerate(engine.tables.resources):
+            if lacking := int((short & (missing[:, r] > 0)).sum()):
+                counts["too many pods" if name == "pods" else f"insufficient {name}"] += lacking
+        left, helpless, away = open_to & ~short, np.zeros_like(up), {}
+        for i, rule in enumerate(spec.placement.rules):
+            condition = tb["conditions"][int(record["conditions_at"]) + i]
+            fails = failing(tb, condition)
+            if condition["rule"] == AWAY:
+                away[i] = fails & open_to
+            else:
+                helpless |= fails
+            if (first := left & fails).any():
+                counts[self.name_rule(rule)] += int(first.sum())
+                left &= ~fails
+        blocked = short | np.logical_or.reduce([*away.values(), np.zeros_like(up)])
+        return Obstacles(counts, int(known.sum()), left, open_to & blocked & ~helpless, away, missing)
+
+    def _count_conditions(self, spec: Spec, failing_hosts: NDArray[np.intp], counts: Counter[str]) -> None:
+        """Hosts that fail the term, by the first condition that fails, taints before others."""
+        conditions = sorted(spec.term.constraints, key=lambda one: not isinstance(one, Tolerates))
+        left = failing_hosts.tolist()
+        for condition in conditions:
+            said: dict[Hashable, str] = {}
+            rest = []
+            for h, values in zip(left, self._values(condition, left), strict=True):
+                text = said.get(values)
+                if text is None:
+                    text = said[values] = self._says(condition, h)
+                if text:
+                    counts[text] += 1
+                else:
+                    rest.append(h)
+            left = rest
+
+    def _values(self, condition: Condition, hosts: list[int]) -> list[Hashable]:
+        """Of each host that on which alone it depends whether the condition holds."""
+        attributes = self.engine.tables.attributes
+        if isinstance(condition, Tolerates):
+            return [self._taints_of(h) for h in hosts]
+        if isinstance(condition, Constraint):
+            key = condition.key
+            return [attributes[h].get(key) for h in hosts]
+        keys = _keys(condition)
+        return [tuple(attributes[h].get(key) for key in keys) for h in hosts]
+
+    def _says(self, condition: Condition, h: int) -> str:
+        """What to say of a condition that fails on a host; empty where it holds."""
+        if condition.holds(self.engine.tables.attributes[h]):
+            return ""
+        if isinstance(condition, Tolerates):
+            _, key, value = next(one for one in self._taints_of(h) if not condition.accepts((one,)))
+            if key == CORDONED:
+                return "are cordoned"
+            return f"had untolerated taint {{{key}: {value}}}" if value else f"had untolerated taint {{{key}}}"
+        text = str(condition)
+        return f"did not match {text}" if len(text) <= LONGEST_CONDITION else "did not match node affinity or selector"
+
+    def _taints_of(self, h: int) -> Taints:
+        attributes = self.engine.tables.attributes[h]
+        known = self._taints.get(h)
+        if known is None or known[0] is not attributes:
+            known = self._taints[h] = attributes, taints_of(attributes)
+        return known[1]
+
+
+def _keys(condition: Condition) -> tuple[str, ...]:
+    """The attributes that a condition asks about."""
+    if isinstance(condition, Constraint):
+        return (condition.key,)
+    terms = condition.terms if isinstance(condition, AnyOf) else ()
+    return tuple(dict.fromkeys(key for term in terms for one in term.constraints for key in _keys(one)))
+
+
+def failing(tables: Tables, condition: Any) -> Mask:
+    """Where a rule fails as things stand, shape (hosts,) (:mod:`slacktide.kernels.feasible.affinity`)."""
+    counter = tables["counters"][int(condition["counter"])]
+    domain = tables["domain"][int(counter["topology"])]
+    first, domains = int(counter["first"]), int(counter["domains"])
+    tallies = tables["tallies"][first : first + domains]
+    inside = domain >= 0
+    here = np.zeros(len(domain), np.int64)
+    here[inside] = tallies[domain[inside]]
+    if condition["rule"] == AWAY:
+        return np.asarray(here > 0, np.bool_)
+    if condition["rule"] == NEAR_BY:
+        alone = bool(condition["carried"]) and int(counter["total"]) == 0
+        return np.asarray(~inside | ((here == 0) & (not alone)), np.bool_)
+    least = int(tallies.min(initial=2**62)) if domains >= int(condition["min_domains"]) else 0
+    return np.asarray(~inside | (here + int(condition["carried"]) - least > int(condition["skew"])), np.bool_)

@@ -1,0 +1,100 @@
+"""Why preemption helps on no host; reads the tables and changes nothing."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slacktide.engine.core.engine import Engine
+from slacktide.engine.explain.feasibility import Mask, Obstacles
+from slacktide.kernels.builtin import PRIORITY
+from slacktide.kernels.place import preemption_obstacles as rules
+from slacktide.kernels.tables.arrays import Tables
+
+TOO_SMALL = "had too little room even without pods of ours"
+PROTECTED = "were protected by disruption budgets or by a least running time"
+OVERHEAD = "were preempted too often already"
+PROMISE = "kept their promise only if left alone"
+PRIORITY_RULES = "run nothing of lower priority that would suffice"
+BY_NOW = "could be preempted by now"
+
+
+@dataclass(frozen=True, slots=True)
+class Residents:
+    """The instances on candidate hosts, one after the other: their slots and the place of each one's host."""
+
+    hosts: NDArray[np.intp]
+    slots: Any
+    at: NDArray[np.int64]
+
+
+def classify(engine: Engine, kind: int, mine: float, found: Obstacles, now: float) -> Counter[str]:
+    """Candidate hosts, each once, by what keeps an instance of ``kind`` with metric ``mine`` from preempting there."""
+    tb = engine.tables.tb
+    here = _residents(tb, found.candidates)
+    stopped_by = np.zeros(len(here.at), np.int64)
+    rules.obstacles(tb.state, here.hosts, int(tb["kinds"]["cls"][kind]), mine, now, stopped_by)
+    eligible = PRIORITY_RULES if tb.control["mode"] == PRIORITY else PROMISE
+    steps = (
+        (TOO_SMALL, ()),
+        (PROTECTED, (rules.PROTECTED,)),
+        (OVERHEAD, (rules.PROTECTED, rules.OVERHEAD)),
+        (eligible, (rules.PROTECTED, rules.OVERHEAD, rules.NOT_ELIGIBLE)),
+    )
+    said = Counter[str]()
+    left: Mask = np.ones(len(here.hosts), np.bool_)
+    for text, obstacles in steps:
+        enough = _enough(tb, here, kind, found, ~np.isin(stopped_by, obstacles))
+        if stopped := int((left & ~enough).sum()):
+            said[text] = stopped
+        left &= enough
+    if left.any():
+        said[BY_NOW] = int(left.sum())
+    return said
+
+
+def _residents(tables: Tables, candidates: Mask) -> Residents:
+    hosts = np.flatnonzero(candidates)
+    counts = tables["hosts"]["count"][hosts]
+    width = int(counts.max(initial=0))
+    taken = np.arange(width) < counts[:, None]
+    return Residents(hosts, tables["slots"][hosts, :width][taken], np.repeat(np.arange(len(hosts)), counts))
+
+
+def _enough(tables: Tables, here: Residents, kind: int, found: Obstacles, may_go: Mask) -> Mask:
+    """On which candidates room and rules would do, were all gone that may go."""
+    count, at = len(here.hosts), here.at[may_go]
+    missing = found.missing[here.hosts]
+    demand = tables["demand"][here.slots["shape"][may_go]]
+    enough: Mask = np.ones(count, np.bool_)
+    for r in range(missing.shape[1]):
+        if (missing[:, r] > 0).any():
+            enough &= missing[:, r] <= np.bincount(at, demand[:, r], count)
+    record = tables["kinds"][kind]
+    kinds = tables["instances"]["kind"][here.slots["row"][may_go]]
+    for i, fails in found.away.items():
+        concerned = fails[here.hosts]
+        if not concerned.any():
+            continue
+        c = int(tables["conditions"][int(record["conditions_at"]) + i]["counter"])
+        counter = tables["counters"][c]
+        domain = tables["domain"][int(counter["topology"])][here.hosts]
+        tally = tables["tallies"][int(counter["first"]) + np.maximum(domain, 0)]
+        carrying = np.bincount(at, _carries(tables, c)[kinds], count)
+        enough &= ~concerned | (carrying == tally)
+    return enough
+
+
+def _carries(tables: Tables, counter: int) -> NDArray[np.int64]:
+    """By kind whether its instances carry the counter's mark."""
+    kinds, marks = tables["kinds"], tables["marks"]
+    found = np.zeros(len(kinds), np.int64)
+    places = np.flatnonzero(marks == counter)
+    for k in np.flatnonzero(kinds["marks"] > 0).tolist():
+        first = int(kinds["marks_at"][k])
+        found[k] = bool(((places >= first) & (places < first + int(kinds["marks"][k]))).any())
+    return found

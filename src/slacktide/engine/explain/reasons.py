@@ -1,0 +1,118 @@
+"""Why a pod waits, in the manner of kube-scheduler: nodes counted by what stands in the way.
+
+Nothing here takes part in a decision or changes what decisions are based on; all of it is
+worked out when somebody asks.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from slacktide.engine.core import types
+from slacktide.engine.core.engine import Engine
+from slacktide.engine.explain.feasibility import Looker, Obstacles, rule_text
+from slacktide.engine.explain.preemption import classify
+from slacktide.kernels.drive import apply_plan
+from slacktide.kernels.place import preemption_obstacles
+from slacktide.model import Rule
+
+KEPT_SECONDS = 1.0
+"""Within this time one answer serves all instances of a kind with about the same slack."""
+
+NOT_HELPFUL = "no node could serve it"
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Why a pod waits.
+
+    nodes       how many there are
+    counts      nodes by what stands in the way (one that lacks several resources counts under each)
+    fits        nodes on which nothing stands in the way by now: the next pass will tell
+    preemption  candidate nodes by what keeps it from preempting there; empty where ``held`` says why it may not at all
+    slack       seconds
+    """
+
+    nodes: int
+    counts: Counter[str]
+    fits: int
+    preemption: Counter[str] = field(default_factory=Counter)
+    held: str = ""
+    slack: float = 0.0
+
+    def __str__(self) -> str:
+        said = [f"{count} {text}" for text, count in self.counts.most_common()]
+        if self.fits:
+            said.append(f"{self.fits} have had room since")
+        head = f"0/{self.nodes} nodes: {', '.join(said) or 'none at all'}"
+        return f"{head}; preemption: {self._preemption()}"
+
+    def _preemption(self) -> str:
+        if self.held:
+            return self.held
+        if not self.preemption:
+            return NOT_HELPFUL
+        (text, count), *others = self.preemption.most_common()
+        first = f"{count} candidate{'s' if count != 1 else ''} {text}"
+        return ", ".join([first, *(f"{count} {text}" for text, count in others)])
+
+
+class Explainer:
+    """Reasons, worked out when asked for; ``name_rule`` puts a rule about neighbours into words."""
+
+    def __init__(self, engine: Engine, name_rule: Callable[[Rule], str] = rule_text) -> None:
+        self.engine = engine
+        self._looker = Looker(engine, name_rule)
+        self._looks: dict[int, tuple[float, Obstacles]] = {}
+        self._known: dict[tuple[int, int], tuple[float, Explanation]] = {}
+
+    def reason(self, uid: str, now: float) -> str:
+        """Why a pod waits; empty where it does not."""
+        found = self.explain(uid, now)
+        return "" if found is None else str(found)
+
+    def explain(self, uid: str, now: float) -> Explanation | None:
+        """Why a pod waits; None where it does not."""
+        engine = self.engine
+        one = engine.pods.get(uid)
+        if one is None or one.state != types.WAITING:
+            return None
+        engine.tables.settle()
+        tb = engine.tables.tb
+        kind = int(tb["instances"]["kind"][one.row])
+        at = max(types.snap(now), engine.latest)
+        slack = float(apply_plan.metric_in_queue(tb.state, one.row, at))
+        key = kind, round(min(slack, 1e9))
+        known = self._known.get(key)
+        if known is None or now - known[0] > KEPT_SECONDS:
+            self._forget(now)
+            known = self._known[key] = now, self._work_out(kind, slack, at, now)
+        return known[1]
+
+    def _forget(self, now: float) -> None:
+        self._known = {key: one for key, one in self._known.items() if now - one[0] <= KEPT_SECONDS}
+        self._looks = {key: one for key, one in self._looks.items() if now - one[0] <= KEPT_SECONDS}
+
+    def _work_out(self, kind: int, slack: float, at: float, now: float) -> Explanation:
+        seen = self._looks.get(kind)
+        if seen is None:
+            seen = self._looks[kind] = now, self._looker.look(kind)
+        found = seen[1]
+        fits = int(found.fits.sum())
+        held = self._held(kind, slack)
+        if held or not found.candidates.any():
+            return Explanation(found.nodes, found.counts, fits, held=held, slack=slack)
+        preemption = classify(self.engine, kind, slack, found, at)
+        return Explanation(found.nodes, found.counts, fits, preemption, slack=slack)
+
+    def _held(self, kind: int, slack: float) -> str:
+        """Why it may preempt nobody, whoever is there."""
+        tb = self.engine.tables.tb
+        if self.engine.tables.spec_of(kind).never:
+            return "its preemptionPolicy is Never"
+        cls = int(tb["kinds"]["cls"][kind])
+        if not preemption_obstacles.held(tb.state, cls, slack):
+            return ""
+        return f"it can wait {slack - float(tb['classes']['margin'][cls]):.1f} s more before it may preempt"

@@ -1,0 +1,241 @@
+"""What happened to the instances and hosts of a recorded session, found out by carrying it out once more."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from slacktide.config import Config
+from slacktide.engine.core import operations, types
+from slacktide.engine.core.engine import Engine
+from slacktide.engine.core.operations import Operation
+from slacktide.engine.core.types import Controller, Outcome, Pod
+from slacktide.engine.journal import replay
+from slacktide.kernels.tables import schema
+from slacktide.state.spec import Spec
+
+Demand = tuple[tuple[str, int], ...]
+SHORTEST = 1e-3
+"""Seconds; what follows sooner counts as the same instant, and nothing that completed ran less."""
+
+
+@dataclass(slots=True)
+class InstanceHistory:
+    """One instance, from its admission on. Times are seconds since 1970; ``before`` is what it had run when the
+    record began; ``demands`` what it asked for, from when on."""
+
+    controller: Controller
+    admission: float
+    spec: Spec | None = None
+    budget: str = ""
+    hosts: set[str] = field(default_factory=set)
+    running: float = 0.0
+    before: float = 0.0
+    end: float = np.inf
+    completed: bool = False
+    demands: list[tuple[float, Demand]] = field(default_factory=list)
+
+    def asks(self, demand: Demand, at: float) -> None:
+        """It asks for this from ``at`` on, where it is the first from its admission on."""
+        if not self.demands:
+            self.demands.append((self.admission, demand))
+        elif demand != self.demands[-1][1]:
+            self.demands.append((at, demand))
+
+    def asked(self, begin: float) -> tuple[Demand, list[tuple[float, Demand]]]:
+        """What it asked for when it came, or at ``begin`` if that was later; and what afterwards, from when on."""
+        first, later = self.demands[0][1], list[tuple[float, Demand]]()
+        soon = max(begin, self.admission) + SHORTEST
+        for at, demand in self.demands[1:]:
+            if at < soon:
+                first = demand
+            elif later and at < later[-1][0] + SHORTEST:
+                later[-1] = later[-1][0], demand
+            else:
+                later.append((at, demand))
+        return first, later
+
+    def lived(self, begin: float, end: float) -> float:
+        """Seconds of its life within the record."""
+        return max(0.0, min(self.end, end) - max(self.admission, begin))
+
+    @property
+    def received(self) -> float:
+        """Seconds that it ran within the record; all that is left where work of before was lost."""
+        return self.running - self.before if self.running >= self.before else self.running
+
+
+@dataclass(slots=True)
+class HostHistory:
+    """A host: what it has as told last, what pods of others took at the most, and when nothing could run on it."""
+
+    amounts: Mapping[str, int]
+    attributes: Mapping[str, str]
+    taken: dict[str, int] = field(default_factory=dict)
+    closed: list[tuple[float, float]] = field(default_factory=list)
+
+
+class SessionHistory:
+    """What becomes of instances and hosts while ``engine`` is told what was recorded (an observer of the engine's)."""
+
+    def __init__(self, config: Config) -> None:
+        self.engine = Engine(config, observer=self)
+        self.instances: list[InstanceHistory] = []
+        self.of_row: dict[int, InstanceHistory] = {}
+        self.hosts: dict[str, HostHistory] = {}
+        self.begin = self.now = -np.inf
+        self.hot: list[float] = []
+        self.cold: list[float] = []
+        self.recreations: list[float] = []
+        self.passed_at: list[float] = []
+        self.most_left: dict[str, int] = {}
+        self._begun: dict[str, float] = {}
+        self._told: dict[int, float] = {}  # instances whose pod was preempted, since when
+        self._closed: set[str] = set()  # hosts that take nobody, or are gone
+        self._since: dict[str, float] = {}  # those of them on which nothing runs, since when
+
+    def carry_out(self, operation: Operation) -> Outcome | None:
+        """Tell the engine of an operation, and note down what it changes."""
+        self._before(operation)
+        outcome = replay.carry_out(self.engine, operation)
+        self._after(operation, outcome)
+        return outcome
+
+    def _before(self, operation: Operation) -> None:
+        match operation:
+            case operations.Ready(uid, at):
+                self._becomes_ready(uid, at)
+            case operations.Gone(uid):
+                self._begun.pop(uid, None)
+            case operations.Budget(name, left):
+                self.most_left[name] = max(left, self.most_left.get(name, 0))
+            case operations.HostGone(name):
+                self._closed.add(name)
+            case operations.Run(now):
+                self._pass(now)
+
+    def _after(self, operation: Operation, outcome: Outcome | None) -> None:
+        engine = self.engine
+        match operation:
+            case operations.Arrive(uid, at=at):
+                told = self._told.pop(engine.pods[uid].row, None)
+                if told is not None:  # how long after a preemption the next pod came
+                    self.recreations.append(max(0.0, at - told))
+            case operations.Spared(uid):
+                self._told.pop(engine.pods[uid].row, None)
+            case operations.Respec(uid, spec):
+                pod = engine.pods[uid]
+                # After the pass, whose instant is the latest known: a simulation has resizes before the pass of their
+                # instant.
+                at = max(engine.latest, self.now + SHORTEST)
+                self._history(engine.controllers[pod.key], pod.row).asks(engine.specs[spec].demand, at)
+            case operations.Restore(key):
+                self._restored(engine.controllers[key])
+            case operations.Host():
+                self._host(operation)
+            case operations.Other(host=host):
+                self._others_take(host)
+        for decision in outcome.decisions if outcome is not None else ():
+            self._begun[decision.uid] = self.now
+            self._told.update((engine.pods[victim.uid].row, self.now) for victim in decision.victims)
+
+    # -- instances -------------------------------------------------------------------------------------------------
+
+    def _history(self, controller: Controller, row: int) -> InstanceHistory:
+        """That of a row, a new one where the row is new."""
+        if row not in self.of_row:
+            history = InstanceHistory(controller, float(self.engine.tables.tb["admission"][row]))
+            if self.begin > -np.inf:
+                history.before = self._running(row, self.now)
+            self.of_row[row] = history
+            self.instances.append(history)
+        return self.of_row[row]
+
+    def entered(self, controller: Controller, pod: Pod) -> None:
+        """An instance runs in this pod now."""
+        history, spec = self._history(controller, pod.row), self.engine.specs[pod.spec]
+        history.spec, history.budget = spec, pod.budget
+        history.asks(spec.demand, self.engine.latest)
+
+    def departs(self, controller: Controller, row: int, at: float, completed: bool) -> None:
+        """An instance is about to be live no more."""
+        history = self._history(controller, row)
+        del self.of_row[row]
+        self._told.pop(row, None)
+        history.running = self._running(row, at)
+        history.end, history.completed = at, completed
+
+    def _restored(self, controller: Controller) -> None:
+        """Instances may have come that have no pod yet."""
+        engine = self.engine
+        for row in controller.rows:
+            history = self._history(controller, row)
+            if row in engine.uid_of_row:
+                pod = engine.pods[engine.uid_of_row[row]]
+                history.spec, history.budget = engine.specs[pod.spec], pod.budget
+                history.asks(history.spec.demand, history.admission)
+
+    def _running(self, row: int, now: float) -> float:
+        """Seconds that an instance was ready so far, without what was lost."""
+        instance = self.engine.tables.tb["instances"][row]
+        ready = float(instance["since"] + instance["startup"])
+        here = instance["state"] in (schema.PLACED, schema.LEAVING) and now > ready
+        return float(instance["running"]) + (now - ready if here else 0.0)
+
+    def _becomes_ready(self, uid: str, at: float) -> None:
+        """How long the start-up took."""
+        pod = self.engine.pods.get(uid)
+        if pod is not None and pod.state == types.PLACED and uid in self._begun:
+            delay = max(0.0, at - self._begun.pop(uid))
+            hosts = self._history(self.engine.controllers[pod.key], pod.row).hosts
+            (self.hot if pod.host in hosts else self.cold).append(delay)
+            hosts.add(pod.host)
+
+    # -- hosts -----------------------------------------------------------------------------------------------------
+
+    def _host(self, told: operations.Host) -> None:
+        """When the host can be used."""
+        known = self.hosts.get(told.name)
+        if known is None:
+            known = self.hosts[told.name] = HostHistory(told.amounts, told.attributes)
+            if self.begin > -np.inf:
+                known.closed.append((self.begin, self.now))
+        known.amounts, known.attributes = told.amounts, told.attributes
+        if not told.up:
+            self._closed.add(told.name)
+        elif told.name in self._closed:
+            self._closed.remove(told.name)
+            if told.name in self._since:
+                known.closed.append((self._since.pop(told.name), self.now))
+
+    def _others_take(self, host: str) -> None:
+        taken: dict[str, int] = {}
+        for where, theirs, _ in self.engine.others.values():
+            for name, amount in theirs.items() if where == host else ():
+                taken[name] = taken.get(name, 0) + amount
+        history = self.hosts[host]
+        history.taken = {name: max(taken.get(name, 0), history.taken.get(name, 0)) for name in {*taken, *history.taken}}
+
+    # -- time ------------------------------------------------------------------------------------------------------
+
+    def _pass(self, now: float) -> None:
+        """The record begins with the first pass."""
+        self.now = now
+        self.passed_at.append(now)
+        if self.begin == -np.inf:
+            self.begin = now
+            for row, history in self.of_row.items():
+                history.before = self._running(row, now)
+        for name in self._closed - self._since.keys():
+            h = self.engine.hosts.get(name)
+            if h is None or not self.engine.tables.tb["hosts"]["count"][h]:
+                self._since[name] = now
+
+    def finish(self) -> None:
+        """Bring instances that go on, and closed hosts, up to the last pass."""
+        for row, history in self.of_row.items():
+            history.running = self._running(row, self.now)
+        for name, since in self._since.items():
+            self.hosts[name].closed.append((since, np.inf))

@@ -1,0 +1,386 @@
+"""A recorded session as the input of a simulation: for what would have been with other hosts or other settings.
+
+docs/record.md says what is kept and what is not.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slacktide import settings
+from slacktide.config import Config
+from slacktide.engine.journal.record import FORMAT, SECTIONS, Session
+from slacktide.engine.journal.replay import Report, retrace
+from slacktide.engine.journal.retrace import SHORTEST, Demand, InstanceHistory, SessionHistory
+from slacktide.engine.journal.workload_text import Terms
+from slacktide.errors import InputError, OutputError, Problem
+from slacktide.inputs.columns.instances import BATCH, SERVICE, RequestColumns, Scale, expand
+from slacktide.inputs.formats.network_file import network_text
+from slacktide.inputs.write import write_hosts, write_workload
+from slacktide.model import (
+    NEVER_RESIZED,
+    NO_NEIGHBOURS,
+    Access,
+    Budget,
+    Hosts,
+    Placement,
+    Resizing,
+    ServiceClass,
+    Term,
+    Workload,
+)
+from slacktide.model.network import NO_ACCESS
+from slacktide.model.workload import AGGREGATED, INDEPENDENT
+from slacktide.state.spec import Spec
+
+UNITS = {"cpu": 1000.0}
+"""Whole amounts per unit of a file: cores; all else (bytes, counts) stays as it is."""
+TOGETHER = 1.0
+"""Seconds within which changes of a request's number of instances count as one."""
+LONGEST = 1e10
+"""Seconds since 1970; who goes on lives until then."""
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What was written; ``delivered``, as recorded: the share of a class's instances' lives in which they ran."""
+
+    session: int
+    seconds: float
+    rows: int
+    instances: int
+    hosts: int
+    resizes: int
+    delays: int
+    delivered: dict[str, float]
+
+
+@dataclass(slots=True)
+class Row:
+    """A row of the workload, times from the beginning of the record."""
+
+    life: InstanceHistory
+    admission: float
+    duration: float
+    kind: int
+    approach: int
+    instances: int = 1
+    scale: Scale = ()
+
+
+def as_workload(session: Session, out: Path | str) -> Made:
+    """Write ``workload.parquet``, ``hosts.parquet``, delays, host events and ``settings.json`` into ``out``.
+
+    Raises :class:`InputError` for a record that cannot be read or has no pass, :class:`OutputError`.
+    """
+    history = SessionHistory(session.config)
+    for _ in retrace(history.carry_out, session, Report()):
+        pass
+    if not np.isfinite(history.begin):
+        raise InputError([Problem(str(session.parts[0]) if session.parts else "record", 0, "", "no pass", "one")])
+    history.finish()
+    out = Path(out)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"{out}: cannot be written: {error}") from error
+    terms = Terms(history.hosts)
+    rows = _rows(history)
+    if not rows:
+        raise InputError([Problem(str(session.parts[0]), 0, "", "no instance that lived", "at least one")])
+    workload = _workload(rows, history, terms)
+    write_workload(workload, out / "workload.parquet")
+    write_hosts(_hosts(history, workload.resources, terms), out / "hosts.parquet")
+    network = _write_network(history, out)
+    delays = _write_delays(history, out)
+    events = _write_events(history, out)
+    _write_times(out / "triggers.csv", (at - history.begin for at in history.passed_at))
+    _write_settings(session.config, workload, history, out, {"startup": delays, "failures": events, "delay": network})
+    return Made(
+        session=session.number,
+        seconds=history.now - history.begin,
+        rows=len(rows),
+        instances=len(workload),
+        hosts=len(history.hosts),
+        resizes=0 if workload.resize is None else sum(len(workload.resizings[n]) for n in workload.resize.tolist()),
+        delays=len(history.hot) + len(history.cold),
+        delivered=_delivered(history),
+    )
+
+
+def _delivered(history: SessionHistory) -> dict[str, float]:
+    ran: dict[str, float] = {}
+    lived: dict[str, float] = {}
+    for life in history.instances:
+        name = life.controller.service.name
+        if seconds := life.lived(history.begin, history.now):
+            ran[name] = ran.get(name, 0.0) + life.received
+            lived[name] = lived.get(name, 0.0) + seconds
+    return {name: ran[name] / lived[name] for name in sorted(lived)}
+
+
+# -- rows --------------------------------------------------------------------------------------------------------------
+
+
+def _rows(history: SessionHistory) -> list[Row]:
+    """What to simulate, in order of admission."""
+    rows: list[Row] = []
+    together: dict[str, list[InstanceHistory]] = {}
+    for life in history.instances:
+        controller = life.controller
+        if life.end <= history.begin + SHORTEST or life.end <= life.admission + SHORTEST or life.spec is None:
+            continue
+        if controller.batch or controller.approach == INDEPENDENT:
+            rows.append(_row_of_one(life, history.begin))
+        else:
+            together.setdefault(f"{controller.key}/{controller.q}/{id(controller)}", []).append(life)
+    rows += [_row_of_many(lives, history.begin) for lives in together.values()]
+    return sorted(rows, key=lambda row: row.admission)
+
+
+def _row_of_one(life: InstanceHistory, begin: float) -> Row:
+    """An instance alone: it completes when it has run as long again, or goes when it went."""
+    admission = max(0.0, life.admission - begin)
+    if life.completed:
+        kind, approach = (BATCH, AGGREGATED) if life.controller.batch else (SERVICE, INDEPENDENT)
+        return Row(life, admission, max(SHORTEST, life.received), kind, approach)
+    if life.controller.batch and not np.isfinite(life.end):
+        return Row(life, admission, np.inf, BATCH, AGGREGATED)
+    scale = () if not np.isfinite(life.end) else ((life.end - begin, 0),)
+    return Row(life, admission, np.inf, SERVICE, INDEPENDENT, scale=scale)
+
+
+def _row_of_many(lives: list[InstanceHistory], begin: float) -> Row:
+    """Instances measured together: their number at first, and when it changed. All are like most of them were."""
+    seconds: dict[Spec | None, float] = {}
+    for life in lives:
+        seconds[life.spec] = seconds.get(life.spec, 0.0) + life.lived(-np.inf, LONGEST)
+    most = max(seconds.values())
+    alike = (life for life in lives if seconds[life.spec] == most)
+    typical = max(alike, key=lambda life: life.lived(-np.inf, LONGEST))  # it shows most of their resizes
+    changes = [(max(0.0, life.admission - begin), 1) for life in lives]
+    changes += [(life.end - begin, -1) for life in lives if np.isfinite(life.end)]
+    scale: list[tuple[float, int]] = []
+    count = 0
+    for at, by in sorted(changes):
+        count += by
+        if scale and at <= scale[-1][0] + TOGETHER:
+            scale[-1] = scale[-1][0], count
+        elif not scale or count != scale[-1][1]:
+            scale.append((at, count))
+    (admission, instances), *later = scale
+    kept = [one for before, one in zip(scale, later, strict=False) if one[1] != before[1]]
+    approach = lives[0].controller.approach
+    return Row(typical, admission, np.inf, SERVICE, approach, max(1, instances), tuple(kept))
+
+
+def _workload(rows: list[Row], history: SessionHistory, terms: Terms) -> Workload:
+    specs = [row.life.spec for row in rows if row.life.spec is not None]
+    resources = _resources(history)
+    asked = [row.life.asked(history.begin) for row in rows]
+    demand = np.array([_amounts(dict(first), resources) for first, _ in asked])
+    service_of = _classes(rows)
+    classes = {name: number for number, name in enumerate(service_of)}
+    keys: dict[str, int] = {}
+    jobs = [keys.setdefault(row.life.controller.key, len(keys) + 1) for row in rows]
+    placements: dict[Placement, int] = {NO_NEIGHBOURS: 0}
+    placement = [placements.setdefault(terms.placement(spec.placement), len(placements)) for spec in specs]
+    budgets = {name: number for number, name in enumerate(history.most_left)}
+    known = {Term(): 0}
+    term = [known.setdefault(terms.term(spec.term), len(known)) for spec in specs]
+    columns = _request_columns(rows)
+    ids = np.arange(1, len(rows) + 1)
+    found = expand(columns, ids, np.array([row.admission for row in rows]))
+    order = np.argsort(found.admission, kind="stable")
+    of = found.request[order]
+
+    def each(values: Iterable[Any], dtype: Any) -> Any:
+        return np.array(list(values), dtype)[of]
+
+    return Workload(
+        ids=ids[of],
+        admission=found.admission[order],
+        duration=each((row.duration for row in rows), np.float64),
+        demand=demand[of],
+        service_class=each((classes[row.life.controller.service.name] for row in rows), np.int16),
+        job=each(jobs, np.int64),
+        anti_affinity=np.zeros(len(of), np.bool_),
+        term=each(term, np.int32),
+        resources=resources,
+        classes=tuple(service_of.values()),
+        terms=tuple(known),
+        request=of,
+        requests=found.requests,
+        placement=each(placement, np.int32) if len(placements) > 1 else None,
+        placements=tuple(placements),
+        budget=each((budgets.get(row.life.budget, -1) for row in rows), np.int32) if budgets else None,
+        budgets=tuple(Budget(name, max_unavailable=history.most_left[name]) for name in budgets),
+        **_accesses(specs, demand, resources, of),
+        **_resizes([_resizing(*one, history.begin) for one in asked], of),
+    )
+
+
+def _resizing(first: Demand, later: list[tuple[float, Demand]], begin: float) -> Resizing:
+    """What was asked for after the first, in the file's units: of resources of which it was not as much as before."""
+    found = []
+    before = dict(first)
+    for at, demand in later:
+        now = dict(demand)
+        changed = sorted(name for name in {*before, *now} if before.get(name, 0) != now.get(name, 0))
+        if changed:
+            found.append((round(at - begin, 6), tuple(zip(changed, _amounts(now, tuple(changed)), strict=True))))
+        before = now
+    return tuple(found)
+
+
+def _resizes(resizings: list[Resizing], of: NDArray[np.int32]) -> dict[str, Any]:
+    known: dict[Resizing, int] = {NEVER_RESIZED: 0}
+    numbers = [known.setdefault(one, len(known)) for one in resizings]
+    return {"resize": np.array(numbers, np.int32)[of], "resizings": tuple(known)} if len(known) > 1 else {}
+
+
+def _accesses(
+    specs: list[Spec], demand: NDArray[np.float64], resources: tuple[str, ...], of: NDArray[np.int32]
+) -> dict[str, Any]:
+    """Limits and what instances have to do with users, where anybody said so."""
+    found: dict[str, Any] = {}
+    if any(spec.limit for spec in specs):
+        limit = np.array([_amounts(dict(spec.limit), resources) for spec in specs])
+        found["limit"] = np.maximum(limit, demand)[of]
+    accesses: dict[Access, int] = {}
+    numbers = [accesses.setdefault(spec.access, len(accesses)) for spec in specs]
+    if set(accesses) - {NO_ACCESS}:
+        found |= {"access": np.array(numbers, np.int32)[of], "accesses": tuple(accesses)}
+    return found
+
+
+def _request_columns(rows: list[Row]) -> RequestColumns:
+    scales: dict[Scale, int] = {(): 0}
+    columns = RequestColumns.empty_cells(len(rows))
+    for number, row in enumerate(rows):
+        columns.kind[number], columns.approach[number] = row.kind, row.approach
+        (columns.completions if row.kind == BATCH else columns.instances)[number] = row.instances
+        columns.scale[number] = scales.setdefault(row.scale, len(scales))
+    columns.scales = tuple(scales)
+    return columns
+
+
+def _classes(rows: list[Row]) -> dict[str, ServiceClass]:
+    return {row.life.controller.service.name: row.life.controller.service for row in rows}
+
+
+def _resources(history: SessionHistory) -> tuple[str, ...]:
+    """CPU and memory, then what pods ask for or hosts have."""
+    named = {name for life in history.instances for _, demand in life.demands for name, _ in demand}
+    named |= {name for host in history.hosts.values() for name in host.amounts}
+    return ("cpu", "memory", *sorted(named - {"cpu", "memory"}))
+
+
+def _amounts(named: dict[str, int], resources: tuple[str, ...]) -> list[float]:
+    return [named.get(name, 0) / UNITS.get(name, 1.0) for name in resources]
+
+
+# -- hosts, delays, settings -------------------------------------------------------------------------------------------
+
+
+def _hosts(history: SessionHistory, resources: tuple[str, ...], terms: Terms) -> Hosts:
+    lives = history.hosts
+    left = [
+        {name: max(0, amount - life.taken.get(name, 0)) for name, amount in life.amounts.items()}
+        for life in lives.values()
+    ]
+    return Hosts(
+        ids=np.arange(1, len(lives) + 1),
+        names=tuple(lives),
+        capacity=np.array([_amounts(one, resources) for one in left]),
+        attributes=tuple(terms.attributes[name] for name in lives),
+        resources=resources,
+    )
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise OutputError(f"{path}: cannot be written: {error}") from error
+
+
+def _write_times(path: Path, seconds: Iterable[float]) -> None:
+    _write(path, "seconds\n" + "".join(f"{one!r}\n" for one in seconds))
+
+
+def _write_network(history: SessionHistory, out: Path) -> dict[str, Any]:
+    """Settings of section ``delay``: the network as it was told last, and memory in the file's unit.
+
+    Names that were no host or place are places in the file, as far from all others as the farthest.
+    """
+    network = history.engine.tables.network
+    if not network.used:
+        return {}
+    said = network.described(history.hosts)
+    hosts = list(history.hosts)
+    places = list(network.places or hosts)
+    rtt = said.rtt if network.places else np.zeros((len(hosts), len(hosts)))
+    accesses = [life.spec.access for life in history.instances if life.spec is not None]
+    names = dict.fromkeys(name for one in accesses for name in (*(u for u, _ in one.logins), one.preferred) if name)
+    others = [name for name in names if name not in {*places, *hosts}]
+    rtt = np.pad(rtt, (0, len(others)), constant_values=float(rtt.max(initial=0.0)))
+    _write(out / "network.yaml", network_text(replace(said, places=(*places, *others), rtt=rtt)))
+    worth = network.delay.memory_per_cpu / network.units.memory
+    return {"memory_per_cpu": worth, "network": str((out / "network.yaml").resolve())}
+
+
+def _write_delays(history: SessionHistory, out: Path) -> dict[str, str]:
+    """Settings of section ``startup``; where one kind was not measured, the other's delays are taken."""
+    found = {"hot": history.hot or history.cold, "cold": history.cold or history.hot}
+    names: dict[str, str] = {}
+    for name, delays in found.items():
+        if delays:
+            _write_times(out / f"{name}.csv", delays)
+            names[name] = str((out / f"{name}.csv").resolve())
+    return names
+
+
+def _write_events(history: SessionHistory, out: Path) -> dict[str, str]:
+    """Settings of section ``failures``: hosts fail when nothing ran on them any more and nothing could."""
+    lines = []
+    for name, life in history.hosts.items():
+        for since, until in life.closed:
+            if until > since:
+                lines.append((max(0.0, since - history.begin), name, "fail"))
+                if np.isfinite(until):
+                    lines.append((until - history.begin, name, "repair"))
+    if not lines:
+        return {}
+    text = "".join(f"{at!r},{json.dumps(name)},{kind}\n" for at, name, kind in sorted(lines))
+    _write(out / "events.csv", "time,host,event\n" + text)
+    return {"file": str((out / "events.csv").resolve())}
+
+
+def _write_settings(
+    config: Config, workload: Workload, history: SessionHistory, out: Path, written: dict[str, dict[str, Any]]
+) -> None:
+    """``written``: settings by section that name the files written."""
+    simulated = replace(
+        config,
+        policy=replace(config.policy, victims="next-pass"),
+        startup=replace(config.startup, **written["startup"]),
+        failures=replace(config.failures, **written["failures"]),
+        delay=replace(config.delay, **written["delay"]),
+        simulation=replace(
+            config.simulation,
+            end=max(SHORTEST, history.now - history.begin),
+            recreation=float(np.median(history.recreations)) if history.recreations else 0.0,
+        ),
+        classes=workload.classes,
+    )
+    mapping = settings.to_mapping(simulated)
+    content = {"format": FORMAT, settings.MANIFEST_KEY: {section: mapping[section] for section in SECTIONS}}
+    _write(out / "settings.json", json.dumps(content, indent=1) + "\n")

@@ -1,0 +1,299 @@
+"""Going on from a checkpoint after a crash or under a new leader: what happened meanwhile is read off the pods.
+
+Of an instance known to the checkpoint whose pod is still there, the pod's own timestamps tell
+what happened since. One whose pod vanished went on as it was until its replacement was
+created, or until now where none was. Replacements are told by their creation: each
+continues the instance of its name, else the one that has been without a pod the
+longest, else the oldest that vanished.
+
+What cannot be seen is decided so: a pod ready at both ends was ready in between, unless
+``stopped`` says when it was not; one not ready at either end was not. Nobody is given
+more time than passed between the checkpoint's instant and now, whatever clocks say. Where now
+is before the checkpoint's instant (the clock was set back), nothing is added and the ledger
+starts at now. A clock set forward cannot be told from an outage: the time counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from slacktide.engine.core import operations, types
+from slacktide.engine.core.engine import Engine
+from slacktide.engine.core.types import Pod, snap
+from slacktide.engine.ledger.checkpoint import LEAVING, PLACED, VACANT, Checkpoint, hashed, read
+from slacktide.engine.ledger.checkpoint_expand import expand
+from slacktide.engine.ledger.pod_observation import PodObservation, observe
+from slacktide.engine.ledger.slo_status import SUMS, accrue, known, stand
+from slacktide.errors import StateError
+from slacktide.kernels.drive import live_events
+from slacktide.kernels.tables import schema as codes
+from slacktide.model import APPROACHES, INDEPENDENT
+from slacktide.qos.availability import ACCOUNTINGS
+
+ENDS, COMES, IS_BOUND, STOPS, IS_READY = range(5)  # in this order at one instant
+
+
+@dataclass(slots=True)
+class MissingPod:
+    """A pod that is no more, in which an instance runs, or ran: leaving in the tables. ``end``: it is known when."""
+
+    row: int
+    name: str
+    preempted: bool = False
+    runs: bool = False
+    end: bool = False
+
+
+def restore(
+    engine: Engine, key: str, saved: Mapping[str, Any] | None, pods: Iterable[Mapping[str, Any]], now: float
+) -> None:
+    """Go on from a controller's ledger as :func:`.checkpoint.export` wrote it, or without any, from its pods.
+
+    ``pods`` are all of its pods now (:class:`.pod_observation.PodNow`). The controller must be known and
+    have no instances yet, its hosts and specs too; its desired count should be told before. Pods on no host are
+    asleep afterwards, the others bound. This is one operation of the engine. Raises :class:`StateError` where the
+    ledger is broken, of another approach, or of a newer version; then nothing has changed.
+    """
+    told = [dict(pod) for pod in pods]
+    with engine.as_one(operations.Restore(key, None if saved is None else dict(saved), told, now)):
+        controller = known(engine, key)
+        if controller.rows or controller.past != types.Past():
+            found = len(controller.rows)
+            raise StateError(f"controller {key}: found {found} instances, expected none before its books")
+        seen = sorted(map(observe, told), key=lambda pod: (pod.created, pod.uid))
+        _check(engine, seen)
+        checkpoint = None if saved is None else read(saved)
+        if checkpoint is not None and checkpoint.approach != controller.approach:
+            found_one, expected = APPROACHES[checkpoint.approach], APPROACHES[controller.approach]
+            raise StateError(f"controller {key}: books: approach: found {found_one}, expected {expected}")
+        _Restoring(engine, controller, snap(now)).run(checkpoint, seen)
+
+
+def _check(engine: Engine, seen: list[PodObservation]) -> None:
+    uids = set(engine.pods)
+    for pod in seen:
+        if pod.uid in uids:
+            raise StateError(f"incarnation {pod.uid}: found twice, expected once")
+        if pod.ended is None and pod.host and pod.host not in engine.hosts:
+            raise StateError(f"incarnation {pod.uid}: host {pod.host}: not known")
+        if pod.ended is None and pod.spec not in engine.specs:
+            raise StateError(f"incarnation {pod.uid}: spec {pod.spec}: not known")
+        uids.add(pod.uid)
+
+
+class _Restoring:
+    """One controller being restored; ``base``: the instant at which its ledger starts."""
+
+    def __init__(self, engine: Engine, controller: types.Controller, now: float) -> None:
+        self.engine, self.controller, self.now = engine, controller, now
+        self.tb = engine.tables.tb
+        self.base = float("-inf")
+        self.up: set[str] = set()  # uids ready at the base
+        self.names: set[str] = set()  # of all pods there are
+        self.missing: dict[str, MissingPod] = {}  # by uid; of pods that vanished by a made-up one, oldest first
+
+    def run(self, checkpoint: Checkpoint | None, seen: list[PodObservation]) -> None:
+        desired, self.controller.desired = self.controller.desired, -1
+        self.names = {pod.name for pod in seen}
+        if checkpoint is not None:
+            self._begin(checkpoint, seen)
+        events = [event for pod in seen for event in self._timeline(pod)]
+        events.sort(key=lambda event: event[:2])
+        for at, kind, pod in events:
+            self._happens(at, kind, pod)
+        self.controller.desired = desired
+        self._finish()
+
+    # -- at the base -----------------------------------------------------------------------------------------------
+
+    def _begin(self, checkpoint: Checkpoint, seen: list[PodObservation]) -> None:
+        self.base = min(snap(checkpoint.at), self.now)
+        full, spared = checkpoint, 0
+        if checkpoint.approach != INDEPENDENT:
+            full, spared = expand(checkpoint, seen, batch=self.controller.batch)
+        by_uid = {hashed(pod.uid): pod for pod in seen}
+        for record, name in zip(full.records, full.names, strict=True):
+            self._install(record, name, by_uid.get(int(record["uid"])) if record["uid"] else None)
+        self._settle_sums(full, spared)
+
+    def _install(self, record: Any, name: str, pod: PodObservation | None) -> None:
+        """An instance as of the base; its pod is ``pod``, or it vanished or has none."""
+        row = self.engine.instances.new_row(self.controller, self.base)
+        self.tb["admission"][row] = self.base - float(record["lifetime"])
+        instance = self.tb["instances"][row : row + 1]
+        copied = ("running", "startup_first", "startup_restarts", "discarded", "overhead", "starts", "preemptions")
+        for field in copied:
+            instance[field] = record[field]
+        since = self.base - float(record["age"])
+        instance["since"] = since
+        self.controller.rows[row] = name
+        state, on_host = int(record["state"]), int(record["state"]) in (PLACED, LEAVING)
+        instance["starts"] -= on_host  # until it starts
+        if state == VACANT:
+            self.controller.vacant.append(row)
+        elif pod is None or pod.ended is not None:
+            missing = MissingPod(row, name, preempted=state == LEAVING, end=pod is not None)
+            self.missing[pod.uid if pod else f"row {row}"] = missing
+            if on_host:
+                self._begin_leaving(missing, since)
+                if record["startup"] < float("inf"):
+                    live_events.ready(self.tb.state, row, since + float(record["startup"]))
+                    self.up.update([pod.uid] if pod else [])
+        else:
+            self._install_pod(row, record, pod, since, on_host and bool(pod.host))
+
+    def _install_pod(self, row: int, record: Any, pod: PodObservation, since: float, on_host: bool) -> None:
+        one = self._enter(row, pod)
+        if not on_host:
+            return
+        self.engine.instances.place(one, pod.host, since)
+        self._bound(one, pod, since)
+        if record["startup"] < float("inf"):
+            one.ready = True
+            live_events.ready(self.tb.state, row, since + float(record["startup"]))
+            self.up.add(pod.uid)
+        if record["state"] == LEAVING:
+            one.preempted = pod.leaving
+            self.tb["instances"]["preemptions"][row] -= not pod.leaving
+
+    def _bound(self, one: Pod, pod: PodObservation, since: float) -> None:
+        self.engine.instances.bind(one, since)
+        if pod.leaving:  # there is nothing left to preempt
+            self.engine.instances.guard(one)
+
+    def _enter(self, row: int, pod: PodObservation) -> Pod:
+        one = Pod(pod.uid, pod.name, self.controller.key, row, pod.spec, types.ASLEEP, budget=pod.budget)
+        self.engine.instances.enter(self.controller, one)
+        return one
+
+    def _begin_leaving(self, missing: MissingPod, since: float) -> None:
+        """A missing pod has been in its start-up since then; the request's sums must be up to then."""
+        row, record = missing.row, self.tb["requests"][self.controller.q : self.controller.q + 1]
+        instance = self.tb["instances"][row : row + 1]
+        instance["starts"] += 1
+        instance["state"], instance["since"], instance["startup"] = codes.LEAVING, since, float("inf")
+        record["leaving_never"] += 1
+        record["leaving_restart"] += instance["starts"] == 1
+        missing.runs = True
+
+    def _settle_sums(self, full: Checkpoint, spared: int) -> None:
+        """The request's sums and past, so that all together is what the checkpoint says."""
+        controller, past = self.controller, self.controller.past
+        had = accrue(self.tb, controller.rows, len(controller.rows), self.base)
+        if full.approach == INDEPENDENT:
+            past.preemptions, past.starts = full.counts["preemptions"], full.counts["starts"]
+        else:
+            past.preemptions = full.counts["preemptions"] - spared - int(had.records["preemptions"].sum())
+            past.starts = full.counts["starts"] - int(had.records["starts"].sum())
+        for name in SUMS:
+            present = 0.0 if full.approach == INDEPENDENT else float(had[name].sum())
+            setattr(past, name, full.sums[name] - present)
+        stood = stand(self.tb, (controller,), self.base).records
+        record = self.tb["requests"][controller.q : controller.q + 1]
+        record["total"], record["received"] = stood["lifetime"], stood["received"]
+        for name in ACCOUNTINGS:
+            record[f"together_{name}"] = full.together[name]
+        refund = full.leaving_startup * spared / max(1, full.counts.get("leaving", 0))
+        record["overhead"] = max(0.0, full.sums["overhead"] - snap(refund))
+        record["since"], record["weighed"] = self.base, float("-inf")
+
+    # -- in between ------------------------------------------------------------------------------------------------
+
+    def _timeline(self, pod: PodObservation) -> list[tuple[float, int, PodObservation]]:
+        """What happened to a pod since the base: instant, what, who."""
+        placed, was_up = False, pod.uid in self.up
+        timeline = []
+        missing, one = self.missing.get(pod.uid), self.engine.pods.get(pod.uid)
+        if missing is None and one is None:
+            if pod.ended is not None and self._clip(pod.ended) <= self._clip(pod.created):
+                return []
+            timeline.append((self._clip(pod.created), COMES, pod))
+        else:
+            placed = missing.runs if missing else one is not None and one.state == types.PLACED
+        if pod.host and not placed:
+            timeline.append((self._clip(pod.since), IS_BOUND, pod))
+        if was_up and not pod.ready:
+            timeline.append((self._clip(pod.ready_since), STOPS, pod))
+        elif was_up and pod.stopped is not None and self.base < pod.stopped < pod.ready_since:
+            timeline.append((self._clip(pod.stopped), STOPS, pod))
+            timeline.append((self._clip(pod.ready_since), IS_READY, pod))
+        elif pod.ready and pod.host and not was_up:
+            timeline.append((self._clip(pod.ready_since), IS_READY, pod))
+        if pod.ended is not None:
+            timeline.append((self._clip(pod.ended), ENDS, pod))
+        return timeline
+
+    def _clip(self, at: float) -> float:
+        return min(max(at, self.base), self.now)
+
+    def _happens(self, at: float, kind: int, pod: PodObservation) -> None:
+        engine, missing = self.engine, self.missing.get(pod.uid)
+        if kind == COMES:
+            row = self._row_for(pod, at)
+            if pod.ended is None:
+                self._enter(row, pod)
+            else:
+                self.controller.rows[row] = pod.name
+                self.missing[pod.uid] = MissingPod(row, pod.name, end=True)
+        elif missing is not None:
+            self._happens_to_missing(at, kind, pod, missing)
+        elif pod.uid not in engine.pods:
+            return
+        elif kind == IS_BOUND:
+            engine.bound_elsewhere(pod.uid, pod.host, at)
+            self._bound(engine.pods[pod.uid], pod, at)
+        elif kind == IS_READY:
+            engine.ready(pod.uid, at)
+        elif kind == STOPS:
+            engine.unready(pod.uid, at)
+
+    def _happens_to_missing(self, at: float, kind: int, pod: PodObservation, missing: MissingPod) -> None:
+        if kind == IS_BOUND:
+            live_events.bring_up_to(self.tb.state, self.controller.q, at)
+            self._begin_leaving(missing, at)
+        elif kind == IS_READY and missing.runs:
+            live_events.ready(self.tb.state, missing.row, at)
+        elif kind == STOPS and missing.runs:
+            live_events.unready(self.tb.state, missing.row, at)
+        elif kind == ENDS:
+            del self.missing[pod.uid]
+            self._end(missing, at, pod.completed)
+            if pod.completed:
+                self.engine.instances.depart(self.controller, missing.row, at, True)
+            else:
+                self.controller.vacant.append(missing.row)
+
+    def _end(self, missing: MissingPod, at: float, completed: bool) -> None:
+        """Nobody runs in a missing pod any more."""
+        if missing.runs:
+            lose = self.controller.batch and not completed
+            live_events.gone(self.tb.state, missing.row, at, lose, missing.preempted)
+
+    def _row_for(self, pod: PodObservation, at: float) -> int:
+        """The instance that a pod created at ``at`` continues, or a new one."""
+        controller = self.controller
+        for row in controller.vacant:
+            if controller.rows[row] == pod.name:
+                controller.vacant.remove(row)
+                return row
+        vanished = [uid for uid, missing in self.missing.items() if not missing.end]
+        found = next((uid for uid in vanished if self.missing[uid].name == pod.name), None)
+        vanished = [uid for uid in vanished if self.missing[uid].name not in self.names]  # others wait for theirs
+        if found is None and controller.vacant:
+            return controller.vacant.popleft()
+        if found is None and not vanished:
+            return self.engine.instances.row_for(controller, pod.name, at)
+        missing = self.missing.pop(found or vanished[0])
+        self._end(missing, at, False)
+        return missing.row
+
+    def _finish(self) -> None:
+        """Whoever vanished without a replacement goes now; so do instances in excess of what is desired."""
+        controller = self.controller
+        now = max(self.now, float(self.tb["requests"]["since"][controller.q]))
+        for missing in self.missing.values():
+            self._end(missing, now, False)
+            self.engine.instances.vacate(controller, missing.row, now)
+        self.engine.instances.drop_surplus(controller, now)

@@ -1,0 +1,146 @@
+"""What a controller was promised and has got, at any instant, without changing anything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slacktide.engine.core.engine import Engine
+from slacktide.engine.core.types import Controller, snap
+from slacktide.errors import StateError
+from slacktide.kernels.qos import slo_status as rules
+from slacktide.kernels.tables.arrays import Tables
+from slacktide.qos.availability import ACCOUNTINGS
+
+State = Literal["Kept", "AtRisk", "Missed", "Unknown"]
+
+STATES: tuple[State, ...] = get_args(State)
+"""By the numbers of :mod:`slacktide.kernels.qos.slo_status`."""
+
+SUMS = ("lifetime", "running", "startup_first", "startup_restarts", "discarded")
+"""Seconds of an instance that :class:`Accrued` and :class:`slacktide.engine.core.types.Past` both have."""
+
+
+@dataclass(frozen=True, slots=True)
+class SloStatus:
+    """A controller at an instant. Availabilities are shares from 0 to 1, 1 where nothing was owed yet.
+
+    service           name of its class
+    promised          the class's SLO
+    delivered         in the accounting that decisions use
+    delivered_*       in each accounting
+    slack             seconds: the metric of its waiting instances (independent: the least of any); None: infinite
+    state             ``Kept``; ``AtRisk``: kept, with less slack than the class's margin; ``Missed``: less delivered
+                      than promised; ``Unknown``: there was nothing yet to deliver to
+    running, waiting  live instances that are ready, and those that are not
+    """
+
+    service: str
+    promised: float
+    delivered: float
+    delivered_always: float
+    delivered_restart: float
+    delivered_never: float
+    slack: float | None
+    state: State
+    running: int
+    waiting: int
+    preemptions: int
+    starts: int
+
+
+@dataclass(frozen=True, slots=True)
+class Accrued:
+    """The ledgers of instances at an instant: their ``rows``, ``records``, and ACCRUED ``columns``, shape (rows,)."""
+
+    rows: NDArray[np.int64]
+    records: Any
+    columns: Any
+
+    def __getitem__(self, name: str) -> Any:
+        """A column: seconds, or whether an instance is on a host or ready."""
+        return self.columns[name]
+
+
+def accrue(tables: Tables, live_rows: Iterable[int], count: int, now: float) -> Accrued:
+    """The ledgers of ``count`` instances brought to ``now``; O(count)."""
+    rows = np.fromiter(live_rows, np.int64, count)
+    columns = np.zeros(count, rules.ACCRUED)
+    rules.accrue(tables.state, rows, now, columns)
+    return Accrued(rows, tables["instances"][rows], columns)
+
+
+def known(engine: Engine, key: str) -> Controller:
+    """The controller; raises :class:`StateError` where there is none."""
+    if key not in engine.controllers:
+        raise StateError(f"controller {key}: not known")
+    return engine.controllers[key]
+
+
+def not_before(engine: Engine, controller: Controller, now: float) -> float:
+    """``now`` on the grid, and no earlier than what the controller's ledger knows."""
+    return max(snap(now), float(engine.tables.tb["requests"]["since"][controller.q]))
+
+
+def totals(controller: Controller, had: Accrued) -> dict[str, float]:
+    """:data:`SUMS` over all instances that the controller had, live or not."""
+    return {name: getattr(controller.past, name) + float(had[name].sum()) for name in SUMS}
+
+
+@dataclass(frozen=True, slots=True)
+class Stood:
+    """STATUS ``records``, shape (controllers,), and availabilities and seconds in which all instances ran, shape
+    (controllers, accountings). ``had`` are the live instances.
+    """
+
+    records: Any
+    delivered: NDArray[np.float64]
+    together: NDArray[np.float64]
+    had: Accrued
+
+
+def stand(tables: Tables, controllers: Sequence[Controller], now: float) -> Stood:
+    """Where controllers stand at ``now``; O(their live instances)."""
+    records = np.zeros(len(controllers), rules.STATUS)
+    for name in (*SUMS, "preemptions", "starts"):
+        records[name] = [getattr(one.past, name) for one in controllers]
+    records["q"], records["count"] = [one.q for one in controllers], [len(one.rows) for one in controllers]
+    live = chain.from_iterable(one.rows for one in controllers)
+    had = accrue(tables, live, int(records["count"].sum()), now)
+    delivered, together = np.zeros((2, len(controllers), len(ACCOUNTINGS)))
+    rules.stand(tables.state, had.rows, had.columns, now, records, delivered, together)
+    return Stood(records, delivered, together, had)
+
+
+def slo_status(engine: Engine, key: str, now: float) -> SloStatus:
+    """Where the controller stands at ``now``, exact; O(its live instances).
+
+    Independent: the least availability and slack of its live instances, and where none is live, what all that it had
+    received over their lifetimes; aggregated: always that; concurrent: the time in which all live ones ran over the
+    lifetimes.
+    Raises :class:`StateError` where the controller is not known.
+    """
+    controller = known(engine, key)
+    stood = stand(engine.tables.tb, (controller,), not_before(engine, controller, now))
+    one = stood.records[0]
+    delivered = dict(zip(ACCOUNTINGS, stood.delivered[0].tolist(), strict=True))
+    slack = float(one["slack"])
+    return SloStatus(
+        service=controller.service.name,
+        promised=float(one["promised"]),
+        delivered=delivered[engine.config.qos.startup],
+        delivered_always=delivered["always"],
+        delivered_restart=delivered["restart"],
+        delivered_never=delivered["never"],
+        slack=None if slack == float("inf") else slack,
+        state=STATES[one["state"]],
+        running=int(one["running_now"]),
+        waiting=int(one["count"] - one["running_now"]),
+        preemptions=int(one["preemptions"]),
+        starts=int(one["starts"]),
+    )

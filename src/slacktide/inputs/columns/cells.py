@@ -1,0 +1,77 @@
+"""Cells of text to values, one at a time; ``columns.column_batch`` has whole columns."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Sequence
+from difflib import get_close_matches
+from itertools import islice
+from typing import Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+T = TypeVar("T")
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+_FLOAT = re.compile(r"[-+]?(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?|inf|infinity|nan)", re.IGNORECASE)
+_INTEGER = re.compile(r"[-+]?[0-9]{1,19}")
+
+
+def parse_float(text: str) -> float:
+    """``text`` as a number; unlike ``float`` it takes neither ``1_000`` nor digits of other scripts."""
+    if _FLOAT.fullmatch(text) is None:
+        raise ValueError(text)
+    number = float(text)
+    if math.isinf(number) and text.lower().lstrip("+-")[0] != "i":
+        raise ValueError(text)  # 1e999 is a mistake, not a wish for infinity
+    return number
+
+
+def parse_integer(text: str) -> int:
+    """``text`` as a whole number that fits 64 bits."""
+    if _INTEGER.fullmatch(text) is None:
+        raise ValueError(text)
+    number = int(text)
+    if not -(2**63) <= number < 2**63:
+        raise ValueError(text)
+    return number
+
+
+def parse_flag(text: str) -> bool:
+    """``text`` as a flag; nothing is false."""
+    lowered = text.lower()
+    if lowered in ("true", "1"):
+        return True
+    if lowered in ("false", "0", ""):
+        return False
+    raise ValueError(text)
+
+
+def expected_name(text: str, names: Sequence[str]) -> str:
+    """'one of …', with the nearest right name where there is one."""
+    near = get_close_matches(text, names, 1)
+    listed = ", ".join(islice(names, 12)) + (", ..." if len(names) > 12 else "")
+    return f"one of {listed}" + (f" (did you mean {near[0]!r}?)" if near else "")
+
+
+class Distinct(Generic[T]):
+    """Distinct values in order of first appearance; number 0 is what an empty cell means."""
+
+    def __init__(self, parse: Callable[[str], T]) -> None:
+        self._numbers: dict[T, int] = {parse(""): 0}
+        self._of_text: dict[str, int] = {}
+        self._parse = parse
+
+    def number(self, text: str) -> int:
+        """The number of what the text says; raises :class:`ValueError` where it says nothing."""
+        if text not in self._of_text:
+            self._of_text[text] = self._numbers.setdefault(self._parse(text), len(self._numbers))
+        return self._of_text[text]
+
+    @property
+    def values(self) -> tuple[T, ...]:
+        """All of them, in the order of their numbers."""
+        return tuple(self._numbers)

@@ -1,0 +1,81 @@
+"""The columns of CSV and Parquet inputs: which there are, which must be there, which is which."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from difflib import get_close_matches
+
+from slacktide.inputs.problems import Problems
+
+WORKLOAD_REQUIRED = ("id", "admission", "duration", "cpu", "memory", "class")
+REQUEST_COLUMNS = ("kind", "instances", "completions", "parallelism", "approach", "scale")
+RESIZE_COLUMNS = ("resize",)
+AFFINITY_COLUMNS = ("marks", "rules", "preferences", "budget")
+ACCESS_COLUMNS = ("users", "data", "image", "preferred", "deadline")
+UNREAD_COLUMNS = ("user",)
+"""Columns that a workload may have, and that a run has no use for: ``slacktide trace sample`` has."""
+WORKLOAD_OPTIONAL = (
+    *("job", "anti_affinity", "constraints"),
+    *(*REQUEST_COLUMNS, *RESIZE_COLUMNS, *AFFINITY_COLUMNS, *ACCESS_COLUMNS, *UNREAD_COLUMNS),
+)
+HOSTS_REQUIRED = ("id", "name", "cpu", "memory")
+HOSTS_OPTIONAL = ("attributes",)
+EVENTS_REQUIRED = ("time", "host", "event")
+RESOURCE_PREFIX = "resource:"
+LIMIT_PREFIX = "limit:"
+
+
+def check_header(
+    found: Sequence[str], required: Sequence[str], optional: Sequence[str], problems: Problems, resources: bool = True
+) -> None:
+    """Raises :class:`InputError` naming every column that is missing, unknown or there twice."""
+    known = (*required, *optional)
+    limits = [LIMIT_PREFIX + name.removeprefix(RESOURCE_PREFIX) for name in demand_columns(found)]
+    if "users" not in optional:  # hosts have no limits
+        limits = []
+    line = 1 if problems.file.endswith(".csv") else 0
+    missing = [name for name in required if name not in found]
+    for position, name in enumerate(found):
+        if name in found[:position]:
+            problems.add(line, name, "the column twice", "every column once")
+        elif name not in known and name not in limits and not (resources and is_resource(name)):
+            hint = _hint(name, (*known, *limits), resources)
+            problems.add(line, name or f"column {position + 1}", "an unknown column", hint)
+    for name in missing:
+        near = get_close_matches(name, [other for other in found if other not in known], 1)
+        problems.add(line, name, "", "this column" + (f" (is it {near[0]!r}?)" if near else ""))
+    problems.raise_if_any()
+
+
+def is_resource(name: str) -> bool:
+    """Whether a column holds a further resource: ``resource:gpu`` does, ``resource:cpu`` would be cpu twice."""
+    resource = name.removeprefix(RESOURCE_PREFIX)
+    return name.startswith(RESOURCE_PREFIX) and bool(resource.strip()) and resource not in ("cpu", "memory")
+
+
+def demand_columns(found: Sequence[str]) -> tuple[str, ...]:
+    """The columns that hold amounts: cpu, memory, then further resources in the order of the file."""
+    return ("cpu", "memory", *(name for name in found if name.startswith(RESOURCE_PREFIX)))
+
+
+def resource_names(columns: Sequence[str]) -> tuple[str, ...]:
+    """The resources that amount columns hold."""
+    return tuple(name.removeprefix(RESOURCE_PREFIX) for name in columns)
+
+
+def limit_columns(found: Sequence[str]) -> tuple[str, ...]:
+    """By resource, in the order of :func:`demand_columns`, the column of limits; () where there is none of them."""
+    wanted = tuple(LIMIT_PREFIX + name.removeprefix(RESOURCE_PREFIX) for name in demand_columns(found))
+    return wanted if any(name in found for name in wanted) else ()
+
+
+def column_name(resource: str) -> str:
+    """The column that holds a resource: the opposite of :func:`resource_names`."""
+    return resource if resource in ("cpu", "memory") else RESOURCE_PREFIX + resource
+
+
+def _hint(name: str, known: Sequence[str], resources: bool) -> str:
+    near = get_close_matches(name.lower(), known, 1)
+    if near:
+        return f"{near[0]!r}"
+    return "one of " + ", ".join(known) + (f" or {RESOURCE_PREFIX}NAME" if resources else "")

@@ -1,0 +1,62 @@
+"""The columns of a workload as a reader finds them, before they are checked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slacktide.inputs.columns.access import AccessColumns
+from slacktide.inputs.columns.affinity import AffinityColumns
+from slacktide.inputs.columns.cells import Floats, Integers
+from slacktide.inputs.columns.instances import RequestColumns
+from slacktide.model import NEVER_RESIZED, NO_ACCESS, NO_NEIGHBOURS, Access, Budget, Placement, Resizing, Term
+
+
+@dataclass(slots=True)
+class WorkloadColumns:
+    """A workload as read: rows in the order of the file, values not yet checked.
+
+    ``names`` maps a field of the workload to the name of its column in this format. ``requests`` is ``None``
+    where the file has none of their columns; ``request`` is made of them. Likewise ``affinity``, of which
+    ``placement``, ``budget`` and what they point at are made, and ``access_cells``, of which ``access`` and
+    ``limit`` are made.
+    """
+
+    ids: Integers
+    admission: Floats
+    duration: Floats
+    demand: Floats
+    service_class: NDArray[np.int16]
+    job: Integers
+    anti_affinity: NDArray[np.bool_]
+    term: NDArray[np.int32]
+    resources: tuple[str, ...]
+    terms: tuple[Term, ...]
+    lines: Integers | None = None
+    names: tuple[str, str, str] = ("id", "admission", "duration")
+    demand_names: tuple[str, ...] = ()
+    requests: RequestColumns | None = None
+    request: NDArray[np.int32] | None = None
+    affinity: AffinityColumns | None = None
+    placement: NDArray[np.int32] | None = None
+    placements: tuple[Placement, ...] = (NO_NEIGHBOURS,)
+    budget: NDArray[np.int32] | None = None
+    budgets: tuple[Budget, ...] = ()
+    resize: NDArray[np.int32] | None = None
+    resizings: tuple[Resizing, ...] = (NEVER_RESIZED,)
+    access_cells: AccessColumns | None = None
+    access: NDArray[np.int32] | None = None
+    accesses: tuple[Access, ...] = (NO_ACCESS,)
+    limit: Floats | None = None
+
+    def cut(self, count: int) -> None:
+        """Keep the first ``count`` rows: of a CSV file it is known only in the end how many there are."""
+        parts: list[Any] = [self, self.requests, self.affinity, self.access_cells]
+        for part in parts:
+            for one in fields(part) if part is not None else ():
+                value = getattr(part, one.name)
+                if isinstance(value, np.ndarray):
+                    setattr(part, one.name, value[:count])

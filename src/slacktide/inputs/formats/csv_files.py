@@ -1,0 +1,57 @@
+"""CSV files with a header, row by row as text (docs/formats.md lists the columns)."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+
+from slacktide.inputs.columns import header
+from slacktide.inputs.columns.column_batch import ColumnBatch
+from slacktide.inputs.problems import Problems, decode, read_bytes
+
+BATCH_ROWS = 4_096
+"""Held as text at once: of a row that is ten times a row of numbers, and Python's collector goes through it all."""
+
+
+class CsvFile:
+    """A CSV file; ``rows`` says how many it has at most. Raises :class:`InputError` for a bad header."""
+
+    numbered_by_line = True
+
+    def __init__(self, path: Path, required: Sequence[str], optional: Sequence[str], resources: bool = True) -> None:
+        self.problems = Problems(str(path))
+        data = read_bytes(path)
+        decode(path, data)
+        self.rows = data.count(b"\n") + data.count(b"\r") - data.count(b"\r\n") + 1
+        self._content = self._read(io.TextIOWrapper(io.BytesIO(data), "utf-8-sig", newline=""))
+        self.names = [name.strip() for name in next(self._content, (1, []))[1]]
+        header.check_header(self.names, required, optional, self.problems, resources)
+
+    def batches(self) -> Iterator[ColumnBatch]:
+        """Some rows at a time, every cell without blanks around it."""
+        width = len(self.names)
+        while chunk := list(islice(self._content, BATCH_ROWS)):
+            for line, row in chunk:
+                if len(row) != width:
+                    self.problems.add(line, "", f"{len(row)} fields", f"{width} fields, as the header has")
+            good = [one for one in chunk if len(one[1]) == width]
+            columns = zip(*(row for _, row in good), strict=True) if good else ((),) * width
+            cells = {name: [cell.strip() for cell in column] for name, column in zip(self.names, columns, strict=True)}
+            yield ColumnBatch.of_texts(cells, [line for line, _ in good], self.problems)
+
+    def _read(self, text: io.TextIOWrapper) -> Iterator[tuple[int, list[str]]]:
+        """Rows that are not blank, each with the line on which it begins."""
+        reader = csv.reader(text, strict=True, skipinitialspace=True)
+        line = 1
+        try:
+            for row in reader:
+                start, line = line, reader.line_num + 1
+                if any(row):
+                    yield start, row
+        except csv.Error as error:
+            # Behind a broken quotation nothing can be told apart: this is the last problem reported.
+            expected = "CSV: commas between fields, double quotes around fields with commas"
+            self.problems.add(line, "", str(error), expected)

@@ -1,0 +1,102 @@
+"""Parquet files, batch by batch (docs/formats.md lists the columns)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from slacktide.inputs.columns import header
+from slacktide.inputs.columns.access import EXPECTED as ACCESS
+from slacktide.inputs.columns.column_batch import ColumnBatch
+from slacktide.inputs.problems import Problems, check_readable, fail
+
+BATCH_ROWS = 65_536
+
+
+class ParquetFile:
+    """A Parquet file with ``rows``; raises :class:`InputError` where it is none, or has other columns or types."""
+
+    numbered_by_line = False
+
+    def __init__(self, path: Path, required: Sequence[str], optional: Sequence[str]) -> None:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        pa.set_memory_pool(pa.system_memory_pool())  # gives back what it needed for a batch; the default keeps it
+        self.path = path
+        self.problems = Problems(str(path))
+        self._errors: tuple[type[Exception], ...] = (pa.ArrowException, OSError, ValueError, OverflowError)
+        check_readable(path)
+        try:
+            schema = pq.read_schema(path)
+        except self._errors as error:
+            raise self._unreadable(error) from error
+        self.names: list[str] = list(schema.names)
+        header.check_header(self.names, required, optional, self.problems)
+        self._check_types(schema)
+        texts = [name for name in self.names if name in _TEXTS]
+        try:
+            self._file = pq.ParquetFile(path, read_dictionary=texts, page_checksum_verification=True)
+            self.rows = int(self._file.metadata.num_rows)
+        except self._errors as error:
+            raise self._unreadable(error) from error
+        if not 0 <= self.rows < 2**31:
+            raise fail(path, "fewer than 2^31 rows", value=str(self.rows))
+
+    def batches(self) -> Iterator[ColumnBatch]:
+        """Some rows at a time, numbered from 1."""
+        read = [name for name in self.names if name not in header.UNREAD_COLUMNS]
+        chosen = None if len(read) == len(self.names) else read
+        batches = self._file.iter_batches(batch_size=BATCH_ROWS, use_threads=False, columns=chosen)
+        row = 0
+        while True:
+            try:
+                batch = next(batches, None)
+                if batch is not None:
+                    batch.validate(full=True)
+            except self._errors as error:
+                raise self._unreadable(error) from error
+            if batch is None:
+                break
+            begin, row = row, row + batch.num_rows
+            if row > self.rows:
+                raise fail(self.path, f"{self.rows} rows, as its footer says", value="more rows")
+            columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+            yield ColumnBatch(columns, np.arange(begin + 1, row + 1), self.problems)
+        if row != self.rows:
+            raise fail(self.path, f"{self.rows} rows, as its footer says", value=f"{row} rows")
+
+    def _check_types(self, schema: Any) -> None:
+        import pyarrow.types as kinds
+
+        for field in schema:
+            if field.name in header.UNREAD_COLUMNS:
+                continue
+            if field.name in _WHOLE:
+                good, expected = kinds.is_integer(field.type) and str(field.type) != "uint64", "whole numbers (int64)"
+            elif field.name in _FLAGS:
+                good, expected = kinds.is_boolean(field.type), "booleans"
+            elif field.name in _TEXTS:
+                plain = field.type.value_type if kinds.is_dictionary(field.type) else field.type
+                good, expected = kinds.is_string(plain) or kinds.is_large_string(plain), "text (string)"
+            else:
+                number = kinds.is_integer(field.type) or kinds.is_floating(field.type)
+                good, expected = number, "numbers (double)"
+            if not good:
+                self.problems.add(0, field.name, f"a column of {field.type}", expected)
+        self.problems.raise_if_any()
+
+    def _unreadable(self, error: Exception) -> Exception:
+        text = str(error).strip().split("\n")[0]
+        return fail(self.path, "a complete Parquet file", value=text or type(error).__name__)
+
+
+_WHOLE = ("id", "job", "instances", "completions", "parallelism")
+_FLAGS = ("anti_affinity",)
+_TEXTS = (
+    *("class", "constraints", "name", "attributes", "kind", "approach", "scale"),
+    *(*header.RESIZE_COLUMNS, *header.AFFINITY_COLUMNS, *ACCESS),
+)

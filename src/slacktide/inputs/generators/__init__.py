@@ -1,0 +1,1 @@
+"""One file per generator of workloads; ``registry`` lists them."""

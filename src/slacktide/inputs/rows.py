@@ -1,0 +1,91 @@
+"""Rows of workloads: taken out, put together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slacktide.inputs.columns.workload import WorkloadColumns
+from slacktide.model import Requests, Workload
+
+COLUMNS = ("ids", "admission", "duration", "demand", "service_class", "job", "anti_affinity", "term")
+"""The fields of every workload that hold one entry per row."""
+OPTIONAL = ("placement", "budget", "limit", "access", "resize")
+"""As ``COLUMNS``, where they are not ``None``."""
+
+
+def columns_of(workload: Workload | WorkloadColumns) -> tuple[str, ...]:
+    """The fields of this workload that hold one entry per row, but for ``request``."""
+    return (*COLUMNS, *(name for name in OPTIONAL if getattr(workload, name) is not None))
+
+
+def select(workload: Workload, rows: NDArray[np.int64] | slice) -> Workload:
+    """The workload of these rows, in this order.
+
+    Of a request of several instances all rows have to be taken, or none; requests keep their order.
+    Raises :class:`ValueError` for a part of one.
+    """
+    chosen = replace(workload, **{name: getattr(workload, name)[rows] for name in columns_of(workload)})
+    if workload.requests is None or workload.request is None:
+        return chosen
+    request = workload.request[rows]
+    taken = np.bincount(request, minlength=len(workload.requests))
+    partly = (taken > 0) & (taken != np.bincount(workload.request, minlength=len(workload.requests)))
+    if partly.any():
+        number = workload.requests.ids[np.argmax(partly)]
+        raise ValueError(f"rows: found a part of the instances of request {number}, expected all of them or none")
+    kept = taken > 0
+    place = (np.cumsum(kept) - 1).astype(np.int32)
+    return replace(chosen, request=place[request], requests=_kept(workload.requests, kept, place))
+
+
+def join(pieces: Sequence[Workload]) -> Workload:
+    """One workload of the pieces' rows, one piece after the other.
+
+    The pieces, at least one, share classes, terms, resources, placements, accesses, budgets and resizings, in order of
+    admission: what scale events of one piece add is admitted before the next begins. Either all have
+    ``requests``, ``placement``, ``budget`` or ``resize``, or none has, else :class:`ValueError` is raised.
+    """
+    names = columns_of(pieces[0])
+    if any(columns_of(one) != names for one in pieces):
+        raise ValueError(
+            "pieces: found some with placements, budgets, limits, accesses or resizes, expected all or none"
+        )
+    columns: dict[str, Any] = {name: np.concatenate([getattr(one, name) for one in pieces]) for name in names}
+    numbers = [one.request for one in pieces if one.request is not None]
+    parts = [one.requests for one in pieces if one.requests is not None]
+    if not len(numbers) == len(parts) or len(parts) not in (0, len(pieces)):
+        raise ValueError("pieces: found some with requests of several instances, expected all or none")
+    if not parts:
+        return replace(pieces[0], **columns)
+    before = np.cumsum([0, *(len(part) for part in parts)], dtype=np.int32)[:-1]
+    columns["request"] = np.concatenate([one + start for one, start in zip(numbers, before, strict=True)])
+    return replace(pieces[0], **columns, requests=_joined(parts, before))
+
+
+def _kept(requests: Requests, kept: NDArray[np.bool_], place: NDArray[np.int32]) -> Requests:
+    events = kept[requests.scale_request]
+    return Requests(
+        ids=requests.ids[kept],
+        batch=requests.batch[kept],
+        approach=requests.approach[kept],
+        parallelism=requests.parallelism[kept],
+        scale_time=requests.scale_time[events],
+        scale_request=place[requests.scale_request[events]],
+        scale_replicas=requests.scale_replicas[events],
+    )
+
+
+def _joined(parts: Sequence[Requests], before: NDArray[np.int32]) -> Requests:
+    columns = {name: np.concatenate([getattr(part, name) for part in parts]) for name in Requests.__slots__}
+    columns["scale_request"] = np.concatenate(
+        [part.scale_request + start for part, start in zip(parts, before, strict=True)]
+    )
+    order = np.argsort(columns["scale_time"], kind="stable")
+    for name in ("scale_time", "scale_request", "scale_replicas"):
+        columns[name] = columns[name][order]
+    return Requests(**columns)

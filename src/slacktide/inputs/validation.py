@@ -1,0 +1,173 @@
+"""What every value of a workload and of a host list must be, whatever the format it came in.
+
+Readers turn text into columns; these rules are applied to the columns, so
+that each rule is written once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from slacktide.inputs.columns import instances, resizes
+from slacktide.inputs.columns.cells import Floats, Integers
+from slacktide.inputs.columns.workload import WorkloadColumns
+from slacktide.inputs.problems import Problems
+from slacktide.inputs.rows import columns_of
+from slacktide.model import NEVER_RESIZED, Hosts, Requests, ServiceClass, Workload
+
+LARGEST = 1e15
+"""Seconds or amounts above this are taken for a mistake (whole numbers stay exact in float64 up to 9e15)."""
+
+SECONDS = "seconds, 0 or more and at most 1e15"
+DURATION = "seconds above 0 and at most 1e15; inf or empty: never completes"
+AMOUNT = "an amount, 0 or more and at most 1e15"
+NUMBER = "a whole number from 0, given once"
+
+
+def to_workload(columns: WorkloadColumns, classes: tuple[ServiceClass, ...], problems: Problems) -> Workload:
+    """The columns as a workload in order of admission, a row for each instance.
+
+    Raises :class:`InputError` for every broken value, together with what ``problems`` holds already.
+    """
+    lines = columns.lines
+    ids, admission, duration = columns.names
+    check_unique(columns.ids, lines, ids, problems)
+    check_range(columns.admission, lines, admission, SECONDS, problems)
+    wrong = ~((columns.duration > 0) & ((columns.duration <= LARGEST) | np.isinf(columns.duration)))
+    problems.add_rows(wrong, lines, duration, columns.duration, DURATION)  # type: ignore[arg-type]
+    for index, name in enumerate(columns.demand_names or columns.resources):
+        check_range(columns.demand[:, index], lines, name, AMOUNT, problems)
+    if not len(columns.ids) and not problems.total:
+        problems.add(0, "", "no rows", "at least one request")
+    if columns.requests is not None:
+        instances.check(columns.requests, columns.admission, lines, problems)
+    _settle_affinity(columns, problems)
+    _settle_resizes(columns, problems)
+    _settle_access(columns, problems)
+    problems.raise_if_any()
+    made = _expand(columns)
+    _sort_by_admission(columns)
+    return Workload(
+        ids=columns.ids,
+        admission=columns.admission,
+        duration=columns.duration,
+        demand=columns.demand,
+        service_class=columns.service_class,
+        job=columns.job,
+        anti_affinity=columns.anti_affinity,
+        term=columns.term,
+        resources=columns.resources,
+        classes=classes,
+        terms=columns.terms,
+        request=columns.request,
+        requests=made,
+        placement=columns.placement,
+        placements=columns.placements,
+        budget=columns.budget,
+        budgets=columns.budgets,
+        resize=columns.resize,
+        resizings=columns.resizings,
+        limit=columns.limit,
+        access=columns.access,
+        accesses=columns.accesses,
+    )
+
+
+def _settle_affinity(columns: WorkloadColumns, problems: Problems) -> None:
+    """Placements and budgets in place of the texts of the file's columns."""
+    if columns.affinity is None:
+        return
+    found, budgets = columns.affinity.placements(), columns.affinity.budgets(columns.lines, problems)
+    columns.affinity = None
+    if found is not None:
+        columns.placement, columns.placements = found
+    if budgets is not None:
+        columns.budget, columns.budgets = budgets
+
+
+def _settle_resizes(columns: WorkloadColumns, problems: Problems) -> None:
+    """Changes of demand checked, and left out where there are none."""
+    if columns.resize is None:
+        return
+    resizes.check(columns.resize, columns.resizings, columns.resources, columns.admission, columns.lines, problems)
+    if not columns.resize.any():
+        columns.resize, columns.resizings = None, (NEVER_RESIZED,)
+
+
+def _settle_access(columns: WorkloadColumns, problems: Problems) -> None:
+    """Limits and accesses in place of the cells of the file's columns."""
+    given = columns.access_cells
+    if given is None:
+        return
+    given.check(columns.demand, columns.lines, problems)
+    columns.access_cells, columns.limit = None, given.limits(columns.demand)
+    found = given.accesses()
+    if found is not None:
+        columns.access, columns.accesses = found
+
+
+def _expand(columns: WorkloadColumns) -> Requests | None:
+    """A row for each instance; ``None``, and nothing is done, where every row is a plain request of its own."""
+    if columns.requests is None or columns.requests.is_plain():
+        return None
+    found = instances.expand(columns.requests, columns.ids, columns.admission)
+    columns.request, columns.requests = found.request, None
+    for name in columns_of(columns):
+        one = found.admission if name == "admission" else getattr(columns, name)[found.request]
+        setattr(columns, name, one)
+    return found.requests
+
+
+def _sort_by_admission(columns: WorkloadColumns) -> None:
+    """Stable, and one column at a time: a month of a cell does not fit twice."""
+    if bool((columns.admission[1:] >= columns.admission[:-1]).all()):
+        return
+    order = np.argsort(columns.admission, kind="stable")
+    for name in columns_of(columns) if columns.request is None else (*columns_of(columns), "request"):
+        setattr(columns, name, getattr(columns, name)[order])
+
+
+def to_hosts(
+    ids: Integers,
+    names: Sequence[str],
+    capacity: Floats,
+    attributes: Sequence[dict[str, str]],
+    resources: tuple[str, ...],
+    lines: Integers | None,
+    problems: Problems,
+    capacity_names: Sequence[str] = (),
+) -> Hosts:
+    """The columns as hosts; raises :class:`InputError` for every broken value."""
+    check_unique(ids, lines, "id", problems)
+    for index, name in enumerate(capacity_names or resources):
+        check_range(capacity[:, index], lines, name, AMOUNT, problems)
+    seen: set[str] = set()
+    for row, name in enumerate(names):
+        if not name or name in seen:
+            line = row + 1 if lines is None else int(lines[row])
+            problems.add(line, "name", name or "nothing", "a name that no other host has")
+        seen.add(name)
+    if not len(ids) and not problems.total:
+        problems.add(0, "", "no rows", "at least one host")
+    problems.raise_if_any()
+    return Hosts(ids=ids, names=tuple(names), capacity=capacity, attributes=tuple(attributes), resources=resources)
+
+
+def check_range(values: Floats, lines: Integers | None, column: str, expected: str, problems: Problems) -> None:
+    """Every value finite, 0 or more and at most :data:`LARGEST` (NaN fails both comparisons)."""
+    wrong = ~((values >= 0) & (values <= LARGEST))
+    problems.add_rows(wrong, lines, column, values, expected)  # type: ignore[arg-type]
+
+
+def check_unique(ids: Integers, lines: Integers | None, column: str, problems: Problems) -> None:
+    """No negative number, and none twice: of equal ones all but the first are problems."""
+    wrong = ids < 0
+    if not bool((ids[1:] > ids[:-1]).all()):
+        order = np.argsort(ids, kind="stable")
+        ranked = ids[order]
+        repeated = np.zeros(len(ids), dtype=np.bool_)
+        repeated[order[1:]] = ranked[1:] == ranked[:-1]
+        wrong |= repeated
+    problems.add_rows(wrong, lines, column, ids, NUMBER)  # type: ignore[arg-type]

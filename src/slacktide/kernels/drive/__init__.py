@@ -1,0 +1,1 @@
+"""What happens to instances, one event after the other: passes, cycles, gangs, resizes, ends."""

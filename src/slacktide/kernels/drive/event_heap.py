@@ -1,0 +1,81 @@
+"""What instances have ahead of them, by time: ends of start-ups and runs, and returns of stopped instances.
+
+A stop makes the events of its instance void. They stay in the heap, and are passed over when they come up.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from slacktide.kernels.runtime.compiling import kernel, leaf, whole
+from slacktide.kernels.tables import views
+from slacktide.kernels.tables.log_records import RUN_ENDS, STARTUP_ENDS
+from slacktide.kernels.tables.schema import PLACED, VACANT, Records, State
+
+
+@leaf
+def turn(kind: int, row: int) -> int:
+    """The order of events of one instant: ends of start-ups, the last row first, then all others by row; O(1)."""
+    return -1 - whole(row) if kind == STARTUP_ENDS else whole(row)
+
+
+@leaf
+def comes_before(a: Records, b: Records) -> bool:
+    """Whether event ``a`` happens before ``b``; O(1)."""
+    if a["time"] != b["time"]:
+        return a["time"] < b["time"]
+    return turn(a["kind"], a["row"]) < turn(b["kind"], b["row"])
+
+
+@kernel
+def push(tb: State, kind: int, time: float, row: int, starts: int) -> None:
+    """Note what happens to ``row`` at ``time``, unless it was stopped or started after ``starts`` starts; O(log n)."""
+    heap = views.heap(tb)
+    k = views.control(tb)["heap"]
+    views.control(tb)["heap"] += 1
+    while k > 0:
+        parent = (k - 1) >> 1
+        above = heap[parent]
+        if above["time"] < time:
+            break
+        if above["time"] == time and turn(above["kind"], above["row"]) <= turn(kind, row):
+            break
+        heap[k] = heap[parent]
+        k = parent
+    heap[k]["time"] = time
+    heap[k]["row"] = row
+    heap[k]["starts"] = starts
+    heap[k]["kind"] = kind
+
+
+@kernel
+def pop(tb: State) -> None:
+    """Remove the earliest event; O(log n)."""
+    heap = views.heap(tb)
+    views.control(tb)["heap"] -= 1
+    n = views.control(tb)["heap"]
+    k = 0
+    while True:
+        child = 2 * k + 1
+        if child >= n:
+            break
+        if child + 1 < n and comes_before(heap[child + 1], heap[child]):
+            child += 1
+        if not comes_before(heap[child], heap[n]):
+            break
+        heap[k] = heap[child]
+        k = child
+    heap[k] = heap[n]
+
+
+@kernel
+def next_due(tb: State) -> float:
+    """The instant of the next event that no stop has made void, inf for none; drops void ones before it."""
+    while views.control(tb)["heap"] > 0:
+        event = views.heap(tb)[0]
+        instance = views.instances(tb)[event["row"]]
+        runs = event["kind"] == STARTUP_ENDS or event["kind"] == RUN_ENDS
+        if instance["state"] == (PLACED if runs else VACANT) and instance["starts"] == event["starts"]:
+            return event["time"]
+        pop(tb)
+    return np.inf

@@ -1,0 +1,200 @@
+"""The simulator's clock: events in their total order, passes where they are due."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from slacktide.kernels.drive import event_heap, instance_ledger, resize, scale, scheduling_pass
+from slacktide.kernels.feasible import disruption_budgets, host_slots
+from slacktide.kernels.place import search
+from slacktide.kernels.qos import request_ledger
+from slacktide.kernels.runtime.compiling import entry, kernel, whole
+from slacktide.kernels.tables import views
+from slacktide.kernels.tables.buffer_capacity import FINISHED, LOOK, OVER, PASS_DUE, PAUSE, lacking
+from slacktide.kernels.tables.log_records import COMPLETED, EVICTED, HOST_DOWN, HOST_UP, RETURNS, RUN_ENDS, STARTUP_ENDS
+from slacktide.kernels.tables.schema import NOBODY, REPAIR, State
+
+
+@kernel
+def next_event(tb: State) -> float:
+    """When a completion, host change, scale event, resize or admission happens next, inf for never."""
+    control = views.control(tb)
+    at = event_heap.next_due(tb)
+    if control["happened"] < len(views.happenings(tb)):
+        at = min(at, views.happenings(tb)[control["happened"]]["time"])
+    if control["scaled"] < len(views.scalings(tb)):
+        at = min(at, views.scalings(tb)[control["scaled"]]["time"])
+    if control["resized"] < len(views.resizings(tb)):
+        at = min(at, views.resizings(tb)[control["resized"]]["time"])
+    if control["arrived"] < len(views.admission(tb)):
+        at = min(at, views.admission(tb)[control["arrived"]])
+    if control["triggered"] < len(views.triggers(tb)):
+        at = min(at, views.triggers(tb)[control["triggered"]])
+    return at
+
+
+@kernel
+def trigger_due(tb: State, now: float) -> bool:
+    """Whether a pass is to happen by now, where passes happen at given instants."""
+    control = views.control(tb)
+    found = False
+    while control["triggered"] < len(views.triggers(tb)) and views.triggers(tb)[control["triggered"]] <= now:
+        control["triggered"] += 1
+        found = True
+    return found
+
+
+@kernel
+def watchdog_at(tb: State, event: float) -> float:
+    """When the watchdog fires, inf where nobody waits or nothing can change any more (docs/semantics.md, 'The end')."""
+    control = views.control(tb)
+    if control["queue"] + control["incoming"] + control["open_resizes"] == 0 or len(views.triggers(tb)) > 0:
+        return np.inf
+    idle = control["stalled"] and control["placed_now"] == 0 and control["incoming"] == 0
+    if idle and event == np.inf and views.rules(tb)["end"] == np.inf:
+        return np.inf
+    return max(control["now"], control["last_pass"] + views.rules(tb)["watchdog"])
+
+
+@kernel
+def finish_due(tb: State, now: float) -> bool:
+    """Complete all that is due, end start-ups, and let stopped ones come again; whether that calls for a pass.
+
+    A preempted one that comes again calls for one only where there is room: else each preemption would lead to others.
+    """
+    found = False
+    while event_heap.next_due(tb) <= now:
+        row, kind = whole(views.heap(tb)[0]["row"]), whole(views.heap(tb)[0]["kind"])
+        event_heap.pop(tb)
+        if kind == STARTUP_ENDS:
+            if request_ledger.decider_of(tb, row) >= 0:
+                request_ledger.became_ready(tb, request_ledger.owner_of(tb, row), row, now)
+            disruption_budgets.change(tb, row, whole(0), whole(1))
+            continue
+        if kind != RUN_ENDS:
+            instance_ledger.come_back(tb, row, now)
+            found = found or kind == RETURNS or search.find_free(tb, whole(views.instances(tb)[row]["kind"])) >= 0
+            if lacking(tb) != FINISHED:
+                break
+            continue
+        host = whole(views.instances(tb)[row]["host"])
+        instance_ledger.complete(tb, row, now)
+        instance_ledger.record(tb, COMPLETED, row, host, NOBODY, np.nan)
+        scale.release_next(tb, request_ledger.owner_of(tb, row), now)
+        found = True
+        if lacking(tb) != FINISHED:
+            break
+    return found
+
+
+@kernel
+def admit_due(tb: State, now: float) -> bool:
+    """Queue all instances admitted by now; whether there were any."""
+    control = views.control(tb)
+    found = False
+    while control["arrived"] < len(views.admission(tb)) and views.admission(tb)[control["arrived"]] <= now:
+        row = whole(control["arrived"])
+        control["arrived"] += 1
+        if scale.holds_back(tb, row):
+            continue
+        instance_ledger.admit(tb, row, now)
+        found = True
+        if lacking(tb) != FINISHED:
+            break
+    return found
+
+
+@kernel
+def happen_due(tb: State, now: float) -> bool:
+    """Take hosts down or bring them up; whether anything changed."""
+    control = views.control(tb)
+    found = False
+    while control["happened"] < len(views.happenings(tb)) and views.happenings(tb)[control["happened"]]["time"] <= now:
+        event = views.happenings(tb)[control["happened"]]
+        control["happened"] += 1
+        host, h = views.hosts(tb)[event["host"]], whole(event["host"])
+        down = event["kind"] != REPAIR
+        if down == (host["down"] != 0):
+            continue
+        host["down"] = down
+        instance_ledger.record(tb, HOST_DOWN if down else HOST_UP, NOBODY, h, NOBODY, np.nan)
+        while down and host["count"] > 0:
+            row = views.slots(tb)[h, 0]["row"]
+            instance_ledger.stop(tb, row, now, instance_ledger.NO)
+            instance_ledger.record(tb, EVICTED, row, h, NOBODY, np.nan)
+        host_slots.note_release(tb, h)
+        host_slots.touch(tb, h)
+        found = True
+        if lacking(tb) != FINISHED:
+            break
+    return found
+
+
+@kernel
+def happen(tb: State, now: float) -> None:
+    """Everything that is due at ``now`` in its order, and whether it calls for a pass."""
+    control = views.control(tb)
+    due = finish_due(tb, now)
+    if lacking(tb) == FINISHED:  # else the rest of the instant comes when there is room again
+        due = happen_due(tb, now) or due
+    if lacking(tb) == FINISHED:
+        due = scale.scale_due(tb, now) or due
+    if lacking(tb) == FINISHED:
+        due = resize.resize_due(tb, now) or due
+    if lacking(tb) == FINISHED:
+        due = admit_due(tb, now) or due
+    if len(views.triggers(tb)) > 0:
+        due = trigger_due(tb, now)
+    if due:
+        control["due"] = 1
+
+
+@entry
+def advance(tb: State) -> int:
+    """Let time pass until a pass is due (PASS_DUE), nothing is left (OVER), something must grow, or somebody wants to
+    see how things stand at ``rules.observe`` (LOOK; whoever calls sets the next instant, and nothing else changes)."""
+    control, final = views.control(tb), views.rules(tb)["end"]
+    while True:
+        code = lacking(tb)
+        if code != FINISHED:
+            return code
+        event = next_event(tb)
+        if control["due"] and event > control["now"]:
+            if control["deferred"] > 0:
+                code = resize.retry(tb, control["now"])
+                if code != FINISHED:
+                    return code
+                event = next_event(tb)  # of who moved the start-up ends, too
+            control["due"] = 0
+            if control["queue"] + control["incoming"] > 0:
+                return PASS_DUE
+        watchdog = watchdog_at(tb, event)
+        now = min(event, watchdog)
+        if views.rules(tb)["observe"] < min(now, final) < np.inf:
+            return LOOK
+        if now == np.inf or now > final:
+            return OVER
+        if now == final:  # only completions still count
+            if event_heap.next_due(tb) > final:
+                return OVER
+            control["now"] = final
+            finish_due(tb, final)
+            continue
+        control["now"] = now
+        if watchdog <= now:
+            control["due"] = 1
+        happen(tb, now)
+
+
+@entry
+def run(tb: State, budget: int) -> int:
+    """Advance and pass until something must be done outside, or ``budget`` passes are over (PAUSE)."""
+    for _ in range(budget):
+        if views.control(tb)["phase"] == 0:
+            code = advance(tb)
+            if code != PASS_DUE:
+                return code
+        code = scheduling_pass.run_pass(tb)
+        if code != FINISHED:
+            return code
+    return PAUSE

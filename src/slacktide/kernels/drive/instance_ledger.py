@@ -1,0 +1,306 @@
+"""What a request has received so far, kept up to date at each change of its state."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slacktide.kernels.drive import event_heap, pending_resize
+from slacktide.kernels.feasible import disruption_budgets, host_slots
+from slacktide.kernels.place.scores import delay_aware
+from slacktide.kernels.qos import request_ledger, slo_status
+from slacktide.kernels.queue import waiting_queue
+from slacktide.kernels.runtime import chance
+from slacktide.kernels.runtime.compiling import entry, kernel, leaf, whole
+from slacktide.kernels.tables import views
+from slacktide.kernels.tables.log_records import (
+    ADMITTED,
+    DROPPED,
+    RETURNS,
+    RETURNS_PREEMPTED,
+    RUN_ENDS,
+    STARTUP_ENDS,
+)
+from slacktide.kernels.tables.schema import (
+    DONE,
+    FUTURE,
+    LEAVING,
+    LOST,
+    LOST_BY_KIND,
+    NOBODY,
+    PLACED,
+    RECORD_EVENTS,
+    REMOVED,
+    VACANT,
+    WAITING,
+    State,
+)
+
+_ANSWERS: tuple[Any, ...] = (np.bool_(True), np.bool_(False))  # not literals, so that kernels are compiled once
+YES, NO = _ANSWERS
+
+
+@kernel
+def record(tb: State, kind: int, row: int, host: int, by: int, qos: float) -> None:
+    """Append an event where events are recorded; O(1)."""
+    if not views.rules(tb)["record"] & RECORD_EVENTS:
+        return
+    event = views.events(tb)[views.control(tb)["events"]]
+    event["time"] = views.control(tb)["now"]
+    event["kind"] = kind
+    event["row"] = row
+    event["host"] = host
+    event["by"] = by
+    event["qos"] = qos
+    views.control(tb)["events"] += 1
+
+
+@kernel
+def visit_index(visits: NDArray[np.int64], code: int) -> int:
+    """Where ``code`` stands in the hash set, or would stand; O(1) while the set is at most half full."""
+    mask = len(visits) - 1
+    at = whole(chance.mix(np.uint64(code)) & np.uint64(mask))
+    while visits[at] != 0 and visits[at] != code:
+        at = (at + 1) & mask
+    return at
+
+
+@kernel
+def ran_here(tb: State, row: int, h: int) -> bool:
+    """Whether the request was started on host ``h`` before, so that its next start is hot; notes the start; O(1)."""
+    instance, visits = views.instances(tb)[row], views.visits(tb)
+    if instance["first_host"] == h:
+        return True
+    if instance["first_host"] < 0:
+        instance["first_host"] = h
+        instance["hosts_used"] = 1
+        return False
+    code = row * len(views.hosts(tb)) + h + 1
+    at = visit_index(visits, code)
+    if visits[at] == code:
+        return True
+    visits[at] = code
+    views.control(tb)["visits"] += 1
+    instance["hosts_used"] += 1
+    return False
+
+
+@entry
+def copy_visits(old: NDArray[np.int64], new: NDArray[np.int64]) -> None:
+    """Carry a hash set over into a larger one; O(its size)."""
+    for code in old:
+        if code != 0:
+            new[visit_index(new, code)] = code
+
+
+@kernel
+def draw_startup(tb: State, row: int, h: int) -> float:
+    """The start-up delay of the next start of ``row`` on host ``h``, seconds (docs/semantics.md, 'Chance')."""
+    return startup_if(tb, row, ran_here(tb, row, h))
+
+
+@leaf
+def startup_if(tb: State, row: int, hot: bool) -> float:
+    """The start-up delay of the next start of ``row``, seconds, on a host where it ran before or not; O(1)."""
+    at = chance.draw(views.rules(tb)["seed"], chance.STARTUP, row, whole(views.instances(tb)[row]["starts"]))
+    if hot:
+        return views.hot(tb)[at % len(views.hot(tb))]
+    return views.cold(tb)[at % len(views.cold(tb))]
+
+
+@kernel
+def would_be_ready(tb: State, row: int, h: int) -> bool:
+    """Whether a start of ``row`` on host ``h`` would take no time; notes nothing; O(1)."""
+    code = row * len(views.hosts(tb)) + h + 1
+    first = views.instances(tb)[row]["first_host"] == h
+    return startup_if(tb, row, first or views.visits(tb)[visit_index(views.visits(tb), code)] == code) == 0.0
+
+
+@kernel
+def start(tb: State, row: int, h: int, now: float) -> None:
+    """Instance ``row`` leaves the queue for host ``h``; O(log)."""
+    instance, rules = views.instances(tb)[row], views.rules(tb)
+    tau = np.inf if rules["live"] else draw_startup(tb, row, h)
+    instance["starts"] += 1
+    instance["state"] = PLACED
+    instance["host"] = h
+    instance["since"] = now
+    instance["startup"] = tau
+    counts = request_ledger.begins_pending(rules["accounting"], instance["starts"])
+    host_slots.add(tb, h, row, whole(instance["kind"]), now + tau if counts else now, now)
+    delay_aware.note_image(tb, h, whole(views.kinds(tb)[instance["kind"]]["shape"]))
+    q = request_ledger.owner_of(tb, row)
+    if q >= 0:
+        request_ledger.started(tb, q, row, now)
+    if tau == 0.0:
+        disruption_budgets.change(tb, row, whole(0), whole(1))
+    elif tau < np.inf and (request_ledger.decider_of(tb, row) >= 0 or disruption_budgets.budget_of(tb, row) >= 0):
+        event_heap.push(tb, STARTUP_ENDS, now + tau, row, whole(instance["starts"]))
+    views.control(tb)["placed_now"] += 1
+    views.control(tb)["placements"] += 1
+    finish = now + tau + (views.duration(tb)[row] - instance["running"])
+    if finish <= rules["end"] and finish < np.inf:
+        event_heap.push(tb, RUN_ENDS, finish, row, whole(instance["starts"]))
+
+
+@kernel
+def settle(tb: State, row: int, now: float, lose: bool) -> float:
+    """Close the ledger of the present incarnation; the seconds of start-up it spent; O(1)."""
+    instance = views.instances(tb)[row]
+    spent = slo_status.startup_spent(instance, now)
+    useful = now - instance["since"] - spent
+    slo_status.add_startup(instance, instance["starts"], spent)
+    if lose:
+        instance["discarded"] += instance["running"] + useful
+        instance["running"] = 0.0
+    else:
+        instance["running"] += useful
+    return spent
+
+
+@kernel
+def loses(tb: State, row: int) -> bool:
+    """Whether a stopped instance loses what it had done; O(1)."""
+    rule = views.rules(tb)["lost"]
+    if rule != LOST_BY_KIND:
+        return rule == LOST
+    q = request_ledger.owner_of(tb, row)
+    return q >= 0 and views.requests(tb)[q]["batch"] != 0
+
+
+@kernel
+def leave_host(tb: State, row: int, now: float) -> None:
+    """Take an instance off its host without queueing it."""
+    q = request_ledger.owner_of(tb, row)
+    if q >= 0:
+        request_ledger.left(tb, q, row, now)
+    if disruption_budgets.is_ready(tb, row, now):
+        disruption_budgets.change(tb, row, whole(0), whole(-1))
+    host_slots.remove(tb, whole(views.instances(tb)[row]["host"]), row)
+    views.instances(tb)[row]["host"] = -1
+    views.instances(tb)[row]["since"] = now
+    views.control(tb)["placed_now"] -= 1
+    if len(views.resize_of(tb)) > 0:
+        pending_resize.grant(tb, row)
+
+
+@kernel
+def stop(tb: State, row: int, now: float, preempted: bool) -> None:
+    """Throw instance ``row`` off its host, back into the queue; O(log)."""
+    instance = views.instances(tb)[row]
+    if views.rules(tb)["live"]:
+        tell_to_leave(tb, row, now)
+        return
+    q = request_ledger.owner_of(tb, row)
+    discarded = instance["discarded"]
+    spent = settle(tb, row, now, loses(tb, row))
+    if preempted:
+        instance["overhead"] += spent
+        instance["preemptions"] += 1
+        views.control(tb)["preemptions"] += 1
+    leave_host(tb, row, now)
+    if q >= 0:
+        request_ledger.pays(tb, q, spent if preempted else 0.0, instance["discarded"] - discarded)
+    if views.rules(tb)["recreation"] > 0.0:
+        instance["state"] = VACANT
+        returns = RETURNS_PREEMPTED if preempted else RETURNS
+        event_heap.push(tb, returns, now + views.rules(tb)["recreation"], row, whole(instance["starts"]))
+        return
+    instance["state"] = WAITING
+    waiting_queue.enqueue(tb, row, now)
+
+
+@kernel
+def come_back(tb: State, row: int, now: float) -> None:
+    """The next incarnation of a stopped instance begins to wait; O(1)."""
+    views.instances(tb)[row]["state"] = WAITING
+    waiting_queue.enqueue(tb, row, now)
+
+
+@kernel
+def tell_to_leave(tb: State, row: int, now: float) -> None:
+    """Count an instance of a live cluster as off its host; its ledger goes on until its end is told; O(instances)."""
+    instance = views.instances(tb)[row]
+    q = request_ledger.owner_of(tb, row)
+    if q >= 0:
+        request_ledger.left(tb, q, row, now)
+        request_ledger.goes_on_leaving(tb, q, row, now, whole(1))
+    b = disruption_budgets.budget_of(tb, row)
+    if b >= 0:  # what is left of a live budget is told from outside, and late
+        views.budgets(tb)[b]["amount"] -= 1
+        views.control(tb)["tightened"] = views.control(tb)["looks"] + 1
+    host_slots.remove(tb, whole(instance["host"]), row)
+    instance["state"] = LEAVING
+    instance["preemptions"] += 1
+    views.control(tb)["preemptions"] += 1
+    views.control(tb)["placed_now"] -= 1
+
+
+@kernel
+def complete(tb: State, row: int, now: float) -> None:
+    """Instance ``row`` has run its duration; O(log)."""
+    settle(tb, row, now, NO)
+    leave_host(tb, row, now)
+    views.instances(tb)[row]["state"] = DONE
+    views.control(tb)["completed"] += 1
+    disruption_budgets.change(tb, row, whole(-1), whole(0))
+    q = request_ledger.owner_of(tb, row)
+    if q >= 0:
+        request_ledger.departed(tb, q, now)
+
+
+@kernel
+def admit(tb: State, row: int, now: float) -> None:
+    """Instance ``row`` begins to wait; O(1)."""
+    views.instances(tb)[row]["state"] = WAITING
+    views.instances(tb)[row]["since"] = now
+    waiting_queue.enqueue(tb, row, now)
+    disruption_budgets.change(tb, row, whole(1), whole(0))
+    q = request_ledger.owner_of(tb, row)
+    if q >= 0:
+        request_ledger.joined(tb, q, now)
+    record(tb, ADMITTED, row, NOBODY, NOBODY, np.nan)
+
+
+@kernel
+def remove(tb: State, row: int, now: float) -> None:
+    """Instance ``row`` is to be no more; it must be struck off the queue where it waits; O(log)."""
+    instance = views.instances(tb)[row]
+    host = whole(instance["host"])
+    spent = 0.0
+    if instance["state"] == PLACED:
+        spent = settle(tb, row, now, NO)
+        leave_host(tb, row, now)
+    instance["startup"] = spent
+    instance["state"] = REMOVED
+    instance["since"] = now
+    disruption_budgets.change(tb, row, whole(-1), whole(0))
+    request_ledger.departed(tb, request_ledger.owner_of(tb, row), now)
+    record(tb, DROPPED, row, host, NOBODY, np.nan)
+
+
+@entry
+def close(tb: State, now: float, pending: NDArray[np.float64], wasted: NDArray[np.float64]) -> None:
+    """Bring every ledger to the end of the run: seconds in the queue, start-up seconds wasted, both (n,); O(n).
+
+    Lifetime is all of running, start-up, discarded and pending time, exactly; and all
+    start-up was wasted but that of an incarnation that completed or still runs. Rows that
+    were never released have no lifetime.
+    """
+    for q in range(len(views.requests(tb))):
+        request_ledger.bring_up_to(tb, q, now)
+    for row in range(views.control(tb)["arrived"]):
+        instance = views.instances(tb)[row]
+        until, spent = now, 0.0
+        if instance["state"] == FUTURE:
+            pending[row] = wasted[row] = 0.0
+            continue
+        if instance["state"] == DONE or instance["state"] == REMOVED:
+            until, spent = instance["since"], instance["startup"]
+        elif instance["state"] == PLACED:
+            spent = settle(tb, row, now, NO)
+        startup = instance["startup_first"] + instance["startup_restarts"]
+        pending[row] = until - views.admission(tb)[row] - instance["running"] - instance["discarded"] - startup
+        wasted[row] = startup - spent

@@ -1,0 +1,241 @@
+"""What a live cluster tells: instances come, become ready, stop being ready, and go.
+
+The ledgers are those of the simulator; only the ends of start-ups and of instances are
+told instead of known. An instance's start-up lasts for ever (``startup`` is infinite)
+until its readiness is told. A preempted one is LEAVING from the decision on: it takes
+no room and its request no longer counts on it, while its ledger goes on until its end
+is told. VACANT is one whose next incarnation has not come yet: it is live and waits, but
+there is nothing to place.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from slacktide.kernels.drive import instance_ledger
+from slacktide.kernels.drive.apply_plan import mark_done
+from slacktide.kernels.feasible import host_slots
+from slacktide.kernels.qos import request_ledger
+from slacktide.kernels.qos.metric import received, waiting_key, withheld
+from slacktide.kernels.queue import waiting_queue
+from slacktide.kernels.runtime.compiling import entry, kernel, whole
+from slacktide.kernels.tables import views
+from slacktide.kernels.tables.schema import LEAVING, PLACED, REMOVED, VACANT, WAITING, Records, State
+
+
+@entry
+def join(tb: State, row: int, now: float, queued: bool) -> None:
+    """A new instance is admitted at ``now``; it waits, in the queue where ``queued``."""
+    instance = views.instances(tb)[row]
+    views.admission(tb)[row] = now
+    instance["state"] = WAITING if queued else VACANT
+    instance["since"] = now
+    q = request_ledger.owner_of(tb, row)
+    if q >= 0:
+        request_ledger.joined(tb, q, now)
+    if queued:
+        waiting_queue.enqueue(tb, row, now)
+
+
+@entry
+def enqueue(tb: State, row: int, now: float) -> None:
+    """The next incarnation of a VACANT instance waits to be placed."""
+    instance_ledger.come_back(tb, row, now)
+
+
+@entry
+def dequeue(tb: State, row: int) -> None:
+    """A WAITING instance is to be left alone for a while; it becomes VACANT; O(queue)."""
+    views.instances(tb)[row]["state"] = VACANT
+    mark_done(tb, row)
+    control = views.control(tb)
+    control["queue"] = waiting_queue.drop_done(views.queue(tb), control["queue"])
+    control["incoming"] = waiting_queue.drop_done(views.incoming(tb), control["incoming"])
+
+
+@entry
+def place(tb: State, row: int, h: int, now: float) -> None:
+    """A VACANT instance was found on host ``h``, where it has been since ``now``."""
+    instance_ledger.start(tb, row, h, now)
+
+
+@entry
+def ready(tb: State, row: int, at: float) -> None:
+    """The start-up of a PLACED or LEAVING instance ended."""
+    instance = views.instances(tb)[row]
+    q = request_ledger.owner_of(tb, row)
+    leaving = instance["state"] == LEAVING
+    if q >= 0 and leaving:
+        request_ledger.bring_up_to(tb, q, at)
+        request_ledger.goes_on_leaving(tb, q, row, at, whole(-1))
+    instance["startup"] = max(0.0, at - instance["since"])
+    if q >= 0 and leaving:
+        request_ledger.goes_on_leaving(tb, q, row, at, whole(1))
+    elif q >= 0:
+        request_ledger.became_ready(tb, q, row, at)
+    if not leaving:
+        write_slot(tb, row)
+
+
+@entry
+def unready(tb: State, row: int, at: float) -> None:
+    """A PLACED or LEAVING instance is ready no more: a start-up begins that counts as a restart's."""
+    instance = views.instances(tb)[row]
+    q = request_ledger.owner_of(tb, row)
+    leaving = instance["state"] == LEAVING
+    if q >= 0:
+        request_ledger.bring_up_to(tb, q, at)
+        if leaving:
+            request_ledger.goes_on_leaving(tb, q, row, at, whole(-1))
+        else:
+            request_ledger.change(tb, q, whole(-1), whole(instance["starts"]), True, True, whole(0), whole(0))
+    instance_ledger.settle(tb, row, at, instance_ledger.NO)
+    instance["starts"] += instance["starts"] == 1  # what follows is no first start
+    instance["since"] = at
+    instance["startup"] = np.inf
+    if q >= 0 and leaving:
+        request_ledger.goes_on_leaving(tb, q, row, at, whole(1))
+    elif q >= 0:
+        request_ledger.change(tb, q, whole(1), whole(instance["starts"]), False, True, whole(0), whole(0))
+    if not leaving:
+        write_slot(tb, row)
+
+
+@kernel
+def write_slot(tb: State, row: int) -> None:
+    """Carry an instance's ledger into its slot; whoever sorted or bounded the host does so again; O(instances)."""
+    instance = views.instances(tb)[row]
+    h = whole(instance["host"])
+    slot = views.slots(tb)[h, host_slots.slot_of(tb, h, row)]
+    since = instance["since"]
+    waits = request_ledger.begins_pending(views.rules(tb)["accounting"], instance["starts"])
+    slot["e"] = received(instance, views.rules(tb)["accounting"])
+    slot["p"] = withheld(since - views.admission(tb)[row], slot["e"])
+    slot["since"] = since
+    slot["on"] = since + instance["startup"] if waits else since
+    views.hosts(tb)[h]["fell"] = views.control(tb)["looks"] + 1
+    host_slots.look_again(tb, h)
+
+
+@entry
+def gone(tb: State, row: int, at: float, lose: bool, preempted: bool) -> None:
+    """The incarnation of a PLACED or LEAVING instance has ended; the instance is VACANT then.
+
+    ``lose``: what it had done is lost; ``preempted``: its start-up counts as overhead.
+    """
+    instance = views.instances(tb)[row]
+    q = request_ledger.owner_of(tb, row)
+    if instance["state"] == PLACED:
+        if q >= 0:
+            request_ledger.left(tb, q, row, at)
+        host_slots.remove(tb, whole(instance["host"]), row)
+        views.control(tb)["placed_now"] -= 1
+    elif q >= 0:
+        request_ledger.bring_up_to(tb, q, at)
+        request_ledger.goes_on_leaving(tb, q, row, at, whole(-1))
+    discarded = instance["discarded"]
+    spent = instance_ledger.settle(tb, row, at, lose)
+    if preempted:
+        instance["overhead"] += spent
+    if q >= 0:
+        request_ledger.pays(tb, q, spent if preempted else 0.0, instance["discarded"] - discarded)
+    instance["state"] = VACANT
+    instance["host"] = -1
+    instance["since"] = at
+
+
+@entry
+def forget(tb: State, row: int, now: float) -> None:
+    """A PLACED instance was not bound after all: it is VACANT, as if it had waited on."""
+    instance = views.instances(tb)[row]
+    q = request_ledger.owner_of(tb, row)
+    if q >= 0:
+        request_ledger.left(tb, q, row, now)
+        if not request_ledger.begins_pending(views.rules(tb)["accounting"], whole(instance["starts"])):
+            request_ledger.pays(tb, q, 0.0, now - instance["since"])  # its start-up had counted as running
+    host_slots.remove(tb, whole(instance["host"]), row)
+    views.control(tb)["placed_now"] -= 1
+    instance["starts"] -= 1
+    instance["host"] = -1
+    instance["state"] = VACANT
+    instance["since"] = now
+
+
+@entry
+def put_back(tb: State, row: int, now: float) -> None:
+    """A LEAVING instance stays after all, on the host it is on."""
+    instance = views.instances(tb)[row]
+    q = request_ledger.owner_of(tb, row)
+    h = whole(instance["host"])
+    instance["state"] = PLACED
+    instance["preemptions"] -= 1
+    views.control(tb)["preemptions"] -= 1
+    views.control(tb)["placed_now"] += 1
+    host_slots.add(tb, h, row, whole(instance["kind"]), instance["since"], instance["since"])
+    if q >= 0:
+        request_ledger.bring_up_to(tb, q, now)
+        request_ledger.goes_on_leaving(tb, q, row, now, whole(-1))
+        ready = now >= instance["since"] + instance["startup"]
+        request_ledger.link(tb, q, row)
+        request_ledger.change(tb, q, whole(1), whole(instance["starts"]), ready, True, whole(1), whole(0))
+    write_slot(tb, row)
+
+
+@entry
+def change_kind(tb: State, row: int, kind: int) -> None:
+    """A PLACED instance asks for something else now, or is of another class; it stays where it is."""
+    instance = views.instances(tb)[row]
+    h = whole(instance["host"])
+    placed_by = views.slots(tb)[h, host_slots.slot_of(tb, h, row)]["batch"]
+    host_slots.remove(tb, h, row)
+    instance["kind"] = kind
+    host_slots.add(tb, h, row, kind, instance["since"], instance["since"])
+    views.slots(tb)[h, views.hosts(tb)[h]["count"] - 1]["batch"] = placed_by
+    write_slot(tb, row)
+
+
+@entry
+def weigh_queue(tb: State) -> None:
+    """Service classes changed: what waits is sorted again by the metrics that follow; O(n log n)."""
+    control = views.control(tb)
+    weigh_entries(tb, views.queue(tb), whole(control["queue"]))
+    weigh_entries(tb, views.incoming(tb), whole(control["incoming"]))
+    waiting_queue.sort_entries(tb, views.queue(tb), control["queue"])
+
+
+@kernel
+def weigh_entries(tb: State, entries: Records, count: int) -> None:
+    """Compute the keys of the first ``count`` entries again; O(n)."""
+    rules = views.rules(tb)
+    for i in range(count):
+        entry = entries[i]
+        instance = views.instances(tb)[entry["row"]]
+        slo = views.classes(tb)[views.kinds(tb)[entry["kind"]]["cls"]]["slo"]
+        e = received(instance, rules["accounting"])
+        p = withheld(instance["since"] - entry["admitted"], e)
+        entry["key"] = waiting_key(e, p, slo, rules["alpha"], instance["since"])
+
+
+@entry
+def depart(tb: State, row: int, now: float, completed: bool) -> None:
+    """A VACANT instance is live no more: scaled down, or completed; its request keeps its history."""
+    instance = views.instances(tb)[row]
+    q = request_ledger.owner_of(tb, row)
+    instance["state"] = REMOVED
+    instance["since"] = now
+    if q >= 0:
+        request_ledger.departed(tb, q, now)
+    if completed:
+        views.control(tb)["completed"] += 1
+
+
+@entry
+def bring_up_to(tb: State, q: int, now: float) -> None:
+    """Carry a request's sums forward to ``now``."""
+    request_ledger.bring_up_to(tb, q, now)
+
+
+@entry
+def weigh(tb: State, q: int, now: float) -> float:
+    """Slack of a request's waiting instances at ``now``, seconds: were one preempted or waits on."""
+    return request_ledger.weigh_waiting(tb, q, now)

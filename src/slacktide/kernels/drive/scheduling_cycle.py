@@ -1,0 +1,249 @@
+"""One cycle of a pass: whose turn it is, which host the instance finds, and what is done about it."""
+
+from __future__ import annotations
+
+from slacktide.kernels.drive import gang, instance_ledger
+from slacktide.kernels.feasible import affinity
+from slacktide.kernels.memo import infeasibility_memo
+from slacktide.kernels.place import search, search_with_rules, victims
+from slacktide.kernels.policies import in_force
+from slacktide.kernels.qos import request_ledger
+from slacktide.kernels.queue import request_heap
+from slacktide.kernels.runtime.compiling import kernel, whole
+from slacktide.kernels.tables import views
+from slacktide.kernels.tables.buffer_capacity import FINISHED, MORE_ACTS, lacking
+from slacktide.kernels.tables.log_records import BEGUN, HELD, PREEMPTED
+from slacktide.kernels.tables.schema import GONE, NOBODY, OPEN, RECORD_DECISIONS, SERVED, Records, State
+
+
+@kernel
+def find_host(tb: State, entry: Records, mine: float) -> int:
+    """The host for a waiting instance that stands so (:func:`.in_force.standing`), or -1 with the failure noted."""
+    k = whole(entry["kind"])
+    if affinity.involved(tb, k):
+        return find_with_rules(tb, k, mine)
+    known = views.kinds(tb)[views.kinds(tb)[k]["alike"]]
+    position = infeasibility_memo.known_since(tb, known, mine)
+    if position >= 0 and not search.can_still_wait(tb, k, mine):
+        search.bring_metrics_up_to_date(tb)
+        position = infeasibility_memo.known_since(tb, known, mine)  # unless the log could not hold it all
+    if position >= 0:
+        host = search.look_at_changes(tb, k, mine, position)
+    elif views.rules(tb)["relaxed"] < 1.0:
+        host = search.look_at_random(tb, k, mine, entry["row"])
+    else:
+        host = search.look_everywhere(tb, k, mine)
+    if host < 0 and views.rules(tb)["feasible_time"]:
+        infeasibility_memo.note_failure(tb, entry, mine, position)
+    return host
+
+
+@kernel
+def find_with_rules(tb: State, k: int, mine: float) -> int:
+    """As :func:`find_host`, for a kind with rules or preferences."""
+    if infeasibility_memo.fails_again(tb, k, mine):
+        return whole(-1)
+    host = search_with_rules.find(tb, k, mine)
+    if host < 0:
+        infeasibility_memo.note_in_pass(tb, k, mine)
+    return host
+
+
+@kernel
+def evict(tb: State, entries: Records, h: int, number: int, by: int) -> None:
+    """Preempt the chosen victims on host ``h`` for instance ``by``; O(victims * log)."""
+    control = views.control(tb)
+    now = control["now"]
+    first = control["victims"]
+    for v in range(number):
+        slot = views.slots(tb)[h, views.taken(tb)[v]]
+        views.victims(tb)[first + v] = slot["row"]
+        instance_ledger.record(tb, PREEMPTED, slot["row"], h, by, request_ledger.metric_of(tb, slot, now))
+    for v in range(number):
+        row = whole(views.victims(tb)[first + v])
+        instance_ledger.stop(tb, row, now, instance_ledger.YES)
+        request_heap.reorder(tb, entries, request_ledger.decider_of(tb, row))
+    control["pass_preempted"] += number
+
+
+@kernel
+def victims_for(tb: State, k: int, h: int, mine: float) -> int:
+    """Victims for an instance on the host found for it into ``taken``, their number; O(instances).
+
+    Where requests within a tolerance count as one, the choice may have been made for
+    the first of them.
+    """
+    control, kind = views.control(tb), views.kinds(tb)[k]
+    mine = in_force.standing(tb, whole(kind["cls"]), mine)
+    if affinity.involved(tb, k):
+        control["operations"] -= 1
+        affinity.prepare(tb, k)
+        return whole(search_with_rules.choose(tb, h, k, mine, control["now"]))
+    number = whole(victims.choose(tb, h, kind["shape"], kind["cls"], mine, control["now"]))
+    control["operations"] -= 1  # the choice was counted when it was made
+    if number < 0:
+        at = views.shared_of_pair(tb)[kind["pair"]]
+        first = views.shared(tb)[max(at, 0)]["reference"]
+        number = whole(victims.choose(tb, h, kind["shape"], kind["cls"], min(first, mine), control["now"]))
+    return number
+
+
+@kernel
+def place(tb: State, entries: Records, at: int, h: int, mine: float, may_preempt: bool) -> None:
+    """Carry out a decision: preempt on host ``h`` what the instance needs and start it there."""
+    entry = entries[at]
+    control = views.control(tb)
+    now = control["now"]
+    number = whole(0)
+    if may_preempt:
+        number = victims_for(tb, whole(entry["kind"]), h, mine)
+        if number < 0:
+            return
+    if views.rules(tb)["record"] & RECORD_DECISIONS:
+        decision = views.decisions(tb)[control["decisions"]]
+        decision["row"] = entry["row"]
+        decision["time"] = now
+        decision["metric"] = mine
+        decision["batch"] = control["batch"] - 1
+        decision["host"] = h
+        decision["victims"] = number
+        decision["first"] = control["victims"]
+        control["decisions"] += 1
+    if number > 0:
+        evict(tb, entries, h, number, entry["row"])
+        if views.rules(tb)["record"] & RECORD_DECISIONS:
+            control["victims"] += number
+    instance_ledger.start(tb, entry["row"], h, now)
+    instance_ledger.record(tb, BEGUN, entry["row"], h, NOBODY, mine)
+    control["pass_placed"] += 1
+    entry["done"] = GONE
+    request_heap.reorder(tb, entries, whole(entry["request"]))
+
+
+@kernel
+def prunable(tb: State, entry: Records, last: int) -> bool:
+    """Whether it asks for at least as much as the kind ``last`` that failed, with no looser constraints."""
+    if last < 0 or not views.rules(tb)["pruning"]:
+        return False
+    mine, failed = views.kinds(tb)[entry["kind"]], views.kinds(tb)[last]
+    if failed["job"] >= 0 and failed["job"] != mine["job"]:
+        return False
+    if affinity.involved(tb, whole(last)):
+        return False
+    if failed["term"] != mine["term"] and failed["term"] != 0:
+        return False
+    for r in range(views.demand(tb).shape[1]):
+        if views.demand(tb)[mine["shape"], r] < views.demand(tb)[failed["shape"], r]:
+            return False
+    return True
+
+
+@kernel
+def find_in_phase(tb: State, entry: Records, mine: float) -> int:
+    """The host for a waiting instance by the rules of the present phase, or -1."""
+    if views.control(tb)["phase"] == 2:
+        k = whole(entry["kind"])
+        return search_with_rules.find_free(tb, k) if affinity.involved(tb, k) else search.find_free(tb, k)
+    if prunable(tb, entry, views.control(tb)["failed"]):
+        return whole(-1)
+    return find_host(tb, entry, in_force.standing(tb, whole(views.kinds(tb)[entry["kind"]]["cls"]), mine))
+
+
+@kernel
+def serve(tb: State, entries: Records, at: int) -> None:
+    """The entry's turn: a host is found for it, or it is held."""
+    control = views.control(tb)
+    entry = entries[at]
+    mine = request_heap.metric_of_entry(tb, entry, control["now"])
+    host = whole(-1)
+    if control["gang"] < 0 or control["gang_starts"]:
+        host = whole(find_in_phase(tb, entry, mine))
+    if host >= 0:
+        place(tb, entries, at, host, mine, control["phase"] == 1)
+    else:
+        if control["gang"] < 0:
+            control["failed"] = entry["kind"]
+        instance_ledger.record(tb, HELD, entry["row"], NOBODY, NOBODY, mine)
+    if control["gang"] >= 0 and entry["done"] == OPEN:
+        entry["done"] = SERVED
+
+
+@kernel
+def pass_on(tb: State, entries: Records, at: int) -> None:
+    """The turn goes from the entry to the next one."""
+    q = whole(entries[at]["request"])
+    if views.control(tb)["gang"] >= 0:
+        return
+    if q >= 0 and views.requests(tb)[q]["heap_at"] >= 0:
+        request_heap.advance(tb, entries, q)
+    else:
+        views.control(tb)["at"] += 1
+
+
+@kernel
+def next_place(tb: State, entries: Records, count: int) -> int:
+    """Position of the entry whose turn it is, or -1: all had theirs."""
+    control = views.control(tb)
+    if control["gang"] >= 0:
+        at = whole(gang.next_member(entries, control["gang"], whole(control["gang_at"]), count))
+        control["gang_at"] = at
+        if at >= 0:
+            return at
+        control["gang"] = NOBODY
+    while control["at"] < control["order"] or control["request_heap"] > 0:
+        if control["request_heap"] > 0 and (
+            control["at"] >= control["order"]
+            or request_heap.first_is_before(tb, entries[views.order(tb)[control["at"]]])
+        ):
+            return whole(views.request_heap(tb)[0]["at"])
+        at = whole(views.order(tb)[control["at"]])
+        if entries[at]["done"] == OPEN:
+            return at
+        control["at"] += 1
+    return whole(-1)
+
+
+@kernel
+def try_gang(tb: State, entries: Records, q: int, count: int) -> int:
+    """Whether all waiting instances of a request can start, into ``gang_starts``; what must grow, or FINISHED."""
+    control = views.control(tb)
+    control["gang_starts"] = 0
+    control["gang_at"] = 0
+    control["acts"] = 0
+    if not gang.all_are_here(tb, entries, q, count):
+        return FINISHED
+    at = whole(gang.next_member(entries, q, whole(0), count))
+    code = FINISHED
+    possible = True
+    while at >= 0 and possible and code == FINISHED:
+        code = lacking(tb)
+        if code == FINISHED and control["acts"] + views.slots(tb).shape[1] >= len(views.acts(tb)):
+            code = MORE_ACTS
+        if code == FINISHED:
+            possible = try_member(tb, entries[at])
+            at = whole(gang.next_member(entries, q, at + 1, count))
+    gang.undo(tb, control["now"])
+    control["gang_starts"] = possible
+    return code
+
+
+@kernel
+def try_member(tb: State, entry: Records) -> bool:
+    """Place an instance for the time of the trial; whether there is a host for it."""
+    control = views.control(tb)
+    mine = request_heap.metric_of_entry(tb, entry, control["now"])
+    h = whole(find_in_phase(tb, entry, mine))
+    if h < 0:
+        return False
+    number = whole(0)
+    if control["phase"] == 1:
+        number = victims_for(tb, whole(entry["kind"]), h, mine)
+        if number < 0:
+            return False
+    first = whole(control["victims"])
+    for v in range(number):
+        views.victims(tb)[first + v] = views.slots(tb)[h, views.taken(tb)[v]]["row"]
+    for v in range(number):
+        gang.take_off(tb, h, whole(views.victims(tb)[first + v]), control["now"])
+    gang.put_on(tb, h, whole(entry["row"]), control["now"])
+    return True

@@ -1,0 +1,140 @@
+"""One scheduling pass: every waiting instance has its turn (docs/semantics.md, 'A pass').
+
+Algorithm 1 of da Silva et al., "QoS-driven scheduling in the cloud" (2020). In what order, and
+who may be preempted, is the policy's to say (:mod:`slacktide.kernels.policies`).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from slacktide.kernels.drive import gang, scheduling_cycle
+from slacktide.kernels.policies import in_force
+from slacktide.kernels.queue import request_heap, waiting_queue
+from slacktide.kernels.runtime.compiling import entry, kernel, whole
+from slacktide.kernels.tables import views
+from slacktide.kernels.tables.buffer_capacity import FINISHED, lacking
+from slacktide.kernels.tables.schema import NOBODY, RECORD_PASSES, Records, State
+
+
+@kernel
+def change_mode(tb: State, mode: int) -> None:
+    """Forget all that was sorted or cached for the other way of deciding; O(hosts + queue log queue)."""
+    control = views.control(tb)
+    control["mode"] = mode
+    if control["sorted_for"] == mode:
+        return
+    control["sorted_for"] = mode
+    waiting_queue.sort_entries(tb, views.queue(tb), control["queue"])
+    for h in range(len(views.hosts(tb))):
+        views.hosts(tb)[h]["sorted_until"] = -np.inf
+    for k in range(len(views.kinds(tb))):
+        views.kinds(tb)[k]["until"] = -np.inf
+    for i in range(len(views.shared(tb))):
+        views.shared(tb)[i]["batch"] = -1
+
+
+@kernel
+def weigh_overload(tb: State) -> None:
+    """Which classes are overloaded in this pass; where that changes, all victims are sorted anew; O(queue + hosts)."""
+    if not views.rules(tb)["triage"]:
+        return
+    if waiting_queue.find_overloaded(tb):
+        for h in range(len(views.hosts(tb))):
+            views.hosts(tb)[h]["sorted_until"] = -np.inf
+
+
+@kernel
+def begin(tb: State) -> None:
+    """Sort the queue; O(queue)."""
+    control = views.control(tb)
+    control["batch"] += 1
+    change_mode(tb, in_force.of_next_pass(tb))
+    waiting_queue.merge_incoming(tb)
+    weigh_overload(tb)
+    control["pass_queue"] = control["queue"]
+    control["pass_operations"] = control["operations"]
+    control["pass_placed"] = 0
+    control["pass_preempted"] = 0
+    control["phase"] = 1
+    control["failed"] = NOBODY
+    line_up(tb, views.queue(tb), whole(control["queue"]))
+
+
+@kernel
+def line_up(tb: State, entries: Records, count: int) -> None:
+    """Arrange the entries, which are in static order, for their turns; O(n) where the order is static."""
+    alone = whole(waiting_queue.with_own_ledger(tb, entries, count))
+    if views.rules(tb)["static_order"]:
+        waiting_queue.arrange(tb, entries, alone)
+    else:
+        waiting_queue.arrange_from_scratch(tb, entries, alone)
+    views.control(tb)["at"] = 0
+    views.control(tb)["gang"] = NOBODY
+    request_heap.build(tb, entries, alone, count)
+
+
+@kernel
+def work_off(tb: State, entries: Records, count: int) -> int:
+    """Give every waiting instance its turn from where the pass stands; what must grow, or FINISHED."""
+    control = views.control(tb)
+    while True:
+        code = lacking(tb)
+        if code != FINISHED:
+            return code
+        at = whole(scheduling_cycle.next_place(tb, entries, count))
+        if at < 0:
+            return FINISHED
+        q = whole(entries[at]["request"])
+        if control["gang"] < 0 and gang.goes_in_gang(tb, q):
+            code = scheduling_cycle.try_gang(tb, entries, q, count)
+            if code != FINISHED:
+                return code
+            control["gang"] = q
+            if views.requests(tb)[q]["heap_at"] >= 0:
+                request_heap.drop(tb, q)
+            continue
+        scheduling_cycle.serve(tb, entries, at)
+        scheduling_cycle.pass_on(tb, entries, at)
+
+
+@kernel
+def end(tb: State) -> None:
+    """Count what the pass did, and end it."""
+    control = views.control(tb)
+    control["phase"] = 0
+    control["last_pass"] = control["now"]
+    control["stalled"] = control["pass_placed"] == 0
+    control["pass_operations"] = control["operations"] - control["pass_operations"]
+    if views.rules(tb)["record"] & RECORD_PASSES:
+        row = views.passes(tb)[control["passes"]]
+        row["time"] = control["now"]
+        row["queue"] = control["pass_queue"]
+        row["placed"] = control["pass_placed"]
+        row["preempted"] = control["pass_preempted"]
+        row["operations"] = control["pass_operations"]
+        control["passes"] += 1
+
+
+@entry
+def run_pass(tb: State) -> int:
+    """Begin or resume a pass at ``control.now``; what must grow before it can go on, or FINISHED."""
+    control = views.control(tb)
+    if control["phase"] == 0:
+        begin(tb)
+    if control["phase"] == 1:
+        code = work_off(tb, views.queue(tb), whole(control["queue"]))
+        if code != FINISHED:
+            return code
+        control["queue"] = waiting_queue.drop_done(views.queue(tb), control["queue"])
+        if views.rules(tb)["same_pass"] and in_force.by_metric(tb) and control["incoming"] > 0:
+            waiting_queue.sort_entries(tb, views.incoming(tb), control["incoming"])
+            line_up(tb, views.incoming(tb), whole(control["incoming"]))
+            control["phase"] = 2
+    if control["phase"] == 2:
+        code = work_off(tb, views.incoming(tb), whole(control["incoming"]))
+        if code != FINISHED:
+            return code
+        control["incoming"] = waiting_queue.drop_done(views.incoming(tb), control["incoming"])
+    end(tb)
+    return FINISHED

@@ -1,0 +1,1 @@
+"""What a host can take: free amounts, its slots, rules about who is near, budgets, and where it is."""

@@ -1,0 +1,83 @@
+"""How many instances of a budget may be disrupted, and who is spared for other reasons.
+
+docs/semantics.md, 'Neighbours, preferences and budgets'. Where a run has no budgets,
+no least running time and no guards, nothing here costs more than a comparison.
+"""
+
+from __future__ import annotations
+
+from slacktide.kernels.runtime.compiling import kernel, leaf, whole
+from slacktide.kernels.tables import views
+from slacktide.kernels.tables.affinity_records import GIVEN, UNAVAILABLE
+from slacktide.kernels.tables.schema import State
+
+
+@leaf
+def budget_of(tb: State, row: int) -> int:
+    """The budget of an instance, or -1; O(1)."""
+    if len(views.budget(tb)) == 0:
+        return whole(-1)
+    return whole(views.budget(tb)[row])
+
+
+@leaf
+def left_of(tb: State, b: int) -> int:
+    """How many instances of budget ``b`` may still be disrupted; O(1)."""
+    record = views.budgets(tb)[b]
+    if record["bounds"] == GIVEN:
+        return record["amount"]
+    needed = record["amount"]
+    if record["bounds"] == UNAVAILABLE:
+        needed = record["expected"] - record["amount"]
+    return max(whole(0), record["healthy"] - needed)
+
+
+@leaf
+def steady(tb: State) -> bool:
+    """Whether who is eligible depends on nothing but metrics, ranks and the overhead limit; O(1)."""
+    return len(views.budgets(tb)) == 0 and len(views.guard(tb)) == 0 and not views.rules(tb)["min_running"] > 0.0
+
+
+@kernel
+def spared(tb: State, h: int, i: int, number: int, now: float) -> bool:
+    """Whether the instance in slot ``i`` of host ``h`` is no victim, ``number`` of others chosen; O(1), O(chosen)
+    where it has a budget."""
+    slot = views.slots(tb)[h, i]
+    if now < slot["since"] + views.rules(tb)["min_running"]:
+        return True
+    if len(views.guard(tb)) > 0 and now < views.guard(tb)[slot["row"]]:
+        return True
+    b = budget_of(tb, whole(slot["row"]))
+    if b < 0:
+        return False
+    used = whole(1)
+    for v in range(number):
+        used += budget_of(tb, whole(views.slots(tb)[h, views.taken(tb)[v]]["row"])) == b
+    return used > left_of(tb, b)
+
+
+@kernel
+def change(tb: State, row: int, expected: int, healthy: int) -> None:
+    """Change the counts of an instance's budget, if it has one; O(1).
+
+    What was found with more left is looked at again, as is what failed with less.
+    """
+    b = budget_of(tb, row)
+    if b < 0:
+        return
+    record, control = views.budgets(tb)[b], views.control(tb)
+    before = left_of(tb, b)
+    record["expected"] += expected
+    record["healthy"] += healthy
+    after = left_of(tb, b)
+    if after < before:
+        control["tightened"] = control["looks"] + 1
+    elif after > before:
+        control["loosened"] += 1
+
+
+@leaf
+def is_ready(tb: State, row: int, now: float) -> bool:
+    """Whether an instance that is on a host is past its start-up; O(1)."""
+    instance = views.instances(tb)[row]
+    return now >= instance["since"] + instance["startup"]

@@ -1,0 +1,363 @@
+"""Who is on which host: adding, removing, and the order in which victims are taken."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slacktide.kernels.feasible import affinity, free_index, grants, site_tree
+from slacktide.kernels.policies import in_force, qos_driven, triage
+from slacktide.kernels.qos import request_ledger
+from slacktide.kernels.qos.metric import received, running, slope, withheld
+from slacktide.kernels.qos.metric_dynamics import NEAR, ceiling_at, pace
+from slacktide.kernels.runtime import chance
+from slacktide.kernels.runtime.compiling import entry, kernel, leaf, whole
+from slacktide.kernels.tables import views
+from slacktide.kernels.tables.schema import Records, State
+
+INSTANT = 2.0**-21  # seconds; times are multiples of twice that, so that what holds so long holds now only
+
+
+@kernel
+def touch(tb: State, h: int) -> None:
+    """Note that the contents of host ``h`` changed; O(log hosts)."""
+    host = views.hosts(tb)[h]
+    set_version(tb, h, host["version"] + 1)
+
+
+@kernel
+def set_version(tb: State, h: int, version: int) -> None:
+    """As :func:`touch`, with the number of changes given: undoing a trial brings the old one back; O(log hosts)."""
+    host = views.hosts(tb)[h]
+    host["version"] = version
+    host["tie"] = chance.draw(views.rules(tb)["seed"], chance.HOST_TIE, h, version)
+    look_again(tb, h)
+    free_index.update(tb, h)
+    site_tree.update(tb, h)
+
+
+@kernel
+def look_again(tb: State, h: int) -> None:
+    """Note that metrics on host ``h`` changed, in whatever direction; O(1)."""
+    views.hosts(tb)[h]["sorted_until"] = -np.inf
+    views.ceilings(tb)[h]["peak"] = np.inf
+    control = views.control(tb)
+    views.changes(tb)[control["changes"] % len(views.changes(tb))] = h
+    control["changes"] += 1
+
+
+@kernel
+def note_release(tb: State, h: int) -> None:
+    """Note that host ``h`` may have room for more than before; O(1)."""
+    control = views.control(tb)
+    views.releases(tb)[control["releases"] % len(views.releases(tb))] = h
+    control["releases"] += 1
+
+
+@kernel
+def add(tb: State, h: int, row: int, kind: int, on: float, now: float) -> None:
+    """Put instance ``row`` on host ``h``; its ledger must be up to date; O(resources + log hosts)."""
+    instance = views.instances(tb)[row]
+    slot = views.slots(tb)[h, views.hosts(tb)[h]["count"]]
+    slot["row"] = row
+    slot["e"] = received(instance, views.rules(tb)["accounting"])
+    slot["p"] = withheld(now - views.admission(tb)[row], slot["e"])
+    slot["since"] = now
+    slot["on"] = on
+    slot["overhead"] = instance["overhead"]
+    slot["admitted"] = views.admission(tb)[row]
+    slot["tie"] = chance.draw(views.rules(tb)["seed"], chance.VICTIM_TIE, row, whole(instance["starts"]))
+    slot["batch"] = views.control(tb)["batch"]
+    slot["cls"] = views.kinds(tb)[kind]["cls"]
+    slot["shape"] = views.kinds(tb)[kind]["shape"]
+    slot["job"] = views.member(tb)[row] if len(views.member(tb)) > 0 else views.kinds(tb)[kind]["job"]
+    slot["request"] = request_ledger.decider_of(tb, row)
+    if len(views.granted(tb)) > 0:
+        grants.take(tb, row, h, whole(slot["shape"]))
+    occupy(tb, h)
+
+
+@kernel
+def occupy(tb: State, h: int) -> None:
+    """Count the instance written to the slot behind the last of host ``h``; O(resources + log hosts)."""
+    host = views.hosts(tb)[h]
+    slot = views.slots(tb)[h, host["count"]]
+    host["count"] += 1
+    if host["count"] > views.control(tb)["most"]:
+        views.control(tb)["most"] = host["count"]
+    if slot["request"] >= 0:
+        host["shared"] += 1
+    row, shape = whole(slot["row"]), whole(slot["shape"])
+    for r in range(views.free(tb).shape[1]):
+        views.free(tb)[h, r] -= grants.taken(tb, row, shape, r)
+    if len(views.counters(tb)) > 0:
+        affinity.count(tb, whole(views.instances(tb)[row]["kind"]), h, whole(1))
+    touch(tb, h)
+
+
+@kernel
+def remove(tb: State, h: int, row: int) -> None:
+    """Take instance ``row`` off host ``h``, keeping the others' order; O(instances on it + log hosts)."""
+    host = views.hosts(tb)[h]
+    count = host["count"]
+    at = slot_of(tb, h, row)
+    shape = whole(views.slots(tb)[h, at]["shape"])
+    if views.slots(tb)[h, at]["request"] >= 0:
+        host["shared"] -= 1
+    for r in range(views.free(tb).shape[1]):
+        views.free(tb)[h, r] += grants.taken(tb, row, shape, r)
+    if len(views.counters(tb)) > 0:
+        affinity.count(tb, whole(views.instances(tb)[row]["kind"]), h, whole(-1))
+    for i in range(at, count - 1):
+        views.slots(tb)[h, i] = views.slots(tb)[h, i + 1]
+    host["count"] = count - 1
+    note_release(tb, h)
+    touch(tb, h)
+
+
+@kernel
+def slot_of(tb: State, h: int, row: int) -> int:
+    """The slot of an instance that is on host ``h``; O(instances on it)."""
+    at = whole(0)
+    while views.slots(tb)[h, at]["row"] != row:
+        at += 1
+    return at
+
+
+@kernel
+def has_sibling(tb: State, h: int, job: int) -> bool:
+    """Whether host ``h`` runs an instance of the anti-affine job; O(instances on it)."""
+    if job < 0:
+        return False
+    for i in range(views.hosts(tb)[h]["count"]):
+        if views.slots(tb)[h, i]["job"] == job:
+            return True
+    return False
+
+
+@kernel
+def sort_by_priority(tb: State, h: int) -> None:
+    """Bring host ``h`` into victim order, where no metric is asked for; O(n^2), O(n) when nearly sorted."""
+    for i in range(1, views.hosts(tb)[h]["count"]):
+        k = i
+        while k > 0 and in_force.later_victim_by_class(tb, views.slots(tb)[h, k - 1], views.slots(tb)[h, k]):
+            swap(tb, h, k)
+            k -= 1
+
+
+@kernel
+def swap(tb: State, h: int, k: int) -> None:
+    """Exchange slots k - 1 and k of host ``h``."""
+    end = views.slots(tb).shape[1] - 1
+    views.slots(tb)[h, end] = views.slots(tb)[h, k - 1]
+    views.slots(tb)[h, k - 1] = views.slots(tb)[h, k]
+    views.slots(tb)[h, k] = views.slots(tb)[h, end]
+
+
+@kernel
+def moves_alike(a: Records, b: Records, classes: Records, now: float) -> bool:
+    """Whether the metrics of two instances keep their distance to the bit until a start-up ends; O(1)."""
+    if now < a["on"] or now < b["on"]:
+        return now < a["on"] and now < b["on"]
+    if a["cls"] != b["cls"]:
+        return False
+    return classes[a["cls"]]["whole"] or running(a, now) == running(b, now)
+
+
+@kernel
+def stays_before(a: Records, b: Records, gap: float, classes: Records, now: float) -> float:
+    """Until when the metric of ``a``, now ``gap`` >= 0 above ``b``'s, surely stays above it; O(1).
+
+    Metrics are linear between the ends of start-ups (docs/metric.md), so two of
+    them meet once at the most before the next such end.
+    """
+    if moves_alike(a, b, classes, now):
+        return np.inf
+    if gap < NEAR:
+        return now
+    closing = slope(b, classes, now) - slope(a, classes, now)
+    return now + (gap - NEAR) / closing - NEAR if closing > 0.0 else np.inf
+
+
+@kernel
+def keeps_tier(tb: State, slot: Records, q: float, now: float) -> float:
+    """Until when an instance surely moves as now and stays on its side of its margin; O(1)."""
+    until = slot["on"] if now < slot["on"] else np.inf
+    if not views.rules(tb)["mirrored"]:
+        return until
+    gap = views.classes(tb)[slot["cls"]]["margin"] - q
+    rise = slope(slot, views.classes(tb), now)
+    if (gap > 0.0 and rise > 0.0) or (gap <= 0.0 and rise < 0.0):
+        return min(until, now + (abs(gap) - NEAR) / abs(rise) - NEAR)
+    return until
+
+
+@leaf
+def is_turned(tb: State, slot: Records, tier: int) -> bool:
+    """Whether those of a victim's tier go by increasing metric; O(1)."""
+    return tier > 0 and triage.turns_round(tb, slot["cls"])
+
+
+@kernel
+def order_by_metric(tb: State, h: int, now: float, q: NDArray[np.float64], tiers: NDArray[np.int64]) -> None:
+    """Sort the slots of host ``h``, their metrics and tiers into victim order; O(n^2), O(n) when nearly sorted."""
+    for i in range(views.hosts(tb)[h]["count"]):
+        slot = views.slots(tb)[h, i]
+        mine = request_ledger.metric_of(tb, slot, now)
+        low, tie = qos_driven.victim_tier(tb, slot, mine), slot["tie"]
+        turned = is_turned(tb, slot, low)
+        k = i
+        while k > 0 and qos_driven.later_victim(
+            tiers[k - 1], q[k - 1], views.slots(tb)[h, k - 1]["tie"], low, mine, tie, turned
+        ):
+            swap(tb, h, k)
+            q[k], tiers[k] = q[k - 1], tiers[k - 1]
+            k -= 1
+        q[k], tiers[k] = mine, low
+
+
+@kernel
+def sort_by_metric(tb: State, h: int, now: float) -> None:
+    """Bring host ``h`` into victim order and note how long it holds; O(n^2), O(n) when nearly sorted."""
+    count = views.hosts(tb)[h]["count"]
+    q, tiers = views.slack(tb), views.ranks(tb)  # scratch that nobody else needs now
+    order_by_metric(tb, h, now, q, tiers)
+    if views.hosts(tb)[h]["shared"] > 0:
+        if views.hosts(tb)[h]["moves_at"] == now:
+            note_this_instant(tb, h, now, q)
+        else:
+            note_shared_motion(tb, h, now, q, tiers)
+        return
+    until, peak = np.inf, -np.inf
+    for i in range(count):
+        slot = views.slots(tb)[h, i]
+        peak = max(peak, q[i])
+        until = min(until, keeps_tier(tb, slot, q[i], now))
+        if i > 0 and tiers[i - 1] == tiers[i]:
+            before = views.slots(tb)[h, i - 1]
+            if is_turned(tb, slot, tiers[i]):
+                meet = stays_before(slot, before, q[i] - q[i - 1], views.classes(tb), now)
+            else:
+                meet = stays_before(before, slot, q[i - 1] - q[i], views.classes(tb), now)
+            until = min(until, meet)
+    views.hosts(tb)[h]["sorted_until"] = until
+    note_ceiling(tb, h, peak, now)
+
+
+@kernel
+def note_shared_motion(tb: State, h: int, now: float, q: NDArray[np.float64], tiers: NDArray[np.int64]) -> None:
+    """How long the order of host ``h`` holds, and its ceiling, where requests' ledgers decide; O(instances on it)."""
+    ceiling, classes = views.ceilings(tb)[h], views.classes(tb)
+    views.hosts(tb)[h]["moves_at"] = now
+    until, steady, rise, most, peak, least = np.inf, np.inf, 0.0, NEAR, -np.inf, whole(0)
+    above, above_blur = 0.0, 0.0
+    for i in range(views.hosts(tb)[h]["count"]):
+        slot = views.slots(tb)[h, i]
+        mine, holds, blur = pace(tb, slot, now)
+        steady, rise, most = min(steady, holds), max(rise, mine), max(most, blur)
+        peak, least = max(peak, q[i]), max(least, classes[slot["cls"]]["rank"])
+        if views.rules(tb)["mirrored"] and tiers[i] >= 0:
+            until = min(until, meets(abs(classes[slot["cls"]]["margin"] - q[i]), blur, mine, q[i], slot, tb, now))
+        if (
+            i > 0
+            and tiers[i - 1] == tiers[i]
+            and not moves_as_one(views.slots(tb)[h, i - 1], slot, q[i - 1], q[i], mine == above)
+        ):
+            gap, closing, blurred = q[i - 1] - q[i], mine - above, blur + above_blur
+            if is_turned(tb, slot, tiers[i]):
+                gap, closing = -gap, -closing
+            if not gap >= blurred:
+                until = now
+            elif closing > 0.0:
+                until = min(until, now + (gap - blurred) / closing - NEAR)
+        above, above_blur = mine, blur
+    views.hosts(tb)[h]["sorted_until"] = min(until, steady)
+    ceiling["rise"], ceiling["slack"], ceiling["least"], ceiling["until"] = rise, 4.0 * most, least, steady
+    lower_ceiling(tb, h, peak, now)
+
+
+@kernel
+def note_this_instant(tb: State, h: int, now: float, q: NDArray[np.float64]) -> None:
+    """The order of host ``h`` and its ceiling hold now; how long is not worth computing twice at one instant."""
+    ceiling, peak, least = views.ceilings(tb)[h], -np.inf, whole(0)
+    for i in range(views.hosts(tb)[h]["count"]):
+        peak = max(peak, q[i])
+        least = max(least, views.classes(tb)[views.slots(tb)[h, i]["cls"]]["rank"])
+    views.hosts(tb)[h]["sorted_until"] = ceiling["until"] = now + INSTANT
+    ceiling["least"] = least
+    lower_ceiling(tb, h, peak, now)
+
+
+@leaf
+def meets(gap: float, blur: float, rise: float, q: float, slot: Records, tb: State, now: float) -> float:
+    """Until when an instance ``gap`` away from its margin surely stays on its side; O(1)."""
+    below = q < views.classes(tb)[slot["cls"]]["margin"]
+    if (below and rise > 0.0) or (not below and rise < 0.0):
+        return max(now, now + (gap - blur) / abs(rise) - NEAR)
+    return now if gap < blur else np.inf
+
+
+@leaf
+def moves_as_one(a: Records, b: Records, q_a: float, q_b: float, alike: bool) -> bool:
+    """Whether two instances keep their order as far as it is known; one infinitely far above stays above; O(1).
+
+    Two of one request that are equal and move ``alike`` stay equal to the bit.
+    """
+    same = a["request"] >= 0 and a["request"] == b["request"] and alike
+    return q_a == np.inf or (same and q_a == q_b)
+
+
+@kernel
+def note_ceiling(tb: State, h: int, peak: float, now: float) -> None:
+    """Bound the metrics on host ``h`` from now on by a line through the largest; O(instances on it)."""
+    classes, ceiling = views.classes(tb), views.ceilings(tb)[h]
+    rise, slack, least = 0.0, 0.0, whole(0)
+    for i in range(views.hosts(tb)[h]["count"]):
+        theirs = classes[views.slots(tb)[h, i]["cls"]]
+        rise = max(rise, theirs["slope"])
+        least = max(least, theirs["rank"])
+        if not theirs["whole"]:
+            slack = 4.0 * NEAR
+    ceiling["rise"] = rise
+    ceiling["until"] = np.inf
+    ceiling["slack"] = slack
+    ceiling["least"] = least
+    lower_ceiling(tb, h, peak, now)
+
+
+@leaf
+def lower_ceiling(tb: State, h: int, peak: float, now: float) -> None:
+    """Draw the bound on host ``h`` through its largest metric of this instant, while its contents stay; O(1)."""
+    views.ceilings(tb)[h]["peak"] = peak
+    views.ceilings(tb)[h]["time"] = now
+
+
+@leaf
+def hopeless(tb: State, h: int, cls: int, mine: float, now: float) -> bool:
+    """Whether metrics and ranks on host ``h`` show that nobody is eligible for one of class ``cls``; O(1)."""
+    ceiling = views.ceilings(tb)[h]
+    return qos_driven.excludes(tb, ceiling_at(ceiling, now), whole(ceiling["least"]), cls, mine)
+
+
+@kernel
+def sort_victims(tb: State, h: int, now: float) -> None:
+    """Bring the slots of host ``h`` into victim order where they are not; O(1) when nothing can have changed."""
+    if views.rules(tb)["sorted_hosts"] and now < views.hosts(tb)[h]["sorted_until"]:
+        return
+    if in_force.by_metric(tb):
+        sort_by_metric(tb, h, now)
+    else:
+        sort_by_priority(tb, h)
+        views.hosts(tb)[h]["sorted_until"] = np.inf
+
+
+@entry
+def fill(tb: State) -> None:
+    """Bring every host into the free index before anything happens; O(hosts * log hosts)."""
+    for h in range(len(views.hosts(tb))):
+        host = views.hosts(tb)[h]
+        host["tie"] = chance.draw(views.rules(tb)["seed"], chance.HOST_TIE, h, host["version"])
+        host["sorted_until"] = -np.inf
+        views.ceilings(tb)[h]["peak"] = np.inf
+        free_index.update(tb, h)
+        site_tree.update(tb, h)

@@ -1,0 +1,57 @@
+"""Offline admission: who gets in while the sum of what is active stays within a limit."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from slacktide.kernels.runtime.compiling import entry
+
+ADMITTED, OVER_LIMIT = 0, 3
+
+
+@entry
+def within_limits(
+    start: np.ndarray,
+    claim: np.ndarray,
+    release_time: np.ndarray,
+    release_of: np.ndarray,
+    release: np.ndarray,
+    order: np.ndarray,
+    first_limit: np.ndarray,
+    limit: np.ndarray,
+    verdict: np.ndarray,
+) -> None:
+    """Sets ``verdict`` of those that are ADMITTED so far and have no room to OVER_LIMIT plus the index of a resource.
+
+    start         float64 (n,)    when each asks, seconds, non-decreasing
+    claim         float64 (n, r)  what it holds from then on
+    release_time  float64 (m,)    when something of it is given back, after its start; inf: never
+    release_of    int64 (m,)      whose
+    release       float64 (m, r)  how much
+    order         int64 (m,)      the releases by time
+    first_limit   float64 (r,)    the most that may be held at the first instant
+    limit         float64 (r,)    the most at later ones
+    verdict       int8 (n,)       in: ADMITTED, or why it is out of the question; out: with those who found no room
+
+    Releases come before claims of the same instant. O((n + m) r).
+    """
+    resources = claim.shape[1]
+    used = np.zeros(resources)
+    done = 0
+    for row in range(len(start)):
+        while done < len(order) and release_time[order[done]] <= start[row]:
+            given = order[done]
+            done += 1
+            if verdict[release_of[given]] == ADMITTED:
+                for index in range(resources):
+                    used[index] -= release[given, index]
+        if verdict[row] != ADMITTED:
+            continue
+        most = first_limit if start[row] == start[0] else limit
+        for index in range(resources):
+            if claim[row, index] > 0 and used[index] + claim[row, index] > most[index]:
+                verdict[row] = OVER_LIMIT + index
+                break
+        if verdict[row] == ADMITTED:
+            for index in range(resources):
+                used[index] += claim[row, index]

@@ -1,0 +1,1 @@
+"""Where a waiting instance goes: the search for a host, and for victims on it."""

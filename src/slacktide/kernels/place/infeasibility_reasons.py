@@ -1,0 +1,57 @@
+"""Why no host serves a request: hosts counted by the first thing that stands in the way."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slacktide.kernels.feasible import affinity, free_index, host_slots
+from slacktide.kernels.place import search, search_with_rules, victims
+from slacktide.kernels.policies import in_force
+from slacktide.kernels.runtime.compiling import entry
+from slacktide.kernels.tables import views
+from slacktide.kernels.tables.schema import State
+
+DOWN, CONSTRAINT, SIBLING, CPU, MEMORY, OTHER, ROOM, RULES = range(8)
+TEXTS = (
+    "down",
+    "do not satisfy its constraints",
+    "run another instance of its job",
+    "insufficient cpu, also by preemption",
+    "insufficient memory, also by preemption",
+    "insufficient other resources, also by preemption",
+    "have had room since",
+    "do not satisfy its rules about neighbours",
+)
+COUNTS = len(TEXTS)
+
+
+@entry
+def count_hosts(tb: State, kind: int, mine: float, counts: NDArray[np.int64]) -> None:
+    """Hosts by obstacle into ``counts`` (COUNTS,), for a request of this kind and metric; O(all instances)."""
+    counts[:] = 0
+    search.bring_metrics_up_to_date(tb)
+    with_rules = affinity.involved(tb, kind)
+    if with_rules:
+        affinity.prepare(tb, kind)
+    shape, cls = views.kinds(tb)[kind]["shape"], views.kinds(tb)[kind]["cls"]
+    mine = in_force.standing(tb, cls, mine)
+    for h in range(len(views.hosts(tb))):
+        host = views.hosts(tb)[h]
+        if host["down"]:
+            counts[DOWN] += 1
+        elif not views.allowed(tb)[views.kinds(tb)[kind]["term"], host["group"]]:
+            counts[CONSTRAINT] += 1
+        elif host_slots.has_sibling(tb, h, views.kinds(tb)[kind]["job"]):
+            counts[SIBLING] += 1
+        elif with_rules and affinity.rules_at(tb, kind, h) != affinity.HOLD:
+            possible = search_with_rules.choose(tb, h, kind, mine, views.control(tb)["now"]) >= 0
+            counts[ROOM if possible else RULES] += 1
+        elif victims.choose(tb, h, shape, cls, mine, views.control(tb)["now"]) >= 0:
+            counts[ROOM] += 1
+        else:
+            free_index.has_room(tb, h, shape)
+            first = 0
+            while views.missing(tb)[first] <= 0:
+                first += 1
+            counts[min(CPU + first, OTHER)] += 1

@@ -1,0 +1,65 @@
+"""Why a pod may not preempt the instances on hosts: the rules of the policies, asked without choosing anybody."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slacktide.kernels.feasible import disruption_budgets
+from slacktide.kernels.policies import in_force, qos_driven
+from slacktide.kernels.qos import request_ledger
+from slacktide.kernels.qos.metric import metric
+from slacktide.kernels.runtime.compiling import entry, kernel, whole
+from slacktide.kernels.tables import views
+from slacktide.kernels.tables.schema import Records, State
+
+_OBSTACLES: tuple[Any, ...] = tuple(np.int64(i) for i in range(4))  # not literals, so that kernels are compiled once
+NOTHING, PROTECTED, OVERHEAD, NOT_ELIGIBLE = _OBSTACLES
+
+
+@entry
+def obstacles(tb: State, hosts: NDArray[np.int64], cls: int, mine: float, now: float, out: NDArray[np.int64]) -> None:
+    """What first keeps a pod of class ``cls`` and metric ``mine`` from preempting each instance on ``hosts``.
+
+    ``out``, shape (instances on these hosts,), host by host in the order of slots: one of the numbers above. Changes
+    nothing but scratch space. O(instances * budgeted instances of a host).
+    """
+    at = 0
+    mine = in_force.standing(tb, cls, mine)
+    for h in hosts:
+        number = 0
+        for i in range(views.hosts(tb)[h]["count"]):
+            if disruption_budgets.spared(tb, h, i, number, now):
+                out[at] = PROTECTED
+            else:
+                views.taken(tb)[number] = i
+                number += 1
+                out[at] = obstacle(tb, views.slots(tb)[h, i], cls, mine, now)
+            at += 1
+
+
+@entry
+def held(tb: State, cls: int, mine: float) -> bool:
+    """Whether a pod of class ``cls`` and metric ``mine`` may preempt nobody until it is below its margin; O(1)."""
+    return in_force.by_metric(tb) and qos_driven.can_wait(tb, cls, mine)
+
+
+@kernel
+def obstacle(tb: State, slot: Records, cls: int, mine: float, now: float) -> int:
+    """As :func:`obstacles`, of one instance that nothing protects; O(1)."""
+    if not in_force.by_metric(tb):
+        return NOTHING if in_force.eligible_by_class(tb, slot, cls) else NOT_ELIGIBLE
+    if not qos_driven.within_overhead(tb, slot, cls, now):
+        return OVERHEAD
+    return NOTHING if qos_driven.eligible(tb, slot, metric_now(tb, slot, now), cls, mine, now) else NOT_ELIGIBLE
+
+
+@kernel
+def metric_now(tb: State, slot: Records, now: float) -> float:
+    """Q of an instance on a host, as :func:`.request_ledger.metric_of`; remembers nothing; O(1)."""
+    if slot["request"] < 0:
+        return metric(slot, views.classes(tb)[slot["cls"]]["slo"], views.rules(tb)["alpha"], now)
+    up, lost = request_ledger.counts_as_up(slot, now), request_ledger.unearned(tb, slot, now)
+    return request_ledger.weigh(tb, whole(slot["request"]), now, up, lost)

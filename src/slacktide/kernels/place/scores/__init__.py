@@ -1,0 +1,1 @@
+"""Scores that compare hosts with each other: delay-aware and its comparators, one file each."""

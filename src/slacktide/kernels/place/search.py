@@ -1,0 +1,417 @@
+"""Where a waiting request goes: the best host with room, else the best with victims.
+
+Three ways lead to the same host. Everywhere, one by one; everywhere, sharing the
+evaluations of requests of equal demand and class within a pass; or, when an earlier
+failure proved that nothing else can have become feasible yet, at changed hosts only.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slacktide.kernels.builtin import OWN
+from slacktide.kernels.feasible import disruption_budgets, free_index, host_slots
+from slacktide.kernels.feasible.free_index import (
+    NOWHERE,
+    TIE_A,
+    A,
+    B,
+    bound,
+    first_part,
+    fraction,
+    largest_tie,
+    second_part,
+)
+from slacktide.kernels.place import victims
+from slacktide.kernels.place.scores import comparing
+from slacktide.kernels.policies import in_force
+from slacktide.kernels.qos import metric_dynamics
+from slacktide.kernels.qos.metric_dynamics import NEAR
+from slacktide.kernels.runtime import chance
+from slacktide.kernels.runtime.compiling import kernel, leaf, whole
+from slacktide.kernels.tables import views
+from slacktide.kernels.tables.schema import NOBODY, State
+
+FEW_CHANGES = 64  # beyond, the free index is faster
+UNSHARED = whole(0)  # the set of evaluations that nobody else may read
+
+
+@kernel
+def free_in_group(tb: State, g: int, kind: int, host: int, score: int, stack: NDArray[np.int64]) -> int:
+    """Best host with room in group ``g`` that beats ``host`` (or -1) of ``score``; best first, depth first."""
+    group = views.groups(tb)[g]
+    root, width = group["root"], group["width"]
+    tree = views.tree(tb)[root : root + 2 * width]
+    demand = views.demand(tb)[views.kinds(tb)[kind]["shape"]]
+    h0 = views.leaf_host(tb)[group["first"]]
+    x = fraction(demand[0], views.scale(tb)[h0, 0])
+    y = fraction(demand[1], views.scale(tb)[h0, 1])
+    a, b, both = first_part(views.rules(tb)["score"], x, y), second_part(views.rules(tb)["score"], x, y), min(x, y)
+    tie = views.hosts(tb)[host]["tie"] if host >= 0 else whole(-1)
+    top = 0
+    stack[0] = 1
+    while top >= 0:
+        node = stack[top]
+        top -= 1
+        views.control(tb)["bounds"] += 1
+        limit = bound(tree, node, demand, a, b, both)
+        if limit < score or limit == NOWHERE or (limit == score and largest_tie(tree, node, a, b) <= tie):
+            continue
+        if node >= width:
+            views.control(tb)["operations"] += 1
+            h = views.leaf_host(tb)[group["first"] + node - width]
+            if not host_slots.has_sibling(tb, h, views.kinds(tb)[kind]["job"]):
+                host, score, tie = h, limit, views.hosts(tb)[h]["tie"]
+            continue
+        left, right = 2 * node, 2 * node + 1
+        gain = tree[right, A] + tree[right, B] - tree[left, A] - tree[left, B]
+        if gain == 0:  # among equals the one with the largest draw excludes most of the others
+            gain = tree[right, TIE_A] - tree[left, TIE_A]
+        first = right if gain > 0 else left
+        stack[top + 1] = 4 * node + 1 - first
+        stack[top + 2] = first
+        top += 2
+    return host
+
+
+@kernel
+def score_with_room(tb: State, h: int, shape: int) -> int:
+    """Allocation score of a host that has room."""
+    free_index.has_room(tb, h, shape)
+    return comparing.allocation_score(tb, h, shape)
+
+
+@kernel
+def find_free_by_index(tb: State, kind: int) -> int:
+    """Best host with room, or -1; O(groups) plus the branches that cannot be excluded."""
+    host = NOBODY
+    score = whole(NOWHERE)
+    stack = np.empty(130, np.int64)
+    term = views.kinds(tb)[kind]["term"]
+    for g in range(len(views.groups(tb))):
+        if views.allowed(tb)[term, g]:
+            found = free_in_group(tb, g, kind, host, score, stack)
+            if found != host:
+                host = found
+                score = score_with_room(tb, host, views.kinds(tb)[kind]["shape"])
+    return host
+
+
+@kernel
+def find_free_one_by_one(tb: State, kind: int) -> int:
+    """Best host with room, or -1; O(hosts)."""
+    host = NOBODY
+    score = whole(NOWHERE)
+    shape, term, job = views.kinds(tb)[kind]["shape"], views.kinds(tb)[kind]["term"], views.kinds(tb)[kind]["job"]
+    checked = 0
+    for h in range(len(views.hosts(tb))):
+        if not views.allowed(tb)[term, views.hosts(tb)[h]["group"]] or views.hosts(tb)[h]["down"]:
+            continue
+        checked += 1
+        if not free_index.has_room(tb, h, shape) or host_slots.has_sibling(tb, h, job):
+            continue
+        mine = comparing.allocation_score(tb, h, shape)
+        if host < 0 or mine > score or (mine == score and views.hosts(tb)[h]["tie"] > views.hosts(tb)[host]["tie"]):
+            host, score = h, mine
+    if host >= 0:  # else the search for victims counts the same hosts
+        views.control(tb)["operations"] += checked
+    return host
+
+
+@kernel
+def find_free(tb: State, kind: int) -> int:
+    """Best host with room that the request may use, or -1."""
+    if comparing.needed(tb):
+        return comparing.find_free(tb, kind)
+    if views.rules(tb)["free_index"] and views.rules(tb)["score"] != OWN:
+        return find_free_by_index(tb, kind)
+    return find_free_one_by_one(tb, kind)
+
+
+@leaf
+def note_score(tb: State, at: int, h: int, shape: int) -> None:
+    """Keep the score of host ``h`` in set ``at``; where it depends on the users, the missing CPU, of which it follows
+    for everybody's. ``views.missing(tb)`` is demand less free amounts; O(1)."""
+    if views.rules(tb)["placer_score"] != 0:
+        views.shared_score(tb)[at, h] = views.missing(tb)[0]
+    else:
+        views.shared_score(tb)[at, h] = comparing.allocation_score(tb, h, shape)
+
+
+@leaf
+def noted_score(tb: State, at: int, h: int, shape: int) -> int:
+    """The score of host ``h`` by set ``at`` for users of the shape; O(logins)."""
+    kept = whole(views.shared_score(tb)[at, h])
+    if views.rules(tb)["placer_score"] == 0:
+        return kept
+    views.missing(tb)[0] = kept
+    return comparing.allocation_score(tb, h, shape)
+
+
+@kernel
+def evaluate(tb: State, at: int, h: int, shape: int, cls: int, mine: float) -> None:
+    """Keep in set ``at`` what preempting on host ``h`` would cost; O(instances on it)."""
+    now = views.control(tb)["now"]
+    number = victims.choose(tb, h, shape, cls, mine, now)
+    if number < 0:
+        views.shared_limit(tb)[at, h] = -np.inf
+        return
+    if not views.shared_listed(tb)[at, h]:
+        views.shared_listed(tb)[at, h] = 1
+        views.shared_hosts(tb)[at, views.shared(tb)[at]["feasible"]] = h
+        views.shared(tb)[at]["feasible"] += 1
+    victims.preemption_cost(tb, h, number, now, views.shared_cost(tb)[at, h])
+    note_score(tb, at, h, shape)
+    views.shared_limit(tb)[at, h] = victims.result_validity(tb, h, number, cls, now)
+    views.shared_look(tb)[at, h] = views.control(tb)["looks"]
+
+
+@kernel
+def lasting(tb: State) -> bool:
+    """Whether evaluations outlive a pass, as they depend on nothing but a host's contents (the *score cache*)."""
+    return in_force.by_contents(tb) and disruption_budgets.steady(tb)
+
+
+@kernel
+def set_for(tb: State, pair: int) -> int:
+    """The set that keeps the evaluations of a pair, taken from the least recently used where it has none; O(sets)."""
+    views.control(tb)["looks"] += 1
+    at = whole(views.shared_of_pair(tb)[pair])
+    if at < 0 or views.shared(tb)[at]["pair"] != pair:
+        at = whole(1)
+        for i in range(2, len(views.shared(tb))):
+            if views.shared(tb)[i]["used"] < views.shared(tb)[at]["used"]:
+                at = whole(i)
+        views.shared(tb)[at]["pair"] = pair
+        views.shared(tb)[at]["batch"] = -1
+        views.shared_of_pair(tb)[pair] = at
+    views.shared(tb)[at]["used"] = views.control(tb)["looks"]
+    return at
+
+
+@kernel
+def forget(tb: State, at: int) -> None:
+    """Empty a set's list of feasible hosts; O(its length)."""
+    record = views.shared(tb)[at]
+    for i in range(record["feasible"]):
+        views.shared_listed(tb)[at, views.shared_hosts(tb)[at, i]] = 0
+    record["feasible"] = 0
+
+
+@leaf
+def shown_hopeless(tb: State, h: int, cls: int, mine: float) -> bool:
+    """Whether the ceiling of host ``h`` shows that nobody on it is eligible; O(1)."""
+    control = views.control(tb)
+    if not in_force.by_metric(tb) or not views.rules(tb)["ceilings"]:
+        return False
+    control["bounds"] += 1
+    return host_slots.hopeless(tb, h, cls, mine, control["now"])
+
+
+@kernel
+def skip_or_evaluate(tb: State, at: int, h: int, kind: int, mine: float) -> None:
+    """Evaluate host ``h`` into set ``at`` unless its ceiling shows that nobody on it is eligible; O(instances on it).
+
+    A host with room is of no interest here: whoever may use it has found it before.
+    """
+    cls = views.kinds(tb)[kind]["cls"]
+    if shown_hopeless(tb, h, cls, mine):
+        views.shared_limit(tb)[at, h] = -np.inf
+        return
+    evaluate(tb, at, h, views.kinds(tb)[kind]["shape"], cls, mine)
+
+
+@kernel
+def bring_up_to_date(tb: State, at: int, kind: int, mine: float) -> None:
+    """Evaluate in set ``at`` the hosts that changed since, all where time has moved on; O(changed hosts)."""
+    control, record = views.control(tb), views.shared(tb)[at]
+    behind = control["changes"] - record["position"]
+    current = record["batch"] == control["batch"] or (lasting(tb) and record["batch"] >= 0)
+    if in_force.by_metric(tb) and mine < record["latest"]:
+        current = False  # a request that fell behind what it was worth when others were served
+    if record["loosened"] != control["loosened"]:
+        current = False
+    if at != UNSHARED and current and behind <= len(views.changes(tb)):
+        for i in range(record["position"], control["changes"]):
+            skip_or_evaluate(tb, at, views.changes(tb)[i % len(views.changes(tb))], kind, mine)
+    else:
+        record["reference"] = mine
+        forget(tb, at)
+        for h in range(len(views.hosts(tb))):
+            if at != UNSHARED or views.allowed(tb)[views.kinds(tb)[kind]["term"], views.hosts(tb)[h]["group"]]:
+                skip_or_evaluate(tb, at, h, kind, mine)
+            else:
+                views.shared_limit(tb)[at, h] = -np.inf
+    record["batch"] = control["batch"]
+    record["loosened"] = control["loosened"]
+    record["latest"] = mine
+    record["position"] = control["changes"]
+
+
+@kernel
+def beats(tb: State, at: int, h: int, best: int, shape: int) -> bool:
+    """Whether host ``h`` is a better one to preempt on for the shape than ``best`` (or -1), by the evaluations of set
+    ``at``; O(levels + logins)."""
+    if best < 0:
+        return True
+    for m in range(views.shared_cost(tb).shape[2]):
+        if views.shared_cost(tb)[at, h, m] != views.shared_cost(tb)[at, best, m]:
+            return views.shared_cost(tb)[at, h, m] > views.shared_cost(tb)[at, best, m]
+    mine, theirs = noted_score(tb, at, h, shape), noted_score(tb, at, best, shape)
+    if mine != theirs:
+        return mine > theirs
+    return views.hosts(tb)[h]["tie"] > views.hosts(tb)[best]["tie"]
+
+
+@kernel
+def still_feasible(tb: State, at: int, h: int, kind: int, mine: float) -> bool:
+    """Whether the request can preempt on a listed host, evaluated anew where its metric may make a difference."""
+    limit = views.shared_limit(tb)[at, h]
+    if limit == -np.inf:
+        return False
+    lenient = mine <= views.shared(tb)[at]["reference"] + views.rules(tb)["tolerance"]
+    looked = views.shared_look(tb)[at, h]
+    fell = views.hosts(tb)[h]["fell"] > looked or views.control(tb)["tightened"] > looked
+    if not fell and (mine < limit - NEAR or lenient):
+        return True
+    evaluate(tb, at, h, views.kinds(tb)[kind]["shape"], views.kinds(tb)[kind]["cls"], mine)
+    return views.shared_limit(tb)[at, h] != -np.inf
+
+
+@kernel
+def pick(tb: State, at: int, kind: int, mine: float) -> int:
+    """Best host to preempt on by the evaluations of set ``at``, or -1; O(feasible hosts)."""
+    record, hosts = views.shared(tb)[at], views.shared_hosts(tb)
+    term, job, shape = views.kinds(tb)[kind]["term"], views.kinds(tb)[kind]["job"], views.kinds(tb)[kind]["shape"]
+    best = NOBODY
+    kept = 0
+    for i in range(record["feasible"]):
+        h = whole(hosts[at, i])
+        if not still_feasible(tb, at, h, kind, mine):
+            views.shared_listed(tb)[at, h] = 0
+            continue
+        hosts[at, kept] = h
+        kept += 1
+        allowed = views.allowed(tb)[term, views.hosts(tb)[h]["group"]]
+        if allowed and beats(tb, at, h, best, shape) and not host_slots.has_sibling(tb, h, job):
+            best = h
+    record["feasible"] = kept
+    return best
+
+
+@kernel
+def find_free_anew(tb: State, kind: int) -> int:
+    """As :func:`find_free`; where an earlier search found no room, only hosts that something left; O(these)."""
+    control, record = views.control(tb), views.kinds(tb)[views.kinds(tb)[kind]["alike"]]
+    behind = control["releases"] - record["no_room"]
+    if views.rules(tb)["feasible_time"] and record["no_room"] >= 0 and behind <= FEW_CHANGES:
+        room = False
+        for i in range(record["no_room"], control["releases"]):
+            h = whole(views.releases(tb)[i % len(views.releases(tb))])
+            room = room or (not views.hosts(tb)[h]["down"] and free_index.has_room(tb, h, record["shape"]))
+        control["bounds"] += behind
+        if not room:
+            record["no_room"] = control["releases"]
+            return -1
+    host = find_free(tb, kind)
+    record["no_room"] = -1 if host >= 0 else control["releases"]
+    return host
+
+
+@leaf
+def can_still_wait(tb: State, kind: int, mine: float) -> bool:
+    """Whether it may preempt nobody with this metric, by the settings or as nobody's is larger; O(1)."""
+    if views.kinds(tb)[kind]["never"]:
+        return True
+    return in_force.can_still_wait(tb, views.kinds(tb)[kind]["cls"], mine)
+
+
+@leaf
+def bring_metrics_up_to_date(tb: State) -> None:
+    """Before looking for victims: hosts forget the metrics that changed from elsewhere."""
+    if views.control(tb)["stirred"] > 0 and not lasting(tb):
+        metric_dynamics.tell_hosts(tb)
+
+
+@kernel
+def look_everywhere(tb: State, kind: int, mine: float) -> int:
+    """Best host of all for a waiting request, or -1."""
+    host = find_free_anew(tb, kind)
+    if host >= 0:
+        return host
+    rules, pair = views.rules(tb), views.kinds(tb)[kind]["pair"]
+    if can_still_wait(tb, kind, mine):
+        return -1
+    bring_metrics_up_to_date(tb)
+    at = set_for(tb, pair) if rules["shared"] else whole(UNSHARED)
+    bring_up_to_date(tb, at, kind, mine)
+    return pick(tb, at, kind, mine)
+
+
+@kernel
+def look_at_changes(tb: State, kind: int, mine: float, position: int) -> int:
+    """Best of the hosts that changed since ``position`` of the change log, or -1; O(changed hosts)."""
+    control = views.control(tb)
+    control["looks"] += 1
+    look = control["looks"]
+    shape, cls = views.kinds(tb)[kind]["shape"], views.kinds(tb)[kind]["cls"]
+    term, job = views.kinds(tb)[kind]["term"], views.kinds(tb)[kind]["job"]
+    free_best, best = NOBODY, NOBODY
+    score = whole(NOWHERE)
+    for i in range(position, control["changes"]):
+        h = whole(views.changes(tb)[i % len(views.changes(tb))])
+        host = views.hosts(tb)[h]
+        if host["looked"] == look or host["down"] or not views.allowed(tb)[term, host["group"]]:
+            continue
+        host["looked"] = look
+        if host_slots.has_sibling(tb, h, job):
+            continue
+        if free_index.has_room(tb, h, shape):
+            control["operations"] += 1
+            mine_here = comparing.allocation_score(tb, h, shape)
+            if (
+                free_best < 0
+                or mine_here > score
+                or (mine_here == score and host["tie"] > views.hosts(tb)[free_best]["tie"])
+            ):
+                free_best, score = h, mine_here
+        elif free_best < 0 and not shown_hopeless(tb, h, cls, mine):
+            evaluate(tb, UNSHARED, h, shape, cls, mine)
+            if views.shared_limit(tb)[UNSHARED, h] != -np.inf and beats(tb, UNSHARED, h, best, shape):
+                best = h
+    if free_best >= 0 and comparing.needed(tb):
+        return find_free(tb, kind)
+    return free_best if free_best >= 0 else best
+
+
+@kernel
+def look_at_random(tb: State, kind: int, mine: float, row: int) -> int:
+    """Best of the first ``relaxed`` share of hosts that prove feasible, in random order, or -1."""
+    control, count = views.control(tb), len(views.hosts(tb))
+    shape, cls = views.kinds(tb)[kind]["shape"], views.kinds(tb)[kind]["cls"]
+    term, job = views.kinds(tb)[kind]["term"], views.kinds(tb)[kind]["job"]
+    bring_metrics_up_to_date(tb)
+    enough = np.ceil(views.rules(tb)["relaxed"] * count)
+    h = chance.draw(views.rules(tb)["seed"], chance.SEARCH_START, row, control["batch"]) % count
+    free_best, best, found = NOBODY, NOBODY, 0
+    score = whole(NOWHERE)
+    for i in range(count):
+        if i > 0:
+            h = (h + views.rules(tb)["stride"]) % count
+        host = views.hosts(tb)[h]
+        if not views.allowed(tb)[term, host["group"]] or host["down"] or host_slots.has_sibling(tb, h, job):
+            continue
+        evaluate(tb, UNSHARED, h, shape, cls, mine)
+        if views.shared_limit(tb)[UNSHARED, h] == -np.inf:
+            continue
+        found += 1
+        if free_index.has_room(tb, h, shape):
+            here = comparing.allocation_score(tb, h, shape)
+            if free_best < 0 or here > score or (here == score and host["tie"] > views.hosts(tb)[free_best]["tie"]):
+                free_best, score = h, here
+        elif beats(tb, UNSHARED, h, best, shape):
+            best = h
+        if found >= enough:
+            break
+    return free_best if free_best >= 0 else best

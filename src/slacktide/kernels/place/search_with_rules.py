@@ -1,0 +1,184 @@
+"""Where an instance goes whose kind has rules or preferences: every host is asked, one by one.
+
+See docs/semantics.md, 'Neighbours, preferences and budgets'. What happens in one domain
+changes what other hosts are worth. So nothing is kept from one search to the next, but
+that nothing has changed.
+"""
+
+from __future__ import annotations
+
+from slacktide.kernels.feasible import affinity, disruption_budgets, free_index, host_slots
+from slacktide.kernels.feasible.free_index import NOWHERE
+from slacktide.kernels.place import search, victims
+from slacktide.kernels.place.scores import comparing
+from slacktide.kernels.policies import in_force
+from slacktide.kernels.runtime.compiling import kernel, whole
+from slacktide.kernels.tables import views
+from slacktide.kernels.tables.schema import NOBODY, State
+
+UNSHARED = whole(0)
+
+
+@kernel
+def open_to(tb: State, h: int, kind: int) -> bool:
+    """Whether host ``h`` is up, satisfies the kind's term and runs no instance of its anti-affine job."""
+    record = views.kinds(tb)[kind]
+    host = views.hosts(tb)[h]
+    if host["down"] or not views.allowed(tb)[record["term"], host["group"]]:
+        return False
+    return not host_slots.has_sibling(tb, h, whole(record["job"]))
+
+
+@kernel
+def best_score(tb: State, kind: int, least: int, largest: int) -> int:
+    """The best of the hosts whose points, from ``least`` to ``largest``, are not NOWHERE, or -1; O(hosts)."""
+    host, tie, score = NOBODY, whole(-1), whole(NOWHERE)
+    shape, likings = views.kinds(tb)[kind]["shape"], views.kinds(tb)[kind]["preferences"]
+    for h in range(len(views.hosts(tb))):
+        points = views.points(tb)[h]
+        if points == NOWHERE:
+            continue
+        free_index.has_room(tb, h, shape)
+        mine = comparing.allocation_score(tb, h, shape)
+        if likings > 0:
+            mine += affinity.scaled(points, least, largest, whole(views.rules(tb)["score"]))
+        if host < 0 or mine > score or (mine == score and views.hosts(tb)[h]["tie"] > tie):
+            host, score, tie = h, mine, views.hosts(tb)[h]["tie"]
+    return host
+
+
+@kernel
+def find_free(tb: State, kind: int) -> int:
+    """Best host with room on which the kind's rules hold, or -1; O(hosts * (rules + preferences) + domains)."""
+    shape, likings = views.kinds(tb)[kind]["shape"], views.kinds(tb)[kind]["preferences"]
+    affinity.prepare(tb, kind)
+    least, largest = whole(2**62), whole(-(2**62))
+    checked = 0
+    for h in range(len(views.hosts(tb))):
+        views.points(tb)[h] = NOWHERE
+        if not open_to(tb, h, kind):
+            continue
+        checked += 1
+        if not free_index.has_room(tb, h, shape) or affinity.rules_at(tb, kind, h) != affinity.HOLD:
+            continue
+        points = whole(0)
+        if likings > 0:
+            points = affinity.points_of(tb, kind, h)
+            least, largest = min(least, points), max(largest, points)
+        views.points(tb)[h] = points
+    host = whole(comparing.choose(tb, kind)) if comparing.needed(tb) else whole(best_score(tb, kind, least, largest))
+    if host >= 0:  # else the search for victims counts the same hosts
+        views.control(tb)["operations"] += checked
+    return host
+
+
+@kernel
+def may_take(tb: State, h: int, i: int, number: int, cls: int, mine: float, now: float) -> bool:
+    """Whether the instance in slot ``i`` is eligible, ``number`` of others chosen; O(chosen)."""
+    slot = views.slots(tb)[h, i]
+    if slot["batch"] == views.control(tb)["batch"] or disruption_budgets.spared(tb, h, i, number, now):
+        return False
+    return in_force.eligible(tb, slot, cls, mine, now)
+
+
+@kernel
+def take_carriers(tb: State, h: int, kind: int, mine: float, now: float) -> int:
+    """Choose all instances on host ``h`` that make away rules fail; their number, or -1 where one is not eligible."""
+    cls = whole(views.kinds(tb)[kind]["cls"])
+    number = whole(0)
+    for i in range(views.hosts(tb)[h]["count"]):
+        if not affinity.in_the_way(tb, kind, views.slots(tb)[h, i], h):
+            continue
+        if not may_take(tb, h, i, number, cls, mine, now):
+            return whole(-1)
+        views.taken(tb)[number] = i
+        number += 1
+        victims.release(tb, views.slots(tb)[h, i])
+    return number
+
+
+@kernel
+def take_others(tb: State, h: int, kind: int, mine: float, now: float, number: int) -> int:
+    """Choose further victims behind the ``number`` chosen until the demand fits; how many are chosen then, or -1."""
+    cls = whole(views.kinds(tb)[kind]["cls"])
+    forced = number
+    for i in range(views.hosts(tb)[h]["count"]):
+        chosen = False
+        for v in range(forced):
+            chosen = chosen or views.taken(tb)[v] == i
+        if chosen or not may_take(tb, h, i, number, cls, mine, now):
+            continue
+        views.taken(tb)[number] = i
+        number += 1
+        if victims.release(tb, views.slots(tb)[h, i]):
+            return number
+    return whole(-1)
+
+
+@kernel
+def fits_now(tb: State) -> bool:
+    """Whether ``missing`` says that the demand fits; O(resources)."""
+    for r in range(len(views.missing(tb))):
+        if views.missing(tb)[r] > 0:
+            return False
+    return True
+
+
+@kernel
+def choose(tb: State, h: int, kind: int, mine: float, now: float) -> int:
+    """As :func:`.victims.choose`, for a kind with rules, prepared; host ``h`` must be open to it."""
+    record = views.kinds(tb)[kind]
+    views.control(tb)["operations"] += 1
+    answer = affinity.rules_at(tb, kind, h)
+    if answer == affinity.FAIL_FOR_GOOD:
+        return whole(-1)
+    fits = free_index.has_room(tb, h, whole(record["shape"]))
+    if fits and answer == affinity.HOLD:
+        return whole(0)
+    if search.can_still_wait(tb, kind, mine):
+        return whole(-1)
+    host_slots.sort_victims(tb, h, now)
+    number = whole(0)
+    if answer != affinity.HOLD:
+        if not affinity.only_these_fail(tb, kind, h):
+            return whole(-1)
+        number = take_carriers(tb, h, kind, mine, now)
+        if number < 0:
+            return whole(-1)
+    if not fits_now(tb):
+        number = take_others(tb, h, kind, mine, now, number)
+    if number < 0 or not affinity.hold_without(tb, kind, h, number):
+        return whole(-1)
+    return number
+
+
+@kernel
+def find_with_victims(tb: State, kind: int, mine: float) -> int:
+    """Best host to preempt on, or -1; O(all instances)."""
+    control, best = views.control(tb), NOBODY
+    now = control["now"]
+    control["looks"] += 1
+    affinity.prepare(tb, kind)
+    shape = whole(views.kinds(tb)[kind]["shape"])
+    cls = whole(views.kinds(tb)[kind]["cls"])
+    for h in range(len(views.hosts(tb))):
+        if not open_to(tb, h, kind) or search.shown_hopeless(tb, h, cls, mine):
+            continue
+        number = choose(tb, h, kind, mine, now)
+        if number < 0:
+            continue
+        victims.preemption_cost(tb, h, number, now, views.shared_cost(tb)[UNSHARED, h])
+        search.note_score(tb, UNSHARED, h, shape)
+        if search.beats(tb, UNSHARED, h, best, shape):
+            best = h
+    return best
+
+
+@kernel
+def find(tb: State, kind: int, mine: float) -> int:
+    """Best host for an instance of a kind with rules or preferences, or -1."""
+    host = find_free(tb, kind)
+    if host >= 0 or search.can_still_wait(tb, kind, mine):
+        return host
+    search.bring_metrics_up_to_date(tb)
+    return find_with_victims(tb, kind, mine)

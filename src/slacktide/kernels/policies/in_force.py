@@ -1,0 +1,98 @@
+"""The policy that decides the present pass, as the kernels ask for it: the one place that tells policies apart.
+
+The search, the queue and the memory of failures are written for any policy. What differs
+is asked here, and answered in :mod:`.qos_driven` or :mod:`.priority`.
+
+There are two ways of deciding. By metric (:func:`by_metric`): what the kernels remember and bound is
+worked out from the rules of :mod:`.qos_driven`, which they also ask directly. By class: nothing changes
+while nothing happens, the class of both decides who may be preempted, and the queue has the more
+important first, so that nobody who was served in a pass may be preempted for one served after it. The
+memory of failures rests on that. Functions that end in ``by_class`` are asked only then.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from slacktide.kernels.builtin import FEWEST_VICTIMS, HYBRID, PRIORITY
+from slacktide.kernels.policies import hybrid, priority, qos_driven, triage
+from slacktide.kernels.qos import request_ledger
+from slacktide.kernels.runtime.compiling import kernel, leaf
+from slacktide.kernels.tables import views
+from slacktide.kernels.tables.schema import Records, State
+
+
+@leaf
+def of_next_pass(tb: State) -> int:
+    """The policy, QOS_DRIVEN or PRIORITY, by which a pass that begins now decides; O(1)."""
+    control, rules = views.control(tb), views.rules(tb)
+    if rules["policy"] == HYBRID:
+        return hybrid.decider(control["queue"] + control["incoming"], rules["queue_limit"])
+    return rules["policy"]
+
+
+@leaf
+def by_metric(tb: State) -> bool:
+    """Whether what the policy decides depends on metrics, so that it changes while nothing happens; O(1)."""
+    return views.control(tb)["mode"] != PRIORITY
+
+
+@leaf
+def by_contents(tb: State) -> bool:
+    """Whether victims and cost on a host depend on nothing but its contents and the class that asks; O(1)."""
+    return not by_metric(tb) and cost(tb) == FEWEST_VICTIMS
+
+
+@leaf
+def cost(tb: State) -> int:
+    """The number of the cost that compares hosts: the setting's, or the policy's own; O(1)."""
+    return views.rules(tb)["cost"] if by_metric(tb) else views.rules(tb)["priority_cost"]
+
+
+@kernel
+def comes_before(tb: State, a: Records, b: Records) -> bool:
+    """The order of waiting instances that does not change while they wait; O(1)."""
+    return qos_driven.comes_before(a, b) if by_metric(tb) else priority.comes_before(tb, a, b)
+
+
+@leaf
+def has_tiers(tb: State) -> bool:
+    """Whether the queue's order has tiers, in which an instance's place changes while it waits; O(1)."""
+    return by_metric(tb) and views.rules(tb)["by_importance"]
+
+
+@leaf
+def standing(tb: State, cls: int, mine: float) -> float:
+    """What the search for a host is given in place of the metric ``mine`` of a waiting instance; O(1)."""
+    return triage.standing(tb, cls, mine) if by_metric(tb) else mine
+
+
+@leaf
+def can_still_wait(tb: State, cls: int, mine: float) -> bool:
+    """Whether an instance of the class preempts nobody, whoever there is, with this metric; O(1)."""
+    if not by_metric(tb):
+        return priority.can_wait(tb)
+    return mine == np.inf or qos_driven.can_wait(tb, cls, mine)
+
+
+@leaf
+def eligible_by_class(tb: State, slot: Records, cls: int) -> bool:
+    """As :func:`eligible`, where no metric is asked for; O(1).
+
+    Where one is not eligible, nobody after it in the order of victims is: the search on a host ends there.
+    """
+    return priority.eligible(tb, slot, cls)
+
+
+@leaf
+def later_victim_by_class(tb: State, a: Records, b: Records) -> bool:
+    """Whether a comes after b in the order of victims, where no metric is asked for; O(1)."""
+    return priority.later_victim(a, b, views.classes(tb))
+
+
+@kernel
+def eligible(tb: State, slot: Records, cls: int, mine: float, now: float) -> bool:
+    """Whether the instance on a host may be preempted for one of class ``cls`` with metric ``mine``; O(1)."""
+    if not by_metric(tb):
+        return eligible_by_class(tb, slot, cls)
+    return qos_driven.eligible(tb, slot, request_ledger.metric_of(tb, slot, now), cls, mine, now)

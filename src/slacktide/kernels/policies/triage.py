@@ -1,0 +1,106 @@
+"""Triage: what ``qos-driven`` does otherwise where a class is overloaded (``policy.overload = triage``).
+
+Serving whoever has the least slack keeps all promises while all can be kept. Where they cannot, it
+holds everybody just below the promise. Triage gives some up, so that the others are kept
+(docs/overload.md).
+
+    Q_j(t), phi_i   as in :mod:`.qos_driven`
+    lost            below its margin, and Q < -savable: its promise does not count as one that can
+                    still be kept
+    savable         below its margin and not lost
+    overloaded      classes of one rank, in a pass at whose beginning one of theirs that waits is lost
+
+**Order of the queue.** Of an overloaded class, those below their margin go by decreasing Q: the
+savable first, and whoever is nearest to its promise first. (:func:`turns_round`)
+
+**Eligibility.** For a waiting j of an overloaded class that is below its margin, k may be preempted
+where it is no more important, its overhead is within the limit as ever, and
+
+    j is savable, and k is less important, or lost, or Q_k >= phi_k + patience,    or
+    j is lost,    and Q_k >= phi_k + overload_patience.
+
+One that is not below its margin preempts nobody. Where ``overload_patience`` is less than
+``patience``, the latter takes its place. (:func:`allows`)
+
+**Order of victims.** It mirrors that of the queue, as ever: of an overloaded class, those below
+their margin go by increasing Q, so that those furthest from their promise leave first.
+(:func:`turns_round`)
+
+What is eligible depends on Q_j only by whether j is savable or lost, and whoever the lost may
+preempt the savable may, too. So in place of their Q the search is given one of two numbers below
+every metric. (:func:`standing`)
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from slacktide.kernels.runtime.compiling import kernel, leaf
+from slacktide.kernels.tables import views
+from slacktide.kernels.tables.schema import Records, State
+
+SAVABLE, LOST = -(2.0**45), -(2.0**44)  # below every metric that is not the last resort of arithmetic: 2^33 s and less
+EITHER = -(2.0**43)
+
+
+@leaf
+def is_lost(tb: State, cls: int, q: float) -> bool:
+    """Whether the promise of one of class ``cls`` with metric ``q`` does not count as one that can be kept; O(1)."""
+    return q < views.classes(tb)[cls]["margin"] and q < -views.rules(tb)["savable"]
+
+
+@leaf
+def standing(tb: State, cls: int, q_j: float) -> float:
+    """What decides who is eligible for j, in place of its Q: SAVABLE, LOST, or inf for nobody; O(1).
+
+    Q itself where its class is not overloaded.
+    """
+    ours = views.classes(tb)[cls]
+    if not ours["overloaded"]:
+        return q_j
+    if not q_j < ours["margin"]:
+        return np.inf
+    return LOST if q_j < -views.rules(tb)["savable"] else SAVABLE
+
+
+@leaf
+def allows(tb: State, slot: Records, q_k: float, cls: int, stands: float) -> bool:
+    """Whether k may be preempted for one of the overloaded class ``cls`` that ``stands`` so, overhead apart; O(1)."""
+    k, j = views.classes(tb)[slot["cls"]], views.classes(tb)[cls]
+    if k["rank"] < j["rank"] or stands > LOST:
+        return False
+    if stands == LOST:
+        return q_k >= k["margin"] + views.rules(tb)["overload_patience"]
+    return k["rank"] > j["rank"] or is_lost(tb, slot["cls"], q_k) or q_k >= k["margin"] + views.rules(tb)["patience"]
+
+
+@leaf
+def allows_below(tb: State, slot: Records, q_k: float) -> float:
+    """As :func:`.qos_driven.eligible_below`, of one that :func:`allows` allowed: the savable only, or the lost too."""
+    much = q_k >= views.classes(tb)[slot["cls"]]["margin"] + views.rules(tb)["overload_patience"]
+    return EITHER if much else (SAVABLE + LOST) / 2.0
+
+
+@leaf
+def excludes(tb: State, most: float, least: int, cls: int, stands: float) -> bool:
+    """Whether :func:`allows` allows nobody where no metric is above ``most``, no rank number above ``least``; O(1)."""
+    if most == np.inf:
+        return False  # nothing is known of the host, nor of its ranks
+    return least < views.classes(tb)[cls]["rank"] or (stands == LOST and most < views.rules(tb)["spare_from"])
+
+
+@leaf
+def turns_round(tb: State, cls: int) -> bool:
+    """Whether the order by Q, of queue and victims, is turned round for those below the margin of ``cls``; O(1)."""
+    return views.classes(tb)[cls]["overloaded"] != 0
+
+
+@kernel
+def tell_overload(tb: State, level: int, overloaded: int) -> bool:
+    """Mark the classes of a level; whether that is a change; O(classes)."""
+    changed = False
+    for c in range(len(views.classes(tb))):
+        if views.classes(tb)[c]["level"] == level and views.classes(tb)[c]["overloaded"] != overloaded:
+            views.classes(tb)[c]["overloaded"] = overloaded
+            changed = True
+    return changed

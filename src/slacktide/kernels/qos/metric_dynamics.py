@@ -1,0 +1,185 @@
+"""How the metric of an instance moves while nothing happens to its request.
+
+Derived in docs/metric.md. With X, D and sigma as in :mod:`.request_ledger`, n live instances
+and a running time e that grows by g a second:
+
+    dX = g / sigma - n                    seconds a second
+    dQ = dX              where X < 0
+    dQ = dX sigma / D    where X >= 0 and D > 0
+    dQ = 0               where X >= 0 and D <= 0, at infinity
+
+So Q is linear up to one kink, where X is 0, and a second one where an instance begins to have
+work to lose. Metrics are rounded to the grid of times. What is said here of a rounded metric is
+true up to a ``blur``, 0 where nothing needs rounding.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from slacktide.kernels.qos.metric import slope
+from slacktide.kernels.qos.request_ledger import (
+    CALM,
+    LONGEST,
+    ROSE,
+    ahead,
+    counts_as_up,
+    gain,
+    goes_on,
+    unearned,
+    up_now,
+    weigh,
+)
+from slacktide.kernels.runtime.compiling import kernel, leaf, whole
+from slacktide.kernels.tables import views
+from slacktide.kernels.tables.schema import Records, State
+
+NEAR = 4e-6  # seconds; more than two metrics rounded to the grid of times can be off by, so that rounding cannot matter
+
+
+@kernel
+def pace(tb: State, slot: Records, now: float) -> tuple[float, float, float]:
+    """Slope of an instance's metric, until when it surely holds, and by how much rounding may blur it; O(1)."""
+    if slot["request"] < 0:
+        starting = now < slot["on"]
+        exact = starting or views.classes(tb)[slot["cls"]]["whole"]
+        return slope(slot, views.classes(tb), now), (slot["on"] if starting else np.inf), (0.0 if exact else NEAR)
+    request = views.requests(tb)[slot["request"]]
+    sigma, accounting, live = views.classes(tb)[request["cls"]]["slo"], views.rules(tb)["accounting"], request["live"]
+    until, rate = np.inf, gain(request, accounting)
+    if request["loses"]:
+        instance = views.instances(tb)[slot["row"]]
+        ready = instance["since"] + instance["startup"]
+        if now >= ready:
+            rate -= 1.0
+        else:
+            until = ready
+    X = ahead(tb, whole(slot["request"]), now, unearned(tb, slot, now))
+    dX = rate / sigma - live
+    D = live * sigma - goes_on(request, accounting, counts_as_up(slot, now))
+    rise, until, blur = through_kink(X, dX, sigma, D, now, until)
+    if views.classes(tb)[request["cls"]]["whole"] and (X < 0.0 or dX == 0.0):
+        blur = 0.0  # X is exact then, and V does not move
+    return rise, until, blur
+
+
+@kernel
+def waiting_pace(tb: State, q: int, now: float) -> tuple[float, float, float]:
+    """By how much a second the metric of a request's waiting instances falls, until when, and its blur; O(1).
+
+    0 where it rises: it is above what falls by nothing.
+    """
+    rise, until, blur = pace_of_request(tb, q, now, whole(0))
+    return max(0.0, -rise), until, blur
+
+
+@kernel
+def pace_of_request(tb: State, q: int, now: float, one_up: int) -> tuple[float, float, float]:
+    """As :func:`pace`, of an instance whose stop would discard nothing; ``one_up`` as for :func:`weigh`; O(1)."""
+    request, accounting = views.requests(tb)[q], views.rules(tb)["accounting"]
+    sigma, live = views.classes(tb)[request["cls"]]["slo"], request["live"]
+    D = live * sigma - goes_on(request, accounting, one_up)
+    dX = gain(request, accounting) / sigma - live
+    return through_kink(ahead(tb, q, now, 0.0), dX, sigma, D, now, np.inf)
+
+
+@kernel
+def bound_of_request(tb: State, q: int, now: float) -> tuple[float, float, float, float]:
+    """No instance of the request on a host has a larger metric now, slope, end of both, or blur than these; O(1).
+
+    That of one that counts as running, where all on hosts do, else of one that does not; of a
+    batch request as if stopping it discarded nothing.
+    """
+    request = views.requests(tb)[q]
+    up = up_now(request, views.rules(tb)["accounting"])
+    one_up = whole(1) if up == request["placed"] else whole(0)
+    rise, until, blur = pace_of_request(tb, q, now, one_up)
+    return weigh(tb, q, now, one_up, 0.0), max(rise, 0.0), until, blur
+
+
+@kernel
+def tell_hosts(tb: State) -> None:
+    """Let every host with instances of a stirred request know that their metrics changed; O(those instances).
+
+    Done when somebody looks, not when it happens: a request that changes often between
+    two looks is gone through once, and not at all where nobody needs to preempt.
+    """
+    control, now = views.control(tb), views.control(tb)["now"]
+    control["looks"] += 1
+    for i in range(control["stirred"]):
+        q = whole(views.stirred(tb)[i])
+        request = views.requests(tb)[q]
+        rose = request["stirred"] == ROSE
+        request["stirred"] = CALM
+        peak, rise, until, blur = 0.0, 0.0, 0.0, 0.0
+        if rose:
+            peak, rise, until, blur = bound_of_request(tb, q, now)
+        row = whole(request["head"])
+        while row >= 0:
+            h = whole(views.instances(tb)[row]["host"])
+            views.hosts(tb)[h]["sorted_until"] = -np.inf
+            views.hosts(tb)[h]["fell"] = control["looks"]
+            if rose:
+                lift_ceiling(tb, h, now, peak, rise, until, blur)
+                note_change(tb, h)
+            row = whole(views.links(tb)[row, 0])
+    control["stirred"] = 0
+
+
+@leaf
+def note_change(tb: State, h: int) -> None:
+    """Add host ``h`` to the change log, once a telling; O(1)."""
+    control = views.control(tb)
+    if views.hosts(tb)[h]["looked"] != control["looks"]:
+        views.hosts(tb)[h]["looked"] = control["looks"]
+        views.changes(tb)[control["changes"] % len(views.changes(tb))] = h
+        control["changes"] += 1
+
+
+@leaf
+def lift_ceiling(tb: State, h: int, now: float, peak: float, rise: float, until: float, blur: float) -> None:
+    """Let the bound on host ``h`` also bound a metric of this size and slope; O(1)."""
+    ceiling = views.ceilings(tb)[h]
+    ceiling["peak"] = max(ceiling_at(ceiling, now), peak)
+    ceiling["time"] = now
+    ceiling["rise"] = max(ceiling["rise"], rise)
+    ceiling["slack"] = max(ceiling["slack"], 4.0 * blur)
+    ceiling["until"] = min(ceiling["until"], until)
+
+
+@leaf
+def ceiling_at(ceiling: Records, now: float) -> float:
+    """No metric on the host is above this at ``now``; O(1)."""
+    passed = now - ceiling["time"]
+    if passed == 0.0:
+        return ceiling["peak"]
+    if now >= ceiling["until"]:
+        return np.inf
+    return ceiling["peak"] + ceiling["rise"] * passed + ceiling["slack"]
+
+
+@kernel
+def through_kink(X: float, dX: float, sigma: float, D: float, now: float, until: float) -> tuple[float, float, float]:
+    """As :func:`pace`, from X, its slope ``dX``, and D; before ``until``; O(1)."""
+    if X < 0.0:
+        if dX > 0.0:
+            until = min(until, kink(-X, dX, now))
+        return dX, until, NEAR
+    if dX < 0.0:
+        until = min(until, kink(X, -dX, now))
+    if D <= 0.0:
+        return 0.0, until, NEAR
+    factor = sigma / D
+    blur = NEAR * (1.0 + factor)
+    V = X * factor
+    if V > LONGEST:
+        if dX < 0.0:
+            until = min(until, now + (V - LONGEST) / (-dX * factor) - blur)
+        return 0.0, max(until, now), blur
+    return dX * factor, until, blur
+
+
+@kernel
+def kink(gap: float, speed: float, now: float) -> float:
+    """When a gap is closed at this speed, rather early; never before ``now``."""
+    return max(now, now + (gap - NEAR) / speed - NEAR)

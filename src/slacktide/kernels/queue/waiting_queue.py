@@ -1,0 +1,229 @@
+"""The waiting instances: kept sorted by a key that does not change while they wait.
+
+A waiting metric is ``key - t``, so the order by metric is the order by key and only
+the tier (below the margin or not) changes with time (docs/semantics.md, 'A pass').
+"""
+
+from __future__ import annotations
+
+from slacktide.kernels.policies import in_force, qos_driven, triage
+from slacktide.kernels.qos import request_ledger
+from slacktide.kernels.qos.metric import received, waiting_key, withheld
+from slacktide.kernels.runtime.compiling import kernel, leaf, whole
+from slacktide.kernels.tables import views
+from slacktide.kernels.tables.schema import GONE, OPEN, Records, State
+
+
+@kernel
+def enqueue(tb: State, row: int, now: float) -> None:
+    """Request ``row`` waits from ``now`` on; it joins the queue when the next pass begins; O(1)."""
+    control, instance = views.control(tb), views.instances(tb)[row]
+    cls = views.kinds(tb)[instance["kind"]]["cls"]
+    e = received(instance, views.rules(tb)["accounting"])
+    p = withheld(now - views.admission(tb)[row], e)
+    entry = views.incoming(tb)[control["incoming"]]
+    entry["key"] = waiting_key(e, p, views.classes(tb)[cls]["slo"], views.rules(tb)["alpha"], now)
+    entry["admitted"] = views.admission(tb)[row]
+    entry["row"] = row
+    entry["kind"] = instance["kind"]
+    entry["done"] = OPEN
+    entry["request"] = request_ledger.decider_of(tb, row)
+    control["incoming"] += 1
+
+
+@kernel
+def position_of(tb: State, row: int) -> int:
+    """Where a waiting instance stands in the queue or, behind it, among the incoming; -1: nowhere; O(queue)."""
+    count = whole(views.control(tb)["queue"])
+    for i in range(count):
+        if views.queue(tb)[i]["row"] == row:
+            return whole(i)
+    for i in range(views.control(tb)["incoming"]):
+        if views.incoming(tb)[i]["row"] == row:
+            return count + i
+    return whole(-1)
+
+
+@leaf
+def entry_at(tb: State, position: int) -> Records:
+    """The entry at a position as :func:`position_of` tells it; O(1)."""
+    count = views.control(tb)["queue"]
+    return views.queue(tb)[position] if position < count else views.incoming(tb)[position - count]
+
+
+@kernel
+def sort_entries(tb: State, entries: Records, count: int) -> None:
+    """Shell sort into the static order; entries have a spare last element; O(n^1.3), O(n log n) when sorted."""
+    spare = len(entries) - 1
+    gap = 1
+    while gap < count // 3:
+        gap = 3 * gap + 1
+    while gap > 0:
+        for i in range(gap, count):
+            if not in_force.comes_before(tb, entries[i], entries[i - gap]):
+                continue
+            entries[spare] = entries[i]
+            k = i
+            while k >= gap and in_force.comes_before(tb, entries[spare], entries[k - gap]):
+                entries[k] = entries[k - gap]
+                k -= gap
+            entries[k] = entries[spare]
+        gap //= 3
+
+
+@kernel
+def merge_incoming(tb: State) -> None:
+    """Bring those who came since the last pass into the queue; O(queue + incoming)."""
+    control = views.control(tb)
+    count, new = control["queue"], control["incoming"]
+    sort_entries(tb, views.incoming(tb), new)
+    control["queue"] = count + new
+    control["incoming"] = 0
+    at = count + new - 1
+    count -= 1
+    new -= 1
+    while new >= 0:
+        if count >= 0 and in_force.comes_before(tb, views.incoming(tb)[new], views.queue(tb)[count]):
+            views.queue(tb)[at] = views.queue(tb)[count]
+            count -= 1
+        else:
+            views.queue(tb)[at] = views.incoming(tb)[new]
+            new -= 1
+        at -= 1
+
+
+@kernel
+def with_own_ledger(tb: State, entries: Records, count: int) -> int:
+    """How many entries in static order come before those that a request's ledger decides for; O(log n)."""
+    if not in_force.by_metric(tb) or len(views.requests(tb)) == 0:
+        return count
+    low, high = whole(0), whole(count)
+    while low < high:
+        middle = (low + high) // 2
+        if entries[middle]["request"] < 0:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@leaf
+def tier(tb: State, entry: Records, now: float) -> int:
+    """The tier of a waiting instance that its own ledger decides for; O(1)."""
+    return qos_driven.queue_tier(tb, whole(views.kinds(tb)[entry["kind"]]["cls"]), entry["key"] - now)
+
+
+@kernel
+def is_turned(tb: State, tier: int) -> bool:
+    """Whether a tier goes by decreasing metric, as its classes are overloaded; O(classes)."""
+    for c in range(len(views.classes(tb))):
+        if views.classes(tb)[c]["level"] == tier and triage.turns_round(tb, whole(c)):
+            return True
+    return False
+
+
+@kernel
+def find_overloaded(tb: State) -> bool:
+    """Mark the classes of which one that waits is lost, and all of their rank; whether marks changed; O(queue)."""
+    now, lost, changed = views.control(tb)["now"], whole(0), False
+    for level in range(views.rules(tb)["levels"]):
+        found = whole(0)
+        if in_force.by_metric(tb):
+            for i in range(views.control(tb)["queue"]):
+                entry = views.queue(tb)[i]
+                cls = whole(views.kinds(tb)[entry["kind"]]["cls"])
+                if views.classes(tb)[cls]["level"] != level:
+                    continue
+                mine = entry["key"] - now
+                if entry["request"] >= 0:
+                    mine = request_ledger.weigh_waiting(tb, whole(entry["request"]), now)
+                if triage.is_lost(tb, cls, mine):
+                    found = whole(1)
+                    break
+        changed = triage.tell_overload(tb, whole(level), found) or changed
+        lost += found
+    views.control(tb)["overloaded"] = lost
+    return changed
+
+
+@kernel
+def arrange_turned(tb: State, entries: Records, count: int, turn: int, n: int) -> int:
+    """As :func:`arrange`, of one tier by decreasing metric, of equal ones by row; the number arranged so far; O(n)."""
+    now, stop = views.control(tb)["now"], whole(count)
+    while stop > 0:
+        first = stop - 1
+        while first > 0 and entries[first - 1]["key"] == entries[stop - 1]["key"]:
+            first -= 1
+        for i in range(first, stop):
+            if tier(tb, entries[i], now) == turn:
+                views.order(tb)[n] = i
+                n += 1
+        stop = first
+    return n
+
+
+@kernel
+def arrange(tb: State, entries: Records, count: int) -> None:
+    """The order of this pass as positions in ``entries``, which must be in static order; O(levels * n)."""
+    now = views.control(tb)["now"]
+    n = 0
+    if not in_force.has_tiers(tb):
+        for i in range(count):
+            views.order(tb)[i] = i
+        n = count
+    else:
+        for turn in range(views.rules(tb)["levels"] + 1):
+            if is_turned(tb, turn):
+                n = arrange_turned(tb, entries, count, turn, n)
+                continue
+            for i in range(count):
+                if tier(tb, entries[i], now) == turn:
+                    views.order(tb)[n] = i
+                    n += 1
+    views.control(tb)["order"] = n
+
+
+@kernel
+def precedes_now(tb: State, a: Records, b: Records) -> bool:
+    """The order of this pass, decided pair by pair; the plain counterpart of :func:`arrange`."""
+    now = views.control(tb)["now"]
+    if in_force.has_tiers(tb):
+        tier_a, tier_b = tier(tb, a, now), tier(tb, b, now)
+        if tier_a != tier_b:
+            return tier_a < tier_b
+        if is_turned(tb, tier_a) and a["key"] != b["key"]:
+            return a["key"] > b["key"]
+    return in_force.comes_before(tb, a, b)
+
+
+@kernel
+def arrange_from_scratch(tb: State, entries: Records, count: int) -> None:
+    """As :func:`arrange`, sorting everything in every pass (``optimize.static_order = false``); O(n^1.3)."""
+    for i in range(count):
+        views.order(tb)[i] = i
+    gap = 1
+    while gap < count // 3:
+        gap = 3 * gap + 1
+    while gap > 0:
+        for i in range(gap, count):
+            moved = views.order(tb)[i]
+            k = i
+            while k >= gap and precedes_now(tb, entries[moved], entries[views.order(tb)[k - gap]]):
+                views.order(tb)[k] = views.order(tb)[k - gap]
+                k -= gap
+            views.order(tb)[k] = moved
+        gap //= 3
+    views.control(tb)["order"] = count
+
+
+@kernel
+def drop_done(entries: Records, count: int) -> int:
+    """Close the gaps that placed instances left; the new length; O(n)."""
+    kept = 0
+    for i in range(count):
+        if entries[i]["done"] != GONE:
+            if kept != i:
+                entries[kept] = entries[i]
+            entries[kept]["done"] = OPEN
+            kept += 1
+    return kept

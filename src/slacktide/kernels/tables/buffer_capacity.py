@@ -1,0 +1,33 @@
+"""Which buffer is full: a pass stops with a code, the caller makes the buffer longer, and the pass goes on."""
+
+from __future__ import annotations
+
+from slacktide.kernels.runtime.compiling import kernel
+from slacktide.kernels.tables import views
+from slacktide.kernels.tables.schema import State
+
+FINISHED, MORE_SLOTS, MORE_HEAP, MORE_VISITS, MORE_QUEUE, FLUSH, PASS_DUE, OVER, PAUSE, MORE_ACTS, LOOK = range(11)
+
+
+@kernel
+def lacking(tb: State) -> int:
+    """What must grow before another request can be placed, or FINISHED; O(1)."""
+    control = views.control(tb)
+    widest = views.slots(tb).shape[1] - 1  # the last slot is spare
+    if control["most"] + 1 > widest:
+        return MORE_SLOTS
+    if control["heap"] + 2 >= len(views.heap(tb)):
+        return MORE_HEAP
+    if 2 * (control["visits"] + 1) >= len(views.visits(tb)):
+        return MORE_VISITS
+    if control["queue"] + control["incoming"] + widest + 2 >= len(views.queue(tb)):
+        return MORE_QUEUE
+    more = widest + len(views.excess(tb)) + 2  # events that one host's worth of evictions, or a scale event, can cause
+    full = control["events"] + more >= len(views.events(tb)) or control["passes"] + 1 >= len(views.passes(tb))
+    if (
+        full
+        or control["decisions"] + 1 >= len(views.decisions(tb))
+        or control["victims"] + widest >= len(views.victims(tb))
+    ):
+        return FLUSH
+    return FINISHED

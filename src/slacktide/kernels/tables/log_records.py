@@ -1,0 +1,41 @@
+"""Records of what happened (decisions, events, passes) and of what is to happen; of arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+DECISION = np.dtype(
+    [
+        ("row", "i8"),
+        ("time", "f8"),
+        ("metric", "f8"),
+        ("batch", "i8"),
+        ("host", "i8"),
+        ("victims", "i8"),
+        ("first", "i8"),
+    ],
+    align=True,
+)
+EVENT = np.dtype(
+    [("time", "f8"), ("qos", "f8"), ("row", "i8"), ("by", "i8"), ("host", "i8"), ("kind", "i8")], align=True
+)
+PASS = np.dtype(
+    [("time", "f8"), ("operations", "i8"), ("queue", "i8"), ("placed", "i8"), ("preempted", "i8")], align=True
+)
+EVENT_KINDS = (
+    *("admitted", "placed", "preempted", "completed", "evicted", "host-down", "host-up", "held", "removed"),
+    *("resized", "moved", "deferred"),
+)
+_KINDS: tuple[Any, ...] = tuple(
+    np.int64(i) for i in range(12)
+)  # not literals: kernels would be compiled once more for each
+ADMITTED, BEGUN, PREEMPTED, COMPLETED, EVICTED, HOST_DOWN, HOST_UP, HELD, DROPPED, RESIZED, MOVED, DEFERRED = _KINDS
+
+# What an instance has ahead of it, unless it is stopped first: void where its starts are not ``starts`` any more.
+INSTANCE_EVENT = np.dtype([("time", "f8"), ("row", "i4"), ("starts", "i4"), ("kind", "i4")], align=True)
+STARTUP_ENDS, RUN_ENDS, RETURNS, RETURNS_PREEMPTED = _KINDS[:4]
+# RETURNS, RETURNS_PREEMPTED: after ``recreation`` seconds, a stopped instance begins to wait again
+
+HOST_EVENT = np.dtype([("time", "f8"), ("host", "i8"), ("kind", "i8")], align=True)

@@ -1,0 +1,278 @@
+"""Records of the cluster itself, settings and counters, of the arrays in :mod:`slacktide.kernels.tables.arrays`.
+
+Records of requests, of affinity, of the network and of logs stand in modules beside this one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+# An instance's life, as far as it has gone.
+INSTANCE = np.dtype(
+    [
+        ("since", "f8"),  # when the present state began: that of completion where it is DONE
+        ("startup", "f8"),  # start-up delay of the present incarnation
+        ("running", "f8"),  # useful running seconds; what is lost to a stop is in ``discarded``
+        ("startup_first", "f8"),  # start-up seconds spent in the first start
+        ("startup_restarts", "f8"),  # start-up seconds spent in later starts
+        ("discarded", "f8"),  # useful running seconds lost to a stop
+        ("overhead", "f8"),  # sum of alpha_m over past preemptions (da Silva et al. 2020, equation 8)
+        ("host", "i4"),  # host, or -1
+        ("state", "i4"),  # one of the states below
+        ("starts", "i4"),
+        ("preemptions", "i4"),
+        ("hosts_used", "i4"),
+        ("first_host", "i4"),  # the first host it ran on, or -1
+        ("kind", "i4"),
+    ],
+    align=True,
+)
+FUTURE, WAITING, PLACED, DONE, REMOVED, LEAVING, VACANT = range(7)
+# LEAVING: only in a live cluster, told to go; VACANT: its next incarnation has not come yet
+
+# An instance on a host: all a victim search needs, side by side.
+SLOT = np.dtype(
+    [
+        ("row", "i8"),
+        ("e", "f8"),
+        ("p", "f8"),
+        ("since", "f8"),
+        ("on", "f8"),  # from this instant its time counts as running
+        ("overhead", "f8"),
+        ("admitted", "f8"),
+        ("tie", "i8"),
+        ("batch", "i8"),  # the pass that placed it
+        ("cls", "i8"),
+        ("shape", "i8"),
+        ("job", "i8"),  # its job where some instances of that keep away from others, or -1
+        ("request", "i8"),  # whose ledger decides, or -1: its own, that is ``e`` and ``p``
+    ],
+    align=True,
+)
+
+HOST = np.dtype(
+    [
+        ("version", "i8"),  # how often its contents changed
+        ("sorted_until", "f8"),  # its slots are in victim order before this instant
+        ("moves_at", "f8"),  # the instant at which it was last computed how its metrics move
+        ("tie", "i8"),  # larger wins among equal hosts
+        ("looked", "i8"),  # the last look that saw it
+        ("count", "i8"),  # instances on it
+        ("group", "i8"),
+        ("leaf", "i8"),  # its position in the free index
+        ("down", "i8"),
+        ("shared", "i8"),  # instances on it that a request's ledger decides for
+        ("fell", "i8"),  # the last look before which a metric on it changed from elsewhere
+    ],
+    align=True,
+)
+
+# No instance on a host has a metric above ``peak + rise * (t - time)`` (plus ``slack``
+# where that is not exact on the grid of times), while its contents stay, before ``until``.
+CEILING = np.dtype(
+    [("peak", "f8"), ("time", "f8"), ("rise", "f8"), ("slack", "f8"), ("until", "f8"), ("least", "i8")], align=True
+)  # least: largest rank number on it
+
+CLASS = np.dtype(
+    [
+        ("slo", "f8"),
+        ("margin", "f8"),
+        ("limit", "f8"),
+        ("slope", "f8"),
+        ("rank", "i8"),
+        ("level", "i8"),
+        ("whole", "i8"),
+        ("overloaded", "i8"),
+    ],
+    align=True,
+)  # whole: 1 / slo is a whole number, so that e / slo needs no rounding; overloaded: in the present pass (triage)
+
+# A waiting instance. Its metric is ``key - t``, where no request's ledger decides.
+ENTRY = np.dtype(
+    [("key", "f8"), ("admitted", "f8"), ("row", "i8"), ("kind", "i8"), ("done", "i8"), ("request", "i8")], align=True
+)
+OPEN, GONE, SERVED = range(3)  # of ``done``: waits, left the queue, waits and had its turn with its gang
+
+# What is known of a kind: any instance of it with a metric of at least ``key - fall * t`` finds no
+# host that has not changed since ``position``, before ``until``. The metric may be ``slop`` less.
+KIND = np.dtype(
+    [
+        ("key", "f8"),
+        ("fall", "f8"),
+        ("slop", "f8"),
+        ("until", "f8"),
+        ("position", "i8"),
+        ("pass_key", "f8"),  # the same within the present pass, for those further back in the queue
+        ("pass_position", "i8"),
+        ("batch", "i8"),
+        ("alike", "i8"),  # the first kind that differs at most in where its users are: what failed for it is kept there
+        ("pair", "i8"),
+        ("shape", "i8"),
+        ("cls", "i8"),
+        ("term", "i8"),
+        ("job", "i8"),  # job whose other instances it keeps away from, or -1
+        ("no_room", "i8"),  # no host has room for it that nothing left since this position in the log of releases
+        ("wait", "i8"),  # failures for which ``until`` is not worth computing
+        ("penalty", "i8"),  # how many the next disappointment adds
+        ("loosened", "i8"),  # of ``pass_key``: budgets had been loosened so often
+        ("marks_at", "i8"),  # counters of the marks it carries, in ``marks``
+        ("marks", "i8"),
+        ("conditions_at", "i8"),
+        ("conditions", "i8"),
+        ("preferences_at", "i8"),
+        ("preferences", "i8"),
+        ("never", "i8"),  # never preempts anybody
+    ],
+    align=True,
+)
+
+# A set of shared evaluations: of one pair on every host.
+SHARED = np.dtype(
+    [
+        ("position", "i8"),  # all hosts are evaluated as of this position in the change log
+        ("batch", "i8"),  # in this pass
+        ("reference", "f8"),  # for this metric
+        ("latest", "f8"),  # and last used for this one
+        ("used", "i8"),
+        ("pair", "i8"),
+        ("feasible", "i8"),  # length of its list of hosts
+        ("loosened", "i8"),  # budgets had been loosened so often
+    ],
+    align=True,
+)
+
+GROUP = np.dtype([("root", "i8"), ("width", "i8"), ("first", "i8")], align=True)
+
+# Settings that kernels read, and the loop's own counters.
+RULES = np.dtype(
+    [
+        ("alpha", "f8"),
+        ("patience", "f8"),
+        ("savable", "f8"),
+        ("overload_patience", "f8"),
+        ("spare_from", "f8"),  # the least margin of any class, and overload_patience
+        ("watchdog", "f8"),
+        ("end", "f8"),
+        ("tolerance", "f8"),
+        ("relaxed", "f8"),
+        ("expiry", "f8"),
+        ("fastest", "f8"),  # the largest slope of any class's running metric
+        ("seed", "u8"),
+        ("stride", "i8"),  # coprime to the number of hosts, for searches in random order
+        ("own_score", "i8"),  # address of a user's score, or 0
+        ("own_cost", "i8"),
+        ("placer_score", "i8"),  # addresses of what a score that asks where users are consists of, or 0
+        ("placer_choose", "i8"),
+        ("placer_near", "i8"),
+        ("policy", "i8"),
+        ("triage", "i8"),
+        ("needed", "i8"),
+        ("by_importance", "i8"),
+        ("same_pass", "i8"),
+        ("mirrored", "i8"),  # victims in the mirror of the queue order, else by metric alone
+        ("score", "i8"),
+        ("cost", "i8"),
+        ("priority_cost", "i8"),  # while deciding by priority
+        ("scope", "i8"),
+        ("queue_limit", "i8"),
+        ("accounting", "i8"),
+        ("lost", "i8"),
+        ("free_index", "i8"),
+        ("shared", "i8"),
+        ("feasible_time", "i8"),
+        ("ceilings", "i8"),
+        ("sorted_hosts", "i8"),
+        ("static_order", "i8"),
+        ("pruning", "i8"),
+        ("levels", "i8"),
+        ("record", "i8"),  # sum of the RECORD_ flags
+        ("one_margin", "i8"),  # all classes have the same margin
+        ("gang", "i8"),
+        ("min_running", "f8"),
+        ("recreation", "f8"),
+        ("weight", "f8"),  # alpha of equation 3
+        ("phi", "f8"),
+        ("near", "f8"),  # lambda, seconds
+        ("cpu_unit", "f8"),  # CPUs that one whole amount of CPU is
+        ("memory_in_cpu", "f8"),  # and that one whole amount of memory is worth
+        ("network_unit", "f8"),  # amounts of resource ``network`` in the unit of images' sizes
+        ("network", "i8"),  # that resource, or -1
+        ("fetching", "f8"),  # weight of the time to fetch an image
+        ("keep_images", "i8"),
+        ("live", "i8"),  # start-ups and ends are told from outside (:mod:`slacktide.kernels.drive.live_events`)
+        ("observe", "f8"),  # the clock stops once when all up to this instant has happened; inf: it does not
+    ],
+    align=True,
+)
+SCOPE_LEVEL, SCOPE_CLASS, SCOPE_ALL, SCOPE_NONE = range(4)
+RESTART, ALWAYS, NEVER = range(3)
+KEPT, LOST, LOST_BY_KIND = range(3)
+RECORD_EVENTS, RECORD_DECISIONS, RECORD_PASSES = 1, 2, 4
+
+CONTROL = np.dtype(
+    [
+        ("now", "f8"),
+        ("last_pass", "f8"),
+        ("arrived", "i8"),  # requests admitted so far
+        ("completed", "i8"),
+        ("placed_now", "i8"),  # instances on hosts
+        ("happened", "i8"),  # host events applied so far
+        ("batch", "i8"),  # number of the present pass, from 1
+        ("scaled", "i8"),  # scale events applied so far
+        ("resized", "i8"),  # resizes that have come so far
+        ("open_resizes", "i8"),  # of these, those that wait for room
+        ("deferred", "i8"),  # length of the list of those, with some that do not any more
+        ("retried", "i8"),  # where in that list the present round stands
+        ("overloaded", "i8"),  # classes that are, in the present pass
+        ("changes", "i8"),  # end of the change log
+        ("releases", "i8"),  # end of the log of releases
+        ("stirred", "i8"),  # requests whose metrics changed since their hosts were last told
+        ("request_heap", "i8"),
+        ("gang", "i8"),  # the request whose waiting instances have their turn together, or -1
+        ("gang_starts", "i8"),  # whether they start
+        ("gang_at", "i8"),  # where in the queue the next of them is looked for
+        ("acts", "i8"),  # of the trial
+        ("queue", "i8"),
+        ("incoming", "i8"),
+        ("order", "i8"),
+        ("at", "i8"),  # where in the queue order the pass stands
+        ("phase", "i8"),  # of the pass: 0 not begun, 1 the queue, 2 its victims
+        ("mode", "i8"),  # QOS_DRIVEN or PRIORITY, of the present pass
+        ("sorted_for", "i8"),  # the mode in which slots and queue are sorted
+        ("heap", "i8"),
+        ("visits", "i8"),
+        ("most", "i8"),  # the fullest host's instances, at the most
+        ("operations", "i8"),
+        ("bounds", "i8"),  # branches of the free index looked at
+        ("placements", "i8"),
+        ("preemptions", "i8"),
+        ("resizes", "i8"),  # that held where the instance was, or while it waited
+        ("moves", "i8"),  # resizes for which an instance moved
+        ("deferrals", "i8"),  # resizes that had to wait for room
+        ("pass_placed", "i8"),
+        ("pass_preempted", "i8"),
+        ("pass_queue", "i8"),
+        ("pass_operations", "i8"),
+        ("decisions", "i8"),
+        ("victims", "i8"),
+        ("events", "i8"),
+        ("passes", "i8"),
+        ("failed", "i8"),  # kind of the last request of this pass that found no host, or -1
+        ("looks", "i8"),
+        ("due", "i8"),  # something happened at ``now`` that calls for a pass
+        ("broken", "i8"),  # a user's own score or cost raised or gave no number
+        ("stalled", "i8"),  # the last pass placed nobody
+        ("tightened", "i8"),  # the last look before which a budget had more left
+        ("loosened", "i8"),  # how often a budget got more left
+        ("triggered", "i8"),  # triggers that have been
+    ],
+    align=True,
+)
+
+NOBODY: Any = np.int64(-1)
+FAIL, DRAIN, REPAIR = range(3)
+Records = Any  # records, or an array of them: Numba checks their fields, a type checker cannot
+
+State = int  # the address of one record of all arrays: what kernels are given

@@ -1,0 +1,1 @@
+"""Decisions carried out: bindings, evictions, volumes, nominations, moves."""

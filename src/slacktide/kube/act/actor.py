@@ -1,0 +1,282 @@
+"""Decisions carried out: evict, wait until the victims are gone, bind; what comes of it goes back to the engine.
+
+Every act asks first whether we still lead. An act whose outcome is not known (no
+answer came) is looked up before anything else is done about that pod.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from slacktide.engine.core import types
+from slacktide.engine.core.types import Decision
+from slacktide.kube.act.counts import ASK_AGAIN_SECONDS, LONGEST_PAUSE_SECONDS, Counts
+from slacktide.kube.act.eviction import Evictor
+from slacktide.kube.act.reservations import Nomination, Reservations
+from slacktide.kube.act.volume_provisioning import VolumeProvisioner
+from slacktide.kube.client.http import STRATEGIC_MERGE_PATCH, ApiError, Unreachable
+from slacktide.kube.client.kinds import Malformed
+from slacktide.kube.client.status_codes import (
+    CONFLICT,
+    NOT_FOUND,
+    SERVER_ERROR,
+    TOO_MANY,
+)
+from slacktide.kube.feed import fed_pod
+from slacktide.kube.feed.fed_pod import FedPod
+from slacktide.kube.publish.term_context import TermContext
+from slacktide.kube.resources.bodies import encode_binding, encode_pod_status
+from slacktide.kube.resources.objects import POD, pod_reference
+
+LOG = logging.getLogger(__name__)
+
+CLOSED = "node {} does not take it any more"
+
+
+class Actor:
+    """Carries decisions out, ``settings.bindings`` at a time. ``leading`` is asked before every act."""
+
+    def __init__(self, term: TermContext, counts: Counts) -> None:
+        self.connection, self.settings, self.feed = term.connection, term.settings, term.feed
+        self.recorder, self.clock, self.leading, self.counts = term.recorder, term.clock, term.leading, counts
+        self.reservations = Reservations()
+        self._bindings: asyncio.Queue[Decision] = asyncio.Queue()
+        self._volumes = VolumeProvisioner(term)
+        self._evictor = Evictor(term, self.reservations, counts, listener=self)
+        self._group: asyncio.TaskGroup | None = None
+
+    async def run(self) -> None:
+        """Works until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            self._group = group
+            for _ in range(self.settings.bindings):
+                group.create_task(self._bind_all())
+            for _ in range(max(1, self.settings.bindings // 2)):
+                group.create_task(self._evictor.run())
+            group.create_task(self._lose_patience())
+
+    @property
+    def nominations(self) -> dict[str, Nomination]:
+        """Decisions that wait for somebody to leave, by the UID of the pod that is to come."""
+        return self.reservations.nominations
+
+    @property
+    def under_way(self) -> int:
+        """Decisions that wait for their turn or for victims."""
+        return self._bindings.qsize() + len(self.nominations)
+
+    def carry_out(self, decision: Decision) -> None:
+        """Begin to carry out a decision that the engine has just made."""
+        uids = {victim.uid for victim in decision.victims}
+        for uid in uids:
+            self.reservations.goes(uid, decision.host)
+        outstanding = uids | self.reservations.in_the_way(self.feed.engine, decision)
+        if not outstanding:
+            self._bindings.put_nowait(decision)
+            return
+        self.reservations.add(Nomination(decision, outstanding, self._patience(outstanding)))
+        if not uids and self._group is not None:
+            self._group.create_task(self.nominate(decision))
+        for uid in uids:
+            self._evictor.evict(uid, decision)
+
+    def adopt(self, decision: Decision, leaving: set[str]) -> None:
+        """Go on with a former leader's decision, whose victims are told to leave already, or are gone."""
+        if not leaving:
+            self._bindings.put_nowait(decision)
+            return
+        self.reservations.add(Nomination(decision, set(leaving), self._patience(leaving), shown=True))
+
+    def _patience(self, leaving: set[str]) -> float:
+        return self.clock() + max(map(self.feed.grace, leaving)) + self.settings.victim_patience
+
+    # -- outcomes --------------------------------------------------------------------------------------------------
+
+    def ended(self, uid: str) -> None:
+        """A pod is no more: a place that waited for it to go may be free now."""
+        self.reservations.drop(uid)
+        self._evictor.forget(uid)
+        for decision in self.reservations.ended(uid):
+            self._bindings.put_nowait(decision)
+
+    def give_up(self, uid: str, reason: str, *, at_once: bool = False, kept: Decision | None = None) -> None:
+        """A decision cannot be carried out: the pod waits again, after a pause unless ``at_once``.
+
+        ``kept``: it was to be bound, perhaps to a place that had been kept for it.
+        """
+        nomination = self.reservations.drop(uid)
+        pod, engine = self.feed.pods.get(uid), self.feed.engine
+        if pod is None or not pod.key:
+            return
+        one = engine.pods.get(uid)
+        if one is None or one.state != types.PLACED or one.bound:
+            return
+        self.counts.refused += 1
+        engine.refused(uid, self.clock())
+        pod.failures += 1
+        LOG.info("pod %s/%s waits again: %s", *pod.namespaced_name, reason)
+        if nomination is not None:
+            self._tell_given_up(pod, nomination.decision.host, nomination.shown, reason)
+        elif kept is not None and kept.victims:
+            self._tell_given_up(pod, kept.host, True, reason)
+        if at_once and pod.failures < 3:
+            pod.queue = fed_pod.ACTIVE
+            engine.wake(uid)
+            self.feed.listener.work()
+            return
+        pause = min(self.settings.backoff_longest, self.settings.backoff_first * 2.0 ** (pod.failures - 1))
+        pod.queue = fed_pod.BACKOFF
+        asyncio.get_running_loop().call_later(pause, self._wake, uid)
+
+    def _tell_given_up(self, pod: FedPod, node: str, shown: bool, reason: str) -> None:
+        note = f"its place on {node} is given up: {reason}"
+        reference = pod_reference(pod.pod)
+        self.recorder.record(reference, "FailedScheduling", note, event_type="Warning", action="Nominating")
+        if shown and self._group is not None:
+            self._group.create_task(self._show(pod, ""))
+
+    def _wake(self, uid: str) -> None:
+        pod = self.feed.pods.get(uid)
+        if pod is not None and pod.queue == fed_pod.BACKOFF:
+            pod.queue = fed_pod.ACTIVE
+            self.feed.consider(pod)
+
+    # -- binding ---------------------------------------------------------------------------------------------------
+
+    async def _bind_all(self) -> None:
+        while True:
+            decision = await self._bindings.get()
+            pod = self.feed.pods.get(decision.uid)
+            if pod is None or not self.leading():
+                continue
+            if not self._is_open(pod, decision):
+                self.give_up(decision.uid, CLOSED.format(decision.host), at_once=True, kept=decision)
+            elif pod.needs.provision:
+                assert self._group is not None  # noqa: S101  # run() made it
+                self._group.create_task(self._bind_with_volumes(pod, decision))
+            else:
+                await self._bind(pod, decision)
+
+    def _is_open(self, pod: FedPod, decision: Decision) -> bool:
+        """Whether the node still takes the pod: it may have been cordoned, tainted or lost since the decision."""
+        return bool(pod.key) and self.feed.engine.is_open(pod.uid, decision.host)
+
+    async def _bind_with_volumes(self, pod: FedPod, decision: Decision) -> None:
+        """Making volumes takes long; others go on meanwhile."""
+        problem = await self._volumes.ready(pod, decision.host)
+        if not problem and not self._is_open(pod, decision):
+            problem = CLOSED.format(decision.host)
+        if problem:
+            self.give_up(decision.uid, problem, kept=decision)
+        else:
+            await self._bind(pod, decision)
+
+    async def _bind(self, pod: FedPod, decision: Decision) -> None:
+        namespace, name = pod.namespaced_name
+        body = encode_binding(namespace, name, decision.uid, decision.host)
+        try:
+            await self.connection.post(POD.path(namespace, name, "binding"), body, permit=self.leading)
+        except ApiError as error:
+            if error.status == TOO_MANY:
+                self._again(decision, error.retry_after)
+            elif error.status == CONFLICT or error.status >= SERVER_ERROR:
+                # It may be bound: by an earlier request, or by this one.
+                await self._look_up(pod, decision, str(error))
+            elif error.status != NOT_FOUND:  # the watch will tell of one that is gone
+                self.give_up(decision.uid, str(error), kept=decision)
+            return
+        except Unreachable as error:
+            await self._look_up(pod, decision, str(error))
+            return
+        self._has_bound(pod, decision)
+
+    def _again(self, decision: Decision, after: float | None) -> None:
+        """The API server had no time for a binding: it is sent again after a pause, while others go on."""
+        self.counts.retried += 1
+        pause = min(after or ASK_AGAIN_SECONDS, LONGEST_PAUSE_SECONDS)
+        asyncio.get_running_loop().call_later(pause, self._bindings.put_nowait, decision)
+
+    async def _look_up(self, pod: FedPod, decision: Decision, problem: str) -> None:
+        """A binding got no clear answer: ask until it is known whether it was carried out."""
+        namespace, name = pod.namespaced_name
+        pause = 0.0
+        while self.leading() and pod.uid in self.feed.pods:
+            await asyncio.sleep(pause)
+            pause = ASK_AGAIN_SECONDS
+            try:
+                found = POD.decode(await self.connection.get(POD.path(namespace, name)))
+            except ApiError as error:
+                if error.status == NOT_FOUND:
+                    return
+                continue
+            except Unreachable:
+                continue
+            if isinstance(found, Malformed) or found.metadata.uid != decision.uid:
+                return
+            if found.spec.node_name == decision.host:
+                self._has_bound(pod, decision)
+            elif found.spec.node_name:
+                return  # the watch will tell
+            else:
+                self.give_up(decision.uid, problem, at_once=True, kept=decision)
+            return
+
+    def _has_bound(self, pod: FedPod, decision: Decision) -> None:
+        engine = self.feed.engine
+        self.counts.bound += 1
+        pod.failures = 0
+        pod.queue = fed_pod.NOWHERE
+        if pod.key:
+            one = engine.pods.get(decision.uid)
+            if one is not None and one.state == types.PLACED and not one.bound:
+                engine.bound(decision.uid, self.clock())
+        namespace, name = pod.namespaced_name
+        note = f"Successfully assigned {namespace}/{name} to {decision.host}"
+        self.recorder.record(pod_reference(pod.pod), "Scheduled", note, action="Binding")
+
+    # -- places that wait ------------------------------------------------------------------------------------------
+
+    async def nominate(self, decision: Decision) -> None:
+        """Write down for which node the pod waits, for its owner to see."""
+        nomination, pod = self.nominations.get(decision.uid), self.feed.pods.get(decision.uid)
+        if nomination is not None and pod is not None and not nomination.shown:
+            nomination.shown = True
+            nomination.shown = await self._show(pod, decision.host)
+
+    async def _show(self, pod: FedPod, node: str) -> bool:
+        """Write a pod's nomination; none is taken away where there is another by then. Whether it is written."""
+        uid, body = pod.uid, encode_pod_status(pod.uid, nominated_node=node)
+        try:
+            path = POD.path(*pod.namespaced_name, "status")
+            permit = self.leading if node else lambda: self.leading() and uid not in self.nominations
+            await self.connection.patch(path, body, STRATEGIC_MERGE_PATCH, permit=permit)
+        except (ApiError, Unreachable) as error:
+            LOG.debug("nomination of %s/%s: %s", *pod.namespaced_name, error)
+            return False
+        return True
+
+    async def _lose_patience(self) -> None:
+        """Give up places whose victims do not go."""
+        while True:
+            await asyncio.sleep(1.0)
+            now = self.clock()
+            for uid, nomination in list(self.nominations.items()):
+                if now > nomination.patient_until:
+                    self.counts.given_up += 1
+                    late = [self.feed.pods.get(other) for other in nomination.outstanding]
+                    names = ", ".join(sorted("/".join(one.namespaced_name) for one in late if one is not None))
+                    self.give_up(uid, f"{names} did not go in time")
+                    self._not_going(nomination.outstanding)
+
+    def _not_going(self, uids: set[str]) -> None:
+        """A victim that does not go takes its room until it is gone, and is not chosen again."""
+        engine = self.feed.engine
+        for uid in uids:
+            self.reservations.stays(uid)
+            one = engine.pods.get(uid)
+            if one is not None and one.state == types.LEAVING:
+                engine.spared(uid, self.clock())
+                engine.doomed(uid)
+                self.feed.succeed(one.key, uid)
+                self.feed.listener.changed(one.key)

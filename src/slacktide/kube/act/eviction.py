@@ -1,0 +1,171 @@
+"""Victims are evicted by the Eviction API, within their budgets; answers go to a listener.
+
+A victim stays if its beneficiary no longer waits for it, and it was not told yet.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Protocol
+
+from slacktide.engine.core import types
+from slacktide.engine.core.types import Decision
+from slacktide.kube.act.counts import ASK_AGAIN_SECONDS, LONGEST_PAUSE_SECONDS, Counts
+from slacktide.kube.act.reservations import Reservations
+from slacktide.kube.client.http import ApiError, Unreachable
+from slacktide.kube.client.status_codes import (
+    GATEWAY_TIMEOUT,
+    NOT_FOUND,
+    SERVER_ERROR,
+    TOO_MANY,
+    UNAVAILABLE,
+)
+from slacktide.kube.feed.fed_pod import FedPod
+from slacktide.kube.publish.term_context import TermContext
+from slacktide.kube.resources.bodies import encode_deletion, encode_eviction
+from slacktide.kube.resources.objects import POD, pod_reference
+
+SEVERAL_BUDGETS = "more than one PodDisruptionBudget"
+
+
+class EvictionListener(Protocol):
+    """Who is told what comes of evictions."""
+
+    def ended(self, uid: str) -> None:
+        """A victim is no more."""
+
+    def give_up(self, uid: str, reason: str, *, at_once: bool = False) -> None:
+        """A decision for a pod cannot be carried out."""
+
+    async def nominate(self, decision: Decision) -> None:
+        """Write down for which node the pod waits."""
+
+
+class Evictor:
+    """Evicts the victims of decisions, one after another for each :meth:`run`; ``leading`` is asked before each."""
+
+    def __init__(
+        self, term: TermContext, reservations: Reservations, counts: Counts, listener: EvictionListener
+    ) -> None:
+        self.connection, self.settings, self.feed = term.connection, term.settings, term.feed
+        self.recorder, self.leading = term.recorder, term.leading
+        self.reservations, self.counts, self.listener = reservations, counts, listener
+        self._of_victim: dict[str, Decision] = {}
+        self._waiting: asyncio.Queue[tuple[str, Decision]] = asyncio.Queue()
+
+    def evict(self, uid: str, decision: Decision) -> None:
+        """A victim is to go for a decision, as soon as it has its turn."""
+        self._of_victim[uid] = decision
+        self._waiting.put_nowait((uid, decision))
+
+    def forget(self, uid: str) -> None:
+        """A pod is no more."""
+        self._of_victim.pop(uid, None)
+
+    async def run(self) -> None:
+        """Works until cancelled."""
+        while True:
+            uid, decision = await self._waiting.get()
+            victim = self.feed.pods.get(uid)
+            if victim is None:
+                self.listener.ended(uid)  # the watch may have told before it was chosen
+            elif self.is_wanted(decision):
+                await self.listener.nominate(decision)
+                await self._evict(victim, decision)
+            elif self.leading():
+                self._spare(victim, decision)
+
+    def is_wanted(self, decision: Decision) -> bool:
+        """Whether victims of a decision shall still go: it is the one that its pod waits for, and we lead."""
+        nomination = self.reservations.nominations.get(decision.uid)
+        return nomination is not None and nomination.decision is decision and self.leading()
+
+    async def _evict(self, victim: FedPod, decision: Decision) -> None:
+        namespace, name = victim.namespaced_name
+        path = POD.path(namespace, name, "eviction")
+        body = encode_eviction(namespace, name, victim.uid)
+        beneficiary = self.feed.pods.get(decision.uid)
+        unknown = False  # whether an answer is missing, so that it may be going because of us
+        while self.is_wanted(decision) and victim.key:
+            pause = ASK_AGAIN_SECONDS
+            if victim.pod.metadata.deletion_timestamp is not None and not unknown:
+                return  # somebody else evicted it
+            try:
+                await self.connection.post(path, body, timeout=15.0, permit=lambda: self.is_wanted(decision))
+            except ApiError as error:
+                if error.status == NOT_FOUND:
+                    if unknown:
+                        self._has_evicted(victim, decision, beneficiary)
+                    return  # the watch will tell
+                overdrawn = (error.status == TOO_MANY and "disruption budget" in error.message) or (
+                    error.status == SERVER_ERROR and SEVERAL_BUDGETS in error.message
+                )
+                if overdrawn and self.settings.disruption_budgets == "best-effort":
+                    await self._delete(victim, decision, beneficiary)
+                    return
+                if overdrawn or error.status not in (TOO_MANY, SERVER_ERROR, UNAVAILABLE, GATEWAY_TIMEOUT):
+                    self._refused_to_go(victim, decision, error.message, overdrawn)
+                    return
+                pause = min(error.retry_after or pause, LONGEST_PAUSE_SECONDS)
+                unknown |= error.status != TOO_MANY
+            except Unreachable:
+                unknown = True  # an eviction may be asked for twice
+            else:
+                self._has_evicted(victim, decision, beneficiary)
+                return
+            await asyncio.sleep(pause)
+        if unknown and (not victim.key or victim.pod.metadata.deletion_timestamp is not None):
+            self._has_evicted(victim, decision, beneficiary)
+        elif self.leading():
+            self._spare(victim, decision)
+
+    async def _delete(self, victim: FedPod, decision: Decision, beneficiary: FedPod | None) -> None:
+        """Where budgets are best effort, a victim goes although a budget forbids its eviction."""
+        body = encode_deletion(victim.uid)
+        try:
+            await self.connection.delete(
+                POD.path(*victim.namespaced_name), body, permit=lambda: self.is_wanted(decision)
+            )
+        except (ApiError, Unreachable) as error:
+            if not (isinstance(error, ApiError) and error.status == NOT_FOUND):
+                self._refused_to_go(victim, decision, str(error), overdrawn=False)
+        else:
+            self._has_evicted(victim, decision, beneficiary)
+
+    def _has_evicted(self, victim: FedPod, decision: Decision, beneficiary: FedPod | None) -> None:
+        self.counts.evicted += 1
+        mine = next(one.metric for one in decision.victims if one.uid == victim.uid)
+        whom = "a pod that is gone" if beneficiary is None else "/".join(beneficiary.namespaced_name)
+        note = f"Preempted on {decision.host} for {whom}: slack {mine:.1f} s, that of the other {decision.metric:.1f} s"
+        related = None if beneficiary is None else pod_reference(beneficiary.pod)
+        self.recorder.record(pod_reference(victim.pod), "Preempted", note, action="Preempting", related=related)
+
+    def _refused_to_go(self, victim: FedPod, decision: Decision, reason: str, overdrawn: bool) -> None:
+        """The API server does not evict a victim, as a rule for its budget: the beneficiary tries elsewhere."""
+        self.counts.evictions_refused += 1
+        engine = self.feed.engine
+        self._spare(victim, decision)
+        if overdrawn and victim.budget in engine.budgets:
+            engine.budget(victim.budget, 0)
+        if self.is_wanted(decision):
+            self.listener.give_up(
+                decision.uid, f"{'/'.join(victim.namespaced_name)} is not evicted: {reason}", at_once=True
+            )
+
+    def _spare(self, victim: FedPod, decision: Decision) -> None:
+        if self._of_victim.get(victim.uid, decision) is not decision:
+            return  # it goes for another beneficiary by now
+        self._of_victim.pop(victim.uid, None)
+        if victim.pod.metadata.deletion_timestamp is not None:
+            return  # it goes in any case
+        for uid in self.reservations.stays(victim.uid):
+            awaiting = self.reservations.nominations.get(uid)
+            if awaiting is not None and awaiting.decision is not decision:
+                self.listener.give_up(uid, f"{'/'.join(victim.namespaced_name)} stays after all", at_once=True)
+        engine = self.feed.engine
+        if victim.key and engine.pods[victim.uid].state == types.LEAVING:
+            self.counts.spared += 1
+            engine.spared(victim.uid, self.feed.clock())
+            self.feed.succession.stays(victim.key)
+            self.feed.succeed(victim.key, victim.uid)
+            self.feed.listener.changed(victim.key)

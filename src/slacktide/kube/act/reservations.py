@@ -1,0 +1,124 @@
+"""Places that are kept until those who must leave them are gone.
+
+To the engine a victim's room is free from the decision on. On the node it is taken until the victim has
+ended. So every pod that needs that room waits for it, also one that was decided on later, and also if the
+beneficiary does not come any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from slacktide.engine.core.engine import Engine
+from slacktide.engine.core.types import Decision
+
+
+@dataclass(slots=True)
+class Nomination:
+    """A decision whose place is not free as yet; ``patient_until`` then it is given up.
+
+    outstanding  who must go first
+    shown        the pod's status says for which node it waits
+    """
+
+    decision: Decision
+    outstanding: set[str]
+    patient_until: float
+    shown: bool = False
+
+
+@dataclass(slots=True)
+class _Node:
+    going: set[str] = field(default_factory=set)
+    expected: set[str] = field(default_factory=set)
+
+
+class Reservations:
+    """Nominations by the UID of the pod that waits, and who is going from which node."""
+
+    def __init__(self) -> None:
+        self.nominations: dict[str, Nomination] = {}
+        self._nodes: dict[str, _Node] = {}
+        self._going: dict[str, str] = {}
+        self._awaited: dict[str, set[str]] = {}
+
+    def goes(self, uid: str, node: str) -> None:
+        """A pod was chosen to leave a node; its room is another's from now on."""
+        self._going[uid] = node
+        self._nodes.setdefault(node, _Node()).going.add(uid)
+
+    def stays(self, uid: str) -> list[str]:
+        """A pod does not leave, or its room stays taken; the pods that waited for it in vain."""
+        self._gone(uid)
+        return sorted(self._awaited.get(uid, ()))
+
+    def add(self, nomination: Nomination) -> None:
+        """Keep a place."""
+        uid, node = nomination.decision.uid, nomination.decision.host
+        self.nominations[uid] = nomination
+        self._nodes.setdefault(node, _Node()).expected.add(uid)
+        for other in nomination.outstanding:
+            self._awaited.setdefault(other, set()).add(uid)
+
+    def drop(self, uid: str) -> Nomination | None:
+        """A pod waits no more, for whatever reason."""
+        nomination = self.nominations.pop(uid, None)
+        if nomination is None:
+            return None
+        for other in nomination.outstanding:
+            self._awaited[other].discard(uid)
+            if not self._awaited[other]:
+                del self._awaited[other]
+        node = nomination.decision.host
+        self._nodes[node].expected.discard(uid)
+        self._tidy(node)
+        return nomination
+
+    def ended(self, uid: str) -> list[Decision]:
+        """A pod is no more; decisions whose places are free by that."""
+        self._gone(uid)
+        free = []
+        for one in sorted(self._awaited.pop(uid, ())):
+            nomination = self.nominations[one]
+            nomination.outstanding.discard(uid)
+            if not nomination.outstanding:
+                self.drop(one)
+                free.append(nomination.decision)
+        return free
+
+    def in_the_way(self, engine: Engine, decision: Decision) -> set[str]:
+        """Who must have left the node, besides the decision's own victims, before its pod can be bound."""
+        node = self._nodes.get(decision.host)
+        if node is None:
+            return set()
+        own = {victim.uid for victim in decision.victims}
+        others = node.going - own
+        return others if others and not _fits(engine, decision, others, node.expected - {decision.uid}) else set()
+
+    def _gone(self, uid: str) -> None:
+        node = self._going.pop(uid, None)
+        if node is not None:
+            self._nodes[node].going.discard(uid)
+            self._tidy(node)
+
+    def _tidy(self, node: str) -> None:
+        if not self._nodes[node].going and not self._nodes[node].expected:
+            del self._nodes[node]
+
+
+def _fits(engine: Engine, decision: Decision, going: Iterable[str], expected: Iterable[str]) -> bool:
+    """Whether a node has room while some are still there, and others are not yet.
+
+    Of rules about neighbours the engine knows only how they are once those have gone.
+    """
+    spec = engine.specs[engine.pods[decision.uid].spec]
+    if spec.placement.rules:
+        return False
+    room = engine.room(decision.host)
+    for sign, uids in ((-1, going), (1, expected)):
+        for uid in uids:
+            one = engine.pods.get(uid)
+            for name, amount in () if one is None else engine.specs[one.spec].demand:
+                room[name] = room.get(name, 0) + sign * amount
+    return all(room.get(name, -1) >= 0 for name, _ in spec.demand)

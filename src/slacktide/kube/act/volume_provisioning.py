@@ -1,0 +1,77 @@
+"""Claims that wait for their first pod: provisioners are told its node, and it is bound once its volumes are there."""
+
+from __future__ import annotations
+
+import asyncio
+
+from slacktide.kube.client.http import MERGE_PATCH, ApiError, Unreachable
+from slacktide.kube.client.kinds import Malformed
+from slacktide.kube.feed.fed_pod import FedPod
+from slacktide.kube.publish.term_context import TermContext
+from slacktide.kube.resources.bodies import encode_annotations
+from slacktide.kube.resources.objects import PERSISTENT_VOLUME_CLAIM, PersistentVolumeClaim
+from slacktide.kube.translate.volumes import SELECTED_NODE
+
+LOOK_AGAIN_SECONDS = 0.2
+PROVISION_SECONDS = 600.0
+"""How long a provisioner may take."""
+
+
+class VolumeProvisioner:
+    """Follows the annotation protocol of volume provisioning. ``leading`` is asked before every act."""
+
+    def __init__(self, term: TermContext) -> None:
+        self._connection, self._feed, self._clock, self._leading = term.connection, term.feed, term.clock, term.leading
+
+    async def ready(self, pod: FedPod, host: str) -> str:
+        """Wait until the volumes of a pod that is to be on ``host`` are there; else why they will not be."""
+        told: dict[str, int] = {}
+        try:
+            for name in pod.needs.provision:
+                told[name] = await self._select(pod, name, host)
+        except (_Hopeless, ApiError, Unreachable) as problem:
+            return str(problem)
+        storage, until = self._feed.mirror.storage, self._clock() + PROVISION_SECONDS
+        while self._clock() < until:
+            if pod.uid not in self._feed.pods:
+                return "the pod is gone"
+            if not self._leading():
+                return "another replica leads"
+            needs = storage.needs(pod.pod)
+            if not needs.provision and not needs.waits:
+                return ""
+            for name, version in told.items():
+                claim = storage.claim(pod.pod.metadata.namespace, name)
+                if claim is None:
+                    return f"claim {name} is gone"
+                if _version(claim) >= version and claim.metadata.annotations.get(SELECTED_NODE) != host:
+                    return f"no volume for claim {name} could be made for node {host}"
+            await asyncio.sleep(LOOK_AGAIN_SECONDS)
+        return f"no volumes for its claims within {PROVISION_SECONDS:.0f} s"
+
+    async def _select(self, pod: FedPod, name: str, host: str) -> int:
+        """Write the node onto a claim, unless it is there; since which of its versions it is."""
+        namespace = pod.pod.metadata.namespace
+        claim = self._feed.mirror.storage.claim(namespace, name)
+        if claim is None:
+            raise _Hopeless(f"claim {name} is gone")
+        selected = claim.metadata.annotations.get(SELECTED_NODE, "")
+        if selected == host:
+            return _version(claim)
+        if selected:
+            raise _Hopeless(f"a volume for claim {name} is being made for node {selected}")
+        path, body = PERSISTENT_VOLUME_CLAIM.path(namespace, name), encode_annotations({SELECTED_NODE: host})
+        answer = await self._connection.patch(path, body, MERGE_PATCH, permit=self._leading)
+        found = PERSISTENT_VOLUME_CLAIM.decode(answer)
+        if isinstance(found, Malformed):
+            raise _Hopeless(f"claim {name}: {found.problem}")
+        return _version(found)
+
+
+class _Hopeless(Exception):  # noqa: N818  # it never leaves this module
+    """Volumes will not be made."""
+
+
+def _version(claim: PersistentVolumeClaim) -> int:
+    # Of one object they may be compared, as its watch delivers them in order.
+    return int(claim.metadata.resource_version)

@@ -1,0 +1,395 @@
+"""One API server: requests with raw bytes in and out, and watches as lines.
+
+A request does little more than aiohttp itself does, because the binding rate depends on it. Tokens are only in the
+headers that are sent: no message, log or ``repr`` shows them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import logging
+import random
+import socket
+import time
+import weakref
+from collections.abc import AsyncGenerator, Callable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+from urllib.parse import quote, urlencode
+
+import aiohttp
+from yarl import URL
+
+from slacktide.errors import ConfigError, SlacktideError
+from slacktide.kube.client.credentials import Access, load_access
+from slacktide.kube.client.kinds import decode_status
+from slacktide.kube.client.rate_limit import Limiter
+from slacktide.kube.client.status_codes import TOO_MANY, UNAUTHORIZED, UNAVAILABLE
+
+LOG = logging.getLogger(__name__)
+
+JSON = "application/json"
+MERGE_PATCH = "application/merge-patch+json"
+STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
+APPLY_PATCH = "application/apply-patch+yaml"
+
+POOL = 256
+"""The most connections for requests; further requests wait. Watches and urgent requests do not count."""
+RETRIES = 3
+LONGEST_RETRY_SECONDS = 10.0
+LONGEST_LINE = 16 * 2**20
+"""The most bytes in one line of a watch; objects in etcd have about 2 MB at most."""
+LARGE_BODY = 2**20
+"""Larger bodies, in bytes, are sent piece by piece, so that the event loop is not blocked."""
+REPEATABLE = frozenset({"GET", "PUT", "DELETE"})
+"""Requests that may be sent again: a second one has no further effect, or its preconditions refuse it."""
+OVERLOADED = frozenset({TOO_MANY, UNAVAILABLE})
+REFUSED = 300
+RENEW_PAUSE_SECONDS = 5.0
+"""Seconds between attempts to renew credentials that the server refuses, or that nobody gives us."""
+SILENT_SECONDS = 660.0
+"""A watch that says nothing for this long is dead: the API server ends each within ten minutes. It sends bookmarks
+about every minute, but none of a kind of which nothing ever changed."""
+GOODBYE_SECONDS = 2.0
+"""The longest time, in seconds, that a closed connection waits for the server to end TLS."""
+# Idle connections are checked by the kernel, so that a server that vanished without a word is noticed in half a minute.
+PROBES = (("TCP_KEEPIDLE", 15), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3))
+
+
+TRANSPORT = (aiohttp.ClientError, OSError, TimeoutError, RuntimeError)
+"""What a broken transport raises; aiohttp says RuntimeError where its session was closed under a request."""
+
+
+class KubeError(SlacktideError):
+    """A request to the API server failed."""
+
+
+class Unreachable(KubeError):  # noqa: N818 (says what is the matter better than a word with Error)
+    """No complete answer came. It is not known whether the request was carried out."""
+
+
+class ApiError(KubeError):
+    """The API server said no.
+
+    ``status`` is the HTTP code, ``reason`` Kubernetes' word for it (Conflict, NotFound, AlreadyExists, Expired,
+    TooManyRequests, ...), ``retry_after`` the seconds it asked to wait, if it did.
+    """
+
+    def __init__(self, status: int, reason: str, message: str, retry_after: float | None = None) -> None:
+        super().__init__(f"{status} {reason}: {message}" if reason else f"{status}: {message}")
+        self.status = status
+        self.reason = reason
+        self.message = message
+        self.retry_after = retry_after
+
+
+async def connect(
+    kubeconfig: Path | None = None,
+    *,
+    context: str | None = None,
+    qps: float = 0.0,
+    burst: int = 0,
+    timeout: float = 30.0,
+) -> Connection:
+    """A connection to the cluster of a kubeconfig, or of the pod we run in (``credentials.load_access``).
+
+    ``qps`` and ``burst`` bound the requests a second (0: no limit), ``timeout`` is each request's in seconds.
+    Raises ``ConfigError``; whether the server answers shows with the first request.
+    """
+    return Connection(await load_access(kubeconfig, context), qps=qps, burst=burst, timeout=timeout)
+
+
+class Connection:
+    """Requests to one API server. Make it within a running event loop; close it, or use it in ``async with``.
+
+    ``agent`` is the User-Agent, by which the API server names who wrote a field.
+    """
+
+    def __init__(
+        self, access: Access, *, qps: float = 0.0, burst: int = 0, timeout: float = 30.0, agent: str = "slacktide"
+    ) -> None:
+        self._agent = agent
+        self.limiter = Limiter(qps, burst)
+        self._access = access
+        self._extra: dict[str, Any] = {"allow_redirects": False}
+        if access.server_name:
+            self._extra["server_hostname"] = access.server_name
+        if access.proxy:
+            self._extra["proxy"] = access.proxy
+        self._timeout = aiohttp.ClientTimeout(total=timeout)
+        self._stream_timeout = aiohttp.ClientTimeout(total=None, connect=timeout, sock_read=SILENT_SECONDS)
+        self._headers: dict[str, dict[str, str]] = {}
+        self._renewing = asyncio.Lock()
+        self._closing: set[asyncio.Task[None]] = set()
+        self._sockets: weakref.WeakSet[socket.socket] = weakref.WeakSet()
+        self._closed = False
+        self._refused_at = float("-inf")
+        self._open()
+
+    def __repr__(self) -> str:
+        return f"Connection({self._access.server})"
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    @property
+    def server(self) -> str:
+        """The API server's address."""
+        return self._access.server
+
+    async def close(self) -> None:
+        """Ends all connections; requests under way fail with ``Unreachable``."""
+        self._closed = True
+        for task in self._closing:
+            task.cancel()
+        await asyncio.gather(self._pooled.close(), self._unpooled.close(), *self._closing, return_exceptions=True)
+        # A request that was given up ends its TLS first; uvloop does not close before that.
+        until = time.monotonic() + GOODBYE_SECONDS
+        while any(one.fileno() >= 0 for one in self._sockets) and time.monotonic() < until:
+            await asyncio.sleep(0.005)
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: bytes | None = None,
+        content_type: str = JSON,
+        timeout: float | None = None,
+        urgent: bool = False,
+        retries: int = RETRIES,
+        permit: Callable[[], bool] | None = None,
+    ) -> bytes:
+        """Sends one request and returns the answer's body.
+
+        ``path`` is sent as it is (``Kind.path`` quotes names); ``timeout`` is in seconds, for each attempt. ``urgent``
+        waits neither for the rate limit nor for a free connection. A GET, PUT or DELETE answered with 429 or 503 is
+        sent again up to ``retries`` times, after the time the server asked for (10 s at most); anything else is not,
+        so that the caller decides. ``permit`` is asked right before each sending, after whatever had to be waited for.
+        Raises ``ApiError`` and ``Unreachable``, which is also what is not permitted any more.
+        """
+        url = URL(
+            f"{self._access.server}{path}?{urlencode(query)}" if query else self._access.server + path, encoded=True
+        )
+        limits = self._timeout if timeout is None else aiohttp.ClientTimeout(total=timeout)
+        renewed = False
+        while True:
+            if self.limiter.qps and not urgent:
+                await self.limiter.take()
+            if time.monotonic() >= self._access.credentials.valid_until:
+                await self._renew(force=False)
+            session = self._unpooled if urgent else self._pooled
+            headers = self._headers.get(content_type) or self._new_headers(content_type)
+            if permit is not None and not permit():
+                raise Unreachable(f"{method} {self._access.server}{path}: not sent, it is not wanted any more")
+            try:
+                data = io.BytesIO(body) if body is not None and len(body) > LARGE_BODY else body
+                response = await session.request(method, url, data=data, headers=headers, timeout=limits, **self._extra)
+                answer = await response.read()
+            except TRANSPORT as error:
+                raise self._unreachable(method, path, error) from None
+            if response.status < REFUSED:
+                return answer
+            if response.status == UNAUTHORIZED and not renewed:
+                renewed = True
+                if await self._renew(force=True, refused=headers):
+                    continue
+            failure = _refusal(response, answer)
+            if response.status not in OVERLOADED or method not in REPEATABLE or retries <= 0:
+                raise failure
+            retries -= 1
+            await asyncio.sleep(min(failure.retry_after or 1.0, LONGEST_RETRY_SECONDS) * random.uniform(1.0, 1.2))
+
+    async def get(self, path: str, **options: Any) -> bytes:
+        """Reads; ``request`` has the options."""
+        return await self.request("GET", path, **options)
+
+    async def post(self, path: str, body: bytes, **options: Any) -> bytes:
+        """Creates."""
+        return await self.request("POST", path, body=body, **options)
+
+    async def put(self, path: str, body: bytes, **options: Any) -> bytes:
+        """Replaces."""
+        return await self.request("PUT", path, body=body, **options)
+
+    async def patch(self, path: str, body: bytes, content_type: str = MERGE_PATCH, **options: Any) -> bytes:
+        """Changes a part."""
+        return await self.request("PATCH", path, body=body, content_type=content_type, **options)
+
+    async def delete(self, path: str, body: bytes | None = None, **options: Any) -> bytes:
+        """Deletes; ``body`` may hold DeleteOptions."""
+        return await self.request("DELETE", path, body=body, **options)
+
+    async def stream(self, path: str, query: Mapping[str, str]) -> AsyncGenerator[list[bytes], None]:
+        """The lines of an endless answer (a watch), in lists as they arrive; ends when the server ends it.
+
+        The first list is empty and says that the server has accepted.
+
+        Close it (``contextlib.aclosing``) when leaving early. Raises ``ApiError`` and ``Unreachable``.
+        """
+        url = URL(f"{self._access.server}{path}?{urlencode(query, quote_via=quote)}", encoded=True)
+        await self.limiter.take()
+        await self._renew(force=False)
+        headers = self._headers.get(JSON) or self._new_headers(JSON)
+        try:
+            async with self._unpooled.get(
+                url, headers=headers, timeout=self._stream_timeout, **self._extra
+            ) as response:
+                if response.status >= REFUSED:
+                    answer = await response.read()
+                    if response.status == UNAUTHORIZED:
+                        await self._renew(force=True, refused=headers)
+                    raise _refusal(response, answer)
+                _probe(response)
+                try:
+                    yield []
+                    splitter = LineSplitter()
+                    async for piece in response.content.iter_any():
+                        lines = splitter.feed(piece)
+                        if lines:
+                            yield lines
+                finally:
+                    _cut_off(response)
+        except TRANSPORT as error:
+            raise self._unreachable("GET", path, error) from None
+
+    def _open(self) -> None:
+        tls = self._access.context if self._access.context is not None else True
+        # Answers come uncompressed: near the API server compression costs both sides more than it saves.
+        common = {"Accept": JSON, "Accept-Encoding": "identity", "User-Agent": self._agent}
+        self._pooled = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(
+                limit=POOL, ssl=tls, keepalive_timeout=60.0, socket_factory=self._new_socket
+            ),
+            headers=common,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            auto_decompress=True,
+        )
+        self._unpooled = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0, ssl=tls, keepalive_timeout=60.0, socket_factory=self._new_socket),
+            headers=common,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            read_bufsize=2**20,
+        )
+
+    def _new_socket(self, address: aiohttp.AddrInfoType) -> socket.socket:
+        made = socket.socket(*address[:3])
+        self._sockets.add(made)
+        return made
+
+    async def _renew(self, *, force: bool, refused: dict[str, str] | None = None) -> bool:
+        """Renews the credentials where it is time to, or where the server refused those in ``refused``.
+
+        Returns whether others than the refused ones are there now.
+        """
+        credentials = self._access.credentials
+        if not force and time.monotonic() < credentials.valid_until:
+            return False
+        async with self._renewing:
+            current = self._headers.get(JSON, {})
+            if force and refused is not None and current.get("Authorization") != refused.get("Authorization"):
+                return True  # Somebody else renewed them while we waited.
+            now = time.monotonic()
+            if now < (self._refused_at + RENEW_PAUSE_SECONDS if force else credentials.valid_until):
+                return False  # The server also refuses the new ones, or somebody else renewed them while we waited.
+            if force:
+                self._refused_at = now
+            before = credentials.header()
+            try:
+                changed = await credentials.renew(self._access.context, force=force)
+            except ConfigError as error:
+                LOG.warning("credentials cannot be renewed, the old ones stay in use: %s", error)
+                credentials.valid_until = now + RENEW_PAUSE_SECONDS
+                return False
+            if changed or credentials.header() != before:
+                self._headers.clear()
+            if changed:
+                # Connections made with the old certificate stay until their requests have ended.
+                old = (self._pooled, self._unpooled)
+                self._open()
+                task = asyncio.create_task(_close_later(old, self._timeout.total or 0.0))
+                self._closing.add(task)
+                task.add_done_callback(self._closing.discard)
+            return changed or credentials.header() != before
+
+    def _new_headers(self, content_type: str) -> dict[str, str]:
+        headers = {"Content-Type": content_type}
+        authorization = self._access.credentials.header()
+        if authorization is not None:
+            headers["Authorization"] = authorization
+        self._headers[content_type] = headers
+        return headers
+
+    def _unreachable(self, method: str, path: str, error: Exception) -> Exception:
+        if isinstance(error, RuntimeError) and not self._closed:
+            return error  # the session was not closed: a defect of ours
+        # Only the text: aiohttp's errors may carry the request with its headers.
+        said = "no answer in time" if isinstance(error, TimeoutError) else str(error) or type(error).__name__
+        return Unreachable(f"{method} {self._access.server}{path}: {said}")
+
+
+class LineSplitter:
+    """Takes a stream apart into lines. Raises ``aiohttp.ClientError`` for an endless one."""
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+        self._size = 0
+
+    def feed(self, piece: bytes) -> list[bytes]:
+        """The lines that are complete with this piece."""
+        self._size += len(piece)
+        if b"\n" not in piece:
+            self._parts.append(piece)
+            if self._size > LONGEST_LINE:
+                raise aiohttp.ClientError(f"a line of more than {LONGEST_LINE} bytes")
+            return []
+        if self._parts:
+            self._parts.append(piece)
+            piece = b"".join(self._parts)
+        lines = piece.split(b"\n")
+        rest = lines.pop()
+        self._parts = [rest] if rest else []
+        self._size = len(rest)
+        return lines
+
+
+def _refusal(response: aiohttp.ClientResponse, answer: bytes) -> ApiError:
+    status = decode_status(answer)
+    after = response.headers.get("Retry-After", "")
+    wait = float(after) if after.isascii() and after.isdigit() else None
+    message = status.message or answer[:200].decode("utf-8", "replace").strip() or (response.reason or "")
+    return ApiError(response.status, status.reason, message, wait)
+
+
+def _probe(response: aiohttp.ClientResponse) -> None:
+    transport = response.connection.transport if response.connection else None
+    found = transport.get_extra_info("socket") if transport else None
+    if found is None:
+        return
+    found.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in PROBES:
+        if hasattr(socket, name):
+            found.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+
+
+def _cut_off(response: aiohttp.ClientResponse) -> None:
+    """End a watch early without the end of TLS: an event loop that ends does not wait for it."""
+    transport = response.connection.transport if response.connection else None
+    if transport is not None:
+        transport.abort()
+
+
+async def _close_later(sessions: tuple[aiohttp.ClientSession, ...], seconds: float) -> None:
+    try:
+        await asyncio.sleep(seconds)
+    finally:
+        for session in sessions:
+            await session.close()

@@ -1,0 +1,218 @@
+"""Kinds of objects: where they live and how one, a list or a watch of them is decoded.
+
+A list's items are decoded one by one, so that a malformed object is reported and its neighbours are not affected.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from urllib.parse import quote
+
+import msgspec
+
+from slacktide.kube.client.metadata import Metadata, Part
+from slacktide.kube.client.timestamps import decode_special, encode_special
+
+SHOWN_CHARACTERS = 300
+
+
+class HasMetadata(Protocol):
+    """Anything decoded from an API object."""
+
+    @property
+    def metadata(self) -> Metadata: ...
+
+
+T = TypeVar("T", bound=HasMetadata)
+
+
+class Identity(NamedTuple):
+    """An object, and one state of it."""
+
+    namespace: str
+    name: str
+    uid: str
+    resource_version: str
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """What names an object among its kind: namespace and name."""
+        return self[:2]
+
+
+class Malformed(NamedTuple):
+    """An object that does not have the form it should have, and what is wrong with it.
+
+    ``scheduler`` and ``node`` are those of a pod, where they could be read.
+    """
+
+    namespace: str
+    name: str
+    uid: str
+    resource_version: str
+    problem: str
+    scheduler: str = ""
+    node: str = ""
+
+    @property
+    def identity(self) -> Identity:
+        """Which object it is, as far as that could be read."""
+        return Identity(*self[:4])
+
+
+class ListMetadata(Part, frozen=True):
+    """A list's own metadata; ``continue_`` asks for the next page."""
+
+    resource_version: str = ""
+    continue_: str = msgspec.field(name="continue", default="")
+
+
+class RawListing(Part, frozen=True):
+    """A list whose items are still bytes (of the answer's memory, which they keep alive)."""
+
+    metadata: ListMetadata = ListMetadata()
+    items: list[msgspec.Raw] | None = None
+
+
+class RawEvent(Part, frozen=True):
+    """One line of a watch: ADDED, MODIFIED, DELETED, BOOKMARK or ERROR, and the object as bytes."""
+
+    type: str
+    object: msgspec.Raw
+
+
+class Status(Part, frozen=True):
+    """How the API server says no."""
+
+    code: int = 0
+    reason: str = ""
+    message: str = ""
+
+
+class Listing(NamedTuple, Generic[T]):
+    """A decoded list."""
+
+    items: list[T]
+    malformed: list[Malformed]
+    resource_version: str
+
+
+class WatchEvent(NamedTuple, Generic[T]):
+    """A decoded line of a watch; ``object`` is a ``Status`` for ERROR and an ``Identity`` for BOOKMARK."""
+
+    type: str
+    object: T | Malformed | Status | Identity
+
+
+_listing = msgspec.json.Decoder(RawListing)
+_event = msgspec.json.Decoder(RawEvent)
+_status = msgspec.json.Decoder(Status, strict=False)
+_anything = msgspec.json.Decoder()
+_encoder = msgspec.json.Encoder(enc_hook=encode_special)
+
+
+def encode(value: object) -> bytes:
+    """JSON of a structure (defaults left out) or of plain Python data."""
+    return _encoder.encode(value)
+
+
+def split_listing(body: bytes) -> RawListing:
+    """A list taken apart into items that are still bytes.
+
+    Raises ``msgspec.DecodeError`` where the body is no list.
+    """
+    return _listing.decode(body)
+
+
+def split_event(line: bytes) -> RawEvent:
+    """A watch's line taken apart. Raises ``msgspec.DecodeError`` where it is none."""
+    return _event.decode(line)
+
+
+def decode_status(body: bytes | msgspec.Raw) -> Status:
+    """The ``Status`` in an answer; an empty one where the body is something else."""
+    try:
+        return _status.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return Status()
+
+
+def identify(body: bytes | msgspec.Raw) -> Identity:
+    """Which object this is, as far as it can be read from something malformed; what cannot be read is empty."""
+    return Identity(*_texts(body, "metadata", "namespace", "name", "uid", "resourceVersion"))
+
+
+def _texts(body: bytes | msgspec.Raw, part: str, *keys: str) -> list[str]:
+    """Texts in a part of an object; empty where there is none."""
+    try:
+        found = _anything.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        found = None
+    fields = found.get(part) if isinstance(found, dict) else None
+    values = [fields.get(key) if isinstance(fields, dict) else None for key in keys]
+    return [value if isinstance(value, str) else "" for value in values]
+
+
+class Kind(Generic[T]):
+    """A kind of object: its type here, its API version and plural there.
+
+    ``path(namespace, name, sub)`` is where all, a namespace's or one of them live; names are quoted.
+    """
+
+    def __init__(self, type_: type[T], api_version: str, plural: str, kind: str = "", *, namespaced: bool) -> None:
+        self.type = type_
+        self.api_version = api_version
+        self.plural = plural
+        self.kind = kind or type_.__name__
+        self.namespaced = namespaced
+        self.root = f"/api/{api_version}" if "/" not in api_version else f"/apis/{api_version}"
+        self._decoder: msgspec.json.Decoder[T] = msgspec.json.Decoder(type_, dec_hook=decode_special)
+
+    def __repr__(self) -> str:
+        return f"Kind({self.api_version} {self.kind})"
+
+    def path(self, namespace: str = "", name: str = "", sub: str = "") -> str:
+        """The path of all objects, of a namespace's, of one of them or of its subresource ``sub``."""
+        path = f"{self.root}/namespaces/{quote(namespace, safe='')}" if namespace else self.root
+        path = f"{path}/{self.plural}"
+        if name:
+            path = f"{path}/{quote(name, safe='')}"
+        return f"{path}/{sub}" if sub else path
+
+    def decode(self, body: bytes | msgspec.Raw) -> T | Malformed:
+        """One object, or what is wrong with it."""
+        try:
+            return self._decoder.decode(body)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            scheduler, node = _texts(body, "spec", "schedulerName", "nodeName")
+            return Malformed(*identify(body), problem=_short(error), scheduler=scheduler, node=node)
+
+    def decode_list(self, body: bytes) -> Listing[T]:
+        """A whole list at once. Raises ``msgspec.DecodeError`` where the body is no list."""
+        raw = split_listing(body)
+        items: list[T] = []
+        malformed: list[Malformed] = []
+        for item in raw.items or ():
+            decoded = self.decode(item)
+            if isinstance(decoded, Malformed):
+                malformed.append(decoded)
+            else:
+                items.append(decoded)
+        return Listing(items, malformed, raw.metadata.resource_version)
+
+    def decode_event(self, line: bytes) -> WatchEvent[T]:
+        """One line of a watch. Raises ``msgspec.DecodeError`` where it is none."""
+        event = split_event(line)
+        found: Any
+        if event.type == "ERROR":
+            found = decode_status(event.object)
+        elif event.type == "BOOKMARK":
+            found = identify(event.object)
+        else:
+            found = self.decode(event.object)
+        return WatchEvent(event.type, found)
+
+
+def _short(error: Exception) -> str:
+    text = str(error) or type(error).__name__
+    return text if len(text) <= SHOWN_CHARACTERS else text[: SHOWN_CHARACTERS - 3] + "..."

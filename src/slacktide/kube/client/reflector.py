@@ -1,0 +1,278 @@
+"""Keeps a handler informed of all objects of one kind: list once, then watch without end.
+
+Invariants: a handler is told of every state it has not seen, once and in the order in which the API server had them;
+states that came and went while no watch was open may be missing, the outcome never is. Resource versions are compared
+for equality only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import time
+from collections.abc import Sequence
+from contextlib import aclosing
+from typing import Generic, Protocol, TypeVar
+
+import msgspec
+
+from slacktide.kube.client.http import ApiError, Connection, Unreachable
+from slacktide.kube.client.kinds import HasMetadata, Identity, Kind, Malformed, Status, split_listing
+from slacktide.kube.client.status_codes import GATEWAY_TIMEOUT, GONE
+
+LOG = logging.getLogger(__name__)
+
+SLICE_SECONDS = 0.02
+"""Seconds of work after which the event loop gets its turn."""
+SHORTEST_BACKOFF_SECONDS = 0.2
+LONGEST_BACKOFF_SECONDS = 3.0
+"""The end of a pod that nobody saw counts from when it is noticed: longer pauses would make that worse."""
+WATCH_SECONDS = (300, 600)
+"""The API server ends a watch after a random time from this range, so that not all watches begin again at once."""
+SHORT_WATCH_SECONDS = 1.0
+CATCHING_UP_SECONDS = 1.0
+"""For so many seconds after a watch came back, its news may be of the time while it was away."""
+
+T = TypeVar("T", bound=HasMetadata)
+Seen = TypeVar("Seen", contravariant=True)
+
+
+class Handler(Protocol[Seen]):
+    """Who is told. All calls are synchronous and should be short; an exception ends the reflector.
+
+    ``replaced`` comes first and once, with all well-formed objects. ``changed`` is an object that is new or differs
+    from what was told before. ``deleted`` has its last known identity and, if the end itself was seen, its last state.
+    ``malformed`` takes the place of ``changed`` (after ``replaced``, of a first list) where an object cannot be
+    decoded; of one without a readable name nothing more is heard.
+    """
+
+    def replaced(self, objects: Sequence[Seen], /) -> None: ...
+
+    def changed(self, found: Seen, /) -> None: ...
+
+    def deleted(self, identity: Identity, last: Seen | None, /) -> None: ...
+
+    def malformed(self, problem: Malformed, /) -> None: ...
+
+
+class Reflector(Generic[T]):
+    """Lists and watches ``kind`` (at ``path``, everywhere unless given) and tells ``handler``.
+
+    ``run`` never returns; cancel it. ``synced`` is set once the first list was told. ``lists``, ``watches`` and
+    ``failures`` count what was begun and what went wrong, ``last_error`` says why, empty while all is well.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        kind: Kind[T],
+        handler: Handler[T],
+        *,
+        path: str | None = None,
+        label_selector: str = "",
+        field_selector: str = "",
+    ) -> None:
+        self.kind = kind
+        self.synced = asyncio.Event()
+        self.resource_version = ""
+        self.lists = 0
+        self.watches = 0
+        self.failures = 0
+        self.last_error = ""
+        self._connection = connection
+        self._handler = handler
+        self._path = kind.path() if path is None else path
+        selectors = {"labelSelector": label_selector, "fieldSelector": field_selector}
+        self._selectors = {name: value for name, value in selectors.items() if value}
+        self._known: dict[tuple[str, str], Identity] = {}
+        self._must_list = True
+        self._alive_at = float("-inf")
+        self._slice_began = 0.0
+        self._failed_in_a_row = 0
+        self._lost_at: float | None = None
+        self._missed_since, self._caught_up_at = float("-inf"), float("-inf")
+        self.telling = False
+        """Whether it is reading a list."""
+
+    def away(self) -> float:
+        """While it catches up with what it missed: seconds since it was lost. Else 0."""
+        now = time.monotonic()
+        return now - self._missed_since if self.telling or now < self._caught_up_at else 0.0
+
+    def age(self) -> float:
+        """Seconds since the API server last showed that this watch lives; infinite before the first list.
+
+        A quiet watch shows life about once a minute, or where nothing of its kind ever changed, when it ends after
+        ten minutes at most.
+        """
+        return time.monotonic() - self._alive_at
+
+    async def run(self) -> None:
+        """Lists and watches until cancelled."""
+        while True:
+            began = time.monotonic()
+            try:
+                if self._must_list:
+                    await self._list()
+                    self._must_list = False
+                await self._watch()
+                if time.monotonic() - began >= SHORT_WATCH_SECONDS:
+                    continue
+                wait = self._backoff()
+            except ApiError as error:
+                if error.status in (GONE, GATEWAY_TIMEOUT) and self.synced.is_set():
+                    # The server has forgotten where we were (or, restored from a backup, was never there).
+                    self._must_list, self.resource_version = True, ""
+                wait = max(self._failed(error), min(error.retry_after or 0.0, LONGEST_BACKOFF_SECONDS))
+                if error.status == GONE and self._failed_in_a_row == 1:
+                    wait = 0.0
+            except (Unreachable, msgspec.DecodeError, UnicodeDecodeError) as error:
+                wait = self._failed(error)
+            await asyncio.sleep(wait)
+
+    def _failed(self, error: Exception) -> float:
+        self.failures += 1
+        if self._lost_at is None:
+            self._lost_at = self._missed_since if self.away() else self._alive_at
+        said = f"{self.kind.plural}: {error}"
+        if said != self.last_error:
+            LOG.warning("watch of %s", said)
+        self.last_error = said
+        return self._backoff()
+
+    def _backoff(self) -> float:
+        self._failed_in_a_row += 1
+        longest = min(LONGEST_BACKOFF_SECONDS, SHORTEST_BACKOFF_SECONDS * 2.0 ** min(self._failed_in_a_row, 16))
+        return random.uniform(SHORTEST_BACKOFF_SECONDS, longest)
+
+    def _alive(self) -> None:
+        self._alive_at = now = time.monotonic()
+        if self._lost_at is not None:
+            self._missed_since, self._lost_at = self._lost_at, None
+            self._caught_up_at = now + CATCHING_UP_SECONDS
+
+    async def _breathe(self) -> None:
+        """Gives the event loop its turn where we have kept it for long."""
+        if time.monotonic() - self._slice_began > SLICE_SECONDS:
+            await asyncio.sleep(0)
+            self._slice_began = time.monotonic()
+
+    async def _list(self) -> None:
+        self.lists += 1
+        # The first list may be a little old, which spares etcd; one after a 410 must not be older than what we knew.
+        query = dict(self._selectors) if self.synced.is_set() else {**self._selectors, "resourceVersion": "0"}
+        body = await self._connection.get(self._path, query=query)
+        self._alive()
+        again = self.telling = self.synced.is_set()
+        try:
+            self.resource_version = await self._take(body)
+        finally:
+            self.telling = False
+        if again:  # decoding and the handler may have taken long
+            self._caught_up_at = time.monotonic() + CATCHING_UP_SECONDS
+
+    async def _take(self, body: bytes) -> str:
+        """Tells what a list says; its version."""
+        self._slice_began = time.monotonic()
+        listing = split_listing(body)
+        objects: list[T] = []
+        malformed: list[Malformed] = []
+        for item in listing.items or ():
+            found = self.kind.decode(item)
+            if isinstance(found, Malformed):
+                malformed.append(found)
+            else:
+                objects.append(found)
+            await self._breathe()
+        if self.synced.is_set():
+            await self._tell_difference(objects, malformed)
+        else:
+            self._tell_all(objects, malformed)
+        return listing.metadata.resource_version
+
+    def _tell_all(self, objects: list[T], malformed: list[Malformed]) -> None:
+        for found in objects:
+            identity = _identity(found)
+            self._known[identity.key] = identity
+        self._handler.replaced(objects)
+        for problem in malformed:
+            self._changed(problem)
+        self.synced.set()
+
+    async def _tell_difference(self, objects: list[T], malformed: list[Malformed]) -> None:
+        """Tells a handler that has missed something first what is gone, which makes room, then what is new."""
+        uids = {(found.metadata.namespace, found.metadata.name): found.metadata.uid for found in objects}
+        uids.update((problem.identity.key, problem.uid) for problem in malformed)
+        for key, identity in list(self._known.items()):
+            if uids.get(key) != identity.uid:
+                del self._known[key]
+                self._handler.deleted(identity, None)
+                await self._breathe()
+        news: list[T | Malformed] = [*objects, *malformed]
+        for found in news:
+            self._changed(found)
+            await self._breathe()
+
+    async def _watch(self) -> None:
+        self.watches += 1
+        query = {
+            "watch": "true",
+            "allowWatchBookmarks": "true",
+            "resourceVersion": self.resource_version,
+            "timeoutSeconds": str(random.randint(*WATCH_SECONDS)),
+            **self._selectors,
+        }
+        async with aclosing(self._connection.stream(self._path, query)) as stream:
+            async for lines in stream:
+                self._alive()
+                self._slice_began = time.monotonic()
+                for line in lines:
+                    self._told(line)
+                    await self._breathe()
+                if lines:
+                    self._failed_in_a_row = 0
+                    self.last_error = ""
+
+    def _told(self, line: bytes) -> None:
+        event = self.kind.decode_event(line)
+        found = event.object
+        if isinstance(found, Status):
+            raise ApiError(found.code, found.reason, found.message)
+        if isinstance(found, Identity):
+            version = found.resource_version
+        elif event.type == "DELETED":
+            version = self._deleted(found)
+        else:
+            version = self._changed(found)
+        if version:
+            self.resource_version = version
+
+    def _changed(self, found: T | Malformed) -> str:
+        identity = found.identity if isinstance(found, Malformed) else _identity(found)
+        before = self._known.get(identity.key)
+        if before == identity:
+            return identity.resource_version
+        if before is not None and before.uid != identity.uid:
+            del self._known[identity.key]
+            self._handler.deleted(before, None)
+        if identity.name:
+            self._known[identity.key] = identity
+        if isinstance(found, Malformed):
+            self._handler.malformed(found)
+        else:
+            self._handler.changed(found)
+        return identity.resource_version
+
+    def _deleted(self, found: T | Malformed) -> str:
+        identity = found.identity if isinstance(found, Malformed) else _identity(found)
+        before = self._known.get(identity.key)
+        if before is not None and before.uid == identity.uid:
+            del self._known[identity.key]
+            self._handler.deleted(identity, None if isinstance(found, Malformed) else found)
+        return identity.resource_version
+
+
+def _identity(found: HasMetadata) -> Identity:
+    metadata = found.metadata
+    return Identity(metadata.namespace, metadata.name, metadata.uid, metadata.resource_version)

@@ -1,0 +1,1 @@
+"""What the engine is told of the cluster, while this replica leads."""

@@ -1,0 +1,117 @@
+"""Controllers as the engine's requests: their classes, how many pods they want, their ledgers, their ends."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from slacktide.engine.core.engine import Engine
+from slacktide.engine.ledger.restore import restore
+from slacktide.errors import StateError
+from slacktide.kube.feed.listener import FeedListener
+from slacktide.kube.feed.succession import Succession
+from slacktide.kube.mirror.cluster import ClusterMirror
+from slacktide.kube.resources.objects import Availability
+from slacktide.kube.translate.owners import Target
+from slacktide.kube.translate.service_classes import Promised
+from slacktide.model import APPROACHES
+
+LOG = logging.getLogger(__name__)
+
+
+class Controllers:
+    """Tells an engine of controllers."""
+
+    def __init__(
+        self,
+        mirror: ClusterMirror,
+        engine: Engine,
+        listener: FeedListener,
+        succession: Succession,
+        clock: Callable[[], float],
+    ) -> None:
+        self._mirror, self._engine, self._listener = mirror, engine, listener
+        self._succession, self._clock = succession, clock
+        self.targets: dict[str, Target] = {}
+        """Controllers that the engine knows, by key."""
+        self.deleted: set[str] = set()
+        """Keys of controllers that are no more but may have pods yet."""
+        self.ledgers: dict[str, Availability] = {}
+        """Ledgers of a former leader that nobody went on from yet, by the UID of their controllers."""
+        self.restores_all = False
+        """All pods are told at once to a new engine, which goes on from each ledger with the pods that it is about."""
+
+    def ensure(self, target: Target, promised: Promised, batch: bool) -> None:
+        """Make sure that the engine knows a controller and its class, which is that of its youngest pod."""
+        engine, key = self._engine, target.key
+        known = engine.controllers.get(key)
+        ledger = self.ledgers.get(target.uid) if known is None else None
+        if known is None or known.service != promised.service:
+            engine.controller(key, promised.service, _approach(ledger, promised.approach), batch)
+        if known is None:
+            self.targets[key] = target
+            self._listener.changed(key)
+            watched = self._mirror.owners.watched.get(target.uid)
+            if target.kind == "Pod":
+                engine.desired(key, 1, self._clock())
+            elif watched is not None and watched.desired >= 0:
+                engine.desired(key, watched.desired, self._clock())
+        if ledger is not None and not self.restores_all:
+            self.restore(target, [])
+
+    def restore(self, target: Target, pods: list[dict[str, Any]]) -> None:
+        """Go on from a controller's ledger, where there is one that can be read, and from what its pods say."""
+        ledger = self.ledgers.pop(target.uid, None)
+        checkpoint = dict(ledger.status.accumulators) if ledger is not None and ledger.status.accumulators else None
+        now = self._clock()
+        try:
+            restore(self._engine, target.key, checkpoint, pods, now)
+        except StateError as problem:
+            LOG.warning("ledger %s/%s cannot be read and begins anew: %s", target.namespace, target.ledger, problem)
+            restore(self._engine, target.key, None, pods, now)
+        self._listener.changed(target.key)
+
+    def want(self, target: Target, desired: int, finished: bool) -> None:
+        """How many instances a controller wants; ``finished``: it makes no more."""
+        engine = self._engine
+        if target.key not in engine.controllers:
+            return
+        if engine.controllers[target.key].desired != desired:
+            engine.desired(target.key, desired, self._clock())
+            self._listener.changed(target.key)
+        if finished and engine.controllers[target.key].vacant:
+            engine.retire(target.key, self._clock())
+            self._listener.changed(target.key)
+
+    def pod_left(self, target: Target) -> None:
+        """A pod of a controller is over; so is the controller, where it was deleted and has no more of them.
+
+        A bare pod that ran to its end keeps its ledger, of an instance that is no more, as long as somebody keeps it.
+        """
+        engine, key = self._engine, target.key
+        controller = engine.controllers.get(key)
+        if controller is None or len(controller.vacant) != len(controller.rows):
+            return
+        if target.kind == "Pod" and key not in self.deleted:
+            engine.desired(key, 0, self._clock())
+        elif key in self.deleted:
+            self.deleted.discard(key)
+            self.targets.pop(key, None)
+            engine.controller_gone(key, self._clock())
+            self._succession.forget(key)
+            self._listener.finished(key)
+
+    def gone(self, target: Target) -> None:
+        """A controller object is gone; its ledger goes with its last pod."""
+        key = target.key
+        if key in self._engine.controllers:
+            self.deleted.add(key)
+            self._engine.desired(key, 0, self._clock())
+            self.pod_left(target)
+
+
+def _approach(ledger: Availability | None, promised: int) -> int:
+    """A controller is measured as it was at first, whatever its pods and its class say by now."""
+    said = None if ledger is None else ledger.status.accumulators.get("approach")
+    return APPROACHES.index(said) if isinstance(said, str) and said in APPROACHES else promised

@@ -1,0 +1,55 @@
+"""What the feed keeps of a pod: how the engine knows it, and where it waits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from slacktide.kube.mirror.pod_record import PodRecord
+from slacktide.kube.resources.objects import Pod
+from slacktide.kube.translate.owners import Target
+from slacktide.kube.translate.service_classes import Promised
+from slacktide.kube.translate.volumes import NO_NEEDS, Needs
+
+NOWHERE, GATED, ACTIVE, BACKOFF, UNSCHEDULABLE = "", "gated", "active", "backoff", "unschedulable"
+"""Where a pod waits: by these names users of kube-scheduler know its queues."""
+QUEUES = (ACTIVE, BACKOFF, UNSCHEDULABLE, GATED)
+HELD = "it takes the place of a pod that was told to go and is not gone yet"
+
+
+@dataclass(slots=True, eq=False)
+class FedPod:
+    """One pod. ``key`` is its controller's in the engine, empty while the engine does not know the pod."""
+
+    record: PodRecord
+    key: str = ""
+    spec: int = -1
+    stranger_on: str = ""
+    """Node on which the engine counts it as somebody else's."""
+    target: Target | None = None
+    promised: Promised | None = None
+    needs: Needs = NO_NEEDS
+    budget: str = ""
+    queue: str = NOWHERE
+    problem: str = ""
+    """Why it cannot be scheduled whatever the hosts look like."""
+    failures: int = 0
+    doomed: bool = False
+    followed: int = 0
+    """The alterations of its record that the engine knows while it runs."""
+
+    @property
+    def pod(self) -> Pod:
+        return self.record.pod
+
+    @property
+    def ours(self) -> bool:
+        return self.record.ours
+
+    @property
+    def uid(self) -> str:
+        return self.record.uid
+
+    @property
+    def namespaced_name(self) -> tuple[str, str]:
+        """Its namespace and name."""
+        return self.record.namespaced_name

@@ -1,0 +1,341 @@
+"""Changes of the mirror, turned into operations of an engine.
+
+What the engine is told of a pod follows from the pod and from what is known of its owner, class, volumes and
+neighbours; when one of these changes, :meth:`Feed.reconsider` looks at the pod again. Nothing here waits or sends.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+
+from slacktide.config import Config
+from slacktide.engine.core import types
+from slacktide.engine.core.engine import Engine
+from slacktide.engine.core.relocation import has_room
+from slacktide.kube.client.timestamps import happened
+from slacktide.kube.feed import fed_pod
+from slacktide.kube.feed.controllers import Controllers
+from slacktide.kube.feed.fed_pod import FedPod
+from slacktide.kube.feed.hosts import Hosts
+from slacktide.kube.feed.listener import FeedListener
+from slacktide.kube.feed.network import NetworkFeed
+from slacktide.kube.feed.specs import Specs
+from slacktide.kube.feed.succession import Succession
+from slacktide.kube.mirror.changes import Changes
+from slacktide.kube.mirror.cluster import ClusterMirror
+from slacktide.kube.mirror.pod_record import PodRecord, grace
+from slacktide.kube.translate.nodes import NodeView
+from slacktide.kube.translate.owners import Target
+from slacktide.kube.translate.unschedulable import Unschedulable, gated
+
+
+class Feed(Changes, ABC):
+    """A follower of ``mirror`` that tells ``engine``.
+
+    ``clock`` gives seconds since 1970; ``away`` for how many the watch of pods was away, while it catches up. The
+    engine learns what the mirror has already by :func:`slacktide.kube.feed.takeover.take_over`.
+    """
+
+    def __init__(
+        self,
+        mirror: ClusterMirror,
+        engine: Engine,
+        listener: FeedListener,
+        clock: Callable[[], float],
+        away: Callable[[], float],
+    ) -> None:
+        self.mirror, self.engine, self.listener = mirror, engine, listener
+        self.clock, self.away = clock, away
+        self.pods = {uid: FedPod(record) for uid, record in mirror.pods.items()}
+        self.orphans: dict[str, dict[str, None]] = {}
+        """Pods whose owner, by UID, is not known yet, the first come first."""
+        self.specs = Specs(mirror, engine)
+        self.succession = Succession()
+        self.controllers = Controllers(mirror, engine, listener, self.succession, clock)
+        self.hosts = Hosts(mirror, engine, listener, self.specs.demands)
+        self.network = NetworkFeed(mirror.network, engine, engine.config.kube.latency_stale)
+
+    @property
+    def config(self) -> Config:
+        return self.engine.config
+
+    # -- nodes and the network -------------------------------------------------------------------------------------
+
+    def node(self, view: NodeView, before: NodeView | None) -> None:
+        self.hosts.tell(view)
+        if before is None or before.ours != view.ours:
+            self.reconsider([one.uid for one in self.pods.values() if not one.ours and _is_on(one, view.name)])
+        self.listener.work()
+
+    def node_gone(self, name: str) -> None:
+        self.hosts.gone(name)
+        self.listener.work()
+
+    def images_listed(self, node: str, images: tuple[str, ...]) -> None:
+        self.engine.images(node, images)
+
+    def image_sizes(self, images: Iterable[str]) -> None:
+        self.network.image_sizes(images)
+
+    # -- controllers and classes -----------------------------------------------------------------------------------
+
+    def replicas(self, target: Target, desired: int, finished: bool) -> None:
+        self.controllers.want(target, desired, finished)
+
+    def owner_known(self, uid: str) -> None:
+        if uid in self.orphans:
+            self.reconsider(self.orphans.pop(uid))
+
+    def controller_gone(self, target: Target) -> None:
+        self.controllers.gone(target)
+
+    def classes(self, names: Sequence[str], namespace: str) -> None:
+        concerned = [
+            one
+            for one in self.pods.values()
+            if one.ours
+            and (not namespace or one.pod.metadata.namespace == namespace)
+            and (not names or one.promised is None or one.problem or one.promised.class_name in names)
+        ]
+        for one in concerned:
+            self._follow_promise(one)
+        self.reconsider([one.uid for one in concerned])
+
+    def _follow_promise(self, pod: FedPod) -> None:
+        if pod.key:
+            self.respec(pod)
+            if pod.target is not None and pod.promised is not None:
+                self.controllers.ensure(pod.target, pod.promised, self.engine.controllers[pod.key].batch)
+
+    # -- budgets ---------------------------------------------------------------------------------------------------
+
+    def budget(self, name: str, left: int) -> None:
+        self.engine.budget(name, left)
+        self.listener.work()
+
+    def budget_gone(self, name: str) -> None:
+        if name in self.engine.budgets:
+            self.engine.budget_gone(name)
+        self.listener.work()
+
+    def budgets_cover(self, namespace: str) -> None:
+        for one in self.pods.values():
+            if one.key and one.pod.metadata.namespace == namespace:
+                self._follow_budget(one)
+
+    def _follow_budget(self, pod: FedPod) -> None:
+        budget = self.mirror.budgets.of(pod.pod)
+        if budget != pod.budget:
+            pod.budget = budget
+            self.engine.protect(pod.uid, budget)
+
+    # -- pods ------------------------------------------------------------------------------------------------------
+
+    def pod(self, record: PodRecord) -> None:
+        known = self.pods.get(record.uid)
+        if known is None:
+            known = self.pods[record.uid] = FedPod(record)
+        self.consider(known)
+
+    def pod_gone(self, record: PodRecord, succeeded: bool) -> None:
+        pod = self.pods.pop(record.uid, None)
+        if pod is None:
+            return
+        target = pod.target
+        bare = (
+            target if target is not None and target.kind == "Pod" and target.key in self.controllers.targets else None
+        )
+        if bare is not None:
+            self.controllers.deleted.add(bare.key)
+        self._end(pod, succeeded)
+        if bare is not None:
+            self.controllers.pod_left(bare)  # where it had ended before
+        for owner in [owner for owner, waiting in self.orphans.items() if record.uid in waiting]:
+            del self.orphans[owner][record.uid]
+            if not self.orphans[owner]:
+                del self.orphans[owner]
+
+    def constraints(self, uids: Sequence[str]) -> None:
+        for uid in uids:
+            pod = self.pods.get(uid)
+            if pod is None:
+                continue
+            if pod.stranger_on:
+                self.hosts.stranger(pod)
+            elif pod.key:
+                self.respec(pod)
+
+    def consider(self, pod: FedPod) -> None:
+        """Tell the engine how a pod is now."""
+        if pod.record.is_final:
+            self._end(pod, pod.pod.status.phase == "Succeeded")
+        elif not pod.ours:
+            if pod.pod.spec.node_name:
+                self.hosts.stranger(pod)
+        elif pod.pod.spec.node_name:
+            self.bound(pod)
+        else:
+            self.unbound(pod)
+
+    def reconsider(self, uids: Iterable[str]) -> None:
+        """Look again at pods about which something else changed."""
+        for uid in tuple(uids):
+            pod = self.pods.get(uid)
+            if pod is not None:
+                self.consider(pod)
+
+    @abstractmethod
+    def bound(self, pod: FedPod) -> None:
+        """A pod of ours is on a node."""
+
+    def unbound(self, pod: FedPod) -> None:
+        """A pod of ours is on no node."""
+        engine = self.engine
+        if pod.pod.metadata.deletion_timestamp is not None:
+            pod.queue = fed_pod.NOWHERE  # it goes at once, or when its finalizers let it
+            if pod.key:
+                engine.sleep(pod.uid)
+            return
+        if pod.key and engine.pods[pod.uid].state == types.PLACED:
+            return  # its binding is on the way
+        if gated(pod.pod):
+            pod.queue = fed_pod.GATED
+            return
+        try:
+            number = self.specs.of(pod)
+        except Unschedulable as problem:
+            self._set_aside(pod, problem.reason)
+            return
+        pod.problem = ""
+        news = calls = True
+        if not pod.key:
+            key = self.enter(pod)
+            if not key or self.succession.must_wait(key, pod.uid):
+                self.specs.unused(number)
+                pod.queue = fed_pod.BACKOFF if key else pod.queue
+                pod.problem = fed_pod.HELD if key else ""
+                return
+            calls = self._arrive(pod, key, number)
+        elif number != pod.spec:
+            engine.respec(pod.uid, number)
+            self.specs.take(pod, number)
+        else:
+            news = engine.pods[pod.uid].state == types.ASLEEP  # else only its status changed
+        if pod.queue != fed_pod.BACKOFF and news:
+            pod.queue = fed_pod.ACTIVE
+            engine.wake(pod.uid)
+            if calls:
+                self.listener.work()
+
+    def _arrive(self, pod: FedPod, key: str, number: int) -> bool:
+        """The engine hears of a pod that waits; whether that calls for a pass."""
+        self.specs.take(pod, number)
+        pod.key = key
+        if pod.queue == fed_pod.BACKOFF:
+            pod.queue = fed_pod.ACTIVE
+        at = pod.record.waits_since(self.clock(), self.away())
+        self.engine.arrive(pod.uid, pod.pod.metadata.name, key, number, at, pod.budget)
+        self.listener.changed(key)
+        # What takes a preempted pod's place calls for a pass only where it fits: else it waits for the next, as a
+        # victim does in the simulator, or each preemption would lead to others.
+        return not self.succession.replaces(key) or has_room(self.engine, number)
+
+    def enter(self, pod: FedPod) -> str:
+        """Make sure that the engine knows a pod's controller; its key, or empty where its owner is not known yet."""
+        owners, metadata = self.mirror.owners, pod.pod.metadata
+        assert pod.promised is not None  # noqa: S101  # for the type checker: it has a spec
+        target = owners.target_of(metadata)
+        if target is None:
+            self.orphans.setdefault(owners.unknown_owner(metadata), {})[pod.uid] = None
+            return ""
+        pod.target = target
+        self.controllers.ensure(target, pod.promised, owners.is_batch(metadata))
+        pod.budget = self.mirror.budgets.of(pod.pod)
+        return target.key
+
+    def respec(self, pod: FedPod) -> None:
+        """Bring the engine's spec of a pod it knows up to date; without one it sleeps, or runs on as it is."""
+        try:
+            number = self.specs.of(pod)
+        except Unschedulable as problem:
+            if not pod.pod.spec.node_name:
+                self._set_aside(pod, problem.reason)
+            return
+        if number == pod.spec:
+            return
+        if self.specs.alike(number, pod.spec):
+            self.specs.unused(number)
+            return
+        self.engine.respec(pod.uid, number)
+        self.specs.take(pod, number)
+        self.listener.work()
+
+    def _set_aside(self, pod: FedPod, reason: str) -> None:
+        """A pod waits for a reason that no host can help."""
+        if pod.key:
+            self.engine.sleep(pod.uid)
+        pod.queue = fed_pod.UNSCHEDULABLE
+        if reason != pod.problem:
+            pod.problem = reason
+            self.listener.waits(pod)
+
+    def follow(self, pod: FedPod) -> None:
+        """A pod that runs was relabelled, resized or told to go."""
+        if pod.followed != pod.record.alterations:
+            pod.followed = pod.record.alterations
+            self._follow_promise(pod)
+            self._follow_budget(pod)
+
+    def follow_readiness(self, pod: FedPod) -> None:
+        """Tell the engine whether a pod that runs is ready."""
+        found = next((one for one in pod.pod.status.conditions if one.type == "Ready"), None)
+        is_ready = found is not None and found.status == "True"
+        if is_ready == self.engine.pods[pod.uid].ready:
+            return
+        at = happened(found.last_transition_time if found else None, self.clock(), self.away())
+        if is_ready:
+            self.engine.ready(pod.uid, at)
+        else:
+            self.engine.unready(pod.uid, at)
+        self.listener.changed(pod.key)
+
+    def grace(self, uid: str) -> float:
+        """Seconds that a pod may take to end, as far as it is known and says so."""
+        known = self.pods.get(uid)
+        return grace(None if known is None else known.pod)
+
+    def succeed(self, key: str, uid: str) -> None:
+        """A pod that was told to go is gone, or stays after all: whoever waited to continue it comes now."""
+        released = self.succession.ended(key, uid)
+        if released:
+            self.reconsider([released])
+
+    def _end(self, pod: FedPod, succeeded: bool) -> None:
+        """A pod is over, or gone."""
+        engine = self.engine
+        pod.queue = fed_pod.NOWHERE
+        if pod.stranger_on:
+            self.hosts.stranger_gone(pod)
+            self.listener.work()
+        if not pod.key:
+            self.listener.ended(pod.uid)
+            if pod.target is not None:
+                self.succeed(pod.target.key, pod.uid)
+            return
+        key, pod.key = pod.key, ""
+        makes_room = engine.pods[pod.uid].state == types.PLACED  # a victim's room was given away before
+        engine.gone(pod.uid, self.clock(), succeeded and engine.controllers[key].batch)
+        self.specs.release(pod.spec)
+        pod.spec = -1
+        self.listener.changed(key)
+        self.listener.ended(pod.uid)
+        if pod.target is not None:
+            self.controllers.pod_left(pod.target)
+        self.succeed(key, pod.uid)
+        if makes_room:
+            self.listener.work()
+
+
+def _is_on(pod: FedPod, node: str) -> bool:
+    return pod.pod.spec.node_name == node

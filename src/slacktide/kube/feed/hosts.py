@@ -1,0 +1,72 @@
+"""Nodes, and pods of others on them, as the engine's hosts and strangers."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+
+from slacktide.engine.core.engine import Engine
+from slacktide.kube.feed.fed_pod import FedPod
+from slacktide.kube.feed.listener import FeedListener
+from slacktide.kube.mirror.cluster import ClusterMirror
+from slacktide.kube.translate.nodes import NodeView
+from slacktide.kube.translate.pod_resources import Demands
+from slacktide.kube.translate.unschedulable import Unschedulable
+
+LOG = logging.getLogger(__name__)
+
+
+class Hosts:
+    """Tells an engine of nodes, and of pods that take room there without being ours."""
+
+    def __init__(self, mirror: ClusterMirror, engine: Engine, listener: FeedListener, demands: Demands) -> None:
+        self._mirror, self._engine, self._listener, self._demands = mirror, engine, listener, demands
+
+    def tell(self, view: NodeView) -> None:
+        """Tell what a node is like; one that is not ours takes nobody, but who is there counts."""
+        amounts = dict(self._mirror.network.named(view.amounts.items()))
+        self._engine.host(view.name, amounts, view.attributes, view.ours and view.ready and not view.problem)
+
+    def ensure(self, node: str) -> None:
+        """Make sure that the engine knows a node on which a pod of ours is, ours or not, or gone already."""
+        if node not in self._engine.hosts:
+            view = self._mirror.nodes.get(node)
+            if view is not None:
+                self.tell(view)
+            else:
+                self._engine.host(node, {}, {}, False)
+
+    def gone(self, node: str) -> None:
+        """A node is gone."""
+        if node in self._engine.hosts:
+            self._engine.host_gone(node)
+
+    def stranger(self, pod: FedPod) -> None:
+        """A pod that is not scheduled by us, or has no ledger, takes room on a node that the engine knows."""
+        node = pod.pod.spec.node_name
+        if node not in self._engine.hosts:
+            pod.stranger_on = ""
+            return
+        demand = self._demands.of(pod.pod)
+        if isinstance(demand, str):
+            LOG.warning("pod %s/%s of another scheduler counts as nothing: %s", *pod.namespaced_name, demand)
+            demand = ()
+        found = (node, dict(self._mirror.network.named(demand)), self._marks(pod))
+        if self._engine.others.get(pod.uid) != found:
+            self._engine.other(pod.uid, *found)
+            self._listener.work()
+        if not pod.stranger_on:
+            pod.stranger_on = node
+            if not pod.ours and self._mirror.is_ours(node):
+                self._listener.rival(pod)
+
+    def stranger_gone(self, pod: FedPod) -> None:
+        """A pod takes no room as a stranger any more."""
+        if pod.stranger_on:
+            self._engine.other_gone(pod.uid)
+            pod.stranger_on = ""
+
+    def _marks(self, pod: FedPod) -> tuple[str, ...]:
+        with contextlib.suppress(Unschedulable):
+            return self._mirror.constraints.constraints_of(pod.pod).placement.marks
+        return ()

@@ -1,0 +1,33 @@
+"""Who acts on what the feed tells the engine."""
+
+from __future__ import annotations
+
+from slacktide.kube.feed.fed_pod import FedPod
+
+
+class FeedListener:
+    """Hears what follows from changes, besides operations of the engine. All calls are synchronous and short.
+
+    This class does nothing; listeners override what they want to hear.
+    """
+
+    def work(self) -> None:
+        """Something happened that may let somebody be placed."""
+
+    def confirmed(self, uid: str) -> None:
+        """A pod is seen to be bound."""
+
+    def ended(self, uid: str) -> None:
+        """A pod is no more, or is over."""
+
+    def changed(self, key: str) -> None:
+        """A controller's ledger changed, or the engine knows a controller that it did not know."""
+
+    def finished(self, key: str) -> None:
+        """A controller is no more."""
+
+    def waits(self, pod: FedPod) -> None:
+        """A pod cannot be scheduled whatever the hosts look like: ``pod.problem`` says why."""
+
+    def rival(self, pod: FedPod) -> None:
+        """A pod of another scheduler is on a node of ours."""

@@ -1,0 +1,124 @@
+"""What pods ask for, as specs of the engine; ten thousand pods of one template share one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from slacktide.engine.core.engine import Engine
+from slacktide.kube.feed.fed_pod import FedPod
+from slacktide.kube.mirror.cluster import ClusterMirror
+from slacktide.kube.translate.pod_constraints import PodConstraints
+from slacktide.kube.translate.pod_resources import Demands
+from slacktide.kube.translate.service_classes import Promised
+from slacktide.kube.translate.unschedulable import Unschedulable, refusal
+from slacktide.kube.translate.user_access import Wants
+from slacktide.kube.translate.volumes import both
+from slacktide.model.constraint import Term
+from slacktide.state.spec import Spec
+
+NEVER = "Never"
+
+SpecKey = tuple[tuple[tuple[str, int], ...], object, int, Term, bool, Wants]
+
+
+class SpecParts(NamedTuple):
+    """What a spec is made of; ``term`` is the one of ``placed`` and that of the pod's volumes."""
+
+    demand: tuple[tuple[str, int], ...]
+    promised: Promised
+    placed: PodConstraints
+    term: Term
+    never: bool
+    wants: Wants
+
+    def spec(self) -> Spec:
+        wants = self.wants
+        return Spec(self.demand, self.promised.service, self.term, self.placed.placement, self.never,
+                    wants.limit, wants.access, wants.application)  # fmt: skip
+
+
+@dataclass(slots=True)
+class Interned:
+    """A spec by its number, and how many pods have it."""
+
+    number: int
+    key: SpecKey
+    placed: PodConstraints  # kept, because the key has its identity
+    spec: Spec
+    users: int = 0
+
+
+class Specs:
+    """Specs in use, numbered for the engine."""
+
+    def __init__(self, mirror: ClusterMirror, engine: Engine) -> None:
+        self.demands = Demands()
+        self._mirror, self._engine = mirror, engine
+        self._known: dict[SpecKey, Interned] = {}
+        self._by_number: dict[int, Interned] = {}
+        self._count = 0
+
+    def __len__(self) -> int:
+        return len(self._by_number)
+
+    def of(self, pod: FedPod) -> int:
+        """The number of a pod's spec now, which is then to be taken, or said to be unused.
+
+        Raises :class:`Unschedulable` with the reason where it has none.
+        """
+        parts = self._read(pod)
+        key = (parts.demand, parts.promised.service, id(parts.placed), parts.term, parts.never, parts.wants)
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = Interned(self._count, key, parts.placed, parts.spec())
+            self._by_number[self._count] = found
+            self._count += 1
+            self._engine.spec(found.number, found.spec)
+        return found.number
+
+    def check(self, pod: FedPod) -> None:
+        """Raises :class:`Unschedulable` with the reason where a pod has no spec now."""
+        self._read(pod)
+
+    def _read(self, fed: FedPod) -> SpecParts:
+        mirror, pod = self._mirror, fed.pod
+        if reason := fed.record.malformed or refusal(pod):
+            raise Unschedulable(reason)
+        fed.promised = mirror.classes.of(pod, mirror.owners.is_batch(pod.metadata))
+        demand = self.demands.of(pod)
+        if isinstance(demand, str):
+            raise Unschedulable(demand)
+        placed = mirror.constraints.constraints_of(pod)
+        if pod.spec.volumes and not pod.spec.node_name:
+            fed.needs = mirror.storage.needs(pod)
+            if fed.needs.waits:
+                raise Unschedulable(fed.needs.waits)
+        term = both(placed.term, fed.needs.term)
+        never = pod.spec.preemption_policy == NEVER
+        wants = mirror.network.wants_of(pod, mirror.owners)
+        return SpecParts(mirror.network.named(demand), fed.promised, placed, term, never, wants)
+
+    def take(self, pod: FedPod, number: int) -> None:
+        """A pod has this spec now, and no more the one it had."""
+        self._by_number[number].users += 1
+        if pod.spec >= 0:
+            self.release(pod.spec)
+        pod.spec = number
+
+    def alike(self, one: int, other: int) -> bool:
+        """Whether two specs ask for the same."""
+        return one == other or self._by_number[one].spec == self._by_number[other].spec
+
+    def unused(self, number: int) -> None:
+        """A pod did not take it after all: one that nobody has is forgotten."""
+        self._by_number[number].users += 1
+        self.release(number)
+
+    def release(self, number: int) -> None:
+        """One pod fewer has it; one that nobody has is forgotten."""
+        found = self._by_number[number]
+        found.users -= 1
+        if found.users == 0:
+            del self._known[found.key], self._by_number[number]
+            self._engine.spec_gone(number)

@@ -1,0 +1,206 @@
+"""A new leader's engine: fed with all that the watches have shown, the ledgers, and the pods' own timestamps."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from slacktide.engine.core import types
+from slacktide.engine.core.engine import Engine
+from slacktide.engine.core.types import Decision
+from slacktide.engine.explain.feasibility import Looker
+from slacktide.kube.feed import fed_pod
+from slacktide.kube.feed.fed_pod import FedPod
+from slacktide.kube.feed.feed import Feed
+from slacktide.kube.resources.objects import Availability, Pod
+from slacktide.kube.translate.disruption_budgets import SEVERAL
+from slacktide.kube.translate.owners import Target
+from slacktide.kube.translate.pod_resources import PODS
+from slacktide.kube.translate.unschedulable import Unschedulable, gated
+
+JOB = "Job"
+FOREIGN_SPEC = -1
+"""Stands for the spec of a pod that has ended, which nobody asks for."""
+
+
+def take_over(feed: Feed, ledgers: Mapping[str, Availability], adopt: Callable[[Decision, set[str]], None]) -> None:
+    """Tell a feed's new engine all that its mirror has: hosts, budgets, strangers, then each controller with its pods.
+
+    ``ledgers`` by the UID of their controllers. ``adopt`` takes over a decision of a former leader: a place, kept for
+    a pod until these victims are gone.
+    """
+    mirror, controllers = feed.mirror, feed.controllers
+    for view in mirror.nodes.values():
+        feed.hosts.tell(view)
+    feed.network.tell_all(feed.clock())
+    _tell_budgets(feed)
+    controllers.ledgers, controllers.restores_all = dict(ledgers), True
+    groups: dict[str, list[FedPod]] = {}
+    ended: dict[str, list[FedPod]] = {}
+    for pod in feed.pods.values():
+        if not pod.ours:
+            feed.consider(pod)
+        elif pod.record.is_final:
+            feed.consider(pod)
+            pod.target = mirror.owners.target_of(pod.pod.metadata)
+            if pod.target is not None:
+                ended.setdefault(pod.target.key, []).append(pod)
+        elif (key := _known(feed, pod)) is not None:
+            groups.setdefault(key, []).append(pod)
+    for key, group in groups.items():
+        _restore(feed, key, group, ended.get(key, []))
+    for found in list(controllers.ledgers.values()):
+        _remember(feed, found, ended)
+    controllers.restores_all = False
+    _keep_places(feed, adopt)
+
+
+def _tell_budgets(feed: Feed) -> None:
+    budgets = feed.mirror.budgets
+    feed.engine.budget(SEVERAL, budgets.left(None))
+    for (namespace, name), found in budgets.found.items():
+        feed.engine.budget(f"{namespace}/{name}", budgets.left(found))
+
+
+def _known(feed: Feed, pod: FedPod) -> str | None:
+    """The key of a pod's controller, where the pod can be restored; others are looked at as if they were new."""
+    if not gated(pod.pod):
+        with contextlib.suppress(Unschedulable):
+            number = feed.specs.of(pod)
+            if key := feed.enter(pod):
+                feed.specs.take(pod, number)
+                return key
+            feed.specs.unused(number)
+    feed.consider(pod)
+    return None
+
+
+def _restore(feed: Feed, key: str, group: list[FedPod], ended: list[FedPod]) -> None:
+    target = group[0].target
+    assert target is not None  # noqa: S101  # feed.enter found it
+    for pod in group:
+        if pod.pod.spec.node_name:
+            feed.hosts.ensure(pod.pod.spec.node_name)
+    feed.controllers.restore(target, [observed(pod) for pod in group] + [_over(pod) for pod in ended])
+    for pod in group:
+        pod.key = key
+        feed.consider(pod)
+
+
+def _remember(feed: Feed, found: Availability, ended: Mapping[str, list[FedPod]]) -> None:
+    """A controller that has a ledger and, at the moment, no pods; if it cannot be told, it keeps until it has some."""
+    target, mirror, engine = owner_of(found), feed.mirror, feed.engine
+    if target is None or target.key in engine.controllers:
+        return
+    watched = mirror.owners.watched.get(target.uid)
+    if watched is None and target.uid not in feed.pods:
+        return
+    batch = target.kind in (JOB, "CronJob")
+    try:
+        promised = mirror.classes.remembered(found.status.class_, batch)
+    except Unschedulable:
+        return
+    feed.controllers.ensure(target, promised, batch)
+    feed.controllers.restore(target, [_over(pod) for pod in ended.get(target.key, [])])
+    if watched is None:
+        feed.controllers.pod_left(target)
+    elif watched.finished:
+        engine.retire(target.key, feed.clock())
+
+
+def owner_of(found: Availability) -> Target | None:
+    """The controller that a ledger is about; None of an object that is called otherwise than a ledger."""
+    namespace = found.metadata.namespace
+    for one in found.metadata.owner_references:
+        target = Target(one.api_version, one.kind, namespace, one.name, one.uid)
+        if target.ledger == found.metadata.name:
+            return target
+    return None
+
+
+def _condition(pod: Pod, name: str) -> tuple[bool, float | None]:
+    for one in pod.status.conditions:
+        if one.type == name:
+            return one.status == "True", one.last_transition_time
+    return False, None
+
+
+def observed(fed: FedPod) -> dict[str, Any]:
+    """A pod as :class:`slacktide.engine.ledger.pod_observation.PodNow` has it."""
+    pod, metadata = fed.pod, fed.pod.metadata
+    _, since = _condition(pod, "PodScheduled")
+    ready, ready_since = _condition(pod, "Ready")
+    return {
+        "uid": fed.uid,
+        "name": metadata.name,
+        "spec": fed.spec,
+        "created": metadata.creation_timestamp or fed.record.seen,
+        "host": pod.spec.node_name,
+        "since": since,
+        "ready": ready,
+        "ready_since": ready_since,
+        "leaving": metadata.deletion_timestamp is not None,
+        "budget": fed.budget,
+        "stopped": _latest(
+            one.last_state.terminated.finished_at for one in pod.status.container_statuses if one.last_state.terminated
+        ),
+    }
+
+
+def _over(fed: FedPod) -> dict[str, Any]:
+    """The same of a pod that has ended and is still listed."""
+    pod = fed.pod
+    runs = [one.state.terminated for one in pod.status.container_statuses if one.state.terminated]
+    _, since = _condition(pod, "Ready")
+    began = _latest(one.started_at for one in runs)
+    return observed(fed) | {
+        "spec": FOREIGN_SPEC,
+        "ready": began is not None,
+        "ready_since": began,
+        "stopped": None,
+        "ended": _latest(one.finished_at for one in runs) or since or pod.metadata.creation_timestamp,
+        "completed": pod.status.phase == "Succeeded",
+    }
+
+
+def _latest(times: Iterable[float | None]) -> float | None:
+    return max((at for at in times if at is not None), default=None)
+
+
+# -- places that a former leader made room for -------------------------------------------------------------------------
+
+
+def _keep_places(feed: Feed, adopt: Callable[[Decision, set[str]], None]) -> None:
+    """A pod for which victims are on their way out, or gone, gets the place that they leave; others would have to go
+    else."""
+    engine = feed.engine
+    leaving: dict[str, dict[str, FedPod]] = {}
+    for uid, pod in feed.pods.items():
+        if pod.key and pod.pod.spec.node_name and pod.pod.metadata.deletion_timestamp is not None:
+            leaving.setdefault(pod.pod.spec.node_name, {})[uid] = pod
+    looker = Looker(engine)
+    for uid, pod in feed.pods.items():
+        node = pod.pod.status.nominated_node_name
+        if not pod.key or node not in engine.hosts or engine.pods[uid].state != types.WAITING:
+            continue
+        engine.tables.settle()
+        found = looker.look(engine.tables.kind_of(engine.specs[pod.spec]))
+        awaited: dict[str, FedPod] = {}
+        if not found.fits[engine.hosts[node]]:
+            awaited = leaving.get(node, {})
+            if not (awaited and found.candidates[engine.hosts[node]] and _has_room(engine, pod, node, awaited)):
+                continue
+        engine.nominated(uid, node, feed.clock())
+        pod.queue = fed_pod.NOWHERE
+        adopt(Decision(uid, node, 0.0), set(awaited))
+
+
+def _has_room(engine: Engine, pod: FedPod, node: str, leaving: Mapping[str, FedPod]) -> bool:
+    """Whether a node has room for a pod once others have left it."""
+    room = engine.room(node)
+    for other in leaving.values():
+        for name, amount in engine.specs[other.spec].demand:
+            room[name] = room.get(name, 0) + amount
+    demand = engine.specs[pod.spec].demand
+    return PODS in room and all(room.get(name, 0) >= amount for name, amount in demand)

@@ -1,0 +1,90 @@
+"""What is looked at every second: who waits for a replacement that does not come, and owners that may be no more."""
+
+from __future__ import annotations
+
+import asyncio
+
+from slacktide.engine.core.engine import Engine
+from slacktide.kube.client.http import ApiError, Unreachable
+from slacktide.kube.client.status_codes import NOT_FOUND
+from slacktide.kube.feed.fed_pod import HELD
+from slacktide.kube.publish.conditions import ConditionWriter
+from slacktide.kube.publish.term_context import TermContext
+from slacktide.kube.resources.objects import AVAILABILITY
+
+TICK_SECONDS = 1.0
+HELD_SECONDS = 5.0
+"""A pod that waits longer for its predecessor to be gone is told why."""
+ASK_AGAIN = 10
+"""A ledger that is still there is asked for again after so many times ``kube.vacancy``."""
+
+
+def retire_vacant(engine: Engine, now: float, patience: float) -> list[str]:
+    """Instances that nobody has replaced for so long count no more, where their controllers' wishes are not known.
+
+    Returns the keys of the controllers concerned. O(controllers).
+    """
+    since = engine.tables.tb["instances"]["since"]
+    concerned = [
+        key
+        for key, one in engine.controllers.items()
+        if one.desired < 0 and any(since[row] + patience <= now for row in one.vacant)
+    ]
+    for key in concerned:
+        engine.retire(key, now, patience)
+    return concerned
+
+
+class Housekeeper:
+    """Looks after what no event tells."""
+
+    def __init__(self, term: TermContext, reporter: ConditionWriter) -> None:
+        self._connection, self._feed, self._reporter = term.connection, term.feed, reporter
+        self._clock, self._leading = term.clock, term.leading
+        self._asked: dict[str, float] = {}
+        self._told: set[str] = set()
+
+    async def run(self) -> None:
+        """Works until cancelled."""
+        while True:
+            await asyncio.sleep(TICK_SECONDS)
+            if not self._leading():
+                continue
+            now = self._clock()
+            for key in retire_vacant(self._feed.engine, now, self._feed.config.kube.vacancy):
+                self._feed.listener.changed(key)
+            self._speak_of_held(now)
+            await self._ask_for_owners(now)
+
+    def _speak_of_held(self, now: float) -> None:
+        held = {uid for waiting in self._feed.succession.held.values() for uid in waiting}
+        self._told &= held
+        for uid in held - self._told:
+            pod = self._feed.pods.get(uid)
+            if pod is not None and pod.problem == HELD and now - pod.record.seen > HELD_SECONDS:
+                self._told.add(uid)
+                self._reporter.report(pod)
+
+    async def _ask_for_owners(self, now: float) -> None:
+        """Owners that are not watched go unseen; but with them goes their ledger, and that can be asked for."""
+        engine, controllers, watched = self._feed.engine, self._feed.controllers, self._feed.mirror.owners.watched
+        empty = [
+            key
+            for key, one in engine.controllers.items()
+            if not one.rows and one.desired < 0 and controllers.targets[key].uid not in watched
+        ]
+        self._asked = {key: self._asked[key] for key in empty if key in self._asked}
+        for key in empty:
+            if now - self._asked.get(key, float("-inf")) < ASK_AGAIN * self._feed.config.kube.vacancy:
+                continue
+            self._asked[key] = now
+            target = controllers.targets[key]
+            try:
+                await self._connection.get(AVAILABILITY.path(target.namespace, target.ledger))
+            except ApiError as error:
+                known = engine.controllers.get(key)
+                if error.status == NOT_FOUND and known is not None and not known.rows:
+                    controllers.deleted.add(key)
+                    controllers.pod_left(target)
+            except Unreachable:
+                return

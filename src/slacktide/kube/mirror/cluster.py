@@ -1,0 +1,256 @@
+"""The cluster as the API server last described it: pods, and all that they depend on.
+
+Nothing here decides, waits or sends. Whoever follows the mirror hears what changed.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+
+from slacktide.config import Config
+from slacktide.kube.client.kinds import HasMetadata, Identity, Malformed
+from slacktide.kube.mirror.changes import Changes
+from slacktide.kube.mirror.network import NetworkMirror
+from slacktide.kube.mirror.pending_resizes import PendingResizes
+from slacktide.kube.mirror.pod_record import PodRecord, unread
+from slacktide.kube.resources.objects import (
+    Namespace,
+    Node,
+    PersistentVolumeClaim,
+    Pod,
+    PodDisruptionBudget,
+    ServiceClass,
+)
+from slacktide.kube.translate.disruption_budgets import Budgets
+from slacktide.kube.translate.nodes import NodeView, Ownership, view_of
+from slacktide.kube.translate.owners import Owners, Target, Watched, controlling
+from slacktide.kube.translate.pod_constraints import ConstraintIndex
+from slacktide.kube.translate.service_classes import Classes, default_of
+from slacktide.kube.translate.volumes import Storage
+
+LOG = logging.getLogger(__name__)
+
+
+class ClusterMirror:
+    """Objects as they were last seen. ``clock`` gives seconds since 1970.
+
+    Raises :class:`ConfigError` or :class:`InputError` where settings of ``kube`` or a network file cannot be used.
+    """
+
+    def __init__(self, config: Config, clock: Callable[[], float]) -> None:
+        kube = config.kube
+        self._clock = clock
+        self._scheduler_name = kube.scheduler_name
+        self._ownership = Ownership(kube.node_label, kube.node_taint, kube.all_nodes)
+        self._followers: list[Changes] = []
+        self.pods: dict[str, PodRecord] = {}
+        self.uids: dict[tuple[str, str], str] = {}
+        """Of pods, by namespace and name."""
+        self.nodes: dict[str, NodeView] = {}
+        self.owners = Owners()
+        self.classes = Classes(kube.priority_classes or "")
+        self.budgets = Budgets(kube.disruption_budgets == "best-effort")
+        self.storage = Storage()
+        self.constraints = ConstraintIndex(kube.hard_pod_affinity_weight)
+        self.network = NetworkMirror(config, self._followers)
+        self.resizes = PendingResizes()
+
+    def follow(self, follower: Changes) -> None:
+        """Tell ``follower`` of all changes from now on, after those who follow already."""
+        self._followers.append(follower)
+
+    # -- pods ------------------------------------------------------------------------------------------------------
+
+    def see_pod(self, pod: Pod) -> None:
+        """A pod, new or changed."""
+        uid = pod.metadata.uid
+        record = self.pods.get(uid)
+        if record is None:
+            record = self.pods[uid] = PodRecord(pod, pod.spec.scheduler_name == self._scheduler_name, self._clock())
+            self.uids[record.namespaced_name] = uid
+        else:
+            record.update(pod)
+        self.resizes.see(record, self._clock())
+        self._tell_pod(record)
+
+    def drop_pod(self, identity: Identity, last: Pod | None) -> None:
+        """A pod is no more; ``last`` is how it was then, where that was seen."""
+        record = self.pods.pop(identity.uid, None)
+        self.resizes.drop(identity.uid)
+        if self.uids.get(identity.key) == identity.uid:
+            del self.uids[identity.key]
+        if record is None:
+            return
+        if last is not None:
+            record.pod = last
+        succeeded = last is not None and last.status.phase == "Succeeded"
+        for one in self._followers:
+            one.pod_gone(record, succeeded)
+        self.constraints.forget(record.pod)
+
+    def see_malformed_pod(self, problem: Malformed) -> None:
+        """A pod that waits goes on waiting, with this reason; of one that runs, what was known stays."""
+        LOG.warning("pod %s/%s is malformed: %s", problem.namespace, problem.name, problem.problem)
+        record = self.pods.get(problem.uid)
+        if record is None:
+            if problem.scheduler != self._scheduler_name or problem.node or not problem.uid:
+                return
+            record = self.pods[problem.uid] = unread(problem, self._clock())
+            self.uids[record.namespaced_name] = problem.uid
+        record.malformed = f"the pod is malformed: {problem.problem}"
+        self._tell_pod(record)
+
+    def _tell_pod(self, record: PodRecord) -> None:
+        if not record.is_final:
+            self._learn(record)
+        for one in self._followers:
+            one.pod(record)
+        if record.is_final:
+            self.constraints.forget(record.pod)
+
+    def _learn(self, record: PodRecord) -> None:
+        """What a pod asks of its neighbours; others' pods have none before they are on a node."""
+        pod = record.pod
+        if (record.ours or pod.spec.node_name) and self.constraints.learn(pod, self.storage.exclusive(pod)):
+            self._tell_constraints()
+
+    def _tell_constraints(self) -> None:
+        """Pods whose constraints changed through others' terms."""
+        uids = self.constraints.outdated()
+        for one in self._followers:
+            one.constraints(uids)
+
+    # -- nodes -----------------------------------------------------------------------------------------------------
+
+    def see_node(self, node: Node) -> None:
+        """A node, new or changed."""
+        view = view_of(node, self._ownership)
+        self.network.see_node(node)
+        before = self.nodes.get(view.name)
+        if before == view:
+            return
+        if view.problem:
+            LOG.warning("%s", view.problem)
+        self.nodes[view.name] = view
+        if (() if before is None else before.soft_taints) != view.soft_taints and self.constraints.see_soft_taints(
+            taint for one in self.nodes.values() for taint in one.soft_taints
+        ):
+            self._tell_constraints()
+        for one in self._followers:
+            one.node(view, before)
+
+    def drop_node(self, name: str) -> None:
+        """A node is gone."""
+        self.nodes.pop(name, None)
+        self.network.drop_node(name)
+        for one in self._followers:
+            one.node_gone(name)
+
+    def is_ours(self, node: str) -> bool:
+        """Whether a node was given to us."""
+        view = self.nodes.get(node)
+        return view is not None and view.ours
+
+    # -- controllers -----------------------------------------------------------------------------------------------
+
+    def see_controller(
+        self, found: HasMetadata, api_version: str, kind: str, desired: int, finished: bool = False
+    ) -> None:
+        """A controller, new or changed; it wants ``desired`` pods (-1: not known)."""
+        metadata = found.metadata
+        target = Target(api_version, kind, metadata.namespace, metadata.name, metadata.uid)
+        owner = controlling(metadata)
+        self.owners.watched[metadata.uid] = Watched(target, owner, desired, finished)
+        top = self.owners.target_of(metadata) if finished and owner is not None else None
+        for one in self._followers:
+            if owner is None:
+                one.replicas(target, desired, finished)
+            elif top is not None:
+                one.replicas(top, -1, finished)
+            one.owner_known(metadata.uid)
+
+    def drop_controller(self, uid: str) -> None:
+        """A controller object is gone."""
+        watched = self.owners.watched.pop(uid, None)
+        if watched is not None:
+            for one in self._followers:
+                one.controller_gone(watched.target)
+
+    # -- classes and namespaces ------------------------------------------------------------------------------------
+
+    def see_class(self, found: ServiceClass) -> None:
+        """A service class, new or changed."""
+        self.classes.see(found)
+        self._tell_classes([found.metadata.name])
+
+    def drop_class(self, name: str) -> None:
+        """A service class is gone."""
+        self.classes.drop(name)
+        self._tell_classes([name])
+
+    def see_namespace(self, found: Namespace) -> None:
+        """A namespace, new or changed."""
+        name = found.metadata.name
+        before = self.classes.namespaces.get(name)
+        self.classes.namespaces[name] = found
+        if self.constraints.see_namespace(name, found.metadata.labels):
+            self._tell_constraints()
+        if default_of(before) != default_of(found):
+            self._tell_classes(namespace=name)
+
+    def drop_namespace(self, name: str) -> None:
+        """A namespace is gone."""
+        self.classes.namespaces.pop(name, None)
+        if self.constraints.see_namespace(name, None):
+            self._tell_constraints()
+
+    def _tell_classes(self, names: Sequence[str] = (), namespace: str = "") -> None:
+        for one in self._followers:
+            one.classes(names, namespace)
+
+    # -- budgets and storage ---------------------------------------------------------------------------------------
+
+    def see_budget(self, found: PodDisruptionBudget) -> None:
+        """A PodDisruptionBudget, new or changed."""
+        namespace = found.metadata.namespace
+        others = self.budgets.see(found)
+        for one in self._followers:
+            one.budget(f"{namespace}/{found.metadata.name}", self.budgets.left(found))
+            if others:
+                one.budgets_cover(namespace)
+
+    def drop_budget(self, namespace: str, name: str) -> None:
+        """A PodDisruptionBudget is gone."""
+        self.budgets.drop(namespace, name)
+        for one in self._followers:
+            one.budgets_cover(namespace)
+            one.budget_gone(f"{namespace}/{name}")
+
+    def see_claim(self, found: PersistentVolumeClaim) -> None:
+        """A PersistentVolumeClaim, new or changed."""
+        self.storage.see_claim(found)
+        self._claim_changed(found.metadata.namespace, found.metadata.name)
+        self.storage_changed()
+
+    def drop_claim(self, namespace: str, name: str) -> None:
+        """A PersistentVolumeClaim is gone."""
+        self.storage.drop_claim(namespace, name)
+        self._claim_changed(namespace, name)
+
+    def _claim_changed(self, namespace: str, name: str) -> None:
+        """Whether only one pod at a time may use a claim concerns all pods that have it, also those that run."""
+        for record in self.pods.values():
+            if not record.is_final and _uses(record.pod, namespace, name):
+                self._learn(record)
+
+    def storage_changed(self) -> None:
+        """Pods with volumes that wait may find them usable now."""
+        for record in tuple(self.pods.values()):
+            if record.ours and record.pod.spec.volumes and not record.pod.spec.node_name:
+                self._tell_pod(record)
+
+
+def _uses(pod: Pod, namespace: str, claim: str) -> bool:
+    sources = (one.persistent_volume_claim for one in pod.spec.volumes)
+    return pod.metadata.namespace == namespace and any(one is not None and one.claim_name == claim for one in sources)

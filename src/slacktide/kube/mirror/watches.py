@@ -1,0 +1,169 @@
+"""The watches that keep the mirror: what is watched, in which order, and whether it can be relied on."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, Generic, TypeVar
+
+from slacktide.kube.client.http import Connection
+from slacktide.kube.client.kinds import HasMetadata, Identity, Kind, Malformed
+from slacktide.kube.client.reflector import Handler, Reflector
+from slacktide.kube.mirror.cluster import ClusterMirror
+from slacktide.kube.mirror.interning import TemplateInterning
+from slacktide.kube.resources import objects
+from slacktide.kube.resources.node_latency import NODE_LATENCY
+from slacktide.kube.resources.objects import CronJob, Deployment, Job, Pod, ReplicaSet, StatefulSet
+from slacktide.kube.translate.owners import is_finished
+
+LOG = logging.getLogger(__name__)
+
+STALE_SECONDS = 690.0
+"""Watches that show no sign of life for so long are dead: who decides on what they said last decides on the past."""
+LATENCY_SECONDS = 10.0
+"""So long is waited for round-trip times."""
+TELLING_SECONDS = 0.005
+
+T = TypeVar("T", bound=HasMetadata)
+
+
+class FunctionHandler(Generic[T]):
+    """A handler of two functions: one sees an object, new or changed, the other hears that one is gone."""
+
+    def __init__(self, name: str, see: Callable[[T], None], drop: Callable[[Identity], None]) -> None:
+        self._name, self._see, self._drop = name, see, drop
+
+    def replaced(self, objects: Sequence[T]) -> None:
+        for found in objects:
+            self._see(found)
+
+    def changed(self, found: T) -> None:
+        self._see(found)
+
+    def deleted(self, identity: Identity, last: T | None) -> None:  # noqa: ARG002
+        self._drop(identity)
+
+    def malformed(self, problem: Malformed) -> None:
+        LOG.warning("%s %s is malformed: %s", self._name, problem.name, problem.problem)
+
+
+class PodHandler:
+    """The handler of pods."""
+
+    def __init__(self, mirror: ClusterMirror) -> None:
+        self._mirror = mirror
+
+    def replaced(self, objects: Sequence[Pod]) -> None:
+        for pod in objects:
+            self._mirror.see_pod(pod)
+
+    def changed(self, pod: Pod) -> None:
+        self._mirror.see_pod(pod)
+
+    def deleted(self, identity: Identity, last: Pod | None) -> None:
+        self._mirror.drop_pod(identity, last)
+
+    def malformed(self, problem: Malformed) -> None:
+        self._mirror.see_malformed_pod(problem)
+
+
+def subscriptions(mirror: ClusterMirror) -> list[tuple[Kind[Any], Handler[Any]]]:
+    """What to watch, and who is told; pods come last, so that a first list of them finds what they depend on."""
+
+    def told(
+        kind: Kind[Any], see: Callable[[Any], None], drop: Callable[[Identity], None]
+    ) -> tuple[Kind[Any], Handler[Any]]:
+        return kind, FunctionHandler(kind.plural, see, drop)
+
+    def stored(kind: Kind[Any], see: Callable[[Any], None], drop: Callable[[Identity], None]) -> Any:
+        def both(found: Any) -> None:
+            see(found)
+            mirror.storage_changed()
+
+        return told(kind, both, drop)
+
+    def replicas(found: Deployment | ReplicaSet | StatefulSet) -> None:
+        wanted = found.spec.replicas
+        mirror.see_controller(found, "apps/v1", type(found).__name__, 1 if wanted is None else wanted)
+
+    def job(found: Job) -> None:
+        mirror.see_controller(found, "batch/v1", "Job", -1, is_finished(found))
+
+    def cron_job(found: CronJob) -> None:
+        mirror.see_controller(found, "batch/v1", "CronJob", -1)
+
+    def controller_gone(identity: Identity) -> None:
+        mirror.drop_controller(identity.uid)
+
+    storage = mirror.storage
+    return [
+        told(objects.NAMESPACE, mirror.see_namespace, lambda one: mirror.drop_namespace(one.name)),
+        told(objects.SERVICE_CLASS, mirror.see_class, lambda one: mirror.drop_class(one.name)),
+        told(objects.NODE, mirror.see_node, lambda one: mirror.drop_node(one.name)),
+        told(objects.POD_DISRUPTION_BUDGET, mirror.see_budget, lambda one: mirror.drop_budget(one.namespace, one.name)),
+        told(objects.DEPLOYMENT, replicas, controller_gone),
+        told(objects.REPLICA_SET, replicas, controller_gone),
+        told(objects.STATEFUL_SET, replicas, controller_gone),
+        told(objects.JOB, job, controller_gone),
+        told(objects.CRON_JOB, cron_job, controller_gone),
+        stored(objects.PERSISTENT_VOLUME, storage.see_volume, lambda one: storage.drop_volume(one.name)),
+        told(
+            objects.PERSISTENT_VOLUME_CLAIM,
+            mirror.see_claim,
+            lambda one: mirror.drop_claim(one.namespace, one.name),
+        ),
+        stored(objects.STORAGE_CLASS, storage.see_class, lambda one: storage.drop_class(one.name)),
+        (objects.POD, TemplateInterning(PodHandler(mirror))),
+    ]
+
+
+class Watches:
+    """All watches of a cluster; they tell ``mirror``."""
+
+    def __init__(self, connection: Connection, mirror: ClusterMirror) -> None:
+        self.reflectors = [Reflector(connection, kind, handler) for kind, handler in subscriptions(mirror)]
+        self._latencies: list[Reflector[Any]] = []
+        if mirror.network.watches:  # a score asks for round-trip times
+            handler = FunctionHandler(NODE_LATENCY.plural, mirror.network.see_row, mirror.network.drop_row)
+            self._latencies.append(Reflector(connection, NODE_LATENCY, handler))
+
+    def leave_out(self, kind: Kind[Any]) -> None:
+        """Do not watch a kind; before anything runs."""
+        self.reflectors = [one for one in self.reflectors if one.kind is not kind]
+
+    def running(self) -> list[Coroutine[Any, Any, None]]:
+        """What is to run until it is cancelled."""
+        return [one.run() for one in (*self.reflectors, *self._latencies)]
+
+    async def first_lists(self) -> None:
+        """Waits until every watch has told its first list.
+
+        Round-trip times should be known from the first pass on. Where nobody can tell them for ten seconds, pods are
+        placed without.
+        """
+        for one in self.reflectors:
+            await one.synced.wait()
+        for one in self._latencies:
+            try:
+                await asyncio.wait_for(one.synced.wait(), LATENCY_SECONDS)
+            except TimeoutError:
+                LOG.warning("no round-trip times: %s cannot be listed: %s", one.kind.plural, one.last_error)
+
+    async def whole_lists(self) -> None:
+        """Waits while a list is being told: half of one would show room that is taken."""
+        while any(one.telling for one in self.reflectors):
+            await asyncio.sleep(TELLING_SECONDS)
+
+    @property
+    def synced(self) -> bool:
+        """Whether every watch has told its first list."""
+        return all(one.synced.is_set() for one in self.reflectors)
+
+    def stale(self) -> str:
+        """The kind whose watch is dead, or empty."""
+        return next((one.kind.plural for one in self.reflectors if one.age() > STALE_SECONDS), "")
+
+    def away(self) -> float:
+        """For how many seconds the watch of pods was away, while it catches up; else 0."""
+        return self.reflectors[-1].away()  # pods come last

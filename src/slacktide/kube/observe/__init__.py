@@ -1,0 +1,1 @@
+"""What can be asked of a running scheduler: metrics, explanations, pages over HTTP."""

@@ -1,0 +1,262 @@
+"""Why a pod is where it is, why it waits, why it was preempted: remembered as it happens, told when somebody asks."""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from slacktide.engine.core import operations, types
+from slacktide.engine.core.operations import Bound, Gone, Operation, Ready, Refused, Spared, Unready
+from slacktide.engine.core.types import Decision, Outcome
+from slacktide.engine.explain.reasons import Explainer
+from slacktide.engine.ledger.slo_status import slo_status
+from slacktide.kube.client.timestamps import rfc3339
+from slacktide.kube.feed import fed_pod
+from slacktide.kube.feed.fed_pod import FedPod
+from slacktide.kube.feed.feed import Feed
+from slacktide.kube.mirror.pod_record import FINAL
+from slacktide.kube.publish.rule_names import named_rule
+from slacktide.kube.translate.owners import Target
+
+REMEMBERED_PODS = 10_000
+"""Pods beyond these, the longest unheard of, are forgotten."""
+REMEMBERED_EVENTS = 8
+SHOWN_VICTIMS = 10
+
+NamespacedName = tuple[str, str]
+
+
+@dataclass(slots=True)
+class PodHistory:
+    """A journal of the engine's operations: the last few things that happened to each pod, by its name.
+
+    ``name_of`` gives a pod's namespace and name by its UID, while it is known.
+    """
+
+    name_of: Callable[[str], NamespacedName | None]
+    _pods: OrderedDict[NamespacedName, deque[dict[str, Any]]] = field(default_factory=OrderedDict)
+    _now: float = 0.0
+    _names: dict[str, NamespacedName] = field(default_factory=dict)
+    """Of pods that something happened to and that are not gone."""
+
+    def __call__(self, operation: Operation) -> None:
+        """Hear of an operation."""
+        match operation:
+            case operations.Run(now):
+                self._now = now
+            case operations.Decided(outcome):
+                self._decided(outcome)
+            case Bound() | Ready() | Unready() | Refused() | Spared() | Gone():
+                self._note(operation.uid, operation.method, operation.at)
+            case operations.BoundElsewhere(uid, host, at):
+                self._note(uid, "bound elsewhere", at, host=host)
+
+    def of(self, pod: NamespacedName) -> list[dict[str, Any]]:
+        """What is remembered of a pod, the oldest first; times in seconds since 1970."""
+        return list(self._pods.get(pod, ()))
+
+    def __len__(self) -> int:
+        return len(self._pods)
+
+    def _note(self, uid: str, what: str, at: float, **more: Any) -> None:
+        pod = self.name_of(uid) or self._names.get(uid)
+        if pod is None:
+            return
+        if what == "gone":
+            self._names.pop(uid, None)
+        else:
+            self._names[uid] = pod
+        known = self._pods.get(pod)
+        if known is None:
+            known = self._pods[pod] = deque(maxlen=REMEMBERED_EVENTS)
+            if len(self._pods) > REMEMBERED_PODS:
+                self._pods.popitem(last=False)
+        else:
+            self._pods.move_to_end(pod)
+        known.append({"what": what, "at": at, "uid": uid, **more})
+
+    def _decided(self, outcome: Outcome) -> None:
+        for decision in outcome.decisions:
+            victims = [self._victim(decision, uid, slack) for uid, slack in self._of(decision)[:SHOWN_VICTIMS]]
+            count = len(decision.victims)
+            self._note(decision.uid, "placed", self._now, host=decision.host, slack=decision.metric, victims=victims,
+                       count=count)  # fmt: skip
+            for uid, slack in self._of(decision):
+                whom = self._name(decision.uid)
+                self._note(uid, "preempted", self._now, host=decision.host, slack=slack, whom=whom,
+                           their_slack=decision.metric)  # fmt: skip
+
+    @staticmethod
+    def _of(decision: Decision) -> list[tuple[str, float]]:
+        return [(victim.uid, victim.metric) for victim in decision.victims]
+
+    def _victim(self, _decision: Decision, uid: str, slack: float) -> dict[str, Any]:
+        return {"name": self._name(uid), "slack": slack}
+
+    def _name(self, uid: str) -> str:
+        pod = self.name_of(uid)
+        return "a pod that is gone" if pod is None else "/".join(pod)
+
+
+class PodStory:
+    """Answers for pods of a feed. ``waits_for`` gives a nominated pod's node and how many must go yet."""
+
+    def __init__(
+        self,
+        feed: Feed,
+        memory: PodHistory,
+        clock: Callable[[], float],
+        waits_for: Callable[[str], tuple[str, int] | None] = lambda _uid: None,
+    ) -> None:
+        self._feed, self._memory, self._clock, self._waits_for = feed, memory, clock, waits_for
+        self._explainer = Explainer(feed.engine, named_rule)
+
+    def document(self, namespace: str, name: str) -> dict[str, Any] | None:
+        """All that is known of a pod, plain JSON; None where it is not known (any more)."""
+        mirror = self._feed.mirror
+        record = mirror.pods.get(mirror.uids.get((namespace, name), ""))
+        history = [{**one, "at": rfc3339(one["at"])} for one in self._memory.of((namespace, name))]
+        if record is None and not history:
+            return None
+        found: dict[str, Any] = {"namespace": namespace, "name": name, "exists": record is not None, "history": history}
+        if record is not None:
+            pod = self._feed.pods.get(record.uid) or FedPod(record)
+            found |= {"uid": record.uid, "ours": record.ours, "queue": pod.queue, "problem": pod.problem}
+            found["phase"] = pod.pod.status.phase
+            found |= {"node": pod.pod.spec.node_name, "gates": [one.name for one in pod.pod.spec.scheduling_gates]}
+            found |= self._in_engine(pod)
+        plain: dict[str, Any] = _plain(found)
+        return plain
+
+    def _in_engine(self, pod: FedPod) -> dict[str, Any]:
+        one = self._feed.engine.pods.get(pod.uid)
+        if one is None:
+            return {"state": "unknown"}
+        found: dict[str, Any] = {"state": types.STATES[one.state], "host": one.host, "bound": one.bound}
+        found["ready"] = one.ready
+        if one.state == types.WAITING:
+            found["reason"] = self._explainer.reason(pod.uid, self._clock())
+        if (nominated := self._waits_for(pod.uid)) is not None:
+            found["nominated"] = {"node": nominated[0], "outstanding": nominated[1]}
+        if pod.target is not None:
+            found["ledger"] = self._ledger(pod.target, one.key)
+        return found
+
+    def _ledger(self, target: Target, key: str) -> dict[str, Any]:
+        found = slo_status(self._feed.engine, key, self._clock())
+        return {
+            "kind": target.kind,
+            "name": target.name,
+            "class": found.service,
+            "promised": found.promised,
+            "delivered": found.delivered,
+            "slack": found.slack,
+            "state": found.state,
+            "running": found.running,
+            "waiting": found.waiting,
+            "preemptions": found.preemptions,
+        }
+
+
+def _plain(value: Any) -> Any:
+    """Without infinities, which JSON has not."""
+    if isinstance(value, dict):
+        return {key: _plain(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_plain(one) for one in value]
+    if isinstance(value, float) and value in (float("inf"), float("-inf")):
+        return None
+    return value
+
+
+def slack_text(slack: float | None) -> str:
+    """Slack for people; None is infinite."""
+    return "no limit to its slack" if slack is None else f"{slack:.1f} s of slack"
+
+
+def told(found: dict[str, Any]) -> str:
+    """A document for people, several lines."""
+    lines = [f"Pod {found['namespace']}/{found['name']}" + ("" if found["exists"] else " (gone)")]
+    ledger = found.get("ledger")
+    if ledger:
+        lines.append(
+            f"  {ledger['kind']} {ledger['name']}, class {ledger['class']}: promised {ledger['promised']:.4f}, "
+            f"delivered {ledger['delivered']:.4f}, {slack_text(ledger['slack'])}, {ledger['state']}; "
+            f"{ledger['running']} running, {ledger['waiting']} waiting, preempted {ledger['preemptions']} times"
+        )
+    if found["exists"]:
+        lines += [f"  {line}" for line in _now(found)]
+    if found["history"]:
+        lines.append("What happened, the latest last:")
+        lines += [f"  {one['at'][11:19]}  {_happened(one)}" for one in found["history"]]
+    return "\n".join(lines)
+
+
+def _now(found: dict[str, Any]) -> list[str]:
+    """Where it is, or what it waits for."""
+    if found.get("phase") in FINAL:  # schedulers of before do not say it
+        return [f"has ended ({found['phase']})" + (f" on {found['node']}" if found["node"] else "")]
+    if not found["ours"]:
+        return [f"another scheduler's; on {found['node']}" if found["node"] else "another scheduler's"]
+    if found.get("nominated"):
+        nominated = found["nominated"]
+        return [f"waits for a place on {nominated['node']}: {nominated['outstanding']} victims are leaving"]
+    if found["node"]:
+        return [_why_here(found)]
+    if found["gates"]:
+        return [f"waits, gated by {', '.join(found['gates'])}"]
+    if found["problem"]:
+        return [f"waits: {found['problem']}"]
+    if found["queue"] == fed_pod.BACKOFF:
+        return ["waits in backoff after a binding or a preemption failed"]
+    if found.get("reason"):
+        return [f"waits: {found['reason']}"]
+    if found["state"] == "placed":
+        return [f"is about to be bound to {found['host']}"]
+    return ["waits for the next pass"]
+
+
+def _why_here(found: dict[str, Any]) -> str:
+    state = "is ready" if found.get("ready") else "is starting"
+    if found["state"] == "leaving":
+        state = "has been told to leave"
+    elif found["state"] == "unknown":
+        state = "is there without a ledger" + (f": {found['problem']}" if found["problem"] else "")
+    chosen = next((one for one in reversed(found["history"]) if one["what"] == "placed"), None)
+    if chosen is None or chosen["host"] != found["node"]:
+        return f"{state} on {found['node']}; when it was placed there is not remembered"
+    had = slack_text(chosen["slack"])
+    if not chosen["count"]:
+        return (
+            f"{state} on {found['node']}: the best score of all nodes with room on which its rules held; it had {had}"
+        )
+    return f"{state} on {found['node']}: no node had room and it had {had}, so that it preempted {_victims(chosen)}"
+
+
+def _victims(chosen: dict[str, Any]) -> str:
+    named = ", ".join(f"{one['name']} ({slack_text(one['slack'])})" for one in chosen["victims"])
+    more = chosen["count"] - len(chosen["victims"])
+    return named + (f" and {more} more" if more > 0 else "")
+
+
+def _happened(one: dict[str, Any]) -> str:
+    what = one["what"]
+    if what == "placed":
+        after = f", preempting {_victims(one)}" if one["count"] else ", where there was room"
+        return f"placed on {one['host']} with {slack_text(one['slack'])}{after}"
+    if what == "preempted":
+        return (
+            f"preempted on {one['host']} for {one['whom']}: it had {slack_text(one['slack'])}, "
+            f"the other {slack_text(one['their_slack'])}"
+        )
+    texts = {
+        "bound": "bound",
+        "ready": "ready",
+        "unready": "not ready any more",
+        "refused": "could not be bound, or its place was given up; it waits again",
+        "spared": "stays after all",
+        "gone": "gone",
+    }
+    return f"found bound to {one['host']} by somebody else" if what == "bound elsewhere" else texts[what]

@@ -1,0 +1,71 @@
+"""An HTTP server at an address that a setting names."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from types import TracebackType
+from typing import Self
+
+from aiohttp import web
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.registry import CollectorRegistry
+
+from slacktide.errors import ConfigError
+from slacktide.kube.client.addresses import split_address
+
+Route = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class Site:
+    """Serves GET of ``routes`` by path, and of /livez, at ``listen`` while it is entered.
+
+    ``listen`` is ``HOST:PORT``, port 0 any that is free; empty: nothing is served. Raises :class:`ConfigError` that
+    names the ``setting``.
+    """
+
+    def __init__(self, setting: str, listen: str, routes: Mapping[str, Route]) -> None:
+        self._setting, self._listen = setting, listen
+        self._routes = {"/livez": _livez, **routes}
+        self._runner: web.AppRunner | None = None
+
+    async def __aenter__(self) -> Self:
+        if self._listen:
+            self._runner = await self._open()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._runner is not None:
+            await self._runner.cleanup()
+
+    async def _open(self) -> web.AppRunner:
+        try:
+            host, port = split_address(self._listen, least_port=0)
+        except ValueError as error:
+            raise ConfigError(f"{self._setting}: {error}") from None
+        application = web.Application()
+        application.add_routes([web.get(path, route) for path, route in self._routes.items()])
+        runner = web.AppRunner(application, access_log=None)
+        await runner.setup()
+        try:
+            await web.TCPSite(runner, host, port).start()
+        except OSError as error:
+            await runner.cleanup()
+            said = error.strerror or error
+            raise ConfigError(f"{self._setting}: cannot listen on {self._listen}: {said}") from error
+        return runner
+
+
+async def _livez(request: web.Request) -> web.Response:  # noqa: ARG001
+    return web.Response(text="ok\n")
+
+
+def metrics_page(registry: CollectorRegistry) -> Route:
+    """/metrics of what is registered."""
+
+    async def metrics(request: web.Request) -> web.Response:
+        encode, content_type = choose_encoder(request.headers.get("Accept", ""))
+        return web.Response(body=encode(registry), headers={"Content-Type": content_type})
+
+    return metrics

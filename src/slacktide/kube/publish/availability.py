@@ -1,0 +1,223 @@
+"""Availability objects: written when something happened to a controller, each at most once a second."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from slacktide.engine.ledger.checkpoint import export
+from slacktide.engine.ledger.slo_status import slo_status
+from slacktide.kube.client.http import APPLY_PATCH, ApiError, Connection, Unreachable
+from slacktide.kube.client.kinds import encode
+from slacktide.kube.client.rate_limit import Limiter
+from slacktide.kube.client.status_codes import FORBIDDEN, NOT_FOUND, UNPROCESSABLE
+from slacktide.kube.client.timestamps import rfc3339
+from slacktide.kube.feed.takeover import owner_of
+from slacktide.kube.publish.term_context import TermContext
+from slacktide.kube.resources.custom_resources import API_VERSION
+from slacktide.kube.resources.objects import AVAILABILITY, Availability
+from slacktide.kube.translate.owners import Target
+
+LOG = logging.getLogger(__name__)
+
+LEAST_SECONDS = 1.0
+NEW_SECONDS, BUSY_SECONDS = 0.1, 10.0
+"""So long a new controller's first ledger waits, and at most so long where others' pods are being bound."""
+WRITERS = 4
+MANAGER = {"fieldManager": "slacktide", "force": "true"}
+LATER_SECONDS = 10.0
+"""After this long a ledger is tried again that the API server would not take."""
+
+
+def reference(target: Target) -> dict[str, Any]:
+    """The owner reference by which the garbage collector removes a ledger with its controller."""
+    return {
+        "apiVersion": target.api_version,
+        "kind": target.kind,
+        "name": target.name,
+        "uid": target.uid,
+        "controller": False,
+        "blockOwnerDeletion": False,
+    }
+
+
+@dataclass
+class LedgerCounts:
+    """What became of writes of ledgers, for the metrics."""
+
+    written: int = 0
+    failed: int = 0
+
+
+class LedgerWriter:
+    """Writes what changed, in the background; ``changed`` only notes it down.
+
+    A controller's first ledger waits a moment, and longer while ``busy``, so that it does not stand in the way of its
+    pods' bindings; until then the pods' own timestamps tell all of it.
+    """
+
+    def __init__(self, term: TermContext, counts: LedgerCounts, busy: Callable[[], bool]) -> None:
+        self._connection, self._feed, self._clock, self._leading = term.connection, term.feed, term.clock, term.leading
+        self._counts, self._busy = counts, busy
+        qps = term.settings.ledger_qps
+        self._limiter = Limiter(qps, max(1, int(qps)))
+        self._dirty: dict[str, None] = {}
+        self._new: dict[str, float] = {}
+        self._written_at: dict[str, float] = {}
+        self._taken: dict[str, None] = {}
+        """Those that wait for their turn in the rate."""
+        self._some = asyncio.Event()
+        self._problem = ""
+
+    def changed(self, key: str) -> None:
+        """Something happened to a controller."""
+        if key not in self._feed.controllers.targets:
+            return  # it is no more
+        if key in self._written_at:
+            self._dirty[key] = None
+        else:
+            self._new.setdefault(key, self._clock())
+        self._some.set()
+
+    def finished(self, key: str) -> None:
+        """A controller is no more; the garbage collector removes its ledger."""
+        for noted in (self._dirty, self._new, self._written_at):
+            noted.pop(key, None)
+
+    @property
+    def pending(self) -> int:
+        """Ledgers that wait to be written."""
+        return len(self._dirty) + len(self._new)
+
+    async def run(self) -> None:
+        """Writes until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for _ in range(WRITERS):
+                group.create_task(self._write_all())
+
+    async def _write_all(self) -> None:
+        while True:
+            key = self._next()
+            if key is None:
+                self._some.clear()
+                if self.pending:
+                    await asyncio.sleep(NEW_SECONDS)
+                else:
+                    await self._some.wait()
+                continue
+            self._taken[key] = None
+            await self._limiter.take()
+            if self._leading() and key in self._taken:
+                del self._taken[key]
+                await self._write(key)
+
+    def _next(self) -> str | None:
+        """The ledger that has waited longest, of those not written within the last second."""
+        now = self._clock()
+        for key in self._dirty:
+            if now - self._written_at.get(key, 0.0) >= LEAST_SECONDS:
+                del self._dirty[key]
+                self._written_at[key] = now
+                return key
+        for key, since in self._new.items():
+            if now - since < (BUSY_SECONDS if self._busy() else NEW_SECONDS):
+                break
+            del self._new[key]
+            self._written_at[key] = now
+            return key
+        return None
+
+    async def flush(self) -> None:
+        """Write all that is noted down, now, each once; for a clean stop."""
+        due = list(self._taken | self._dirty | dict.fromkeys(self._new))
+        self._taken, self._dirty, self._new = {}, {}, {}
+        async with asyncio.TaskGroup() as group:
+            for keys in (due[first::WRITERS] for first in range(WRITERS)):
+                group.create_task(self._write_each(keys))
+
+    async def _write_each(self, keys: list[str]) -> None:
+        for key in keys:
+            await self._write(key)
+
+    async def _write(self, key: str) -> None:
+        engine, target = self._feed.engine, self._feed.controllers.targets.get(key)
+        if target is None or key not in engine.controllers or key in self._feed.controllers.deleted:
+            return  # whose owner is gone, the garbage collector removes
+        now = self._clock()
+        body = encode(document(target, export(engine, key, now), slo_status(engine, key, now)))
+        path = AVAILABILITY.path(target.namespace, target.ledger)
+        try:
+            await self._connection.patch(path, body, APPLY_PATCH, query=MANAGER, timeout=10.0, permit=self._leading)
+            self._counts.written += 1
+            self._problem = ""
+        except ApiError as error:
+            self._counts.failed += 1
+            self._refused(key, target, error)
+        except Unreachable as error:
+            self._counts.failed += 1
+            LOG.debug("ledger %s/%s: %s", target.namespace, target.ledger, error)
+            self.changed(key)
+
+    def _refused(self, key: str, target: Target, error: ApiError) -> None:
+        """Try again: at once what passes, later what a person must put right; never where the namespace goes."""
+        namespace = self._feed.mirror.classes.namespaces.get(target.namespace)
+        ends = namespace is None or namespace.metadata.deletion_timestamp is not None
+        if ends and error.status in (FORBIDDEN, NOT_FOUND):
+            return
+        if str(error) != self._problem:
+            LOG.warning("ledger %s/%s is not written: %s", target.namespace, target.ledger, error)
+        self._problem = str(error)
+        if error.status in (FORBIDDEN, NOT_FOUND, UNPROCESSABLE):
+            asyncio.get_running_loop().call_later(LATER_SECONDS, self.changed, key)
+        else:
+            self.changed(key)
+
+
+def document(target: Target, books: dict[str, Any], found: Any) -> dict[str, Any]:
+    """The Availability of a controller."""
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "Availability",
+        "metadata": {
+            "name": target.ledger,
+            "namespace": target.namespace,
+            "ownerReferences": [reference(target)],
+        },
+        "status": {
+            "class": found.service,
+            "promised": found.promised,
+            "delivered": round(found.delivered, 6),
+            "deliveredAlways": round(found.delivered_always, 6),
+            "deliveredRestart": round(found.delivered_restart, 6),
+            "deliveredNever": round(found.delivered_never, 6),
+            "slackSeconds": None if found.slack is None else round(found.slack, 3),
+            "state": found.state,
+            "running": found.running,
+            "waiting": found.waiting,
+            "preemptions": found.preemptions,
+            "at": rfc3339(books["at"]),
+            "target": {
+                "apiVersion": target.api_version,
+                "kind": target.kind,
+                "name": target.name,
+                "uid": target.uid,
+            },
+            "accumulators": books,
+        },
+    }
+
+
+async def load(connection: Connection) -> dict[str, Availability]:
+    """All ledgers by the UID of their controllers. Raises ``ApiError`` and ``Unreachable``."""
+    listing = AVAILABILITY.decode_list(await connection.get(AVAILABILITY.path()))
+    for problem in listing.malformed:
+        LOG.warning("ledger %s/%s is malformed: %s", problem.namespace, problem.name, problem.problem)
+    found: dict[str, Availability] = {}
+    for one in listing.items:
+        owner = owner_of(one)
+        if owner is not None:
+            found[owner.uid] = one
+    return found

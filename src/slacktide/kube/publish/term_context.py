@@ -1,0 +1,23 @@
+"""What all who act and publish during one term of leadership have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from slacktide.config import KubeSettings
+from slacktide.kube.client.http import Connection
+from slacktide.kube.feed.feed import Feed
+from slacktide.kube.publish.events import EventRecorder
+
+
+@dataclass(frozen=True)
+class TermContext:
+    """A term's connection, feed and clock; ``leading`` is asked before every act."""
+
+    connection: Connection
+    settings: KubeSettings
+    feed: Feed
+    recorder: EventRecorder
+    clock: Callable[[], float]
+    leading: Callable[[], bool]

@@ -1,0 +1,89 @@
+"""What is sent: bindings, evictions, conditions, annotations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from slacktide.kube.client.metadata import Condition
+from slacktide.kube.client.timestamps import rfc3339
+
+_text = msgspec.json.Encoder().encode
+
+
+def encode_binding(namespace: str, name: str, uid: str, node: str) -> bytes:
+    """A Binding of the pod with this UID to a node; refused with 409 where the pod is bound or another one."""
+    return (
+        b'{"apiVersion":"v1","kind":"Binding","metadata":{"namespace":%b,"name":%b,"uid":%b},'
+        b'"target":{"apiVersion":"v1","kind":"Node","name":%b}}'
+        % (_text(namespace), _text(name), _text(uid), _text(node))
+    )
+
+
+def encode_eviction(
+    namespace: str,
+    name: str,
+    uid: str,
+    grace_seconds: int | None = None,
+    *,
+    resource_version: str = "",
+    dry_run: bool = False,
+) -> bytes:
+    """An Eviction of the pod with this UID.
+
+    Without ``grace_seconds`` the pod's own grace period holds. A used-up disruption budget answers 429, another pod
+    of the same name 409, though only after 10 s, in which the API server tries again and again. With
+    ``resource_version`` it answers at once, and also where the pod has changed in any way.
+    """
+    preconditions = {"uid": uid, "resourceVersion": resource_version} if resource_version else {"uid": uid}
+    options: dict[str, Any] = {"preconditions": preconditions}
+    if grace_seconds is not None:
+        options["gracePeriodSeconds"] = grace_seconds
+    if dry_run:
+        options["dryRun"] = ["All"]
+    return _text(
+        {
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": {"namespace": namespace, "name": name},
+            "deleteOptions": options,
+        }
+    )
+
+
+def encode_deletion(uid: str) -> bytes:
+    """Options of the deletion of the pod with this UID, in its own grace period."""
+    return _text({"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}})
+
+
+def encode_pod_status(uid: str, condition: Condition | None = None, nominated_node: str | None = None) -> bytes:
+    """A strategic merge patch of a pod's ``status``: one condition and, unless ``None``, the nominated node.
+
+    An empty ``nominated_node`` removes the nomination. Another pod of the same name answers 422.
+    """
+    status: dict[str, Any] = {}
+    if condition is not None:
+        entry = {"type": condition.type, "status": condition.status}
+        entry["reason"] = condition.reason
+        entry["message"] = condition.message
+        if condition.last_transition_time is not None:
+            entry["lastTransitionTime"] = rfc3339(condition.last_transition_time)
+        status["conditions"] = [entry]
+    if nominated_node is not None:
+        status["nominatedNodeName"] = nominated_node or None
+    return _text({"metadata": {"uid": uid}, "status": status})
+
+
+def encode_annotations(annotations: Mapping[str, str | None], *, uid: str = "", resource_version: str = "") -> bytes:
+    """A merge patch of annotations; ``None`` removes one.
+
+    With ``uid`` another object answers 422; with ``resource_version`` another state of it answers 409.
+    """
+    metadata: dict[str, Any] = {"annotations": dict(annotations)}
+    if uid:
+        metadata["uid"] = uid
+    if resource_version:
+        metadata["resourceVersion"] = resource_version
+    return _text({"metadata": metadata})

@@ -1,0 +1,61 @@
+"""Slacktide's own resources: what a class promises, and what a controller received."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from slacktide.kube.client.metadata import Metadata, Part
+from slacktide.kube.client.timestamps import Instant
+
+API_VERSION = "slacktide.io/v1alpha1"
+
+
+class Tier(Part, frozen=True):
+    """A penalty tier: ``bonus`` (a share of the price) is due below the availability ``boundary``."""
+
+    boundary: float
+    bonus: float
+
+
+class ServiceClassSpec(Part, frozen=True):
+    """What a class promises: availability ``slo`` (0 to 1), ``rank`` (1: most important), margin in seconds."""
+
+    slo: float
+    rank: int
+    margin_seconds: float = 10.0
+    overhead_limit: float | None = None
+    tiers: tuple[Tier, ...] | None = None
+    approach: str = "independent"
+    default: bool = False
+    namespaces: tuple[str, ...] = ()
+
+
+class ServiceClass(Part, frozen=True):
+    """A service class, for the whole cluster."""
+
+    metadata: Metadata
+    spec: ServiceClassSpec
+
+
+class AvailabilityStatus(Part, frozen=True):
+    """What a controller was promised and given. ``accumulators`` are the exact sums at the instant ``at``."""
+
+    class_: str = msgspec.field(name="class", default="")
+    promised: float | None = None
+    delivered: float | None = None
+    slack_seconds: float | None = None
+    state: str = ""
+    running: int = 0
+    waiting: int = 0
+    preemptions: int = 0
+    at: Instant | None = None
+    accumulators: dict[str, Any] = msgspec.field(default_factory=dict)
+
+
+class Availability(Part, frozen=True):
+    """The ledger of one controller, which owns it."""
+
+    metadata: Metadata
+    status: AvailabilityStatus = AvailabilityStatus()

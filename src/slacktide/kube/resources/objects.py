@@ -1,0 +1,163 @@
+"""Every object slacktide reads, with its kind, and the bodies it sends: one place to import from."""
+
+from __future__ import annotations
+
+from slacktide.kube.client.kinds import HasMetadata, Identity, Kind, Listing, Malformed, Status, WatchEvent, encode
+from slacktide.kube.client.metadata import (
+    Condition,
+    LabelSelector,
+    Metadata,
+    NodeSelector,
+    NodeSelectorTerm,
+    OwnerReference,
+    Reference,
+    Requirement,
+)
+from slacktide.kube.client.timestamps import Instant, rfc3339, unix_seconds
+from slacktide.kube.resources.bodies import encode_annotations, encode_binding, encode_eviction, encode_pod_status
+from slacktide.kube.resources.custom_resources import (
+    API_VERSION,
+    Availability,
+    AvailabilityStatus,
+    ServiceClass,
+    ServiceClassSpec,
+    Tier,
+)
+from slacktide.kube.resources.nodes import Node, Taint
+from slacktide.kube.resources.pods import (
+    Affinity,
+    Container,
+    ContainerPort,
+    ContainerStatus,
+    NodeAffinity,
+    Pod,
+    PodAffinity,
+    PodAffinityTerm,
+    PodSpec,
+    PodStatus,
+    PreferredNodes,
+    PreferredPods,
+    Resources,
+    Toleration,
+    TopologySpreadConstraint,
+    Volume,
+)
+from slacktide.kube.resources.volumes import PersistentVolume, PersistentVolumeClaim, StorageClass
+from slacktide.kube.resources.workloads import (
+    CronJob,
+    Deployment,
+    Job,
+    Lease,
+    LeaseSpec,
+    Namespace,
+    Owner,
+    PodDisruptionBudget,
+    PriorityClass,
+    ReplicaSet,
+    StatefulSet,
+)
+
+POD = Kind(Pod, "v1", "pods", namespaced=True)
+NODE = Kind(Node, "v1", "nodes", namespaced=False)
+NAMESPACE = Kind(Namespace, "v1", "namespaces", namespaced=False)
+PERSISTENT_VOLUME = Kind(PersistentVolume, "v1", "persistentvolumes", namespaced=False)
+PERSISTENT_VOLUME_CLAIM = Kind(PersistentVolumeClaim, "v1", "persistentvolumeclaims", namespaced=True)
+STORAGE_CLASS = Kind(StorageClass, "storage.k8s.io/v1", "storageclasses", namespaced=False)
+DEPLOYMENT = Kind(Deployment, "apps/v1", "deployments", namespaced=True)
+REPLICA_SET = Kind(ReplicaSet, "apps/v1", "replicasets", namespaced=True)
+STATEFUL_SET = Kind(StatefulSet, "apps/v1", "statefulsets", namespaced=True)
+JOB = Kind(Job, "batch/v1", "jobs", namespaced=True)
+CRON_JOB = Kind(CronJob, "batch/v1", "cronjobs", namespaced=True)
+POD_DISRUPTION_BUDGET = Kind(PodDisruptionBudget, "policy/v1", "poddisruptionbudgets", namespaced=True)
+PRIORITY_CLASS = Kind(PriorityClass, "scheduling.k8s.io/v1", "priorityclasses", namespaced=False)
+LEASE = Kind(Lease, "coordination.k8s.io/v1", "leases", namespaced=True)
+SERVICE_CLASS = Kind(ServiceClass, API_VERSION, "serviceclasses", namespaced=False)
+AVAILABILITY = Kind(Availability, API_VERSION, "availabilities", namespaced=True)
+
+
+def pod_reference(pod: Pod) -> Reference:
+    """Points at a pod, for events."""
+    metadata = pod.metadata
+    return Reference("v1", "Pod", metadata.namespace, metadata.name, metadata.uid)
+
+
+__all__ = [
+    "API_VERSION",
+    "AVAILABILITY",
+    "CRON_JOB",
+    "DEPLOYMENT",
+    "JOB",
+    "LEASE",
+    "NAMESPACE",
+    "NODE",
+    "PERSISTENT_VOLUME",
+    "PERSISTENT_VOLUME_CLAIM",
+    "POD",
+    "POD_DISRUPTION_BUDGET",
+    "PRIORITY_CLASS",
+    "REPLICA_SET",
+    "SERVICE_CLASS",
+    "STATEFUL_SET",
+    "STORAGE_CLASS",
+    "Affinity",
+    "Availability",
+    "AvailabilityStatus",
+    "Condition",
+    "Container",
+    "ContainerPort",
+    "ContainerStatus",
+    "CronJob",
+    "Deployment",
+    "HasMetadata",
+    "Identity",
+    "Instant",
+    "Job",
+    "Kind",
+    "LabelSelector",
+    "Lease",
+    "LeaseSpec",
+    "Listing",
+    "Malformed",
+    "Metadata",
+    "Namespace",
+    "Node",
+    "NodeAffinity",
+    "NodeSelector",
+    "NodeSelectorTerm",
+    "Owner",
+    "OwnerReference",
+    "PersistentVolume",
+    "PersistentVolumeClaim",
+    "Pod",
+    "PodAffinity",
+    "PodAffinityTerm",
+    "PodDisruptionBudget",
+    "PodSpec",
+    "PodStatus",
+    "PreferredNodes",
+    "PreferredPods",
+    "PriorityClass",
+    "Reference",
+    "ReplicaSet",
+    "Requirement",
+    "Resources",
+    "ServiceClass",
+    "ServiceClassSpec",
+    "StatefulSet",
+    "Status",
+    "StorageClass",
+    "Taint",
+    "Tier",
+    "Toleration",
+    "TopologySpreadConstraint",
+    "Volume",
+    "WatchEvent",
+    "encode",
+    "encode_annotations",
+    "encode_binding",
+    "encode_eviction",
+    "encode_pod_status",
+    "pod_reference",
+    "rfc3339",
+    "unix_seconds",
+]

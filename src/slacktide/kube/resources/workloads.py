@@ -1,0 +1,130 @@
+"""Controllers of pods, and the cluster's rules about pods: budgets, priorities, namespaces, leases."""
+
+from __future__ import annotations
+
+from slacktide.kube.client.metadata import Condition, LabelSelector, Metadata, Part
+from slacktide.kube.client.timestamps import Instant
+
+
+class ReplicasSpec(Part, frozen=True):
+    """How many pods a controller wants, and which are its own. Kubernetes fills in 1 where a user wrote none."""
+
+    replicas: int | None = None
+    selector: LabelSelector | None = None
+
+
+class Deployment(Part, frozen=True):
+    """A Deployment."""
+
+    metadata: Metadata
+    spec: ReplicasSpec = ReplicasSpec()
+
+
+class ReplicaSet(Part, frozen=True):
+    """A ReplicaSet."""
+
+    metadata: Metadata
+    spec: ReplicasSpec = ReplicasSpec()
+
+
+class StatefulSet(Part, frozen=True):
+    """A StatefulSet."""
+
+    metadata: Metadata
+    spec: ReplicasSpec = ReplicasSpec()
+
+
+class JobSpec(Part, frozen=True):
+    """How many pods a Job runs, and how many of them at once."""
+
+    parallelism: int | None = None
+    completions: int | None = None
+    selector: LabelSelector | None = None
+
+
+class JobStatus(Part, frozen=True):
+    """The state of a Job."""
+
+    conditions: tuple[Condition, ...] = ()
+
+
+class Job(Part, frozen=True):
+    """A Job."""
+
+    metadata: Metadata
+    spec: JobSpec = JobSpec()
+    status: JobStatus = JobStatus()
+
+
+class CronJob(Part, frozen=True):
+    """A CronJob."""
+
+    metadata: Metadata
+
+
+class Owner(Part, frozen=True):
+    """Any object, known by its metadata alone: the custom owners of pods."""
+
+    metadata: Metadata
+
+
+class PodDisruptionBudgetSpec(Part, frozen=True):
+    """Which pods a budget is about, and what it asks (a number or a percentage)."""
+
+    selector: LabelSelector | None = None
+    min_available: int | str | None = None
+    max_unavailable: int | str | None = None
+
+
+class PodDisruptionBudgetStatus(Part, frozen=True):
+    """What a budget allows now."""
+
+    disruptions_allowed: int = 0
+
+
+class PodDisruptionBudget(Part, frozen=True):
+    """A PodDisruptionBudget."""
+
+    metadata: Metadata
+    spec: PodDisruptionBudgetSpec = PodDisruptionBudgetSpec()
+    status: PodDisruptionBudgetStatus = PodDisruptionBudgetStatus()
+
+
+class PriorityClass(Part, frozen=True):
+    """A PriorityClass."""
+
+    metadata: Metadata
+    value: int = 0
+    preemption_policy: str = ""
+
+
+class NamespaceStatus(Part, frozen=True):
+    """Active or Terminating."""
+
+    phase: str = ""
+
+
+class Namespace(Part, frozen=True):
+    """A namespace."""
+
+    metadata: Metadata
+    status: NamespaceStatus = NamespaceStatus()
+
+
+class LeaseSpec(Part, frozen=True):
+    """Who holds a lease; others must wait ``lease_duration_seconds`` without seeing a renewal."""
+
+    holder_identity: str | None = None
+    lease_duration_seconds: int | None = None
+    acquire_time: Instant | None = None
+    renew_time: Instant | None = None
+    lease_transitions: int | None = None
+    strategy: str | None = None
+    preferred_holder: str | None = None
+
+
+class Lease(Part, frozen=True):
+    """A lease."""
+
+    metadata: Metadata
+    spec: LeaseSpec = LeaseSpec()

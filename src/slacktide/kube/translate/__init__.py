@@ -1,0 +1,1 @@
+"""From objects of Kubernetes to what the core understands; without memory of its own."""

@@ -1,0 +1,86 @@
+"""Nodes as the core sees them: amounts, attributes, and whether they are ours."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from slacktide.kube.resources.objects import Node
+from slacktide.kube.translate.pod_resources import allocatable
+from slacktide.kube.translate.selectors import NODE_NAME
+from slacktide.model.constraint import FOREIGN, taint_attribute
+
+UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
+PREFER_NO_SCHEDULE = "PreferNoSchedule"
+
+
+@dataclass(frozen=True, slots=True)
+class Ownership:
+    """Which nodes are ours: with the label (``key=value``, or ``key`` for any value) or a taint of that key, or all.
+
+    An empty label or taint is asked of no node.
+    """
+
+    label: str = "slacktide.io/managed=true"
+    taint: str = "slacktide.io/only"
+    all_nodes: bool = False
+
+    def covers(self, node: Node) -> bool:
+        """Whether the node was given to us."""
+        if self.all_nodes:
+            return True
+        key, equals, value = self.label.partition("=")
+        found = node.metadata.labels.get(key) if key else None
+        if found is not None and (not equals or found == value):
+            return True
+        return bool(self.taint) and any(taint.key == self.taint for taint in node.spec.taints)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeView:
+    """A node in the core's terms.
+
+    amounts      what pods can take, by resource, in the units of :mod:`slacktide.kube.translate.pod_resources`
+    attributes   labels; ``metadata.name``; each taint as ``taint:EFFECT:KEY``; ``metadata.foreign`` where not ours
+    soft_taints  (key, value) of taints that only repel (PreferNoSchedule)
+    ready        its condition Ready is True
+    problem      why its amounts cannot be read (it then has none); empty where they can
+    """
+
+    name: str
+    amounts: Mapping[str, int]
+    attributes: Mapping[str, str]
+    soft_taints: tuple[tuple[str, str], ...]
+    ready: bool
+    ours: bool
+    problem: str = ""
+
+
+def view_of(node: Node, ownership: Ownership) -> NodeView:
+    """The node in the core's terms. A cordoned node carries the taint that kube-scheduler takes it to have."""
+    attributes = dict(node.metadata.labels)
+    attributes[NODE_NAME] = node.metadata.name
+    for taint in node.spec.taints:
+        attributes[taint_attribute(taint.effect, taint.key)] = taint.value
+    if node.spec.unschedulable:
+        attributes.setdefault(taint_attribute("NoSchedule", UNSCHEDULABLE), "")
+    ours = ownership.covers(node)
+    if not ours:
+        attributes[FOREIGN] = "true"
+    amounts: Mapping[str, int] = {}
+    problem = ""
+    try:
+        amounts = allocatable(node)
+    except ValueError as error:
+        problem = f"node {node.metadata.name}: {error}"
+    return NodeView(
+        name=node.metadata.name,
+        amounts=amounts,
+        attributes=attributes,
+        soft_taints=tuple(
+            sorted({(one.key, one.value) for one in node.spec.taints if one.effect == PREFER_NO_SCHEDULE})
+        ),
+        ready=any(one.type == "Ready" and one.status == "True" for one in node.status.conditions),
+        ours=ours,
+        problem=problem,
+    )

@@ -1,0 +1,94 @@
+"""The topmost owner of a pod, which has the ledger."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from slacktide.kube.client.metadata import Metadata, OwnerReference
+from slacktide.kube.resources.workloads import Job
+
+KNOWN = {"ReplicaSet": "apps", "Deployment": "apps", "StatefulSet": "apps", "Job": "batch", "CronJob": "batch"}
+"""Kinds of controllers that are watched, by the API group they must be of."""
+FINISHED = ("Complete", "Failed", "SuccessCriteriaMet")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The object that a ledger belongs to."""
+
+    api_version: str
+    kind: str
+    namespace: str
+    name: str
+    uid: str
+
+    @property
+    def key(self) -> str:
+        """Names it for the engine; another object of the same name is another request."""
+        return f"{self.kind}/{self.namespace}/{self.name}/{self.uid}"
+
+    @property
+    def ledger(self) -> str:
+        """Name of its Availability."""
+        return f"{self.kind.lower()}-{self.name}"[:253].rstrip("-.")
+
+
+@dataclass(slots=True)
+class Watched:
+    """A controller as far as its pods' ledgers need it: its owner, and how many instances it wants (-1: not known)."""
+
+    target: Target
+    owner: OwnerReference | None
+    desired: int = -1
+    finished: bool = False
+
+
+def controlling(metadata: Metadata) -> OwnerReference | None:
+    """The owner that manages an object."""
+    return next((one for one in metadata.owner_references if one.controller), None)
+
+
+def is_known(owner: OwnerReference) -> bool:
+    """Whether an owner is of a kind that is watched."""
+    return KNOWN.get(owner.kind) == owner.api_version.partition("/")[0]
+
+
+def is_finished(job: Job) -> bool:
+    """Whether a Job makes no more pods."""
+    return any(one.type in FINISHED and one.status == "True" for one in job.status.conditions)
+
+
+class Owners:
+    """Controllers by UID, kept by events."""
+
+    def __init__(self) -> None:
+        self.watched: dict[str, Watched] = {}
+
+    def target_of(self, pod: Metadata) -> Target | None:
+        """The topmost owner of a pod, itself where it has none; None while an owner on the way is not known yet."""
+        target = Target("v1", "Pod", pod.namespace, pod.name, pod.uid)
+        owner = controlling(pod)
+        for _ in range(8):  # owners form no ring, but malformed objects may say so
+            if owner is None:
+                return target
+            found = self.watched.get(owner.uid)
+            if found is None:
+                if is_known(owner):
+                    return None
+                return Target(owner.api_version, owner.kind, pod.namespace, owner.name, owner.uid)
+            target, owner = found.target, found.owner
+        return target
+
+    def unknown_owner(self, pod: Metadata) -> str:
+        """UID of the owner on the way to a pod's topmost one that is not known yet; empty where all are."""
+        owner = controlling(pod)
+        for _ in range(8):
+            if owner is None or owner.uid not in self.watched:
+                return "" if owner is None else owner.uid
+            owner = self.watched[owner.uid].owner
+        return ""
+
+    def is_batch(self, pod: Metadata) -> bool:
+        """Whether a pod is a Job's."""
+        owner = controlling(pod)
+        return owner is not None and owner.kind == "Job" and is_known(owner)

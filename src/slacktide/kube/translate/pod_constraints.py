@@ -1,0 +1,282 @@
+"""Pods' constraints on nodes and neighbours as the core has them, for all pods of a cluster together.
+
+The terms of a pod concern other pods. A pod that they select carries a mark that the core counts,
+and keeps away in turn where the term is anti-affinity. So a pod's placement depends on the terms
+of all pods. :class:`ConstraintIndex` knows them: it learns every pod, says whose placement
+changed by that, and forgets terms that nobody has any more.
+
+Pods of one template share one placement, which is computed once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from slacktide.kube.resources.objects import Pod
+from slacktide.kube.translate.affinity_groups import Group, TermEffect, domains
+from slacktide.kube.translate.nodes import PREFER_NO_SCHEDULE
+from slacktide.kube.translate.pod_resources import host_ports
+from slacktide.kube.translate.pod_terms import EVEN, READ, PodTerms, terms_of
+from slacktide.kube.translate.unschedulable import Unschedulable
+from slacktide.model.constraint import Constraint, Term, taint_attribute
+from slacktide.model.placement import NO_NEIGHBOURS, Placement, Preference, Rule
+
+
+@dataclass(frozen=True, slots=True)
+class PodConstraints:
+    """Where a pod may run: the term on its node, and the placement among its neighbours."""
+
+    term: Term
+    placement: Placement
+
+
+class _Template:
+    """Pods alike: same namespace, labels and part of the spec."""
+
+    __slots__ = ("constraints", "deleting", "key", "labels", "namespace", "terms", "uids")
+
+    def __init__(self, key: bytes, pod: Pod, terms: PodTerms) -> None:
+        self.key = key
+        self.namespace = pod.metadata.namespace
+        self.labels = pod.metadata.labels
+        self.deleting = pod.metadata.deletion_timestamp is not None
+        self.terms = terms
+        self.uids: dict[str, None] = {}
+        self.constraints: PodConstraints | None = None
+
+    def buckets(self) -> Iterator[_Bucket]:
+        """Where groups that may mean it are looked up."""
+        for namespace in (self.namespace, _EVERYWHERE):
+            yield namespace, "", ""
+            for key, value in self.labels.items():
+                yield namespace, key, value
+
+
+_Bucket = tuple[str, str, str]
+"""Namespace (or everywhere), and a label's key and value (or none)."""
+_EVERYWHERE = "*"
+
+
+class ConstraintIndex:
+    """All pods' terms, and from them each pod's placement.
+
+    ``hard_affinity_weight`` is what an existing pod's required affinity is worth to a pod that it selects, as a
+    preference (kube-scheduler: 1; 0 for none).
+    """
+
+    def __init__(self, hard_affinity_weight: int = 1) -> None:
+        self._weight = hard_affinity_weight
+        self._encode = msgspec.msgpack.Encoder().encode
+        self._pods: dict[str, _Template] = {}
+        self._templates: dict[bytes, _Template] = {}
+        self._located: dict[_Bucket, dict[bytes, _Template]] = {}
+        self._namespace_labels: dict[str, Mapping[str, str]] = {}
+        self._soft_taints: tuple[tuple[str, str], ...] = ()
+        self._uses: dict[TermEffect, int] = {}
+        self._groups: dict[Group, dict[TermEffect, None]] = {}
+        self._buckets: dict[_Bucket, dict[Group, None]] = {}
+        self._outdated: dict[str, None] = {}
+
+    def __len__(self) -> int:
+        return len(self._pods)
+
+    @property
+    def selectors(self) -> int:
+        """How many groups of pods the terms of all pods select."""
+        return len(self._groups)
+
+    def learn(self, pod: Pod, exclusive: Sequence[str] = ()) -> bool:
+        """Takes note of a pod, new or changed, of ours or of others on our nodes; says whether this changed the
+        placement of any other pod (see :meth:`outdated`). Never raises.
+
+        ``exclusive`` names its claims that only one pod may use at a time (ReadWriteOncePod).
+        """
+        uid = _identity(pod)
+        key = self._key(pod, exclusive)
+        before = self._pods.get(uid)
+        if before is not None and before.key == key:
+            return False
+        grew = False
+        template = self._templates.get(key)
+        if template is None:
+            template = self._template(key, pod, exclusive)
+            grew = self._register(template)
+        template.uids[uid] = None
+        self._pods[uid] = template
+        if before is not None:
+            self._leave(before, uid)
+        return grew
+
+    def forget(self, pod: Pod) -> None:
+        """The pod is gone; terms that no pod has any more are forgotten. An unknown pod is ignored.
+
+        Other pods keep their placements: a mark without a rule, and a rule without a carrier, have no effect.
+        """
+        uid = _identity(pod)
+        self._outdated.pop(uid, None)
+        template = self._pods.pop(uid, None)
+        if template is not None:
+            self._leave(template, uid)
+
+    def constraints_of(self, pod: Pod) -> PodConstraints:
+        """The pod's term and placement as of now, as :meth:`learn` last saw it; the same object for all pods alike.
+
+        Raises :class:`Unschedulable` where the pod is malformed, unless it is on a node already: then what could be
+        read counts, for it carries marks all the same.
+        """
+        template = self._pods.get(_identity(pod))
+        if template is None:
+            template = self._template(self._key(pod, ()), pod, ())
+        if template.terms.problem and not pod.spec.node_name:
+            raise Unschedulable(template.terms.problem)
+        if template.constraints is None:
+            template.constraints = self._work_out(template)
+        return template.constraints
+
+    def outdated(self) -> tuple[str, ...]:
+        """The uids of learned pods whose placement changed since this was last asked, through others' terms."""
+        found = tuple(self._outdated)
+        self._outdated.clear()
+        return found
+
+    def see_namespace(self, name: str, labels: Mapping[str, str] | None) -> bool:
+        """A namespace's labels, ``None`` when it is gone; says whether the placement of any pod may have changed."""
+        if (labels or {}) == self._namespace_labels.get(name, {}):
+            return False
+        if labels:
+            self._namespace_labels[name] = dict(labels)
+        else:
+            del self._namespace_labels[name]
+        selective = any(not peers.namespace_selector.nothing for group in self._groups for peers in group)
+        return selective and self._invalidate(self._located.get((name, "", ""), {}).values())
+
+    def see_soft_taints(self, taints: Iterable[tuple[str, str]]) -> bool:
+        """(key, value) of the PreferNoSchedule taints of all nodes; says whether placements may have changed."""
+        found = tuple(sorted(set(taints)))
+        if found == self._soft_taints:
+            return False
+        self._soft_taints = found
+        return self._invalidate(self._templates.values())
+
+    def _key(self, pod: Pod, exclusive: Sequence[str]) -> bytes:
+        metadata = pod.metadata
+        return self._encode(
+            (
+                metadata.namespace,
+                metadata.labels,
+                metadata.deletion_timestamp is not None,
+                *(getattr(pod.spec, name) for name in READ),
+                host_ports(pod),
+                sorted(exclusive),
+            )
+        )
+
+    def _template(self, key: bytes, pod: Pod, exclusive: Sequence[str]) -> _Template:
+        return _Template(key, pod, terms_of(pod, host_ports(pod), sorted(exclusive), self._weight))
+
+    def _register(self, template: _Template) -> bool:
+        grew = False
+        for effect in template.terms.effects:
+            self._uses[effect] = self._uses.get(effect, 0) + 1
+            if self._uses[effect] > 1:
+                continue
+            group = effect.group
+            if group not in self._groups:
+                self._groups[group] = {}
+                for bucket in _buckets_of(group):
+                    self._buckets.setdefault(bucket, {})[group] = None
+            self._groups[group][effect] = None
+            grew |= self._invalidate(self._selected(group))
+        self._templates[template.key] = template
+        for bucket in template.buckets():
+            self._located.setdefault(bucket, {})[template.key] = template
+        return grew
+
+    def _leave(self, template: _Template, uid: str) -> None:
+        template.uids.pop(uid, None)
+        if template.uids:
+            return
+        del self._templates[template.key]
+        for bucket in template.buckets():
+            del self._located[bucket][template.key]
+            if not self._located[bucket]:
+                del self._located[bucket]
+        for effect in template.terms.effects:
+            self._uses[effect] -= 1
+            if not self._uses[effect]:
+                self._drop(effect)
+
+    def _drop(self, effect: TermEffect) -> None:
+        del self._uses[effect]
+        group = effect.group
+        for template in self._selected(group):
+            template.constraints = None
+        del self._groups[group][effect]
+        if not self._groups[group]:
+            del self._groups[group]
+            for bucket in _buckets_of(group):
+                del self._buckets[bucket][group]
+                if not self._buckets[bucket]:
+                    del self._buckets[bucket]
+
+    def _invalidate(self, templates: Iterable[_Template]) -> bool:
+        some = False
+        for template in templates:
+            template.constraints = None
+            self._outdated.update(template.uids)
+            some = True
+        return some
+
+    def _selected(self, group: Group) -> Iterator[_Template]:
+        """The templates whose pods are of the group."""
+        for bucket in _buckets_of(group):
+            for template in self._located.get(bucket, {}).values():
+                if self._means(group, template):
+                    yield template
+
+    def _means(self, group: Group, template: _Template) -> bool:
+        labels = self._namespace_labels.get(template.namespace, {})
+        return all(peers.matches(template.namespace, labels, template.labels) for peers in group)
+
+    def _effects_on(self, template: _Template) -> list[TermEffect]:
+        """What all known terms have the template's pods do, in an order that does not depend on who came first."""
+        found: dict[Group, None] = {}
+        for bucket in template.buckets():
+            found.update(self._buckets.get(bucket, {}))
+        effects = [one for group in found if self._means(group, template) for one in self._groups[group]]
+        return sorted(effects, key=lambda one: (one.role, one.mark))
+
+    def _work_out(self, template: _Template) -> PodConstraints:
+        terms = template.terms
+        marks, rules, preferences = list(terms.marks), list(terms.rules), list(terms.preferences)
+        for one in self._effects_on(template):
+            if one.role == "member" or (one.role == "counted" and not template.deleting):
+                marks.append(one.mark)
+            elif one.role == "avoids":
+                rules.append(Rule("away", one.mark, domains(one.key)))
+            elif one.role == "drawn":
+                preferences.append(Preference(one.weight, one.mark, domains(one.key)))
+        for key, value in self._soft_taints:
+            if not any(one.covers(PREFER_NO_SCHEDULE, key, value) for one in terms.tolerations):
+                tainted = Constraint(taint_attribute(PREFER_NO_SCHEDULE, key), "==", value)
+                preferences.append(Preference(-EVEN, term=Term((tainted,))))
+        placement = Placement(tuple(sorted(set(marks))), tuple(dict.fromkeys(rules)), tuple(preferences))
+        return PodConstraints(Term(terms.conditions), placement if placement != NO_NEIGHBOURS else NO_NEIGHBOURS)
+
+
+def _identity(pod: Pod) -> str:
+    metadata = pod.metadata
+    return metadata.uid or f"{metadata.namespace}/{metadata.name}"
+
+
+def _buckets_of(group: Group) -> tuple[_Bucket, ...]:
+    """Where a group is looked up: by namespace and, if it needs a label with one of some values, by that."""
+    first = group[0]
+    namespaces = first.namespaces if first.namespace_selector.nothing else (_EVERYWHERE,)
+    for key, operator, values in first.selector.requirements:
+        if operator == "In":
+            return tuple((namespace, key, value) for namespace in namespaces for value in values)
+    return tuple((namespace, "", "") for namespace in namespaces)

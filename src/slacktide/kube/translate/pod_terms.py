@@ -1,0 +1,216 @@
+"""What one pod's spec asks of nodes and neighbours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from slacktide.kube.resources.objects import Pod, PodAffinity, Toleration, TopologySpreadConstraint
+from slacktide.kube.translate.affinity_groups import PodSelection, TermEffect, check_key, domains, grouped, selection_of
+from slacktide.kube.translate.pod_resources import ANY_ADDRESS
+from slacktide.kube.translate.selectors import Selector, compiled, node_conditions, node_term
+from slacktide.kube.translate.unschedulable import Unschedulable
+from slacktide.model import constraint
+from slacktide.model.constraint import FOREIGN, REFUSING_EFFECTS, Condition, Constraint, Term, Tolerates
+from slacktide.model.placement import CLUSTER, Preference, Rule, Topology
+
+OURS = Constraint(FOREIGN, "absent")
+"""A domain without nodes of ours does not count for a spread."""
+EVEN = 100
+"""Points against a node for each pod too many in its domain (ScheduleAnyway with a skew of 1), and for a taint
+that repels: as much as the largest weight that a user can give."""
+
+READ = ("node_selector", "affinity", "tolerations", "topology_spread_constraints")
+"""What is read of a pod's spec here, beside its host ports. Pods that are equal in these share one translation."""
+
+Ports = Sequence[tuple[str, str, int]]
+
+
+@dataclass(slots=True)
+class PodTerms:
+    """Conditions on the node, the pod's own marks, rules and preferences, and what it has others do.
+
+    ``problem`` says why the pod cannot be scheduled, empty where it can; the rest then holds what could be read.
+    """
+
+    conditions: tuple[Condition, ...] = ()
+    tolerations: tuple[constraint.Toleration, ...] = ()
+    marks: list[str] = field(default_factory=list)
+    rules: list[Rule] = field(default_factory=list)
+    preferences: list[Preference] = field(default_factory=list)
+    effects: list[TermEffect] = field(default_factory=list)
+    problem: str = ""
+
+
+def terms_of(pod: Pod, ports: Ports, exclusive: Sequence[str], hard_affinity_weight: int) -> PodTerms:
+    """What the pod asks for; never raises. ``exclusive`` are its claims that one pod at a time may use."""
+    terms = PodTerms()
+
+    def attempt(part: Callable[[], None]) -> None:
+        try:
+            part()
+        except Unschedulable as error:
+            terms.problem = terms.problem or error.reason
+
+    affinity = pod.spec.affinity
+    attempt(lambda: _nodes(pod, terms))
+    attempt(lambda: _taints(pod, terms))
+    terms.conditions = (*terms.conditions, *_tolerating(terms.tolerations))
+    if affinity is not None and affinity.pod_affinity is not None:
+        near = affinity.pod_affinity
+        attempt(lambda: _affinity(pod, near, terms, hard_affinity_weight))
+        attempt(lambda: _preferred(pod, near, terms, 1))
+    if affinity is not None and affinity.pod_anti_affinity is not None:
+        away = affinity.pod_anti_affinity
+        attempt(lambda: _anti_affinity(pod, away, terms))
+        attempt(lambda: _preferred(pod, away, terms, -1))
+    attempt(lambda: _spread(pod, terms))
+    _ports(ports, terms)
+    for claim in exclusive:
+        mark = f"claim:{pod.metadata.namespace}/{claim}"
+        terms.marks.append(mark)
+        terms.rules.append(Rule("away", mark, Topology(CLUSTER)))
+    return terms
+
+
+def _nodes(pod: Pod, terms: PodTerms) -> None:
+    terms.conditions = tuple(Constraint(key, "==", value) for key, value in sorted(pod.spec.node_selector.items()))
+    nodes = pod.spec.affinity.node_affinity if pod.spec.affinity is not None else None
+    if nodes is None:
+        return
+    if nodes.required is not None:
+        terms.conditions = (*terms.conditions, *node_conditions(nodes.required, "required node affinity"))
+    for one in nodes.preferred:
+        term = node_term(one.preference, "preferred node affinity")
+        if term is not None and one.weight:
+            terms.preferences.append(Preference(one.weight, term=term))
+
+
+def _taints(pod: Pod, terms: PodTerms) -> None:
+    terms.tolerations = tuple(sorted({_toleration(one) for one in pod.spec.tolerations}))
+
+
+def _toleration(one: Toleration) -> constraint.Toleration:
+    if one.operator not in ("", "Equal", "Exists"):
+        raise Unschedulable(
+            f"toleration of {one.key or 'all taints'}: found operator {one.operator!r}, expected Equal or Exists"
+        )
+    any_value = one.operator == "Exists"
+    return constraint.Toleration(one.key, one.effect, "" if any_value else one.value, any_value)
+
+
+def _tolerating(tolerations: Sequence[constraint.Toleration]) -> tuple[Condition, ...]:
+    useful = tuple(one for one in tolerations if not one.effect or one.effect in REFUSING_EFFECTS)
+    if any(one.any_value and not one.key and not one.effect for one in useful):
+        return ()
+    return (Tolerates(useful),)
+
+
+def _affinity(pod: Pod, near: PodAffinity, terms: PodTerms, hard_affinity_weight: int) -> None:
+    required = [(term.topology_key, selection_of(pod, term, "required pod affinity")) for term in near.required]
+    if not required:
+        return
+    member = TermEffect("member", grouped(tuple(peers for _, peers in required)))
+    terms.effects.append(member)
+    terms.rules.extend(Rule("near", member.mark, domains(key)) for key in dict.fromkeys(key for key, _ in required))
+    if hard_affinity_weight:
+        for key, peers in required:
+            _draw(terms, peers, key, hard_affinity_weight)
+
+
+def _anti_affinity(pod: Pod, away: PodAffinity, terms: PodTerms) -> None:
+    for term in away.required:
+        group = (selection_of(pod, term, "required pod anti-affinity"),)
+        member, avoids = TermEffect("member", group), TermEffect("avoids", group, term.topology_key)
+        terms.effects += [member, avoids]
+        terms.marks.append(avoids.mark)
+        terms.rules.append(Rule("away", member.mark, domains(term.topology_key)))
+
+
+def _preferred(pod: Pod, affinity: PodAffinity, terms: PodTerms, sign: int) -> None:
+    name = "preferred pod affinity" if sign > 0 else "preferred pod anti-affinity"
+    for one in affinity.preferred:
+        if one.weight:
+            term = one.pod_affinity_term
+            peers = selection_of(pod, term, name)
+            member = TermEffect("member", (peers,))
+            terms.effects.append(member)
+            terms.preferences.append(Preference(sign * one.weight, member.mark, domains(term.topology_key)))
+            _draw(terms, peers, term.topology_key, sign * one.weight)
+
+
+def _draw(terms: PodTerms, peers: PodSelection, key: str, weight: int) -> None:
+    drawn = TermEffect("drawn", (peers,), key, weight)
+    terms.effects.append(drawn)
+    terms.marks.append(drawn.mark)
+
+
+def _spread(pod: Pod, terms: PodTerms) -> None:
+    constraints = pod.spec.topology_spread_constraints
+    for one in constraints:
+        _check_spread(one)
+    for action in ("DoNotSchedule", "ScheduleAnyway"):
+        among = [one for one in constraints if one.when_unsatisfiable == action]
+        keys = tuple(Constraint(key, "exists") for key in sorted({one.topology_key for one in among}))
+        ours = (OURS,) if action == "DoNotSchedule" else ()
+        for one in among:
+            selector = _spread_selector(pod, one)
+            counted = TermEffect("counted", (PodSelection(selector, (pod.metadata.namespace,)),))
+            topology = Topology(one.topology_key, Term((*ours, *keys, *_included(pod, one, terms))))
+            # kube-scheduler counts no pod for an empty selector; then no node has too many.
+            counts = not (selector.nothing or selector.everything)
+            if counts:
+                terms.effects.append(counted)
+            if counts and action == "DoNotSchedule":
+                terms.rules.append(Rule("spread", counted.mark, topology, one.max_skew, one.min_domains or 1))
+            elif counts:
+                terms.preferences.append(Preference(-max(1, EVEN // one.max_skew), counted.mark, topology))
+        if action == "DoNotSchedule":
+            terms.conditions = (*terms.conditions, *keys)
+        elif keys:
+            terms.preferences.append(Preference(EVEN, term=Term(keys)))
+
+
+def _spread_selector(pod: Pod, one: TopologySpreadConstraint) -> Selector:
+    labels = pod.metadata.labels
+    further = [(key, "In", (labels[key],)) for key in one.match_label_keys if key in labels]
+    return compiled(one.label_selector, "topology spread", further)
+
+
+def _included(pod: Pod, one: TopologySpreadConstraint, terms: PodTerms) -> tuple[Condition, ...]:
+    """Which nodes' pods and domains count."""
+    found: tuple[Condition, ...] = ()
+    if one.node_affinity_policy != "Ignore":
+        _nodes(pod, own := PodTerms())
+        found = own.conditions
+    return (*found, *_tolerating(terms.tolerations)) if one.node_taints_policy == "Honor" else found
+
+
+def _check_spread(one: TopologySpreadConstraint) -> None:
+    check_key(one.topology_key, "topology spread")
+    where = f"topology spread over {one.topology_key}"
+    wrong = (
+        ("whenUnsatisfiable", one.when_unsatisfiable, ("DoNotSchedule", "ScheduleAnyway")),
+        ("nodeAffinityPolicy", one.node_affinity_policy, ("", "Honor", "Ignore")),
+        ("nodeTaintsPolicy", one.node_taints_policy, ("", "Honor", "Ignore")),
+    )
+    for name, found, allowed in wrong:
+        if found not in allowed:
+            expected = " or ".join(filter(None, allowed))
+            raise Unschedulable(f"{where}: {name}: found {found!r}, expected {expected}")
+    for name, number in (("maxSkew", one.max_skew), ("minDomains", one.min_domains)):
+        if number is not None and number < 1:
+            raise Unschedulable(f"{where}: {name}: found {number}, expected 1 or more")
+
+
+def _ports(ports: Ports, terms: PodTerms) -> None:
+    """A port on all addresses conflicts with every use of it; a port on one address with that one and with all."""
+    for protocol, address, port in ports:
+        used = f"port:{protocol}/{port}"
+        on_all, on_one = f"{used}@*", f"{used}@{address}"
+        if address == ANY_ADDRESS:
+            terms.marks += [used, on_all]
+            terms.rules.append(Rule("away", used))
+        else:
+            terms.marks += [used, on_one]
+            terms.rules += [Rule("away", on_all), Rule("away", on_one)]

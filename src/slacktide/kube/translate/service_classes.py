@@ -1,0 +1,157 @@
+"""What a pod was promised: its service class, its own SLO, how it is measured."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from slacktide.errors import ConfigError
+from slacktide.kube.resources.objects import Namespace, Pod, ServiceClass
+from slacktide.kube.translate.unschedulable import Unschedulable
+from slacktide.model import PenaltyTier
+from slacktide.model import ServiceClass as Promise
+from slacktide.model.service_class import default_tiers
+from slacktide.model.workload import AGGREGATED, APPROACHES
+
+CLASS_LABEL = "slacktide.io/class"
+APPROACH = "slacktide.io/approach"
+SLO = "slacktide.io/slo"
+DEFAULT_CLASS = "slacktide.io/default-class"
+MOST_PROMISES = 4096
+"""How many promises are remembered. Pods of one class share one; only SLOs of single workloads need more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Promised:
+    """A pod's class as the core knows it, and the index of its approach in ``APPROACHES``."""
+
+    service: Promise
+    approach: int
+    class_name: str
+
+
+def promise_of(found: ServiceClass) -> Promise:
+    """A ServiceClass as the core knows it. Raises :class:`ConfigError` for a promise that cannot be."""
+    spec = found.spec
+    tiers = default_tiers(spec.slo)
+    if spec.tiers is not None:  # an empty list means that nothing is owed
+        tiers = tuple(PenaltyTier(tier.boundary, tier.bonus) for tier in spec.tiers)
+    return Promise(found.metadata.name, spec.slo, spec.rank, spec.margin_seconds, spec.overhead_limit, tiers)
+
+
+def mapping(text: str) -> dict[str, str]:
+    """Service classes by PriorityClass from ``PRIORITY=CLASS,...``. Raises :class:`ConfigError`."""
+    found: dict[str, str] = {}
+    for pair in filter(None, (one.strip() for one in text.split(","))):
+        priority, equals, service = (part.strip() for part in pair.partition("="))
+        if not (equals and priority and service):
+            raise ConfigError(f"kube.priority_classes: found {pair!r}, expected PRIORITY=CLASS")
+        found[priority] = service
+    return found
+
+
+def default_of(namespace: Namespace | None) -> str:
+    """The class of pods in a namespace that name none; empty where it has none, or is not known."""
+    return "" if namespace is None else namespace.metadata.labels.get(DEFAULT_CLASS, "")
+
+
+class Classes:
+    """Service classes and the defaults of namespaces, kept by events."""
+
+    def __init__(self, priority_classes: str = "") -> None:
+        self.classes: dict[str, ServiceClass] = {}
+        self.broken: dict[str, str] = {}
+        self.namespaces: dict[str, Namespace] = {}
+        self._by_priority = mapping(priority_classes)
+        self._promised: dict[tuple[str, str | None, int], Promised] = {}
+
+    def see(self, found: ServiceClass) -> None:
+        """A class, new or changed."""
+        name = found.metadata.name
+        self.broken.pop(name, None)
+        try:
+            promise_of(found)
+            if found.spec.approach not in APPROACHES:
+                raise ConfigError(f"approach: found {found.spec.approach!r}, expected one of {', '.join(APPROACHES)}")
+        except ConfigError as problem:
+            self.broken[name] = str(problem)
+        self.classes[name] = found
+        self._promised.clear()
+
+    def drop(self, name: str) -> None:
+        """A class is gone."""
+        self.classes.pop(name, None)
+        self._promised.clear()
+        self.broken.pop(name, None)
+
+    def name_for(self, pod: Pod) -> str:
+        """The class that a pod is of: its label's, its PriorityClass's, its namespace's default, the cluster's."""
+        named = pod.metadata.labels.get(CLASS_LABEL) or self._by_priority.get(pod.spec.priority_class_name)
+        if named:
+            return named
+        default = default_of(self.namespaces.get(pod.metadata.namespace))
+        if default:
+            return default
+        defaults = sorted(name for name, one in self.classes.items() if one.spec.default)
+        if not defaults:
+            raise Unschedulable(
+                f"label {CLASS_LABEL}: found none, and neither its namespace nor the cluster has a default class"
+            )
+        return defaults[0]
+
+    def of(self, pod: Pod, batch: bool) -> Promised:
+        """What a pod was promised. Raises :class:`Unschedulable` with the reason where that cannot be told."""
+        name = self.name_for(pod)
+        found = self.classes.get(name)
+        if found is None:
+            raise Unschedulable(f"service class {name!r}: does not exist")
+        if name in self.broken:
+            raise Unschedulable(f"service class {name!r} is malformed: {self.broken[name]}")
+        if found.spec.namespaces and pod.metadata.namespace not in found.spec.namespaces:
+            raise Unschedulable(f"service class {name!r}: may not be used in namespace {pod.metadata.namespace}")
+        own, approach = pod.metadata.annotations.get(SLO), _approach(pod, found, batch)
+        known = self._promised.get((name, own, approach))
+        if known is None:
+            promise = promise_of(found)
+            if own is not None:
+                promise = _with_own(promise, own)
+            if len(self._promised) >= MOST_PROMISES:
+                self._promised.clear()
+            known = self._promised[name, own, approach] = Promised(promise, approach, name)
+        return known
+
+    def remembered(self, said: str, batch: bool) -> Promised:
+        """What a controller without pods was promised, by the class in its ledger. Raises :class:`Unschedulable`."""
+        name, at, own = said.partition("@")
+        found = self.classes.get(name)
+        if found is None or name in self.broken:
+            raise Unschedulable(f"service class {name!r}: does not exist, or is malformed")
+        promise = promise_of(found)
+        approach = AGGREGATED if batch else APPROACHES.index(found.spec.approach)
+        return Promised(_with_own(promise, own) if at else promise, approach, name)
+
+
+def _with_own(promise: Promise, text: str) -> Promise:
+    """The class with an SLO of a workload's own. Numbers that are alike share one."""
+    name = f"{_own_slo(text, promise):.9g}"
+    return replace(promise, name=f"{promise.name}@{name}", slo=min(float(name), promise.slo))
+
+
+def _own_slo(text: str, promise: Promise) -> float:
+    try:
+        slo = float(text)
+    except ValueError:
+        slo = float("nan")
+    if not 0.0 < slo <= promise.slo:
+        raise Unschedulable(f"annotation {SLO}: found {text!r}, expected a number above 0, at most {promise.slo:g}")
+    return slo
+
+
+def _approach(pod: Pod, found: ServiceClass, batch: bool) -> int:
+    named = pod.metadata.annotations.get(APPROACH)
+    if named is not None and named not in APPROACHES:
+        raise Unschedulable(f"annotation {APPROACH}: found {named!r}, expected one of {', '.join(APPROACHES)}")
+    if batch:
+        if named not in (None, APPROACHES[AGGREGATED]):
+            raise Unschedulable(f"annotation {APPROACH}: found {named!r}, but a Job's pods can only be aggregated")
+        return AGGREGATED
+    return APPROACHES.index(named or found.spec.approach)

@@ -1,0 +1,35 @@
+"""Why a pod cannot be scheduled by us, whatever the cluster looks like."""
+
+from __future__ import annotations
+
+from slacktide.errors import SlacktideError
+from slacktide.kube.resources.objects import Pod
+
+
+class Unschedulable(SlacktideError):  # noqa: N818  # what a pod is, not a mistake of ours
+    """A pod asks for something malformed, or that slacktide does not do; ``reason`` is for its owner to read."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(reason)
+
+
+def refusal(pod: Pod) -> str:
+    """Why slacktide does not schedule the pod at all; empty where it does.
+
+    Claims on dynamic resources and pod groups need a scheduler that plans for them: leaving them
+    out would place the pod where it cannot start, or alone.
+    """
+    if pod.spec.resource_claims:
+        names = ", ".join(claim.name for claim in pod.spec.resource_claims)
+        return f"spec.resourceClaims: found {names}, but slacktide does not allocate dynamic resources"
+    group = pod.spec.scheduling_group
+    if group is not None:
+        name = group.pod_group_name or "(unnamed)"
+        return f"spec.schedulingGroup: found pod group {name}, but slacktide does not schedule pod groups"
+    return ""
+
+
+def gated(pod: Pod) -> bool:
+    """Whether scheduling gates keep the pod from being scheduled yet; it waits without an event."""
+    return bool(pod.spec.scheduling_gates)

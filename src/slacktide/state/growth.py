@@ -1,0 +1,386 @@
+"""Tables of a live cluster: hosts, classes, kinds, requests and instances come and go.
+
+What happens often (an instance, a request, a kind) appends to arrays that have room
+to spare. What changes how hosts are grouped or what is counted over them (a host, a
+term, a mark that nobody asked about before) is noted, and carried out once before the
+next pass by :meth:`Growing.settle`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slacktide.config import Config
+from slacktide.kernels.drive import apply_plan
+from slacktide.kernels.feasible import host_slots
+from slacktide.kernels.feasible.free_index import AMOUNTS, NOWHERE
+from slacktide.kernels.tables import affinity_records, request_records, schema
+from slacktide.kernels.tables.arrays import Presence
+from slacktide.model import Hosts, Placement, Term
+from slacktide.model.matching import matching_hosts
+from slacktide.model.network import NO_ACCESS
+from slacktide.state import affinity_tables, cluster, layout
+from slacktide.state.empty_tables import empty_tables
+from slacktide.state.growing_arrays import along, grow, lengthen, lengthen_along
+from slacktide.state.live_network import NOTHING, Further, LiveNetwork
+from slacktide.state.service_classes import ServiceClasses
+from slacktide.state.spec import Spec
+
+FIRST = ("cpu", "memory", "pods")
+"""Resources that every cluster has; the scores look at the first two."""
+
+
+class Growing(ServiceClasses):
+    """The arrays of a live cluster. Hosts, requests and rows are known by number here."""
+
+    def __init__(self, config: Config, own: cluster.OwnCode | None = None) -> None:
+        self.config = config
+        self.resources: list[str] = list(FIRST)
+        self.classes = []
+        self.attributes: list[Mapping[str, str]] = []
+        self.names: list[str] = []
+        self.free_hosts: list[int] = []
+        self.free_rows: list[int] = []
+        self.free_requests: list[int] = []
+        self.rows = self.requests = 0  # ever in use at once
+        self.terms: dict[Term, int] = {Term(): 0}
+        self.counters = affinity_tables.Counters()
+        self._shapes: dict[tuple[tuple[int, ...], Further], int] = {}
+        self._pairs: dict[tuple[Any, int], int] = {}
+        self._alike: dict[tuple[Spec, int], int] = {}
+        self._kinds: dict[Spec, int] = {}
+        self._affinity = affinity_tables.AffinityRows([], [], [])
+        self._specs: list[Spec] = []  # of each kind
+        self.foreign_marks: dict[str, tuple[int, tuple[str, ...]]] = {}
+        self.tidied = 0  # kinds that were left when unused ones were last forgotten
+        self._regroup = self._recount = self._rewrite = False
+        self.tb = empty_tables(config, own, FIRST)
+        self.network = LiveNetwork(config)
+        self.network.begin(self.tb)
+
+    def _lengthen(self, name: str, needed: int) -> None:
+        """Room for ``needed`` on the first axis, and to spare."""
+        if len(self.tb[name]) < needed:
+            lengthen(self.tb, name, max(64, needed + needed // 2))
+
+    def serve(self, code: int) -> bool:
+        """Serve what a pass stopped for; whether it must go on. Recorders grow: they are read after the pass."""
+        return grow(self.tb, code)
+
+    def ensure_capacity(self) -> None:
+        """Make sure that one instance more can be queued or placed outside of a pass."""
+        while self.serve(int(apply_plan.lacking_capacity(self.tb.state))):
+            pass
+
+    def new_row(self) -> int:
+        """A row for an instance, its record empty."""
+        if self.free_rows:
+            row = self.free_rows.pop()
+        else:
+            row = self.rows
+            self.rows += 1
+            for name in along("instances", Presence.ALWAYS, Presence.LIVE):
+                self._lengthen(name, self.rows)
+            if self.network.grants:
+                self._lengthen("granted", self.rows)
+        instance = self.tb["instances"][row : row + 1]
+        instance[:] = np.zeros(1, schema.INSTANCE)
+        instance["host"] = instance["first_host"] = -1
+        self.tb["duration"][row] = np.inf
+        self.tb["owner"][row] = self.tb["budget"][row] = self.tb["links"][row] = -1
+        self.tb["guard"][row] = -np.inf
+        return row
+
+    def new_request(self) -> int:
+        """A place for a request's ledger, empty."""
+        if self.free_requests:
+            q = self.free_requests.pop()
+        else:
+            q = self.requests
+            self.requests += 1
+            for name in along("requests"):
+                self._lengthen(name, self.requests)
+            self._lengthen("request_heap", self.requests + 1)
+        record = np.zeros(1, request_records.REQUEST)
+        record["head"] = record["heap_at"] = -1
+        record["weighed"] = -np.inf
+        self.tb["requests"][q : q + 1] = record
+        return q
+
+    def resource(self, name: str) -> int:
+        """The number of a resource, which all hosts have nothing of where it was not known."""
+        if name not in self.resources:
+            self.resources.append(name)
+            lengthen_along(self.tb, "resources", len(self.resources), Presence.ALWAYS, Presence.NETWORK, at=-1)
+            self.tb.put("unit", np.ones(len(self.resources)))
+            self._shapes = {
+                ((*demand, 0), (((*limit, 0) if limit else ()), access, application)): number
+                for (demand, (limit, access, application)), number in self._shapes.items()
+            }
+            self._change_hosts()
+        return self.resources.index(name)
+
+    def amounts(self, named: Mapping[str, int]) -> NDArray[np.int64]:
+        """Amounts of all resources, shape (resources,)."""
+        for name in named:
+            self.resource(name)
+        return np.array([min(named.get(name, 0), int(layout.BEYOND)) for name in self.resources], np.int64)
+
+    # -- hosts -----------------------------------------------------------------------------------------------------
+
+    def new_host(self, name: str) -> int:
+        """A place for a host, down and of no capacity."""
+        if self.free_hosts:
+            h = self.free_hosts.pop()
+        else:
+            h = len(self.names)
+            self.names.append("")
+            self.attributes.append({})
+            self._add_hosts(h + 1)
+        self.names[h] = name
+        self.network.moved = self.network.used
+        return h
+
+    def _change_hosts(self) -> None:
+        """Hosts are others than before, or what they have."""
+        self._regroup = True
+        self.network.moved = self.network.used
+
+    def _add_hosts(self, needed: int) -> None:
+        """Room for ``needed`` hosts; those to spare are down."""
+        have = len(self.tb["hosts"])
+        if have >= needed:
+            return
+        count = needed + max(16, needed // 8)
+        lengthen_along(self.tb, "hosts", count)
+        self.network.lengthen(self.tb, count)
+        self.tb["hosts"]["down"][have:] = 1
+        self._regroup = True
+
+    def set_host(self, h: int, named: Mapping[str, int], attributes: Mapping[str, str], up: bool) -> None:
+        """What a host has; its instances stay."""
+        amounts = self.amounts(named)
+        tb = self.tb
+        if attributes == self.attributes[h] and (amounts == tb["capacity"][h]).all():
+            self.set_up(h, up)  # which needs no new groups
+            return
+        tb["free"][h] += amounts - tb["capacity"][h]
+        tb["capacity"][h] = amounts
+        self.attributes[h] = attributes
+        tb["hosts"]["down"][h] = not up
+        self._change_hosts()
+
+    def set_up(self, h: int, up: bool) -> None:
+        """Whether a host takes instances; a change counts among its changes."""
+        if bool(self.tb["hosts"]["down"][h]) != up:
+            return
+        self.tb["hosts"]["down"][h] = not up
+        apply_plan.host_changed(self.tb.state, h)
+
+    def remove_host(self, h: int) -> None:
+        """Forget a host on which nothing is any more."""
+        self.set_host(h, {}, {}, False)
+        self.network.forget_host(self.names[h])
+        self.names[h] = ""
+        self.free_hosts.append(h)
+
+    def take_room(self, h: int, amounts: NDArray[np.int64], sign: int) -> None:
+        """Amounts that somebody else takes (1) on a host, or gives back (-1)."""
+        self.tb["free"][h] -= sign * amounts
+        apply_plan.host_changed(self.tb.state, h)
+
+    def make_budgets(self, count: int) -> None:
+        """Room for exactly as many budgets as there are; instances have none until they are told."""
+        have = len(self.tb["budgets"])
+        if count > have:
+            budgets = np.zeros(count, affinity_records.BUDGET)
+            budgets[:have] = self.tb["budgets"]
+            self.tb.put("budgets", budgets)
+
+    # -- kinds -----------------------------------------------------------------------------------------------------
+
+    def kind_of(self, spec: Spec) -> int:
+        """The kind of instances that are as ``spec`` says, a new one where there was none."""
+        known = self._kinds.get(spec)
+        if known is None:
+            known = self._new_kind(spec)
+        return known
+
+    def _new_kind(self, spec: Spec) -> int:
+        return self.add_kind(spec, self.class_number(spec.service))
+
+    def add_kind(self, spec: Spec, cls: int) -> int:
+        """A kind of instances that are as ``spec`` says, of a class that is known by number."""
+        number = len(self._specs)
+        shape = self._shape_of(spec)
+        pair = self._pairs.setdefault((spec.demand, cls), len(self._pairs))
+        alike = self._alike.setdefault((replace(spec, limit=(), access=NO_ACCESS, application=""), cls), number)
+        have = len(self.tb["shared_of_pair"])
+        if pair >= have:
+            self._lengthen("shared_of_pair", pair + 1)
+            self.tb["shared_of_pair"][have:] = -1
+        self._lengthen("kinds", number + 1)
+        kind = self.tb["kinds"][number : number + 1]
+        kind[:] = np.zeros(1, schema.KIND)
+        kind["shape"], kind["pair"], kind["cls"], kind["job"], kind["alike"] = shape, pair, cls, -1, alike
+        kind["term"] = self._term_number(spec.term)
+        kind["never"] = spec.never
+        kind["until"], kind["batch"], kind["no_room"] = -np.inf, -1, -1
+        self._specs.append(spec)
+        self._kinds[spec] = number
+        self._add_affinity(number, spec.placement)
+        return number
+
+    def forget_kinds(self) -> None:
+        """Forget all kinds, and what they ask about; :meth:`add_kind` enters again those that are used."""
+        self._specs.clear()
+        self._kinds.clear()
+        self._shapes.clear()
+        self._pairs.clear()
+        self._alike.clear()
+        self.terms = {Term(): 0}
+        self.counters = affinity_tables.Counters()
+        self._affinity = affinity_tables.AffinityRows([], [], [])
+        self.tb.put("kinds", np.zeros(0, schema.KIND))
+        self.tb.put("demand", np.zeros((0, len(self.resources)), np.int64))
+        self.network.forget_shapes(self.tb)
+        self._regroup = True
+
+    @property
+    def kinds(self) -> int:
+        """How many kinds are known."""
+        return len(self._specs)
+
+    def _shape_of(self, spec: Spec) -> int:
+        demand, further = self.amounts(dict(spec.demand)), NOTHING
+        if self.network.used:
+            limit = self.amounts(dict(spec.limit))
+            demand = self.amounts(dict(spec.demand))  # a limit may have brought a resource
+            limit = np.maximum(limit, demand)
+            further = (tuple(limit.tolist()), spec.access, spec.application)
+        key = tuple(demand.tolist()), further
+        shape = self._shapes.get(key)
+        if shape is None:
+            shape = self._shapes[key] = len(self._shapes)
+            self._lengthen("demand", shape + 1)
+            self.tb["demand"][shape] = demand
+            if self.network.used:
+                bandwidth = dict(spec.demand).get(cluster.NETWORK, 0)
+                self.network.add_shape(self.tb, shape, demand, bandwidth, further)
+        return shape
+
+    def _term_number(self, term: Term) -> int:
+        if term not in self.terms:
+            self.terms[term] = len(self.terms)
+            self._regroup = True
+        return self.terms[term]
+
+    def _add_affinity(self, number: int, placement: Placement) -> None:
+        """Enter what a kind asks of instances near it."""
+        before = len(self.counters.numbers)
+        self.counters.note(placement)
+        for preference in placement.preferences:
+            if not preference.mark:
+                self._term_number(preference.term)
+        if len(self.counters.numbers) != before:
+            self._recount = True  # marks of other kinds may be counted now
+        for name, value in affinity_tables.add_kind(self._affinity, placement, self.counters, self.terms).items():
+            self.tb["kinds"][name][number] = value
+        self._rewrite = True
+
+    def _write_affinity(self) -> None:
+        self.tb.put("marks", np.array(self._affinity.marks, np.int64))
+        self.tb.put("conditions", np.array(self._affinity.conditions, affinity_records.CONDITION))
+        self.tb.put("preferences", np.array(self._affinity.preferences, affinity_records.PREFERENCE))
+        self._rewrite = False
+
+    def spec_of(self, kind: int) -> Spec:
+        """What instances of a kind are like."""
+        return self._specs[kind]
+
+    def settle(self) -> None:
+        """Carry out what was put off: groups of hosts, and tallies; at most a few times a second in a busy cluster."""
+        if self._regroup:
+            self._group_anew()
+        elif self._recount:
+            self._count_anew()
+        elif self._rewrite:
+            self._write_affinity()
+        if self.network.moved and not self._regroup:
+            self.network.settle(self.tb, self.hosts())
+            self.forget_evaluations()
+            host_slots.fill(self.tb.state)
+        self._regroup = self._recount = False
+
+    def hosts(self) -> Hosts:
+        """The hosts as the model knows them; those to spare are there, down, without a name."""
+        count = len(self.tb["hosts"])
+        spare = count - len(self.names)
+        return Hosts(
+            np.arange(count),
+            (*self.names, *[""] * spare),
+            self.tb["capacity"].astype(np.float64),
+            (*self.attributes, *[{}] * spare),
+            tuple(self.resources),
+        )
+
+    def _group_anew(self) -> None:
+        tb = self.tb
+        grouping = layout.group_hosts(tb["capacity"], matching_hosts(list(self.terms), self.hosts()))
+        tb["hosts"]["group"], tb["hosts"]["leaf"] = grouping.group, grouping.leaf
+        for name in ("allowed", "groups", "leaf_host"):
+            tb.put(name, getattr(grouping, name))
+        capacity = tb["capacity"]
+        with np.errstate(divide="ignore"):
+            tb.put("scale", np.where(capacity[:, :2] > 0, 2.0**40 / capacity[:, :2], 0.0))
+        width = AMOUNTS + capacity.shape[1]
+        tb.put("tree", np.full((grouping.nodes, width), NOWHERE, np.int64))
+        tb.rules["stride"] = cluster.coprime_stride(max(1, len(capacity)))
+        self.forget_evaluations()
+        self._count_anew()
+        if self.network.moved:
+            self.network.settle(tb, self.hosts())
+        host_slots.fill(tb.state)
+
+    def forget_evaluations(self) -> None:
+        """Whatever was found out about hosts no longer holds."""
+        tb = self.tb
+        shared = cluster.shared_arrays(len(tb["hosts"]), max(1, len(self._pairs)), int(tb.rules["levels"]))
+        for name, array in shared.items():
+            tb.put(name, array)
+        tb["kinds"]["until"], tb["kinds"]["batch"], tb["kinds"]["no_room"] = -np.inf, -1, -1
+        tb["requests"]["weighed"] = -np.inf
+
+    def _count_anew(self) -> None:
+        """Domains and tallies, from what is on the hosts."""
+        tb, hosts = self.tb, self.hosts()
+        domain = np.full((len(self.counters.topologies), len(hosts)), -1, np.int32)
+        for topology, t in self.counters.topologies.items():
+            domain[t, : len(self.names)] = affinity_tables.domains(topology, hosts)[: len(self.names)]
+        table, tallies = affinity_tables.counter_table(self.counters, domain)
+        rows = affinity_tables.AffinityRows([], [], [])
+        for number, spec in enumerate(self._specs):
+            for name, value in affinity_tables.add_kind(rows, spec.placement, self.counters, self.terms).items():
+                tb["kinds"][name][number] = value
+        self._affinity = rows
+        self._write_affinity()
+        tb.put("domain", domain)
+        tb.put("counters", table)
+        tb.put("tallies", tallies)
+        placements = [spec.placement for spec in self._specs]
+        affinity_tables.count_placed(self.counters, placements, tb["instances"][: self.rows], domain, table, tallies)
+        for h, marks in self.foreign_marks.values():
+            self.count_marks(h, marks, 1)
+
+    def count_marks(self, h: int, marks: tuple[str, ...], by: int) -> None:
+        """Count an instance of somebody else with these marks on a host, or no more (-1)."""
+        table, domain, tallies = self.tb["counters"], self.tb["domain"], self.tb["tallies"]
+        for c in {number for mark in marks for number in self.counters.by_mark.get(mark, [])}:
+            if c < len(table) and (d := int(domain[table[c]["topology"], h])) >= 0:
+                tallies[table[c]["first"] + d] += by
+                table[c]["total"] += by

@@ -1,0 +1,46 @@
+"""The service classes of a live cluster, by number."""
+
+from __future__ import annotations
+
+from slacktide.config import Config
+from slacktide.kernels.drive import live_events
+from slacktide.kernels.tables.arrays import Tables
+from slacktide.model import ServiceClass
+from slacktide.state import cluster, layout
+
+
+class ServiceClasses:
+    """The part of :class:`slacktide.state.growth.Growing` that knows service classes."""
+
+    config: Config
+    tb: Tables
+    classes: list[ServiceClass]
+    _regroup: bool
+
+    def class_number(self, service: ServiceClass) -> int:
+        """The number of a class; where it is not known, a new one or another one under its name."""
+        for number, known in enumerate(self.classes):
+            if known.name == service.name:
+                if known != service:
+                    self.classes[number] = service
+                    self._write_classes()
+                    live_events.weigh_queue(self.tb.state)
+                return number
+        self.classes.append(service)
+        self._write_classes()
+        return len(self.classes) - 1
+
+    def keep_classes(self, numbers: list[int]) -> None:
+        """Forget all classes but these, which are numbered from 0 in their order."""
+        self.classes = [self.classes[number] for number in numbers] or self.classes[:1]
+        self._write_classes()
+
+    def _write_classes(self) -> None:
+        """Write the classes as they are now; what was found out with others no longer holds."""
+        table = layout.class_table(self.classes, self.config.qos.margin, cluster.in_order(self.config))
+        self.tb.put("classes", table)
+        rules = self.tb.rules
+        rules["levels"] = int(table["level"].max()) + 1
+        rules["fastest"] = float(table["slope"].max())
+        rules["one_margin"] = len(set(table["margin"].tolist())) == 1
+        self._regroup = True

@@ -1,0 +1,32 @@
+"""The examples run as their page says."""
+
+from __future__ import annotations
+
+import pytest
+
+from slacktide.cli import main
+from support.repository import REPOSITORY
+
+EXAMPLES = REPOSITORY / "examples"
+
+
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    folder = tmp_path_factory.mktemp("inputs") / "run1"
+    assert main(["generate", "validation-1", "--out", str(folder)]) == 0
+    return [str(folder / "workload.parquet"), str(folder / "hosts.parquet"), "--end", "300"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--policy", f"{EXAMPLES / '01_own_policy.py'}:FirstFit"],
+        ["--set", f"policy.score={EXAMPLES / '02_own_score.py'}:packed"],
+        ["--set", f"policy.cost={EXAMPLES / '03_own_cost.py'}:gentle"],
+    ],
+    ids=["policy", "score", "cost"],
+)
+def test_an_example_runs(words: list[str], inputs: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    capsys.readouterr()
+    assert main(["simulate", *inputs, *words]) == 0
+    assert "bronze" in capsys.readouterr().out

@@ -1,0 +1,355 @@
+"""Watches a cluster from a test's beginning to its end and says what was done there that must not be.
+
+It shares no code with the scheduler: its own client, its own reading of quantities and rules
+(:mod:`kube.judging`, :mod:`kube.replaying`). Revisions of one etcd are totally ordered, so objects of
+all kinds are replayed in the order in which they were written; who wrote is known from the API
+server's audit log.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import ssl
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from cluster.judging import OURS, Json
+from cluster.judging import seconds as seconds
+from cluster.pulse import Pulse
+from cluster.replaying import Replay
+
+PATHS = {
+    "nodes": "/api/v1/nodes",
+    "budgets": "/apis/policy/v1/poddisruptionbudgets",
+    "claims": "/api/v1/persistentvolumeclaims",
+    "pods": "/api/v1/pods",
+    "events": "/apis/events.k8s.io/v1/events",
+    "ledgers": "/apis/slacktide.io/v1alpha1/availabilities",
+}
+POLICY = {
+    "apiVersion": "audit.k8s.io/v1",
+    "kind": "Policy",
+    "omitStages": ["RequestReceived"],
+    "rules": [
+        {
+            "level": "Request",
+            "users": ["system:serviceaccount:slacktide-system:slacktide"],
+            "verbs": ["create", "update", "patch", "delete", "deletecollection"],
+            "resources": [
+                {"group": "", "resources": ["pods", "pods/*", "nodes", "nodes/*", "persistentvolumeclaims"]},
+            ],
+        },
+        {"level": "None"},
+    ],
+}
+"""What of the API server's work is to be written down: what the scheduler's account does to pods."""
+
+
+QUIET_SECONDS = 30.0
+"""What has not come after so long a silence is not on its way."""
+ENTRY = '{"kind":"Event"'
+
+
+@dataclass(slots=True)
+class Seen:
+    """One version of an object: when it came, the etcd revision that wrote it, and whether that was its end."""
+
+    at: float
+    revision: int
+    kind: str
+    gone: bool
+    body: Json
+
+
+@dataclass(slots=True)
+class Life:
+    """A pod by its own timestamps, seconds since 1970; ``ready`` are the spans in which it was."""
+
+    namespace: str
+    name: str
+    uid: str
+    created: float
+    node: str = ""
+    scheduled: float | None = None
+    ready: list[tuple[float, float | None]] = field(default_factory=list)
+    ended: float | None = None
+    phase: str = ""
+    owner: str = ""
+    pulse: Pulse | None = None
+
+    def late(self, at: float) -> float:
+        """Seconds by which whoever watched may have been late to see something of it, until ``at``."""
+        return 0.0 if self.pulse is None else self.pulse.late(self.created, at + 1.0)
+
+    def running(self, at: float) -> float:
+        """Seconds for which it was ready, until ``at``."""
+        return sum(max(0.0, min(at if end is None else end, at) - begin) for begin, end in self.ready)
+
+    def alive(self, at: float) -> float:
+        """Seconds since its creation, until ``at`` or its end."""
+        return max(0.0, min(at if self.ended is None else self.ended, at) - self.created)
+
+
+class Auditor:
+    """Watches from ``start`` to ``stop``; then ``findings`` says what was wrong.
+
+    ``log`` is the API server's audit log.
+    """
+
+    def __init__(self, url: str, token: str, ca_file: Path, log: Path | None = None) -> None:
+        parts = urlsplit(url)
+        self._host, self._port, self._token = parts.hostname or "", parts.port or 443, token
+        self._trust = ssl.create_default_context(cafile=str(ca_file))
+        self._log = log
+        self._lock = threading.Lock()
+        self._seen: list[Seen] = []
+        self._threads: list[threading.Thread] = []
+        self._open: dict[str, http.client.HTTPSConnection] = {}
+        self._over = False
+        self._problems: list[str] = []
+        self.pulse = Pulse()
+
+    # -- watching --------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Begin; what exists already is known when this returns."""
+        # Not from a cache: etcd has a part in all that is told.
+        self.pulse.attend(f"https://{self._host}:{self._port}/api/v1/namespaces/default", self._headers(), self._trust)
+        for kind, path in PATHS.items():
+            listing = self._list(path)
+            for body in listing["items"]:
+                self._note(kind, False, body)
+            revision = listing["metadata"]["resourceVersion"]
+            thread = threading.Thread(
+                target=self._follow, args=(kind, path, revision), daemon=True, name=f"audit {kind}"
+            )
+            self._threads.append(thread)
+            thread.start()
+
+    def stop(self) -> None:
+        """End, once everything that has happened so far was told."""
+        if missing := _none_left(self._missing):
+            self._problems.append(f"the auditor was not told of {missing}")
+        _none_left(self._unlogged)  # of those that are never logged the judgement tells
+        self.pulse.stop()
+        self._over = True
+        for connection in list(self._open.values()):
+            with suppress(OSError):
+                if connection.sock is not None:
+                    connection.sock.shutdown(2)
+        for thread in self._threads:
+            thread.join(5)
+
+    def catch_up(self) -> None:
+        """Wait until everything that has happened so far was told."""
+        missing = _none_left(self._missing)
+        assert not missing, f"the auditor was not told of {missing}"
+
+    def late(self, begin: float, end: float) -> float:
+        """Seconds by which anybody may have been late to see what happened between two instants."""
+        return self.pulse.late(begin, end)
+
+    def _unlogged(self) -> list[str]:
+        """UIDs of the pods that were bound without a line in the API server's audit log, which may be written late."""
+        if self._log is None:
+            return []
+        logged = {
+            (act.get("requestObject") or {}).get("metadata", {}).get("uid")
+            for act in self.acts()
+            if act["objectRef"].get("subresource") == "binding"
+        }
+        waited, bound = set[str](), set[str]()
+        for one in self.tape("pods"):
+            uid, spec = one.body["metadata"]["uid"], one.body["spec"]
+            if spec.get("schedulerName") != OURS:
+                continue
+            if not spec.get("nodeName"):
+                waited.add(uid)
+            elif uid in waited:
+                bound.add(uid)
+        return sorted(bound - logged)
+
+    def _missing(self) -> list[str]:
+        found: list[str] = []
+        for kind in ("nodes", "budgets", "claims", "pods"):
+            listed = self._list(PATHS[kind])["items"]
+            now = {one["metadata"]["uid"]: one["metadata"]["resourceVersion"] for one in listed}
+            known = {uid: one.body["metadata"]["resourceVersion"] for uid, one in self._last(kind).items()}
+            if now != known:
+                found.append(kind)
+        return found
+
+    def _last(self, kind: str) -> dict[str, Seen]:
+        last: dict[str, Seen] = {}
+        for one in self.tape(kind):
+            last[one.body["metadata"]["uid"]] = one
+        return {uid: one for uid, one in last.items() if not one.gone}
+
+    def _connect(self) -> http.client.HTTPSConnection:
+        return http.client.HTTPSConnection(self._host, self._port, timeout=120, context=self._trust)
+
+    def _headers(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self._token}", "Accept": "application/json"}
+
+    def _list(self, path: str) -> Json:
+        for _ in range(50):
+            connection = self._connect()
+            try:
+                connection.request("GET", path, headers=self._headers())
+                answer = connection.getresponse()
+                body = json.loads(answer.read())
+            finally:
+                connection.close()
+            if answer.status != http.client.TOO_MANY_REQUESTS:  # a new definition's storage takes a moment
+                break
+            time.sleep(0.2)
+        assert answer.status == http.client.OK, f"GET {path}: {body}"
+        return dict(body)
+
+    def _follow(self, kind: str, path: str, revision: str) -> None:
+        while not self._over:
+            connection = self._open[kind] = self._connect()
+            try:
+                query = f"?watch=1&allowWatchBookmarks=true&resourceVersion={revision}&timeoutSeconds=600"
+                connection.request("GET", path + query, headers=self._headers())
+                answer = connection.getresponse()
+                if answer.status != http.client.OK:
+                    time.sleep(0.2)
+                    continue
+                for line in answer:
+                    told = json.loads(line)
+                    if told["type"] == "ERROR":
+                        self._problems.append(f"the auditor lost its watch of {kind}: {told['object'].get('message')}")
+                        return
+                    revision = told["object"]["metadata"]["resourceVersion"]
+                    if told["type"] != "BOOKMARK":
+                        self._note(kind, told["type"] == "DELETED", told["object"])
+            except (OSError, http.client.HTTPException, ValueError):
+                time.sleep(0.2)
+            finally:
+                connection.close()
+
+    def _note(self, kind: str, gone: bool, body: Json) -> None:
+        one = Seen(time.time(), int(body["metadata"]["resourceVersion"]), kind, gone, body)
+        with self._lock:
+            self._seen.append(one)
+
+    # -- what was seen ---------------------------------------------------------------------------------------------
+
+    def tape(self, kind: str = "") -> list[Seen]:
+        """Everything seen so far, in the order of its writing."""
+        with self._lock:
+            found = [one for one in self._seen if not kind or one.kind == kind]
+        return sorted(found, key=lambda one: one.revision)
+
+    def lives(self, namespace: str, prefix: str = "") -> list[Life]:
+        """The pods of a namespace whose names begin so, those that are gone included, oldest first."""
+        found: dict[str, Life] = {}
+        for one in self.tape("pods"):
+            meta = one.body["metadata"]
+            if meta["namespace"] == namespace and meta["name"].startswith(prefix):
+                _live_on(found, one)
+        for life in found.values():
+            life.pulse = self.pulse
+        return sorted(found.values(), key=lambda life: (life.created, life.name))
+
+    def events(self, namespace: str, reason: str = "", about: str = "") -> list[Json]:
+        """The last version of each of slacktide's events in a namespace."""
+        found: dict[str, Json] = {}
+        for one in self.tape("events"):
+            body = one.body
+            if (
+                body.get("reportingController", "").startswith("slacktide")
+                and body["metadata"]["namespace"] == namespace
+                and reason in ("", body["reason"])
+                and about in ("", body["regarding"].get("name"))
+            ):
+                found[body["metadata"]["uid"]] = body
+        return list(found.values())
+
+    def acts(self) -> list[Json]:
+        """What the scheduler's account did to pods, by the API server's audit log."""
+        if self._log is None or not self._log.exists():
+            return []
+        return [act for act in _whole(self._log.read_text()) if act["stage"] == "ResponseComplete"]
+
+    def evictions(self, namespace: str = "", code: int = 201) -> list[Json]:
+        """The scheduler's evictions that were answered so."""
+        return [
+            act
+            for act in self.acts()
+            if act["objectRef"].get("subresource") == "eviction"
+            and act["responseStatus"]["code"] == code
+            and namespace in ("", act["objectRef"]["namespace"])
+        ]
+
+    # -- judgement -------------------------------------------------------------------------------------------------
+
+    def findings(self) -> list[str]:
+        """Everything that was wrong; empty where nothing was. Call it after ``stop``."""
+        return [*self._problems, *Replay(self).judge()]
+
+
+def _none_left(missing: Callable[[], list[str]]) -> list[str]:
+    """What is still missing when nothing has come for ``QUIET_SECONDS``; empty as soon as nothing is."""
+    found = missing()
+    end = time.monotonic() + QUIET_SECONDS
+    while found and time.monotonic() < end:
+        time.sleep(0.1)
+        before, found = found, missing()
+        if found != before:
+            end = time.monotonic() + QUIET_SECONDS
+    return found
+
+
+def _whole(text: str) -> Iterator[Json]:
+    """The entries of an audit log: the last line may be half written, and one on which an API server was killed is
+    followed on the same line by the first of the next."""
+    for line in text.splitlines(keepends=True):
+        try:
+            yield json.loads(line)
+        except ValueError:
+            if line.endswith("\n") and (again := line.rfind(ENTRY, 1)) > 0:
+                yield json.loads(line[again:])
+
+
+def _live_on(found: dict[str, Life], one: Seen) -> None:
+    """Carry a pod's life on by one version of it."""
+    meta, status = one.body["metadata"], one.body.get("status", {})
+    life = found.get(meta["uid"])
+    if life is None:
+        owner = next((each["name"] for each in meta.get("ownerReferences", ()) if each.get("controller")), "")
+        created = seconds(meta["creationTimestamp"])
+        life = found[meta["uid"]] = Life(meta["namespace"], meta["name"], meta["uid"], created, owner=owner)
+    life.node = one.body["spec"].get("nodeName", "")
+    life.phase = status.get("phase", "")
+    for condition in status.get("conditions") or []:
+        since = seconds(condition["lastTransitionTime"]) if condition.get("lastTransitionTime") else one.at
+        if condition["type"] == "PodScheduled" and condition["status"] == "True":
+            life.scheduled = since
+        if condition["type"] != "Ready":
+            continue
+        is_up = bool(life.ready) and life.ready[-1][1] is None
+        if condition["status"] == "True" and not is_up:
+            life.ready.append((since, None))
+        elif condition["status"] != "True" and is_up:
+            life.ready[-1] = (life.ready[-1][0], since)
+    if life.ended is None and (one.gone or life.phase in ("Succeeded", "Failed")):
+        life.ended = _end(one)
+        if life.ready and life.ready[-1][1] is None:
+            life.ready[-1] = (life.ready[-1][0], life.ended)
+
+
+def _end(one: Seen) -> float:
+    ends = [
+        seconds(each["state"]["terminated"]["finishedAt"])
+        for each in one.body.get("status", {}).get("containerStatuses") or []
+        if "terminated" in each.get("state", {})
+    ]
+    return max(ends, default=one.at)

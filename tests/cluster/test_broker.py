@@ -1,0 +1,210 @@
+"""A workload file becomes Deployments and Jobs at its own times, and what has ended goes."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from cluster.labtools import HANG_SECONDS, bind, pods, until
+from cluster.pulse import Pulse
+from slacktide.cli import app
+from slacktide.errors import ConfigError, InputError
+from slacktide.inputs import group_by_job, read_workload
+from slacktide.kube.client.http import connect
+from slacktide.lab import ControlPlane
+from slacktide.model import ServiceClass, Workload
+from slacktide.submit.broker import Broker, BrokerReport
+from slacktide.submit.manifests import RUN_LABEL, Manner, Submission, submissions
+
+HEAD = "id,admission,duration,cpu,memory,class,job,anti_affinity,constraints"
+MANY = "id,admission,duration,cpu,memory,class,kind,instances,completions,parallelism,approach,scale"
+
+
+def workload(tmp_path: Path, *rows: str) -> Workload:
+    file = tmp_path / "w.csv"
+    file.write_text("\n".join(rows) + "\n")
+    return read_workload(file)
+
+
+def only(found: list[Submission]) -> Submission:
+    assert len(found) == 1
+    return found[0]
+
+
+def template(item: Submission) -> dict[str, Any]:
+    found: dict[str, Any] = item.body["spec"]["template"]
+    return found
+
+
+def test_a_row_becomes_a_deployment_of_one_replica(tmp_path: Path) -> None:
+    rows = workload(tmp_path, HEAD, '7,30,inf,0.25,1.5,gold,3,1,"zone == a; cores > 4"')
+    item = only(submissions(rows, Manner("w", speed=10), "w.csv"))
+    assert (item.at, item.name, item.batch, item.needs) == (30.0, "w-7", False, float("inf"))
+    spec = template(item)["spec"]
+    assert item.body["kind"] == "Deployment"
+    assert item.body["spec"]["replicas"] == 1
+    assert spec["containers"][0]["resources"]["requests"] == {"cpu": "250m", "memory": str(3 * 2**29)}
+    assert template(item)["metadata"]["labels"]["slacktide.io/class"] == "gold"
+    terms = spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+    assert terms == [
+        {
+            "matchExpressions": [
+                {"key": "zone", "operator": "In", "values": ["a"]},
+                {"key": "cores", "operator": "Gt", "values": ["4"]},
+            ]
+        }
+    ]
+    apart = spec["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][0]
+    assert apart["labelSelector"]["matchLabels"] == {"slacktide.io/job": "3", RUN_LABEL: "w"}
+
+
+def test_a_demand_is_rounded_up_in_the_unit_that_was_named(tmp_path: Path) -> None:
+    rows = workload(tmp_path, HEAD, "1,0,inf,0.3,0.1,gold,1,0,", "2,0,inf,0.0001,0.1,gold,1,0,")
+    made = submissions(rows, Manner("w", units={"cpu": "1", "memory": "10"}), "w.csv")
+    assert [template(one)["spec"]["containers"][0]["resources"]["requests"] for one in made] == [
+        {"cpu": "300m", "memory": "1"},
+        {"cpu": "1m", "memory": "1"},
+    ]
+
+
+def test_a_batch_request_becomes_a_job_and_a_service_keeps_its_scale_events(tmp_path: Path) -> None:
+    rows = workload(
+        tmp_path,
+        MANY,
+        "1,5,40,1,1,bronze,batch,,6,2,aggregated,",
+        "2,0,60,1,1,gold,service,2,,,concurrent,10=4; 20=1",
+    )
+    service, batch = submissions(rows, Manner("w", speed=10), "w.csv")
+    assert (batch.body["kind"], batch.at, batch.scale) == ("Job", 5.0, ())
+    assert (batch.body["spec"]["completions"], batch.body["spec"]["parallelism"]) == (6, 2)
+    assert template(batch)["metadata"]["annotations"]["slacktide.io/run-seconds"] == "4"
+    assert service.body["spec"]["replicas"] == 2
+    assert service.scale == ((10.0, 4), (20.0, 1))
+    assert template(service)["metadata"]["annotations"]["slacktide.io/approach"] == "concurrent"
+
+
+def test_start_up_times_are_drawn_and_shortened_like_all_others(tmp_path: Path) -> None:
+    rows = workload(tmp_path, HEAD, *(f"{n},0,inf,1,1,gold,1,0," for n in range(200)))
+    manner = Manner("w", speed=10, delays=np.array([2.0, 6.0]), seed=5)
+    said = [
+        template(one)["metadata"]["annotations"]["slacktide.io/startup-seconds"]
+        for one in submissions(rows, manner, "")
+    ]
+    assert set(said) == {"0.2", "0.6"}
+    assert 60 < said.count("0.2") < 140
+    assert said == [
+        template(one)["metadata"]["annotations"]["slacktide.io/startup-seconds"]
+        for one in submissions(rows, manner, "")
+    ]
+
+
+def test_instances_that_differ_are_refused_by_column(tmp_path: Path) -> None:
+    rows = workload(tmp_path, HEAD, "1,0,inf,1,1,gold,1,0,", "2,0,inf,2,1,gold,1,0,")
+    with pytest.raises(InputError, match=r"w\.csv: demand: .*the same for all instances of request 1"):
+        submissions(group_by_job(rows), Manner("w"), "w.csv")
+
+
+CLASSES = (ServiceClass("gold", 1.0, 1, overhead_limit=0.2), ServiceClass("bronze", 0.5, 3))
+
+
+async def _play(lab: ControlPlane, namespace: str, rows: Workload, speed: float, **words: Any) -> BrokerReport:
+    async with await connect(lab.kubeconfig) as connection:
+        broker = Broker(connection, namespace, "w", speed=speed)
+        await broker.prepare(CLASSES, create=True)
+        made = submissions(rows, Manner("w", speed=speed), "w.csv")
+        return await asyncio.wait_for(broker.submit(made, **words), HANG_SECONDS)
+
+
+def _objects(lab: ControlPlane, namespace: str, kind: str = "deployments") -> dict[str, Any]:
+    group = "batch" if kind == "jobs" else "apps"
+    found = lab.api.get(f"/apis/{group}/v1/namespaces/{namespace}/{kind}?labelSelector={RUN_LABEL}%3Dw")["items"]
+    return {one["metadata"]["name"]: one["spec"] for one in found}
+
+
+def test_objects_come_and_are_scaled_at_their_times(lab: ControlPlane, namespace: str, tmp_path: Path) -> None:
+    rows = workload(
+        tmp_path,
+        MANY,
+        "1,0,,0.1,0.1,gold,service,1,,,,20=3",
+        "2,10,40,0.1,0.1,bronze,batch,,2,1,aggregated,",
+        "3,500,,0.1,0.1,gold,service,1,,,,",
+    )
+    pulse, began = Pulse(), time.time()
+    headers = {"Authorization": f"Bearer {lab.token}"}
+    pulse.attend(lab.url + "/api/v1/namespaces/default", headers, ssl.create_default_context(cafile=str(lab.ca_file)))
+    report = asyncio.run(_play(lab, namespace, rows, 10.0, until=30.0))
+    pulse.stop()
+    assert time.time() - began > 2.9  # its times are ten times as fast, not more
+    assert (report.deployments, report.jobs, report.scaled, report.refused) == (1, 1, 1, 0)
+    assert report.latest < 2.0 + 10.0 * pulse.late(began, time.time())
+    assert {name: one["replicas"] for name, one in _objects(lab, namespace).items()} == {"w-1": 3}
+    assert {name: one["completions"] for name, one in _objects(lab, namespace, "jobs").items()} == {"w-2": 2}
+
+
+def test_a_service_goes_when_its_pods_have_run_long_enough(lab: ControlPlane, namespace: str, tmp_path: Path) -> None:
+    node = lab.create_nodes(1)[0]
+    rows = workload(tmp_path, HEAD, "1,0,30,0.1,0.1,gold,1,0,", "2,0,inf,0.1,0.1,gold,1,0,")
+
+    async def play() -> tuple[BrokerReport, float]:
+        task = asyncio.create_task(_play(lab, namespace, rows, 10.0))
+        found = await asyncio.to_thread(until, lambda: len(pods(lab.api, namespace)) == 2 and pods(lab.api, namespace))
+        await asyncio.sleep(2.0)
+        assert not task.done()  # who waits does not run
+        bound = time.monotonic()
+        for pod in found:
+            bind(lab.api, namespace, pod["metadata"]["name"], node)
+        return await task, time.monotonic() - bound
+
+    report, seconds = asyncio.run(play())
+    assert (report.deployments, report.removed) == (2, 1)
+    assert seconds > 2.8
+    assert list(_objects(lab, namespace)) == ["w-2"]
+
+
+def test_classes_that_are_missing_are_named_or_made(lab: ControlPlane, namespace: str) -> None:
+    mine = (ServiceClass("bench-only", 0.75, 2, margin=3.0),)
+
+    async def prepare(create: bool) -> None:
+        async with await connect(lab.kubeconfig) as connection:
+            await Broker(connection, namespace, "w").prepare(mine, create=create)
+
+    with pytest.raises(ConfigError, match="service classes bench-only: not in the cluster"):
+        asyncio.run(prepare(False))
+    asyncio.run(prepare(True))
+    path = "/apis/slacktide.io/v1alpha1/serviceclasses/bench-only"
+    assert {key: lab.api.get(path)["spec"][key] for key in ("slo", "rank", "marginSeconds")} == {
+        "slo": 0.75, "rank": 2, "marginSeconds": 3,
+    }  # fmt: skip
+    lab.api.delete(path)
+
+
+def test_what_the_server_refuses_is_told_and_the_rest_goes_on(
+    lab: ControlPlane, namespace: str, tmp_path: Path
+) -> None:
+    rows = workload(tmp_path, HEAD, "1,0,inf,0.1,0.1,gold,1,0,two/many/parts == x", "2,0,inf,0.1,0.1,gold,1,0,")
+    report = asyncio.run(_play(lab, namespace, rows, 10.0, until=1.0))
+    assert (report.deployments, report.refused) == (1, 1)
+    assert f"Deployment {namespace}/w-1: 422" in report.problems[0]
+
+
+def test_the_command_removes_everything_it_submitted(lab: ControlPlane, namespace: str, tmp_path: Path) -> None:
+    file = tmp_path / "w.csv"
+    file.write_text(f"{HEAD}\n1,0,inf,0.1,0.1,gold,1,0,\n")
+    words = ["broker", str(file), "--kubeconfig", str(lab.kubeconfig), "--namespace", namespace, "--create-classes",
+             "--until", "1", "--startup", "lognormal:2.5,0.4"]  # fmt: skip
+    kept = CliRunner().invoke(app, words, catch_exceptions=False)
+    assert "1 Deployments and 0 Jobs submitted, 0 scaled, 0 removed; late by at most" in kept.output
+    assert list(_objects(lab, namespace)) == ["w-1"]
+    CliRunner().invoke(app, [*words, "--name", "other", "--delete"], catch_exceptions=False)
+    assert list(_objects(lab, namespace)) == ["w-1"]
+    assert (
+        lab.api.get(f"/apis/apps/v1/namespaces/{namespace}/deployments?labelSelector={RUN_LABEL}%3Dother")["items"]
+        == []
+    )

@@ -1,0 +1,231 @@
+"""``slacktide explain`` and ``slacktide top`` beside a running scheduler, and without one that answers."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Iterator
+from importlib import import_module
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from cluster.labtools import deployment, pod, pods, until
+from cluster.running import Running, prepared, service_class
+from slacktide.cli import app
+from slacktide.cli.top import Ledgers, Line
+from slacktide.errors import ConfigError, InputError
+from slacktide.kube.client.timestamps import unix_seconds
+from slacktide.kube.observe import explain
+from slacktide.kube.publish.rule_names import named_rule
+from slacktide.kube.translate.affinity_groups import PodSelection, TermEffect
+from slacktide.kube.translate.selectors import NOTHING
+from slacktide.lab import Binaries, ControlPlane
+from slacktide.model import Rule
+
+BRONZE, GOLD = {"slacktide.io/class": "bronze"}, {"slacktide.io/class": "gold"}
+OURS = {"schedulerName": "slacktide"}
+
+
+@pytest.fixture(scope="module")
+def running(binaries: Binaries, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """Two nodes of two cores: four bronze pods fill them, three wait, and one gold pod has preempted one.
+
+    Three of seven are less than bronze was promised, so that its slack has a limit, however long it had four.
+    """
+    plane = prepared(binaries, tmp_path_factory.mktemp("seeing"))
+    try:
+        for one in (service_class("gold", 0.999, 1), service_class("bronze", 0.5, 3)):
+            plane.api.post("/apis/slacktide.io/v1alpha1/serviceclasses", one)
+        plane.create_nodes(2, cpu="2")
+        scheduler = Running(plane, kube__leader_election=False).wait_until_leading()
+        body = deployment("low", 7, cpu="1", labels=BRONZE, **OURS)
+        body["spec"]["template"]["metadata"]["annotations"] = {"slacktide.io/approach": "aggregated"}
+        plane.api.post("/apis/apps/v1/namespaces/default/deployments", body)
+        until(lambda: len(_running(plane)) == 4, "four bronze pods run")
+        plane.api.post("/api/v1/namespaces/default/pods", pod("high", cpu="1", labels=GOLD, **OURS))
+        until(lambda: "high" in _running(plane), "the gold pod runs")
+        until(lambda: _events(plane, "Preempted"), "the victim's event")
+        yield scheduler
+        scheduler.stop()
+        assert not scheduler.complaints()
+    finally:
+        plane.kill()
+
+
+def _running(plane: ControlPlane) -> list[str]:
+    return [one["metadata"]["name"] for one in pods(plane.api, "default", "Running")]
+
+
+def _events(plane: ControlPlane, reason: str) -> list[str]:
+    every = plane.api.get("/api/v1/namespaces/default/events")["items"]
+    return [one["involvedObject"]["name"] for one in every if one["reason"] == reason]
+
+
+def run(*words: str) -> Result:
+    return CliRunner().invoke(app, list(words))
+
+
+def _at(running: Running) -> tuple[str, str]:
+    return "--address", f"127.0.0.1:{running.port}"
+
+
+def explained(running: Running, name: str, *words: str) -> str:
+    result = run("explain", "pod", name, *_at(running), *words)
+    assert result.exit_code == 0, (result.output, result.exception)
+    return result.output
+
+
+def test_why_here_names_the_victims_and_both_slacks(running: Running) -> None:
+    (victim,) = _events(running.plane, "Preempted")
+    text = explained(running, "high")
+    # A gold pod that has just come has used up its start-up allowance (alpha) before it began.
+    here = re.search(
+        r"is ready on node-\d: no node had room and it had (-\d+\.\d) s of slack, so that it preempted (\S+)", text
+    )
+    assert here is not None, text
+    assert here[2] == f"default/{victim}"
+    assert float(here[1]) < -22
+    assert "Pod high, class gold: promised 0.9990" in text
+
+
+def test_why_preempted_is_answered_although_the_pod_is_gone(running: Running) -> None:
+    (victim,) = _events(running.plane, "Preempted")
+    # Its containers ended before the other came; it is listed a little longer.
+    text = until(lambda: (found := explained(running, victim)).startswith(f"Pod default/{victim} (gone)") and found)
+    assert re.search(r"preempted on node-\d for default/high: it had -?\d+\.\d s of slack, the other -\d+\.\d s", text)
+
+
+def test_why_waiting_counts_nodes(running: Running) -> None:
+    waiting = pods(running.plane.api, "default", "Pending")[0]["metadata"]["name"]
+    text = explained(running, waiting)
+    assert "waits: 0/2 nodes: 2 insufficient cpu; preemption: " in text
+    assert "Deployment low, class bronze: promised 0.5000" in text
+    found = json.loads(explained(running, waiting, "--json"))
+    assert (found["state"], found["ledger"]["running"], found["ledger"]["waiting"]) == ("waiting", 3, 4)
+
+
+def test_why_waiting_without_a_class(running: Running) -> None:
+    labels = {"slacktide.io/class": "platinum"}
+    running.plane.api.post("/api/v1/namespaces/default/pods", pod("odd", labels=labels, **OURS))
+    try:
+        wanted = "waits: service class 'platinum': does not exist"
+        until(lambda: wanted in run("explain", "pod", "odd", *_at(running)).output, "its problem is known")
+    finally:
+        running.plane.api.delete("/api/v1/namespaces/default/pods/odd")
+
+
+def test_without_the_scheduler_the_cluster_tells(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(import_module("slacktide.cli.explain"), "ADDRESS", "127.0.0.1:9")
+    kubeconfig = str(running.plane.kubeconfig)
+    waiting = pods(running.plane.api, "default", "Pending")[0]["metadata"]["name"]
+
+    def told() -> str:
+        result = run("explain", "pod", waiting, "--kubeconfig", kubeconfig)
+        assert result.exit_code == 0, result.output
+        wanted = "Deployment low, class bronze: promised 0.5000", "waits: 0/2 nodes: 2 insufficient cpu"
+        return result.output if all(text in result.output for text in wanted) else ""
+
+    output = until(told, "ledger and condition were written and are told", 120)
+    assert "The scheduler did not answer" in output
+    (victim,) = _events(running.plane, "Preempted")
+    gone = run("explain", "pod", victim, "--kubeconfig", kubeconfig).output
+    assert gone.startswith(f"Pod default/{victim} (gone)")
+    assert re.search(r"Preempted: Preempted on node-\d for default/high", gone)
+    nobody = run("explain", "pod", "nobody", "--kubeconfig", kubeconfig)
+    assert isinstance(nobody.exception, InputError)
+    assert "pod default/nobody: expected one that exists, or existed lately" in str(nobody.exception)
+
+
+def test_an_address_where_nobody_answers_is_an_error(running: Running) -> None:
+    result = run("explain", "pod", "high", "--address", "127.0.0.1:9", "--kubeconfig", str(running.plane.kubeconfig))
+    assert isinstance(result.exception, ConfigError)
+    assert str(result.exception).startswith("--address: 127.0.0.1:9: ")
+
+
+def top(running: Running, *words: str) -> list[list[str]]:
+    result = run("top", "--once", "--kubeconfig", str(running.plane.kubeconfig), *words)
+    assert result.exit_code == 0, (result.output, result.exception)
+    return [re.split(r" {2,}", line) for line in result.output.splitlines()]
+
+
+def test_top_carries_the_ledgers_on(running: Running) -> None:
+    """A pod that finds no node loses a second of slack each second; its ledger is written once."""
+    api, path = running.plane.api, "/apis/slacktide.io/v1alpha1/namespaces/default/availabilities"
+    api.post("/api/v1/namespaces/default/pods", pod("huge", cpu="100", labels=BRONZE, **OURS))
+    try:
+        until(lambda: [one for one in api.get(path)["items"] if one["metadata"]["name"] == "pod-huge"], "its ledger")
+
+        def carried_on() -> tuple[dict[str, Any], list[str], float, float] | None:
+            """What was written more than two seconds ago, the row, and between which instants it was made."""
+            status = api.get(f"{path}/pod-huge")["status"]
+            asked = time.time()
+            if asked - unix_seconds(status["at"]) < 2:
+                return None
+            row = next(one for one in top(running)[2:] if one[1] == "pod-huge")
+            told = time.time()
+            return (status, row, asked, told) if api.get(f"{path}/pod-huge")["status"] == status else None
+
+        status, row, asked, told = until(carried_on, "its ledger has been left alone for two seconds")
+    finally:
+        api.delete("/api/v1/namespaces/default/pods/huge")
+    until(lambda: all(one["metadata"]["name"] != "pod-huge" for one in api.get(path)["items"]), "its ledger is gone")
+    assert row[2:5] + row[6:] == ["bronze", "0.5000", "0.0000", "Missed", "0", "1", "0"]
+    lost, written = status["slackSeconds"] - float(row[5]), unix_seconds(status["at"])
+    assert asked - written - 0.1 <= lost <= told - written + 0.1
+
+
+def test_top_sorts_by_slack_and_says_how_many_stand_how(running: Running) -> None:
+    summary, head, *rows = top(running)
+    assert summary[0].startswith(f"{len(rows)} workloads: ")
+    assert " ".join(head) == "NAMESPACE WORKLOAD CLASS PROMISED DELIVERED SLACK STATE RUNNING WAITING PREEMPTED"
+    slacks = [float(row[5].replace("-", "inf") if row[5] == "-" else row[5]) for row in rows]
+    assert slacks == sorted(slacks)
+    assert [row[1] for row in top(running, "--sort", "name")[2:]] == sorted(row[1] for row in rows)
+    assert top(running, "-n", "kube-system")[2:] == []
+    assert run("top", "-A", "-n", "x", "--kubeconfig", str(running.plane.kubeconfig)).exit_code == 2
+
+
+# -- without a cluster -------------------------------------------------------------------------------------------------
+
+
+def test_a_ledger_of_another_version_is_shown_as_it_was_written() -> None:
+    from slacktide.kube.resources.objects import AVAILABILITY
+    from support.made_objects import decoded
+
+    status = {"class": "gold", "promised": 0.9, "delivered": 0.95, "slackSeconds": 12.0, "state": "Kept", "running": 1}
+    body = {"metadata": {"name": "pod-a", "namespace": "n"}, "status": status | {"accumulators": {"version": 99}}}
+    ledgers = Ledgers()
+    ledgers.changed(decoded(AVAILABILITY, body))
+    assert ledgers.lines(2e9) == [Line("n", "pod-a", "gold", 0.9, 0.95, 12.0, "Kept", 1, 0, 0)]
+
+
+def test_slack_without_a_limit_has_no_number() -> None:
+    assert (explain.slack_text(None), explain.slack_text(-1.26)) == ("no limit to its slack", "-1.3 s of slack")
+
+
+NOBODY = (PodSelection(NOTHING, ("default",)),)
+
+
+@pytest.mark.parametrize(
+    ("kind", "mark", "text"),
+    [
+        ("away", "port:TCP/80", "have no free host port"),
+        ("away", "claim:default/data", "are barred as another pod uses a claim that one pod at a time may use"),
+        ("away", TermEffect("member", NOBODY).mark, "did not match pod anti-affinity"),
+        ("away", TermEffect("avoids", NOBODY, "zone").mark, "did not satisfy existing pods' anti-affinity"),
+        ("near", TermEffect("member", NOBODY).mark, "did not match pod affinity"),
+        ("spread", TermEffect("counted", NOBODY).mark, "did not match pod topology spread constraints"),
+        ("near", "something", "are not near 'something'"),
+    ],
+)
+def test_rules_have_the_names_that_users_know(kind: str, mark: str, text: str) -> None:
+    assert named_rule(Rule(kind, mark)) == text  # type: ignore[arg-type]  # one of the kinds
+
+
+def test_no_secret_is_shown(running: Running) -> None:
+    token = running.plane.token
+    for text in (explained(running, "high", "--json"), "\n".join(map(str, top(running))), running.log):
+        assert token not in text

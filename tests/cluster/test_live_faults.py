@@ -1,0 +1,255 @@
+"""Whatever happens to the scheduler, the API server or the connection between them: nothing is lost, nothing is bound
+twice, nobody is preempted for nobody, and the ledgers are right to a second for each incident and instance."""
+
+from __future__ import annotations
+
+import random
+import re
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from cluster.auditor import Auditor, seconds
+from cluster.disturbing import REST, Disturbance, Load, watched
+from cluster.installation import ACCOUNT
+from cluster.labtools import pods, until
+from cluster.replaying import target
+from cluster.running import Running, at
+from cluster.truth import Course, courses, settled_ledger, together
+from slacktide.lab import Binaries, ControlPlane
+
+KILLS = 20
+EXACT_SECONDS = 0.5
+"""What test and scheduler may differ in when they saw what happened, for each instance."""
+INCIDENT_SECONDS = 0.4
+"""The promise is a second for each incident and instance; not every instance changes in each of them. On a quiet
+machine .2 holds."""
+BLIND_SECONDS = 4.0
+"""For so long nobody watches while a scheduler is started anew on a quiet machine. Whoever goes meanwhile is missed
+later: where it takes longer, an incident weighs more."""
+LAST_WORDS_SECONDS = 15.0
+"""An event that was not written so soon after its eviction may die with the scheduler."""
+
+UNDER_WAY_SECONDS = 2.0
+"""Nor does one come of an eviction that the API server still had to carry out when the scheduler died. And what the
+API server did so soon before it was killed may be missing in its audit log."""
+AWAY_SECONDS = 15.0
+"""An event is tried again for a little longer than that, and given up where the API server stays away."""
+UNLOGGED = r"pod restarted/(\S+): bound by somebody else|Preempted of restarted/(\S+), which we did not evict"
+GONE_SECONDS = 35.0
+"""Who is told to go is gone after so long."""
+
+
+@dataclass
+class Arena:
+    """One control plane with one scheduler for the tests of this module, which come one after another."""
+
+    plane: ControlPlane
+    disturbance: Disturbance
+    scheduler: Running
+    auditor: Auditor
+    incidents: dict[str, int] = field(default_factory=dict)
+    """By namespace how many times the scheduler, or what it knew, was lost."""
+    kills: list[float] = field(default_factory=list)
+    server_kills: list[float] = field(default_factory=list)
+    server_away: list[tuple[float, float]] = field(default_factory=list)
+    blind: dict[str, float] = field(default_factory=dict)
+    """By namespace for how long nobody watched, all in all, seconds."""
+
+    loads: list[Load] = field(default_factory=list)
+
+    def quiet(self) -> None:
+        """End the loads of tests that failed."""
+        for load in self.loads:
+            load.end()
+
+    def load(self, name: str) -> Load:
+        self.quiet()
+        found = Load(self.plane.api, name, seed=len(name))
+        self.loads.append(found)
+        self.incidents[name] = 0
+        found.begin()
+        return found
+
+    def happened(self, name: str, blind: float = 0.0) -> None:
+        """One more incident; for ``blind`` seconds nobody watched."""
+        self.incidents[name] += 1
+        self.blind[name] = self.blind.get(name, 0.0) + blind
+
+    def over(self, load: Load) -> None:
+        """The load ends; all that it leaves runs in the end, and every ledger is right. Then it is removed."""
+        load.stop()
+        try:
+            until(load.is_settled, load)
+            self.check_ledgers(load.namespace)
+            until(lambda: self.is_told(load.namespace), "events tell of all evictions that events can tell of")
+        finally:
+            self.plane.api.delete(f"/api/v1/namespaces/{load.namespace}")
+            path = f"/api/v1/namespaces/{load.namespace}/pods"
+            until(lambda: not self.plane.api.get(path)["items"], "the load is gone")
+
+    def check_ledgers(self, namespace: str) -> None:
+        here = [one["metadata"]["name"] for one in pods(self.plane.api, namespace)]
+        names = {f"pod-{name}": 1 for name in here if name.startswith("gold-")} | {"deployment-bronze": REST["bronze"]}
+        ledgers = {name: settled_ledger(self.plane.api, namespace, name, count) for name, count in names.items()}
+        self.auditor.catch_up()
+        wrong: list[str] = []
+        gold = [one for one in courses(self.auditor, namespace, "gold-") if one.ended == float("inf")]
+        assert len(gold) == REST["gold"]
+        for pod in gold:
+            wrong += self._differs(f"pod-{pod.name}", ledgers, [pod], 1, namespace)
+        bronze = courses(self.auditor, namespace, "bronze-")
+        wrong += self._differs("deployment-bronze", ledgers, bronze, REST["bronze"], namespace)
+        assert wrong == []
+
+    def is_told(self, namespace: str) -> bool:
+        """Whether each eviction has its event, but for those whose events may have died: a namespace that ends takes no
+        more."""
+        told = {one["regarding"].get("uid") for one in self.auditor.events(namespace, "Preempted")}
+        acts = [act for act in self.auditor.evictions(namespace) if target(act) not in told]
+        return all(self.is_speechless(seconds(act["stageTimestamp"])) for act in acts)
+
+    def is_speechless(self, at: float) -> bool:
+        """Whether the event of an eviction at an instant may have died: with the scheduler, or for want of a server."""
+        late = self.auditor.late(at - UNDER_WAY_SECONDS, at + LAST_WORDS_SECONDS)
+        least, most = -UNDER_WAY_SECONDS - late, LAST_WORDS_SECONDS + late
+        away = [begin for begin, end in self.server_away if end - begin >= AWAY_SECONDS]
+        return any(least <= moment - at <= most for moment in (*self.kills, *away))
+
+    def _differs(
+        self, name: str, ledgers: dict[str, Any], every: list[Course], instances: int, namespace: str
+    ) -> Iterator[str]:
+        if name not in ledgers:
+            yield f"{name}: there is no ledger"
+            return
+        status = ledgers[name]
+        now = at(status)
+        running, lived = together(every, instances, now)
+        incidents = max(self.incidents[namespace], self.blind.get(namespace, 0.0) / BLIND_SECONDS)
+        allowed = instances * (EXACT_SECONDS + INCIDENT_SECONDS * incidents) + 2.0 * sum(pod.late for pod in every)
+        error = status["deliveredAlways"] * lived - running
+        if abs(error) > allowed:
+            yield (
+                f"{name}: delivered {status['deliveredAlways']}, expected {running / lived:.4f}, off by {error:.1f} s, "
+                f"{allowed:.1f} allowed"
+            )
+
+
+@pytest.fixture(scope="module")
+def arena(binaries: Binaries, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Arena]:
+    with (
+        watched(binaries, tmp_path_factory.mktemp("faults")) as (plane, auditor),
+        Disturbance(plane.service_account_kubeconfig(*ACCOUNT)) as disturbance,
+    ):
+        scheduler = disturbance.running(plane, "--verbose", kube__leader_election=False)
+        yield Arena(plane, disturbance, scheduler.wait_until_leading(), auditor)
+        scheduler.stop()
+
+
+def test_killed_at_twenty_random_moments(arena: Arena) -> None:
+    chance = random.Random(1)
+    load = arena.load("killed")
+    for _ in range(KILLS):
+        time.sleep(chance.uniform(0.1, 2.5))
+        arena.kills.append(time.time())
+        arena.scheduler.kill()
+        time.sleep(chance.uniform(0.0, 1.0))
+        arena.scheduler.restart()
+        arena.happened("killed", time.time() - arena.kills[-1])
+    arena.over(load)
+
+
+def test_the_api_server_restarts(arena: Arena) -> None:
+    load = arena.load("restarted")
+    for kill, down in ((True, 0.0), (False, 2.0)):
+        time.sleep(4)
+        begin = time.time()
+        if kill:
+            arena.server_kills.append(begin)
+        arena.plane.restart_api_server(kill=kill, down_seconds=down)
+        arena.server_away.append((begin, time.time()))
+        arena.happened("restarted", time.time() - begin)
+    time.sleep(4)
+    arena.over(load)
+
+
+def test_watches_expire_and_break(arena: Arena) -> None:
+    load = arena.load("expired")
+    for _ in range(4):
+        time.sleep(2)
+        assert until(arena.disturbance.expire_watches, "watches are open") >= 1
+        time.sleep(1)
+        assert until(arena.disturbance.cut_watches, "watches are open") >= 1
+        arena.happened("expired")
+    arena.over(load)
+
+
+def test_answers_are_late_refused_lost_or_cut(arena: Arena) -> None:
+    load = arena.load("faults")
+    faults: list[dict[str, Any]] = [
+        {"status": 429, "retry_after": 1, "chance": 0.3},
+        {"status": 500, "chance": 0.3},
+        {"status": 503, "chance": 0.3},
+        {"delay": 0.5, "chance": 0.5},
+        {"reset": True, "chance": 0.3},
+        {"lose_answer": True, "chance": 0.3},
+        {"halve_answer": True, "chance": 0.3},
+    ]
+    seen = arena.disturbance.proxy.seen
+
+    def changes(what: str) -> int:
+        """Requests that would have changed something, and to which this happened."""
+        return sum(seen[method, what] for method in ("POST", "PATCH"))
+
+    for fault in faults:
+        what = str(fault["status"]) if "status" in fault else "reset"
+        before = changes(what)
+        arena.disturbance.add(watches=False, **fault)
+        time.sleep(3)
+        if "delay" not in fault:
+            until(lambda what=what, before=before: changes(what) > before, f"some are answered by {fault}")  # type: ignore[misc]
+        arena.disturbance.heal()
+        arena.happened("faults")
+    arena.disturbance.outage(3)
+    arena.happened("faults")
+    for fault in faults:
+        arena.disturbance.add(**fault | {"chance": 0.05})
+    time.sleep(5)
+    arena.disturbance.heal()
+    arena.happened("faults")
+    arena.over(load)
+
+
+def test_nothing_was_wrong_all_the_while(arena: Arena) -> None:
+    arena.quiet()
+    arena.auditor.stop()
+    wrong = [one for one in arena.auditor.findings() if not _excused(arena, one)]
+    assert not wrong, "\n".join(wrong)
+    assert [one for one in arena.scheduler.complaints() if "Traceback" in one] == []
+
+
+def _excused(arena: Arena, finding: str) -> bool:
+    """An event that died with the scheduler within a moment of the eviction that it was about, or a place that did; or
+    a line of the audit log that died with the API server."""
+    if (unlogged := re.search(UNLOGGED, finding)) is not None:
+        bound, evicted = unlogged.groups()
+        lives = [one for one in arena.auditor.lives("restarted") if one.name == (bound or evicted)]
+        moments = [one.scheduled if bound else one.ended for one in lives]
+        # The second of a binding; the end of a grace period.
+        least, most = (-UNDER_WAY_SECONDS - 1, 0.0) if bound else (-UNDER_WAY_SECONDS, GONE_SECONDS)
+        return any(
+            at is not None and least - (late := arena.auditor.late(kill - 5.0, kill + 5.0)) <= at - kill <= most + late
+            for at in moments
+            for kill in arena.server_kills
+        )
+    if "evicted " not in finding:
+        return False
+    name = finding.removeprefix("pod ").split(":")[0]
+    return any(
+        f"{act['objectRef']['namespace']}/{act['objectRef']['name']}" == name
+        and arena.is_speechless(seconds(act["stageTimestamp"]))
+        for act in arena.auditor.evictions()
+    )

@@ -1,0 +1,395 @@
+"""What a production scheduler must honour, on a real control plane; an auditor checks every binding by itself."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from cluster import ledgers
+from cluster.judging import Json
+from cluster.labtools import bind, condition, deployment, job, pod, until
+from cluster.running import WATCHDOG_SECONDS, Cast, Place, Stage, nothing_wrong, scene, service_class, staged
+from slacktide.lab import ApiError, Binaries
+
+HOSTNAME, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
+STORAGE = "/apis/storage.k8s.io/v1/storageclasses"
+VOLUMES = "/api/v1/persistentvolumes"
+SELECTED_NODE = "volume.kubernetes.io/selected-node"
+
+
+@pytest.fixture(scope="module")
+def stage(binaries: Binaries, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    classes = [service_class("plain", 0.9, 2, default=True)]
+    yield from staged(
+        binaries,
+        tmp_path_factory.mktemp("placement"),
+        classes,
+        qos__alpha=ledgers.ALPHA,
+        scheduler__watchdog=WATCHDOG_SECONDS,
+    )
+
+
+# -- nodes -------------------------------------------------------------------------------------------------------------
+
+
+@scene
+def test_full_nodes_and_what_is_told_of_them(place: Place) -> None:
+    (node,) = place.nodes(1, cpu="2", memory="1Gi")
+    place.nodes(1, prefix="-other", labels={"scene": "another"})
+    place.create("pods", pod("first", cpu="1500m"))
+    place.ready("first")
+    scheduled = until(lambda: place.auditor.events(place.namespace, "Scheduled", "first"), "its event")
+    assert [one["note"] for one in scheduled] == [f"Successfully assigned {place.namespace}/first to {node}"]
+    place.create("pods", pod("wide", cpu="600m"))
+    place.create("pods", pod("tall", memory="2Gi"))
+    place.create("pods", pod("odd") | {})
+    found = place.waits("wide", r"^0/\d+ nodes: .*\b1 insufficient cpu\b.*; preemption: ")
+    told = re.match(r"0/(\d+) nodes: (.*?); preemption: ", found["message"])
+    assert told is not None, found
+    counts = {text: int(number) for number, _, text in (each.partition(" ") for each in told[2].split(", "))}
+    assert counts["insufficient cpu"] == 1, found
+    assert counts[f"did not match scene == {place.name}"] >= 1, found
+    assert sum(counts.values()) == int(told[1]), "each node is counted once"
+    place.waits("tall", r"\b1 insufficient memory\b")
+    place.ready("odd")
+    place.delete("pods", "first")
+    assert place.bound("wide") == node
+
+
+@scene
+def test_the_count_of_pods_and_other_resources(place: Place) -> None:
+    place.nodes(1, pods=2)
+    place.nodes(1, prefix="-gpu", resources={"example.com/gpu": "2"})
+    small = [pod(f"small-{i}", nodeSelector={HOSTNAME: f"{place.name}-0"}) for i in range(3)]
+    for one in small:
+        place.create("pods", one)
+    until(lambda: sum(bool(one["spec"].get("nodeName")) for one in place.pods("small")) == 2, "two fit")
+    (left,) = (one["metadata"]["name"] for one in place.pods("small") if not one["spec"].get("nodeName"))
+    place.waits(left, r"\b1 too many pods\b")
+    for i, gpus in enumerate(("1", "2")):
+        body = pod(f"gpu-{i}")
+        body["spec"]["containers"][0]["resources"]["limits"] = {"example.com/gpu": gpus}
+        place.create("pods", body)
+        if i == 0:
+            assert place.bound("gpu-0") == f"{place.name}-gpu-0"
+    place.waits("gpu-1", r"\b2 insufficient example.com/gpu\b")
+    place.delete("pods", "gpu-0")
+    place.bound("gpu-1")
+
+
+@scene
+def test_effective_requests_of_init_containers_sidecars_and_overhead(place: Place) -> None:
+    place.nodes(1, cpu="2")
+    runtime = {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": "heavy"}, "handler": "h"}
+    place.api.post("/apis/node.k8s.io/v1/runtimeclasses", runtime | {"overhead": {"podFixed": {"cpu": "250m"}}})
+
+    def asking(cpu: str, **more: Any) -> Json:
+        return {"name": f"i{cpu}", "image": "none", "resources": {"requests": {"cpu": cpu}}, **more}
+
+    # max(500m side + 1 init, 500m side + 100m main) + 250m overhead = 1750m
+    inits = [asking("500m", restartPolicy="Always"), asking("1")]
+    heavy = pod("made", initContainers=inits, runtimeClassName="heavy")
+    until(lambda: _accepts(place, heavy), "admission knows the class")
+    place.bound("made")
+    place.create("pods", pod("tight", cpu="300m"))
+    place.waits("tight", r"\b1 insufficient cpu\b")
+    place.create("pods", pod("fits", cpu="250m"))
+    place.bound("fits")
+
+
+def _accepts(place: Place, body: Json) -> bool:
+    try:
+        place.create("pods", body)
+    except ApiError as error:  # the lister of the admission plugin lags
+        if "RuntimeClass" not in str(error) and "not found" not in str(error):
+            raise
+        return False
+    return True
+
+
+@scene
+def test_taints_selectors_and_affinity(place: Place) -> None:
+    guarded = [{"key": "example.com/only", "value": "db", "effect": "NoSchedule"}]
+    (free,) = place.nodes(1, labels={"disk": "hdd", "size": "5"})
+    (tainted,) = place.nodes(1, prefix="-t", labels={"disk": "ssd", "size": "9"}, taints=guarded)
+    tolerates = [{"key": "example.com/only", "operator": "Equal", "value": "db", "effect": "NoSchedule"}]
+    place.create("pods", pod("ssd", nodeSelector={"disk": "ssd"}))
+    place.waits("ssd", r"\b1 had untolerated taint \{example.com/only: db\}")
+    place.create("pods", pod("db", nodeSelector={"disk": "ssd"}, tolerations=tolerates))
+    assert place.bound("db") == tainted
+    big = {"matchExpressions": [{"key": "size", "operator": "Gt", "values": ["7"]}]}
+    named = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [free]}]}
+    for name, term in (("big", big), ("named", named)):
+        required = {"nodeSelectorTerms": [term]}
+        affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+        place.create("pods", pod(name, affinity=affinity, tolerations=tolerates))
+    assert (place.bound("big"), place.bound("named")) == (tainted, free)
+    ssd = {"matchExpressions": [{"key": "disk", "operator": "In", "values": ["ssd"]}]}
+    preferred = [{"weight": 100, "preference": ssd}]
+    likes: Json = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}
+    place.create("pods", pod("likes", affinity=likes, tolerations=tolerates))
+    assert place.bound("likes") == tainted
+    # A taint that comes later moves nobody (NoSchedule), and lets the waiting pod go once it is taken away.
+    place.kubectl.ok("taint", "node", tainted, "example.com/only-")
+    assert place.bound("ssd") == tainted
+
+
+# -- neighbours --------------------------------------------------------------------------------------------------------
+
+
+@scene
+def test_host_ports(place: Place) -> None:
+    place.nodes(2)
+    for i in range(3):
+        body = pod(f"port-{i}")
+        body["spec"]["containers"][0]["ports"] = [{"containerPort": 80, "hostPort": 8080}]
+        place.create("pods", body)
+    until(lambda: sum(bool(one["spec"].get("nodeName")) for one in place.pods("port")) == 2, "two nodes, two pods")
+    (left,) = (one["metadata"]["name"] for one in place.pods("port") if not one["spec"].get("nodeName"))
+    place.waits(left, r"\b2 have no free host port\b")
+    gone = next(one["metadata"]["name"] for one in place.pods("port") if one["metadata"]["name"] != left)
+    place.delete("pods", gone)
+    place.bound(left)
+
+
+def rules(kind: str, label: dict[str, str], key: str) -> Json:
+    terms = [{"labelSelector": {"matchLabels": label}, "topologyKey": key}]
+    return {kind: {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+
+
+@scene
+def test_affinity_and_anti_affinity_between_pods(place: Place) -> None:
+    place.nodes(4, zones=("zone-a", "zone-b"))
+    apart = rules("podAntiAffinity", {"app": "apart"}, ZONE)
+    place.create("deployments", deployment("apart", 3, affinity=apart))
+    until(lambda: len(place.pods("apart")) == 3, "all are made")
+    until(lambda: sum(bool(one["spec"].get("nodeName")) for one in place.pods("apart")) == 2, "one in each zone")
+    (left,) = (one["metadata"]["name"] for one in place.pods("apart") if not one["spec"].get("nodeName"))
+    place.waits(left, r"\b4 did not match pod anti-affinity\b")
+    # Whom a running pod does not want near must stay away, too.
+    hermit = pod("hermit", labels={"app": "hermit"}, affinity=rules("podAntiAffinity", {"app": "guest"}, HOSTNAME))
+    place.create("pods", hermit)
+    home = place.bound("hermit")
+    for i in range(3):
+        place.create("pods", pod(f"guest-{i}", labels={"app": "guest"}))
+    homes = [place.bound(f"guest-{i}") for i in range(3)]
+    assert home not in homes
+    near = rules("podAffinity", {"app": "hermit"}, HOSTNAME)
+    place.create("pods", pod("near", affinity=near))
+    assert place.bound("near") == home
+    place.create("pods", pod("lonely", affinity=rules("podAffinity", {"app": "nobody"}, HOSTNAME)))
+    place.waits("lonely", r"\b4 did not match pod affinity\b")
+    place.create("pods", pod("somebody", labels={"app": "nobody"}))
+    assert place.bound("lonely") == place.bound("somebody")
+
+
+@scene
+def test_topology_spread(place: Place) -> None:
+    place.nodes(3)  # a zone each
+    spread = [
+        {
+            "maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule",
+            "labelSelector": {"matchLabels": {"app": "wide"}},
+        }
+    ]  # fmt: skip
+    place.create("deployments", deployment("wide", 7, topologySpreadConstraints=spread))
+    up = place.ready("wide", 7)
+    assert sorted(Counter(one["spec"]["nodeName"] for one in up).values()) == [2, 2, 3]
+    place.kubectl.ok("cordon", f"{place.name}-0")
+    place.kubectl.ok("-n", place.namespace, "scale", "deployment/wide", "--replicas=12")
+    # The zone of the cordoned node counts: nodes with taints are not left out unless the rule says so.
+
+    def counts() -> list[int]:
+        count = Counter(one["spec"].get("nodeName", "") for one in place.pods("wide"))
+        return [count[f"{place.name}-{i}"] for i in range(3)]
+
+    least = counts()[0]
+    until(lambda: counts() == [least, least + 1, least + 1], "the others have one more each")
+    until(lambda: len(place.pods("wide")) == 12, "all are made")
+    left = next(one["metadata"]["name"] for one in place.pods("wide") if not one["spec"].get("nodeName"))
+    place.waits(left, r"\b2 did not match pod topology spread constraints\b")
+    place.kubectl.ok("uncordon", f"{place.name}-0")
+    place.ready("wide", 12)
+
+
+# -- volumes -----------------------------------------------------------------------------------------------------------
+
+
+def storage_class(name: str, provisioner: str, mode: str = "WaitForFirstConsumer") -> Json:
+    return {"metadata": {"name": name}, "provisioner": provisioner, "volumeBindingMode": mode}
+
+
+def claim(name: str, service: str, mode: str = "ReadWriteOnce") -> Json:
+    resources = {"requests": {"storage": "1Gi"}}
+    spec = {"storageClassName": service, "accessModes": [mode], "resources": resources}
+    return {"metadata": {"name": name}, "spec": spec}
+
+
+def volume(name: str, service: str, node: str, mode: str = "ReadWriteOnce", **more: Any) -> Json:
+    terms = [{"matchExpressions": [{"key": HOSTNAME, "operator": "In", "values": [node]}]}]
+    return {
+        "metadata": {"name": name},
+        "spec": {
+            "capacity": {"storage": "1Gi"}, "accessModes": [mode], "storageClassName": service,
+            "nodeAffinity": {"required": {"nodeSelectorTerms": terms}}, "hostPath": {"path": "/none"}, **more,
+        },
+    }  # fmt: skip
+
+
+def using(name: str, *claims: str, **more: Any) -> Json:
+    volumes = [{"name": one, "persistentVolumeClaim": {"claimName": one}} for one in claims]
+    return pod(name, volumes=volumes, **more)
+
+
+@scene
+def test_a_claim_that_waits_for_its_first_pod(place: Place) -> None:
+    place.nodes(2)
+    place.api.post(STORAGE, storage_class("made", "example.com/maker"))
+    made = place.create("persistentvolumeclaims", claim("data", "made"))
+    place.create("pods", using("first", "data"))
+
+    def selected() -> str:
+        annotations = (place.get("persistentvolumeclaims", "data") or {})["metadata"].get("annotations", {})
+        return str(annotations.get(SELECTED_NODE, ""))
+
+    node = until(selected, "the claim says for which node")
+    time.sleep(1.5)
+    assert place.node_of("first") == ""  # not before the volume is there
+    # The part of the provisioner: a volume for that node, named by the claim; the controller binds it.
+    reference = {"kind": "PersistentVolumeClaim", "namespace": place.namespace, "name": "data"}
+    reference |= {"uid": made["metadata"]["uid"], "apiVersion": "v1"}
+    place.api.post(VOLUMES, volume("made-for-data", "made", node, claimRef=reference))
+    assert place.bound("first") == node
+
+
+@scene
+def test_a_provisioner_that_cannot_serve_a_node(place: Place) -> None:
+    first, second = place.nodes(2)
+    place.api.post(STORAGE, storage_class("moody", "example.com/moody"))
+    made = place.create("persistentvolumeclaims", claim("data", "moody"))
+    place.kubectl.ok("cordon", second)
+    place.heard()
+    place.create("pods", using("pod", "data"))
+
+    def selected() -> str:
+        annotations = (place.get("persistentvolumeclaims", "data") or {})["metadata"].get("annotations", {})
+        return str(annotations.get(SELECTED_NODE, ""))
+
+    assert until(selected, "the claim says for which node") == first
+    place.kubectl.ok("cordon", first)
+    place.kubectl.ok("uncordon", second)
+    # This is how a provisioner says no: it takes the annotation away.
+    place.patch("persistentvolumeclaims", "data", {"metadata": {"annotations": {SELECTED_NODE: None}}})
+    assert until(lambda: selected() not in ("", first) and selected(), "another node is asked for") == second
+    reference = {"kind": "PersistentVolumeClaim", "namespace": place.namespace, "name": "data", "apiVersion": "v1"}
+    reference |= {"uid": made["metadata"]["uid"]}
+    place.api.post(VOLUMES, volume("made-by-moody", "moody", second, claimRef=reference))
+    assert place.bound("pod") == second
+
+
+@scene
+def test_bound_volumes_and_what_is_refused(place: Place) -> None:
+    _, second = place.nodes(2)
+    place.api.post(STORAGE, storage_class("local", "kubernetes.io/no-provisioner"))
+    place.api.post(STORAGE, storage_class("early", "kubernetes.io/no-provisioner", "Immediate"))
+    place.api.post(VOLUMES, volume("there", "early", second))
+    place.create("persistentvolumeclaims", claim("there", "early"))
+    until(lambda: (place.get("persistentvolumeclaims", "there") or {})["status"].get("phase") == "Bound", "it is bound")
+    place.create("pods", using("there", "there"))
+    assert place.bound("there") == second
+    # Without a provisioner somebody has to choose the volume, which slacktide's rights do not cover.
+    place.api.post(VOLUMES, volume("choose-me", "local", second))
+    place.create("persistentvolumeclaims", claim("choose", "local"))
+    place.create("pods", using("choose", "choose"))
+    place.waits("choose", "claim choose")
+    place.create("pods", using("none", "missing"))
+    place.waits("none", "claim missing does not exist")
+    assert place.node_of("choose") == place.node_of("none") == ""
+    # Whoever binds the claim helps: here its owner, by naming the volume.
+    place.api.patch(f"{place.kinds_path('persistentvolumeclaims')}/choose", {"spec": {"volumeName": "choose-me"}})
+    assert place.bound("choose") == second
+
+
+@scene
+def test_a_volume_for_one_pod_at_a_time(place: Place) -> None:
+    first, _ = place.nodes(2)
+    place.api.post(STORAGE, storage_class("alone", "kubernetes.io/no-provisioner", "Immediate"))
+    place.api.post(VOLUMES, volume("alone", "alone", first, "ReadWriteOncePod"))
+    place.create("persistentvolumeclaims", claim("alone", "alone", "ReadWriteOncePod"))
+    until(lambda: (place.get("persistentvolumeclaims", "alone") or {})["status"].get("phase") == "Bound", "it is bound")
+    place.create("pods", using("one", "alone"))
+    place.ready("one")
+    place.create("pods", using("two", "alone"))
+    place.waits("two", r"\b1 (is|are) barred as another pod uses a claim that one pod at a time may use\b")
+    place.delete("pods", "one")
+    assert place.bound("two") == first
+
+
+# -- others ------------------------------------------------------------------------------------------------------------
+
+
+@scene
+def test_a_kubelet_that_refuses(place: Place) -> None:
+    place.nodes(1)
+    refused = pod("refused", annotations={"slacktide.io/reject-reason": "OutOfcpu"})
+    place.create("pods", refused)
+    until(lambda: place.pod("refused")["status"].get("reason") == "OutOfcpu", "the kubelet refuses it")
+    place.create("deployments", deployment("web", 1, annotations={"slacktide.io/reject-reason": "OutOfcpu"}))
+    until(lambda: len(place.pods("web")) >= 2, "its ReplicaSet makes another")
+    place.kubectl.ok("-n", place.namespace, "scale", "deployment/web", "--replicas=0")
+    place.create("pods", pod("whole", cpu="3900m"))
+    place.bound("whole")  # what was refused takes no room
+    status = place.status("pod-refused", lambda s: s["running"] + s["waiting"] == 0, "it is over")
+    assert status["delivered"] == 0.0
+
+
+@scene
+def test_pods_of_other_schedulers(place: Place) -> None:
+    ours, other = place.nodes(2, cpu="2")
+    (not_ours,) = place.nodes(1, prefix="-foreign", managed=False)
+    place.kubectl.ok("cordon", other)
+    stranger = pod("stranger", cpu="1500m", schedulerName="somebody-else")
+    place.create("pods", stranger)
+    bind(place.api, place.namespace, "stranger", ours)
+    place.ready("stranger")
+    place.create("pods", pod("beside", cpu="600m"))
+    place.waits("beside", r"\b1 insufficient cpu\b")
+    assert place.node_of("beside") == ""
+
+    def warnings() -> list[str]:
+        return [line for line in place.scheduler.log.splitlines() if f"{place.namespace}/stranger" in line]
+
+    said = until(warnings, "the log warns of the stranger")
+    assert len(said) == 1
+    assert re.search(rf" W .*scheduler somebody-else is on node {ours}, which is ours", said[0])
+    place.create("pods", pod("there", nodeSelector={HOSTNAME: not_ours}))
+    place.waits("there", r"not ready or not ours|did not match")
+    place.kubectl.ok("uncordon", other)
+    assert place.bound("beside") == other
+    assert condition(place.pod("stranger"), "Ready")["status"] == "True"
+    # A node that is given to us later counts from then on.
+    place.kubectl.ok("label", "node", not_ours, "slacktide.io/managed=true")
+    assert place.bound("there") == not_ours
+
+
+@scene
+def test_a_pod_that_somebody_else_binds(place: Place) -> None:
+    (node,) = place.nodes(1, cpu="1")
+    place.create("pods", pod("big", cpu="900m"))
+    place.ready("big")
+    body = job("late", 600, cpu="500m")["spec"]["template"]
+    place.create("pods", {"metadata": {"name": "late"}, "spec": body["spec"]})
+    place.waits("late", r"\b1 insufficient cpu\b")
+    place.delete("pods", "late", 0)
+    until(lambda: place.get("pods", "late") is None, "it is gone")
+    place.create("pods", pod("small", cpu="100m"))
+    assert place.bound("small") == node
+
+
+def test_nobody_did_what_must_not_be_done(cast: Cast) -> None:
+    nothing_wrong(cast)

@@ -1,0 +1,396 @@
+"""The manifests on a real API server: what is refused and how, what is shown, and who may do what."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from cluster.installation import EXAMPLES, MANIFESTS, PAGE, alone, installed
+from cluster.kubectl import Answer, Json, Kubectl
+from cluster.labtools import until
+from cluster.workloads import APPROACH, CLASS, KINDS, SLO, workload
+from slacktide.lab import Binaries, ControlPlane
+
+FINE: Json = {"slo": 0.9, "rank": 1}
+BATCH = ("Job", "CronJob")
+
+
+def service_class(name: str = "probe", **spec: Any) -> Json:
+    return {"apiVersion": "slacktide.io/v1alpha1", "kind": "ServiceClass", "metadata": {"name": name}, "spec": spec}
+
+
+def availability(name: str, **status: Any) -> Json:
+    metadata = {"name": name, "namespace": "default"}
+    return {"apiVersion": "slacktide.io/v1alpha1", "kind": "Availability", "metadata": metadata, "status": status}
+
+
+def refused(answer: Answer, *words: str) -> None:
+    """Refused, and the message says all of this (its line breaks do not count)."""
+    assert answer.code != 0, answer.out
+    text = " ".join(answer.error.split())
+    assert [word for word in words if word not in text] == [], text
+
+
+def cells(table: str) -> dict[str, list[str]]:
+    """The columns of what ``kubectl get`` printed, by their heading; a cell may be empty."""
+    heading, *rows = table.splitlines()
+    starts = [match.start() for match in re.finditer(r"\S+", heading)]
+    ends = [*starts[1:], None]
+    return {heading[a:b].strip(): [row[a:b].strip() for row in rows] for a, b in zip(starts, ends, strict=True)}
+
+
+@pytest.fixture(scope="module")
+def plane(binaries: Binaries, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """A control plane of this module's own."""
+    yield from alone(binaries, tmp_path_factory.mktemp("plane"))
+
+
+@pytest.fixture(scope="module")
+def kubectl(plane: ControlPlane, binaries: Binaries) -> Kubectl:
+    """An administrator on a cluster with our manifests and the example classes, all policies in force."""
+    program = installed(plane, binaries)
+    for namespace, labels in {"shop": {}, "lab": {}, "poor": {"slacktide.io/default-class": "gold"}}.items():
+        metadata = {"name": namespace, "labels": labels}
+        program.ok("apply", "-f", "-", stdin={"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
+    # A policy takes some seconds until it holds, one whose parameters' definition is new up to half a minute.
+    for probe in (
+        workload("Pod", service_class="gold", namespace="lab"),
+        workload("Pod", {APPROACH: "none"}),
+        service_class(slo=0.9, rank=1, default=True),
+    ):
+        until(partial(program.refuses, probe), f"a policy refuses {probe}")
+    return program
+
+
+# What a user writes.
+
+
+@pytest.mark.parametrize(
+    ("spec", "field", "says"),
+    [
+        ({"rank": 1}, "spec.slo", "Required"),
+        ({"slo": 0.9}, "spec.rank", "Required"),
+        (FINE | {"slo": 0}, "spec.slo", "above 0 and at most 1: 0.95 promises 95 %"),
+        (FINE | {"slo": -0.5}, "spec.slo", "above 0 and at most 1"),
+        (FINE | {"slo": 95}, "spec.slo", "above 0 and at most 1: 0.95 promises 95 %"),
+        (FINE | {"slo": "95%"}, "spec.slo", "must be of type number"),
+        (FINE | {"rank": 0}, "spec.rank", "greater than or equal to 1"),
+        (FINE | {"rank": 1.5}, "spec.rank", "must be of type integer"),
+        (FINE | {"rank": 2**31}, "spec.rank", "less than or equal to"),
+        (FINE | {"marginSeconds": -1}, "spec.marginSeconds", "greater than or equal to 0"),
+        (FINE | {"marginSeconds": "10s"}, "spec.marginSeconds", "must be of type number"),
+        (FINE | {"overheadLimit": -0.1}, "spec.overheadLimit", "greater than or equal to 0"),
+        (FINE | {"overheadLimit": 1.1}, "spec.overheadLimit", "less than or equal to 1"),
+        (FINE | {"tiers": [{"boundary": 0.9}]}, "spec.tiers[0].bonus", "Required"),
+        (FINE | {"tiers": [{"bonus": 0.9}]}, "spec.tiers[0].boundary", "Required"),
+        (FINE | {"tiers": [{"boundary": 0, "bonus": 1}]}, "spec.tiers[0].boundary", "above 0 and at most 1"),
+        (FINE | {"tiers": [{"boundary": 1.1, "bonus": 1}]}, "spec.tiers[0].boundary", "above 0 and at most 1"),
+        (FINE | {"tiers": [{"boundary": 0.9, "bonus": 0}]}, "spec.tiers[0].bonus", "above 0 and at most 1"),
+        (FINE | {"tiers": [{"boundary": 0.9, "bonus": 2}]}, "spec.tiers[0].bonus", "above 0 and at most 1"),
+        (
+            FINE | {"tiers": [{"boundary": 0.9, "bonus": 0.1}, {"boundary": 0.95, "bonus": 0.2}]},
+            "spec.tiers",
+            "boundaries must fall",
+        ),
+        (
+            FINE | {"tiers": [{"boundary": 0.9, "bonus": 0.1}, {"boundary": 0.9, "bonus": 0.2}]},
+            "spec.tiers",
+            "boundaries must fall",
+        ),
+        (
+            FINE | {"tiers": [{"boundary": 0.9, "bonus": 0.2}, {"boundary": 0.8, "bonus": 0.1}]},
+            "spec.tiers",
+            "bonuses must rise",
+        ),
+        (
+            FINE | {"tiers": [{"boundary": 0.9, "bonus": 0.2}, {"boundary": 0.8, "bonus": 0.2}]},
+            "spec.tiers",
+            "bonuses must rise",
+        ),
+        (FINE | {"approach": "mean"}, "spec.approach", '"independent", "concurrent", "aggregated"'),
+        (FINE | {"default": "yes"}, "spec.default", "must be of type boolean"),
+        (FINE | {"default": True}, "spec.default", "'bronze' is the default already"),
+        (FINE | {"namespaces": ["shop", "shop"]}, "spec.namespaces[1]", "Duplicate"),
+        (FINE | {"namespaces": ["team-*"]}, "spec.namespaces[0]", "patterns are not known"),
+        (FINE | {"namespaces": "shop"}, "spec.namespaces", "must be of type array"),
+        (FINE | {"margin": 10}, "spec.margin", "unknown field"),
+    ],
+)
+def test_a_wrong_class_is_refused_with_its_field(kubectl: Kubectl, spec: Json, field: str, says: str) -> None:
+    refused(kubectl("apply", "-f", "-", stdin=service_class(**spec)), field, says)
+
+
+def test_a_class_name_that_no_label_can_hold_is_refused(kubectl: Kubectl) -> None:
+    assert kubectl.try_apply(service_class("c" * 63, **FINE)).code == 0
+    refused(kubectl.try_apply(service_class("c" * 64, **FINE)), "metadata.name must have at most 63 characters")
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"slo": 1, "rank": 1},
+        {"slo": 0.000001, "rank": 2**31 - 1, "marginSeconds": 0, "overheadLimit": 0, "tiers": []},
+        FINE | {"tiers": [{"boundary": 1, "bonus": 0.1}, {"boundary": 0.8, "bonus": 1}], "overheadLimit": 1},
+        FINE | {"approach": "aggregated", "namespaces": ["shop", "team-a"], "marginSeconds": 0.5},
+    ],
+)
+def test_a_right_class_is_accepted(kubectl: Kubectl, spec: Json) -> None:
+    answer = kubectl.try_apply(service_class(**spec))
+    assert answer.code == 0, answer.error
+    assert answer.error == ""
+
+
+def test_a_class_may_be_changed_and_stays_the_default(kubectl: Kubectl) -> None:
+    bronze = {"overheadLimit": 0.5, "default": True, "tiers": [], "rank": 3}
+    assert kubectl.try_apply(service_class("bronze", slo=0.6, **bronze)).code == 0
+
+
+def test_what_a_class_leaves_out_is_filled_in(kubectl: Kubectl) -> None:
+    spec = kubectl.json("get", "svcclass", "silver")["spec"]
+    assert spec["marginSeconds"] == 10
+    assert spec["approach"] == "independent"
+    assert spec["default"] is False
+    assert not {"tiers", "overheadLimit", "namespaces"} & set(spec)
+
+
+def test_kubectl_explains_every_field(kubectl: Kubectl) -> None:
+    text = " ".join(kubectl.ok("explain", "serviceclass.spec").split())
+    for words in (
+        "slo <number> -required-",
+        "rank <integer> -required-",
+        "0.95 promises 95 %",
+        "safety margin, seconds",
+    ):
+        assert words in text
+    assert "below which the bonus is owed" in " ".join(kubectl.ok("explain", "svcclass.spec.tiers.boundary").split())
+    text = " ".join(kubectl.ok("explain", "avail.status").split())
+    assert "slackSeconds <number> Seconds until the promise would break" in text
+    assert "enum: Kept, AtRisk, Missed, Unknown" in text
+
+
+def test_kubectl_lists_classes(kubectl: Kubectl) -> None:
+    table = cells(kubectl.ok("get", "svcclass", "gold", "silver", "bronze"))
+    assert list(table) == ["NAME", "SLO", "RANK", "DEFAULT", "AGE"]
+    assert table["SLO"] == ["0.999", "0.95", "0.5"]
+    assert table["RANK"] == ["1", "2", "3"]
+    assert table["DEFAULT"] == ["false", "false", "true"]
+
+
+@pytest.mark.parametrize("file", sorted(EXAMPLES.glob("*.yaml")), ids=lambda file: file.stem)
+def test_an_example_is_accepted_without_a_warning(kubectl: Kubectl, file: Path) -> None:
+    answer = kubectl("apply", "--dry-run=server", "-f", str(file))
+    assert (answer.code, answer.error) == (0, "")
+
+
+def test_manifests_are_applied_again_without_a_warning(kubectl: Kubectl) -> None:
+    answer = kubectl("apply", "-f", str(MANIFESTS))
+    assert (answer.code, answer.error) == (0, "")
+    # kubectl always reports a budget as configured; nothing of it changes.
+    changed = [
+        line for line in answer.out.splitlines() if "unchanged" not in line and "poddisruptionbudget" not in line
+    ]
+    assert changed == []
+
+
+def test_pod_security_lets_both_replicas_in(kubectl: Kubectl) -> None:
+    def replicas() -> list[Json]:
+        return list(kubectl.json("-n", "slacktide-system", "get", "pods")["items"])
+
+    until(lambda: len(replicas()) == 2, "two pods of the Deployment")
+    assert {pod["spec"]["schedulerName"] for pod in replicas()} == {"default-scheduler"}
+    naked = workload("Pod", namespace="slacktide-system", scheduler="default-scheduler")
+    refused(kubectl.try_apply(naked), "violates PodSecurity")
+
+
+# The ledger.
+
+
+def test_a_ledger_is_made_by_one_write_and_listed(kubectl: Kubectl) -> None:
+    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "a-front", "uid": "1"}
+    full = availability(
+        "a-front",
+        target=target,
+        promised=0.95,
+        delivered=0.97125,
+        slackSeconds=-81.5,
+        state="AtRisk",
+        running=3,
+        waiting=1,
+        preemptions=7,
+        at="2026-11-21T13:00:00.123456Z",
+        deliveredAlways=0.97,
+        deliveredRestart=0.98,
+        deliveredNever=1,
+        message="",
+        accumulators={"instances": {"a": [1.5, 0, 2]}, "form": 1},
+        **{"class": "silver"},
+    )
+    try:
+        made = kubectl.json("create", "-f", "-", stdin=full)
+        assert made["status"] == full["status"]
+        kubectl.ok("create", "-f", "-", stdin=availability("b-still", promised=0.5, slackSeconds=None, state="Kept"))
+        table = cells(kubectl.ok("get", "avail", "a-front", "b-still"))
+        headings = [
+            "NAME",
+            "CLASS",
+            "PROMISED",
+            "DELIVERED",
+            "SLACK",
+            "STATE",
+            "RUNNING",
+            "WAITING",
+            "PREEMPTED",
+            "AGE",
+        ]
+        assert list(table) == headings
+        first = ["a-front", "silver", "0.95", "0.97125", "-81.5", "AtRisk", "3", "1", "7"]
+        assert [table[name][0] for name in headings[:-1]] == first
+        assert [table[name][1] for name in ("PROMISED", "SLACK", "STATE")] == ["0.5", "", "Kept"]
+    finally:
+        kubectl("delete", "avail", "a-front", "b-still", "--ignore-not-found")
+
+
+@pytest.mark.parametrize(
+    ("status", "field"),
+    [
+        ({"state": "Fine"}, "status.state"),
+        ({"promised": 1.5}, "status.promised"),
+        ({"delivered": -0.1}, "status.delivered"),
+        ({"slackSeconds": "10"}, "status.slackSeconds"),
+        ({"running": -1}, "status.running"),
+        ({"at": "yesterday"}, "status.at"),
+        ({"target": {"kind": "Deployment"}}, "status.target.uid"),
+        ({"accumulators": [1]}, "status.accumulators"),
+        ({"slack": 10}, "status.slack"),
+    ],
+)
+def test_a_broken_ledger_is_refused(kubectl: Kubectl, status: Json, field: str) -> None:
+    refused(kubectl("create", "--dry-run=server", "-f", "-", stdin=availability("broken", **status)), field)
+
+
+# What is refused at the door.
+
+
+def test_the_api_server_finds_nothing_to_warn_of_in_the_policies(kubectl: Kubectl) -> None:
+    def statuses() -> list[Json]:
+        found = kubectl.json("get", "validatingadmissionpolicies")["items"]
+        return [o.get("status", {}) for o in found if o["metadata"]["name"].startswith("slacktide-")]
+
+    until(lambda: all("typeChecking" in status for status in statuses()), "the policies are type checked")
+    assert [status["typeChecking"] for status in statuses()] == [{}, {}, {}]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_class_that_the_namespace_may_not_use_is_refused(kubectl: Kubectl, kind: str) -> None:
+    for namespace in ("default", "shop"):
+        answer = kubectl.try_apply(workload(kind, service_class="gold", namespace=namespace))
+        assert (answer.code, answer.error) == (0, "")
+    answer = kubectl.try_apply(workload(kind, service_class="gold", namespace="lab"))
+    refused(answer, "service class 'gold'", CLASS, "may not be used in namespace 'lab'", "names default, shop")
+    assert kubectl.try_apply(workload(kind, service_class="silver", namespace="lab")).code == 0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_own_promise_is_a_number_not_above_that_of_the_class(kubectl: Kubectl, kind: str) -> None:
+    for right in ("0.95", ".95", "0.5", "0.000001"):
+        assert kubectl.try_apply(workload(kind, {SLO: right}, service_class="silver")).code == 0, right
+    above = kubectl.try_apply(workload(kind, {SLO: "0.951"}, service_class="silver"))
+    refused(above, SLO, "found 0.951", "at most 0.95", "'silver'")
+    for wrong in ("0", "1.1", "-0.5", "95%", "nan", "1e-3", ""):
+        answer = kubectl.try_apply(workload(kind, {SLO: wrong}, service_class="silver"))
+        refused(answer, SLO, f"found '{wrong}'" if wrong != "1.1" else "found", "at most")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_approach_is_one_of_three_and_of_a_job_aggregated(kubectl: Kubectl, kind: str) -> None:
+    for approach in ("independent", "concurrent", "aggregated"):
+        answer = kubectl.try_apply(workload(kind, {APPROACH: approach}))
+        if kind in BATCH and approach != "aggregated":
+            refused(answer, APPROACH, f"found '{approach}'", "expected aggregated or nothing")
+        else:
+            assert answer.code == 0, answer.error
+    for wrong in ("mean", "Aggregated", ""):
+        answer = kubectl.try_apply(workload(kind, {APPROACH: wrong}))
+        refused(answer, APPROACH, f"found '{wrong}'", "expected independent, concurrent or aggregated")
+
+
+def test_the_pod_of_a_job_is_aggregated_too(kubectl: Kubectl) -> None:
+    pod = workload("Pod", {APPROACH: "concurrent"})
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "a", "uid": "1"}
+    pod["metadata"]["ownerReferences"] = [owner]
+    refused(kubectl.try_apply(pod), "expected aggregated or nothing")
+    pod["metadata"]["ownerReferences"] = [owner | {"apiVersion": "example.com/v1"}]
+    assert kubectl.try_apply(pod).code == 0
+
+
+def test_without_a_label_the_default_class_counts(kubectl: Kubectl) -> None:
+    refused(kubectl.try_apply(workload("Pod", {SLO: "0.7"})), "at most 0.5", "'bronze' (the default of the cluster)")
+    answer = kubectl.try_apply(workload("Deployment", namespace="poor"))
+    refused(answer, "service class 'gold' (the default of the namespace", "may not be used in namespace 'poor'")
+    assert kubectl.try_apply(workload("Deployment", service_class="silver", namespace="poor")).code == 0
+
+
+def test_what_only_the_scheduler_can_judge_is_let_in(kubectl: Kubectl) -> None:
+    assert kubectl.try_apply(workload("Deployment", service_class="unheard-of")).code == 0
+    by_priority = workload("Deployment", {SLO: "0.9"}, priorityClassName="system-cluster-critical")
+    assert kubectl.try_apply(by_priority).code == 0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_pods_of_other_schedulers_are_let_alone(kubectl: Kubectl, kind: str) -> None:
+    wrong = {SLO: "much", APPROACH: "none"}
+    foreign = workload(kind, wrong, service_class="gold", namespace="lab", scheduler="default-scheduler")
+    assert kubectl.try_apply(foreign).code == 0
+
+
+def test_what_was_let_in_stays_changeable_after_its_class_was_restricted(kubectl: Kubectl) -> None:
+    narrow = service_class("narrow", **FINE)
+    pod, deployment = (workload(kind, service_class="narrow", name=f"old-{kind.lower()}") for kind in KINDS[:2])
+    try:
+        kubectl.ok("apply", "-f", "-", stdin=[narrow])
+        kubectl.ok("apply", "-f", "-", stdin=[pod, deployment])
+        kubectl.ok("apply", "-f", "-", stdin=service_class("narrow", namespaces=["lab"], **FINE))
+        new = workload("Pod", service_class="narrow")
+        until(partial(kubectl.refuses, new), "the restriction holds")
+        kubectl.ok("label", "pod", "old-pod", "note=1")
+        kubectl.ok("scale", "deployment", "old-deployment", "--replicas=0")
+        changed = workload("Deployment", {SLO: "0.1"}, service_class="narrow", name="old-deployment")
+        refused(kubectl.try_apply(changed), "may not be used in namespace 'default'")
+    finally:
+        kubectl("delete", "pod/old-pod", "deployment/old-deployment", "svcclass/narrow", "--ignore-not-found")
+
+
+# The page about it.
+
+
+def blocks(language: str) -> list[str]:
+    """The page's blocks in a language ("" where none is named)."""
+    parts = re.split(r"^```(.*)$", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return [text for word, text in zip(parts[1::4], parts[2::4], strict=True) if word == language]
+
+
+def test_the_page_shows_what_the_api_server_says(kubectl: Kubectl) -> None:
+    wrong = [
+        service_class("gold", slo=95, rank=1),
+        workload("Deployment", service_class="gold", namespace="lab", name="front"),
+        workload("Job", {APPROACH: "concurrent"}, name="digest"),
+        workload("Deployment", {SLO: "0.9991"}, service_class="gold", name="front"),
+    ]
+    said = " ".join(kubectl.try_apply(item).error for item in wrong)
+    shown = [line for block in blocks("") for line in block.splitlines() if re.search("is (invalid|forbidden): ", line)]
+    assert len(shown) == len(wrong)
+    assert [line for line in shown if line not in said] == []
+
+
+def test_the_objects_on_the_page_are_accepted(kubectl: Kubectl) -> None:
+    items = [item for item in map(yaml.safe_load, blocks("yaml")) if "kind" in item]
+    assert {item["kind"] for item in items} >= {"ServiceClass"}
+    for item in items:
+        answer = kubectl.try_apply(item)
+        assert (answer.code, answer.error) == (0, "")

@@ -1,0 +1,275 @@
+"""What the scheduler's account may do on a real API server: what it needs, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from http import HTTPStatus
+
+import pytest
+
+from cluster.installation import alone, as_scheduler, installed
+from cluster.kubectl import Json, Kubectl
+from cluster.labtools import until
+from cluster.workloads import workload
+from slacktide.kube.client.http import STRATEGIC_MERGE_PATCH as STRATEGIC
+from slacktide.lab import Api, ApiError, Binaries, ControlPlane
+
+Right = tuple[str, str, str, str, str]
+READ = ("get", "list", "watch")
+GROUP = "slacktide.io"
+# Group, resource (with its subresource) and verbs, in all namespaces.
+EVERYWHERE: dict[tuple[str, str], tuple[str, ...]] = {
+    ("", "pods"): READ,
+    ("", "nodes"): READ,
+    ("", "namespaces"): READ,
+    ("", "persistentvolumes"): READ,
+    ("", "persistentvolumeclaims"): (*READ, "patch"),
+    ("", "pods/binding"): ("create",),
+    ("", "pods/eviction"): ("create",),
+    ("", "pods/status"): ("patch",),
+    ("", "events"): ("create", "patch"),
+    ("apps", "deployments"): READ,
+    ("apps", "replicasets"): READ,
+    ("apps", "statefulsets"): READ,
+    ("batch", "jobs"): READ,
+    ("batch", "cronjobs"): READ,
+    ("policy", "poddisruptionbudgets"): READ,
+    ("storage.k8s.io", "storageclasses"): READ,
+    (GROUP, "serviceclasses"): READ,
+    (GROUP, "nodelatencies"): READ,
+    (GROUP, "availabilities"): ("get", "list", "create", "patch"),
+}
+HOME = "slacktide-system"
+DENIED: list[Right] = [
+    ("", "secrets", "get", "default", ""),
+    ("", "secrets", "list", HOME, ""),
+    ("", "configmaps", "get", HOME, "slacktide"),
+    ("", "pods", "create", "default", ""),
+    ("", "pods", "delete", "default", ""),
+    ("", "pods", "update", "default", ""),
+    ("", "pods", "patch", "default", ""),
+    ("", "pods/exec", "create", "default", ""),
+    ("", "pods/log", "get", "default", ""),
+    ("", "nodes", "patch", "", ""),
+    ("", "nodes/status", "patch", "", ""),
+    ("", "nodes/proxy", "get", "", ""),
+    ("", "namespaces", "patch", "", ""),
+    ("", "serviceaccounts/token", "create", HOME, "slacktide"),
+    ("", "persistentvolumes", "patch", "", ""),
+    ("", "persistentvolumeclaims", "delete", "default", ""),
+    ("apps", "deployments", "patch", "default", ""),
+    ("apps", "deployments/scale", "patch", "default", ""),
+    ("batch", "jobs", "delete", "default", ""),
+    ("policy", "poddisruptionbudgets", "patch", "default", ""),
+    (GROUP, "serviceclasses", "patch", "", ""),
+    (GROUP, "nodelatencies", "create", "", ""),
+    (GROUP, "nodelatencies", "patch", "", ""),
+    (GROUP, "availabilities", "delete", "default", ""),
+    ("coordination.k8s.io", "leases", "create", "default", ""),
+    ("coordination.k8s.io", "leases", "get", HOME, "another"),
+    ("coordination.k8s.io", "leases", "update", HOME, "another"),
+    ("coordination.k8s.io", "leases", "delete", HOME, "slacktide"),
+    ("coordination.k8s.io", "leases", "update", "kube-system", "kube-scheduler"),
+    ("rbac.authorization.k8s.io", "clusterroles", "create", "", ""),
+    ("rbac.authorization.k8s.io", "clusterroles", "escalate", "", ""),
+    ("apiextensions.k8s.io", "customresourcedefinitions", "get", "", ""),
+    ("example.com", "rollouts", "get", "default", ""),
+]
+ALLOWED_AT_HOME = [("create", ""), ("get", "slacktide"), ("update", "slacktide")]
+
+
+@pytest.fixture(scope="module")
+def plane(binaries: Binaries, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """A control plane of this module's own."""
+    yield from alone(binaries, tmp_path_factory.mktemp("plane"))
+
+
+@pytest.fixture(scope="module")
+def kubectl(plane: ControlPlane, binaries: Binaries) -> Kubectl:
+    """An administrator on a cluster with our manifests."""
+    return installed(plane, binaries)
+
+
+@pytest.fixture(scope="module")
+def administrator(plane: ControlPlane, kubectl: Kubectl) -> Api:
+    """All rights, after the manifests were applied."""
+    assert kubectl.ok("get", "clusterrole", "slacktide-scheduler")
+    return plane.api
+
+
+@pytest.fixture(scope="module")
+def scheduler(plane: ControlPlane, kubectl: Kubectl) -> Api:
+    """The scheduler's own account, by a real token."""
+    assert kubectl.ok("-n", HOME, "get", "serviceaccount", "slacktide")
+    return as_scheduler(plane)
+
+
+def account(plane: ControlPlane, namespace: str, name: str) -> Api:
+    """A ServiceAccount of that name, made if there is none."""
+    path = f"/api/v1/namespaces/{namespace}/serviceaccounts"
+    with suppress(ApiError):
+        plane.api.post(path, {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name}})
+    return Api(plane.url, plane.service_account_token(namespace, name), plane.ca_file)
+
+
+def may(user: Api, asked: list[Right]) -> list[bool]:
+    """Whether a user may do each (group, resource, verb, namespace, name), as the API server says."""
+
+    def review(group: str, resource: str, verb: str, namespace: str, name: str) -> Json:
+        resource, _, sub = resource.partition("/")
+        what = {"group": group, "resource": resource, "subresource": sub, "verb": verb, "namespace": namespace}
+        spec = {"resourceAttributes": what | {"name": name}}
+        return {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "spec": spec}
+
+    reviews = [review(*one) for one in asked]
+    answers = user.create_all("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", reviews, concurrent=4)
+    return [one["status"]["allowed"] for one in answers]
+
+
+def rules(user: Api, namespace: str) -> set[tuple[str, str, str, tuple[str, ...]]]:
+    """Every (group, resource, verb, names) a user may in a namespace, as the API server says."""
+    review = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SelfSubjectRulesReview",
+        "spec": {"namespace": namespace},
+    }
+    status = user.post("/apis/authorization.k8s.io/v1/selfsubjectrulesreviews", review)["status"]
+    assert status["incomplete"] is False
+    return {
+        (group, resource, verb, tuple(rule.get("resourceNames", ())))
+        for rule in status["resourceRules"]
+        for group in rule.get("apiGroups", ())
+        for resource in rule.get("resources", ())
+        for verb in rule["verbs"]
+    }
+
+
+def refused(user: Api, method: str, path: str, body: Json | None = None) -> bool:
+    """Whether an account is told that it may not do this."""
+    with pytest.raises(ApiError) as refusal:
+        user.request(method, path, body)
+    return refusal.value.status == HTTPStatus.FORBIDDEN
+
+
+def test_what_the_scheduler_needs_is_allowed(scheduler: Api) -> None:
+    asked: list[Right] = [
+        (group, resource, verb, "default", "") for (group, resource), verbs in EVERYWHERE.items() for verb in verbs
+    ]
+    asked += [("coordination.k8s.io", "leases", verb, HOME, name) for verb, name in ALLOWED_AT_HOME]
+    assert [one for one, allowed in zip(asked, may(scheduler, asked), strict=True) if not allowed] == []
+
+
+def test_what_it_does_not_need_is_denied(scheduler: Api) -> None:
+    assert [one for one, allowed in zip(DENIED, may(scheduler, DENIED), strict=True) if allowed] == []
+
+
+def test_its_rights_are_these_and_no_others(plane: ControlPlane, scheduler: Api) -> None:
+    stranger = account(plane, "default", "stranger")
+    expected = {(*what, verb, ()) for what, verbs in EVERYWHERE.items() for verb in verbs}
+    assert rules(scheduler, "default") - rules(stranger, "default") == expected
+    leases = {("coordination.k8s.io", "leases", verb, (name,) if name else ()) for verb, name in ALLOWED_AT_HOME}
+    assert rules(scheduler, HOME) - rules(stranger, HOME) == expected | leases
+
+
+def test_nobody_else_in_its_namespace_gets_a_right(plane: ControlPlane, scheduler: Api) -> None:
+    asked: list[Right] = [("", "pods", "list", HOME, ""), (GROUP, "availabilities", "list", HOME, "")]
+    assert may(scheduler, asked) == [True, True]
+    assert may(account(plane, HOME, "other"), asked) == [False, False]
+
+
+def test_who_may_view_a_namespace_sees_its_ledger_and_cannot_write_it(plane: ControlPlane, kubectl: Kubectl) -> None:
+    viewer = account(plane, "default", "viewer")
+    see: list[Right] = [(GROUP, "availabilities", "list", "default", "")]
+    try:
+        kubectl.ok("create", "rolebinding", "viewer", "--clusterrole=view", "--serviceaccount=default:viewer")
+        until(lambda: may(viewer, see) == [True], "the role view sees the ledger")
+        asked: list[Right] = [(GROUP, "availabilities", verb, "default", "") for verb in ("create", "patch", "delete")]
+        assert may(viewer, [*asked, (GROUP, "availabilities", "list", HOME, "")]) == [False] * 4
+    finally:
+        kubectl.ok("delete", "rolebinding", "viewer", "--ignore-not-found")
+
+
+# The same once more by doing it.
+
+
+PODS = "/api/v1/namespaces/default/pods"
+LEDGERS = "/apis/slacktide.io/v1alpha1/namespaces/default/availabilities"
+LEASES = f"/apis/coordination.k8s.io/v1/namespaces/{HOME}/leases"
+
+
+@pytest.fixture
+def pod(administrator: Api) -> Iterator[Json]:
+    """A waiting pod, and a node for it."""
+    administrator.post("/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "rights"}})
+    item = workload("Pod", name="rights", service_class="silver", terminationGracePeriodSeconds=0)
+    yield administrator.post(PODS, item)
+    for path in (f"{PODS}/rights", "/api/v1/nodes/rights"):
+        with suppress(ApiError):
+            administrator.delete(path, 0)
+
+
+def gone(user: Api, path: str) -> bool:
+    """Whether there is nothing any more."""
+    try:
+        user.get(path)
+    except ApiError as error:
+        return error.status == HTTPStatus.NOT_FOUND
+    return False
+
+
+def test_the_scheduler_marks_binds_and_evicts_a_pod(scheduler: Api, pod: Json) -> None:
+    path = f"{PODS}/rights"
+    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1 nodes"}
+    status = {"conditions": [condition], "nominatedNodeName": "rights"}
+    marked = scheduler.patch(f"{path}/status", {"status": status}, STRATEGIC)
+    assert marked["status"]["nominatedNodeName"] == "rights"
+    metadata = {"name": "rights", "uid": pod["metadata"]["uid"]}
+    target = {"apiVersion": "v1", "kind": "Node", "name": "rights"}
+    scheduler.post(f"{path}/binding", {"apiVersion": "v1", "kind": "Binding", "metadata": metadata, "target": target})
+    assert scheduler.get(path)["spec"]["nodeName"] == "rights"
+    assert refused(scheduler, "DELETE", path)
+    scheduler.post(f"{path}/eviction", {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "rights"}})
+    until(lambda: gone(scheduler, path), "the pod is gone")
+
+
+def test_the_scheduler_keeps_a_ledger_that_goes_with_its_owner(scheduler: Api, administrator: Api, pod: Json) -> None:
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": "rights", "uid": pod["metadata"]["uid"]}
+    ledger = {
+        "apiVersion": "slacktide.io/v1alpha1",
+        "kind": "Availability",
+        "metadata": {"name": "rights", "ownerReferences": [owner | {"blockOwnerDeletion": False}]},
+        "status": {"class": "silver", "state": "Kept", "running": 0},
+    }
+    scheduler.post(LEDGERS, ledger)
+    status = scheduler.patch(f"{LEDGERS}/rights", {"status": {"running": 1}})["status"]
+    assert (status["running"], status["class"]) == (1, "silver")
+    assert refused(scheduler, "DELETE", f"{LEDGERS}/rights")
+    administrator.delete(f"{PODS}/rights", 0)
+    until(lambda: gone(administrator, f"{LEDGERS}/rights"), "the garbage collector took the ledger")
+
+
+def test_the_scheduler_leads_by_one_lease(scheduler: Api, administrator: Api) -> None:
+    lease: Json = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "slacktide"}}
+    try:
+        held = scheduler.post(LEASES, lease | {"spec": {"holderIdentity": "one"}})
+        held["spec"]["holderIdentity"] = "two"
+        assert scheduler.put(f"{LEASES}/slacktide", held)["spec"]["holderIdentity"] == "two"
+        assert refused(scheduler, "GET", f"{LEASES}/another")
+        assert refused(scheduler, "POST", LEASES.replace(HOME, "default"), lease)
+    finally:
+        administrator.delete(f"{LEASES}/slacktide")
+
+
+def test_the_scheduler_writes_events(scheduler: Api, administrator: Api, pod: Json) -> None:
+    path = "/api/v1/namespaces/default/events"
+    about = {"apiVersion": "v1", "kind": "Pod", "namespace": "default", "name": "rights", "uid": pod["metadata"]["uid"]}
+    event: Json = {"metadata": {"name": "rights.1"}, "reason": "Scheduled", "type": "Normal"}
+    event |= {"apiVersion": "v1", "kind": "Event", "involvedObject": about}
+    again: Json = {"count": 2}
+    try:
+        scheduler.post(path, event)
+        scheduler.patch(f"{path}/rights.1", again)
+        assert refused(scheduler, "DELETE", f"{path}/rights.1")
+    finally:
+        administrator.delete(f"{path}/rights.1")

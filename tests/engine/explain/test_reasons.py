@@ -1,0 +1,292 @@
+"""Reasons for waiting: counts on clusters small enough to count by hand, and never in contradiction to a pass."""
+
+from __future__ import annotations
+
+import re
+import time
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from engine.workbench import BRONZE, GOLD, SILVER, T0, Chaos, settings
+from slacktide.config import Config
+from slacktide.engine.core import types
+from slacktide.engine.core.engine import Engine
+from slacktide.engine.explain import preemption
+from slacktide.engine.explain.reasons import Explainer, Explanation
+from slacktide.model import Constraint, Placement, Rule, ServiceClass, Term
+from slacktide.model.constraint import AnyOf, Tolerates, Toleration, taint_attribute
+from slacktide.model.placement import Topology
+from slacktide.state.spec import Spec
+from support.pace import slowness
+
+ROOM = {"cpu": 4000, "memory": 2**34, "pods": 10}
+ZONE = Topology("zone")
+
+
+class Cluster:
+    """Hosts of four cores; ``put`` finds an instance on one, ``wait`` lets one wait through a pass."""
+
+    def __init__(self, config: Config | None = None) -> None:
+        self.engine = Engine(config or settings())
+        self.count = 0
+
+    def host(self, name: str, up: bool = True, amounts: dict[str, int] | None = None, **attributes: str) -> None:
+        self.engine.host(name, amounts or ROOM, attributes, up)
+
+    def tainted(self, name: str, effect: str, key: str, value: str = "", **attributes: str) -> None:
+        self.engine.host(name, ROOM, {taint_attribute(effect, key): value, **attributes}, True)
+
+    def _new(self, service: ServiceClass, cpu: int, fields: dict[str, Any]) -> tuple[str, str, int]:
+        self.count += 1
+        key, uid = f"c{self.count}", f"p{self.count}"
+        fields.setdefault("term", Term((Tolerates(),)))
+        demand = {"cpu": cpu, "memory": 2**20, "pods": 1, **fields.pop("more", {})}
+        self.engine.spec(self.count, Spec(tuple(sorted(demand.items())), service, **fields))
+        self.engine.controller(key, service, 0, False)
+        return key, uid, self.count
+
+    def put(self, host: str, service: ServiceClass, cpu: int, budget: str = "", **fields: Any) -> str:
+        key, uid, number = self._new(service, cpu, fields)
+        self.engine.found(uid, uid, key, number, host, T0, budget)
+        self.engine.ready(uid, T0)
+        return uid
+
+    def wait(self, service: ServiceClass, cpu: int, at: float = 100.0, **fields: Any) -> Explanation:
+        key, uid, number = self._new(service, cpu, fields)
+        self.engine.arrive(uid, uid, key, number, T0 + at)
+        self.engine.wake(uid)
+        assert uid not in {one.uid for one in self.engine.run(T0 + at).decisions}
+        found = Explainer(self.engine).explain(uid, T0 + at)
+        assert found is not None
+        return found
+
+
+def test_the_sentence_of_the_issue() -> None:
+    cluster = Cluster()
+    for i in range(12):
+        cluster.host(f"full-{i}")
+        cluster.put(f"full-{i}", GOLD, 4000)
+    for i in range(8):
+        cluster.tainted(f"tainted-{i}", "NoSchedule", "x")
+    found = cluster.wait(SILVER, 1000)
+    assert str(found) == (
+        "0/20 nodes: 12 insufficient cpu, 8 had untolerated taint {x}; "
+        "preemption: 12 candidates kept their promise only if left alone"
+    )
+
+
+def test_hosts_count_under_the_first_thing_that_fails_and_under_every_resource_they_lack() -> None:
+    cluster = Cluster()
+    cluster.host("down", up=False)
+    cluster.tainted("cordoned", "NoSchedule", "node.kubernetes.io/unschedulable")
+    cluster.tainted("tainted", "NoExecute", "k", "v", disk="hdd")
+    cluster.host("slow", disk="hdd")
+    cluster.host("bare")
+    cluster.host("small", amounts={"cpu": 500, "memory": 2**10, "pods": 10}, disk="ssd")
+    cluster.host("crowded", amounts={"cpu": 500, "memory": 2**34, "pods": 0}, disk="ssd")
+    cluster.host("no-gpu", disk="ssd")
+    term = Term((Constraint("disk", "==", "ssd"), Tolerates((Toleration("other", any_value=True),))))
+    found = cluster.wait(GOLD, 1000, term=term, more={"nvidia.com/gpu": 1})
+    assert found.nodes == 8
+    assert found.counts == {
+        "not ready or not ours": 1,
+        "are cordoned": 1,
+        "had untolerated taint {k: v}": 1,
+        "did not match disk == ssd": 2,
+        "insufficient cpu": 2,
+        "insufficient memory": 1,
+        "too many pods": 1,
+        "insufficient nvidia.com/gpu": 3,
+    }
+    assert found.preemption == {preemption.TOO_SMALL: 3}
+
+
+def test_node_affinity_with_alternatives_counts_as_one_condition() -> None:
+    cluster = Cluster()
+    for name, zone in (("a", "1"), ("b", "2"), ("c", "3")):
+        cluster.host(name, zone=zone)
+    either = AnyOf((Term((Constraint("zone", "==", "8"),)), Term((Constraint("zone", "gt", "8"),))))
+    found = cluster.wait(GOLD, 1000, term=Term((either,)))
+    assert found.counts == {"did not match (zone == 8) or (zone gt 8)": 3}
+    assert str(found).endswith("preemption: no node could serve it")
+
+
+def test_rules_about_neighbours_are_told_apart() -> None:
+    cluster = Cluster()
+    for i in range(4):
+        cluster.host(f"h{i}", zone=f"z{i // 2}")
+    cluster.put("h0", GOLD, 100, placement=Placement(marks=("web",)))
+    cluster.put("h2", GOLD, 100, placement=Placement(marks=("port:TCP/80", "port:TCP/80@*")))
+    rules = (Rule("away", "web"), Rule("away", "port:TCP/80"), Rule("near", "db", ZONE), Rule("spread", "web", ZONE))
+    one = cluster.wait(GOLD, 100, placement=Placement((), rules[:3]))
+    # h0 stands near web; h2's port is taken; h1 and h3 lie near no db.
+    assert one.counts == {"are near 'web'": 1, "are near 'port:TCP/80'": 1, "are not near 'db'": 2}
+    assert one.preemption == {}, "being near nothing cannot be helped by preemption"
+    spread = Placement(("web",), (Rule("spread", "web", ZONE), Rule("away", "web"), Rule("away", "port:TCP/80")))
+    cluster.engine.host("h3", {**ROOM, "cpu": 50}, {"zone": "z1"}, True)
+    two = cluster.wait(GOLD, 100, placement=spread)
+    # One web in z0 already, none in z1: in z0 there would be one too many.
+    assert two.counts == {"would make 'web' too uneven": 2, "are near 'port:TCP/80'": 1, "insufficient cpu": 1}
+    assert two.preemption == {preemption.PROMISE: 1, preemption.TOO_SMALL: 1}
+
+
+def test_an_own_name_for_rules_is_used() -> None:
+    cluster = Cluster()
+    cluster.host("a")
+    cluster.put("a", GOLD, 100, placement=Placement(marks=("web",)))
+    cluster.wait(GOLD, 100, placement=Placement((), (Rule("away", "web"),)))
+    explainer = Explainer(cluster.engine, lambda rule: f"{rule.kind} from {rule.mark}")
+    assert explainer.reason("p2", T0 + 100).startswith("0/1 nodes: 1 away from web; preemption: 1 candidate kept")
+
+
+def test_carriers_elsewhere_in_the_domain_cannot_be_preempted_here() -> None:
+    cluster = Cluster()
+    cluster.host("a", zone="1")
+    cluster.host("b", zone="1")
+    cluster.put("a", BRONZE, 100, placement=Placement(marks=("web",)))
+    cluster.put("b", BRONZE, 100, placement=Placement(marks=("web",)))
+    found = cluster.wait(GOLD, 100, placement=Placement((), (Rule("away", "web", ZONE),)))
+    assert found.counts == {"are near 'web'": 2}
+    assert found.preemption == {preemption.TOO_SMALL: 2}
+
+
+def test_every_way_of_not_being_preempted_is_counted_apart() -> None:
+    cluster = Cluster()
+    for name in ("foreign", "budgeted", "guarded", "important", "half"):
+        cluster.host(name)
+    cluster.engine.other("x", "foreign", {"cpu": 3500, "memory": 0, "pods": 1}, ())
+    cluster.engine.budget("none-left", 0)
+    cluster.put("budgeted", BRONZE, 4000, budget="none-left")
+    cluster.engine.doomed(cluster.put("guarded", BRONZE, 4000))
+    cluster.put("important", GOLD, 4000)
+    cluster.engine.budget("one-left", 1)
+    for _ in range(2):
+        cluster.put("half", BRONZE, 2000, budget="one-left")
+    found = cluster.wait(SILVER, 3000)
+    assert found.counts == {"insufficient cpu": 5}
+    assert found.preemption == {preemption.TOO_SMALL: 1, preemption.PROTECTED: 3, preemption.PROMISE: 1}
+
+
+def test_whoever_was_preempted_too_often_is_counted_apart() -> None:
+    cluster = Cluster()
+    cluster.host("a")
+    uid = cluster.put("a", SILVER, 4000)
+    row = cluster.engine.pods[uid].row
+    cluster.engine.tables.tb["slots"]["overhead"][0][0] = 1000.0
+    assert cluster.engine.tables.tb["slots"]["row"][0][0] == row
+    assert cluster.wait(SILVER, 4000).preemption == {preemption.OVERHEAD: 1}
+
+
+def test_by_priority_ranks_decide() -> None:
+    cluster = Cluster(priority())
+    cluster.host("a")
+    cluster.host("b")
+    cluster.put("a", GOLD, 4000)
+    cluster.put("b", SILVER, 4000)
+    assert cluster.wait(SILVER, 1000).preemption == {preemption.PRIORITY_RULES: 2}
+
+
+def priority() -> Config:
+    config = settings()
+    return replace(config, policy=replace(config.policy, name="priority"))
+
+
+def test_one_that_can_still_wait_says_how_long() -> None:
+    cluster = Cluster()
+    cluster.host("a")
+    cluster.put("a", BRONZE, 4000)
+    uid = cluster.put("a", BRONZE, 0)
+    cluster.engine.gone(uid, T0 + 100)
+    cluster.engine.arrive("again", uid, "c2", 2, T0 + 100)
+    cluster.engine.respec("again", 1)
+    cluster.engine.wake("again")
+    assert not cluster.engine.run(T0 + 100).decisions
+    # Bronze (0.5) ran for 100 s: entitled to 200 s, alpha 10 s, margin 10 s.
+    assert Explainer(cluster.engine).reason("again", T0 + 100) == (
+        "0/1 nodes: 1 insufficient cpu; preemption: it can wait 80.0 s more before it may preempt"
+    )
+
+
+def test_preemption_policy_never() -> None:
+    cluster = Cluster()
+    cluster.host("a")
+    cluster.put("a", BRONZE, 4000)
+    assert str(cluster.wait(GOLD, 1000, never=True)).endswith("preemption: its preemptionPolicy is Never")
+
+
+def test_no_nodes_at_all() -> None:
+    assert str(Cluster().wait(GOLD, 1)) == "0/0 nodes: none at all; preemption: no node could serve it"
+
+
+def test_room_that_came_after_the_pass_is_said() -> None:
+    cluster = Cluster()
+    cluster.host("a")
+    uid = cluster.put("a", GOLD, 4000)
+    cluster.wait(SILVER, 1000)
+    cluster.engine.gone(uid, T0 + 101)
+    assert Explainer(cluster.engine).reason("p2", T0 + 101).startswith("0/1 nodes: 1 have had room since")
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_reason_never_contradicts_the_pass_before_it(seed: int) -> None:
+    """Where a pass has just placed nobody, no host has room and on none the victims would suffice."""
+    chaos, checked = Chaos(seed), 0
+    for _ in range(120):
+        chaos.step()
+        engine = chaos.bench.engine
+        if chaos.bench.run(chaos.t):
+            continue  # who came to a host in this pass is no victim of the same pass
+        explainer = Explainer(engine)
+        for uid in engine.waiting():
+            found = explainer.explain(uid, T0 + chaos.t)
+            assert found is not None
+            assert found.fits == 0
+            assert preemption.BY_NOW not in found.preemption
+            assert sum(found.preemption.values()) == (0 if found.held else 1)
+            checked += 1
+    assert checked > 10
+
+
+def test_a_reason_leaves_what_decisions_are_based_on_as_it_was() -> None:
+    chaos = Chaos(7)
+    for _ in range(80):
+        chaos.step()
+    chaos.bench.run(chaos.t)
+    engine = chaos.bench.engine
+    engine.tables.settle()
+    names = ("instances", "slots", "hosts", "ceilings", "requests", "kinds", "queue", "free", "tallies", "conditions")
+    before = [engine.tables.tb[name].tobytes() for name in names], engine.tables.tb.control.tobytes()
+    for uid in [uid for uid, one in engine.pods.items() if one.state == types.WAITING]:
+        assert re.match(r"0/1 nodes: ", Explainer(engine).reason(uid, T0 + chaos.t))
+    assert before == ([engine.tables.tb[name].tobytes() for name in names], engine.tables.tb.control.tobytes())
+
+
+def test_a_kind_takes_less_than_20_ms_on_5000_nodes() -> None:
+    cluster = Cluster()
+    engine = cluster.engine
+    taint = {taint_attribute("NoSchedule", "dedicated"): "batch"}
+    labels = {f"example.com/label-{i}": "value" for i in range(15)}
+    for i in range(5000):
+        attributes = {"metadata.name": f"n{i}", "zone": f"z{i % 3}", **labels, **(taint if i % 5 == 0 else {})}
+        engine.host(f"n{i}", ROOM, attributes, True)
+    engine.spec(0, Spec((("cpu", 1000), ("memory", 2**20), ("pods", 1)), BRONZE, placement=Placement(marks=("b",))))
+    engine.controller("many", BRONZE, 2, False)
+    for i in range(20_000):
+        engine.found(f"u{i}", f"u{i}", "many", 0, f"n{i // 4}", T0)
+    rules = (Rule("spread", "b", ZONE), Rule("away", "b", ZONE), Rule("away", "port:TCP/80"))
+    term = Term((Constraint("zone", "in", values=("z0", "z1")), Tolerates()))
+    cluster.wait(GOLD, 1000, term=term, placement=Placement(("b",), rules))
+    uid = f"p{cluster.count}"
+    took: list[float] = []
+    slow = slowness()
+    explainer = Explainer(engine)
+    for round_ in range(0, 10, 2):
+        began = time.process_time()
+        found = explainer.explain(uid, T0 + 100 + round_)
+        took.append(time.process_time() - began)
+        assert found is not None
+        assert sum(found.counts.values()) == 5000
+    assert min(took[1:]) < 0.02 * slow, [f"{one * 1000:.1f} ms" for one in took]
+    assert took[0] < 0.1 * slow, "also the first time, when taints are read"

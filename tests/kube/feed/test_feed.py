@@ -1,0 +1,220 @@
+"""Pods told to an engine by hand: what nobody has is forgotten, who has ended is said to have."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from slacktide.engine.core import types
+from slacktide.engine.core.engine import Engine
+from slacktide.engine.core.operations import Operation
+from slacktide.kube.client.metadata import Metadata
+from slacktide.kube.feed.fed_pod import GATED, HELD, UNSCHEDULABLE, FedPod
+from slacktide.kube.feed.listener import FeedListener
+from slacktide.kube.feed.live_feed import LiveFeed
+from slacktide.kube.feed.takeover import take_over
+from slacktide.kube.mirror.cluster import ClusterMirror
+from slacktide.kube.observe.explain import PodHistory, PodStory, told
+from slacktide.kube.resources.objects import DEPLOYMENT, POD, Identity, ServiceClass, ServiceClassSpec
+from slacktide.settings import load_live
+from support import made_objects
+
+NOW = 1_790_000_000.0
+OWNER = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": "web", "controller": True}
+
+
+class Heard(FeedListener):
+    """Writes down what a feed says."""
+
+    def __init__(self) -> None:
+        self.said: list[tuple[str, str]] = []
+
+    def work(self) -> None:
+        self.said.append(("work", ""))
+
+    def waits(self, pod: FedPod) -> None:
+        self.said.append(("waits", pod.problem))
+
+    def rival(self, pod: FedPod) -> None:
+        self.said.append(("rival", pod.uid))
+
+    def finished(self, key: str) -> None:
+        self.said.append(("finished", key))
+
+
+class Scene:
+    """A mirror with one node of four cores and the class gold, and a feed with a new engine that follows it."""
+
+    def __init__(self) -> None:
+        config = load_live()
+        self.operations: list[Operation] = []
+        self.heard = Heard()
+        self.mirror = ClusterMirror(config, lambda: NOW)
+        self.engine = Engine(config, self.operations.append)
+        self.feed = LiveFeed(self.mirror, self.engine, self.heard, lambda: NOW, lambda: 0.0)
+        self.mirror.follow(self.feed)
+        self.mirror.see_class(ServiceClass(Metadata("gold"), ServiceClassSpec(0.999, 1)))
+        self.see_node("a")
+
+    def see_node(self, name: str, managed: bool = True) -> None:
+        labels = {"slacktide.io/managed": "true"} if managed else {}
+        self.mirror.see_node(
+            made_objects.node(name, labels=labels, allocatable={"cpu": "4", "memory": "1Gi", "pods": "9"})
+        )
+
+    def see_owner(self, replicas: int) -> None:
+        body = {"metadata": {"name": "web", "namespace": "default", "uid": "web"}, "spec": {"replicas": replicas}}
+        self.mirror.see_controller(made_objects.decoded(DEPLOYMENT, body), "apps/v1", "Deployment", replicas)
+
+    def see(
+        self,
+        name: str,
+        node: str = "",
+        cpu: str = "1",
+        phase: str = "",
+        service: str = "gold",
+        scheduler: str = "slacktide",
+        **spec: Any,
+    ) -> None:
+        labels = {"slacktide.io/class": service}
+        metadata = {"name": name, "namespace": "default", "uid": name, "labels": labels, "ownerReferences": [OWNER]}
+        body: dict[str, Any] = {
+            "metadata": metadata,
+            "spec": {"schedulerName": scheduler, "nodeName": node, "containers": [made_objects.container(cpu=cpu)]}
+            | spec,
+            "status": {"phase": phase},
+        }
+        self.mirror.see_pod(made_objects.decoded(POD, body))
+
+    def drop(self, name: str) -> None:
+        self.mirror.drop_pod(Identity("default", name, name, ""), None)
+
+    def names(self) -> list[str]:
+        """Operations since this was last asked."""
+        found = [one.method for one in self.operations]
+        self.operations.clear()
+        return found
+
+
+@pytest.fixture
+def scene() -> Scene:
+    return Scene()
+
+
+@pytest.mark.parametrize("node", ["", "a"])
+def test_specs_of_pods_whose_owner_is_not_known_yet(scene: Scene, node: str) -> None:
+    feed, engine = scene.feed, scene.engine
+    scene.see("p", node)
+    assert len(feed.specs) == 0
+    assert (engine.room("a")["cpu"] == 3000) == bool(node)  # it takes its room all the same
+    scene.see_owner(2)
+    scene.see("q", node)
+    assert len(feed.specs) == 1  # they share it
+    assert len(engine.pods) == 2
+    scene.see("q", node, cpu="2")
+    assert len(feed.specs) == 2
+    scene.drop("p")
+    assert len(feed.specs) == 1
+    scene.drop("q")
+    assert len(feed.specs) == 0
+
+
+@pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
+def test_a_pod_that_has_ended_is_explained_as_such(scene: Scene, phase: str) -> None:
+    """It may stay listed for long, as a Job's does."""
+    scene.see_owner(1)
+    stories = PodStory(scene.feed, PodHistory(lambda _uid: None), lambda: NOW)
+    scene.see("p", "a")
+    running = stories.document("default", "p")
+    assert running is not None
+    assert "is starting on a" in told(running)
+    scene.see("p", "a", phase=phase)
+    over = stories.document("default", "p")
+    assert over is not None
+    assert over["phase"] == phase
+    assert told(over).splitlines()[:2] == ["Pod default/p", f"  has ended ({phase}) on a"]
+
+
+def test_operations_of_a_pod_from_its_arrival_to_its_end(scene: Scene) -> None:
+    scene.see_owner(1)
+    scene.names()
+    scene.see("p")
+    assert scene.names() == ["spec", "controller", "desired", "arrive", "wake"]
+    scene.see("p")
+    assert scene.names() == []  # nothing changed
+    scene.see("p", "a")
+    assert scene.names() == ["bound_elsewhere"]
+    scene.drop("p")
+    assert scene.names() == ["gone", "spec_gone"]
+
+
+def test_a_pod_that_no_host_can_help_waits_aside_until_its_class_is_there(scene: Scene) -> None:
+    scene.see_owner(1)
+    scene.see("p", service="silver")
+    assert scene.feed.pods["p"].queue == UNSCHEDULABLE
+    assert scene.heard.said[-1] == ("waits", "service class 'silver': does not exist")
+    assert scene.engine.pods == {}
+    scene.mirror.see_class(ServiceClass(Metadata("silver"), ServiceClassSpec(0.9, 2)))
+    assert types.STATES[scene.engine.pods["p"].state] == "waiting"
+    assert scene.feed.pods["p"].problem == ""
+
+
+def test_a_gated_pod_is_not_told(scene: Scene) -> None:
+    scene.see_owner(1)
+    scene.see("p", schedulingGates=[{"name": "later"}])
+    assert (scene.feed.pods["p"].queue, scene.engine.pods) == (GATED, {})
+    scene.see("p")
+    assert list(scene.engine.pods) == ["p"]
+
+
+def test_the_replacement_of_a_preempted_pod_waits_until_that_is_gone(scene: Scene) -> None:
+    scene.see_owner(1)
+    scene.see("p", "a")
+    scene.feed.succession.told(scene.engine.pods["p"].key, "p")
+    scene.see("q")
+    assert (scene.feed.pods["q"].problem, list(scene.engine.pods)) == (HELD, ["p"])
+    scene.drop("p")
+    assert list(scene.engine.pods) == ["q"]
+
+
+def test_pods_of_others_take_room_and_are_rivals_only_on_nodes_of_ours(scene: Scene) -> None:
+    scene.see_node("theirs", managed=False)
+    scene.see("s", "a", scheduler="default-scheduler")
+    scene.see("t", "theirs", scheduler="default-scheduler")
+    assert scene.engine.room("a")["cpu"] == 3000
+    assert [one for one in scene.heard.said if one[0] == "rival"] == [("rival", "s")]
+    scene.see_node("theirs")
+    assert [one for one in scene.heard.said if one[0] == "rival"] == [("rival", "s")]  # its room was counted before
+    scene.drop("s")
+    assert scene.engine.room("a")["cpu"] == 4000
+
+
+def test_a_controller_goes_with_its_last_pod(scene: Scene) -> None:
+    scene.see_owner(1)
+    scene.see("p", "a")
+    key = scene.engine.pods["p"].key
+    scene.mirror.drop_controller("web")
+    assert key in scene.engine.controllers
+    scene.drop("p")
+    assert scene.engine.controllers == {}
+    assert scene.heard.said[-2:] == [("finished", key), ("work", "")]
+
+
+def test_a_feed_that_begins_later_knows_the_same(scene: Scene) -> None:
+    """What the mirror has seen before is told at once, and what comes afterwards as it comes."""
+    scene.see_owner(2)
+    scene.see("p", "a")
+    scene.see("q")
+    scene.see("s", "a", scheduler="default-scheduler")
+    engine = Engine(load_live())
+    later = LiveFeed(scene.mirror, engine, FeedListener(), lambda: NOW, lambda: 0.0)
+    take_over(later, {}, lambda _decision, _leaving: None)
+    scene.mirror.follow(later)
+    scene.see("r")
+    found = [
+        {uid: (types.STATES[one.state], one.host, one.key) for uid, one in each.pods.items()}
+        for each in (scene.engine, engine)
+    ]
+    assert found[0] == found[1]
+    assert [each.room("a")["cpu"] for each in (scene.engine, engine)] == [2000, 2000]

@@ -1,0 +1,251 @@
+"""The mirror by itself: objects in, records and changes out; no engine, no server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import pytest
+
+from slacktide.kube.client.kinds import Malformed
+from slacktide.kube.client.metadata import Metadata
+from slacktide.kube.mirror.changes import Changes
+from slacktide.kube.mirror.cluster import ClusterMirror
+from slacktide.kube.mirror.pod_record import PodRecord
+from slacktide.kube.resources.objects import (
+    JOB,
+    NAMESPACE,
+    PERSISTENT_VOLUME_CLAIM,
+    POD_DISRUPTION_BUDGET,
+    Identity,
+    ServiceClass,
+    ServiceClassSpec,
+)
+from slacktide.kube.translate.nodes import NodeView
+from slacktide.kube.translate.owners import Target
+from slacktide.settings import load_live
+from support import made_objects
+
+NOW = 1_790_000_000.0
+
+
+class Heard(Changes):
+    """Writes down what changed."""
+
+    def __init__(self) -> None:
+        self._said: list[tuple[Any, ...]] = []
+
+    def said(self) -> list[tuple[Any, ...]]:
+        """What was heard since this was last asked."""
+        found, self._said = self._said, []
+        return found
+
+    def node(self, view: NodeView, before: NodeView | None) -> None:
+        self._said.append(("node", view.name, view.ours, before is not None))
+
+    def node_gone(self, name: str) -> None:
+        self._said.append(("node_gone", name))
+
+    def images_listed(self, node: str, images: tuple[str, ...]) -> None:
+        self._said.append(("images_listed", node, images))
+
+    def image_sizes(self, images: Iterable[str]) -> None:
+        self._said.append(("image_sizes", *images))
+
+    def replicas(self, target: Target, desired: int, finished: bool) -> None:
+        self._said.append(("replicas", target.name, desired, finished))
+
+    def owner_known(self, uid: str) -> None:
+        self._said.append(("owner_known", uid))
+
+    def controller_gone(self, target: Target) -> None:
+        self._said.append(("controller_gone", target.name))
+
+    def classes(self, names: Sequence[str], namespace: str) -> None:
+        self._said.append(("classes", *names, namespace))
+
+    def budget(self, name: str, left: int) -> None:
+        self._said.append(("budget", name, left))
+
+    def budget_gone(self, name: str) -> None:
+        self._said.append(("budget_gone", name))
+
+    def budgets_cover(self, namespace: str) -> None:
+        self._said.append(("budgets_cover", namespace))
+
+    def constraints(self, uids: Sequence[str]) -> None:
+        self._said.append(("constraints", *uids))
+
+    def pod(self, record: PodRecord) -> None:
+        self._said.append(("pod", record.uid))
+
+    def pod_gone(self, record: PodRecord, succeeded: bool) -> None:
+        self._said.append(("pod_gone", record.uid, succeeded))
+
+
+@pytest.fixture
+def mirror() -> ClusterMirror:
+    return ClusterMirror(load_live(), lambda: NOW)
+
+
+@pytest.fixture
+def heard(mirror: ClusterMirror) -> Heard:
+    found = Heard()
+    mirror.follow(found)
+    return found
+
+
+def pod(name: str, **more: Any) -> Any:
+    return made_objects.pod(name, uid=name, schedulerName="slacktide", **more)
+
+
+def test_pods_are_known_by_uid_and_by_name_until_they_are_gone(mirror: ClusterMirror, heard: Heard) -> None:
+    mirror.see_pod(pod("p"))
+    mirror.see_pod(made_objects.pod("s", uid="s", schedulerName="other", nodeName="a"))
+    assert [(one.uid, one.ours, one.seen) for one in mirror.pods.values()] == [("p", True, NOW), ("s", False, NOW)]
+    assert mirror.uids[("default", "p")] == "p"
+    mirror.drop_pod(Identity("default", "p", "p", ""), pod("p", status={"phase": "Succeeded"}))
+    assert list(mirror.pods) == ["s"]
+    assert heard.said() == [("pod", "p"), ("pod", "s"), ("pod_gone", "p", True)]
+
+
+def test_a_name_that_another_pod_has_by_now_stays_its(mirror: ClusterMirror) -> None:
+    mirror.see_pod(pod("p"))
+    mirror.see_pod(made_objects.pod("p", uid="later", schedulerName="slacktide"))
+    mirror.drop_pod(Identity("default", "p", "p", ""), None)
+    assert mirror.uids[("default", "p")] == "later"
+
+
+def test_a_malformed_pod_keeps_what_was_known_of_it(mirror: ClusterMirror, heard: Heard) -> None:
+    def malformed(name: str, scheduler: str, node: str = "") -> Malformed:
+        return Malformed(name=name, namespace="default", uid=name, resource_version="1", problem="spec: no",
+                         scheduler=scheduler, node=node)  # fmt: skip
+
+    mirror.see_pod(pod("p", nodeName="a"))
+    mirror.see_malformed_pod(malformed("p", "slacktide", "a"))
+    assert mirror.pods["p"].pod.spec.node_name == "a"
+    assert mirror.pods["p"].malformed == "the pod is malformed: spec: no"
+    mirror.see_malformed_pod(malformed("q", "slacktide"))
+    mirror.see_malformed_pod(malformed("s", "other"))
+    mirror.see_malformed_pod(malformed("t", "slacktide", "a"))
+    assert list(mirror.pods) == ["p", "q"]
+    assert heard.said() == [("pod", "p"), ("pod", "p"), ("pod", "q")]
+    mirror.see_pod(pod("p", nodeName="a"))
+    assert mirror.pods["p"].malformed == ""
+
+
+def test_terms_of_one_pod_change_the_constraints_of_others(mirror: ClusterMirror, heard: Heard) -> None:
+    mirror.see_pod(pod("p", labels={"app": "web"}))
+    term = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "zone"}
+    alone = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    heard.said()
+    mirror.see_pod(pod("q", affinity=alone))
+    assert heard.said() == [("constraints", "p"), ("pod", "q")]
+    mirror.see_pod(pod("q", affinity=alone))
+    assert heard.said() == [("pod", "q")]
+
+
+def test_a_pod_that_has_ended_has_no_terms_any_more(mirror: ClusterMirror) -> None:
+    mirror.see_pod(pod("p"))
+    assert len(mirror.constraints) == 1
+    mirror.see_pod(pod("p", status={"phase": "Failed"}))
+    assert (len(mirror.constraints), list(mirror.pods)) == (0, ["p"])
+
+
+def test_nodes_are_told_when_they_differ(mirror: ClusterMirror, heard: Heard) -> None:
+    ours = made_objects.node("a", labels={"slacktide.io/managed": "true"}, allocatable={"cpu": "4"})
+    mirror.see_node(ours)
+    mirror.see_node(ours)
+    mirror.see_node(made_objects.node("a", allocatable={"cpu": "4"}))
+    assert not mirror.is_ours("a")
+    mirror.drop_node("a")
+    assert heard.said() == [("node", "a", True, False), ("node", "a", False, True), ("node_gone", "a")]
+    assert mirror.nodes == {}
+
+
+def test_a_job_that_is_finished_says_so_of_its_cron_job(mirror: ClusterMirror, heard: Heard) -> None:
+    owner = {"apiVersion": "batch/v1", "kind": "CronJob", "name": "nightly", "uid": "c", "controller": True}
+    body = {"metadata": {"name": "j", "namespace": "default", "uid": "j", "ownerReferences": [owner]}}
+    job = made_objects.decoded(JOB, body)
+    mirror.see_controller(job, "batch/v1", "Job", -1, finished=True)
+    assert heard.said() == [("owner_known", "j")]  # whose it is, is not known yet
+    cron = made_objects.decoded(JOB, {"metadata": {"name": "nightly", "namespace": "default", "uid": "c"}})
+    mirror.see_controller(cron, "batch/v1", "CronJob", -1)
+    mirror.see_controller(job, "batch/v1", "Job", -1, finished=True)
+    assert heard.said() == [
+        ("replicas", "nightly", -1, False),
+        ("owner_known", "c"),
+        ("replicas", "nightly", -1, True),
+        ("owner_known", "j"),
+    ]
+    mirror.drop_controller("c")
+    mirror.drop_controller("c")
+    assert heard.said() == [("controller_gone", "nightly")]
+
+
+def test_classes_and_defaults_of_namespaces(mirror: ClusterMirror, heard: Heard) -> None:
+    def namespace(**labels: str) -> Any:
+        found = {key.replace("_", "-"): value for key, value in labels.items()}
+        metadata = {"name": "n", "labels": {f"slacktide.io/{key}": value for key, value in found.items()}}
+        return made_objects.decoded(NAMESPACE, {"metadata": metadata})
+
+    mirror.see_class(ServiceClass(Metadata("gold"), ServiceClassSpec(0.999, 1)))
+    mirror.see_namespace(namespace(default_class="gold"))
+    mirror.see_namespace(namespace(default_class="gold", team="x"))
+    mirror.drop_class("gold")
+    assert heard.said() == [("classes", "gold", ""), ("classes", "n"), ("classes", "gold", "")]
+
+
+def test_budgets_are_told_with_what_is_left_and_whom_they_cover(mirror: ClusterMirror, heard: Heard) -> None:
+    def budget(left: int, app: str) -> Any:
+        spec = {"selector": {"matchLabels": {"app": app}}}
+        body = {"metadata": {"name": "b", "namespace": "n"}, "spec": spec, "status": {"disruptionsAllowed": left}}
+        return made_objects.decoded(POD_DISRUPTION_BUDGET, body)
+
+    mirror.see_budget(budget(2, "web"))
+    assert heard.said() == [("budget", "n/b", 2), ("budgets_cover", "n")]
+    mirror.see_budget(budget(1, "web"))
+    assert heard.said() == [("budget", "n/b", 1)]
+    mirror.drop_budget("n", "b")
+    assert heard.said() == [("budgets_cover", "n"), ("budget_gone", "n/b")]
+
+
+def test_pods_with_volumes_that_wait_are_told_again_when_storage_changes(mirror: ClusterMirror, heard: Heard) -> None:
+    claim = [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]
+    mirror.see_pod(pod("waits", volumes=claim))
+    mirror.see_pod(pod("runs", volumes=claim, nodeName="a"))
+    mirror.see_pod(pod("has-none"))
+    heard.said()
+    mirror.storage_changed()
+    assert heard.said() == [("pod", "waits")]
+
+
+def test_a_claim_that_is_seen_late_concerns_pods_that_run_with_it(mirror: ClusterMirror, heard: Heard) -> None:
+    claim = [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]
+    running = pod("runs", volumes=claim, nodeName="a")
+    mirror.see_pod(running)
+    assert mirror.constraints.constraints_of(running).placement.marks == ()
+    body = {"metadata": {"name": "c", "namespace": "default"}, "spec": {"accessModes": ["ReadWriteOncePod"]}}
+    mirror.see_claim(made_objects.decoded(PERSISTENT_VOLUME_CLAIM, body))
+    assert mirror.constraints.constraints_of(running).placement.marks == ("claim:default/c",)
+    mirror.drop_claim("default", "c")
+    assert mirror.constraints.constraints_of(running).placement.marks == ()
+    assert heard.said() == [("pod", "runs")]
+
+
+def test_followers_hear_in_their_order_and_from_when_they_follow(mirror: ClusterMirror) -> None:
+    order: list[str] = []
+
+    class Named(Changes):
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        def pod(self, record: PodRecord) -> None:
+            order.append(f"{self.name}:{record.uid}")
+
+    mirror.see_pod(pod("before"))
+    mirror.follow(Named("one"))
+    mirror.see_pod(pod("p"))
+    mirror.follow(Named("two"))
+    mirror.see_pod(pod("q"))
+    assert order == ["one:p", "one:q", "two:q"]

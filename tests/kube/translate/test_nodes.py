@@ -1,0 +1,93 @@
+"""Nodes as hosts: attributes, taints, ownership."""
+
+from __future__ import annotations
+
+import pytest
+
+from slacktide.kube.translate.nodes import Ownership, view_of
+from slacktide.kube.translate.pod_constraints import ConstraintIndex
+from slacktide.model.constraint import Constraint, Tolerates, Toleration
+from support.made_objects import node, pod
+
+ANYBODY = Ownership(all_nodes=True)
+
+
+def test_labels_name_and_taints_are_attributes() -> None:
+    tainted = [{"key": "gpu", "value": "only", "effect": "NoSchedule"}, {"key": "slow", "effect": "PreferNoSchedule"}]
+    found = view_of(node("n1", {"zone": "a"}, tainted, allocatable={"cpu": "4", "pods": "110"}), ANYBODY)
+    assert found.attributes == {
+        "zone": "a",
+        "metadata.name": "n1",
+        "taint:NoSchedule:gpu": "only",
+        "taint:PreferNoSchedule:slow": "",
+    }
+    assert found.soft_taints == (("slow", ""),)
+    assert found.amounts == {"cpu": 4000, "pods": 110}
+    assert (found.ready, found.ours, found.problem) == (True, True, "")
+
+
+def test_a_cordoned_node_takes_only_who_tolerates_that() -> None:
+    cordoned = view_of(node(unschedulable=True), ANYBODY).attributes
+    assert not Tolerates().holds(cordoned)
+    assert Tolerates((Toleration("node.kubernetes.io/unschedulable", any_value=True),)).holds(cordoned)
+    daemon = pod(
+        tolerations=[{"key": "node.kubernetes.io/unschedulable", "operator": "Exists", "effect": "NoSchedule"}]
+    )
+    assert ConstraintIndex().constraints_of(daemon).term.holds(cordoned)
+    assert not ConstraintIndex().constraints_of(pod()).term.holds(cordoned)
+
+
+@pytest.mark.parametrize(
+    ("toleration", "holds"),
+    [
+        ({"key": "k", "operator": "Equal", "value": "v", "effect": "NoSchedule"}, True),
+        ({"key": "k", "value": "v"}, True),
+        ({"key": "k", "value": "w"}, False),
+        ({"key": "k", "operator": "Exists"}, True),
+        ({"operator": "Exists"}, True),
+        ({"key": "k", "operator": "Exists", "effect": "NoExecute"}, False),
+        ({"key": "other", "operator": "Exists"}, False),
+    ],
+)
+def test_which_tolerations_cover_a_taint(toleration: dict[str, str], holds: bool) -> None:
+    tainted = view_of(node(taints=[{"key": "k", "value": "v", "effect": "NoSchedule"}]), ANYBODY)
+    assert ConstraintIndex().constraints_of(pod(tolerations=[toleration])).term.holds(tainted.attributes) == holds
+
+
+def test_who_tolerates_everything_asks_for_nothing() -> None:
+    assert ConstraintIndex().constraints_of(pod(tolerations=[{"operator": "Exists"}])).term.constraints == ()
+
+
+@pytest.mark.parametrize(
+    ("ownership", "ours"),
+    [
+        (Ownership(), [True, True, False]),
+        (Ownership(label="", taint="slacktide.io/only"), [False, True, False]),
+        (Ownership(label="slacktide.io/managed", taint=""), [True, False, True]),
+        (Ownership(label="", taint=""), [False, False, False]),
+        (Ownership(all_nodes=True), [True, True, True]),
+    ],
+)
+def test_a_node_is_ours_by_label_or_taint_or_all_are(ownership: Ownership, ours: list[bool]) -> None:
+    candidates = [
+        node(labels={"slacktide.io/managed": "true"}),
+        node(taints=[{"key": "slacktide.io/only", "effect": "NoSchedule"}]),
+        node(labels={"slacktide.io/managed": "false"}),
+    ]
+    assert [view_of(one, ownership).ours for one in candidates] == ours
+
+
+def test_a_node_with_an_impossible_amount_has_none_and_says_why() -> None:
+    found = view_of(node("n1", allocatable={"memory": "lots"}, ready="Unknown"), ANYBODY)
+    assert found.amounts == {}
+    assert "node n1: status.allocatable[memory]: found 'lots'" in found.problem
+    assert not found.ready
+
+
+def test_a_node_affinity_for_a_name_sees_the_name() -> None:
+    terms = [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n1"]}]}]
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+    term = ConstraintIndex().constraints_of(pod(affinity={"nodeAffinity": required})).term
+    assert Constraint("metadata.name", "==", "n1") in term.constraints
+    assert term.holds(view_of(node("n1"), ANYBODY).attributes)
+    assert not term.holds(view_of(node("n2"), ANYBODY).attributes)

@@ -1,0 +1,115 @@
+"""Which class a pod is of, and what it was promised."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from slacktide.errors import ConfigError
+from slacktide.kube.resources.objects import NAMESPACE, POD, SERVICE_CLASS, Pod
+from slacktide.kube.translate.service_classes import (
+    APPROACH,
+    CLASS_LABEL,
+    DEFAULT_CLASS,
+    SLO,
+    Classes,
+    Promised,
+    mapping,
+)
+from slacktide.kube.translate.unschedulable import Unschedulable
+from slacktide.model.service_class import default_tiers
+from slacktide.model.workload import AGGREGATED, APPROACHES
+from support import made_objects
+
+CONCURRENT = APPROACHES.index("concurrent")
+
+
+def classes(priorities: str = "", **specs: dict[str, Any]) -> Classes:
+    found = Classes(priorities)
+    for name, spec in specs.items():
+        found.see(
+            made_objects.decoded(SERVICE_CLASS, {"metadata": {"name": name}, "spec": {"slo": 0.9, "rank": 2} | spec})
+        )
+    return found
+
+
+def pod(label: str = "", priority: str = "", **annotations: str) -> Pod:
+    names = {"slo": SLO, "approach": APPROACH}
+    metadata = {
+        "name": "p",
+        "namespace": "shop",
+        "labels": {CLASS_LABEL: label} if label else {},
+        "annotations": {names[key]: value for key, value in annotations.items()},
+    }
+    return made_objects.decoded(POD, {"metadata": metadata, "spec": {"priorityClassName": priority}})
+
+
+def test_label_priority_class_namespace_and_cluster_name_the_class_in_this_order() -> None:
+    every = classes("vital=gold", gold={}, silver={}, bronze={"default": True}, amber={})
+    assert every.name_for(pod("silver", "vital")) == "silver"
+    assert every.name_for(pod("", "vital")) == "gold"
+    assert every.name_for(pod("", "other")) == "bronze"
+    labels = {DEFAULT_CLASS: "amber"}
+    every.namespaces["shop"] = made_objects.decoded(NAMESPACE, {"metadata": {"name": "shop", "labels": labels}})
+    assert every.name_for(pod()) == "amber"
+    with pytest.raises(Unschedulable, match="neither its namespace nor the cluster has a default class"):
+        classes(gold={}).name_for(pod())
+
+
+def test_of_several_defaults_the_first_by_name_counts() -> None:
+    assert classes(b={"default": True}, a={"default": True}).name_for(pod()) == "a"
+
+
+def test_what_is_owed_is_what_the_class_says() -> None:
+    every = classes(told={"tiers": [{"boundary": 0.5, "bonus": 0.2}]}, nothing={"tiers": []}, silent={})
+    assert [(one.boundary, one.bonus) for one in every.of(pod("told"), False).service.tiers] == [(0.5, 0.2)]
+    assert every.of(pod("nothing"), False).service.tiers == ()
+    assert every.of(pod("silent"), False).service.tiers == default_tiers(0.9)
+
+
+def test_an_own_slo_is_at_most_that_of_the_class_and_alike_ones_are_one_promise() -> None:
+    every = classes(silver={})
+    promised = every.of(pod("silver", slo="0.5"), False)
+    assert (promised.service.name, promised.service.slo) == ("silver@0.5", 0.5)
+    assert every.of(pod("silver", slo="5e-1"), False) == promised
+    assert every.remembered("silver@0.5", False) == promised
+    assert every.of(pod("silver", slo="0.9"), False).service.slo == 0.9
+    for text in ("0.91", "0", "-1", "nan", "much"):
+        with pytest.raises(Unschedulable, match=f"found '{text}', expected a number above 0, at most 0.9"):
+            every.of(pod("silver", slo=text), False)
+
+
+def test_the_approach_is_the_pods_or_the_classs_and_a_jobs_is_aggregated() -> None:
+    every = classes(silver={"approach": "concurrent"})
+
+    def approach(one: Pod, batch: bool) -> int:
+        found: Promised = every.of(one, batch)
+        return found.approach
+
+    assert approach(pod("silver"), False) == CONCURRENT
+    assert approach(pod("silver", approach="aggregated"), False) == AGGREGATED
+    assert approach(pod("silver"), True) == AGGREGATED
+    with pytest.raises(Unschedulable, match="a Job's pods can only be aggregated"):
+        approach(pod("silver", approach="concurrent"), True)
+    with pytest.raises(Unschedulable, match="found 'sideways'"):
+        approach(pod("silver", approach="sideways"), False)
+
+
+def test_who_may_not_use_a_class_and_classes_that_are_gone_or_broken() -> None:
+    every = classes(private={"namespaces": ["bank"]}, broken={"slo": 2.0}, shared={"namespaces": ["bank", "shop"]})
+    assert every.of(pod("shared"), False).class_name == "shared"
+    with pytest.raises(Unschedulable, match="may not be used in namespace shop"):
+        every.of(pod("private"), False)
+    with pytest.raises(Unschedulable, match=r"'broken' is malformed: .*slo"):
+        every.of(pod("broken"), False)
+    every.drop("shared")
+    with pytest.raises(Unschedulable, match="'shared': does not exist"):
+        every.of(pod("shared"), False)
+
+
+def test_the_mapping_from_priority_classes_is_read_or_refused() -> None:
+    assert mapping("a=gold, b = silver,,") == {"a": "gold", "b": "silver"}
+    for text in ("a", "a=", "=gold"):
+        with pytest.raises(ConfigError, match=f"priority_classes: found '{text}'"):
+            mapping(text)

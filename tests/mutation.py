@@ -1,0 +1,433 @@
+"""``python tests/mutation.py [WORD...]``: breaks one rule at a time in a copy of the tree, and shows that a test fails.
+
+Without words all mutants are tried, else those whose rule or file has one of them. Kernels run as plain Python, so that
+nothing is compiled. A mutant whose text is not in its file, or whose tests fail without it, is an error. The table that
+is printed stands in CONTRIBUTING.md. Exit code 1 where a mutant survives.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parents[1]
+COPIED = ("src", "tests", "docs", "examples", "bench", "pyproject.toml", "README.md", "CONTRIBUTING.md", "Makefile")
+PATIENCE = 600
+"""Seconds. A mutant whose tests take longer is not decided, which counts as surviving."""
+
+FEW = "tests/equality/test_equality.py::test_core_and_twin_agree_on_a_few_small_clusters"
+OVERLOADED = "tests/equality/test_equality.py::test_core_and_twin_agree_under_triage"
+RESIZES = "tests/sim/test_resizes.py"
+REQUESTS = "tests/equality/test_requests.py"
+LEAVES = "tests/kernels/test_kernels.py"
+SIMULATOR = "tests/sim/test_simulator.py"
+BUDGETED = "tests/sim/test_budgets.py"
+BOOKS = "tests/engine/ledger/test_ledger.py"
+TRANSLATE = "tests/kube/translate"
+DEMANDS = f"{TRANSLATE}/test_pod_resources.py"
+TERMS = f"{TRANSLATE}/test_pod_constraints.py"
+FILTERS = f"{TRANSLATE}/test_pod_constraints_random.py"
+
+
+class Mutant(NamedTuple):
+    """One rule broken: in ``file`` (below src/slacktide) ``text``, which stands there once, becomes ``instead``."""
+
+    rule: str
+    file: str
+    text: str
+    instead: str
+    tests: str
+
+
+QOS, BUDGETS = "kernels/policies/qos_driven.py", "kernels/feasible/disruption_budgets.py"
+LEDGER, RESIZE = "kernels/drive/instance_ledger.py", "kernels/drive/resize.py"
+AFFINITY, BOOK = "kernels/feasible/affinity.py", "kube/translate/pod_constraints.py"
+METRIC, SCALE, PODS = "kernels/qos/metric.py", "kernels/drive/scale.py", "kube/translate/pod_resources.py"
+
+MUTANTS = (
+    Mutant("eligibility: a victim has more slack", QOS, "if not q_j < q_k or (", "if (", FEW),
+    Mutant(
+        "eligibility: less important classes only, below the margin",
+        QOS,
+        'if not below or j["rank"] > k["rank"]:',
+        "if not below:",
+        FEW,
+    ),
+    Mutant(
+        "patience between equals",
+        QOS,
+        'if j["rank"] == k["rank"] and not q_j + views.rules(tb)["patience"] < q_k:',
+        'if j["rank"] == k["rank"] and not q_j < q_k:',
+        FEW,
+    ),
+    Mutant(
+        "margin: who is below it",
+        QOS,
+        "    below = q_j < phi_j\n",
+        "    below = q_j <= phi_j\n",
+        f"{SIMULATOR}::test_who_is_at_its_margin_is_not_below_it",
+    ),
+    Mutant(
+        "overhead limit of victims",
+        QOS,
+        'return not applies or request_ledger.overhead_of(tb, slot, now) <= k["limit"]',
+        "return True",
+        FEW,
+    ),
+    Mutant("queue order: by metric", QOS, 'return a["key"] < b["key"]', 'return a["key"] > b["key"]', FEW),
+    Mutant(
+        "queue order: ties by row",
+        QOS,
+        '    return a["row"] < b["row"]\n\n\n@leaf\ndef can_wait',
+        '    return a["row"] > b["row"]\n\n\n@leaf\ndef can_wait',
+        FEW,
+    ),
+    Mutant(
+        "triage: the lost take only what is much",
+        "kernels/policies/triage.py",
+        'return q_k >= k["margin"] + views.rules(tb)["overload_patience"]',
+        'return q_k >= k["margin"]',
+        OVERLOADED,
+    ),
+    Mutant(
+        "triage: the nearest to its promise goes first",
+        "kernels/queue/waiting_queue.py",
+        "            if is_turned(tb, turn):",
+        "            if False:",
+        OVERLOADED,
+    ),
+    Mutant(
+        "triage: the furthest from its promise gives way first",
+        "kernels/policies/qos_driven.py",
+        "return (q_a < q_b) != turned",
+        "return q_a < q_b",
+        OVERLOADED,
+    ),
+    Mutant(
+        "priority: only less important classes are preempted",
+        "kernels/policies/priority.py",
+        '["rank"] > views.classes(tb)[cls]["rank"]',
+        '["rank"] >= views.classes(tb)[cls]["rank"]',
+        FEW,
+    ),
+    Mutant(
+        "priority: the youngest goes first",
+        "kernels/policies/priority.py",
+        '        return a["admitted"] < b["admitted"]\n    return a["tie"] < b["tie"]',
+        '        return a["admitted"] > b["admitted"]\n    return a["tie"] < b["tie"]',
+        f"{SIMULATOR}::test_by_priority_the_youngest_of_a_class_goes_first",
+    ),
+    Mutant(
+        "victims: only until there is room",
+        "kernels/place/victims.py",
+        "        if release(tb, slot):\n            return number\n    return -1\n\n\n@kernel\ndef choose_by_priority",
+        "        release(tb, slot)\n    return number\n\n\n@kernel\ndef choose_by_priority",
+        FEW,
+    ),
+    Mutant(
+        "hosts that are down take nobody",
+        "kernels/place/victims.py",
+        '    if views.hosts(tb)[h]["down"]:\n        return -1\n',
+        "",
+        FEW,
+    ),
+    Mutant(
+        "ties between hosts",
+        "kernels/place/search.py",
+        'return views.hosts(tb)[h]["tie"] > views.hosts(tb)[best]["tie"]',
+        'return views.hosts(tb)[h]["tie"] < views.hosts(tb)[best]["tie"]',
+        FEW,
+    ),
+    Mutant(
+        "cost before score",
+        "kernels/place/search.py",
+        "return views.shared_cost(tb)[at, h, m] > views.shared_cost(tb)[at, best, m]",
+        "return views.shared_cost(tb)[at, h, m] < views.shared_cost(tb)[at, best, m]",
+        FEW,
+    ),
+    Mutant(
+        "metric: alpha",
+        METRIC,
+        "return entitled(e, sigma) - (e + p) - alpha + since",
+        "return entitled(e, sigma) - (e + p) + since",
+        LEAVES,
+    ),
+    Mutant("metric: pending time counts", METRIC, 'p = slot["p"] + (now - slot["since"])', 'p = slot["p"]', LEAVES),
+    Mutant("overhead: of what was received", METRIC, "return c / (running(slot, now) + c)", "return c", LEAVES),
+    Mutant(
+        "ledger after an eviction: running time is kept",
+        LEDGER,
+        '        instance["running"] += useful\n',
+        '        instance["running"] = useful\n',
+        FEW,
+    ),
+    Mutant(
+        "ledger after an eviction: a batch request loses its work",
+        LEDGER,
+        'return q >= 0 and views.requests(tb)[q]["batch"] != 0',
+        "return False",
+        REQUESTS,
+    ),
+    Mutant(
+        "ledger after an eviction: lost work",
+        LEDGER,
+        '        instance["running"] = 0.0\n',
+        "        pass\n",
+        f"{BOOKS}::test_a_job_loses_what_it_did_before_it_was_unready_as_well",
+    ),
+    Mutant(
+        "ledger after an eviction: start-up is its overhead",
+        LEDGER,
+        '        instance["overhead"] += spent\n',
+        "        pass\n",
+        FEW,
+    ),
+    Mutant(
+        "start-up: hot where it ran before",
+        LEDGER,
+        '    if instance["first_host"] == h:\n        return True\n',
+        "",
+        FEW,
+    ),
+    Mutant(
+        "budget: those chosen already count",
+        BUDGETS,
+        "    return used > left_of(tb, b)",
+        "    return left_of(tb, b) < 1",
+        BUDGETED,
+    ),
+    Mutant("budget: nobody beyond it", BUDGETS, "    return used > left_of(tb, b)", "    return False", FEW),
+    Mutant(
+        "budget: who leaves is none of the healthy",
+        LEDGER,
+        "        disruption_budgets.change(tb, row, whole(0), whole(-1))\n    host_slots.remove",
+        "        pass\n    host_slots.remove",
+        BUDGETED,
+    ),
+    Mutant(
+        "least running time of a victim",
+        BUDGETS,
+        '    if now < slot["since"] + views.rules(tb)["min_running"]:',
+        "    if False:",
+        FEW,
+    ),
+    Mutant("spread: skew", AFFINITY, '- least <= condition["skew"]', '- least <= condition["skew"] + 1', FEW),
+    Mutant("affinity: near a carrier", AFFINITY, "        return here > 0 or (", "        return True or (", FEW),
+    Mutant(
+        "anti-affinity: away from carriers",
+        AFFINITY,
+        'if tally(tb, whole(condition["counter"]), h) > 0:',
+        'if tally(tb, whole(condition["counter"]), h) > 1:',
+        FEW,
+    ),
+    Mutant(
+        "resize room: what it has counts as free",
+        RESIZE,
+        'room = views.free(tb)[instance["host"], r] + grants.taken(tb, row, had, whole(r))',
+        'room = views.free(tb)[instance["host"], r]',
+        RESIZES,
+    ),
+    Mutant(
+        "resize room: no more than the host has",
+        RESIZE,
+        "        if views.demand(tb)[wanted, r] > room:",
+        "        if False:",
+        RESIZES,
+    ),
+    Mutant(
+        "resize: budgets hold for moves",
+        RESIZE,
+        "    return not disruption_budgets.spared(tb, h, host_slots.slot_of(tb, h, row), whole(0), now)",
+        "    return True",
+        RESIZES,
+    ),
+    Mutant(
+        "batch: no more at once than its parallelism",
+        SCALE,
+        '    if request["window"] == 0 or request["live"] < request["window"]:',
+        "    if True:",
+        REQUESTS,
+    ),
+    Mutant(
+        "scale-down: as many as are too many", SCALE, "        if excess > 0:\n", "        if excess > 1:\n", REQUESTS
+    ),
+    Mutant(
+        "engine: a vacant place is taken again",
+        "engine/core/instances.py",
+        "            controller.vacant.append(row)\n\n    def drop_surplus",
+        "            pass\n\n    def drop_surplus",
+        f"{BOOKS}::test_a_victim_runs_on_in_the_books_until_its_grace_period_is_over",
+    ),
+    Mutant(
+        "engine: a scaled-down request has no more rows",
+        "engine/core/instances.py",
+        "        if 0 <= controller.desired < len(controller.rows):",
+        "        if False:",
+        f"{BOOKS}::test_scaled_down_and_up",
+    ),
+    Mutant(
+        "extrapolate: lifetimes grow",
+        "kernels/qos/slo_status.py",
+        'lifetime = request["total"] + request["live"] * (now - request["since"])\n    return share(',
+        'lifetime = request["total"]\n    return share(',
+        "tests/engine/ledger/test_extrapolate.py::test_what_runs_receives_all_of_its_lifetime_and_what_waits_nothing",
+    ),
+    Mutant(
+        "concurrent: together only where all are up",
+        "kernels/qos/request_ledger.py",
+        'if request["approach"] == CONCURRENT and up < request["live"]:',
+        "if False:",
+        REQUESTS,
+    ),
+    Mutant(
+        "explain: each node once",
+        "engine/explain/feasibility.py",
+        "                left &= ~fails\n",
+        "                pass\n",
+        "tests/engine/explain",
+    ),
+    Mutant("pods: sidecars count beside containers", PODS, "            _add(running, own)\n", "", DEMANDS),
+    Mutant("pods: overhead counts", PODS, '    _add(running, _parsed("spec.overhead", spec.overhead))\n', "", DEMANDS),
+    Mutant("pods: init containers stand beside sidecars", PODS, "            _add(own, sidecars)\n", "", DEMANDS),
+    Mutant(
+        "pods: host ports of init containers are free",
+        PODS,
+        '(one for one in spec.init_containers if one.restart_policy == "Always")',
+        "spec.init_containers",
+        DEMANDS,
+    ),
+    Mutant(
+        "nodes: a cordoned one is tainted",
+        "kube/translate/nodes.py",
+        "    if node.spec.unschedulable:\n",
+        "    if False:\n",
+        f"{TRANSLATE}/test_nodes.py",
+    ),
+    Mutant(
+        "nodes: the label has a value",
+        "kube/translate/nodes.py",
+        "(not equals or found == value)",
+        "True",
+        f"{TRANSLATE}/test_nodes.py",
+    ),
+    Mutant(
+        "selectors: NotIn selects what lacks the label",
+        "kube/translate/selectors.py",
+        "holds = found is None or found not in values",
+        "holds = found is not None and found not in values",
+        f"{TRANSLATE}/test_selectors.py",
+    ),
+    Mutant(
+        "budgets: two of them let nobody go",
+        "kube/translate/disruption_budgets.py",
+        "        if len(names) > 1:\n            return SEVERAL\n",
+        "",
+        f"{TRANSLATE}/test_disruption_budgets.py",
+    ),
+    Mutant(
+        "classes: the label before the PriorityClass",
+        "kube/translate/service_classes.py",
+        "pod.metadata.labels.get(CLASS_LABEL) or self._by_priority.get(pod.spec.priority_class_name)",
+        "self._by_priority.get(pod.spec.priority_class_name) or pod.metadata.labels.get(CLASS_LABEL)",
+        f"{TRANSLATE}/test_service_classes.py",
+    ),
+    Mutant(
+        "placements: others are told when they change",
+        BOOK,
+        "            self._leave(before, uid)\n        return grew",
+        "            self._leave(before, uid)\n        return False",
+        FILTERS,
+    ),
+    Mutant(
+        "placements: the deleted are not spread over",
+        BOOK,
+        'one.role == "counted" and not template.deleting',
+        'one.role == "counted"',
+        TERMS,
+    ),
+    Mutant(
+        "quantities: rounded up",
+        "kube/client/quantities.py",
+        "min(-(-nano // unit), LARGEST)",
+        "min(nano // unit, LARGEST)",
+        "tests/kube/client",
+    ),
+)
+
+
+def copied(folder: Path) -> Path:
+    """The tree, without what a run leaves in it."""
+    for name in COPIED:
+        source = ROOT / name
+        if source.is_dir():
+            shutil.copytree(source, folder / name, ignore=shutil.ignore_patterns("__pycache__", ".hypothesis"))
+        else:
+            shutil.copy(source, folder / name)
+    return folder
+
+
+def mutated(mutant: Mutant, folder: Path) -> str:
+    """The file with its rule broken. Ends the program where the text is not there, or more than once."""
+    text = (folder / "src" / "slacktide" / mutant.file).read_text()
+    if (times := text.count(mutant.text)) != 1:
+        raise SystemExit(f"{mutant.rule}: {mutant.file} has this {times} times, expected once:\n{mutant.text}")
+    return text.replace(mutant.text, mutant.instead)
+
+
+def first_failure(folder: Path, tests: str) -> str:
+    """The first of the tests that fails in the copy; empty where all pass."""
+    environment = os.environ | {"NUMBA_DISABLE_JIT": "1", "PYTHONPATH": str(folder / "src")}
+    words = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "--hypothesis-seed=0", "--tb=no"]
+    words += ["-W", "ignore::RuntimeWarning"]  # plain Python remarks on inf - inf
+    # What the compiled kernels need time for is left out: tests of hundreds of clusters.
+    words += ["-m", "uncompiled" if tests in (FEW, RESIZES, REQUESTS, LEAVES) else "not slow"]
+    try:
+        done = subprocess.run([*words, *tests.split()], cwd=folder, env=environment, capture_output=True, text=True,
+                              check=False, timeout=PATIENCE)  # fmt: skip
+    except subprocess.TimeoutExpired:
+        return ""
+    if done.returncode == 0:
+        return ""
+    found = re.search(r"^FAILED (?:tests/)?(\S+)", done.stdout, re.MULTILINE)
+    if done.returncode != 1 or found is None:
+        raise SystemExit(f"{tests} could not run:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
+    return found[1]
+
+
+def tried(mutant: Mutant) -> str:
+    """The test that finds the mutant; empty where none does."""
+    with tempfile.TemporaryDirectory() as folder:
+        text = mutated(mutant, copied(Path(folder)))
+        (Path(folder) / "src" / "slacktide" / mutant.file).write_text(text)
+        found = first_failure(Path(folder), mutant.tests)
+    sys.stderr.write(f"{mutant.rule}: {found or 'SURVIVES'}\n")
+    return found
+
+
+def main(words: list[str]) -> int:
+    """Try the mutants; the table, and 1 where one survives."""
+    chosen = [one for one in MUTANTS if not words or any(word in one.rule or word in one.file for word in words)]
+    with tempfile.TemporaryDirectory() as folder:
+        for one in chosen:
+            mutated(one, ROOT)  # before any of them takes time
+        copied(Path(folder))
+        for tests in sorted({one.tests for one in chosen}):
+            if failure := first_failure(Path(folder), tests):
+                raise SystemExit(f"without a mutant: {failure} fails")
+    with ThreadPoolExecutor(os.cpu_count()) as workers:
+        found = list(workers.map(tried, chosen))
+    sys.stdout.write("| rule that is broken | in | found by |\n|---|---|---|\n")
+    for one, test in zip(chosen, found, strict=True):
+        sys.stdout.write(f"| {one.rule} | `{one.file}` | {f'`{test}`' if test else 'nothing'} |\n")
+    return 0 if all(found) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
