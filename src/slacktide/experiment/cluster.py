@@ -21,6 +21,8 @@ PATIENCE = 10.0
 """Seconds in which a scheduler answers."""
 INTERVAL = 0.1
 """Seconds between two looks at what has ended."""
+ENDED = frozenset({"finished", "error", "cancelled"})
+"""What Dask calls futures that have ended; "lost" are those that ended on a worker that has gone since."""
 
 
 def distributed() -> ModuleType:
@@ -84,28 +86,34 @@ class Cluster:
             for task in tasks
         }
         try:
-            for future in self._ended(futures, tick):
-                told(self._outcome(future, futures[future]))
+            for future, status in self._ended(futures, tick):
+                told(self._outcome(future, status, futures[future]))
         except BaseException:
             with contextlib.suppress(Exception):  # what is raised already says more
                 self._client.cancel(list(futures), force=True)
             raise
 
-    def _ended(self, futures: dict[Any, str], tick: Callable[[], None]) -> Iterator[Any]:
+    def _ended(self, futures: dict[Any, str], tick: Callable[[], None]) -> Iterator[tuple[Any, str]]:
+        """Futures as they end, each with its status.
+
+        The status is looked at once: of a run that ended on a worker that then goes, the result is lost, and the
+        scheduler has it done again.
+        """
         left = set(futures)
         while left:
             time.sleep(INTERVAL)
             if self._client.status not in ("running", "connecting"):
                 raise SlacktideError("the Dask scheduler went away: resume when it is back, whole runs are kept")
-            for future in [one for one in left if one.done()]:
-                left.remove(future)
-                yield future
+            for future, status in [(one, one.status) for one in left]:
+                if status in ENDED:
+                    left.remove(future)
+                    yield future, status
             tick()
 
-    def _outcome(self, future: Any, key: str) -> Outcome:
-        if future.status == "finished":
-            return Outcome(**future.result())
-        if future.status == "cancelled":
+    def _outcome(self, future: Any, status: str, key: str) -> Outcome:
+        if status == "finished":
+            return Outcome(**future.result())  # waits until it is done again, if it has been lost meanwhile
+        if status == "cancelled":
             raise SlacktideError("the Dask cluster cancelled our runs: resume when it is back, whole runs are kept")
         error = future.exception()
         kind = InputError.__name__
