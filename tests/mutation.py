@@ -97,6 +97,20 @@ MUTANTS = (
         OVERLOADED,
     ),
     Mutant(
+        "triage: who asks for twice as much makes room for two",
+        "kernels/policies/triage.py",
+        "    return makes_room_for_two(tb, slot, whole(SAVABLE - stands))",
+        "    return False",
+        OVERLOADED,
+    ),
+    Mutant(
+        "triage: twice of everything",
+        "kernels/policies/triage.py",
+        "ROOMS = 2 ",
+        "ROOMS = 3 ",
+        OVERLOADED,
+    ),
+    Mutant(
         "triage: the nearest to its promise goes first",
         "kernels/queue/waiting_queue.py",
         "            if is_turned(tb, turn):",

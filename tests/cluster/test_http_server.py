@@ -11,6 +11,7 @@ import time
 import urllib.request
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -183,6 +184,25 @@ def test_every_metric_has_a_prefix_a_text_and_ends_as_prometheus_wants() -> None
 
 
 # -- numbers -----------------------------------------------------------------------------------------------------------
+
+
+def test_an_overloaded_class_is_shown_until_nobody_of_it_who_waits_is_lost() -> None:
+    shown = two_on_one_core()
+    engine = shown.scheduler.engine
+    assert engine is not None
+    engine.gone("b", T0 + 101)
+    engine.bound("g", T0 + 101)
+    overloaded = partial(shown.value, "slacktide_class_overloaded")
+    add_pod(shown, engine, "w", "bronze", BRONZE, T0 + 110)
+    engine.wake("w")
+    engine.run(T0 + 111)
+    assert overloaded(**{"class": "bronze"}) == 0
+    engine.run(T0 + 10_000)
+    assert overloaded(**{"class": "bronze"}) == 1
+    assert overloaded(**{"class": "gold"}) == 0
+    engine.gone("w", T0 + 10_001)
+    engine.run(T0 + 10_002)
+    assert overloaded(**{"class": "bronze"}) == 0
 
 
 def test_attempts_and_latencies_of_a_preemption_are_counted() -> None:

@@ -58,10 +58,16 @@ def eligible_in_overload(j: Instance, k: Instance, t: float, config: Config) -> 
     if is_lost(j, t, config):
         allowed = q_k >= k.margin + max(config.policy.overload_patience, patience)
     else:
-        allowed = k.rank > j.rank or is_lost(k, t, config) or q_k >= k.margin + patience
+        gives_way = k.rank > j.rank or is_lost(k, t, config)
+        allowed = gives_way or q_k >= k.margin + patience or makes_room_for_two(k, j)
     if allowed and overhead_limited(j, k, config):
         return k.overhead_at(t, config) <= k.limit
     return allowed
+
+
+def makes_room_for_two(k: Instance, j: Instance) -> bool:
+    """Whether running ``k`` asks for at least twice of everything that ``j`` asks for."""
+    return all(large >= 2 * small for large, small in zip(k.demand, j.demand, strict=True))
 
 
 @dataclass

@@ -75,6 +75,25 @@ def test_where_all_can_be_kept_triage_changes_nothing() -> None:
     assert triaged.tolist() == shared.tolist()
 
 
+def test_one_that_takes_the_place_of_several_is_given_up_for_them() -> None:
+    """Four cores: a request of all of them runs, three of one core come at 100 s, and one more at 200 s.
+
+    Nobody has anything to spare. At 139 s the three are lost (slack -22.4 s when they come), and the class is
+    overloaded. The fourth can still be kept, and takes the place of the large one; the others follow into the rest.
+    """
+    workload = replace(
+        equal_requests(5, 0.9),
+        admission=np.array([0.0, 100.0, 100.0, 100.0, 200.0]),
+        demand=np.array([[4.0, 4.0]] + 4 * [[1.0, 1.0]]),
+    )
+    hosts = replace(places(1), capacity=np.full((1, 2), 4.0))
+    config = replace(Config(), simulation=replace(Config().simulation, end=HOUR))
+    found = run(workload, hosts, config)
+    delivered = (found.requests["running"] + found.requests["startup_first"]) / (HOUR - workload.admission)
+    assert fulfilled(delivered, 0.9).tolist() == [False, True, True, True, True]
+    assert found.preemptions == 1
+
+
 @pytest.mark.parametrize("order", ["queue_order", "victim_order"])
 def test_triage_needs_the_orders_by_importance(order: str) -> None:
     config = Config()

@@ -70,7 +70,6 @@ def rules_of(config: Config, classes: schema.Records, hosts: int, own: OwnCode, 
         "tolerance": optimize.equivalence_tolerance,
         "relaxed": optimize.relaxed_randomization,
         "expiry": optimize.expiring_cache,
-        "fastest": float(classes["slope"].max()),
         "seed": config.simulation.seed % 2**64,
         "stride": coprime_stride(hosts),
         "own_score": own.score,
@@ -103,10 +102,8 @@ def rules_of(config: Config, classes: schema.Records, hosts: int, own: OwnCode, 
         "sorted_hosts": optimize.sorted_hosts,
         "static_order": optimize.static_order,
         "pruning": optimize.queue_pruning,
-        "levels": int(classes["level"].max()) + 1,
         "record": record,
         "observe": math.inf,
-        "one_margin": len(set(classes["margin"].tolist())) == 1,
     }
     if score is not None:
         values |= score.addresses()
@@ -114,8 +111,16 @@ def rules_of(config: Config, classes: schema.Records, hosts: int, own: OwnCode, 
         rules[0][name] = value
     for name in ON_GRID:
         rules[name] = layout.on_grid(rules[name])
-    rules["spare_from"] = classes["margin"].min() + rules["overload_patience"]
+    note_classes(rules[0], classes)
     return rules
+
+
+def note_classes(rules: schema.Records, classes: schema.Records) -> None:
+    """Write what ``rules`` (one record) say of all classes together."""
+    rules["levels"] = int(classes["level"].max()) + 1
+    rules["fastest"] = float(classes["slope"].max())
+    rules["one_margin"] = len(set(classes["margin"].tolist())) == 1
+    rules["spare_from"] = classes["margin"].min() + rules["overload_patience"]
 
 
 def in_order(config: Config) -> bool:

@@ -30,6 +30,11 @@ class ServiceClasses:
         self._write_classes()
         return len(self.classes) - 1
 
+    def overloaded(self) -> dict[str, bool]:
+        """Whether each class, by its name, was overloaded in the last pass (``policy.overload = triage``)."""
+        marks = self.tb["classes"]["overloaded"]
+        return {one.name: bool(mark) for one, mark in zip(self.classes, marks, strict=True)}
+
     def keep_classes(self, numbers: list[int]) -> None:
         """Forget all classes but these, which are numbered from 0 in their order."""
         self.classes = [self.classes[number] for number in numbers] or self.classes[:1]
@@ -39,8 +44,5 @@ class ServiceClasses:
         """Write the classes as they are now; what was found out with others no longer holds."""
         table = layout.class_table(self.classes, self.config.qos.margin, cluster.in_order(self.config))
         self.tb.put("classes", table)
-        rules = self.tb.rules
-        rules["levels"] = int(table["level"].max()) + 1
-        rules["fastest"] = float(table["slope"].max())
-        rules["one_margin"] = len(set(table["margin"].tolist())) == 1
+        cluster.note_classes(self.tb.rules, table)
         self._regroup = True

@@ -37,7 +37,7 @@ def classify(engine: Engine, kind: int, mine: float, found: Obstacles, now: floa
     tb = engine.tables.tb
     here = _residents(tb, found.candidates)
     stopped_by = np.zeros(len(here.at), np.int64)
-    rules.obstacles(tb.state, here.hosts, int(tb["kinds"]["cls"][kind]), mine, now, stopped_by)
+    rules.obstacles(tb.state, here.hosts, kind, mine, now, stopped_by)
     eligible = PRIORITY_RULES if tb.control["mode"] == PRIORITY else PROMISE
     steps = (
         (TOO_SMALL, ()),

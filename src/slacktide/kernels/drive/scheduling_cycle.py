@@ -74,7 +74,7 @@ def victims_for(tb: State, k: int, h: int, mine: float) -> int:
     the first of them.
     """
     control, kind = views.control(tb), views.kinds(tb)[k]
-    mine = in_force.standing(tb, whole(kind["cls"]), mine)
+    mine = in_force.standing(tb, k, mine)
     if affinity.involved(tb, k):
         control["operations"] -= 1
         affinity.prepare(tb, k)
@@ -146,7 +146,7 @@ def find_in_phase(tb: State, entry: Records, mine: float) -> int:
         return search_with_rules.find_free(tb, k) if affinity.involved(tb, k) else search.find_free(tb, k)
     if prunable(tb, entry, views.control(tb)["failed"]):
         return whole(-1)
-    return find_host(tb, entry, in_force.standing(tb, whole(views.kinds(tb)[entry["kind"]]["cls"]), mine))
+    return find_host(tb, entry, in_force.standing(tb, whole(entry["kind"]), mine))
 
 
 @kernel

@@ -20,14 +20,14 @@ NOTHING, PROTECTED, OVERHEAD, NOT_ELIGIBLE = _OBSTACLES
 
 
 @entry
-def obstacles(tb: State, hosts: NDArray[np.int64], cls: int, mine: float, now: float, out: NDArray[np.int64]) -> None:
-    """What first keeps a pod of class ``cls`` and metric ``mine`` from preempting each instance on ``hosts``.
+def obstacles(tb: State, hosts: NDArray[np.int64], kind: int, mine: float, now: float, out: NDArray[np.int64]) -> None:
+    """What first keeps a pod of kind ``kind`` and metric ``mine`` from preempting each instance on ``hosts``.
 
     ``out``, shape (instances on these hosts,), host by host in the order of slots: one of the numbers above. Changes
     nothing but scratch space. O(instances * budgeted instances of a host).
     """
     at = 0
-    mine = in_force.standing(tb, cls, mine)
+    cls, mine = whole(views.kinds(tb)[kind]["cls"]), in_force.standing(tb, kind, mine)
     for h in hosts:
         number = 0
         for i in range(views.hosts(tb)[h]["count"]):

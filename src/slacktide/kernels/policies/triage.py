@@ -16,9 +16,11 @@ savable first, and whoever is nearest to its promise first. (:func:`turns_round`
 **Eligibility.** For a waiting j of an overloaded class that is below its margin, k may be preempted
 where it is no more important, its overhead is within the limit as ever, and
 
-    j is savable, and k is less important, or lost, or Q_k >= phi_k + patience,    or
+    j is savable, and k is less important, or lost, or Q_k >= phi_k + patience, or k makes room for two,    or
     j is lost,    and Q_k >= phi_k + overload_patience.
 
+k *makes room for two* where it asks for at least twice of everything that j asks for: of requests that
+cannot all be kept, giving up one large one keeps several small ones. (:func:`makes_room_for_two`)
 One that is not below its margin preempts nobody. Where ``overload_patience`` is less than
 ``patience``, the latter takes its place. (:func:`allows`)
 
@@ -27,20 +29,21 @@ their margin go by increasing Q, so that those furthest from their promise leave
 (:func:`turns_round`)
 
 What is eligible depends on Q_j only by whether j is savable or lost, and whoever the lost may
-preempt the savable may, too. So in place of their Q the search is given one of two numbers below
-every metric. (:func:`standing`)
+preempt the savable may, too. So in place of their Q the search is given a number below every
+metric, which of the savable also says what they ask for. (:func:`standing`)
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from slacktide.kernels.runtime.compiling import kernel, leaf
+from slacktide.kernels.runtime.compiling import kernel, leaf, whole
 from slacktide.kernels.tables import views
 from slacktide.kernels.tables.schema import Records, State
 
 SAVABLE, LOST = -(2.0**45), -(2.0**44)  # below every metric that is not the last resort of arithmetic: 2^33 s and less
 EITHER = -(2.0**43)
+ROOMS = 2  # of what one asks for, that a large one makes
 
 
 @leaf
@@ -50,8 +53,8 @@ def is_lost(tb: State, cls: int, q: float) -> bool:
 
 
 @leaf
-def standing(tb: State, cls: int, q_j: float) -> float:
-    """What decides who is eligible for j, in place of its Q: SAVABLE, LOST, or inf for nobody; O(1).
+def standing(tb: State, cls: int, shape: int, q_j: float) -> float:
+    """What decides who is eligible for j, in place of its Q: SAVABLE less its shape, LOST, or inf for nobody; O(1).
 
     Q itself where its class is not overloaded.
     """
@@ -60,18 +63,32 @@ def standing(tb: State, cls: int, q_j: float) -> float:
         return q_j
     if not q_j < ours["margin"]:
         return np.inf
-    return LOST if q_j < -views.rules(tb)["savable"] else SAVABLE
+    return LOST if q_j < -views.rules(tb)["savable"] else SAVABLE - shape
+
+
+@leaf
+def makes_room_for_two(tb: State, slot: Records, shape: int) -> bool:
+    """Whether the instance on a host asks for at least twice of everything that the shape asks for; O(resources)."""
+    for r in range(views.demand(tb).shape[1]):
+        if views.demand(tb)[slot["shape"], r] < ROOMS * views.demand(tb)[shape, r]:
+            return False
+    return True
 
 
 @leaf
 def allows(tb: State, slot: Records, q_k: float, cls: int, stands: float) -> bool:
-    """Whether k may be preempted for one of the overloaded class ``cls`` that ``stands`` so, overhead apart; O(1)."""
+    """Whether k may be preempted for one of the overloaded class ``cls`` that ``stands`` so, overhead apart.
+
+    O(resources).
+    """
     k, j = views.classes(tb)[slot["cls"]], views.classes(tb)[cls]
     if k["rank"] < j["rank"] or stands > LOST:
         return False
     if stands == LOST:
         return q_k >= k["margin"] + views.rules(tb)["overload_patience"]
-    return k["rank"] > j["rank"] or is_lost(tb, slot["cls"], q_k) or q_k >= k["margin"] + views.rules(tb)["patience"]
+    if k["rank"] > j["rank"] or is_lost(tb, slot["cls"], q_k) or q_k >= k["margin"] + views.rules(tb)["patience"]:
+        return True
+    return makes_room_for_two(tb, slot, whole(SAVABLE - stands))
 
 
 @leaf

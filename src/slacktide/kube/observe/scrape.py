@@ -40,6 +40,7 @@ class Collector(Base):
         engine = self.scheduler.engine
         if engine is not None:
             yield from availability(overview(engine, self.scheduler.clock()), class_of)
+            yield overloaded(engine.tables.overloaded())
         yield from self._deeds()
         yield from self._health()
 
@@ -172,6 +173,19 @@ class Collector(Base):
             (),
             {(): self._stall()},
         )
+
+
+def overloaded(classes: Mapping[str, bool]) -> Metric:
+    """The classes that were overloaded in the last pass; those with an SLO of their own count to the one they are of."""
+    by_name: dict[tuple[str], bool] = {}
+    for name, found in classes.items():
+        by_name[class_of(name),] = found or by_name.get((class_of(name),), False)
+    return gauge(
+        "slacktide_class_overloaded",
+        "1 where in the last pass somebody of the class waited whose promise could not be kept any more.",
+        ("class",),
+        by_name,
+    )
 
 
 Values = Mapping[Any, Any]
