@@ -26,23 +26,25 @@ demo: $(VENV)/run.stamp
 	@echo "Rows per request, per class and the manifest are in $(DEMO)/priority and $(DEMO)/qos-driven."
 
 # Kernels compile on one processor, and tests wait now and then, for processes and for packets. What only computes runs
-# beside them, with less priority; its output comes at its end. (The shell is not to end before what it has started.)
+# beside them, with less priority; its output comes at its end, whole where it failed. (The shell is not to end before
+# what it has started.)
 test: $(VENV)/dev.stamp
 	@$(MAKE) --no-print-directory --jobs=2 --keep-going unit beside
 
 beside: $(VENV)/dev.stamp
 	@mkdir -p build
 	@trap : INT TERM HUP; nice -n 19 $(MAKE) --no-print-directory --jobs=1 --keep-going lint uncompiled >build/beside.log 2>&1; \
-		found=$$?; cat build/beside.log; exit $$found
+		found=$$?; if [ $$found = 0 ]; then tail -n 5 build/beside.log; else cat build/beside.log; fi; exit $$found
 
-# The live tests mostly wait for servers, so the rest runs beside them, with less priority; its output comes at its end.
+# The live tests mostly wait for servers, so the rest runs beside them, with less priority; its output comes at its end,
+# whole where it failed.
 test-cluster: $(VENV)/dev.stamp $(call CI_HAS,servers lab-binaries)
 	@$(MAKE) --no-print-directory --jobs=2 --keep-going live alone
 
 alone: $(VENV)/dev.stamp
 	@mkdir -p build
 	@trap : INT TERM HUP; nice -n 19 $(MAKE) --no-print-directory --jobs=1 --keep-going smoke hundredth >build/alone.log 2>&1; \
-		found=$$?; cat build/alone.log; exit $$found
+		found=$$?; if [ $$found = 0 ]; then tail -n 5 build/alone.log; else cat build/alone.log; fi; exit $$found
 
 lint: $(VENV)/dev.stamp
 	$(BIN)/ruff check .

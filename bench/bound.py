@@ -6,7 +6,7 @@ INPUT is ``higher`` or ``lower`` (the published one-hour samples, which must be 
 ``validation-2``, ``validation-3`` (generated, seed 0), or ``WORKLOAD,HOSTS`` (two files). For each input and each
 ``--share`` of its hosts (of the resource that binds; --seed says which hosts go, and is the simulator's seed) there is
 a line with the bound of bench/fluid.py and one for each ``--policy``: ``priority``, ``published``, ``recommended``,
-``share`` (recommended with ``policy.overload=share``); ``none`` leaves all out. Figures are means over the seeds.
+``triage`` (recommended with ``policy.overload=triage``); ``none`` leaves all out. Figures are means over the seeds.
 ``of the bound`` is kept promises by those of the bound, by class. The bound is by importance: a policy that keeps fewer
 of an important class may exceed it in another. With ``--set`` other settings hold for all policies but the priority
 policy.
@@ -42,8 +42,8 @@ from slacktide.settings import load
 POLICIES = {
     "priority": ("recommended", ["policy.name=priority"]),
     "published": ("published", []),
-    "share": ("recommended", ["policy.overload=share"]),
     "recommended": ("recommended", []),
+    "triage": ("recommended", ["policy.overload=triage"]),
 }
 GENERATED = ("cell", "validation-1", "validation-2", "validation-3")
 LIKE_MEASURED = "lognormal:2.4,0.25"

@@ -36,11 +36,10 @@ from slacktide.model import Hosts, Workload
 NEEDED = {"policy.preempt_when": "needed"}
 PATIENT = {"policy.patience": 60.0}
 SAME_PASS = {"policy.victims": "same-pass"}
-SHARE = {"policy.overload": "share"}  # triage needs both orders by importance
 OTHERS: dict[str, dict[str, Any]] = {
-    "`queue_order = metric`": {"policy.queue_order": "metric", **SHARE},
-    "`victim_order = metric`": {"policy.victim_order": "metric", **SHARE},
-    "both orders `metric`": {"policy.queue_order": "metric", "policy.victim_order": "metric", **SHARE},
+    "`queue_order = metric`": {"policy.queue_order": "metric"},
+    "`victim_order = metric`": {"policy.victim_order": "metric"},
+    "both orders `metric`": {"policy.queue_order": "metric", "policy.victim_order": "metric"},
     "`overhead_scope = same-class`": {"policy.overhead_scope": "same-class"},
     "`overhead_scope = all`": {"policy.overhead_scope": "all"},
     "`overhead_scope = none`": {"policy.overhead_scope": "none"},
@@ -73,7 +72,7 @@ def lines() -> dict[str, tuple[str, dict[str, Any]]]:
     found: dict[str, tuple[str, dict[str, Any]]] = {"priority": ("recommended", {"policy.name": "priority"})}
     found |= {name: ("published", values) for name, values in FROM_PUBLISHED.items()}
     found["**recommended** = published, `needed`, `patience = 60`, `same-pass`"] = ("recommended", {})
-    found |= {f"recommended, {name}": ("recommended", values) for name, values in ({"`overload = share`": SHARE} | PATIENCES | OTHERS).items()}
+    found |= {f"recommended, {name}": ("recommended", values) for name, values in (PATIENCES | OTHERS).items()}
     return found
 
 

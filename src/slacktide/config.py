@@ -43,10 +43,9 @@ class PolicySettings:
     """``better``: preempt whoever has the larger metric (the papers); ``needed``: only for one below its margin."""
     patience: Seconds = 60.0
     """Seconds of slack by which a swap between equally important violators must pay; a swap costs a start-up."""
-    overload: Literal["share", "triage"] = "triage"
-    """Where capacity does not suffice, as many promises as it can carry are kept and others given up (``triage``,
-    docs/overload.md; both orders must be ``importance``), or what is missing is spread over all (``share``, the
-    papers)."""
+    overload: Literal["share", "triage"] = "share"
+    """Where capacity does not suffice, what is missing is spread over all (``share``, the papers), or as many promises
+    as it can carry are kept and others given up (``triage``, docs/overload.md; both orders must be ``importance``)."""
     savable: Seconds = 60.0
     """``triage``: seconds by which a slack may be negative so that the promise counts as one that can still be kept."""
     overload_patience: Seconds = 240.0
@@ -281,7 +280,7 @@ def preset(name: PresetName) -> Config:
     """The named settings: ``recommended`` (the defaults) or ``published`` (the papers')."""
     config = Config()
     if name == "published":
-        papers = replace(config.policy, preempt_when="better", patience=0.0, overload="share", victims="next-pass")
+        papers = replace(config.policy, preempt_when="better", patience=0.0, victims="next-pass")
         delay = replace(config.delay, tolerance=0.005, competition=3e-6, grants=True, fetching=1.0)
         config = replace(config, policy=papers, delay=delay)
     return config

@@ -140,9 +140,6 @@ def _with_file(config: Config, file: SettingsFile) -> Config:
         top, values = (MANIFEST_KEY,), values[MANIFEST_KEY]
         if not isinstance(values, dict):
             raise ConfigError(f"{file.at(top)}: {MANIFEST_KEY}: found {values!r}, expected sections with settings")
-        # A manifest has all settings; one from before this setting is of a run that shared what was missing.
-        if isinstance(values.get("policy"), dict) and "overload" not in values["policy"]:
-            config = dataclasses.replace(config, policy=dataclasses.replace(config.policy, overload="share"))
     return with_sections(config, values, file, top)
 
 

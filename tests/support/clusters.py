@@ -257,7 +257,6 @@ def _config(random: Random, seed: int) -> Config:
         name=_pick(random, "qos-driven", "qos-driven", "qos-driven", "priority", "hybrid"),
         preempt_when=_pick(random, "needed", "better"),
         patience=_pick(random, 0.0, 7.3, 60.0),
-        overload="share",  # :meth:`Cluster.triaged` is the other
         queue_order=_pick(random, "importance", "importance", "metric"),
         victim_order=_pick(random, "importance", "importance", "metric"),
         victims=_pick(random, "same-pass", "next-pass"),

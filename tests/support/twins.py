@@ -41,6 +41,8 @@ TWINS: dict[str, str] = {
     "triage.allows_below": "reference.policies:eligible_in_overload",
     "triage.excludes": "reference.policies:eligible_in_overload",
     "triage.turns_round": "reference.queue:qos_order",
+    "triage.makes_room_for_two": "reference.policies:makes_room_for_two",
+    "triage.none_after": "reference.policies:Pass.victims",
     "triage.tell_overload": "reference.queue:overloaded_ranks",
     "in_force.standing": "reference.policies:eligible_in_overload",
     "host_slots.is_turned": "reference.queue:readiness",

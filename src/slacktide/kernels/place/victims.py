@@ -38,7 +38,7 @@ def choose_by_metric(tb: State, h: int, cls: int, mine: float, now: float) -> in
         idle = request_ledger.is_idle(tb, slot)
         if i == 0 and not idle and q >= views.classes(tb)[slot["cls"]]["margin"] and views.rules(tb)["one_margin"]:
             host_slots.lower_ceiling(tb, h, q, now)
-        if qos_driven.none_after(tb, q, idle, cls, mine):
+        if qos_driven.none_after(tb, slot, q, idle, cls, mine):
             return -1
         if (
             slot["batch"] == batch

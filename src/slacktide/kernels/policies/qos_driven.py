@@ -170,8 +170,10 @@ def excludes(tb: State, most: float, least: int, cls: int, q_j: float) -> bool:
 
 
 @leaf
-def none_after(tb: State, q_k: float, idle: bool, cls: int, q_j: float) -> bool:
-    """Whether neither k nor anybody after it in the order of victims is eligible, as j is above its margin; O(1)."""
+def none_after(tb: State, slot: Records, q_k: float, idle: bool, cls: int, q_j: float) -> bool:
+    """Whether it is clear that neither k nor anybody after it in the order of victims is eligible; O(1)."""
+    if views.classes(tb)[cls]["overloaded"]:
+        return not idle and triage.none_after(tb, slot, q_k, cls, q_j)
     return not q_j < views.classes(tb)[cls]["margin"] and q_k <= q_j and not idle
 
 

@@ -107,17 +107,40 @@ def excludes(tb: State, most: float, least: int, cls: int, stands: float) -> boo
 
 
 @leaf
+def none_after(tb: State, slot: Records, q_k: float, cls: int, stands: float) -> bool:
+    """Whether :func:`allows` allows neither k nor anybody after it in the order of victims; k is not idle; O(1).
+
+    First come those at or above their margin, by decreasing metric, then the others, the least important first.
+    """
+    k = views.classes(tb)[slot["cls"]]
+    if stands == LOST:
+        return q_k < k["margin"] or q_k < views.rules(tb)["spare_from"]
+    return q_k < k["margin"] and k["rank"] < views.classes(tb)[cls]["rank"]
+
+
+@leaf
 def turns_round(tb: State, cls: int) -> bool:
     """Whether the order by Q, of queue and victims, is turned round for those below the margin of ``cls``; O(1)."""
     return views.classes(tb)[cls]["overloaded"] != 0
 
 
 @kernel
-def tell_overload(tb: State, level: int, overloaded: int) -> bool:
-    """Mark the classes of a level; whether that is a change; O(classes)."""
-    changed = False
-    for c in range(len(views.classes(tb))):
-        if views.classes(tb)[c]["level"] == level and views.classes(tb)[c]["overloaded"] != overloaded:
-            views.classes(tb)[c]["overloaded"] = overloaded
-            changed = True
+def tell_overload(tb: State) -> bool:
+    """Mark the classes of every rank of which ``some_lost`` says that one waits; whether that is a change.
+
+    Forgets ``some_lost``. O(classes^2).
+    """
+    classes = views.classes(tb)
+    changed, overloaded = False, 0
+    for c in range(len(classes)):
+        found = 0
+        for other in range(len(classes)):
+            if classes[other]["level"] == classes[c]["level"] and classes[other]["some_lost"]:
+                found = 1
+        changed = changed or classes[c]["overloaded"] != found
+        classes[c]["overloaded"] = found
+        overloaded += found
+    for c in range(len(classes)):
+        classes[c]["some_lost"] = 0
+    views.control(tb)["overloaded"] = overloaded
     return changed

@@ -125,25 +125,18 @@ def is_turned(tb: State, tier: int) -> bool:
 @kernel
 def find_overloaded(tb: State) -> bool:
     """Mark the classes of which one that waits is lost, and all of their rank; whether marks changed; O(queue)."""
-    now, lost, changed = views.control(tb)["now"], whole(0), False
-    for level in range(views.rules(tb)["levels"]):
-        found = whole(0)
-        if in_force.by_metric(tb):
-            for i in range(views.control(tb)["queue"]):
-                entry = views.queue(tb)[i]
-                cls = whole(views.kinds(tb)[entry["kind"]]["cls"])
-                if views.classes(tb)[cls]["level"] != level:
-                    continue
-                mine = entry["key"] - now
-                if entry["request"] >= 0:
-                    mine = request_ledger.weigh_waiting(tb, whole(entry["request"]), now)
-                if triage.is_lost(tb, cls, mine):
-                    found = whole(1)
-                    break
-        changed = triage.tell_overload(tb, whole(level), found) or changed
-        lost += found
-    views.control(tb)["overloaded"] = lost
-    return changed
+    control, now = views.control(tb), views.control(tb)["now"]
+    if in_force.by_metric(tb):
+        for i in range(control["queue"]):
+            entry = views.queue(tb)[i]
+            cls = whole(views.kinds(tb)[entry["kind"]]["cls"])
+            if views.classes(tb)[cls]["some_lost"]:
+                continue
+            mine = entry["key"] - now
+            if entry["request"] >= 0:
+                mine = request_ledger.weigh_waiting(tb, whole(entry["request"]), now)
+            views.classes(tb)[cls]["some_lost"] = triage.is_lost(tb, cls, mine)
+    return triage.tell_overload(tb)
 
 
 @kernel

@@ -85,9 +85,11 @@ CLASS = np.dtype(
         ("level", "i8"),
         ("whole", "i8"),
         ("overloaded", "i8"),
+        ("some_lost", "i8"),
     ],
     align=True,
-)  # whole: 1 / slo is a whole number, so that e / slo needs no rounding; overloaded: in the present pass (triage)
+)  # whole: 1 / slo is a whole number, so that e / slo needs no rounding; overloaded: in the present pass (triage);
+# some_lost: one of it that waits, found while the pass begins
 
 # A waiting instance. Its metric is ``key - t``, where no request's ledger decides.
 ENTRY = np.dtype(

@@ -176,7 +176,7 @@ class Collector(Base):
 
 
 def overloaded(classes: Mapping[str, bool]) -> Metric:
-    """The classes that were overloaded in the last pass; those with an SLO of their own count to the one they are of."""
+    """Classes, whether they were overloaded in the last pass; one with an own SLO counts to the class it is of."""
     by_name: dict[tuple[str], bool] = {}
     for name, found in classes.items():
         by_name[class_of(name),] = found or by_name.get((class_of(name),), False)
