@@ -13,7 +13,7 @@ import json
 import ssl
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -141,8 +141,8 @@ class Auditor:
         self._over = True
         for connection in list(self._open.values()):
             with suppress(OSError):
-                if connection.sock is not None:
-                    connection.sock.shutdown(2)
+                if (sock := connection.sock) is not None:  # its thread may close it meanwhile
+                    sock.shutdown(2)
         for thread in self._threads:
             thread.join(5)
 
@@ -291,9 +291,12 @@ class Auditor:
 
     # -- judgement -------------------------------------------------------------------------------------------------
 
-    def findings(self) -> list[str]:
-        """Everything that was wrong; empty where nothing was. Call it after ``stop``."""
-        return [*self._problems, *Replay(self).judge()]
+    def findings(self, terms: Iterable[float] = ()) -> list[str]:
+        """Everything that was wrong; empty where nothing was. Call it after ``stop``.
+
+        ``terms``: when a scheduler began to decide, seconds since 1970, where it was not the same all the while.
+        """
+        return [*self._problems, *Replay(self, terms).judge()]
 
 
 def _none_left(missing: Callable[[], list[str]]) -> list[str]:

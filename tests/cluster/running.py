@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from datetime import datetime
 from functools import wraps
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,7 @@ SCENE_SECONDS = 900
 WATCHDOG_SECONDS = 90
 """Passes that nothing calls for come so seldom that a wait for a binding of ``WOKEN_SECONDS`` shows that one did."""
 WOKEN_SECONDS = 80.0
+SAID = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} ")
 REASON_SECONDS = 300.0
 """What nodes lack is told again after a minute, if it changed, by the first pass after it: the watchdog's at the
 latest. The rest only ends a hang."""
@@ -88,6 +90,22 @@ class Running:
         self._from = len(self.component.log.read_text(errors="replace"))
         self.component.start()
         return self.wait_until_leading()
+
+    def said(self) -> list[tuple[float, str]]:
+        """The lines of its log since its first start, and when it said each; a traceback is part of its line."""
+        found: list[tuple[float, str]] = []
+        for line in self.component.log.read_text(errors="replace").splitlines():
+            if SAID.match(line):
+                found.append((datetime.strptime(line[:23], "%Y-%m-%d %H:%M:%S,%f").timestamp(), line[24:]))
+            elif found:
+                found[-1] = found[-1][0], f"{found[-1][1]}\n{line}"
+            else:
+                found.append((0.0, line))
+        return found
+
+    def terms(self) -> list[float]:
+        """When it began to decide, at each of its starts, seconds since 1970."""
+        return [at for at, line in self.said() if "leading as" in line]
 
     def complaints(self) -> list[str]:
         """Tracebacks and errors in its log."""

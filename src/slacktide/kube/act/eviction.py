@@ -12,7 +12,7 @@ from slacktide.engine.core import types
 from slacktide.engine.core.types import Decision
 from slacktide.kube.act.counts import ASK_AGAIN_SECONDS, LONGEST_PAUSE_SECONDS, Counts
 from slacktide.kube.act.reservations import Reservations
-from slacktide.kube.client.http import ApiError, Unreachable
+from slacktide.kube.client.http import ApiError, NotSent, Unreachable
 from slacktide.kube.client.status_codes import (
     GATEWAY_TIMEOUT,
     NOT_FOUND,
@@ -108,8 +108,8 @@ class Evictor:
                     return
                 pause = min(error.retry_after or pause, LONGEST_PAUSE_SECONDS)
                 unknown |= error.status != TOO_MANY
-            except Unreachable:
-                unknown = True  # an eviction may be asked for twice
+            except Unreachable as error:
+                unknown |= not isinstance(error, NotSent)  # an eviction may be asked for twice
             else:
                 self._has_evicted(victim, decision, beneficiary)
                 return
@@ -126,6 +126,9 @@ class Evictor:
             await self.connection.delete(
                 POD.path(*victim.namespaced_name), body, permit=lambda: self.is_wanted(decision)
             )
+        except NotSent:
+            if self.leading():
+                self._spare(victim, decision)
         except (ApiError, Unreachable) as error:
             if not (isinstance(error, ApiError) and error.status == NOT_FOUND):
                 self._refused_to_go(victim, decision, str(error), overdrawn=False)
