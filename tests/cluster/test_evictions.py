@@ -1,4 +1,4 @@
-"""An eviction that waits for its turn, until nobody wants it any more: it is not sent, and no event tells of it."""
+"""Evictions that are not sent after all, or get no answer: an event tells of those that were carried out."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from cluster.labtools import pod, pods_path
 from cluster.running import CLASSES, service_class
 from slacktide.kube.client.credentials import Access, load_access
-from slacktide.kube.client.http import Connection
+from slacktide.kube.client.http import STRATEGIC_MERGE_PATCH, Connection, Unreachable
 from slacktide.kube.scheduler import Scheduler
 from slacktide.lab import ControlPlane
 from slacktide.settings import load_live
@@ -19,6 +19,7 @@ from slacktide.settings import load_live
 SETTINGS = ("kube.leader_election=false", "kube.bindings=1", "qos.alpha=0.1")
 """With one binding at a time there is one eviction at a time."""
 WAIT_SECONDS = 180.0
+WITHDRAWN, LOST, ANSWER_LOST = "withdrawn", "lost", "answer lost"
 
 
 @pytest.fixture
@@ -27,16 +28,22 @@ def access(lab: ControlPlane) -> Access:
 
 
 class Crowded(Connection):
-    """Evictions wait for their turn, as behind a rate limit, until ``turn`` is set."""
+    """Evictions wait for their turn, as behind a rate limit, until ``turn`` is set; ``fault`` befalls the first."""
 
-    def __init__(self, access: Access) -> None:
+    def __init__(self, access: Access, fault: str) -> None:
         super().__init__(access)
+        self.fault = fault
         self.waits, self.turn = asyncio.Event(), asyncio.Event()
 
     async def request(self, method: str, path: str, **options: Any) -> bytes:
         if path.endswith("/eviction"):
             self.waits.set()
             await self.turn.wait()
+            fault, self.fault = self.fault, ""
+            if fault == ANSWER_LOST:
+                await super().request(method, path, **options)
+            if fault in (LOST, ANSWER_LOST):
+                raise Unreachable("there is no answer")
         return await super().request(method, path, **options)
 
 
@@ -64,6 +71,12 @@ class Scene:
         await until(lambda: bool(uid()))
         return uid()
 
+    async def ends(self, name: str) -> None:
+        """It has done its work, and the scheduler knows that."""
+        body = {"status": {"phase": "Succeeded"}}
+        await asyncio.to_thread(self.lab.api.patch, f"{self.path}/{name}/status", body, STRATEGIC_MERGE_PATCH)
+        await until(lambda: self.scheduler.mirror.pods[self.scheduler.mirror.uids[self.name, name]].is_final)
+
     async def goes(self, name: str) -> None:
         """It is gone, and the scheduler knows that."""
         await asyncio.to_thread(self.lab.api.delete, f"{self.path}/{name}", 0)
@@ -81,34 +94,46 @@ async def until(condition: Callable[[], bool]) -> None:
             await asyncio.sleep(0.01)
 
 
-async def play(scene: Scene, connection: Crowded) -> None:
-    await scene.comes("ends", "low")
-    await scene.runs("ends")
+async def play(scene: Scene, connection: Crowded, fault: str) -> None:
+    await scene.comes("first", "low")
+    await scene.runs("first")
     await scene.comes("fickle", "high")
     await connection.waits.wait()
-    # Both go before the eviction is sent: nobody evicted the one for the other.
-    await scene.goes("fickle")
-    await scene.goes("ends")
+    if fault == WITHDRAWN:  # both go before the eviction is sent
+        await scene.goes("fickle")
+        await scene.goes("first")
+    elif fault == LOST:
+        await scene.ends("first")
+        await scene.runs("fickle")
+        await scene.goes("fickle")
+    else:
+        connection.turn.set()
+        await scene.runs("fickle")
+        await scene.goes("fickle")
     # The next eviction comes after the first is settled.
-    await scene.comes("victim", "low")
-    await scene.runs("victim")
+    await scene.comes("second", "low")
+    await scene.runs("second")
     await scene.comes("needs", "high")
     connection.turn.set()
     await scene.runs("needs")
     assert await scene.scheduler.recorder.drain(WAIT_SECONDS)
-    assert await scene.preempted() == ["victim"]
-    assert scene.scheduler.counts.evicted == 1
+    expected = ["first", "second"] if fault == ANSWER_LOST else ["second"]
+    assert await scene.preempted() == expected
+    assert scene.scheduler.counts.evicted == len(expected)
 
 
-def test_no_event_tells_of_an_eviction_that_was_not_sent(lab: ControlPlane, access: Access, namespace: str) -> None:
+@pytest.mark.parametrize("fault", [WITHDRAWN, LOST, ANSWER_LOST])
+def test_events_tell_of_evictions_that_were_carried_out(
+    lab: ControlPlane, access: Access, namespace: str, fault: str
+) -> None:
     classes = [service_class(f"{namespace}-high", 0.999, 1), service_class(f"{namespace}-low", 0.02, 3)]
 
     async def run() -> None:
-        async with Crowded(access) as connection:
+        async with Crowded(access, fault) as connection:
             scheduler = Scheduler(connection, load_live(overrides=SETTINGS), "me")
             task = asyncio.create_task(scheduler.run())
             try:
-                await play(Scene(lab, namespace, scheduler), connection)
+                await play(Scene(lab, namespace, scheduler), connection, fault)
             finally:
                 task.cancel()
                 await asyncio.gather(task, return_exceptions=True)
