@@ -225,7 +225,7 @@ class Auditor:
                 for line in answer:
                     told = json.loads(line)
                     if told["type"] == "ERROR":
-                        self._problems.append(f"the auditor lost its watch of {kind}: {told['object'].get('message')}")
+                        self._problems.append(lost_watch(kind, told["object"]))
                         return
                     revision = told["object"]["metadata"]["resourceVersion"]
                     if told["type"] != "BOOKMARK":
@@ -297,6 +297,11 @@ class Auditor:
         ``terms``: when a scheduler began to decide, seconds since 1970, where it was not the same all the while.
         """
         return [*self._problems, *Replay(self, terms).judge()]
+
+
+def lost_watch(kind: str, status: Json) -> str:
+    """A watch ended with an error."""
+    return f"the auditor lost its watch of {kind}: {status.get('code')} {status.get('message', '')}"
 
 
 def _none_left(missing: Callable[[], list[str]]) -> list[str]:

@@ -25,6 +25,7 @@ from cluster.auditor import POLICY, Auditor, Life, seconds
 from cluster.installation import ACCOUNT
 from cluster.kubectl import Json, Kubectl
 from cluster.labtools import HANG_SECONDS, NUMBERS, condition, pod, pods_path, until
+from cluster.stories import stories
 from slacktide.kube.client.http import STRATEGIC_MERGE_PATCH as STRATEGIC
 from slacktide.lab import ApiError, Binaries, ControlPlane
 from slacktide.lab.processes import Component
@@ -374,5 +375,5 @@ def nothing_wrong(cast: Cast) -> None:
     cast.over()
     cast.stage.auditor.stop()
     findings, complaints = cast.stage.auditor.findings(), cast.stage.scheduler.complaints()
-    assert not findings, "\n".join(findings)
+    assert not findings, f"{findings}\n{stories(cast.stage.auditor, findings, cast.stage.scheduler.said())}"
     assert not complaints, "\n".join(complaints)

@@ -6,11 +6,12 @@ names (they are whole seconds, rounded down), whichever is first; where the test
 
 from __future__ import annotations
 
+import http.client
 import time
 from dataclasses import dataclass, field
 from typing import Any
 
-from cluster.auditor import PATHS, Auditor, Seen, seconds
+from cluster.auditor import PATHS, Auditor, Seen, lost_watch, seconds
 from cluster.labtools import until
 from slacktide.lab import Api
 
@@ -26,10 +27,12 @@ class PatientAuditor(Auditor):
     def _follow(self, kind: str, path: str, revision: str) -> None:
         while not self._over:
             super()._follow(kind, path, revision)
-            lost = [one for one in self._problems if f"lost its watch of {kind}: too old" in one]
+            expired = lost_watch(kind, {"code": int(http.client.GONE)})
+            lost = [one for one in self._problems if one.startswith(expired)]
             if not lost:
                 return
-            self._problems = [one for one in self._problems if one not in lost]
+            for one in lost:
+                self._problems.remove(one)
             revision = self._catch_up(kind)
 
     def _catch_up(self, kind: str) -> str:
