@@ -86,18 +86,22 @@ def settled_ledger(api: Api, namespace: str, name: str, running: int) -> dict[st
     """A ledger's status once it says that so many run and nobody waits, and has been left alone."""
     path = f"/apis/slacktide.io/v1alpha1/namespaces/{namespace}/availabilities"
     seen: tuple[str, float] = "", 0.0
+    said: dict[str, Any] = {}
 
     def found() -> dict[str, Any] | None:
-        nonlocal seen
+        nonlocal seen, said
         one = next((one for one in api.get(path)["items"] if one["metadata"]["name"] == name), None)
-        status = (one or {}).get("status", {})
+        status = said = (one or {}).get("status", {})
         if one is None or (status.get("running"), status.get("waiting")) != (running, 0):
             return None
         if one["metadata"]["resourceVersion"] != seen[0]:
             seen = one["metadata"]["resourceVersion"], time.monotonic()
         return dict(status) if time.monotonic() - seen[1] > ALONE_SECONDS else None
 
-    return dict(until(found, f"ledger {namespace}/{name} says that {running} run"))
+    try:
+        return dict(until(found, f"ledger {namespace}/{name} says that {running} run"))
+    except AssertionError as error:
+        raise AssertionError(f"{error}; it says {said}") from None
 
 
 def courses(auditor: Auditor, namespace: str, prefix: str = "") -> list[Course]:
