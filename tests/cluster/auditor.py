@@ -13,7 +13,7 @@ import json
 import ssl
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -141,8 +141,8 @@ class Auditor:
         self._over = True
         for connection in list(self._open.values()):
             with suppress(OSError):
-                if connection.sock is not None:
-                    connection.sock.shutdown(2)
+                if (sock := connection.sock) is not None:  # its thread may close it meanwhile
+                    sock.shutdown(2)
         for thread in self._threads:
             thread.join(5)
 
@@ -225,7 +225,7 @@ class Auditor:
                 for line in answer:
                     told = json.loads(line)
                     if told["type"] == "ERROR":
-                        self._problems.append(f"the auditor lost its watch of {kind}: {told['object'].get('message')}")
+                        self._problems.append(lost_watch(kind, told["object"]))
                         return
                     revision = told["object"]["metadata"]["resourceVersion"]
                     if told["type"] != "BOOKMARK":
@@ -291,9 +291,17 @@ class Auditor:
 
     # -- judgement -------------------------------------------------------------------------------------------------
 
-    def findings(self) -> list[str]:
-        """Everything that was wrong; empty where nothing was. Call it after ``stop``."""
-        return [*self._problems, *Replay(self).judge()]
+    def findings(self, terms: Iterable[float] = ()) -> list[str]:
+        """Everything that was wrong; empty where nothing was. Call it after ``stop``.
+
+        ``terms``: when a scheduler began to decide, seconds since 1970, where it was not the same all the while.
+        """
+        return [*self._problems, *Replay(self, terms).judge()]
+
+
+def lost_watch(kind: str, status: Json) -> str:
+    """A watch ended with an error."""
+    return f"the auditor lost its watch of {kind}: {status.get('code')} {status.get('message', '')}"
 
 
 def _none_left(missing: Callable[[], list[str]]) -> list[str]:

@@ -51,6 +51,7 @@ class Disturbance:
 
     def __exit__(self, *_: object) -> None:
         self._do(self.proxy.__aexit__())
+        self._do(_all_ended())
         self._do(_all_closed())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
@@ -93,6 +94,14 @@ class Disturbance:
         """A scheduler that reaches the control plane through this proxy only."""
         path = self.proxy.kubeconfig(plane.directory / f"kubeconfig-{name}")
         return Running(plane, f"--kubeconfig={path}", *words, name=name, **settings)
+
+
+async def _all_ended() -> None:
+    """Cancel and await what still runs on this loop: requests whose clients have gone are carried on all the same."""
+    while others := asyncio.all_tasks() - {asyncio.current_task()}:
+        for one in others:
+            one.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
 
 
 async def _all_closed() -> None:

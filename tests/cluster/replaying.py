@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cluster import judging
 from cluster.judging import Json, is_managed, is_ours, is_over, is_ready, plus, requests, seconds
@@ -21,11 +21,29 @@ AROUND_SECONDS = 10.0
 BOTH_SLACKS = re.compile(r"slack -?(\d+\.\d|inf) s, that of the other -?(\d+\.\d|inf) s")
 
 
-class Replay:
-    """Goes through a tape, knowing at each revision what there was."""
+class Binding(NamedTuple):
+    """A pod came to a node; when that was seen, and the etcd revision that wrote it."""
 
-    def __init__(self, auditor: Auditor) -> None:
+    node: str
+    revision: int
+    at: float
+
+
+NOWHERE = Binding("", 0, float("inf"))
+FAILED = 500
+"""And above: the API server's own failures."""
+
+
+class Replay:
+    """Goes through a tape, knowing at each revision what there was.
+
+    ``terms`` are the instants at which a scheduler began to decide, seconds since 1970: it knows of a former one's
+    decisions only what pods say.
+    """
+
+    def __init__(self, auditor: Auditor, terms: Iterable[float] = ()) -> None:
         self.auditor = auditor
+        self.terms = sorted(terms)
         self.wrong: list[str] = []
         self.pods: dict[str, Json] = {}
         self.since: dict[str, float] = {}  # when a pod was seen on its node
@@ -34,7 +52,7 @@ class Replay:
         self.budgets: dict[str, Json] = {}
         self.claims: dict[tuple[str, str], Json] = {}
         self.names: dict[str, str] = {}
-        self.bound: dict[str, tuple[str, int]] = {}  # node and revision of each binding
+        self.bound: dict[str, Binding] = {}
         self.gone: dict[str, int] = {}  # revision at which a pod was over
         self.last: dict[str, Json] = {}
         self.now = 0.0
@@ -43,6 +61,12 @@ class Replay:
             if one.body["spec"].get("nodeName") and is_ours(one.body):
                 self.comes.setdefault(one.body["metadata"]["uid"], (one.at, one.body))
         self.evicted = {target(act): seconds(act["stageTimestamp"]) for act in auditor.evictions()}
+        # Of one that failed the API server does not say whether it was carried out before.
+        self.perhaps_evicted = self.evicted.keys() | {
+            target(act)
+            for act in auditor.acts()
+            if act["objectRef"].get("subresource") == "eviction" and act["responseStatus"]["code"] >= FAILED
+        }
 
     def news(self, at: float) -> float:
         """A change by somebody else younger than this may not have been known to the scheduler at an instant."""
@@ -95,7 +119,7 @@ class Replay:
         uid = pod["metadata"]["uid"]
         if uid in self.bound:
             self._say(pod, "bound twice")
-        self.bound[uid] = (node, one.revision)
+        self.bound[uid] = Binding(node, one.revision, one.at)
         if pod["spec"].get("schedulingGates"):
             self._say(pod, "bound while gated")
         for volume in pod["spec"].get("volumes", ()):
@@ -243,9 +267,9 @@ class Replay:
             for one in self.auditor.tape("events")
             if one.body["reason"] == "ResizeMoved" and one.body.get("reportingController", "").startswith("slacktide")
         }
-        for uid in moved - self.evicted.keys():
+        for uid in moved - self.perhaps_evicted:
             self.wrong.append(f"event ResizeMoved of {uid}, which we did not evict")
-        for uid in told.keys() - self.evicted.keys():
+        for uid in told.keys() - self.perhaps_evicted:
             about = told[uid]["regarding"]
             self.wrong.append(f"event Preempted of {about.get('namespace')}/{about['name']}, which we did not evict")
         for uid in self.evicted:
@@ -272,13 +296,29 @@ class Replay:
             return
         if not BOTH_SLACKS.search(event.get("note", "")):
             self._say(victim, f"its event does not tell both slacks: {event.get('note')}")
-        other = event.get("related", {}).get("uid", "")
-        place, revision = self.bound.get(other, ("", 0))
-        if place == node:
-            if revision < self.gone.get(victim["metadata"]["uid"], 0):
+        other, since = event.get("related", {}).get("uid", ""), self.evicted[victim["metadata"]["uid"]]
+        binding = self.bound.get(other, NOWHERE)
+        if self._given_up(other, node):
+            return
+        if binding.node == node:
+            # A new leader knows whether a place is free, not whom a former one waited for.
+            if binding.revision < self.gone.get(victim["metadata"]["uid"], 0) and not self._succeeded(since, binding):
                 self._say(victim, "was still there when its beneficiary was bound")
-        elif not self._given_up(other, node):
-            self._say(victim, f"evicted for {event.get('related', {}).get('name')}, which is on {place or 'no node'}")
+        elif not (self._succeeded(since, binding) and self._used(node, since, binding)):
+            name = event.get("related", {}).get("name")
+            self._say(victim, f"evicted for {name}, which is on {binding.node or 'no node'}")
+
+    def _succeeded(self, since: float, until: Binding) -> bool:
+        """Whether another scheduler began to decide between an eviction and a binding, if there was one."""
+        if until is NOWHERE:
+            return False
+        late = self.auditor.late(since, min(until.at, since + AROUND_SECONDS))
+        return any(since - late <= at <= until.at + late for at in self.terms)
+
+    def _used(self, node: str, since: float, until: Binding) -> bool:
+        """Whether somebody came to a node after an eviction there, until a binding and what was decided with it."""
+        soon = until.at + self.news(until.at)
+        return any(one.node == node and since <= one.at <= soon for one in self.bound.values())
 
     def _given_up(self, uid: str, node: str) -> bool:
         """Whether its beneficiary ended first, or an event says that it waits for this node no more."""

@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from datetime import datetime
 from functools import wraps
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from cluster.auditor import POLICY, Auditor, Life, seconds
 from cluster.installation import ACCOUNT
 from cluster.kubectl import Json, Kubectl
 from cluster.labtools import HANG_SECONDS, NUMBERS, condition, pod, pods_path, until
+from cluster.stories import stories
 from slacktide.kube.client.http import STRATEGIC_MERGE_PATCH as STRATEGIC
 from slacktide.lab import ApiError, Binaries, ControlPlane
 from slacktide.lab.processes import Component
@@ -37,6 +39,7 @@ SCENE_SECONDS = 900
 WATCHDOG_SECONDS = 90
 """Passes that nothing calls for come so seldom that a wait for a binding of ``WOKEN_SECONDS`` shows that one did."""
 WOKEN_SECONDS = 80.0
+SAID = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} ")
 REASON_SECONDS = 300.0
 """What nodes lack is told again after a minute, if it changed, by the first pass after it: the watchdog's at the
 latest. The rest only ends a hang."""
@@ -88,6 +91,22 @@ class Running:
         self._from = len(self.component.log.read_text(errors="replace"))
         self.component.start()
         return self.wait_until_leading()
+
+    def said(self) -> list[tuple[float, str]]:
+        """The lines of its log since its first start, and when it said each; a traceback is part of its line."""
+        found: list[tuple[float, str]] = []
+        for line in self.component.log.read_text(errors="replace").splitlines():
+            if SAID.match(line):
+                found.append((datetime.strptime(line[:23], "%Y-%m-%d %H:%M:%S,%f").timestamp(), line[24:]))
+            elif found:
+                found[-1] = found[-1][0], f"{found[-1][1]}\n{line}"
+            else:
+                found.append((0.0, line))
+        return found
+
+    def terms(self) -> list[float]:
+        """When it began to decide, at each of its starts, seconds since 1970."""
+        return [at for at, line in self.said() if "leading as" in line]
 
     def complaints(self) -> list[str]:
         """Tracebacks and errors in its log."""
@@ -356,5 +375,5 @@ def nothing_wrong(cast: Cast) -> None:
     cast.over()
     cast.stage.auditor.stop()
     findings, complaints = cast.stage.auditor.findings(), cast.stage.scheduler.complaints()
-    assert not findings, "\n".join(findings)
+    assert not findings, f"{findings}\n{stories(cast.stage.auditor, findings, cast.stage.scheduler.said())}"
     assert not complaints, "\n".join(complaints)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 
 import pytest
@@ -66,11 +66,11 @@ def act(what: str, uid: str, code: int = 201) -> Json:
         "objectRef": {"resource": "pods", "subresource": what, "namespace": "default", "name": uid},
         "responseStatus": {"code": code},
         "requestObject": body,
-        "stageTimestamp": "2026-11-21T15:00:00Z",
+        "stageTimestamp": "1970-01-01T00:02:24Z",  # a moment before "low" is seen to leave
     }
 
 
-def played(change: Callable[[Story], None] = lambda _story: None) -> list[str]:
+def played(change: Callable[[Story], None] = lambda _story: None, terms: Iterable[float] = ()) -> list[str]:
     """ "low" and "beside" run; "low" makes room for "high"; "late" comes to the other node."""
     budget = {
         "metadata": {"namespace": "default", "name": "b", "uid": "b"},
@@ -80,14 +80,14 @@ def played(change: Callable[[Story], None] = lambda _story: None) -> list[str]:
     story: Story = {
         "n1": node("n1"), "n2": node("n2"), "budget": budget,
         "low": pod("low", "1500m", "low"), "beside": pod("beside", "200m", "low"),
-        "high": pod("high", "1", "high"), "late": pod("late", "1", "late"),
+        "high": pod("high", "1", "high"), "late": pod("late", "1", "late"), "other": pod("other", "1", "other"),
         "event": {
             "metadata": {"namespace": "default", "uid": "e"}, "reason": "Preempted", "note": NOTE,
             "reportingController": "slacktide", "regarding": {"uid": "low", "name": "low"},
             "related": {"uid": "high", "name": "high"},
         },
         "where": {"low": "n1", "beside": "n1", "high": "n1", "late": "n2"},
-        "order": {"high first": False, "twice": False, "moved": False, "vain": False},
+        "order": {"high first": False, "twice": False, "moved": False, "vain": False, "other": False},
     }  # fmt: skip
     change(story)
     where, order = story["where"], story["order"]
@@ -97,19 +97,25 @@ def played(change: Callable[[Story], None] = lambda _story: None) -> list[str]:
     tape.append(("budgets", story["budget"], False))
     for name in ("low", "beside"):
         tape += [("pods", story[name], False), ("pods", on(story[name], where[name]), False)]
-    tape += [("pods", story["high"], False), ("pods", leaving, False)]
+    tape += [("pods", story["high"], False), ("pods", story["other"], False), ("pods", leaving, False)]
     if story["event"]:
         tape.append(("events", story["event"], False))
     last = [("pods", leaving, True), ("pods", on(story["high"], where["high"]), False)]
-    tape += last[::-1] if order["high first"] else last[: 1 if order["vain"] else 2]
+    if order["other"]:
+        last.insert(1, ("pods", on(story["other"], "n1"), False))
+    tape += last[::-1] if order["high first"] else last[: 1 if order["vain"] else None]
     tape += [("pods", story["late"], False), ("pods", on(story["late"], where["late"]), False)]
     if order["moved"]:
         tape.append(("pods", on(story["late"], "n1"), False))
     bound = [name for name in ("low", "beside", "high", "late") if not (order["vain"] and name == "high")]
     acts = [act("binding", name) for name in bound] + [act("eviction", "low"), act("eviction", "late", 429)]
+    if "code" in story["event"].get("regarding", {}):
+        acts.append(act("eviction", story["event"]["regarding"]["uid"], story["event"]["regarding"]["code"]))
+    if order["other"]:
+        acts.append(act("binding", "other"))
     if order["twice"]:
         acts.append(act("binding", "late"))
-    return Replay(Taped(tape, acts)).judge()
+    return Replay(Taped(tape, acts), terms).judge()
 
 
 def changed(*path: str, to: object) -> Callable[[Story], None]:
@@ -188,6 +194,39 @@ def test_a_story_in_which_all_is_well() -> None:
 def test_each_thing_that_may_go_wrong_is_found(change: Callable[[Story], None], finding: str) -> None:
     found = played(change)
     assert any(re.search(finding, one) for one in found), found
+
+
+def test_a_new_leader_is_not_held_to_what_a_former_one_meant() -> None:
+    def roomy(story: Story) -> None:
+        story["n1"]["status"]["allocatable"]["cpu"] = "4"
+        story["order"]["high first"] = True
+
+    def elsewhere(story: Story) -> None:
+        story["where"]["high"] = "n2"
+
+    def taken(story: Story) -> None:
+        elsewhere(story)
+        story["order"]["other"] = True
+
+    before, between, after = 143.0, 147.0, 200.0
+    for change, finding in (
+        (roomy, "pod default/low: was still there when its beneficiary was bound"),
+        (taken, "pod default/low: evicted for high, which is on n2"),
+    ):
+        assert played(change, [between]) == []
+        assert played(change, [before, after]) == played(change) == [finding]
+    # Nobody took the place.
+    assert played(elsewhere, [between]) == ["pod default/low: evicted for high, which is on n2"]
+
+
+def test_an_eviction_that_failed_may_have_been_carried_out() -> None:
+    """An event may tell of it."""
+
+    def failed(code: int) -> Callable[[Story], None]:
+        return changed("event", "regarding", to=BESIDE | {"code": code})
+
+    assert any("of default/beside, which we did not evict" in one for one in played(failed(429)))
+    assert not any("which we did not evict" in one for one in played(failed(500)))
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from cluster.installation import ACCOUNT
 from cluster.labtools import pods, until
 from cluster.replaying import target
 from cluster.running import Running, at
+from cluster.stories import clock, stories
 from cluster.truth import Course, courses, settled_ledger, together
 from slacktide.lab import Binaries, ControlPlane
 
@@ -60,6 +61,13 @@ class Arena:
     """By namespace for how long nobody watched, all in all, seconds."""
 
     loads: list[Load] = field(default_factory=list)
+
+    def history(self) -> list[tuple[float, str]]:
+        """What happened, and when; of what the scheduler said only how it began and what it complained of."""
+        found = [(at, "the scheduler is killed") for at in self.kills]
+        found += [(begin, f"the API server goes, until {clock(end)}") for begin, end in self.server_away]
+        said = [(at, line) for at, line in self.scheduler.said() if not line.startswith("D ")]
+        return found + [(at, f"scheduler: {line}") for at, line in said]
 
     def quiet(self) -> None:
         """End the loads of tests that failed."""
@@ -226,9 +234,11 @@ def test_answers_are_late_refused_lost_or_cut(arena: Arena) -> None:
 def test_nothing_was_wrong_all_the_while(arena: Arena) -> None:
     arena.quiet()
     arena.auditor.stop()
-    wrong = [one for one in arena.auditor.findings() if not _excused(arena, one)]
-    assert not wrong, "\n".join(wrong)
-    assert [one for one in arena.scheduler.complaints() if "Traceback" in one] == []
+    findings = arena.auditor.findings(arena.scheduler.terms())
+    wrong = [one for one in findings if not _excused(arena, one)]
+    assert not wrong, f"{wrong}\n{stories(arena.auditor, wrong, arena.history())}"
+    complaints = [line for _, line in arena.scheduler.said() if "Traceback" in line]
+    assert not complaints, "\n".join(complaints)
 
 
 def _excused(arena: Arena, finding: str) -> bool:

@@ -17,6 +17,7 @@ from cluster.installation import ACCOUNT
 from cluster.labtools import until
 from cluster.replaying import target
 from cluster.running import Running, at
+from cluster.stories import stories
 from cluster.truth import courses, settled_ledger, together
 from slacktide.lab import ApiError, Binaries, ControlPlane
 
@@ -31,6 +32,7 @@ LAST_WORDS_SECONDS = 10.0
 """An event that was not written so soon after its eviction may die with the leader; longer if the machine is late."""
 UNDER_WAY_SECONDS = 2.0
 """Nor does one come of an eviction that the API server still had to carry out when the leader died."""
+LOST = "no longer leads"
 UNTOLD = re.compile(r"^pod ([^/]+)/(\S+): evicted without an event$")
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/slacktide-system/leases/slacktide"
 
@@ -44,10 +46,17 @@ class Pair:
     replicas: list[Running]
     ways: dict[str, Disturbance]
     """The way to the API server of each replica, by its name."""
-    ends: list[float] = field(default_factory=list)
-    """When a leader was killed, frozen for so long that another one led, or told to stop; seconds since 1970."""
-
+    ends: list[tuple[float, str]] = field(default_factory=list)
+    """When which leader was killed, frozen for so long that another one led, or told to stop; seconds since 1970."""
     loads: list[Load] = field(default_factory=list)
+    removals: list[tuple[float, str]] = field(default_factory=list)
+    """When the removal of which namespace began."""
+
+    def history(self) -> list[tuple[float, str]]:
+        """What happened, and when: ends of leaders, removals of namespaces, and what the replicas said."""
+        found = [(at, f"the end of {name}") for at, name in self.ends]
+        found += [(at, f"the removal of namespace {name} begins") for at, name in self.removals]
+        return found + [(at, f"{one.component.name}: {line}") for one in self.replicas for at, line in one.said()]
 
     def quiet(self) -> None:
         """End the loads of tests that failed."""
@@ -56,7 +65,7 @@ class Pair:
 
     def end(self, leader: Running, how: signal.Signals) -> None:
         """End a leader."""
-        self.ends.append(time.time())
+        self.ends.append((time.time(), leader.component.name))
         leader.component.kill() if how == signal.SIGKILL else leader.component.signal(how)
 
     def holder(self) -> str:
@@ -129,22 +138,38 @@ class Pair:
         assert abs(error) <= REST[BRONZE] * (0.5 + 0.3 * incidents) + 2.0 * sum(pod.late for pod in pods)
         # A namespace that is being removed takes no events.
         until(lambda: not self.untold(load.namespace), "events tell of all evictions")
+        self.removals.append((time.time(), load.namespace))
         self.plane.api.delete(f"/api/v1/namespaces/{load.namespace}")
         until(lambda: not self.plane.api.get(f"/api/v1/namespaces/{load.namespace}/pods")["items"], "the load is gone")
 
     def untold(self, namespace: str) -> list[str]:
         """Pods that were evicted without an event, though the leader that did it had the time to write one."""
         told = {one["regarding"].get("uid") for one in self.auditor.events(namespace, "Preempted")}
-        acts = [act for act in self.auditor.evictions(namespace) if not self.has_died(seconds(act["stageTimestamp"]))]
-        return [f"{namespace}/{act['objectRef']['name']}" for act in acts if target(act) not in told]
+        acts = [act for act in self.auditor.evictions(namespace) if target(act) not in told]
+        mute = [act for act in acts if not self.has_died(seconds(act["stageTimestamp"]))]
+        return [f"{namespace}/{act['objectRef']['name']}" for act in mute]
+
+    def is_untold(self, namespace: str, name: str) -> bool:
+        """Whether an eviction of a pod has no event, though it must have one."""
+        return f"{namespace}/{name}" in self.untold(namespace)
 
     def has_died(self, at: float) -> bool:
-        """Whether the leader that did something at an instant ended so soon that its event may have died with it.
-
-        Only one leads at a time: it is the one that ended next.
-        """
+        """Whether the leader that did something at an instant ended so soon that its event may have died with it."""
         late = self.auditor.late(at, at + LAST_WORDS_SECONDS)
-        return any(-UNDER_WAY_SECONDS - late <= end - at <= LAST_WORDS_SECONDS + late for end in self.ends)
+        least, most = -UNDER_WAY_SECONDS - late, LAST_WORDS_SECONDS + late
+        return any(
+            least <= end - at <= most for name in {self.led(at), self.led(at + least)} for end in self.ended(name)
+        )
+
+    def led(self, at: float) -> str:
+        """Who was the last to begin to lead before an instant."""
+        begun = [(term, one.component.name) for one in self.replicas for term in one.terms() if term <= at]
+        return max(begun, default=(0.0, ""))[1]
+
+    def ended(self, name: str) -> list[float]:
+        """When a replica's terms ended, also those that ended by themselves: it could not renew the lease."""
+        said = [at for one in self.replicas if one.component.name == name for at, line in one.said() if LOST in line]
+        return said + [at for at, who in self.ends if who == name]
 
 
 def identity(replica: Running) -> str:
@@ -251,7 +276,7 @@ def test_a_short_freeze_changes_nothing(pair: Pair) -> None:
             assert leader.component.running
             assert pair.leader() is leader
             return
-        pair.ends.append(began)  # it was frozen for longer than was meant
+        pair.ends.append((began, leader.component.name))  # it was frozen for longer than was meant
     pytest.skip(
         f"the processors were taken: a freeze of a second was one of {frozen:.1f} s, all else {late:.1f} s late"
     )
@@ -260,9 +285,12 @@ def test_a_short_freeze_changes_nothing(pair: Pair) -> None:
 def test_nothing_was_wrong_all_the_while(pair: Pair) -> None:
     pair.quiet()
     pair.auditor.stop()
-    findings = pair.auditor.findings()
+    findings = pair.auditor.findings(term for one in pair.replicas for term in one.terms())
     # Of these each load has told already, but for those whose events died with a leader.
-    assert [one for one in findings if not UNTOLD.match(one)] == []
-    for one in filter(None, map(UNTOLD.match, findings)):
-        assert f"{one[1]}/{one[2]}" not in pair.untold(one[1]), f"{one[0]}; leaders ended at {pair.ends}"
-    assert [one for replica in pair.replicas for one in replica.complaints() if "Traceback" in one] == []
+    untold = {one for one in findings if (found := UNTOLD.match(one)) and not pair.is_untold(found[1], found[2])}
+    wrong = [one for one in findings if one not in untold]
+    assert not wrong, f"{wrong}\n{stories(pair.auditor, wrong, pair.history())}"
+    complaints = [
+        f"{one.component.name}: {line}" for one in pair.replicas for _, line in one.said() if "Traceback" in line
+    ]
+    assert not complaints, "\n".join(complaints)

@@ -6,11 +6,12 @@ names (they are whole seconds, rounded down), whichever is first; where the test
 
 from __future__ import annotations
 
+import http.client
 import time
 from dataclasses import dataclass, field
 from typing import Any
 
-from cluster.auditor import PATHS, Auditor, Seen, seconds
+from cluster.auditor import PATHS, Auditor, Seen, lost_watch, seconds
 from cluster.labtools import until
 from slacktide.lab import Api
 
@@ -26,10 +27,12 @@ class PatientAuditor(Auditor):
     def _follow(self, kind: str, path: str, revision: str) -> None:
         while not self._over:
             super()._follow(kind, path, revision)
-            lost = [one for one in self._problems if f"lost its watch of {kind}: too old" in one]
+            expired = lost_watch(kind, {"code": int(http.client.GONE)})
+            lost = [one for one in self._problems if one.startswith(expired)]
             if not lost:
                 return
-            self._problems = [one for one in self._problems if one not in lost]
+            for one in lost:
+                self._problems.remove(one)
             revision = self._catch_up(kind)
 
     def _catch_up(self, kind: str) -> str:
@@ -83,18 +86,22 @@ def settled_ledger(api: Api, namespace: str, name: str, running: int) -> dict[st
     """A ledger's status once it says that so many run and nobody waits, and has been left alone."""
     path = f"/apis/slacktide.io/v1alpha1/namespaces/{namespace}/availabilities"
     seen: tuple[str, float] = "", 0.0
+    said: dict[str, Any] = {}
 
     def found() -> dict[str, Any] | None:
-        nonlocal seen
+        nonlocal seen, said
         one = next((one for one in api.get(path)["items"] if one["metadata"]["name"] == name), None)
-        status = (one or {}).get("status", {})
+        status = said = (one or {}).get("status", {})
         if one is None or (status.get("running"), status.get("waiting")) != (running, 0):
             return None
         if one["metadata"]["resourceVersion"] != seen[0]:
             seen = one["metadata"]["resourceVersion"], time.monotonic()
         return dict(status) if time.monotonic() - seen[1] > ALONE_SECONDS else None
 
-    return dict(until(found, f"ledger {namespace}/{name} says that {running} run"))
+    try:
+        return dict(until(found, f"ledger {namespace}/{name} says that {running} run"))
+    except AssertionError as error:
+        raise AssertionError(f"{error}; it says {said}") from None
 
 
 def courses(auditor: Auditor, namespace: str, prefix: str = "") -> list[Course]:

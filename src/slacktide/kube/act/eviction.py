@@ -12,7 +12,7 @@ from slacktide.engine.core import types
 from slacktide.engine.core.types import Decision
 from slacktide.kube.act.counts import ASK_AGAIN_SECONDS, LONGEST_PAUSE_SECONDS, Counts
 from slacktide.kube.act.reservations import Reservations
-from slacktide.kube.client.http import ApiError, Unreachable
+from slacktide.kube.client.http import ApiError, NotSent, Unreachable
 from slacktide.kube.client.status_codes import (
     GATEWAY_TIMEOUT,
     NOT_FOUND,
@@ -25,6 +25,8 @@ from slacktide.kube.publish.term_context import TermContext
 from slacktide.kube.resources.bodies import encode_deletion, encode_eviction
 from slacktide.kube.resources.objects import POD, pod_reference
 
+EVICTED = "DisruptionTarget"
+"""The condition of a pod that is evicted."""
 SEVERAL_BUDGETS = "more than one PodDisruptionBudget"
 
 
@@ -94,9 +96,10 @@ class Evictor:
                 await self.connection.post(path, body, timeout=15.0, permit=lambda: self.is_wanted(decision))
             except ApiError as error:
                 if error.status == NOT_FOUND:
-                    if unknown:
-                        self._has_evicted(victim, decision, beneficiary)
-                    return  # the watch will tell
+                    if not unknown:
+                        return  # the watch will tell
+                    await self._hears_of_its_end(victim)
+                    break
                 overdrawn = (error.status == TOO_MANY and "disruption budget" in error.message) or (
                     error.status == SERVER_ERROR and SEVERAL_BUDGETS in error.message
                 )
@@ -108,16 +111,20 @@ class Evictor:
                     return
                 pause = min(error.retry_after or pause, LONGEST_PAUSE_SECONDS)
                 unknown |= error.status != TOO_MANY
-            except Unreachable:
-                unknown = True  # an eviction may be asked for twice
+            except Unreachable as error:
+                unknown |= not isinstance(error, NotSent)  # an eviction may be asked for twice
             else:
                 self._has_evicted(victim, decision, beneficiary)
                 return
             await asyncio.sleep(pause)
-        if unknown and (not victim.key or victim.pod.metadata.deletion_timestamp is not None):
+        if unknown and _goes(victim) and not _goes_by_itself(victim):
             self._has_evicted(victim, decision, beneficiary)
         elif self.leading():
             self._spare(victim, decision)
+
+    async def _hears_of_its_end(self, victim: FedPod) -> None:
+        while victim.key and self.leading():
+            await asyncio.sleep(ASK_AGAIN_SECONDS)
 
     async def _delete(self, victim: FedPod, decision: Decision, beneficiary: FedPod | None) -> None:
         """Where budgets are best effort, a victim goes although a budget forbids its eviction."""
@@ -126,6 +133,9 @@ class Evictor:
             await self.connection.delete(
                 POD.path(*victim.namespaced_name), body, permit=lambda: self.is_wanted(decision)
             )
+        except NotSent:
+            if self.leading():
+                self._spare(victim, decision)
         except (ApiError, Unreachable) as error:
             if not (isinstance(error, ApiError) and error.status == NOT_FOUND):
                 self._refused_to_go(victim, decision, str(error), overdrawn=False)
@@ -169,3 +179,16 @@ class Evictor:
             self.feed.succession.stays(victim.key)
             self.feed.succeed(victim.key, victim.uid)
             self.feed.listener.changed(victim.key)
+
+
+def _goes(victim: FedPod) -> bool:
+    """Whether it was told to go, or is gone, as far as the watch has told."""
+    return not victim.key or victim.pod.metadata.deletion_timestamp is not None
+
+
+def _goes_by_itself(victim: FedPod) -> bool:
+    """Whether the watch has shown how one that goes came to that, and no eviction: the API server marks who is evicted
+    before it deletes it."""
+    is_marked = any(one.type == EVICTED for one in victim.pod.status.conditions)
+    is_seen = victim.record.is_final or victim.pod.metadata.deletion_timestamp is not None
+    return is_seen and not is_marked

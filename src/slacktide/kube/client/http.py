@@ -70,6 +70,10 @@ class Unreachable(KubeError):  # noqa: N818 (says what is the matter better than
     """No complete answer came. It is not known whether the request was carried out."""
 
 
+class NotSent(Unreachable):
+    """The request was not carried out: its ``permit`` did not allow any more that it be sent."""
+
+
 class ApiError(KubeError):
     """The API server said no.
 
@@ -174,7 +178,7 @@ class Connection:
         waits neither for the rate limit nor for a free connection. A GET, PUT or DELETE answered with 429 or 503 is
         sent again up to ``retries`` times, after the time the server asked for (10 s at most); anything else is not,
         so that the caller decides. ``permit`` is asked right before each sending, after whatever had to be waited for.
-        Raises ``ApiError`` and ``Unreachable``, which is also what is not permitted any more.
+        Raises ``ApiError``, ``Unreachable``, and of the latter kind ``NotSent`` for what is not permitted any more.
         """
         url = URL(
             f"{self._access.server}{path}?{urlencode(query)}" if query else self._access.server + path, encoded=True
@@ -189,7 +193,7 @@ class Connection:
             session = self._unpooled if urgent else self._pooled
             headers = self._headers.get(content_type) or self._new_headers(content_type)
             if permit is not None and not permit():
-                raise Unreachable(f"{method} {self._access.server}{path}: not sent, it is not wanted any more")
+                raise NotSent(f"{method} {self._access.server}{path}: not sent, it is not wanted any more")
             try:
                 data = io.BytesIO(body) if body is not None and len(body) > LARGE_BODY else body
                 response = await session.request(method, url, data=data, headers=headers, timeout=limits, **self._extra)
