@@ -1,0 +1,127 @@
+"""The README's figure of too few hosts: promises kept against hosts, under each policy and at most by any, as an SVG.
+
+    python bench/overload.py docs/figures/overload.svg [--input higher] [--seed 11]
+
+A panel for each class but the most important one, which every policy keeps. Runs and bounds are those of
+bench/bound.py; with the published inputs they take about ten minutes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+import bound
+import fluid
+from measuring import ALPHA, HOUR, announce
+
+from slacktide.settings import load
+
+LENGTH = 60.0
+"""Seconds of an interval of the bound."""
+SHARES = (1.0, 0.95, 0.9, 0.85, 0.8, 0.75, 0.7)
+LINES = {"bound": "most", "triage": "triage", "recommended": "share", "published": "papers", "priority": "priority"}
+"""Policy (or the bound), and its style."""
+NAMES = {
+    "bound": "at most, by any",
+    "triage": "triage",
+    "recommended": "recommended",
+    "published": "published",
+    "priority": "priority",
+}
+STYLE = """<style>
+  text { font: 13px system-ui, sans-serif; fill: #24292f } .head { font-weight: 600 }
+  .axis { stroke: #8c959f; fill: none } path { fill: none; stroke-width: 2.5 }
+  .most { stroke: #8c959f; fill: #57606a } .triage { stroke: #0b62a4; fill: #0b62a4 }
+  .share { stroke: #2e8b57; fill: #2e8b57 } .papers { stroke: #8250df; fill: #8250df }
+  .priority { stroke: #c8501a; fill: #c8501a } path.most { stroke-dasharray: 5 4 }
+  path.most, path.triage, path.share, path.papers, path.priority { fill: none } text.key { stroke: none }
+  @media (prefers-color-scheme: dark) { text { fill: #e6edf3 } .most { stroke: #8b949e; fill: #8b949e }
+    .triage { stroke: #6cb6ff; fill: #6cb6ff } .share { stroke: #57d28b; fill: #57d28b }
+    .papers { stroke: #c297ff; fill: #c297ff } .priority { stroke: #ff9c6b; fill: #ff9c6b } }
+</style>"""
+LEFT, TOP, WIDTH, HEIGHT, GAP = 56, 62, 260, 200, 50
+
+Kept = dict[str, list[list[float]]]
+"""By line and share of the hosts: the share of promises kept in each class."""
+
+
+def measured(name: str, seed: int) -> tuple[tuple[str, ...], Kept]:
+    """Names of the classes, and what each line keeps."""
+    one = bound.case(name, [])
+    sizes = [fluid.members(one.workload, HOUR, code) for code in range(len(one.workload.classes))]
+    found: Kept = {line: [] for line in LINES}
+    for share in SHARES:
+        hosts = bound.on_share(one, share, seed)
+        for line, points in found.items():
+            print(f"{name}, {share:g} of the hosts, {line} ...", file=sys.stderr)
+            base, words = bound.POLICIES.get(line, ("recommended", []))
+            own = [f"qos.alpha={ALPHA}", f"simulation.end={HOUR}", f"simulation.seed={seed}", *one.words, *words]
+            config = load(None, base, own)
+            if line == "bound":
+                kept = fluid.kept(one.workload, hosts, config, HOUR, LENGTH)
+            else:
+                run = bound.Line()
+                bound.ran(one, hosts, config, run, HOUR)
+                (kept,) = run.kept
+            points.append([got / size for got, size in zip(kept, sizes, strict=True)])
+    return tuple(each.name for each in one.workload.classes), found
+
+
+def panel(left: int, title: str, lines: dict[str, list[float]]) -> list[str]:
+    """Axes and a curve for each line."""
+    low = SHARES[-1]
+
+    def at(share: float, kept: float) -> str:
+        return f"{left + WIDTH * (1 - share) / (1 - low):.1f} {TOP + HEIGHT * (1 - kept):.1f}"
+
+    parts = [f'<text class="head" x="{left}" y="{TOP - 14}">{title}</text>']
+    parts.append(f'<path class="axis" d="M{left} {TOP}V{TOP + HEIGHT}H{left + WIDTH}"/>')
+    for quarter in range(5):
+        y = TOP + HEIGHT * (4 - quarter) / 4
+        parts.append(f'<text x="{left - 8}" y="{y + 4:.0f}" text-anchor="end">{quarter * 25} %</text>')
+    for share in SHARES[::2]:
+        x = at(share, 0.0).split()[0]
+        parts.append(f'<text x="{x}" y="{TOP + HEIGHT + 18}" text-anchor="middle">{share:g} N</text>')
+    for line, points in lines.items():
+        path = "L".join(at(share, kept) for share, kept in zip(SHARES, points, strict=True))
+        parts.append(f'<path class="{LINES[line]}" d="M{path}"/>')
+    return parts
+
+
+def drawing(classes: tuple[str, ...], kept: Kept) -> str:
+    """The figure."""
+    shown = classes[1:]
+    width = LEFT + len(shown) * (WIDTH + GAP)
+    about = "Promises kept against the number of hosts, by policy, and the most that any policy could keep"
+    parts = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} 300" role="img" aria-label="{about}">']
+    parts.append(STYLE)
+    for number, line in enumerate(LINES):
+        x = LEFT + 118 * number
+        parts.append(f'<path class="{LINES[line]}" d="M{x} 16h22"/>')
+        parts.append(f'<text class="key {LINES[line]}" x="{x + 27}" y="20">{NAMES[line]}</text>')
+    for number, name in enumerate(shown):
+        points = {line: [each[number + 1] for each in found] for line, found in kept.items()}
+        parts += panel(LEFT + number * (WIDTH + GAP), f"{name}: promises kept", points)
+    return "\n".join([*parts, "</svg>", ""])
+
+
+def main() -> None:
+    """Run all and write the file."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("svg", type=Path)
+    parser.add_argument("--input", default="higher", help="as of bench/bound.py")
+    parser.add_argument("--seed", type=int, default=11)
+    asked = parser.parse_args()
+    announce()
+    classes, kept = measured(asked.input, asked.seed)
+    for line, found in kept.items():
+        for share, each in zip(SHARES, found, strict=True):
+            print(f"{line:12} {share:4g} N ", ", ".join(f"{one:.2%}" for one in each))
+    asked.svg.parent.mkdir(parents=True, exist_ok=True)
+    asked.svg.write_text(drawing(classes, kept), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
