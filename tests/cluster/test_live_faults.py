@@ -100,7 +100,9 @@ class Arena:
             until(lambda: not self.plane.api.get(path)["items"], "the load is gone")
 
     def check_ledgers(self, namespace: str) -> None:
-        here = [one["metadata"]["name"] for one in pods(self.plane.api, namespace)]
+        # One that has ended on its way out is no part of the load any more, and its ledger goes with it.
+        every = [one["metadata"] for one in pods(self.plane.api, namespace)]
+        here = [one["name"] for one in every if "deletionTimestamp" not in one]
         names = {f"pod-{name}": 1 for name in here if name.startswith("gold-")} | {"deployment-bronze": REST["bronze"]}
         ledgers = {name: settled_ledger(self.plane.api, namespace, name, count) for name, count in names.items()}
         self.auditor.catch_up()

@@ -28,6 +28,7 @@ NEW_SECONDS, BUSY_SECONDS = 0.1, 10.0
 """So long a new controller's first ledger waits, and at most so long where others' pods are being bound."""
 WRITERS = 4
 MANAGER = {"fieldManager": "slacktide", "force": "true"}
+LOOK_SECONDS = 0.01
 LATER_SECONDS = 10.0
 """After this long a ledger is tried again that the API server would not take."""
 
@@ -69,6 +70,8 @@ class LedgerWriter:
         self._written_at: dict[str, float] = {}
         self._taken: dict[str, None] = {}
         """Those that wait for their turn in the rate."""
+        self._under_way: set[str] = set()
+        """Of one ledger there is one request at a time: the API server may carry two out in any order."""
         self._some = asyncio.Event()
         self._problem = ""
 
@@ -118,13 +121,15 @@ class LedgerWriter:
         """The ledger that has waited longest, of those not written within the last second."""
         now = self._clock()
         for key in self._dirty:
-            if now - self._written_at.get(key, 0.0) >= LEAST_SECONDS:
+            if now - self._written_at.get(key, 0.0) >= LEAST_SECONDS and key not in self._under_way:
                 del self._dirty[key]
                 self._written_at[key] = now
                 return key
         for key, since in self._new.items():
             if now - since < (BUSY_SECONDS if self._busy() else NEW_SECONDS):
                 break
+            if key in self._under_way:
+                continue
             del self._new[key]
             self._written_at[key] = now
             return key
@@ -140,6 +145,8 @@ class LedgerWriter:
 
     async def _write_each(self, keys: list[str]) -> None:
         for key in keys:
+            while key in self._under_way:
+                await asyncio.sleep(LOOK_SECONDS)
             await self._write(key)
 
     async def _write(self, key: str) -> None:
@@ -149,6 +156,7 @@ class LedgerWriter:
         now = self._clock()
         body = encode(document(target, export(engine, key, now), slo_status(engine, key, now)))
         path = AVAILABILITY.path(target.namespace, target.ledger)
+        self._under_way.add(key)
         try:
             await self._connection.patch(path, body, APPLY_PATCH, query=MANAGER, timeout=10.0, permit=self._leading)
             self._counts.written += 1
@@ -160,6 +168,8 @@ class LedgerWriter:
             self._counts.failed += 1
             LOG.debug("ledger %s/%s: %s", target.namespace, target.ledger, error)
             self.changed(key)
+        finally:
+            self._under_way.discard(key)
 
     def _refused(self, key: str, target: Target, error: ApiError) -> None:
         """Try again: at once what passes, later what a person must put right; never where the namespace goes."""
