@@ -23,13 +23,6 @@ LENGTH = 60.0
 SHARES = (1.0, 0.95, 0.9, 0.85, 0.8, 0.75, 0.7)
 LINES = {"bound": "most", "triage": "triage", "recommended": "share", "published": "papers", "priority": "priority"}
 """Policy (or the bound), and its style."""
-NAMES = {
-    "bound": "at most, by any",
-    "triage": "triage",
-    "recommended": "recommended",
-    "published": "published",
-    "priority": "priority",
-}
 STYLE = """<style>
   text { font: 13px system-ui, sans-serif; fill: #24292f } .head { font-weight: 600 }
   .axis { stroke: #8c959f; fill: none } path { fill: none; stroke-width: 2.5 }
@@ -41,7 +34,7 @@ STYLE = """<style>
     .triage { stroke: #6cb6ff; fill: #6cb6ff } .share { stroke: #57d28b; fill: #57d28b }
     .papers { stroke: #c297ff; fill: #c297ff } .priority { stroke: #ff9c6b; fill: #ff9c6b } }
 </style>"""
-LEFT, TOP, WIDTH, HEIGHT, GAP = 56, 62, 260, 200, 50
+LEFT, TOP, WIDTH, HEIGHT, GAP = 56, 62, 260, 200, 74
 
 Kept = dict[str, list[list[float]]]
 """By line and share of the hosts: the share of promises kept in each class."""
@@ -97,10 +90,11 @@ def drawing(classes: tuple[str, ...], kept: Kept) -> str:
     about = "Promises kept against the number of hosts, by policy, and the most that any policy could keep"
     parts = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} 300" role="img" aria-label="{about}">']
     parts.append(STYLE)
-    for number, line in enumerate(LINES):
-        x = LEFT + 118 * number
-        parts.append(f'<path class="{LINES[line]}" d="M{x} 16h22"/>')
-        parts.append(f'<text class="key {LINES[line]}" x="{x + 27}" y="20">{NAMES[line]}</text>')
+    x = LEFT
+    for line, css in LINES.items():
+        parts.append(f'<path class="{css}" d="M{x} 16h22"/>')
+        parts.append(f'<text class="key {css}" x="{x + 27}" y="20">{line}</text>')
+        x += 54 + 8 * len(line)
     for number, name in enumerate(shown):
         points = {line: [each[number + 1] for each in found] for line, found in kept.items()}
         parts += panel(LEFT + number * (WIDTH + GAP), f"{name}: promises kept", points)
