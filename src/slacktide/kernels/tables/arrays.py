@@ -111,7 +111,7 @@ ARRAYS: dict[str, Array] = {
     "free": Array(I8, (H, R), "amount", "drive feasible place", "what is left of each"),
     "capacity": Array(I8, (H, R), "amount", "feasible place", "what each has", fixed=True),
     "scale": Array(F8, (H, 2), "2^40 / amount", "feasible place", "over its CPU and memory", fixed=True),
-    "demand": Array(I8, ("shapes", R), "amount", "drive feasible place", "what an instance takes", fixed=True),
+    "demand": Array(I8, ("shapes", R), "amount", "drive feasible place policies", "what an instance takes", fixed=True),
     "limit": Array(I8, ("shapes", R), "amount", "feasible place", "most that is granted", NETWORK, fixed=True),
     "granted": Array(I8, (N, R), "amount", "drive feasible", "what it takes where not its demand", NETWORK),
     "unit": Array(F8, (R,), "user's unit", "feasible", "one whole amount"),
