@@ -104,9 +104,9 @@ def add_pod(shown: Shown, engine: Engine, uid: str, key: str, service: ServiceCl
     engine.arrive(uid, uid, key, 0 if service is GOLD else 1, at)
 
 
-def two_on_one_core() -> Shown:
+def two_on_one_core(config: Config | None = None) -> Shown:
     """Bronze got the only core at T0, was ready 2 s later, and is preempted for gold at T0 + 100 s."""
-    shown = Shown()
+    shown = Shown(config)
     engine = shown.begin()
     engine.host("n", {"cpu": 1000, "memory": 2**30, "pods": 10}, {}, True)
     for number, service in enumerate((GOLD, BRONZE)):
@@ -187,7 +187,8 @@ def test_every_metric_has_a_prefix_a_text_and_ends_as_prometheus_wants() -> None
 
 
 def test_an_overloaded_class_is_shown_until_nobody_of_it_who_waits_is_lost() -> None:
-    shown = two_on_one_core()
+    config = settings()
+    shown = two_on_one_core(replace(config, policy=replace(config.policy, overload="triage")))
     engine = shown.scheduler.engine
     assert engine is not None
     engine.gone("b", T0 + 101)
