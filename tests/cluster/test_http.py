@@ -13,7 +13,7 @@ import pytest
 from cluster.faulty import Fault, FaultyProxy
 from slacktide.kube.client import http as connection_module
 from slacktide.kube.client.credentials import Access, Fixed, TokenFile, load_access
-from slacktide.kube.client.http import ApiError, Connection, LineSplitter, Unreachable, connect
+from slacktide.kube.client.http import ApiError, Connection, LineSplitter, NotSent, Unreachable, connect
 from slacktide.kube.resources.objects import NAMESPACE
 from slacktide.lab import ControlPlane
 
@@ -145,6 +145,32 @@ def test_a_slow_answer_is_not_waited_for_longer_than_asked(access: Access) -> No
             proxy.add(Fault(delay=600.0))
             with pytest.raises(Unreachable, match="no answer in time"):
                 await asyncio.wait_for(connection.get("/version", timeout=0.2), 120.0)
+
+    asyncio.run(run())
+
+
+def test_a_permit_that_ends_while_a_request_waits_for_a_connection_holds_it_back(
+    access: Access, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection_module, "POOL", 1)
+    name, allowed = fresh(), [True]
+
+    def ends(answer: bytes) -> bytes:
+        allowed.clear()
+        return answer
+
+    async def run() -> None:
+        async with FaultyProxy(access) as proxy, Connection(proxy.access()) as connection:
+            proxy.rewrite = ends
+            proxy.add(Fault(delay=0.3, times=1))
+            first = asyncio.create_task(connection.get(NAMESPACE.path("", "default")))
+            while not proxy.paths:
+                await asyncio.sleep(0.01)
+            with pytest.raises(NotSent, match="not wanted any more"):
+                await connection.post(CONFIG_MAPS, config_map(name), permit=lambda: bool(allowed))
+            await first
+            assert [method for method, _ in proxy.paths] == ["GET"]
+            await connection.post(CONFIG_MAPS, config_map(name), permit=lambda: True)  # and the next one is sent
 
     asyncio.run(run())
 

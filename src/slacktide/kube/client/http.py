@@ -20,6 +20,7 @@ from typing import Any, Self
 from urllib.parse import quote, urlencode
 
 import aiohttp
+from aiohttp.abc import AbstractStreamWriter
 from yarl import URL
 
 from slacktide.errors import ConfigError, SlacktideError
@@ -72,6 +73,25 @@ class Unreachable(KubeError):  # noqa: N818 (says what is the matter better than
 
 class NotSent(Unreachable):
     """The request was not carried out: its ``permit`` did not allow any more that it be sent."""
+
+
+class _Permitted(aiohttp.BytesPayload):
+    """A request's body that is written only while ``permit`` allows it.
+
+    A request may wait for long before its first byte is written, for a free connection or until a new one is made, and
+    this process may be stopped in between. Without its body the server carries nothing out.
+    """
+
+    def __init__(self, body: bytes, permit: Callable[[], bool]) -> None:
+        super().__init__(body)
+        self._permit = permit
+        self.refused = False
+
+    async def write_with_length(self, writer: AbstractStreamWriter, content_length: int | None) -> None:
+        if not self._permit():
+            self.refused = True
+            raise aiohttp.ClientConnectionError("not permitted")
+        await super().write_with_length(writer, content_length)
 
 
 class ApiError(KubeError):
@@ -177,7 +197,8 @@ class Connection:
         ``path`` is sent as it is (``Kind.path`` quotes names); ``timeout`` is in seconds, for each attempt. ``urgent``
         waits neither for the rate limit nor for a free connection. A GET, PUT or DELETE answered with 429 or 503 is
         sent again up to ``retries`` times, after the time the server asked for (10 s at most); anything else is not,
-        so that the caller decides. ``permit`` is asked right before each sending, after whatever had to be waited for.
+        so that the caller decides. ``permit`` is asked before each sending, and again when the ``body`` is about to
+        be written, after whatever had to be waited for.
         Raises ``ApiError``, ``Unreachable``, and of the latter kind ``NotSent`` for what is not permitted any more.
         """
         url = URL(
@@ -193,12 +214,14 @@ class Connection:
             session = self._unpooled if urgent else self._pooled
             headers = self._headers.get(content_type) or self._new_headers(content_type)
             if permit is not None and not permit():
-                raise NotSent(f"{method} {self._access.server}{path}: not sent, it is not wanted any more")
+                raise self._not_sent(method, path)
+            data = _payload(body, permit)
             try:
-                data = io.BytesIO(body) if body is not None and len(body) > LARGE_BODY else body
                 response = await session.request(method, url, data=data, headers=headers, timeout=limits, **self._extra)
                 answer = await response.read()
             except TRANSPORT as error:
+                if isinstance(data, _Permitted) and data.refused:
+                    raise self._not_sent(method, path) from None
                 raise self._unreachable(method, path, error) from None
             if response.status < REFUSED:
                 return answer
@@ -332,6 +355,9 @@ class Connection:
         self._headers[content_type] = headers
         return headers
 
+    def _not_sent(self, method: str, path: str) -> NotSent:
+        return NotSent(f"{method} {self._access.server}{path}: not sent, it is not wanted any more")
+
     def _unreachable(self, method: str, path: str, error: Exception) -> Exception:
         if isinstance(error, RuntimeError) and not self._closed:
             return error  # the session was not closed: a defect of ours
@@ -363,6 +389,15 @@ class LineSplitter:
         self._parts = [rest] if rest else []
         self._size = len(rest)
         return lines
+
+
+def _payload(body: bytes | None, permit: Callable[[], bool] | None) -> bytes | io.BytesIO | _Permitted | None:
+    """A request's body as aiohttp is to write it. Raises ``ValueError`` for a permit without a body to hold back."""
+    if permit is not None:
+        if body is None:
+            raise ValueError("permit: found no body, expected one: it is what waits for the permit")
+        return _Permitted(body, permit)
+    return io.BytesIO(body) if body is not None and len(body) > LARGE_BODY else body
 
 
 def _refusal(response: aiohttp.ClientResponse, answer: bytes) -> ApiError:
