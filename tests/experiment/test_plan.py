@@ -11,6 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from slacktide.cli import main
+from slacktide.experiment.goals import Goal
+from slacktide.experiment.grid import FromFile, Grid, WorkloadEntry
+from slacktide.experiment.planning import WORKLOAD, Answer, Question, _likely
 from slacktide.results import experiment
 
 
@@ -175,3 +178,22 @@ def test_equal_plans_leave_equal_files_and_no_grid_of_an_earlier_experiment(tmp_
         found.append([(tmp_path / "plan" / name).read_bytes() for name in names])
     assert found[0] == found[1]
     assert not (tmp_path / "plan" / "grid.yaml").exists()
+
+
+def test_what_is_told_is_of_the_whole_search(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    workload(tmp_path, ("gold", 23))
+    hosts(tmp_path, 4, 4)
+    tested = len(plan(tmp_path, "--policy", "priority")["policies"]["priority"]["tested"])
+    told = [line for line in capsys.readouterr().err.splitlines() if " runs" in line]
+    assert told[0].startswith("slacktide: 0 of about ")
+    assert told[-1].startswith(f"slacktide: {tested} of {tested} runs, took ")
+
+
+def test_runs_to_come_are_those_of_an_answer_in_the_middle_of_what_is_left() -> None:
+    origin = WorkloadEntry(FromFile(Path("w.csv")), None)
+    grid = Grid(workloads={WORKLOAD: origin}, hosts={}, policies={}, seeds=2, base_seed=0, end=600.0)
+    question = Question(grid, Goal({}), [], curve=False)
+    # 8 hosts do not do, 16 are next. If 12 are the answer: 12, 10 and 11 are looked at, and two sizes above it.
+    later = _likely(question, Answer("priority", does={8: False}), 8, 64)
+    assert [one.hosts for one in later] == [f"{size} hosts" for size in (12, 10, 11, 13, 14) for _ in range(2)]
+    assert _likely(question, Answer("priority", does={8: False, 9: True, 10: True, 7: False}), 8, 64) == []

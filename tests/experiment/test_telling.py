@@ -50,6 +50,29 @@ def test_a_terminal_has_one_line_that_changes_and_others_a_line_now_and_then(
     ]
 
 
+def test_runs_that_are_likely_to_follow_count(tmp_path: Path) -> None:
+    now, log = [0.0], io.StringIO()
+    later = [Point("w", hosts, "priority", 0) for hosts in ("M", "K", "L")]
+    with Telling(Store(tmp_path), 1, log, lambda: now[0]) as telling:
+        telling.expect(later)
+        telling.begin(POINTS[:2], done=0)
+        for number, point in enumerate(POINTS[:2]):
+            now[0] += 10.0
+            telling.told(point, Outcome(str(number), 10.0))
+        assert telling.remaining() == 30.0
+        telling.expect(later[2:])
+        telling.begin(later[:1], done=0)
+        now[0] += 10.0
+        telling.told(later[0], Outcome("2", 10.0))
+        assert telling.remaining() == 10.0
+    assert [line for line in log.getvalue().splitlines() if "runs" in line] == [
+        "slacktide: 0 of about 5 runs",
+        "slacktide: 1 of about 5 runs, about 40.0 s left",  # the first time that it is known
+        "slacktide: 3 of about 4 runs, about 10.0 s left",
+        "slacktide: 3 of 3 runs, took 30.0 s",  # it was not needed
+    ]
+
+
 def test_an_estimate_is_the_mean_of_the_runs_most_alike() -> None:
     times = [
         {"workload": "w", "hosts": "N", "policy": "p", "seconds": 1.0},

@@ -31,21 +31,36 @@ class Telling(Bar):
         self._jobs = jobs
         self._times = Estimates(store.times())
         self._todo: Counter[tuple[str, str, str]] = Counter()
-        self._done = self._total = self._failed = 0
+        self._later: Counter[tuple[str, str, str]] = Counter()
+        self._done = self._total = self._failed = self._earlier = 0
+        self._reckoned = False
+        self._over = True
         self._began = self._shown = self._ended = clock()
+
+    def __exit__(self, *error: object) -> None:
+        if not self._over and error == (None, None, None):  # fewer were needed than were likely
+            self._later.clear()
+            self._say(last=True)
+        super().__exit__(*error)
+
+    def expect(self, later: Sequence[Point]) -> None:
+        self._earlier, self._later = self._done, Counter(map(_kind, later))
 
     def begin(self, todo: Sequence[Point], done: int) -> None:
         from slacktide.kernels import compiled_before
 
-        self._todo = Counter((one.workload, one.hosts, one.policy) for one in todo)
-        self._done, self._total = done, done + len(todo)
-        self._began = self._ended = self._clock()
+        self._todo = Counter(map(_kind, todo))
+        if not self._earlier:
+            self._began = self._clock()
+        self._done = self._earlier + done
+        self._total = self._done + len(todo)
+        self._ended, self._over = self._clock(), False
         if not compiled_before():
             self.announce("compiling the kernels, once after an installation or upgrade (up to a minute)")
         self._say()
 
     def told(self, point: Point, outcome: Outcome) -> None:
-        kind = (point.workload, point.hosts, point.policy)
+        kind = _kind(point)
         self._todo.subtract([kind])
         self._done, self._ended = self._done + 1, self._clock()
         if outcome.error is not None:
@@ -53,7 +68,7 @@ class Telling(Bar):
         else:
             self._times.add(*kind, seconds=outcome.seconds)
         if self._done == self._total or not self.wanted or self._clock() >= self._shown + INTERVAL:
-            self._say(last=self._done == self._total)
+            self._say(last=self._done == self._total and not self._later)
 
     def tick(self) -> None:
         if self._clock() >= self._shown + INTERVAL and self.wanted:
@@ -62,24 +77,30 @@ class Telling(Bar):
     def remaining(self) -> float | None:
         """Seconds until the end, if runs go on as they did; None where no run has ended yet."""
         left = 0.0
-        for kind, count in self._todo.items():
-            takes = self._times.of(*kind) if count else 0.0
+        todo = self._todo + self._later
+        for kind, count in todo.items():
+            takes = self._times.of(*kind)
             if takes is None:
                 return None
             left += count * takes
-        at_once = min(self._jobs, max(self._todo.total(), 1))
+        at_once = min(self._jobs, max(todo.total(), 1))
         return max(left / at_once - (self._clock() - self._ended), 0.0)
 
     def _say(self, *, last: bool = False) -> None:
-        now = self._clock()
-        if not self.wanted and not last and self._done and now < self._shown + QUIET:
+        now, left = self._clock(), self.remaining()
+        soon = left is None or self._reckoned or left <= QUIET
+        if not self.wanted and not last and self._done and now < self._shown + QUIET and soon:
             return
-        self._shown = now
-        left = self.remaining()
+        self._shown, self._reckoned, self._over = now, left is not None, last
         failed = f", {self._failed} failed" if self._failed else ""
         rest = f"took {seconds(now - self._began)}" if last else "" if left is None else f"about {seconds(left)} left"
-        text = f"{self._done} of {self._total} runs{failed}" + (f", {rest}" if rest else "")
+        total = self._total + self._later.total()
+        text = f"{self._done} of {'about ' if self._later else ''}{total} runs{failed}" + (f", {rest}" if rest else "")
         if self.wanted:
-            self.show(text, self._done / max(self._total, 1))
+            self.show(text, self._done / max(total, 1))
         else:
             self.announce(text)
+
+
+def _kind(point: Point) -> tuple[str, str, str]:
+    return point.workload, point.hosts, point.policy

@@ -37,6 +37,9 @@ class Watcher(Protocol):
     def announce(self, text: str) -> None:
         """Something takes a while."""
 
+    def expect(self, later: Sequence[Point]) -> None:
+        """Runs that are likely to follow those that begin next."""
+
     def begin(self, todo: Sequence[Point], done: int) -> None:
         """Runs begin: those to come, and how many there were."""
 

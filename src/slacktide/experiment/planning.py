@@ -90,12 +90,14 @@ def plan(question: Question, store: Store, executor: Executor, watcher: Watcher)
     for policy in question.grid.policies:
         _check(question, inputs, policy, mix)
     most = question.most or 8 * len(mix)
+    start = min(len(mix), most)
     answers = [Answer(policy) for policy in question.grid.policies]
     done: list[Listed] = []
     while True:
-        wanted = [(answer, size) for answer in answers for size in _next(question, answer, min(len(mix), most), most)]
+        wanted = [(answer, size) for answer in answers for size in _next(question, answer, start, most)]
         if not wanted:
             break
+        watcher.expect([one for answer in answers for one in _likely(question, answer, start, most)])
         grid = _with_sizes(
             question.grid, {size for answer in answers for size in (*answer.does,)} | {size for _, size in wanted}
         )
@@ -125,6 +127,21 @@ def _next(question: Question, answer: Answer, start: int, most: int) -> list[int
     return sorted(around - set(answer.does))
 
 
+def _likely(question: Question, answer: Answer, start: int, most: int) -> list[Point]:
+    """Runs after the next ones, if the answer is in the middle of where it may be; ``start`` where nothing is known."""
+    found = answer.bracket
+    meets = found.meets if found.meets is not None else 2 * found.fails
+    guess = min((found.fails + meets + 1) // 2 or start, most)
+    sizes: list[int] = []
+    played = Answer(answer.policy, does=dict(answer.does))
+    now = following = _next(question, played, start, most)
+    while following:
+        sizes += following
+        played.does |= {size: size >= guess for size in following}
+        following = _next(question, played, start, most)
+    return [point for size in sizes[len(now) :] for point in _points(question.grid, answer.policy, size)]
+
+
 def _check(question: Question, inputs: Inputs, policy: str, mix: Hosts) -> None:
     config = question.grid.policies[policy].config
     prepared = inputs.workload(WORKLOAD)
@@ -139,8 +156,12 @@ def _with_sizes(grid: Grid, sizes: set[int]) -> Grid:
     return replace(grid, hosts={MIX: grid.hosts[MIX], **sets})
 
 
+def _points(grid: Grid, policy: str, size: int) -> list[Point]:
+    return [Point(WORKLOAD, name_of(size), policy, seed) for seed in grid.seeds_of(WORKLOAD)]
+
+
 def _listed(grid: Grid, policy: str, size: int) -> list[Listed]:
-    points = [Point(WORKLOAD, name_of(size), policy, seed) for seed in grid.seeds_of(WORKLOAD)]
+    points = _points(grid, policy, size)
     return [Listed(key, point) for key, point in zip(keys.run_keys(grid, points), points, strict=True)]
 
 
