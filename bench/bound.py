@@ -5,10 +5,11 @@
 INPUT is ``higher`` or ``lower`` (the published one-hour samples, which must be at hand), ``cell``, ``validation-1``,
 ``validation-2``, ``validation-3`` (generated, seed 0), or ``WORKLOAD,HOSTS`` (two files). For each input and each
 ``--share`` of its hosts (of the resource that binds; --seed says which hosts go, and is the simulator's seed) there is
-a line with the bound of bench/fluid.py and one for each ``--policy``: ``priority``, ``published``, ``recommended``,
-``triage`` (recommended with ``policy.overload=triage``); ``none`` leaves all out. Figures are means over the seeds.
-``of the bound`` is kept promises by those of the bound, by class. The bound is by importance: a policy that keeps fewer
-of an important class may exceed it in another. With ``--set`` other settings hold for all policies but the priority
+a line with the bound of bench/fluid.py and one for each ``--policy``: ``priority``, ``published``, ``share``
+(recommended with ``policy.overload=share``), ``recommended``; ``none`` leaves all out, and ``--no-bound`` the bound,
+which takes most of the time. Figures are means over the seeds. ``of the bound`` is kept promises by those of the bound,
+by class; ``least`` is the least availability of any request. The bound is by importance: a policy that keeps fewer of
+an important class may exceed it in another. With ``--set`` other settings hold for all policies but the priority
 policy.
 
 One run each in this process, decisions by the accounting ``restart`` (``always`` for validation-3). Start-up times of
@@ -22,7 +23,7 @@ import argparse
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import mean
@@ -42,12 +43,22 @@ from slacktide.settings import load
 POLICIES = {
     "priority": ("recommended", ["policy.name=priority"]),
     "published": ("published", []),
+    "share": ("recommended", ["policy.overload=share"]),
     "recommended": ("recommended", []),
-    "triage": ("recommended", ["policy.overload=triage"]),
 }
 GENERATED = ("cell", "validation-1", "validation-2", "validation-3")
 LIKE_MEASURED = "lognormal:2.4,0.25"
-HEAD = ("input", "policy", "kept", "of the bound", "preemptions", "penalty, cpu-s", "bound's share of it", "seconds")
+HEAD = (
+    "input",
+    "policy",
+    "kept",
+    "of the bound",
+    "least",
+    "preemptions",
+    "penalty, cpu-s",
+    "bound's share of it",
+    "seconds",
+)
 
 
 @dataclass(frozen=True)
@@ -66,6 +77,8 @@ class Line:
 
     kept: list[list[int]] = field(default_factory=list)
     """Of each class."""
+    least: list[list[float]] = field(default_factory=list)
+    """Availability, of each class."""
     preemptions: list[int] = field(default_factory=list)
     penalty: list[float] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
@@ -94,6 +107,13 @@ def on_share(one: Case, share: float, seed: int) -> Hosts:
     return host_sets(one.workload, one.hosts, [share], of="hosts", seed=seed)[share]
 
 
+def configuration(one: Case, policy: str, seed: int, end: float, words: Sequence[str] = ()) -> Config:
+    """The settings of a run under one of :data:`POLICIES`, and of the bound; ``words`` come last."""
+    base, policy_words = POLICIES.get(policy, ("recommended", []))
+    own = [f"qos.alpha={ALPHA}", f"simulation.end={end}", f"simulation.seed={seed}", *one.words, *policy_words]
+    return load(None, base, [*own, *words])
+
+
 def ran(one: Case, hosts: Hosts, config: Config, line: Line, end: float) -> None:
     """A policy's run."""
     found = simulated(one.workload, hosts, config)
@@ -104,6 +124,7 @@ def ran(one: Case, hosts: Hosts, config: Config, line: Line, end: float) -> None
     sums = dict(zip(owing["class"].to_pylist(), owing["penalty"].to_pylist(), strict=True))
     classes = [found.classes[each.name] for each in one.workload.classes]
     line.kept.append([round(c.fulfilment[config.qos.startup] * c.requests) if c.requests else 0 for c in classes])
+    line.least.append([c.availability[config.qos.startup].min if c.requests else 1.0 for c in classes])
     line.preemptions.append(found.result.preemptions)
     line.penalty.append(sums[ALL])
     line.seconds.append(found.seconds)
@@ -123,32 +144,31 @@ def bounded(one: Case, hosts: Hosts, config: Config, line: Line, asked: argparse
 def measured(one: Case, share: float, asked: argparse.Namespace) -> Iterator[list[str]]:
     """The bound's line and the policies' lines."""
     sizes = [fluid.members(one.workload, asked.end, code) for code in range(len(one.workload.classes))]
-    lines = {"bound": Line(), **{name: Line() for name in asked.policy if name != "none"}}
+    lines = {name: Line() for name in (*asked.bound, *asked.policy) if name != "none"}
     for seed in asked.seed:
         hosts = on_share(one, share, seed)
         for name, line in lines.items():
             print(f"{one.name}, {share:g} of the hosts, seed {seed}, {name} ...", file=sys.stderr)
-            base, words = POLICIES.get(name, ("recommended", []))
-            own = [f"qos.alpha={ALPHA}", f"simulation.end={asked.end}", f"simulation.seed={seed}", *one.words, *words]
-            config = load(None, base, own + ([] if name == "priority" else asked.set))
+            config = configuration(one, name, seed, asked.end, () if name == "priority" else asked.set)
             if name == "bound":
                 bounded(one, hosts, config, line, asked)
             else:
                 ran(one, hosts, config, line, asked.end)
-    best = lines["bound"]
+    best = lines.get("bound")
     there = [code for code, size in enumerate(sizes) if size]
     for name, line in lines.items():
         kept = [mean(of[code] for of in line.kept) for code in there]
-        most = [mean(of[code] for of in best.kept) for code in there]
-        penalty, least = mean(line.penalty), mean(best.penalty)
+        most = [mean(of[code] for of in best.kept) if best else 0 for code in there]
+        penalty, least = mean(line.penalty), mean(best.penalty) if best else 0.0
         yield [
             f"{one.name}, {share:g} N",
             name,
             ", ".join(f"{got / sizes[code]:.2%}" for got, code in zip(kept, there, strict=True)),
             ", ".join(f"{got / limit:.3f}" if limit else "-" for got, limit in zip(kept, most, strict=True)),
+            ", ".join(f"{min(of[code] for of in line.least):.2f}" for code in there) if line.least else "",
             f"{mean(line.preemptions):,.0f}" if line.preemptions else "",
             f"{penalty:,.1f}",
-            f"{least / penalty:.3f}" if penalty > 0.0 else "-",
+            f"{least / penalty:.3f}" if best and penalty > 0.0 else "-",
             f"{mean(line.seconds):.1f}",
         ]
 
@@ -160,6 +180,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--share", type=float, action="append", help="of the hosts, 0 to 1; again for more (1)")
     parser.add_argument("--seed", type=int, action="append", help="again for more (0)")
     parser.add_argument("--policy", choices=[*POLICIES, "none"], action="append", help="again for more (all)")
+    parser.add_argument("--no-bound", dest="bound", action="store_const", const=(), default=("bound",), help="skip it")
     parser.add_argument("--set", action="append", default=[], metavar="SECTION.KEY=VALUE", help="a setting")
     parser.add_argument("--hot", help="start-up times, as the setting startup.hot")
     parser.add_argument("--cold", help="as startup.cold")

@@ -37,9 +37,13 @@ NEEDED = {"policy.preempt_when": "needed"}
 PATIENT = {"policy.patience": 60.0}
 SAME_PASS = {"policy.victims": "same-pass"}
 OTHERS: dict[str, dict[str, Any]] = {
-    "`queue_order = metric`": {"policy.queue_order": "metric"},
-    "`victim_order = metric`": {"policy.victim_order": "metric"},
-    "both orders `metric`": {"policy.queue_order": "metric", "policy.victim_order": "metric"},
+    "`queue_order = metric`": {"policy.queue_order": "metric", "policy.overload": "share"},
+    "`victim_order = metric`": {"policy.victim_order": "metric", "policy.overload": "share"},
+    "both orders `metric`": {
+        "policy.queue_order": "metric",
+        "policy.victim_order": "metric",
+        "policy.overload": "share",
+    },
     "`overhead_scope = same-class`": {"policy.overhead_scope": "same-class"},
     "`overhead_scope = all`": {"policy.overhead_scope": "all"},
     "`overhead_scope = none`": {"policy.overhead_scope": "none"},
@@ -47,6 +51,8 @@ OTHERS: dict[str, dict[str, Any]] = {
     "`score = least-requested`": {"policy.score": "least-requested"},
     "`score = balanced`": {"policy.score": "balanced"},
 }
+SHARE: dict[str, dict[str, Any]] = {"`overload = share`": {"policy.overload": "share"}}
+SLACK: dict[str, dict[str, Any]] = {"`cost = slack`": {"policy.cost": "slack"}}
 PATIENCES: dict[str, dict[str, Any]] = {
     f"`patience = {s}`": {"policy.patience": float(s)} for s in (0, 15, 30, 120, 240)
 }
@@ -71,8 +77,12 @@ def lines() -> dict[str, tuple[str, dict[str, Any]]]:
     """Name of a line, its preset and what it changes."""
     found: dict[str, tuple[str, dict[str, Any]]] = {"priority": ("recommended", {"policy.name": "priority"})}
     found |= {name: ("published", values) for name, values in FROM_PUBLISHED.items()}
-    found["**recommended** = published, `needed`, `patience = 60`, `same-pass`"] = ("recommended", {})
-    found |= {f"recommended, {name}": ("recommended", values) for name, values in (PATIENCES | OTHERS).items()}
+    whole = "**recommended** = published, `needed`, `patience = 60`, `same-pass`, `fewest-victims`, `triage`"
+    found[whole] = ("recommended", {})
+    others = {name: values for name, values in OTHERS.items() if name != "`cost = fewest-victims`"}
+    for name, values in (SHARE | PATIENCES | SLACK | others).items():
+        besides = ", `share`" if "policy.overload" in values and name not in SHARE else ""  # triage refuses such orders
+        found[f"recommended, {name}{besides}"] = ("recommended", values)
     return found
 
 

@@ -10,18 +10,17 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import bound
 import fluid
-from measuring import ALPHA, HOUR, announce
-
-from slacktide.settings import load
+from measuring import HOUR, announce
 
 LENGTH = 60.0
 """Seconds of an interval of the bound."""
 SHARES = (1.0, 0.95, 0.9, 0.85, 0.8, 0.75, 0.7)
-LINES = {"bound": "most", "triage": "triage", "recommended": "share", "published": "papers", "priority": "priority"}
+LINES = {"bound": "most", "recommended": "triage", "share": "share", "published": "papers", "priority": "priority"}
 """Policy (or the bound), and its style."""
 STYLE = """<style>
   text { font: 13px system-ui, sans-serif; fill: #24292f } .head { font-weight: 600 }
@@ -49,9 +48,7 @@ def measured(name: str, seed: int) -> tuple[tuple[str, ...], Kept]:
         hosts = bound.on_share(one, share, seed)
         for line, points in found.items():
             print(f"{name}, {share:g} of the hosts, {line} ...", file=sys.stderr)
-            base, words = bound.POLICIES.get(line, ("recommended", []))
-            own = [f"qos.alpha={ALPHA}", f"simulation.end={HOUR}", f"simulation.seed={seed}", *one.words, *words]
-            config = load(None, base, own)
+            config = bound.configuration(one, line, seed, HOUR)
             if line == "bound":
                 kept = fluid.kept(one.workload, hosts, config, HOUR, LENGTH)
             else:
@@ -62,43 +59,54 @@ def measured(name: str, seed: int) -> tuple[tuple[str, ...], Kept]:
     return tuple(each.name for each in one.workload.classes), found
 
 
-def panel(left: int, title: str, lines: dict[str, list[float]]) -> list[str]:
-    """Axes and a curve for each line."""
-    low = SHARES[-1]
+def panel(
+    left: int, title: str, lines: dict[str, list[float]], xs: tuple[float, ...] = SHARES, unit: str = " N"
+) -> list[str]:
+    """Axes, and a curve over ``xs`` for each style in ``lines``, values from 0 to 1."""
 
-    def at(share: float, kept: float) -> str:
-        return f"{left + WIDTH * (1 - share) / (1 - low):.1f} {TOP + HEIGHT * (1 - kept):.1f}"
+    def at(x: float, kept: float) -> str:
+        return f"{left + WIDTH * (xs[0] - x) / (xs[0] - xs[-1]):.1f} {TOP + HEIGHT * (1 - kept):.1f}"
 
     parts = [f'<text class="head" x="{left}" y="{TOP - 14}">{title}</text>']
     parts.append(f'<path class="axis" d="M{left} {TOP}V{TOP + HEIGHT}H{left + WIDTH}"/>')
     for quarter in range(5):
         y = TOP + HEIGHT * (4 - quarter) / 4
         parts.append(f'<text x="{left - 8}" y="{y + 4:.0f}" text-anchor="end">{quarter * 25} %</text>')
-    for share in SHARES[::2]:
-        x = at(share, 0.0).split()[0]
-        parts.append(f'<text x="{x}" y="{TOP + HEIGHT + 18}" text-anchor="middle">{share:g} N</text>')
-    for line, points in lines.items():
-        path = "L".join(at(share, kept) for share, kept in zip(SHARES, points, strict=True))
-        parts.append(f'<path class="{LINES[line]}" d="M{path}"/>')
+    for value in xs[::2]:
+        x = at(value, 0.0).split()[0]
+        parts.append(f'<text x="{x}" y="{TOP + HEIGHT + 18}" text-anchor="middle">{value:g}{unit}</text>')
+    for css, points in lines.items():
+        path = "L".join(at(value, kept) for value, kept in zip(xs, points, strict=True))
+        parts.append(f'<path class="{css}" d="M{path}"/>')
+    return parts
+
+
+def keys(lines: Mapping[str, str], left: int = LEFT) -> list[str]:
+    """What each line is, side by side, from its style by its name."""
+    parts = []
+    for line, css in lines.items():
+        parts.append(f'<path class="{css}" d="M{left} 16h22"/>')
+        parts.append(f'<text class="key {css}" x="{left + 27}" y="20">{line}</text>')
+        left += 54 + 8 * len(line)
     return parts
 
 
 def drawing(classes: tuple[str, ...], kept: Kept) -> str:
     """The figure."""
     shown = classes[1:]
-    width = LEFT + len(shown) * (WIDTH + GAP)
     about = "Promises kept against the number of hosts, by policy, and the most that any policy could keep"
-    parts = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} 300" role="img" aria-label="{about}">']
-    parts.append(STYLE)
-    x = LEFT
-    for line, css in LINES.items():
-        parts.append(f'<path class="{css}" d="M{x} 16h22"/>')
-        parts.append(f'<text class="key {css}" x="{x + 27}" y="20">{line}</text>')
-        x += 54 + 8 * len(line)
+    parts = keys(LINES)
     for number, name in enumerate(shown):
-        points = {line: [each[number + 1] for each in found] for line, found in kept.items()}
+        points = {LINES[line]: [each[number + 1] for each in found] for line, found in kept.items()}
         parts += panel(LEFT + number * (WIDTH + GAP), f"{name}: promises kept", points)
-    return "\n".join([*parts, "</svg>", ""])
+    return framed(len(shown), about, parts)
+
+
+def framed(panels: int, about: str, parts: list[str]) -> str:
+    """The whole of an SVG with so many panels; ``about`` is for those who cannot see it."""
+    width = LEFT + panels * (WIDTH + GAP)
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} 300" role="img" aria-label="{about}">'
+    return "\n".join([head, STYLE, *parts, "</svg>", ""])
 
 
 def main() -> None:

@@ -33,6 +33,7 @@ SETTINGS: dict[str, tuple[str, dict[str, Any]]] = {
     "published": ("published", {}),
     "published, `victim_order = metric`": ("published", {"policy.victim_order": "metric"}),
     "recommended": ("recommended", {}),
+    "recommended, `overload = share`": ("recommended", {"policy.overload": "share"}),
     "recommended, `gang`": ("recommended", {"policy.gang": True}),
     "priority": ("recommended", {"policy.name": "priority"}),
 }
