@@ -43,15 +43,19 @@ class PolicySettings:
     """``better``: preempt whoever has the larger metric (the papers); ``needed``: only for one below its margin."""
     patience: Seconds = 60.0
     """Seconds of slack by which a swap between equally important violators must pay; a swap costs a start-up."""
-    overload: Literal["share", "triage"] = "share"
-    """Where capacity does not suffice, what is missing is spread over all (``share``, the papers), or as many promises
-    as it can carry are kept and others given up (``triage``, docs/overload.md; both orders must be ``importance``)."""
+    overload: Literal["share", "triage"] = "triage"
+    """Where capacity does not suffice, as many promises as it can carry are kept and others given up (``triage``,
+    docs/overload.md; both orders must be ``importance``), or what is missing is spread over all (``share``, the
+    papers, and what ``slacktide run`` starts from)."""
     savable: Seconds = 60.0
     """``triage``: seconds by which a slack may be negative so that the promise counts as one that can still be kept."""
     overload_patience: Seconds = 240.0
-    """``triage``: seconds above its margin from which on an instance gives its place to a lost one; to one of an
-    overloaded class that can still be kept its equals give theirs from ``patience`` on. ``patience`` where that is
-    more."""
+    """``triage``: seconds above its margin from which on an instance gives its place to an equal that is lost. To one
+    that can still be kept, and to a lost one that is more important, it does so from ``patience`` on; ``patience``
+    where that is more."""
+    floor: Share = 0.0
+    """``triage``: share of its promise below which one that is given up counts as one that can still be kept, so that
+    nobody starves; 0: some may get nothing."""
     queue_order: Literal["importance", "metric"] = "importance"
     victim_order: Literal["importance", "metric"] = "importance"
     """Who of a host's instances goes first: ``importance`` mirrors the queue's order (as the published simulator's log
@@ -61,8 +65,9 @@ class PolicySettings:
     score: Text = "mean"
     """Allocation score: ``least-requested``, ``balanced``, ``mean``, ``delay-aware``, ``elastic-fog``, ``tsra``,
     ``nas``, ``kcss``, an entry point's name, or ``file.py:function``."""
-    cost: Text = "default"
-    """Preemption cost: ``slack`` (qos-driven's), ``fewest-victims`` (priority's), or as for ``score``."""
+    cost: Text = "fewest-victims"
+    """Preemption cost: ``fewest-victims``, ``slack`` (the papers'), ``default`` (the policy's own: qos-driven's is
+    ``slack``, priority's ``fewest-victims``), or as for ``score``."""
     overhead_scope: Literal["same-or-more-important", "same-class", "all", "none"] = "same-or-more-important"
     """Victims to which the overhead limit applies, seen from the one that preempts (T; Q says ``same-class``)."""
     min_running: Seconds = 0.0
@@ -182,7 +187,7 @@ class OptimizeSettings:
     sorted_hosts: bool = True
     """Keep each host's victims sorted until two of them change places, instead of sorting in every pass."""
     ceilings: bool = True
-    """Skip hosts on which, by a bound linear in time, nobody can be far enough above its promise."""
+    """Skip hosts on which, by bounds that hold for a while, nobody may be preempted or all who may do not suffice."""
     equivalence_tolerance: Seconds = 0.0
     """Seconds of metric within which equal requests count as one; above 0 changes results."""
     relaxed_randomization: SomeShare = 1.0
@@ -272,15 +277,21 @@ class Config:
 
 
 def live(config: Config) -> Config:
-    """The settings as the live scheduler starts from them: a pod counts from its readiness on."""
-    return replace(config, qos=replace(config.qos, startup="always"))
+    """The settings as the live scheduler starts from them.
+
+    A pod counts from its readiness on. What is missing is shared: under triage, one that is lost would wait behind less
+    important ones until these have something to spare, where moving them would make room for all.
+    """
+    return replace(config, qos=replace(config.qos, startup="always"), policy=replace(config.policy, overload="share"))
 
 
 def preset(name: PresetName) -> Config:
     """The named settings: ``recommended`` (the defaults) or ``published`` (the papers')."""
     config = Config()
     if name == "published":
-        papers = replace(config.policy, preempt_when="better", patience=0.0, victims="next-pass")
+        papers = replace(
+            config.policy, preempt_when="better", patience=0.0, overload="share", victims="next-pass", cost="default"
+        )
         delay = replace(config.delay, tolerance=0.005, competition=3e-6, grants=True, fetching=1.0)
         config = replace(config, policy=papers, delay=delay)
     return config

@@ -140,7 +140,18 @@ def _with_file(config: Config, file: SettingsFile) -> Config:
         top, values = (MANIFEST_KEY,), values[MANIFEST_KEY]
         if not isinstance(values, dict):
             raise ConfigError(f"{file.at(top)}: {MANIFEST_KEY}: found {values!r}, expected sections with settings")
+        values = _as_it_was(values)
     return with_sections(config, values, file, top)
+
+
+def _as_it_was(values: Mapping[str, Any]) -> dict[str, Any]:
+    """What a manifest says, with the settings that were not yet there when it was written as things were then."""
+    policy = values.get("policy")
+    return (
+        {**values, "policy": {"overload": "share", "cost": "default", **policy}}
+        if isinstance(policy, dict)
+        else dict(values)
+    )
 
 
 def with_sections(config: Config, values: Mapping[str, Any], file: SettingsFile, top: Place = ()) -> Config:

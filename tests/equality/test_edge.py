@@ -50,6 +50,21 @@ def test_core_and_twin_agree_under_every_score_that_asks_where_users_are(name: s
     assert preempting >= 5, "clusters without contention prove little"
 
 
+@pytest.mark.parametrize("several", [False, True], ids=["rows", "requests"])
+def test_core_and_twin_agree_under_triage_at_the_edge(several: bool, tmp_path: Path) -> None:
+    """Instances that are granted more than they ask for give more to those who preempt them."""
+    preempting = 0
+    for seed in range(9000, 9040):
+        score = builtin.AT_USERS[seed % len(builtin.AT_USERS)]
+        one = edge(seed, largest=3, requests=15, several=several, neighbours=seed % 2 == 0).triaged()
+        one = one.with_(policy={"name": "qos-driven", "score": score})
+        result = core(one, tmp_path)
+        difference = compare(result, twin(one))
+        assert difference is None, f"edge({seed}, 3, 15, {several}).triaged(), {score}: {difference}"
+        preempting += result.preemptions > 0
+    assert preempting >= 5, "clusters without contention prove little"
+
+
 @pytest.mark.slow
 def test_looking_at_near_places_only_changes_no_decision(tmp_path: Path) -> None:
     for seed in range(80):

@@ -345,6 +345,7 @@ def test_a_batch_instance_is_weighed_as_if_its_work_were_gone(tmp_path: Path) ->
     rows = [Request(BRONZE, term=on(0), of=0), Request(BRONZE, term=on(1), of=0), Request(GOLD, 300.0)]
     events = [(250.0, 1, "fail"), (260.0, 1, "repair")]
     one = small(rows, machines(1.0, 1.0), end=301.0, events=events, several=[Several("batch")])
+    one = one.with_(policy={"cost": "slack"})
     assert decisions_of(both(one, tmp_path))[-1][4] == (1,)
     at = halted(one, 300.0, tmp_path)
     # e = 300 + 40, T = 600; stopped, row 0 would take 300 s of e with it, and row 1 40 s, which leaves just enough.

@@ -54,12 +54,12 @@ def eligible_in_overload(j: Instance, k: Instance, t: float, config: Config) -> 
     q_j, q_k = j.metric_at(t, config), k.metric_at(t, config)
     if not q_j < j.margin or k.rank < j.rank:
         return False
-    patience = config.policy.patience
-    if is_lost(j, t, config):
+    lost, patience = is_lost(j, t, config), config.policy.patience
+    if lost and k.rank == j.rank:
         allowed = q_k >= k.margin + max(config.policy.overload_patience, patience)
     else:
-        gives_way = k.rank > j.rank or is_lost(k, t, config)
-        allowed = gives_way or q_k >= k.margin + patience or makes_room_for_two(k, j)
+        allowed = is_lost(k, t, config) or q_k >= k.margin + patience
+        allowed = allowed or (not lost and (k.rank > j.rank or makes_room_for_two(k, j)))
     if allowed and overhead_limited(j, k, config):
         return k.overhead_at(t, config) <= k.limit
     return allowed

@@ -9,13 +9,25 @@ from slacktide.config import Config
 
 
 def overloaded_ranks(waiting: Iterable[Instance], t: float, config: Config) -> frozenset[int]:
-    """The ranks of which somebody who waits is lost; none unless ``overload = triage``."""
+    """The ranks of which somebody who waits is late; none unless ``overload = triage``."""
     if config.policy.overload != "triage":
         return frozenset()
-    return frozenset(j.rank for j in waiting if is_lost(j, t, config))
+    return frozenset(j.rank for j in waiting if is_late(j, t, config))
 
 
 def is_lost(one: Instance, t: float, config: Config) -> bool:
+    """Whether it is given up: it is late, and has ``floor`` of its promise."""
+    floor = config.policy.floor
+    starves = floor > 0.0 and one.metric_at(t, config) + config.qos.alpha < (floor - 1.0) * decided_lifetime(one, t)
+    return is_late(one, t, config) and not starves
+
+
+def decided_lifetime(one: Instance, t: float) -> float:
+    """T of the request whose ledger decides for it, or its own lifetime."""
+    return one.request.lifetime(t) if one.request is not None and one.request.decides else one.lifetime(t)
+
+
+def is_late(one: Instance, t: float, config: Config) -> bool:
     """Whether its promise does not count as one that can still be kept."""
     q = one.metric_at(t, config)
     return q < one.margin and q < -config.policy.savable

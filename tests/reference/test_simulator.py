@@ -10,13 +10,13 @@ import pytest
 
 from reference.outcome import Outcome
 from reference.simulator import HostEvent, simulate
-from slacktide.config import Config, QosSettings, preset
+from slacktide.config import Config, PolicySettings, QosSettings, preset
 from slacktide.errors import ConfigError
 from slacktide.model import Constraint, Hosts, Term
 from support.small import BRONZE, GOLD, SILVER, Request, workload
 from support.small import machines as cluster
 
-SETTINGS = Config(qos=QosSettings(alpha=10.0))
+SETTINGS = Config(qos=QosSettings(alpha=10.0), policy=PolicySettings(overload="share", cost="default"))
 
 
 def run(

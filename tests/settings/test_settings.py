@@ -162,6 +162,17 @@ def test_a_manifest_is_a_settings_file(tmp_path: Path) -> None:
     assert settings.load(written(tmp_path, "manifest.json", json.dumps(manifest))) == config
 
 
+def test_a_manifest_means_what_it_meant_when_it_was_written(tmp_path: Path) -> None:
+    configuration = settings.to_mapping(Config())
+    for key in ("overload", "savable", "overload_patience", "floor"):
+        del configuration["policy"][key]
+    path = written(tmp_path, "manifest.json", json.dumps({"format": "any", "configuration": configuration}))
+    assert settings.load(path).policy == dataclasses.replace(Config().policy, overload="share")
+    del configuration["policy"]["cost"]
+    path = written(tmp_path, "manifest.json", json.dumps({"format": "any", "configuration": configuration}))
+    assert settings.load(path).policy == dataclasses.replace(Config().policy, overload="share", cost="default")
+
+
 @given(st.text(max_size=30), st.text(max_size=30))
 def test_any_word_is_understood_or_refused(name: str, value: str) -> None:
     for key in (name, f"qos.{name}", "qos.alpha", "simulation.seed", "policy.preempt_when"):
@@ -177,7 +188,7 @@ def test_every_number_has_a_range_that_excludes_infinity() -> None:
         for key, kind in settings.types_of(section).items()
         if Kind.of(kind).plain in (int, float)
     }
-    assert len(numbers) == 37
+    assert len(numbers) == 38
     assert [name for name, meta in numbers.items() if meta.le is None or (meta.ge is None) == (meta.gt is None)] == []
 
 

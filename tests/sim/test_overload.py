@@ -46,11 +46,13 @@ def places(count: int) -> Hosts:
     )
 
 
-def availabilities(overload: str, requests: int, hosts: int, slo: float, alpha: float = 22.37107) -> Shares:
+def availabilities(
+    overload: str, requests: int, hosts: int, slo: float, alpha: float = 22.37107, floor: float = 0.0
+) -> Shares:
     """Of each request, after an hour."""
     config = Config()
     config = replace(config, qos=replace(config.qos, alpha=alpha))
-    policy = replace(config.policy, overload=overload)  # type: ignore[arg-type]
+    policy = replace(config.policy, overload=overload, floor=floor)  # type: ignore[arg-type]
     config = replace(config, policy=policy, simulation=replace(config.simulation, end=HOUR))
     found = run(equal_requests(requests, slo), places(hosts), config).requests
     delivered: Shares = (found["running"] + found["startup_first"]) / HOUR
@@ -66,6 +68,33 @@ def test_of_23_equal_requests_on_20_hosts_the_20_that_fit_are_kept() -> None:
 def test_those_that_are_lost_get_what_others_can_spare() -> None:
     triaged = availabilities("triage", 23, 20, 0.9)
     assert triaged.min() > 0.2, "nobody who has enough keeps all of it"
+
+
+def test_with_a_floor_nobody_starves() -> None:
+    assert availabilities("triage", 30, 20, 0.9).min() < 0.2
+    assert availabilities("triage", 30, 20, 0.9, floor=0.5).min() >= 0.5 * 0.9
+
+
+def test_a_lost_one_takes_what_a_less_important_one_can_spare() -> None:
+    """One place: a bronze request runs from the start, and may not be preempted for 150 s; a gold one comes at 1 s.
+
+    The gold one is lost from 39 s on (slack -22.4 s when it comes), for ever, as its promise is 1. At 150 s the bronze
+    one has 128 s to spare, which is more than ``patience`` and less than ``overload_patience``.
+    """
+    classes = (ServiceClass("gold", 1.0, 1), ServiceClass("bronze", 0.5, 2))
+    workload = replace(
+        equal_requests(2, 0.9),
+        admission=np.array([0.0, 1.0]),
+        service_class=np.array([1, 0], np.int16),
+        classes=classes,
+    )
+    config = Config()
+    policy = replace(config.policy, min_running=150.0)
+    config = replace(config, policy=policy, simulation=replace(config.simulation, end=300.0))
+    found = run(workload, places(1), config, decisions=True).decisions
+    assert found is not None
+    assert found["row"].tolist() == [0, 1]
+    assert 150.0 <= found["time"][1] <= 150.0 + config.scheduler.watchdog
 
 
 def test_where_all_can_be_kept_triage_changes_nothing() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from slacktide.config import Config, SimulationSettings
+from slacktide.config import SimulationSettings, preset
 from slacktide.errors import ConfigError
 from slacktide.inputs.generators.registry import GENERATORS
 from slacktide.sim import run
@@ -52,7 +52,7 @@ def test_the_return_of_a_preempted_one_calls_for_a_pass_only_where_there_is_room
     workload = next(iter(pieces))
     runs = {}
     for delay in (0.0, 1.0):
-        config = replace(Config(), simulation=SimulationSettings(recreation=delay, end=3600.0))
+        config = replace(preset("published"), simulation=SimulationSettings(recreation=delay, end=3600.0))
         runs[delay] = run(workload, hosts, config)
     assert runs[0.0].preemptions > 4000
     assert 0.7 < runs[1.0].preemptions / runs[0.0].preemptions < 1.1

@@ -74,7 +74,8 @@ def test_recommended_settings_swap_less_and_fulfil_silver() -> None:
     found = runs("recommended", "qos-driven")
     assert max(result.preemptions for result, _ in found) <= 3300
     assert min(classes["silver"].fulfilment["restart"] for _, classes in found) == 1.0
-    assert min(available(found, "bronze")) >= 0.485
+    # Triage gives some up so that others are kept: the mean falls, from .489, and the promises kept rise, from none.
+    assert min(classes["bronze"].fulfilment["restart"] for _, classes in found) >= 0.7
 
 
 @pytest.mark.slow

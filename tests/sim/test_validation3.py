@@ -86,13 +86,19 @@ def test_mean_availability_is_as_published(approach: str, published: float, with
 
 
 @pytest.mark.parametrize("approach", APPROACHES)
-def test_recommended_settings_fulfil_the_second_class_with_half_the_preemptions(approach: str) -> None:
+def test_recommended_settings_keep_promises_of_the_third_class_with_a_tenth_of_the_preemptions(approach: str) -> None:
+    """The published ones keep none of the third class: they spread what is missing, which gives a higher mean."""
     found, published = outcomes("recommended", approach), outcomes("published", approach)
     for one in found:
         second = one.code == 1
         assert (one.available[second] >= one.slo[second] - 1e-9).all()
-    assert all(2 * one.preemptions <= other.preemptions for one, other in zip(found, published, strict=True))
-    assert mean(means("recommended", approach)) >= 0.936
+    assert 10 * sum(one.preemptions for one in found) <= sum(one.preemptions for one in published)
+    kept, before = (
+        mean(((one.available >= one.slo)[one.code == 2]).mean() for one in some) for some in (found, published)
+    )
+    assert kept >= 0.7
+    assert before == 0.0
+    assert mean(means("recommended", approach)) >= 0.92
 
 
 def test_priority_is_as_published_where_instances_are_averaged() -> None:

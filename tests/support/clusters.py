@@ -93,6 +93,7 @@ class Cluster:
                 "overload": "triage",
                 "savable": float(_pick(random, 0.0, 5.0, 12.5, 40.0)),
                 "overload_patience": float(_pick(random, 0.0, 4.0, 15.25, 120.0)),
+                "floor": float(_pick(random, 0.0, 0.0, 0.25, 0.8)),
                 "queue_order": "importance",
                 "victim_order": "importance",
             }
@@ -257,6 +258,7 @@ def _config(random: Random, seed: int) -> Config:
         name=_pick(random, "qos-driven", "qos-driven", "qos-driven", "priority", "hybrid"),
         preempt_when=_pick(random, "needed", "better"),
         patience=_pick(random, 0.0, 7.3, 60.0),
+        overload="share",
         queue_order=_pick(random, "importance", "importance", "metric"),
         victim_order=_pick(random, "importance", "importance", "metric"),
         victims=_pick(random, "same-pass", "next-pass"),

@@ -10,7 +10,7 @@ import numpy as np
 
 from slacktide.kernels.builtin import PRIORITY, QOS_DRIVEN
 from slacktide.kernels.drive import scheduling_pass
-from slacktide.kernels.drive.apply_plan import metric_in_queue
+from slacktide.kernels.drive.apply_plan import is_lost, metric_in_queue
 from slacktide.kernels.place import infeasibility_reasons
 from slacktide.kernels.tables.arrays import Tables
 from slacktide.kernels.tables.request_records import CONCURRENT
@@ -59,9 +59,9 @@ class CompiledPolicy:
             kind = int(entry["kind"])
             slack = self._slack(tb, entry, view.now)
             if kind not in reasons:
-                infeasibility_reasons.count_hosts(tb.state, kind, slack, counts)
+                infeasibility_reasons.count_hosts(tb.state, int(entry["row"]), slack, counts)
                 reasons[kind] = sentence(counts, len(view.hosts))
-            holds.append(Hold(int(entry["row"]), waits(tb, entry, slack) + reasons[kind]))
+            holds.append(Hold(int(entry["row"]), waits(tb, entry, slack, view.now) + reasons[kind]))
         return holds
 
     def _slack(self, tb: Tables, entry: np.void, now: float) -> float:
@@ -87,14 +87,14 @@ def reason_of(view: View, tb: Tables, decision: np.void, victims: tuple[int, ...
     return f"{host}: preempts {names} (slack {slacks} s) at the least cost; own slack {float(decision['metric']):.1f} s"
 
 
-def waits(tb: Tables, entry: np.void, slack: float) -> str:
+def waits(tb: Tables, entry: np.void, slack: float, now: float) -> str:
     """What the request's own state says about its waiting."""
     if int(tb.control["mode"]) != QOS_DRIVEN:
         return ""
     margin = float(tb["classes"][tb["kinds"][entry["kind"]]["cls"]]["margin"])
     if tb.rules["needed"] and slack >= margin:
         return f"can wait {slack - margin:.1f} s more before it may preempt; "
-    if overloaded := in_overload(tb, entry, slack):
+    if overloaded := in_overload(tb, entry, slack, now):
         return overloaded
     if tb.rules["gang"] and entry["request"] >= 0:
         request = tb["requests"][entry["request"]]
@@ -103,12 +103,12 @@ def waits(tb: Tables, entry: np.void, slack: float) -> str:
     return f"slack {slack:.1f} s; "
 
 
-def in_overload(tb: Tables, entry: np.void, slack: float) -> str:
+def in_overload(tb: Tables, entry: np.void, slack: float, now: float) -> str:
     """What triage makes of a request that waits; empty where its class is not overloaded, or it is above its margin."""
     ours = tb["classes"][tb["kinds"][entry["kind"]]["cls"]]
     if not ours["overloaded"] or slack >= ours["margin"]:
         return ""
-    if slack >= -tb.rules["savable"]:
+    if not is_lost(tb.state, int(entry["row"]), slack, now):
         return f"slack {slack:.1f} s; its class is overloaded; "
     slope = float(ours["slope"])
     needs = f"would need {-slack / slope:.0f} s to recover" if slope > 0.0 else "cannot recover"

@@ -65,6 +65,7 @@ def rules_of(config: Config, classes: schema.Records, hosts: int, own: OwnCode, 
         "patience": policy.patience,
         "savable": policy.savable,
         "overload_patience": max(policy.overload_patience, policy.patience),
+        "floor": policy.floor,
         "watchdog": config.scheduler.watchdog,
         "end": math.inf if config.simulation.end is None else config.simulation.end,
         "tolerance": optimize.equivalence_tolerance,
@@ -216,7 +217,7 @@ def build(
         **edges,
         **request_tables.arrays(workload, config.simulation.preempted_work != "kept"),
         **host_arrays(capacity, grouping),
-        **shared_arrays(len(hosts), kinds.pairs, levels),
+        **shared_arrays(len(hosts), kinds.pairs, levels, capacity.shape[1], config.policy.overload == "triage"),
         **buffers(len(workload), capacity.shape[1]),
     }
     request_tables.ensure_capacity(arrays, INSTANCES)
@@ -307,11 +308,12 @@ def host_arrays(capacity: NDArray[np.int64], grouping: layout.Grouping) -> dict[
     }
 
 
-def shared_arrays(hosts: int, pairs: int, levels: int) -> dict[str, NDArray[Any]]:
-    """Sets of evaluations that requests of equal demand and class share, none made yet."""
+def shared_arrays(hosts: int, pairs: int, levels: int, resources: int, triage: bool) -> dict[str, NDArray[Any]]:
+    """What is found out about hosts, nothing yet: evaluations that equal demands of a class share, and bounds."""
     sets = int(np.clip(SHARED_BYTES // (hosts * 8 * (levels + 4)), 2, 64))
     shared = np.zeros(sets, schema.SHARED)
     shared["pair"] = shared["batch"] = -1
+    standings = 2 * levels if triage else 0
     return {
         "shared": shared,
         "shared_cost": np.zeros((sets, hosts, levels + 1)),
@@ -321,6 +323,10 @@ def shared_arrays(hosts: int, pairs: int, levels: int) -> dict[str, NDArray[Any]
         "shared_hosts": np.zeros((sets, hosts), np.int32),
         "shared_listed": np.zeros((sets, hosts), np.uint8),
         "shared_of_pair": np.full(pairs, -1, np.int32),
+        "lendable": np.zeros((hosts if triage else 0, standings, 2 * resources), np.int64),
+        "lendable_until": np.full((hosts if triage else 0, standings), -np.inf),
+        "most_lendable": np.zeros((standings, 2 * resources), np.int64),
+        "lenders": np.full(standings, -1, schema.LENDERS),
     }
 
 

@@ -158,6 +158,8 @@ class Growing(ServiceClasses):
             return
         count = needed + max(16, needed // 8)
         lengthen_along(self.tb, "hosts", count)
+        if self.tb.rules["triage"]:
+            lengthen_along(self.tb, "hosts", count, Presence.TRIAGE)
         self.network.lengthen(self.tb, count)
         self.tb["hosts"]["down"][have:] = 1
         self._regroup = True
@@ -350,7 +352,9 @@ class Growing(ServiceClasses):
     def forget_evaluations(self) -> None:
         """Whatever was found out about hosts no longer holds."""
         tb = self.tb
-        shared = cluster.shared_arrays(len(tb["hosts"]), max(1, len(self._pairs)), int(tb.rules["levels"]))
+        hosts, resources = tb["capacity"].shape
+        levels, triage = int(tb.rules["levels"]), bool(tb.rules["triage"])
+        shared = cluster.shared_arrays(hosts, max(1, len(self._pairs)), levels, resources, triage)
         for name, array in shared.items():
             tb.put(name, array)
         tb["kinds"]["until"], tb["kinds"]["batch"], tb["kinds"]["no_room"] = -np.inf, -1, -1

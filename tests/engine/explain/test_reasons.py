@@ -246,7 +246,7 @@ def test_a_reason_never_contradicts_the_pass_before_it(seed: int) -> None:
             assert preemption.BY_NOW not in found.preemption
             assert sum(found.preemption.values()) == (0 if found.held else 1)
             checked += 1
-    assert checked > 10
+    assert checked > 3
 
 
 def test_a_reason_leaves_what_decisions_are_based_on_as_it_was() -> None:

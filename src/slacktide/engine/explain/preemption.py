@@ -32,12 +32,12 @@ class Residents:
     at: NDArray[np.int64]
 
 
-def classify(engine: Engine, kind: int, mine: float, found: Obstacles, now: float) -> Counter[str]:
-    """Candidate hosts, each once, by what keeps an instance of ``kind`` with metric ``mine`` from preempting there."""
+def classify(engine: Engine, row: int, mine: float, found: Obstacles, now: float) -> Counter[str]:
+    """Candidate hosts, each once, by what keeps the waiting instance of metric ``mine`` from preempting there."""
     tb = engine.tables.tb
-    here = _residents(tb, found.candidates)
+    kind, here = int(tb["instances"]["kind"][row]), _residents(tb, found.candidates)
     stopped_by = np.zeros(len(here.at), np.int64)
-    rules.obstacles(tb.state, here.hosts, kind, mine, now, stopped_by)
+    rules.obstacles(tb.state, here.hosts, row, mine, now, stopped_by)
     eligible = PRIORITY_RULES if tb.control["mode"] == PRIORITY else PROMISE
     steps = (
         (TOO_SMALL, ()),

@@ -66,7 +66,7 @@ class Explainer:
         self.engine = engine
         self._looker = Looker(engine, name_rule)
         self._looks: dict[int, tuple[float, Obstacles]] = {}
-        self._known: dict[tuple[int, int], tuple[float, Explanation]] = {}
+        self._known: dict[tuple[int, int, bool], tuple[float, Explanation]] = {}
 
     def reason(self, uid: str, now: float) -> str:
         """Why a pod waits; empty where it does not."""
@@ -84,18 +84,18 @@ class Explainer:
         kind = int(tb["instances"]["kind"][one.row])
         at = max(types.snap(now), engine.latest)
         slack = float(apply_plan.metric_in_queue(tb.state, one.row, at))
-        key = kind, round(min(slack, 1e9))
+        key = kind, round(min(slack, 1e9)), bool(apply_plan.is_lost(tb.state, one.row, slack, at))
         known = self._known.get(key)
         if known is None or now - known[0] > KEPT_SECONDS:
             self._forget(now)
-            known = self._known[key] = now, self._work_out(kind, slack, at, now)
+            known = self._known[key] = now, self._work_out(one.row, kind, slack, at, now)
         return known[1]
 
     def _forget(self, now: float) -> None:
         self._known = {key: one for key, one in self._known.items() if now - one[0] <= KEPT_SECONDS}
         self._looks = {key: one for key, one in self._looks.items() if now - one[0] <= KEPT_SECONDS}
 
-    def _work_out(self, kind: int, slack: float, at: float, now: float) -> Explanation:
+    def _work_out(self, row: int, kind: int, slack: float, at: float, now: float) -> Explanation:
         seen = self._looks.get(kind)
         if seen is None:
             seen = self._looks[kind] = now, self._looker.look(kind)
@@ -104,7 +104,7 @@ class Explainer:
         held = self._held(kind, slack)
         if held or not found.candidates.any():
             return Explanation(found.nodes, found.counts, fits, held=held, slack=slack)
-        preemption = classify(self.engine, kind, slack, found, at)
+        preemption = classify(self.engine, row, slack, found, at)
         return Explanation(found.nodes, found.counts, fits, preemption, slack=slack)
 
     def _held(self, kind: int, slack: float) -> str:

@@ -67,14 +67,15 @@ def evict(tb: State, entries: Records, h: int, number: int, by: int) -> None:
 
 
 @kernel
-def victims_for(tb: State, k: int, h: int, mine: float) -> int:
-    """Victims for an instance on the host found for it into ``taken``, their number; O(instances).
+def victims_for(tb: State, row: int, h: int, mine: float) -> int:
+    """Victims for instance ``row`` on the host found for it into ``taken``, their number; O(instances).
 
     Where requests within a tolerance count as one, the choice may have been made for
     the first of them.
     """
+    k = whole(views.instances(tb)[row]["kind"])
     control, kind = views.control(tb), views.kinds(tb)[k]
-    mine = in_force.standing(tb, k, mine)
+    mine = in_force.standing(tb, row, mine)
     if affinity.involved(tb, k):
         control["operations"] -= 1
         affinity.prepare(tb, k)
@@ -96,7 +97,7 @@ def place(tb: State, entries: Records, at: int, h: int, mine: float, may_preempt
     now = control["now"]
     number = whole(0)
     if may_preempt:
-        number = victims_for(tb, whole(entry["kind"]), h, mine)
+        number = victims_for(tb, whole(entry["row"]), h, mine)
         if number < 0:
             return
     if views.rules(tb)["record"] & RECORD_DECISIONS:
@@ -146,7 +147,7 @@ def find_in_phase(tb: State, entry: Records, mine: float) -> int:
         return search_with_rules.find_free(tb, k) if affinity.involved(tb, k) else search.find_free(tb, k)
     if prunable(tb, entry, views.control(tb)["failed"]):
         return whole(-1)
-    return find_host(tb, entry, in_force.standing(tb, whole(entry["kind"]), mine))
+    return find_host(tb, entry, in_force.standing(tb, whole(entry["row"]), mine))
 
 
 @kernel
@@ -237,7 +238,7 @@ def try_member(tb: State, entry: Records) -> bool:
         return False
     number = whole(0)
     if control["phase"] == 1:
-        number = victims_for(tb, whole(entry["kind"]), h, mine)
+        number = victims_for(tb, whole(entry["row"]), h, mine)
         if number < 0:
             return False
     first = whole(control["victims"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from slacktide.kernels.feasible import affinity, free_index, grants, site_tree
+from slacktide.kernels.feasible import affinity, free_index, grants, lendable, site_tree
 from slacktide.kernels.policies import in_force, qos_driven, triage
 from slacktide.kernels.qos import request_ledger
 from slacktide.kernels.qos.metric import received, running, slope, withheld
@@ -41,6 +41,7 @@ def look_again(tb: State, h: int) -> None:
     """Note that metrics on host ``h`` changed, in whatever direction; O(1)."""
     views.hosts(tb)[h]["sorted_until"] = -np.inf
     views.ceilings(tb)[h]["peak"] = np.inf
+    lendable.forget(tb, h)
     control = views.control(tb)
     views.changes(tb)[control["changes"] % len(views.changes(tb))] = h
     control["changes"] += 1

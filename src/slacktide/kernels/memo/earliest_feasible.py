@@ -15,8 +15,8 @@ from slacktide.kernels.place import victims
 from slacktide.kernels.policies import in_force, qos_driven
 from slacktide.kernels.policies.qos_driven import BETWEEN_EQUALS, BY_METRIC, NEVER
 from slacktide.kernels.qos import request_ledger
-from slacktide.kernels.qos.metric import metric, running
-from slacktide.kernels.qos.metric_dynamics import NEAR, ceiling_at, pace
+from slacktide.kernels.qos.metric import running
+from slacktide.kernels.qos.metric_dynamics import NEAR, ceiling_at, pace, reaches
 from slacktide.kernels.runtime.compiling import kernel, whole
 from slacktide.kernels.tables import views
 from slacktide.kernels.tables.schema import Records, State
@@ -48,17 +48,13 @@ def shared_under_limit_from(tb: State, q: int, limit: float, now: float) -> floa
 @kernel
 def over_margin_from(tb: State, slot: Records, now: float) -> float:
     """When the instance's metric reaches its margin by running on, inf for never; O(1)."""
-    theirs = views.classes(tb)[slot["cls"]]
+    margin = views.classes(tb)[slot["cls"]]["margin"]
     if slot["request"] >= 0:
         rise, until, blur = pace(tb, slot, now)
         if rise <= 0.0:
             return until
-        return min(until, now + (theirs["margin"] - request_ledger.metric_of(tb, slot, now) - blur) / rise - NEAR)
-    if theirs["slope"] <= 0.0:
-        return np.inf
-    start = max(now, slot["on"])
-    gap = theirs["margin"] - metric(slot, theirs["slo"], views.rules(tb)["alpha"], start)
-    return start + (gap - NEAR) / theirs["slope"]
+        return min(until, now + (margin - request_ledger.metric_of(tb, slot, now) - blur) / rise - NEAR)
+    return reaches(tb, slot, margin, now)
 
 
 @kernel

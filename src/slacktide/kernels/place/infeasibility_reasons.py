@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from slacktide.kernels.feasible import affinity, free_index, host_slots
 from slacktide.kernels.place import search, search_with_rules, victims
 from slacktide.kernels.policies import in_force
-from slacktide.kernels.runtime.compiling import entry
+from slacktide.kernels.runtime.compiling import entry, whole
 from slacktide.kernels.tables import views
 from slacktide.kernels.tables.schema import State
 
@@ -27,15 +27,16 @@ COUNTS = len(TEXTS)
 
 
 @entry
-def count_hosts(tb: State, kind: int, mine: float, counts: NDArray[np.int64]) -> None:
-    """Hosts by obstacle into ``counts`` (COUNTS,), for a request of this kind and metric; O(all instances)."""
+def count_hosts(tb: State, row: int, mine: float, counts: NDArray[np.int64]) -> None:
+    """Hosts by obstacle into ``counts`` (COUNTS,), for a waiting instance of this metric; O(all instances)."""
+    kind = whole(views.instances(tb)[row]["kind"])
     counts[:] = 0
     search.bring_metrics_up_to_date(tb)
     with_rules = affinity.involved(tb, kind)
     if with_rules:
         affinity.prepare(tb, kind)
     shape, cls = views.kinds(tb)[kind]["shape"], views.kinds(tb)[kind]["cls"]
-    mine = in_force.standing(tb, kind, mine)
+    mine = in_force.standing(tb, row, mine)
     for h in range(len(views.hosts(tb))):
         host = views.hosts(tb)[h]
         if host["down"]:

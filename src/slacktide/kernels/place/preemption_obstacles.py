@@ -20,14 +20,15 @@ NOTHING, PROTECTED, OVERHEAD, NOT_ELIGIBLE = _OBSTACLES
 
 
 @entry
-def obstacles(tb: State, hosts: NDArray[np.int64], kind: int, mine: float, now: float, out: NDArray[np.int64]) -> None:
-    """What first keeps a pod of kind ``kind`` and metric ``mine`` from preempting each instance on ``hosts``.
+def obstacles(tb: State, hosts: NDArray[np.int64], row: int, mine: float, now: float, out: NDArray[np.int64]) -> None:
+    """What first keeps the waiting pod ``row`` of metric ``mine`` from preempting each instance on ``hosts``.
 
     ``out``, shape (instances on these hosts,), host by host in the order of slots: one of the numbers above. Changes
     nothing but scratch space. O(instances * budgeted instances of a host).
     """
     at = 0
-    cls, mine = whole(views.kinds(tb)[kind]["cls"]), in_force.standing(tb, kind, mine)
+    cls = whole(views.kinds(tb)[views.instances(tb)[row]["kind"]]["cls"])
+    mine = in_force.standing(tb, row, mine)
     for h in hosts:
         number = 0
         for i in range(views.hosts(tb)[h]["count"]):

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slacktide.kernels.builtin import OWN
-from slacktide.kernels.feasible import disruption_budgets, free_index, host_slots
+from slacktide.kernels.feasible import disruption_budgets, free_index, host_slots, lendable
 from slacktide.kernels.feasible.free_index import (
     NOWHERE,
     TIE_A,
@@ -200,26 +200,28 @@ def forget(tb: State, at: int) -> None:
 
 
 @leaf
-def shown_hopeless(tb: State, h: int, cls: int, mine: float) -> bool:
-    """Whether the ceiling of host ``h`` shows that nobody on it is eligible; O(1)."""
+def shown_hopeless(tb: State, h: int, shape: int, cls: int, mine: float) -> bool:
+    """Whether bounds show that those eligible on host ``h`` do not suffice; O(resources), now and then more."""
     control = views.control(tb)
     if not in_force.by_metric(tb) or not views.rules(tb)["ceilings"]:
         return False
     control["bounds"] += 1
+    if views.classes(tb)[cls]["overloaded"] and lendable.too_little(tb, h, shape, cls, mine, control["now"]):
+        return True
     return host_slots.hopeless(tb, h, cls, mine, control["now"])
 
 
 @kernel
 def skip_or_evaluate(tb: State, at: int, h: int, kind: int, mine: float) -> None:
-    """Evaluate host ``h`` into set ``at`` unless its ceiling shows that nobody on it is eligible; O(instances on it).
+    """Evaluate host ``h`` into set ``at`` unless bounds show that those eligible do not suffice; O(instances on it).
 
     A host with room is of no interest here: whoever may use it has found it before.
     """
-    cls = views.kinds(tb)[kind]["cls"]
-    if shown_hopeless(tb, h, cls, mine):
+    shape, cls = whole(views.kinds(tb)[kind]["shape"]), whole(views.kinds(tb)[kind]["cls"])
+    if shown_hopeless(tb, h, shape, cls, mine):
         views.shared_limit(tb)[at, h] = -np.inf
         return
-    evaluate(tb, at, h, views.kinds(tb)[kind]["shape"], cls, mine)
+    evaluate(tb, at, h, shape, cls, mine)
 
 
 @kernel
@@ -340,10 +342,15 @@ def look_everywhere(tb: State, kind: int, mine: float) -> int:
     host = find_free_anew(tb, kind)
     if host >= 0:
         return host
-    rules, pair = views.rules(tb), views.kinds(tb)[kind]["pair"]
+    control, rules, pair = views.control(tb), views.rules(tb), views.kinds(tb)[kind]["pair"]
     if can_still_wait(tb, kind, mine):
         return -1
     bring_metrics_up_to_date(tb)
+    cls = whole(views.kinds(tb)[kind]["cls"])
+    if rules["ceilings"] and views.classes(tb)[cls]["overloaded"]:
+        control["bounds"] += 1
+        if lendable.nobody_lends(tb, whole(views.kinds(tb)[kind]["shape"]), cls, mine):
+            return -1
     at = set_for(tb, pair) if rules["shared"] else whole(UNSHARED)
     bring_up_to_date(tb, at, kind, mine)
     return pick(tb, at, kind, mine)
@@ -376,7 +383,7 @@ def look_at_changes(tb: State, kind: int, mine: float, position: int) -> int:
                 or (mine_here == score and host["tie"] > views.hosts(tb)[free_best]["tie"])
             ):
                 free_best, score = h, mine_here
-        elif free_best < 0 and not shown_hopeless(tb, h, cls, mine):
+        elif free_best < 0 and not shown_hopeless(tb, h, whole(shape), whole(cls), mine):
             evaluate(tb, UNSHARED, h, shape, cls, mine)
             if views.shared_limit(tb)[UNSHARED, h] != -np.inf and beats(tb, UNSHARED, h, best, shape):
                 best = h

@@ -162,7 +162,7 @@ def find_with_victims(tb: State, kind: int, mine: float) -> int:
     shape = whole(views.kinds(tb)[kind]["shape"])
     cls = whole(views.kinds(tb)[kind]["cls"])
     for h in range(len(views.hosts(tb))):
-        if not open_to(tb, h, kind) or search.shown_hopeless(tb, h, cls, mine):
+        if not open_to(tb, h, kind) or search.shown_hopeless(tb, h, shape, cls, mine):
             continue
         number = choose(tb, h, kind, mine, now)
         if number < 0:

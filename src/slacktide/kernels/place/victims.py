@@ -128,5 +128,5 @@ def result_validity(tb: State, h: int, number: int, cls: int, now: float) -> flo
     for v in range(number):
         slot = views.slots(tb)[h, views.taken(tb)[v]]
         q = request_ledger.metric_of(tb, slot, now)
-        limit = min(limit, qos_driven.eligible_below(tb, slot, q, cls))
+        limit = min(limit, qos_driven.eligible_below(tb, slot, q, cls, now))
     return limit

@@ -17,7 +17,7 @@ import numpy as np
 from slacktide.kernels.builtin import FEWEST_VICTIMS, HYBRID, PRIORITY
 from slacktide.kernels.policies import hybrid, priority, qos_driven, triage
 from slacktide.kernels.qos import request_ledger
-from slacktide.kernels.runtime.compiling import kernel, leaf, whole
+from slacktide.kernels.runtime.compiling import kernel, leaf
 from slacktide.kernels.tables import views
 from slacktide.kernels.tables.schema import Records, State
 
@@ -62,11 +62,11 @@ def has_tiers(tb: State) -> bool:
 
 
 @leaf
-def standing(tb: State, kind: int, mine: float) -> float:
-    """What the search for a host is given in place of the metric ``mine`` of a waiting instance; O(1)."""
+def standing(tb: State, row: int, mine: float) -> float:
+    """What the search for a host is given in place of the metric ``mine`` of the waiting instance ``row``; O(1)."""
     if not by_metric(tb):
         return mine
-    return triage.standing(tb, whole(views.kinds(tb)[kind]["cls"]), whole(views.kinds(tb)[kind]["shape"]), mine)
+    return triage.standing(tb, row, mine, views.control(tb)["now"])
 
 
 @leaf

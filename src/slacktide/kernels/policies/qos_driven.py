@@ -105,7 +105,7 @@ def eligible(tb: State, slot: Records, q_k: float, cls: int, q_j: float, now: fl
     """
     k, j = views.classes(tb)[slot["cls"]], views.classes(tb)[cls]
     if j["overloaded"]:
-        return triage.allows(tb, slot, q_k, cls, q_j) and within_overhead(tb, slot, cls, now)
+        return triage.allows(tb, slot, q_k, cls, q_j, now) and within_overhead(tb, slot, cls, now)
     phi_k, phi_j = k["margin"], j["margin"]
     below = q_j < phi_j
     if q_k >= phi_k:
@@ -120,11 +120,11 @@ def eligible(tb: State, slot: Records, q_k: float, cls: int, q_j: float, now: fl
 
 
 @leaf
-def eligible_below(tb: State, slot: Records, q_k: float, cls: int) -> float:
+def eligible_below(tb: State, slot: Records, q_k: float, cls: int, now: float) -> float:
     """Instance k, eligible for one of class ``cls``, is so for every Q_j clearly below this; O(1)."""
     k, j = views.classes(tb)[slot["cls"]], views.classes(tb)[cls]
     if j["overloaded"]:
-        return triage.allows_below(tb, slot, q_k)
+        return triage.allows_below(tb, slot, q_k, cls, now)
     phi_k, phi_j = k["margin"], j["margin"]
     if q_k >= phi_k:
         return min(q_k, phi_j) if views.rules(tb)["needed"] else q_k

@@ -5,10 +5,11 @@ holds everybody just below the promise. Triage gives some up, so that the others
 (docs/overload.md).
 
     Q_j(t), phi_i   as in :mod:`.qos_driven`
-    lost            below its margin, and Q < -savable: its promise does not count as one that can
+    late            below its margin, and Q < -savable: its promise does not count as one that can
                     still be kept
+    lost            late, and its availability is at least the share ``floor`` of its promise
     savable         below its margin and not lost
-    overloaded      classes of one rank, in a pass at whose beginning one of theirs that waits is lost
+    overloaded      classes of one rank, in a pass at whose beginning one of theirs that waits is late
 
 **Order of the queue.** Of an overloaded class, those below their margin go by decreasing Q: the
 savable first, and whoever is nearest to its promise first. (:func:`turns_round`)
@@ -17,10 +18,12 @@ savable first, and whoever is nearest to its promise first. (:func:`turns_round`
 where it is no more important, its overhead is within the limit as ever, and
 
     j is savable, and k is less important, or lost, or Q_k >= phi_k + patience, or k makes room for two,    or
-    j is lost,    and Q_k >= phi_k + overload_patience.
+    j is lost,    and k is less important and lost, or less important and Q_k >= phi_k + patience,
+                  or Q_k >= phi_k + overload_patience.
 
-k *makes room for two* where it asks for at least twice of everything that j asks for: of requests that
-cannot all be kept, giving up one large one keeps several small ones. (:func:`makes_room_for_two`)
+So the lost take what breaks no promise. k *makes room for two* where it asks for at least twice of
+everything that j asks for: of requests that cannot all be kept, giving up one large one keeps
+several small ones. (:func:`makes_room_for_two`)
 One that is not below its margin preempts nobody. Where ``overload_patience`` is less than
 ``patience``, the latter takes its place. (:func:`allows`)
 
@@ -28,7 +31,7 @@ One that is not below its margin preempts nobody. Where ``overload_patience`` is
 their margin go by increasing Q, so that those furthest from their promise leave first.
 (:func:`turns_round`)
 
-What is eligible depends on Q_j only by whether j is savable or lost, and whoever the lost may
+Who is eligible depends on Q_j only by whether j is savable or lost, and whoever the lost may
 preempt the savable may, too. So in place of their Q the search is given a number below every
 metric, which of the savable also says what they ask for. (:func:`standing`)
 """
@@ -37,6 +40,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from slacktide.kernels.qos import request_ledger
 from slacktide.kernels.runtime.compiling import kernel, leaf, whole
 from slacktide.kernels.tables import views
 from slacktide.kernels.tables.schema import Records, State
@@ -47,23 +51,40 @@ ROOMS = 2  # of what one asks for, that a large one makes
 
 
 @leaf
-def is_lost(tb: State, cls: int, q: float) -> bool:
+def is_late(tb: State, cls: int, q: float) -> bool:
     """Whether the promise of one of class ``cls`` with metric ``q`` does not count as one that can be kept; O(1)."""
     return q < views.classes(tb)[cls]["margin"] and q < -views.rules(tb)["savable"]
 
 
 @leaf
-def standing(tb: State, cls: int, shape: int, q_j: float) -> float:
+def starves(tb: State, row: int, q: float, now: float) -> bool:
+    """Whether an instance that misses its promise has less than ``floor`` of it: A < floor sigma; O(1).
+
+    With Q = E / sigma - T - alpha and A = E / T that is Q + alpha < (floor - 1) T.
+    """
+    floor = views.rules(tb)["floor"]
+    return floor > 0.0 and q + views.rules(tb)["alpha"] < (floor - 1.0) * request_ledger.lifetime(tb, row, now)
+
+
+@leaf
+def is_lost(tb: State, row: int, cls: int, q: float, now: float) -> bool:
+    """Whether an instance of class ``cls`` is given up: it is late, and has what ``floor`` grants it; O(1)."""
+    return is_late(tb, cls, q) and not starves(tb, row, q, now)
+
+
+@leaf
+def standing(tb: State, row: int, q_j: float, now: float) -> float:
     """What decides who is eligible for j, in place of its Q: SAVABLE less its shape, LOST, or inf for nobody; O(1).
 
     Q itself where its class is not overloaded.
     """
-    ours = views.classes(tb)[cls]
-    if not ours["overloaded"]:
+    kind = views.kinds(tb)[views.instances(tb)[row]["kind"]]
+    cls = whole(kind["cls"])
+    if not views.classes(tb)[cls]["overloaded"]:
         return q_j
-    if not q_j < ours["margin"]:
+    if not q_j < views.classes(tb)[cls]["margin"]:
         return np.inf
-    return LOST if q_j < -views.rules(tb)["savable"] else SAVABLE - shape
+    return LOST if is_lost(tb, row, cls, q_j, now) else SAVABLE - kind["shape"]
 
 
 @leaf
@@ -76,26 +97,35 @@ def makes_room_for_two(tb: State, slot: Records, shape: int) -> bool:
 
 
 @leaf
-def allows(tb: State, slot: Records, q_k: float, cls: int, stands: float) -> bool:
+def allows(tb: State, slot: Records, q_k: float, cls: int, stands: float, now: float) -> bool:
     """Whether k may be preempted for one of the overloaded class ``cls`` that ``stands`` so, overhead apart.
 
     O(resources).
     """
-    k, j = views.classes(tb)[slot["cls"]], views.classes(tb)[cls]
-    if k["rank"] < j["rank"] or stands > LOST:
-        return False
-    if stands == LOST:
-        return q_k >= k["margin"] + views.rules(tb)["overload_patience"]
-    if k["rank"] > j["rank"] or is_lost(tb, slot["cls"], q_k) or q_k >= k["margin"] + views.rules(tb)["patience"]:
+    if allows_any(tb, slot, q_k, cls, stands, now):
         return True
-    return makes_room_for_two(tb, slot, whole(SAVABLE - stands))
+    equal = views.classes(tb)[slot["cls"]]["rank"] == views.classes(tb)[cls]["rank"]
+    return equal and stands < LOST and makes_room_for_two(tb, slot, whole(SAVABLE - stands))
 
 
 @leaf
-def allows_below(tb: State, slot: Records, q_k: float) -> float:
+def allows_any(tb: State, slot: Records, q_k: float, cls: int, stands: float, now: float) -> bool:
+    """As :func:`allows`, whatever j asks for; O(1)."""
+    k, j = views.classes(tb)[slot["cls"]], views.classes(tb)[cls]
+    if k["rank"] < j["rank"] or stands > LOST:
+        return False
+    if k["rank"] > j["rank"] and stands < LOST:
+        return True
+    if k["rank"] == j["rank"] and stands == LOST:
+        return q_k >= k["margin"] + views.rules(tb)["overload_patience"]
+    spare = q_k >= k["margin"] + views.rules(tb)["patience"]
+    return spare or is_lost(tb, whole(slot["row"]), whole(slot["cls"]), q_k, now)
+
+
+@leaf
+def allows_below(tb: State, slot: Records, q_k: float, cls: int, now: float) -> float:
     """As :func:`.qos_driven.eligible_below`, of one that :func:`allows` allowed: the savable only, or the lost too."""
-    much = q_k >= views.classes(tb)[slot["cls"]]["margin"] + views.rules(tb)["overload_patience"]
-    return EITHER if much else (SAVABLE + LOST) / 2.0
+    return EITHER if allows(tb, slot, q_k, cls, LOST, now) else (SAVABLE + LOST) / 2.0
 
 
 @leaf
@@ -103,7 +133,8 @@ def excludes(tb: State, most: float, least: int, cls: int, stands: float) -> boo
     """Whether :func:`allows` allows nobody where no metric is above ``most``, no rank number above ``least``; O(1)."""
     if most == np.inf:
         return False  # nothing is known of the host, nor of its ranks
-    return least < views.classes(tb)[cls]["rank"] or (stands == LOST and most < views.rules(tb)["spare_from"])
+    rank = views.classes(tb)[cls]["rank"]
+    return least < rank or (stands == LOST and least == rank and most < views.rules(tb)["spare_from"])
 
 
 @leaf
@@ -112,10 +143,11 @@ def none_after(tb: State, slot: Records, q_k: float, cls: int, stands: float) ->
 
     First come those at or above their margin, by decreasing metric, then the others, the least important first.
     """
-    k = views.classes(tb)[slot["cls"]]
-    if stands == LOST:
-        return q_k < k["margin"] or q_k < views.rules(tb)["spare_from"]
-    return q_k < k["margin"] and k["rank"] < views.classes(tb)[cls]["rank"]
+    k, j = views.classes(tb)[slot["cls"]], views.classes(tb)[cls]
+    if q_k < k["margin"]:
+        return k["rank"] < j["rank"] or (stands == LOST and k["rank"] == j["rank"])
+    last = j["level"] == views.rules(tb)["levels"] - 1  # nobody is less important
+    return stands == LOST and last and q_k < views.rules(tb)["spare_from"]
 
 
 @leaf

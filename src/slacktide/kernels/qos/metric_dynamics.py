@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from slacktide.kernels.qos.metric import slope
+from slacktide.kernels.qos.metric import metric, slope
 from slacktide.kernels.qos.request_ledger import (
     CALM,
     LONGEST,
@@ -61,6 +61,20 @@ def pace(tb: State, slot: Records, now: float) -> tuple[float, float, float]:
     if views.classes(tb)[request["cls"]]["whole"] and (X < 0.0 or dX == 0.0):
         blur = 0.0  # X is exact then, and V does not move
     return rise, until, blur
+
+
+@leaf
+def reaches(tb: State, slot: Records, level: float, now: float) -> float:
+    """When the metric of an instance that its own ledger decides for reaches ``level`` by running on, inf for never.
+
+    Not later than in truth. O(1).
+    """
+    theirs = views.classes(tb)[slot["cls"]]
+    if theirs["slope"] <= 0.0:
+        return np.inf
+    start = max(now, slot["on"])
+    gap = level - metric(slot, theirs["slo"], views.rules(tb)["alpha"], start)
+    return start + (gap - NEAR) / theirs["slope"]
 
 
 @kernel

@@ -110,13 +110,13 @@ def bring_up_to(tb: State, q: int, now: float) -> None:
 def stir(tb: State, q: int, how: int) -> None:
     """Note that the metrics of the request's instances on hosts FELL or ROSE; O(1).
 
-    Where margins differ, a fall can make an instance eligible too: then it counts as a rise.
+    Where margins differ, or a class is overloaded, a fall can make an instance eligible too: then it counts as a rise.
     """
     request, control = views.requests(tb)[q], views.control(tb)
     if not request["stirred"]:
         views.stirred(tb)[control["stirred"]] = q
         control["stirred"] += 1
-    if how == ROSE or not views.rules(tb)["one_margin"]:
+    if how == ROSE or not views.rules(tb)["one_margin"] or control["overloaded"] > 0:
         request["stirred"] = ROSE
     elif request["stirred"] == CALM:
         request["stirred"] = FELL
@@ -286,6 +286,16 @@ def ahead(tb: State, q: int, now: float, unearned: float) -> float:
     e = earned(tb, q, now) - unearned
     sigma = views.classes(tb)[request["cls"]]["slo"]
     return entitled(e, sigma) - (request["total"] + request["live"] * (now - request["since"]))
+
+
+@leaf
+def lifetime(tb: State, row: int, now: float) -> float:
+    """T of the request whose ledger decides for this instance, or its own lifetime; seconds; O(1)."""
+    q = decider_of(tb, row)
+    if q < 0:
+        return now - views.admission(tb)[row]
+    request = views.requests(tb)[q]
+    return request["total"] + request["live"] * (now - request["since"])
 
 
 @leaf

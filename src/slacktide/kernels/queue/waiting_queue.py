@@ -9,6 +9,7 @@ from __future__ import annotations
 from slacktide.kernels.policies import in_force, qos_driven, triage
 from slacktide.kernels.qos import request_ledger
 from slacktide.kernels.qos.metric import received, waiting_key, withheld
+from slacktide.kernels.queue import request_heap
 from slacktide.kernels.runtime.compiling import kernel, leaf, whole
 from slacktide.kernels.tables import views
 from slacktide.kernels.tables.schema import GONE, OPEN, Records, State
@@ -124,7 +125,7 @@ def is_turned(tb: State, tier: int) -> bool:
 
 @kernel
 def find_overloaded(tb: State) -> bool:
-    """Mark the classes of which one that waits is lost, and all of their rank; whether marks changed; O(queue)."""
+    """Mark the classes of which one that waits is late, and all of their rank; whether marks changed; O(queue)."""
     control, now = views.control(tb), views.control(tb)["now"]
     if in_force.by_metric(tb):
         for i in range(control["queue"]):
@@ -132,10 +133,7 @@ def find_overloaded(tb: State) -> bool:
             cls = whole(views.kinds(tb)[entry["kind"]]["cls"])
             if views.classes(tb)[cls]["some_lost"]:
                 continue
-            mine = entry["key"] - now
-            if entry["request"] >= 0:
-                mine = request_ledger.weigh_waiting(tb, whole(entry["request"]), now)
-            views.classes(tb)[cls]["some_lost"] = triage.is_lost(tb, cls, mine)
+            views.classes(tb)[cls]["some_lost"] = triage.is_late(tb, cls, request_heap.metric_of_entry(tb, entry, now))
     return triage.tell_overload(tb)
 
 

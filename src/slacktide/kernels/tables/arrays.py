@@ -54,6 +54,7 @@ class Presence(Enum):
     LIVE = "in a live cluster, and in a simulation where somebody needs it"
     SIMULATION = "in a simulation where somebody needs it"
     NETWORK = "where the score asks where users are"
+    TRIAGE = "under triage"
 
 
 class Array(NamedTuple):
@@ -78,7 +79,7 @@ class Array(NamedTuple):
 
 
 F8, I8, I4, U1 = (np.dtype(name) for name in ("f8", "i8", "i4", "u1"))
-LIVE, SIMULATION, NETWORK = Presence.LIVE, Presence.SIMULATION, Presence.NETWORK
+LIVE, SIMULATION, NETWORK, TRIAGE = Presence.LIVE, Presence.SIMULATION, Presence.NETWORK, Presence.TRIAGE
 N, Q, H, R = "instances", "requests", "hosts", "resources"
 
 ARRAYS: dict[str, Array] = {
@@ -86,7 +87,9 @@ ARRAYS: dict[str, Array] = {
     "classes": Array(
         schema.CLASS, ("classes",), "record", "drive feasible memo place policies qos queue", "SLOs, margins, ranks"
     ),
-    "instances": Array(schema.INSTANCE, (N,), "record", "drive feasible qos queue", "what became of each"),
+    "instances": Array(
+        schema.INSTANCE, (N,), "record", "drive feasible place policies qos queue", "what became of each"
+    ),
     "admission": Array(F8, (N,), "s", "drive feasible qos queue", "when it begins to wait", fixed=True),
     "duration": Array(F8, (N,), "s", "drive", "useful running time until completion", fixed=True),
     "member": Array(I4, (N,), "job", "feasible", "SLOT's job, where not its kind's", SIMULATION, fixed=True),
@@ -107,6 +110,10 @@ ARRAYS: dict[str, Array] = {
     # Hosts and what is on them.
     "hosts": Array(schema.HOST, (H,), "record", "drive feasible memo place qos", "hosts"),
     "ceilings": Array(schema.CEILING, (H,), "record", "feasible memo qos", "bounds of metrics on each"),
+    "lendable": Array(I8, (H, "standings", "2 R"), "amount", "feasible", "most that each could give", TRIAGE),
+    "lendable_until": Array(F8, (H, "standings"), "s", "feasible", "until when that surely holds", TRIAGE),
+    "most_lendable": Array(I8, ("standings", "2 R"), "amount", "feasible", "by any host", TRIAGE),
+    "lenders": Array(schema.LENDERS, ("standings",), "record", "feasible", "of what that was worked out", TRIAGE),
     "slots": Array(schema.SLOT, (H, "slots"), "record", "drive feasible memo place tables", "instances on each"),
     "free": Array(I8, (H, R), "amount", "drive feasible place", "what is left of each"),
     "capacity": Array(I8, (H, R), "amount", "feasible place", "what each has", fixed=True),

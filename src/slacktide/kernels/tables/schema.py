@@ -75,6 +75,9 @@ CEILING = np.dtype(
     [("peak", "f8"), ("time", "f8"), ("rise", "f8"), ("slack", "f8"), ("until", "f8"), ("least", "i8")], align=True
 )  # least: largest rank number on it
 
+LENDERS = np.dtype([("batch", "i8"), ("position", "i8"), ("unknown", "i8")], align=True)
+# As of that pass and position of the change log; unknown: some host has no bound.
+
 CLASS = np.dtype(
     [
         ("slo", "f8"),
@@ -154,6 +157,7 @@ RULES = np.dtype(
         ("patience", "f8"),
         ("savable", "f8"),
         ("overload_patience", "f8"),
+        ("floor", "f8"),
         ("spare_from", "f8"),  # the least margin of any class, and overload_patience
         ("watchdog", "f8"),
         ("end", "f8"),
