@@ -46,14 +46,17 @@ class PolicySettings:
     overload: Literal["share", "triage"] = "triage"
     """Where capacity does not suffice, as many promises as it can carry are kept and others given up (``triage``,
     docs/overload.md; both orders must be ``importance``), or what is missing is spread over all (``share``, the
-    papers, and what ``slacktide run`` starts from)."""
-    savable: Seconds = 60.0
+    papers)."""
+    savable: Seconds = 40.0
     """``triage``: seconds by which a slack may be negative so that the promise counts as one that can still be kept."""
-    overload_patience: Seconds = 240.0
+    overload_patience: Seconds = 400.0
     """``triage``: seconds above its margin from which on an instance gives its place to an equal that is lost. To one
     that can still be kept, and to a lost one that is more important, it does so from ``patience`` on; ``patience``
     where that is more."""
-    floor: Share = 0.0
+    recovery: Seconds = 3600.0
+    """``triage``: a class recovers that is ``savable`` seconds behind and makes up for them by running for so many
+    seconds at most. Of a class that does not, the lost may take the place of anybody less important."""
+    floor: Share = 0.05
     """``triage``: share of its promise below which one that is given up counts as one that can still be kept, so that
     nobody starves; 0: some may get nothing."""
     queue_order: Literal["importance", "metric"] = "importance"
@@ -62,9 +65,10 @@ class PolicySettings:
     does), ``metric`` is by decreasing metric alone (as the papers say)."""
     victims: Literal["same-pass", "next-pass"] = "same-pass"
     """``same-pass``: victims may take free capacity at the end of the pass that preempted them."""
-    score: Text = "mean"
-    """Allocation score: ``least-requested``, ``balanced``, ``mean``, ``delay-aware``, ``elastic-fog``, ``tsra``,
-    ``nas``, ``kcss``, an entry point's name, or ``file.py:function``."""
+    score: Text = "default"
+    """Allocation score: ``default`` (``balanced``, but priority's is ``mean``, as kube-scheduler's is),
+    ``least-requested``, ``balanced``, ``mean``, ``delay-aware``, ``elastic-fog``, ``tsra``, ``nas``, ``kcss``, an entry
+    point's name, or ``file.py:function``."""
     cost: Text = "fewest-victims"
     """Preemption cost: ``fewest-victims``, ``slack`` (the papers'), ``default`` (the policy's own: qos-driven's is
     ``slack``, priority's ``fewest-victims``), or as for ``score``."""
@@ -279,10 +283,9 @@ class Config:
 def live(config: Config) -> Config:
     """The settings as the live scheduler starts from them.
 
-    A pod counts from its readiness on. What is missing is shared: under triage, one that is lost would wait behind less
-    important ones until these have something to spare, where moving them would make room for all.
+    A pod counts from its readiness on.
     """
-    return replace(config, qos=replace(config.qos, startup="always"), policy=replace(config.policy, overload="share"))
+    return replace(config, qos=replace(config.qos, startup="always"))
 
 
 def preset(name: PresetName) -> Config:
@@ -290,7 +293,13 @@ def preset(name: PresetName) -> Config:
     config = Config()
     if name == "published":
         papers = replace(
-            config.policy, preempt_when="better", patience=0.0, overload="share", victims="next-pass", cost="default"
+            config.policy,
+            preempt_when="better",
+            patience=0.0,
+            overload="share",
+            victims="next-pass",
+            score="mean",
+            cost="default",
         )
         delay = replace(config.delay, tolerance=0.005, competition=3e-6, grants=True, fetching=1.0)
         config = replace(config, policy=papers, delay=delay)

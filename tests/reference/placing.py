@@ -27,7 +27,11 @@ def is_compared(config: Config) -> bool:
 
 def score_name(config: Config) -> str:
     """A policy that is a score decides by itself."""
-    return config.policy.name if config.policy.name in (*CHOICES, "least-requested") else config.policy.score
+    if config.policy.name in (*CHOICES, "least-requested"):
+        return config.policy.name
+    if config.policy.score == "default":
+        return "mean" if config.policy.name == "priority" else "balanced"
+    return config.policy.score
 
 
 @dataclass

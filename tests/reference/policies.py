@@ -59,10 +59,16 @@ def eligible_in_overload(j: Instance, k: Instance, t: float, config: Config) -> 
         allowed = q_k >= k.margin + max(config.policy.overload_patience, patience)
     else:
         allowed = is_lost(k, t, config) or q_k >= k.margin + patience
-        allowed = allowed or (not lost and (k.rank > j.rank or makes_room_for_two(k, j)))
+        allowed = allowed or (k.rank > j.rank and not (lost and recovers(j, config)))
+        allowed = allowed or (not lost and makes_room_for_two(k, j))
     if allowed and overhead_limited(j, k, config):
         return k.overhead_at(t, config) <= k.limit
     return allowed
+
+
+def recovers(j: Instance, config: Config) -> bool:
+    """Whether an instance of its class makes up for being late by running for ``recovery`` seconds at most."""
+    return config.policy.savable <= (1.0 / j.sigma - 1.0) * config.policy.recovery
 
 
 def makes_room_for_two(k: Instance, j: Instance) -> bool:
@@ -180,7 +186,7 @@ class Pass:
             choose = placing.CHOICES[placing.score_name(self.config)]
             return Choice(choose(j, placing.Asked(fitting, points, hosts, self.known)))
         scores = [self.score(j, h, h.free()) for h in fitting]
-        extras = neighbours.extras(j, fitting, hosts, self.config.policy.score)
+        extras = neighbours.extras(j, fitting, hosts, placing.score_name(self.config))
         best = max(range(len(fitting)), key=lambda i: (scores[i] + extras[i], fitting[i].tie(seed)))
         return Choice(fitting[best])
 

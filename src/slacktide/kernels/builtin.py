@@ -50,7 +50,7 @@ _AT_USERS = "slacktide.kernels.place.scores"
 SCORES = _numbered(
     ("least-requested", "the host with the largest free share of CPU and memory"),
     ("balanced", "the host whose CPU and memory are used most evenly"),
-    ("mean", "mean of least-requested and balanced (default)"),
+    ("mean", "mean of least-requested and balanced"),
     (
         "delay-aware",
         "the host on which users wait least, by round-trip times, data and CPU granted",
@@ -61,6 +61,7 @@ SCORES = _numbered(
     ("nas", "the preferred host, then the nearest to it (network-aware scheduling)", f"{_AT_USERS}.nas"),
     ("kcss", "packs, by five criteria (KCSS, TOPSIS)", f"{_AT_USERS}.kcss"),
 )
+DEFAULT_SCORE = ("default", "balanced, but mean for priority, as for kube-scheduler")
 LEAST_REQUESTED, BALANCED, MEAN = (SCORES[name].code for name in ("least-requested", "balanced", "mean"))
 
 COSTS = _numbered(
@@ -89,10 +90,10 @@ POLICIES |= {
 
 def offers() -> list[tuple[str, str, str]]:
     """What the settings can name: (group of entry points, name, description)."""
-    scores = ("mean", "least-requested", *AT_USERS, "balanced")  # the default first
     return [
         *(("policies", one.name, one.description) for one in POLICIES.values()),
-        *(("scores", name, SCORES[name].description) for name in scores),
+        ("scores", *DEFAULT_SCORE),
+        *(("scores", one.name, one.description) for one in SCORES.values()),
         ("costs", *DEFAULT_COST),
         *(("costs", one.name, one.description) for one in COSTS.values()),
     ]

@@ -26,7 +26,7 @@ from numba.core import types
 
 from slacktide.config import Config
 from slacktide.errors import PluginError
-from slacktide.kernels.builtin import COSTS, POLICIES, SCORES, offers
+from slacktide.kernels.builtin import COSTS, DEFAULT_SCORE, POLICIES, SCORES, offers
 from slacktide.kernels.runtime.compiling import PLAIN
 from slacktide.policy.api import Policy
 from slacktide.state.cluster import OwnCode
@@ -137,8 +137,8 @@ def load(config: Config) -> Loaded:
     """A user's own policy, score and cost of these settings; raises :class:`PluginError`."""
     score = cost = 0
     keep: list[Any] = []
-    if config.policy.score not in SCORES:
-        function = _find(config.policy.score, "scores", list(SCORES))
+    if config.policy.score not in (DEFAULT_SCORE[0], *SCORES):
+        function = _find(config.policy.score, "scores", [DEFAULT_SCORE[0], *SCORES])
         _check_arguments(function, 3, config.policy.score)
         score, alive = _address(function, _SCORE, _score_wrapper, config.policy.score)
         keep.append(alive)

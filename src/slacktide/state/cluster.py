@@ -65,6 +65,7 @@ def rules_of(config: Config, classes: schema.Records, hosts: int, own: OwnCode, 
         "patience": policy.patience,
         "savable": policy.savable,
         "overload_patience": max(policy.overload_patience, policy.patience),
+        "recovery": policy.recovery,
         "floor": policy.floor,
         "watchdog": config.scheduler.watchdog,
         "end": math.inf if config.simulation.end is None else config.simulation.end,
@@ -132,7 +133,11 @@ def in_order(config: Config) -> bool:
 
 def score_name(config: Config) -> str:
     """The allocation score: that of the policy where it brings one along, else the setting's."""
-    return builtin.POLICIES[config.policy.name].score if in_order(config) else config.policy.score
+    if in_order(config):
+        return builtin.POLICIES[config.policy.name].score
+    if config.policy.score != builtin.DEFAULT_SCORE[0]:
+        return config.policy.score
+    return "mean" if config.policy.name == "priority" else "balanced"
 
 
 def asks_for_users(config: Config) -> bool:

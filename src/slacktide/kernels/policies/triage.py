@@ -9,6 +9,8 @@ holds everybody just below the promise. Triage gives some up, so that the others
                     still be kept
     lost            late, and its availability is at least the share ``floor`` of its promise
     savable         below its margin and not lost
+    recovers        a class of which an instance makes up for ``savable`` seconds by running for
+                    ``recovery`` seconds at most: savable <= (1 / sigma - 1) recovery
     overloaded      classes of one rank, in a pass at whose beginning one of theirs that waits is late
 
 **Order of the queue.** Of an overloaded class, those below their margin go by decreasing Q: the
@@ -19,9 +21,12 @@ where it is no more important, its overhead is within the limit as ever, and
 
     j is savable, and k is less important, or lost, or Q_k >= phi_k + patience, or k makes room for two,    or
     j is lost,    and k is less important and lost, or less important and Q_k >= phi_k + patience,
-                  or Q_k >= phi_k + overload_patience.
+                  or Q_k >= phi_k + overload_patience,
+                  or k is less important and the class of j does not recover.
 
-So the lost take what breaks no promise. k *makes room for two* where it asks for at least twice of
+So the lost of a class that recovers take what breaks no promise. A promise of 1 or .999 that was
+broken stays so for a day or for ever, and those who wait for it are the most important: they take
+the place of anybody less important, as ever. (:func:`recovers`) k *makes room for two* where it asks for at least twice of
 everything that j asks for: of requests that cannot all be kept, giving up one large one keeps
 several small ones. (:func:`makes_room_for_two`)
 One that is not below its margin preempts nobody. Where ``overload_patience`` is less than
@@ -88,6 +93,12 @@ def standing(tb: State, row: int, q_j: float, now: float) -> float:
 
 
 @leaf
+def recovers(tb: State, cls: int) -> bool:
+    """Whether an instance of class ``cls`` makes up for being late within ``recovery`` seconds; O(1)."""
+    return views.rules(tb)["savable"] <= views.classes(tb)[cls]["slope"] * views.rules(tb)["recovery"]
+
+
+@leaf
 def makes_room_for_two(tb: State, slot: Records, shape: int) -> bool:
     """Whether the instance on a host asks for at least twice of everything that the shape asks for; O(resources)."""
     for r in range(views.demand(tb).shape[1]):
@@ -114,7 +125,7 @@ def allows_any(tb: State, slot: Records, q_k: float, cls: int, stands: float, no
     k, j = views.classes(tb)[slot["cls"]], views.classes(tb)[cls]
     if k["rank"] < j["rank"] or stands > LOST:
         return False
-    if k["rank"] > j["rank"] and stands < LOST:
+    if k["rank"] > j["rank"] and (stands < LOST or not recovers(tb, cls)):
         return True
     if k["rank"] == j["rank"] and stands == LOST:
         return q_k >= k["margin"] + views.rules(tb)["overload_patience"]

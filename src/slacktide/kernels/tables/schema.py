@@ -157,6 +157,7 @@ RULES = np.dtype(
         ("patience", "f8"),
         ("savable", "f8"),
         ("overload_patience", "f8"),
+        ("recovery", "f8"),
         ("floor", "f8"),
         ("spare_from", "f8"),  # the least margin of any class, and overload_patience
         ("watchdog", "f8"),
