@@ -52,7 +52,7 @@ def availabilities(
     """Of each request, after an hour."""
     config = Config()
     config = replace(config, qos=replace(config.qos, alpha=alpha))
-    policy = replace(config.policy, overload=overload, floor=floor)  # type: ignore[arg-type]
+    policy = replace(config.policy, overload=overload, floor=floor, overload_patience=240.0)  # type: ignore[arg-type]
     config = replace(config, policy=policy, simulation=replace(config.simulation, end=HOUR))
     found = run(equal_requests(requests, slo), places(hosts), config).requests
     delivered: Shares = (found["running"] + found["startup_first"]) / HOUR
@@ -72,7 +72,7 @@ def test_those_that_are_lost_get_what_others_can_spare() -> None:
 
 def test_with_a_floor_nobody_starves() -> None:
     assert availabilities("triage", 30, 20, 0.9).min() < 0.2
-    assert availabilities("triage", 30, 20, 0.9, floor=0.5).min() >= 0.5 * 0.9
+    assert availabilities("triage", 30, 20, 0.9, floor=0.5).min() >= 0.5 * 0.9 - 10.0 / HOUR  # a pass at least every ten seconds
 
 
 def test_a_lost_one_takes_what_a_less_important_one_can_spare() -> None:

@@ -72,10 +72,12 @@ def test_priority_is_as_published() -> None:
 
 def test_recommended_settings_swap_less_and_fulfil_silver() -> None:
     found = runs("recommended", "qos-driven")
-    assert max(result.preemptions for result, _ in found) <= 3300
+    assert max(result.preemptions for result, _ in found) <= 1800
     assert min(classes["silver"].fulfilment["restart"] for _, classes in found) == 1.0
     # Triage gives some up so that others are kept: the mean falls, from .489, and the promises kept rise, from none.
-    assert min(classes["bronze"].fulfilment["restart"] for _, classes in found) >= 0.7
+    kept = [classes["bronze"].fulfilment["restart"] for _, classes in found]
+    assert min(kept) >= 0.68
+    assert mean(kept) >= 0.75
 
 
 @pytest.mark.slow

@@ -263,7 +263,7 @@ def _config(random: Random, seed: int) -> Config:
         queue_order=_pick(random, "importance", "importance", "metric"),
         victim_order=_pick(random, "importance", "importance", "metric"),
         victims=_pick(random, "same-pass", "next-pass"),
-        score=_pick(random, "mean", "least-requested", "balanced" if seed % 2 else "default"),
+        score=_pick(random, "mean", "least-requested", "balanced"),
         cost=_pick(random, "default", "default", "slack", "fewest-victims"),
         overhead_scope=_pick(random, "same-or-more-important", "same-class", "all", "none"),
         queue_limit=_pick(random, 0, 3, 8),
