@@ -52,7 +52,11 @@ OTHERS: dict[str, dict[str, Any]] = {
     "`score = balanced`": {"policy.score": "balanced"},
 }
 SHARE: dict[str, dict[str, Any]] = {"`overload = share`": {"policy.overload": "share"}}
-SLACK: dict[str, dict[str, Any]] = {"`cost = slack`": {"policy.cost": "slack"}}
+IN_PUBLISHED: dict[str, dict[str, Any]] = {
+    "`cost = slack`": {"policy.cost": "slack"},
+    "`score = mean`": {"policy.score": "mean"},
+}
+RECOMMENDED = ("`cost = fewest-victims`", "`score = balanced`")
 PATIENCES: dict[str, dict[str, Any]] = {
     f"`patience = {s}`": {"policy.patience": float(s)} for s in (0, 15, 30, 120, 240)
 }
@@ -77,10 +81,13 @@ def lines() -> dict[str, tuple[str, dict[str, Any]]]:
     """Name of a line, its preset and what it changes."""
     found: dict[str, tuple[str, dict[str, Any]]] = {"priority": ("recommended", {"policy.name": "priority"})}
     found |= {name: ("published", values) for name, values in FROM_PUBLISHED.items()}
-    whole = "**recommended** = published, `needed`, `patience = 60`, `same-pass`, `fewest-victims`, `triage`"
+    whole = (
+        "**recommended** = published, `needed`, `patience = 60`, `same-pass`, `fewest-victims`, `balanced`, `triage`"
+    )
     found[whole] = ("recommended", {})
-    others = {name: values for name, values in OTHERS.items() if name != "`cost = fewest-victims`"}
-    for name, values in (SHARE | PATIENCES | SLACK | others).items():
+    for name, values in (SHARE | PATIENCES | IN_PUBLISHED | OTHERS).items():
+        if name in RECOMMENDED:
+            continue
         besides = ", `share`" if "policy.overload" in values and name not in SHARE else ""  # triage refuses such orders
         found[f"recommended, {name}{besides}"] = ("recommended", values)
     return found

@@ -6,7 +6,7 @@
 20 nodes of 3.75 cores and 3.75 GiB, 256 Deployments of one pod of .375 (80 gold at 1.0, 80 silver at .9, 96 bronze
 at .5), one a second in random order, one hour; ``--factor`` divides every time, those of the settings too. KWOK plays
 the kubelets; each Deployment has one start-up delay, drawn from a log-normal distribution like the measured hot ones.
-Under ``recommended`` with ``policy.overload = share`` and ``policy.cost = slack``.
+``shared`` is ``recommended`` with ``policy.overload = share`` and ``policy.cost = slack``.
 """
 
 from __future__ import annotations
@@ -27,19 +27,21 @@ from typing import Any
 import numpy as np
 from msgspec.structs import astuple
 
+from slacktide.config import Config
 from slacktide.inputs.generators.registry import GENERATORS
 from slacktide.lab import Binaries, ControlPlane
 
 MEDIAN_SECONDS, SIGMA = 2.3, 0.25
 CLASSES = (("gold", 1.0, 1), ("silver", 0.9, 2), ("bronze", 0.5, 3))
 END_SECONDS = 3600.0
-WATCHDOG_SECONDS, ALPHA_SECONDS, PATIENCE_SECONDS, MARGIN_SECONDS = 30.0, 22.37107, 60.0, 10.0
+WATCHDOG_SECONDS, ALPHA_SECONDS, MARGIN_SECONDS = 30.0, 22.37107, 10.0
+BASE = {"recommended": "recommended", "shared": "recommended", "published": "published"}
 MEASURED = {"gold": 0.9993, "silver": 0.9098, "bronze": 0.4731}
 
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--preset", default="recommended", choices=("recommended", "published"))
+    parser.add_argument("--preset", default="recommended", choices=BASE)
     parser.add_argument("--factor", type=float, default=10.0)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--keep", type=Path, help="write the record and the log there")
@@ -53,9 +55,11 @@ def settings(preset: str, factor: float) -> dict[str, float | str]:
         "qos.alpha": ALPHA_SECONDS / factor,
         "qos.margin": MARGIN_SECONDS / factor,
     }
-    if preset == "recommended":
-        found["policy.patience"] = PATIENCE_SECONDS / factor
-        # As the rows of docs/live-measured.md. Who is given up would depend on seconds here and there.
+    if preset != "published":
+        ours = Config().policy
+        for name in ("patience", "savable", "overload_patience", "recovery"):
+            found[f"policy.{name}"] = getattr(ours, name) / factor
+    if preset == "shared":
         found["policy.overload"], found["policy.cost"] = "share", "slack"
     return found
 
@@ -111,7 +115,7 @@ def live(preset: str, factor: float, seed: int, folder: Path) -> dict[str, Any]:
             plane.api.post("/apis/slacktide.io/v1alpha1/serviceclasses", service_class(*one))
         account = plane.service_account_kubeconfig("slacktide-system", "slacktide")
         command = [sys.executable, "-m", "slacktide", "run", "--kubeconfig", str(account),
-                   "--preset", preset, "--record", str(folder / "record"), "--set", "kube.leader_election=false",
+                   "--preset", BASE[preset], "--record", str(folder / "record"), "--set", "kube.leader_election=false",
                    "--set", "kube.listen=none"]  # fmt: skip
         for key, value in settings(preset, factor).items():
             command += ["--set", f"{key}={value}"]
@@ -236,7 +240,7 @@ def simulated(
                 triggers.write_text("seconds\n" + "".join(f"{max(0.0, at - zero)!r}\n" for at in seen.passes))
                 words.append(f"scheduler.triggers={triggers}")
             admission = np.maximum.accumulate([max(0.0, seen.first[f"r{number}"] - zero) for number in whole.ids])
-        config = load_live(None, preset, words)
+        config = load_live(None, BASE[preset], words)
         result = run(replace(whole, admission=admission), hosts, config)
     found = {one.name: one for one in per_class(result.requests, whole.service_class, whole.classes, "always")}
     return {

@@ -24,7 +24,7 @@ OTHERS, IDLE = 0.1, 0.2
 
 @pytest.mark.usefixtures("binaries")
 def test_validation_run_1_comes_out_live_as_simulated(tmp_path: Path) -> None:
-    command = [sys.executable, str(PROGRAM), "--preset", "recommended", f"--factor={FACTOR}", "--keep", str(tmp_path)]
+    command = [sys.executable, str(PROGRAM), "--preset", "shared", f"--factor={FACTOR}", "--keep", str(tmp_path)]
     with Processors() as processors:
         done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=3600)
     assert done.returncode == 0, done.stderr

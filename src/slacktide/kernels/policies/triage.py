@@ -26,9 +26,11 @@ where it is no more important, its overhead is within the limit as ever, and
 
 So the lost of a class that recovers take what breaks no promise. A promise of 1 or .999 that was
 broken stays so for a day or for ever, and those who wait for it are the most important: they take
-the place of anybody less important, as ever. (:func:`recovers`) k *makes room for two* where it asks for at least twice of
-everything that j asks for: of requests that cannot all be kept, giving up one large one keeps
-several small ones. (:func:`makes_room_for_two`)
+the place of anybody less important, as ever. (:func:`recovers`)
+
+k *makes room for two* where it asks for at least twice of everything that j asks for: of requests
+that cannot all be kept, giving up one large one keeps several small ones. (:func:`makes_room_for_two`)
+
 One that is not below its margin preempts nobody. Where ``overload_patience`` is less than
 ``patience``, the latter takes its place. (:func:`allows`)
 
