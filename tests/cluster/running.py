@@ -11,13 +11,17 @@ import os
 import re
 import socket
 import sys
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
 from functools import wraps
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
+from urllib.request import urlopen
 
 import pytest
 
@@ -273,6 +277,20 @@ class Place:
         until(told, f"an event of {name} says {text!r}")
         return dict(found)
 
+    def reason(self, name: str) -> str:
+        """Why a pod waits, as the scheduler knows at this moment; empty where it does not.
+
+        A condition may be a minute old. So this tells what the scheduler has heard of.
+        """
+        asked = f"http://127.0.0.1:{self.scheduler.port}/explain?namespace={self.namespace}&name={name}"
+        try:
+            with urlopen(asked, timeout=HANG_SECONDS) as answer:
+                return str(json.loads(answer.read()).get("reason", ""))
+        except HTTPError as error:
+            if error.code != HTTPStatus.NOT_FOUND:
+                raise
+            return ""
+
     def delete(self, kind: str, name: str, grace_seconds: int | None = None) -> None:
         self.api.delete(f"{self.kinds_path(kind)}/{name}?propagationPolicy=Background", grace_seconds)
 
@@ -298,6 +316,18 @@ class Place:
             status = (self.ledger(name) or {}).get("status", {})
             says = {key: value for key, value in status.items() if key != "accumulators"}
             raise AssertionError(f"{error}; it says {says}") from None
+
+    def slack(self, name: str) -> float:
+        """The slack that a controller of one instance has by now, seconds: the scheduler's last word, carried on.
+
+        Ledgers are written when something happens. From then on slack grows while the instance runs, and else falls.
+        How long a pod runs does not tell it: what it took to become ready counts as well.
+        """
+        status = (self.ledger(name) or {}).get("status")
+        if not status:
+            return float("-inf")
+        grows = 1.0 / status["promised"] - 1.0 if status["running"] and not status["waiting"] else -1.0
+        return float(status["slackSeconds"]) + grows * (time.time() - at(status))
 
     def ledgers_listed(self) -> dict[str, str]:
         """Resource versions of the ledgers in the scene's namespace, by their UIDs."""
