@@ -43,6 +43,9 @@ SCENE_SECONDS = 900
 WATCHDOG_SECONDS = 90
 """Passes that nothing calls for come so seldom that a wait for a binding of ``WOKEN_SECONDS`` shows that one did."""
 WOKEN_SECONDS = 80.0
+BETWEEN_EQUALS = 3600.0
+"""``policy.patience`` where scenes have pods wait for equals that must stay: they may be told why after more than a
+minute, and by the default of a minute they would have preempted those by then."""
 SAID = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} ")
 REASON_SECONDS = 300.0
 """What nodes lack is told again after a minute, if it changed, by the first pass after it: the watchdog's at the
@@ -192,8 +195,11 @@ class Place:
         self.api.post("/api/v1/namespaces", {"metadata": {"name": name}})
 
     def nodes(self, count: int, prefix: str = "", labels: Json | None = None, **settings: Any) -> list[str]:
+        """New nodes, of which the scheduler has heard: pods that come afterwards find them all."""
         labels = {"scene": self.name, **(labels or {})}
-        return self.stage.plane.create_nodes(count, prefix=f"{self.name}{prefix}", labels=labels, **settings)
+        names = self.stage.plane.create_nodes(count, prefix=f"{self.name}{prefix}", labels=labels, **settings)
+        self.heard()
+        return names
 
     def kinds_path(self, kind: str) -> str:
         group = {"pods": "/api/v1", "persistentvolumeclaims": "/api/v1", "jobs": "/apis/batch/v1"}

@@ -15,7 +15,18 @@ from cluster import ledgers
 from cluster.auditor import Seen, seconds
 from cluster.judging import Json, is_over
 from cluster.labtools import bind, condition, deployment, pod, until
-from cluster.running import Cast, Place, Stage, admitted, at, nothing_wrong, scene, service_class, staged
+from cluster.running import (
+    BETWEEN_EQUALS,
+    Cast,
+    Place,
+    Stage,
+    admitted,
+    at,
+    nothing_wrong,
+    scene,
+    service_class,
+    staged,
+)
 from cluster.test_live_workloads import settled
 from slacktide.kube.client.http import STRATEGIC_MERGE_PATCH as STRATEGIC
 from slacktide.lab import Binaries
@@ -24,9 +35,6 @@ CLASS, HOSTNAME = "slacktide.io/class", "kubernetes.io/hostname"
 HIGH, LOW = 0.99, 0.5
 LEAST = 3.0
 """Seconds that everybody may run before it is preempted."""
-BETWEEN_EQUALS = 600.0
-"""Seconds of slack by which equals must differ before one preempts the other: longer than the scenes take in which
-they must not, whatever the machine has time for."""
 TRIES = 5
 GRACE = 10
 PATIENCE = 3.0
