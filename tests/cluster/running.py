@@ -288,14 +288,18 @@ class Place:
 
         A condition may be a minute old. So this tells what the scheduler has heard of.
         """
+        return str(self.explained(name).get("reason", ""))
+
+    def explained(self, name: str) -> Json:
+        """What the scheduler answers about a pod; empty where it has not heard of it."""
         asked = f"http://127.0.0.1:{self.scheduler.port}/explain?namespace={self.namespace}&name={name}"
         try:
             with urlopen(asked, timeout=HANG_SECONDS) as answer:
-                return str(json.loads(answer.read()).get("reason", ""))
+                return dict(json.loads(answer.read()))
         except HTTPError as error:
             if error.code != HTTPStatus.NOT_FOUND:
                 raise
-            return ""
+            return {}
 
     def delete(self, kind: str, name: str, grace_seconds: int | None = None) -> None:
         self.api.delete(f"{self.kinds_path(kind)}/{name}?propagationPolicy=Background", grace_seconds)

@@ -26,7 +26,7 @@ from slacktide.kube.client.http import STRATEGIC_MERGE_PATCH as STRATEGIC
 from slacktide.lab import Binaries
 
 CLASS, HOSTNAME, ZONE = "slacktide.io/class", "kubernetes.io/hostname", "zone"
-PATIENCE, VACANCY = 3.0, 2.0
+PATIENCE, VACANCY = 20.0, 2.0
 GRACE = 100
 """Seconds that a victim takes which the test lets go itself."""
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"

@@ -37,7 +37,8 @@ LEAST = 3.0
 """Seconds that everybody may run before it is preempted."""
 TRIES = 5
 GRACE = 10
-PATIENCE = 3.0
+PATIENCE = 20.0
+"""Seconds beyond their grace periods that victims may take: so long no kubelet needs, on however slow a machine."""
 
 
 @pytest.fixture(scope="module")
@@ -141,10 +142,14 @@ def test_a_victim_goes_in_its_own_time_and_its_place_is_kept(place: Place) -> No
     (old, *_) = place.lives("web")
     when = all_evicted(place)[name]
     its, other = slacks(event["note"])
+    # Both are of the pass that decided it: the eviction may have waited for its turn.
+    history = place.explained(name)["history"]
+    (decided,) = (seconds(one["at"]) for one in history if one["what"] == "preempted")
+    assert decided <= when
     late = 1.5 + old.late(when)
-    slack = old.running(when) / LOW - old.alive(when) - ledgers.ALPHA
+    slack = old.running(decided) / LOW - old.alive(decided) - ledgers.ALPHA
     ledgers.close(its, slack, late / LOW + late, "the victim's slack")
-    ledgers.close(other, place.lives("first")[0].created - when - ledgers.ALPHA, late, "the other's slack")
+    ledgers.close(other, place.lives("first")[0].created - decided - ledgers.ALPHA, late, "the other's slack")
     status = place.status("deployment-web", lambda s: s["preemptions"] == 1 and s["waiting"] == 1, "one preemption")
     ledgers.independent(status, [place.lives("web")], LOW, 4)
     # The place is taken now; its replacement says why it waits (at first: for its predecessor to be gone), and goes
