@@ -360,13 +360,17 @@ def test_an_eviction_that_is_refused_leads_to_the_next_best_host(cast: Cast) -> 
     for name in ("other-0", "other-1"):
         place.create("pods", low(name, "750m", nodeSelector={HOSTNAME: other}))
     place.create("pods", high("rock", "300m", nodeSelector={HOSTNAME: best}))
-    spec = {"minAvailable": 0, "selector": {"matchLabels": {"app": "best"}}}
-    place.api.post(place.kinds_path("poddisruptionbudgets"), {"metadata": {"name": "best"}, "spec": spec})
     place.ready("", 4)
-    # A pod that could do with the places of both on the best host, of whom it may preempt only one, is told which of
-    # them is protected: so it is known when the scheduler has heard that the budget lets that one go.
+    # A pod that could do with the places of both on the best host, of whom it may preempt only one, is told whether
+    # that one is protected: so it is known what the scheduler has heard of the budget.
     place.create("pods", high("asks", "1900m", nodeSelector={HOSTNAME: best}))
-    until(lambda: "1 candidate kept their promise only if left alone" in place.reason("asks"), "the budget lets it go")
+    free, protected = "1 candidate kept their promise only if left alone", "1 candidate were protected by"
+    until(lambda: free in place.reason("asks"), "its least running time is over")
+    spec = {"minAvailable": 1, "selector": {"matchLabels": {"app": "best"}}}
+    place.api.post(place.kinds_path("poddisruptionbudgets"), {"metadata": {"name": "best"}, "spec": spec})
+    until(lambda: protected in place.reason("asks"), "the budget protects it")
+    place.api.patch(f"{place.kinds_path('poddisruptionbudgets')}/best", {"spec": {"minAvailable": 0}})
+    until(lambda: free in place.reason("asks"), "the budget lets it go")
     place.delete("pods", "asks", 0)
     managers = cast.stage.plane.components["kube-controller-manager"]
     managers.signal(signal.SIGSTOP)
