@@ -11,13 +11,17 @@ import os
 import re
 import socket
 import sys
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
 from functools import wraps
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
+from urllib.request import urlopen
 
 import pytest
 
@@ -39,6 +43,9 @@ SCENE_SECONDS = 900
 WATCHDOG_SECONDS = 90
 """Passes that nothing calls for come so seldom that a wait for a binding of ``WOKEN_SECONDS`` shows that one did."""
 WOKEN_SECONDS = 80.0
+BETWEEN_EQUALS = 3600.0
+"""``policy.patience`` where scenes have pods wait for equals that must stay: they may be told why after more than a
+minute, and by the default of a minute they would have preempted those by then."""
 SAID = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} ")
 REASON_SECONDS = 300.0
 """What nodes lack is told again after a minute, if it changed, by the first pass after it: the watchdog's at the
@@ -188,8 +195,11 @@ class Place:
         self.api.post("/api/v1/namespaces", {"metadata": {"name": name}})
 
     def nodes(self, count: int, prefix: str = "", labels: Json | None = None, **settings: Any) -> list[str]:
+        """New nodes, of which the scheduler has heard: pods that come afterwards find them all."""
         labels = {"scene": self.name, **(labels or {})}
-        return self.stage.plane.create_nodes(count, prefix=f"{self.name}{prefix}", labels=labels, **settings)
+        names = self.stage.plane.create_nodes(count, prefix=f"{self.name}{prefix}", labels=labels, **settings)
+        self.heard()
+        return names
 
     def kinds_path(self, kind: str) -> str:
         group = {"pods": "/api/v1", "persistentvolumeclaims": "/api/v1", "jobs": "/apis/batch/v1"}
@@ -273,6 +283,24 @@ class Place:
         until(told, f"an event of {name} says {text!r}")
         return dict(found)
 
+    def reason(self, name: str) -> str:
+        """Why a pod waits, as the scheduler knows at this moment; empty where it does not.
+
+        A condition may be a minute old. So this tells what the scheduler has heard of.
+        """
+        return str(self.explained(name).get("reason", ""))
+
+    def explained(self, name: str) -> Json:
+        """What the scheduler answers about a pod; empty where it has not heard of it."""
+        asked = f"http://127.0.0.1:{self.scheduler.port}/explain?namespace={self.namespace}&name={name}"
+        try:
+            with urlopen(asked, timeout=HANG_SECONDS) as answer:
+                return dict(json.loads(answer.read()))
+        except HTTPError as error:
+            if error.code != HTTPStatus.NOT_FOUND:
+                raise
+            return {}
+
     def delete(self, kind: str, name: str, grace_seconds: int | None = None) -> None:
         self.api.delete(f"{self.kinds_path(kind)}/{name}?propagationPolicy=Background", grace_seconds)
 
@@ -298,6 +326,18 @@ class Place:
             status = (self.ledger(name) or {}).get("status", {})
             says = {key: value for key, value in status.items() if key != "accumulators"}
             raise AssertionError(f"{error}; it says {says}") from None
+
+    def slack(self, name: str) -> float:
+        """The slack that a controller of one instance has by now, seconds: the scheduler's last word, carried on.
+
+        Ledgers are written when something happens. From then on slack grows while the instance runs, and else falls.
+        How long a pod runs does not tell it: what it took to become ready counts as well.
+        """
+        status = (self.ledger(name) or {}).get("status")
+        if not status:
+            return float("-inf")
+        grows = 1.0 / status["promised"] - 1.0 if status["running"] and not status["waiting"] else -1.0
+        return float(status["slackSeconds"]) + grows * (time.time() - at(status))
 
     def ledgers_listed(self) -> dict[str, str]:
         """Resource versions of the ledgers in the scene's namespace, by their UIDs."""

@@ -11,12 +11,24 @@ import pytest
 
 from cluster.judging import Json
 from cluster.labtools import HANG_SECONDS, bind, deployment, pod, until
-from cluster.running import WATCHDOG_SECONDS, Cast, Place, Stage, nothing_wrong, scene, service_class, staged
+from cluster.running import (
+    BETWEEN_EQUALS,
+    WATCHDOG_SECONDS,
+    Cast,
+    Place,
+    Stage,
+    nothing_wrong,
+    scene,
+    service_class,
+    staged,
+)
 from slacktide.kube.client.http import STRATEGIC_MERGE_PATCH as STRATEGIC
 from slacktide.lab import Binaries
 
 CLASS, HOSTNAME, ZONE = "slacktide.io/class", "kubernetes.io/hostname", "zone"
-PATIENCE, VACANCY = 3.0, 2.0
+PATIENCE, VACANCY = 20.0, 2.0
+GRACE = 100
+"""Seconds that a victim takes which the test lets go itself."""
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
@@ -29,7 +41,8 @@ def stage(binaries: Binaries, tmp_path_factory: pytest.TempPathFactory) -> Itera
     ]
     yield from staged(
         binaries, tmp_path_factory.mktemp("changes"), classes,
-        qos__alpha=0.1, scheduler__watchdog=WATCHDOG_SECONDS, kube__victim_patience=PATIENCE, kube__vacancy=VACANCY,
+        qos__alpha=0.1, scheduler__watchdog=WATCHDOG_SECONDS, policy__patience=BETWEEN_EQUALS,
+        kube__victim_patience=PATIENCE, kube__vacancy=VACANCY,
     )  # fmt: skip
 
 
@@ -47,13 +60,13 @@ def leaving(place: Place, name: str) -> Any:
 @scene
 def test_nobody_is_bound_to_a_node_that_was_cordoned_meanwhile(place: Place) -> None:
     (node,) = place.nodes(1, cpu="2")
-    slow = {"slacktide.io/shutdown-seconds": "8"}
-    place.create("pods", of("low", "victim", annotations=slow, terminationGracePeriodSeconds=10))
+    place.create("pods", of("low", "victim", terminationGracePeriodSeconds=GRACE))
     place.ready("victim")
-    time.sleep(2)
     place.create("pods", of("high", "other"))
     leaving(place, "victim")
     place.kubectl.ok("cordon", node)
+    place.heard()
+    place.delete("pods", "victim", 0)  # it takes its time, so that it is gone now and not before
     until(lambda: place.get("pods", "victim") is None, "the victim is gone")
 
     def given_up() -> bool:
@@ -147,6 +160,7 @@ def test_spread_asks_nothing_of_zones_without_nodes_of_ours(place: Place) -> Non
     (theirs,) = place.nodes(1, prefix="-theirs", cpu="2", managed=False)
     for node, zone in ((ours[0], "a"), (ours[1], "b"), (theirs, "c")):
         place.kubectl.ok("label", "node", node, f"{ZONE}={zone}")
+    place.heard()  # of the labels
     labels = {CLASS: "high", "app": "web"}
     spread = {"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule",
               "labelSelector": {"matchLabels": {"app": "web"}}}  # fmt: skip

@@ -12,7 +12,18 @@ import pytest
 from cluster import ledgers
 from cluster.judging import Json
 from cluster.labtools import HANG_SECONDS, deployment, pod, until
-from cluster.running import Cast, Place, Stage, admitted, at, nothing_wrong, scene, service_class, staged
+from cluster.running import (
+    BETWEEN_EQUALS,
+    Cast,
+    Place,
+    Stage,
+    admitted,
+    at,
+    nothing_wrong,
+    scene,
+    service_class,
+    staged,
+)
 from cluster.test_live_placement import claim, storage_class, volume
 from slacktide.kube.client.http import STRATEGIC_MERGE_PATCH as STRATEGIC
 from slacktide.lab import Binaries
@@ -32,7 +43,8 @@ def stage(binaries: Binaries, tmp_path_factory: pytest.TempPathFactory) -> Itera
     ]
     yield from staged(
         binaries, tmp_path_factory.mktemp("resizes"), classes,
-        qos__alpha=ledgers.ALPHA, scheduler__watchdog=1, kube__resize_patience=PATIENCE,
+        qos__alpha=ledgers.ALPHA, scheduler__watchdog=1, policy__patience=BETWEEN_EQUALS,
+        kube__resize_patience=PATIENCE,
     )  # fmt: skip
 
 
@@ -138,7 +150,8 @@ def test_a_resize_that_stays_deferred_moves_its_pod_and_keeps_its_promise(place:
     note = told(place, "ResizeWaits", "web-0")[0]
     assert "its resize is Deferred" in note
     assert "no other node that may take it has room" in note or "below the 1 s" in note
-    time.sleep(SAVED_SECONDS)  # of slack, so that it can afford to be away for a while
+    # So that it can afford to be away for a while. What it took to become ready counts against it.
+    until(lambda: place.slack("statefulset-web") >= SAVED_SECONDS, "it has slack")
     (large,) = place.nodes(1, prefix="-large", cpu="4")
     until(lambda: (place.get("pods", "web-0") or {"metadata": {"uid": first}})["metadata"]["uid"] != first, "it moves")
     assert place.bound("web-0") == large

@@ -332,6 +332,7 @@ def test_a_workload_of_the_same_name_begins_anew(place: Place) -> None:
 def test_a_node_is_drained(place: Place) -> None:
     first, second = place.nodes(2)
     place.kubectl.ok("cordon", second)
+    place.heard()
     place.create("deployments", web(2, service="summed"))
     place.ready("web", 2)
     place.kubectl.ok("uncordon", second)
@@ -363,6 +364,7 @@ def test_a_cordoned_node_takes_nobody_and_keeps_whom_it_has(place: Place) -> Non
 def test_a_node_that_is_not_ready(place: Place) -> None:
     first, second = place.nodes(2)
     place.kubectl.ok("cordon", second)
+    place.heard()
     short = [
         {"key": f"node.kubernetes.io/{why}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 3}
         for why in ("not-ready", "unreachable")
@@ -411,6 +413,7 @@ def test_a_pod_that_says_it_is_not_ready_does_not_count(place: Place) -> None:
 def test_a_node_is_deleted(place: Place) -> None:
     first, second = place.nodes(2)
     place.kubectl.ok("cordon", second)
+    place.heard()
     place.create("deployments", web(1, service="silver"))
     place.ready("web", 1)
     place.kubectl.ok("uncordon", second)
