@@ -27,7 +27,7 @@ from slacktide.sim import run
 TO_ALL = {"delay.processing": 4.0}
 """CPU-seconds for a Gbit that users send: 6 ms for the median exchange."""
 COMPARATORS = ("elastic-fog", "tsra", "nas", "kcss")
-WITHOUT = "qos-driven, mean"
+WITHOUT = "qos-driven, balanced"
 WITH = "qos-driven, delay-aware"
 
 Row = dict[str, float]
