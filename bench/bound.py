@@ -5,12 +5,12 @@
 INPUT is ``higher`` or ``lower`` (the published one-hour samples, which must be at hand), ``cell``, ``validation-1``,
 ``validation-2``, ``validation-3`` (generated, seed 0), or ``WORKLOAD,HOSTS`` (two files). For each input and each
 ``--share`` of its hosts (of the resource that binds; --seed says which hosts go, and is the simulator's seed) there is
-a line with the bound of bench/fluid.py and one for each ``--policy``: ``priority``, ``priority-balanced``
-(with the score that qos-driven has), ``published``, ``share`` (recommended with ``policy.overload=share``), ``recommended``; ``none`` leaves all out, and ``--no-bound`` the bound,
-which takes most of the time. Figures are means over the seeds. ``of the bound`` is kept promises by those of the bound,
-by class; ``least`` is the least availability of any request. The bound is by importance: a policy that keeps fewer of
-an important class may exceed it in another. With ``--set`` other settings hold for all policies but the priority
-policy.
+a line with the bound of bench/fluid.py and one for each ``--policy``: ``priority``, ``priority-balanced`` (with the
+score that qos-driven has), ``published``, ``share`` (recommended with ``policy.overload=share``), ``recommended``;
+``none`` leaves all out, and ``--no-bound`` the bound, which takes most of the time. Figures are means over the seeds.
+``of the bound`` is kept promises by those of the bound, by class; ``least`` is the least availability of any request.
+The bound is by importance: a policy that keeps fewer of an important class may exceed it in another. With ``--set``
+other settings hold for all policies but the priority policy.
 
 One run each in this process, decisions by the accounting ``restart`` (``always`` for validation-3). Start-up times of
 the samples are the published ones; of the validation runs a distribution like them; else the defaults, or what
@@ -150,7 +150,7 @@ def measured(one: Case, share: float, asked: argparse.Namespace) -> Iterator[lis
         hosts = on_share(one, share, seed)
         for name, line in lines.items():
             print(f"{one.name}, {share:g} of the hosts, seed {seed}, {name} ...", file=sys.stderr)
-            config = configuration(one, name, seed, asked.end, () if name == "priority" else asked.set)
+            config = configuration(one, name, seed, asked.end, () if name.startswith("priority") else asked.set)
             if name == "bound":
                 bounded(one, hosts, config, line, asked)
             else:

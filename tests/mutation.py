@@ -106,9 +106,23 @@ MUTANTS = (
     Mutant(
         "triage: the lost do not take the place of the less important that can be kept",
         "kernels/policies/triage.py",
-        '    if k["rank"] > j["rank"] and stands < LOST:',
+        '    if k["rank"] > j["rank"] and (stands < LOST or not recovers(tb, cls)):',
         '    if k["rank"] > j["rank"]:',
         OVERLOADED,
+    ),
+    Mutant(
+        "triage: the lost of a class that does not recover take the place of the less important",
+        "kernels/policies/triage.py",
+        '    if k["rank"] > j["rank"] and (stands < LOST or not recovers(tb, cls)):',
+        '    if k["rank"] > j["rank"] and stands < LOST:',
+        OVERLOADED,
+    ),
+    Mutant(
+        "triage: what a host can give is kept apart for the lost that recover and for others",
+        "kernels/feasible/lendable.py",
+        "1 if triage.recovers(tb, cls) else 2",
+        "1",
+        "tests/sim/test_overload.py",
     ),
     Mutant(
         "triage: the lost take the place of the less important that are lost",

@@ -16,6 +16,7 @@ from slacktide.config import Config, preset
 from slacktide.conversion import Kind
 from slacktide.errors import ConfigError
 from slacktide.model import PenaltyTier, ServiceClass
+from slacktide.state.cluster import score_name
 from support.repository import REPOSITORY
 
 
@@ -162,9 +163,28 @@ def test_a_manifest_is_a_settings_file(tmp_path: Path) -> None:
     assert settings.load(written(tmp_path, "manifest.json", json.dumps(manifest))) == config
 
 
+@pytest.mark.parametrize(
+    ("policy", "score", "expected"),
+    [
+        ("qos-driven", "default", "balanced"), ("hybrid", "default", "balanced"),
+        ("mine.py:Mine", "default", "balanced"), ("priority", "default", "mean"),
+        ("qos-driven", "mean", "mean"), ("priority", "balanced", "balanced"), ("kcss", "default", "kcss"),
+        ("kcss", "mean", "kcss"), ("qos-driven", "delay-aware", "delay-aware"),
+    ],
+)  # fmt: skip
+def test_the_default_score_is_that_of_the_policy(policy: str, score: str, expected: str) -> None:
+    config = settings.load(None, None, [f"policy.name={policy}", f"policy.score={score}"])
+    assert score_name(config) == expected
+
+
+@pytest.mark.parametrize("name", ["recommended", "published"])
+def test_a_cluster_decides_by_the_policy_of_the_simulator(name: str) -> None:
+    assert settings.load_live(None, name).policy == settings.load(None, name).policy
+
+
 def test_a_manifest_means_what_it_meant_when_it_was_written(tmp_path: Path) -> None:
     configuration = settings.to_mapping(Config())
-    for key in ("overload", "savable", "overload_patience", "floor"):
+    for key in ("overload", "savable", "overload_patience", "recovery", "floor"):
         del configuration["policy"][key]
     path = written(tmp_path, "manifest.json", json.dumps({"format": "any", "configuration": configuration}))
     assert settings.load(path).policy == dataclasses.replace(Config().policy, overload="share")

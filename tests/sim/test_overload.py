@@ -49,7 +49,7 @@ def places(count: int) -> Hosts:
 def availabilities(
     overload: str, requests: int, hosts: int, slo: float, alpha: float = 22.37107, floor: float = 0.0
 ) -> Shares:
-    """Of each request, after an hour."""
+    """Of each request, after an hour; the lost of the settings here get more of what others can spare than usual."""
     config = Config()
     config = replace(config, qos=replace(config.qos, alpha=alpha))
     policy = replace(config.policy, overload=overload, floor=floor, overload_patience=240.0)  # type: ignore[arg-type]
@@ -105,6 +105,29 @@ def test_a_lost_one_that_recovers_leaves_less_important_promises_alone(
     assert earliest <= found["time"][1] <= earliest + config.scheduler.watchdog
 
 
+@pytest.mark.parametrize("ceilings", [True, False])
+def test_of_two_classes_of_one_rank_each_goes_by_its_own_promise(ceilings: bool) -> None:
+    """The place of a bronze request, asked for by a lost one promised .9, which recovers, and one promised 1."""
+    classes = (ServiceClass("never", 1.0, 1), ServiceClass("in time", 0.9, 1), ServiceClass("bronze", 0.5, 2))
+    workload = replace(
+        equal_requests(3, 0.9),
+        admission=np.array([0.0, 1.0, 2.0]),
+        service_class=np.array([2, 0, 1], np.int16),
+        classes=classes,
+    )
+    config = Config()
+    config = replace(
+        config,
+        policy=replace(config.policy, min_running=50.0, floor=0.0),
+        simulation=replace(config.simulation, end=300.0),
+        optimize=replace(config.optimize, ceilings=ceilings),
+    )
+    found = run(workload, places(1), config, decisions=True).decisions
+    assert found is not None
+    assert found["row"].tolist()[:2] == [0, 1]
+    assert 50.0 <= found["time"][1] <= 60.0
+
+
 def test_where_all_can_be_kept_triage_changes_nothing() -> None:
     # With the usual alpha the third is lost for a moment: it waits 32 s until the others have something to spare.
     shared, triaged = (availabilities(overload, 3, 2, 0.5, alpha=0.0) for overload in ("share", "triage"))
@@ -125,9 +148,11 @@ def test_one_that_takes_the_place_of_several_is_given_up_for_them() -> None:
     )
     hosts = replace(places(1), capacity=np.full((1, 2), 4.0))
     config = Config()
-    policy = replace(config.policy, overload="triage")
+    policy = replace(config.policy, floor=0.0)
     config = replace(config, policy=policy, simulation=replace(config.simulation, end=HOUR))
-    found = run(workload, hosts, config)
+    found = run(workload, hosts, config, decisions=True)
+    assert found.decisions is not None
+    assert found.decisions["row"].tolist()[:2] == [0, 4]
     delivered = (found.requests["running"] + found.requests["startup_first"]) / (HOUR - workload.admission)
     assert fulfilled(delivered, 0.9).tolist() == [False, True, True, True, True]
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from slacktide.config import Config
 from slacktide.errors import ConfigError
 from slacktide.kernels import builtin
+from slacktide.kernels.feasible import lendable
 from slacktide.kernels.feasible.free_index import AMOUNTS, NOWHERE
 from slacktide.kernels.tables import log_records, schema
 from slacktide.kernels.tables.arrays import Tables
@@ -30,8 +31,8 @@ ACCOUNTINGS = {"restart": schema.RESTART, "always": schema.ALWAYS, "never": sche
 WORK = {"kept": schema.KEPT, "lost": schema.LOST, "by-kind": schema.LOST_BY_KIND}
 
 ON_GRID = (
-    *("alpha", "patience", "savable", "overload_patience", "watchdog", "end", "tolerance", "expiry", "min_running"),
-    "recreation",
+    *("alpha", "patience", "savable", "overload_patience", "recovery", "watchdog", "end", "tolerance", "expiry"),
+    *("min_running", "recreation"),
 )
 """Rules that are times."""
 
@@ -318,7 +319,7 @@ def shared_arrays(hosts: int, pairs: int, levels: int, resources: int, triage: b
     sets = int(np.clip(SHARED_BYTES // (hosts * 8 * (levels + 4)), 2, 64))
     shared = np.zeros(sets, schema.SHARED)
     shared["pair"] = shared["batch"] = -1
-    standings = 2 * levels if triage else 0
+    standings = lendable.STANDINGS * levels if triage else 0
     return {
         "shared": shared,
         "shared_cost": np.zeros((sets, hosts, levels + 1)),

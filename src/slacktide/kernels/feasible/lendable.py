@@ -1,12 +1,12 @@
 """What hosts could give to those of an overloaded class: bounds that save looking at hosts in vain.
 
 Under triage most of those who look for victims find nobody (docs/overload.md). Who is eligible for them depends on
-their class, on whether they are savable or lost, and of the savable on what they ask for
-(:mod:`slacktide.kernels.policies.triage`). So a host has two bounds for each place among the classes, one for the
-savable and one for the lost, of two parts: its free amounts with all that those take who may be preempted whatever j
-asks for; and the most that any other of equal importance demands, in each resource. Where the first is less than what
-j asks for, and the second less than twice that, j finds nobody there. Both hold until the first of the others may
-become eligible, while the host's contents stay.
+the rank of their class, on whether they are savable or lost, of the lost on whether their class recovers, and of the
+savable on what they ask for (:mod:`slacktide.kernels.policies.triage`). So a host has three bounds for each rank, one
+for the savable and two for the lost, of two parts: its free amounts with all that those take who may be preempted
+whatever j asks for; and the most that any other of equal importance demands, in each resource. Where the first is less
+than what j asks for, and the second less than twice that, j finds nobody there. Both hold until the first of the
+others may become eligible, while the host's contents stay.
 """
 
 from __future__ import annotations
@@ -22,11 +22,15 @@ from slacktide.kernels.runtime.compiling import kernel, leaf, whole
 from slacktide.kernels.tables import views
 from slacktide.kernels.tables.schema import Records, State
 
+STANDINGS = 3
+"""Bounds of each rank."""
+
 
 @leaf
 def place_of(tb: State, cls: int, stands: float) -> int:
-    """The place of a bound on a host: for the savable of class ``cls`` or for its lost; O(1)."""
-    return whole(2 * views.classes(tb)[cls]["level"] + (stands == triage.LOST))
+    """The place of a bound on a host: for the savable of the rank of ``cls``, its lost that recover, its others."""
+    lost = 0 if stands != triage.LOST else 1 if triage.recovers(tb, cls) else 2
+    return whole(STANDINGS * views.classes(tb)[cls]["level"] + lost)
 
 
 @kernel
