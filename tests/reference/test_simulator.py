@@ -16,7 +16,7 @@ from slacktide.model import Constraint, Hosts, Term
 from support.small import BRONZE, GOLD, SILVER, Request, workload
 from support.small import machines as cluster
 
-SETTINGS = Config(qos=QosSettings(alpha=10.0), policy=PolicySettings(overload="share", cost="default"))
+SETTINGS = Config(qos=QosSettings(alpha=10.0), policy=PolicySettings(overload="share", score="mean", cost="default"))
 
 
 def run(

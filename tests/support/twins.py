@@ -46,6 +46,7 @@ TWINS: dict[str, str] = {
     "triage.excludes": "reference.policies:eligible_in_overload",
     "triage.turns_round": "reference.queue:qos_order",
     "triage.makes_room_for_two": "reference.policies:makes_room_for_two",
+    "triage.recovers": "reference.policies:recovers",
     "triage.none_after": "reference.policies:Pass.victims",
     "triage.tell_overload": "reference.queue:overloaded_ranks",
     "in_force.standing": "reference.policies:eligible_in_overload",
