@@ -281,10 +281,7 @@ class Config:
 
 
 def live(config: Config) -> Config:
-    """The settings as the live scheduler starts from them.
-
-    A pod counts from its readiness on.
-    """
+    """The settings as the live scheduler starts from them: a pod counts from its readiness on."""
     return replace(config, qos=replace(config.qos, startup="always"))
 
 

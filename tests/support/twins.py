@@ -38,6 +38,7 @@ TWINS: dict[str, str] = {
     "triage.is_late": "reference.queue:is_late",
     "triage.starves": "reference.queue:is_lost",
     "request_ledger.lifetime": "reference.queue:decided_lifetime",
+    "request_ledger.lifetime_of": "reference.requests:Request.lifetime",
     "triage.is_lost": "reference.queue:is_lost",
     "triage.standing": "reference.policies:eligible_in_overload",
     "triage.allows": "reference.policies:eligible_in_overload",

@@ -323,7 +323,7 @@ def check_names(config: Config, where: str) -> None:
     for key, kind in (("name", "policies"), ("score", "scores"), ("cost", "costs")):
         chosen = getattr(config.policy, key)
         names = [one.name for one in available() if one.kind == kind]
-        if ".py:" not in chosen and chosen not in (*names, "default"):
+        if ".py:" not in chosen and chosen not in names:
             expected = f"{expected_name(chosen, names)}, or file.py:NAME"
             raise ConfigError(f"{where}: policy.{key}: found {chosen!r}, expected {expected}")
 

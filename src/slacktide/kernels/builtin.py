@@ -15,6 +15,9 @@ import importlib
 from dataclasses import dataclass
 from typing import Any
 
+DEFAULT = "default"
+"""The name of the score and of the cost that the policy has of its own."""
+
 OWN = -1
 """In place of a number: a user's own score or cost, called by the address of its machine code."""
 
@@ -61,7 +64,7 @@ SCORES = _numbered(
     ("nas", "the preferred host, then the nearest to it (network-aware scheduling)", f"{_AT_USERS}.nas"),
     ("kcss", "packs, by five criteria (KCSS, TOPSIS)", f"{_AT_USERS}.kcss"),
 )
-DEFAULT_SCORE = ("default", "balanced, but mean for priority, as for kube-scheduler")
+DEFAULT_SCORE = (DEFAULT, "balanced, but mean for priority, as for kube-scheduler")
 LEAST_REQUESTED, BALANCED, MEAN = (SCORES[name].code for name in ("least-requested", "balanced", "mean"))
 
 COSTS = _numbered(
@@ -69,7 +72,7 @@ COSTS = _numbered(
     ("fewest-victims", "fewest victims of the most important class, then of the next"),
 )
 SLACK, FEWEST_VICTIMS = (COSTS[name].code for name in ("slack", "fewest-victims"))
-DEFAULT_COST = ("default", "slack for qos-driven, fewest-victims for priority")
+DEFAULT_COST = (DEFAULT, "slack for qos-driven, fewest-victims for priority")
 
 AT_USERS = tuple(name for name, entry in SCORES.items() if entry.module)
 """Scores that ask where users are."""

@@ -26,7 +26,7 @@ from numba.core import types
 
 from slacktide.config import Config
 from slacktide.errors import PluginError
-from slacktide.kernels.builtin import COSTS, DEFAULT_SCORE, POLICIES, SCORES, offers
+from slacktide.kernels.builtin import COSTS, DEFAULT, POLICIES, SCORES, offers
 from slacktide.kernels.runtime.compiling import PLAIN
 from slacktide.policy.api import Policy
 from slacktide.state.cluster import OwnCode
@@ -137,13 +137,13 @@ def load(config: Config) -> Loaded:
     """A user's own policy, score and cost of these settings; raises :class:`PluginError`."""
     score = cost = 0
     keep: list[Any] = []
-    if config.policy.score not in (DEFAULT_SCORE[0], *SCORES):
-        function = _find(config.policy.score, "scores", [DEFAULT_SCORE[0], *SCORES])
+    if config.policy.score not in (DEFAULT, *SCORES):
+        function = _find(config.policy.score, "scores", [DEFAULT, *SCORES])
         _check_arguments(function, 3, config.policy.score)
         score, alive = _address(function, _SCORE, _score_wrapper, config.policy.score)
         keep.append(alive)
-    if config.policy.cost not in COSTS and config.policy.cost != "default":
-        function = _find(config.policy.cost, "costs", ["default", *COSTS])
+    if config.policy.cost not in (DEFAULT, *COSTS):
+        function = _find(config.policy.cost, "costs", [DEFAULT, *COSTS])
         _check_arguments(function, 3, config.policy.cost)
         cost, alive = _address(function, _COST, _cost_wrapper, config.policy.cost)
         keep.append(alive)

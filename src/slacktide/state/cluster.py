@@ -136,7 +136,7 @@ def score_name(config: Config) -> str:
     """The allocation score: that of the policy where it brings one along, else the setting's."""
     if in_order(config):
         return builtin.POLICIES[config.policy.name].score
-    if config.policy.score != builtin.DEFAULT_SCORE[0]:
+    if config.policy.score != builtin.DEFAULT:
         return config.policy.score
     return "mean" if config.policy.name == "priority" else "balanced"
 
@@ -160,7 +160,7 @@ def cost_code(name: str, own: OwnCode, default: int) -> int:
     """The number of a preemption cost; ``default`` where the policy's own is wanted."""
     if own.cost:
         return builtin.OWN
-    return default if name == "default" else builtin.COSTS[name].code
+    return default if name == builtin.DEFAULT else builtin.COSTS[name].code
 
 
 def coprime_stride(count: int) -> int:

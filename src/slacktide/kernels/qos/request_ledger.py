@@ -280,12 +280,18 @@ def departed(tb: State, q: int, now: float) -> None:
 
 
 @leaf
+def lifetime_of(request: Records, now: float) -> float:
+    """T: seconds that all instances of a request have been in the system; O(1)."""
+    return request["total"] + request["live"] * (now - request["since"])
+
+
+@leaf
 def ahead(tb: State, q: int, now: float, unearned: float) -> float:
     """X: lifetime for which the request's e, less ``unearned``, keeps the promise, less its lifetime; seconds; O(1)."""
     request = views.requests(tb)[q]
     e = earned(tb, q, now) - unearned
     sigma = views.classes(tb)[request["cls"]]["slo"]
-    return entitled(e, sigma) - (request["total"] + request["live"] * (now - request["since"]))
+    return entitled(e, sigma) - lifetime_of(request, now)
 
 
 @leaf
@@ -294,8 +300,7 @@ def lifetime(tb: State, row: int, now: float) -> float:
     q = decider_of(tb, row)
     if q < 0:
         return now - views.admission(tb)[row]
-    request = views.requests(tb)[q]
-    return request["total"] + request["live"] * (now - request["since"])
+    return lifetime_of(views.requests(tb)[q], now)
 
 
 @leaf

@@ -184,5 +184,5 @@ def received_in(tb: State, sums: Records) -> float:
 def carry_on(tb: State, q: int, now: float) -> tuple[float, float]:
     """A and the slack of a request at ``now``, from its own sums alone; O(1)."""
     request = views.requests(tb)[q]
-    lifetime = request["total"] + request["live"] * (now - request["since"])
+    lifetime = request_ledger.lifetime_of(request, now)
     return share(request_ledger.earned(tb, q, now), lifetime), request_ledger.weigh_waiting(tb, q, now)
