@@ -338,7 +338,7 @@ MUTANTS = (
     Mutant(
         "extrapolate: lifetimes grow",
         "kernels/qos/slo_status.py",
-        'lifetime = request["total"] + request["live"] * (now - request["since"])\n    return share(',
+        'lifetime = request_ledger.lifetime_of(request, now)\n    return share(',
         'lifetime = request["total"]\n    return share(',
         "tests/engine/ledger/test_extrapolate.py::test_what_runs_receives_all_of_its_lifetime_and_what_waits_nothing",
     ),
