@@ -127,8 +127,8 @@ MUTANTS = (
     Mutant(
         "triage: the lost take the place of the less important that are lost",
         "kernels/policies/triage.py",
-        "    return spare or is_lost(",
-        "    return spare or stands < LOST and is_lost(",
+        "    return spare or is_given_up(",
+        "    return spare or stands < LOST and is_given_up(",
         OVERLOADED,
     ),
     Mutant(
@@ -148,8 +148,22 @@ MUTANTS = (
     Mutant(
         "triage: who has less than the floor is not given up",
         "kernels/policies/triage.py",
-        "    return is_late(tb, cls, q) and not starves(tb, row, q, now)",
+        "    return is_late(tb, cls, q) and not (recovers(tb, cls) and starves(tb, row, q, now))",
         "    return is_late(tb, cls, q)",
+        OVERLOADED,
+    ),
+    Mutant(
+        "triage: nobody is spared for a floor whose promise does not recover",
+        "kernels/policies/triage.py",
+        "and not (recovers(tb, cls) and starves(tb, row, q, now))",
+        "and not starves(tb, row, q, now)",
+        OVERLOADED,
+    ),
+    Mutant(
+        "triage: nobody whose promise does not recover is given up for the work that stopping it would discard",
+        "kernels/policies/triage.py",
+        "            q_k = request_ledger.weigh_keeping_work(tb, slot, now)",
+        "            pass",
         OVERLOADED,
     ),
     Mutant(

@@ -58,7 +58,7 @@ class PolicySettings:
     seconds at most. Of a class that does not, the lost may take the place of anybody less important."""
     floor: Share = 0.05
     """``triage``: share of its promise below which one that is given up counts as one that can still be kept, so that
-    nobody starves; 0: some may get nothing."""
+    nobody starves; 0: some may get nothing. Of a class that does not recover, nobody is spared for it."""
     queue_order: Literal["importance", "metric"] = "importance"
     victim_order: Literal["importance", "metric"] = "importance"
     """Who of a host's instances goes first: ``importance`` mirrors the queue's order (as the published simulator's log

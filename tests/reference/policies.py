@@ -10,7 +10,7 @@ from reference import neighbours, placing
 from reference.amounts import Amounts, fits, plus
 from reference.budgets import spares
 from reference.costs import COSTS, Victim
-from reference.queue import is_lost, priority_order, qos_order, victim_order
+from reference.queue import is_lost, priority_order, qos_order, recovers, victim_order
 from reference.scores import SCORES, left_over
 from reference.state import Host, Instance
 from slacktide.config import Config
@@ -64,11 +64,6 @@ def eligible_in_overload(j: Instance, k: Instance, t: float, config: Config) -> 
     if allowed and overhead_limited(j, k, config):
         return k.overhead_at(t, config) <= k.limit
     return allowed
-
-
-def recovers(j: Instance, config: Config) -> bool:
-    """Whether an instance of its class makes up for being late by running for ``recovery`` seconds at most."""
-    return config.policy.savable <= (1.0 / j.sigma - 1.0) * config.policy.recovery
 
 
 def makes_room_for_two(k: Instance, j: Instance) -> bool:

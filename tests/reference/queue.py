@@ -15,11 +15,25 @@ def overloaded_ranks(waiting: Iterable[Instance], t: float, config: Config) -> f
     return frozenset(j.rank for j in waiting if is_late(j, t, config))
 
 
+def recovers(one: Instance, config: Config) -> bool:
+    """Whether an instance of its class makes up for being late by running for ``recovery`` seconds at most."""
+    return config.policy.savable <= (1.0 / one.sigma - 1.0) * config.policy.recovery
+
+
 def is_lost(one: Instance, t: float, config: Config) -> bool:
-    """Whether it is given up: it is late, and has ``floor`` of its promise."""
+    """Whether it is given up: it is late, and has ``floor`` of its promise; or its class does not recover."""
+    if not recovers(one, config):
+        return falls_behind(one, metric_keeping_work(one, t, config), config)
     floor = config.policy.floor
     starves = floor > 0.0 and one.metric_at(t, config) + config.qos.alpha < (floor - 1.0) * decided_lifetime(one, t)
     return is_late(one, t, config) and not starves
+
+
+def metric_keeping_work(one: Instance, t: float, config: Config) -> float:
+    """Q as if stopping it discarded no work."""
+    if one.request is not None and one.request.decides:
+        return one.request.metric_of(one, t, config, keeps_work=True)
+    return one.metric_at(t, config)
 
 
 def decided_lifetime(one: Instance, t: float) -> float:
@@ -29,7 +43,11 @@ def decided_lifetime(one: Instance, t: float) -> float:
 
 def is_late(one: Instance, t: float, config: Config) -> bool:
     """Whether its promise does not count as one that can still be kept."""
-    q = one.metric_at(t, config)
+    return falls_behind(one, one.metric_at(t, config), config)
+
+
+def falls_behind(one: Instance, q: float, config: Config) -> bool:
+    """Whether one with this metric is late."""
     return q < one.margin and q < -config.policy.savable
 
 

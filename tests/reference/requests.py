@@ -104,11 +104,11 @@ class Request:
 
     # What decisions ask for
 
-    def metric_of(self, j: Instance, t: float, config: Config) -> float:
-        """Q of its live instance ``j``, waiting or running, at ``t``."""
+    def metric_of(self, j: Instance, t: float, config: Config, keeps_work: bool = False) -> float:
+        """Q of its live instance ``j``, waiting or running, at ``t``; ``keeps_work``: as if stopping it lost none."""
         accounting = config.qos.startup
         e = self.running(t, accounting)
-        if j.host is not None and self.batch and self.loses_work(config):
+        if j.host is not None and self.batch and self.loses_work(config) and not keeps_work:
             e -= j.incarnation_at(t)
         contributing = 0
         if self.approach == "aggregated":

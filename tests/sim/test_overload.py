@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from slacktide.config import Config
 from slacktide.errors import ConfigError
+from slacktide.inputs import group_by_job
 from slacktide.model import Hosts, ServiceClass, Workload
 from slacktide.qos.availability import fulfilled
 from slacktide.sim import run
@@ -101,6 +102,34 @@ def test_with_a_floor_nobody_starves() -> None:
     assert availabilities("triage", 30, 20, 0.9).min() < 0.2
     # Whoever starves is served in the next pass, at most ten seconds later.
     assert availabilities("triage", 30, 20, 0.9, floor=0.5).min() >= 0.5 * 0.9 - 10.0 / HOUR
+
+
+def test_a_floor_takes_nothing_from_those_whose_promise_does_not_recover() -> None:
+    assert availabilities("triage", 3, 2, 1.0, floor=0.5).tolist() == [1.0, 1.0, 0.0]
+
+
+def jobs_in_one_place(slo: float) -> list[float]:
+    """When each of three jobs of 1,000 s starts first, seconds; they come at 0, 100 and 200 s to a place for one.
+
+    The second one is lost from 118 s on (slack -22.4 s when it comes), so that the class is overloaded at 200 s. The
+    first one would lose 200 s of work then.
+    """
+    workload = replace(
+        equal_requests(3, slo), admission=np.array([0.0, 100.0, 200.0]), duration=np.full(3, 1000.0)
+    )
+    jobs = group_by_job(workload, approach="aggregated", batch=True)
+    config = Config()
+    config = replace(
+        config, policy=replace(config.policy, floor=0.0), simulation=replace(config.simulation, end=2000.0)
+    )
+    found = run(jobs, places(1), config, decisions=True).decisions
+    assert found is not None
+    return [float(found["time"][found["row"] == row].min(initial=np.inf)) for row in range(3)]
+
+
+def test_a_job_that_has_its_promise_is_not_given_up_for_the_work_it_would_lose() -> None:
+    assert jobs_in_one_place(1.0)[2] >= 1000.0
+    assert jobs_in_one_place(0.9)[2] == 200.0, "a promise of .9 recovers from that"
 
 
 @pytest.mark.parametrize(

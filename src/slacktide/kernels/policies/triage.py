@@ -7,10 +7,12 @@ holds everybody just below the promise. Triage gives some up, so that the others
     Q_j(t), phi_i   as in :mod:`.qos_driven`
     late            below its margin, and Q < -savable: its promise does not count as one that can
                     still be kept
-    lost            late, and its availability is at least the share ``floor`` of its promise
-    savable         below its margin and not lost
     recovers        a class of which an instance makes up for ``savable`` seconds by running for
                     ``recovery`` seconds at most: savable <= (1 / sigma - 1) recovery
+    lost            late, and of a class that recovers: its availability is at least the share
+                    ``floor`` of its promise; of one that does not, where it runs: late also if the
+                    work counts that stopping it would discard
+    savable         below its margin and not lost
     overloaded      classes of one rank, in a pass at whose beginning one of theirs that waits is late
 
 **Order of the queue.** Of an overloaded class, those below their margin go by decreasing Q: the
@@ -26,7 +28,9 @@ where it is no more important, its overhead is within the limit as ever, and
 
 So the lost of a class that recovers take what breaks no promise. A promise of 1 or .999 that was
 broken stays so for a day or for ever, and those who wait for it are the most important: they take
-the place of anybody less important, as ever. (:func:`recovers`)
+the place of anybody less important, as ever. (:func:`recovers`) Nor does it help to spare such a one
+for its ``floor``, at the price of others, or to stop a batch instance that has its promise for the
+work that it would lose. (:func:`is_lost`, :func:`is_given_up`)
 
 k *makes room for two* where it asks for at least twice of everything that j asks for: of requests
 that cannot all be kept, giving up one large one keeps several small ones. (:func:`makes_room_for_two`)
@@ -58,6 +62,12 @@ ROOMS = 2  # of what one asks for, that a large one makes
 
 
 @leaf
+def recovers(tb: State, cls: int) -> bool:
+    """Whether an instance of class ``cls`` makes up for being late within ``recovery`` seconds; O(1)."""
+    return views.rules(tb)["savable"] <= views.classes(tb)[cls]["slope"] * views.rules(tb)["recovery"]
+
+
+@leaf
 def is_late(tb: State, cls: int, q: float) -> bool:
     """Whether the promise of one of class ``cls`` with metric ``q`` does not count as one that can be kept; O(1)."""
     return q < views.classes(tb)[cls]["margin"] and q < -views.rules(tb)["savable"]
@@ -76,7 +86,20 @@ def starves(tb: State, row: int, q: float, now: float) -> bool:
 @leaf
 def is_lost(tb: State, row: int, cls: int, q: float, now: float) -> bool:
     """Whether an instance of class ``cls`` is given up: it is late, and has what ``floor`` grants it; O(1)."""
-    return is_late(tb, cls, q) and not starves(tb, row, q, now)
+    return is_late(tb, cls, q) and not (recovers(tb, cls) and starves(tb, row, q, now))
+
+
+@leaf
+def is_given_up(tb: State, slot: Records, q_k: float, now: float) -> bool:
+    """Whether the instance on a host with metric ``q_k`` is lost; O(1).
+
+    Q counts as gone what stopping a batch instance would discard. Where that can be made up for, it is right so. Where
+    not, it would give up whoever has work to lose: then Q is asked for as if nothing were discarded.
+    """
+    if not recovers(tb, whole(slot["cls"])) and slot["request"] >= 0:
+        if views.requests(tb)[slot["request"]]["loses"]:
+            q_k = request_ledger.weigh_keeping_work(tb, slot, now)
+    return is_lost(tb, whole(slot["row"]), whole(slot["cls"]), q_k, now)
 
 
 @leaf
@@ -92,12 +115,6 @@ def standing(tb: State, row: int, q_j: float, now: float) -> float:
     if not q_j < views.classes(tb)[cls]["margin"]:
         return np.inf
     return LOST if is_lost(tb, row, cls, q_j, now) else SAVABLE - kind["shape"]
-
-
-@leaf
-def recovers(tb: State, cls: int) -> bool:
-    """Whether an instance of class ``cls`` makes up for being late within ``recovery`` seconds; O(1)."""
-    return views.rules(tb)["savable"] <= views.classes(tb)[cls]["slope"] * views.rules(tb)["recovery"]
 
 
 @leaf
@@ -132,7 +149,7 @@ def allows_any(tb: State, slot: Records, q_k: float, cls: int, stands: float, no
     if k["rank"] == j["rank"] and stands == LOST:
         return q_k >= k["margin"] + views.rules(tb)["overload_patience"]
     spare = q_k >= k["margin"] + views.rules(tb)["patience"]
-    return spare or is_lost(tb, whole(slot["row"]), whole(slot["cls"]), q_k, now)
+    return spare or is_given_up(tb, slot, q_k, now)
 
 
 @leaf

@@ -371,9 +371,16 @@ def unearned(tb: State, slot: Records, now: float) -> float:
 def weigh_running(tb: State, slot: Records, now: float) -> float:
     """Q of an instance on a host that its request's ledger decides for; O(1)."""
     q = whole(slot["request"])
-    request = views.requests(tb)[q]
-    if request["loses"]:  # what it would lose is its own
+    if views.requests(tb)[q]["loses"]:  # what it would lose is its own
         return weigh(tb, q, now, counts_as_up(slot, now), unearned(tb, slot, now))
+    return weigh_keeping_work(tb, slot, now)
+
+
+@kernel
+def weigh_keeping_work(tb: State, slot: Records, now: float) -> float:
+    """As :func:`weigh_running`, as if stopping the instance discarded nothing; O(1)."""
+    q = whole(slot["request"])
+    request = views.requests(tb)[q]
     if request["weighed"] != now:
         request["weighed"] = now
         request["worth_up"] = weigh(tb, q, now, whole(1), 0.0)
