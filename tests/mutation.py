@@ -164,7 +164,7 @@ MUTANTS = (
         "kernels/policies/triage.py",
         "            q_k = request_ledger.weigh_keeping_work(tb, slot, now)",
         "            pass",
-        OVERLOADED,
+        "tests/sim/test_overload.py::test_a_job_that_has_its_promise_is_not_given_up_for_the_work_it_would_lose",
     ),
     Mutant(
         "triage: twice of everything",
