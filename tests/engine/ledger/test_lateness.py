@@ -96,3 +96,15 @@ def test_where_nobody_is_given_up_nobody_is_late(policy: dict[str, str], tmp_pat
     assert late(engine, T0 + 1000) == {}
     found = slo_status(engine, "silver", T0 + 1000)
     assert (found.waiting, found.lost, found.starving) == (1, 0, 0)
+
+
+def test_asking_leaves_what_decisions_are_based_on_as_it_was() -> None:
+    chaos = Chaos(7)
+    for _ in range(80):
+        chaos.step()
+    tb, at = chaos.bench.engine.tables.tb, T0 + chaos.t
+    names = ("instances", "slots", "hosts", "requests", "classes", "kinds", "queue", "incoming", "lendable")
+    before = [tb[name].tobytes() for name in names], tb.control.tobytes()
+    assert late(chaos.bench.engine, at + 100.0)
+    overview(chaos.bench.engine, at + 100.0)
+    assert before == ([tb[name].tobytes() for name in names], tb.control.tobytes())
