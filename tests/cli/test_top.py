@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from slacktide.cli.top import Line, draw, on_screen
+from slacktide.cli.top import HEAD, ORDERS, Classes, Ledgers, Line, draw, on_screen
+from slacktide.kube.resources.objects import AVAILABILITY, SERVICE_CLASS
+from support.made_objects import decoded
 from support.on_terminal import plain, terminal
 
 
@@ -15,10 +17,85 @@ def test_the_table_has_as_many_lines_as_the_terminal_and_is_not_wrapped(monkeypa
     monkeypatch.setattr("sys.stdout", stream)
     lines = [Line("ns", f"[web-{n}]", "gold", 1.0, 0.9, 1.5, "Missed", 1, 2, 3) for n in range(20)]
     with on_screen() as screen:
-        draw(lines, screen)
+        draw(lines, [], screen)
         shown = plain(stream).splitlines()
     assert shown[0] == "20 workloads: 20 missed, 0 atrisk, 0 kept, 0 unknown"
     assert shown[1].split()[:3] == ["NAMESPACE", "WORKLOAD", "CLASS"]
     assert [line.split()[1] for line in shown[2:-1]] == [f"[web-{n}]" for n in range(6)]
     assert shown[-1] == "... and 14 more"
     assert max(map(len, shown)) <= 60
+
+
+# -- who is lost -------------------------------------------------------------------------------------------------------
+
+
+def ledgers_of(*classes: tuple[str, int]) -> Ledgers:
+    """Of a cluster with classes of these names and ranks."""
+    ledgers = Ledgers()
+    watch = Classes(ledgers)
+    for name, rank in classes:
+        watch.changed(decoded(SERVICE_CLASS, {"metadata": {"name": name}, "spec": {"slo": 0.9, "rank": rank}}))
+    return ledgers
+
+
+def line(name: str, service: str, waiting: int, lost: int = 0, starving: int = 0) -> Line:
+    return Line("ns", name, service, 0.9, 0.5, -60.0, "Missed", 1, waiting, 0, lost, starving)
+
+
+def test_a_sentence_tells_each_overloaded_class_and_how_many_of_it_are_late() -> None:
+    ledgers = ledgers_of(("gold", 1), ("silver", 2), ("bronze", 3), ("basic", 4))
+    lines = [
+        line("a", "bronze", 7, lost=2),
+        line("b", "bronze@0.4", 5, lost=1, starving=4),
+        line("c", "silver", 3, lost=1),
+        line("d", "basic", 9, starving=1),
+        line("e", "gold", 4),
+    ]
+    assert ledgers.overloaded(lines) == [
+        "silver is overloaded: 1 of 3 waiting instances is lost",
+        "bronze is overloaded: 3 of 12 waiting instances are lost, 4 starve",
+        "basic is overloaded: 1 of 9 waiting instances starves",
+    ]
+    assert ledgers.overloaded([line("e", "gold", 4)]) == []
+
+
+def test_a_class_of_the_same_rank_is_overloaded_too() -> None:
+    ledgers = ledgers_of(("web", 2), ("api", 2), ("idle", 2), ("gold", 1))
+    lines = [line("a", "web", 2, lost=2), line("b", "api", 1), line("c", "gold", 1)]
+    assert ledgers.overloaded(lines) == [
+        "api is overloaded: it has the rank of web",
+        "web is overloaded: 2 of 2 waiting instances are lost",
+    ]
+    gone = [line("a", "forgotten", 2, lost=1), line("b", "also-forgotten", 1)]
+    assert ledgers.overloaded(gone) == ["forgotten is overloaded: 1 of 2 waiting instances is lost"]
+
+
+def test_rows_say_how_many_are_late_and_may_be_sorted_by_that() -> None:
+    lost, starving, none = line("a", "b", 3, lost=2, starving=1), line("s", "b", 3, starving=1), line("n", "b", 3)
+    shown = [dict(zip(HEAD, one.cells(), strict=True)) for one in (lost, starving, none)]
+    assert [(one["LOST"], one["STARVING"]) for one in shown] == [("2", "1"), ("-", "1"), ("-", "-")]
+    assert sorted([none, starving, lost], key=ORDERS["lost"]) == [lost, starving, none]
+
+
+def test_a_ledger_says_who_is_late_and_one_of_before_does_not() -> None:
+    ledgers = ledgers_of(("bronze", 3))
+    status = {"class": "bronze", "promised": 0.9, "delivered": 0.5, "state": "Missed", "waiting": 3}
+    for name, more in (("now", {"lost": 2, "starving": 1}), ("before", {})):
+        body = {"metadata": {"name": name, "namespace": "n"}, "status": status | more}
+        ledgers.changed(decoded(AVAILABILITY, body))
+    assert [(one.name, one.lost, one.starving) for one in ledgers.lines(2e9)] == [("now", 2, 1), ("before", 0, 0)]
+
+
+def test_lines_about_classes_take_their_room_from_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = terminal(monkeypatch)
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("LINES", "10")
+    monkeypatch.setattr("sys.stdout", stream)
+    lines = [line(f"[web-{n}]", "bronze", 2, lost=1) for n in range(20)]
+    with on_screen() as screen:
+        draw(lines, ledgers_of(("bronze", 3)).overloaded(lines), screen)
+        shown = plain(stream).splitlines()
+    assert shown[1] == "bronze is overloaded: 20 of 40 waiting instances are lost"
+    assert "LOST" in shown[2].split(), "what is most urgent is there in 80 columns"
+    assert shown[-1] == "... and 15 more"
+    assert len(shown) <= 10

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,6 +17,14 @@ class Answer(NamedTuple):
     code: int
     out: str
     error: str
+
+
+def cells(table: str) -> dict[str, list[str]]:
+    """The columns of what ``kubectl get`` printed, by their heading; a cell may be empty."""
+    heading, *rows = table.splitlines()
+    starts = [match.start() for match in re.finditer(r"\S+", heading)]
+    ends = [*starts[1:], None]
+    return {heading[a:b].strip(): [row[a:b].strip() for row in rows] for a, b in zip(starts, ends, strict=True)}
 
 
 class Kubectl:

@@ -31,10 +31,12 @@ from slacktide.errors import ConfigError
 from slacktide.kube.clock import Clock
 from slacktide.kube.feed.fed_pod import FedPod
 from slacktide.kube.mirror.pod_record import PodRecord
+from slacktide.kube.observe import explain
 from slacktide.kube.observe.explain import PodHistory
 from slacktide.kube.observe.http_server import SchedulerPages, Server, is_near, private, told_to
 from slacktide.kube.observe.metrics import Histogram, Meter
 from slacktide.kube.scheduler import Scheduler
+from slacktide.kube.translate.owners import Target
 from slacktide.lab import Binaries, ControlPlane
 from slacktide.model import ServiceClass
 from slacktide.settings import load_live
@@ -62,6 +64,13 @@ class Stopped(Clock):
 
     def __call__(self) -> float:
         return T0 + 200
+
+
+class Late(Clock):
+    """The same, much later."""
+
+    def __call__(self) -> float:
+        return T0 + 10_000
 
 
 class Shown:
@@ -201,9 +210,18 @@ def test_an_overloaded_class_is_shown_until_nobody_of_it_who_waits_is_lost() -> 
     engine.run(T0 + 10_000)
     assert overloaded(**{"class": "bronze"}) == 1
     assert overloaded(**{"class": "gold"}) == 0
+    shown.scheduler.clock = Late()
+    late = partial(shown.value, "slacktide_late_pods", **{"class": "bronze"})
+    assert (late(state="lost"), late(state="starving")) == (0, 1)  # it has run .05 of its time, and was promised .5
+    assert shown.scheduler.term is not None
+    shown.scheduler.term.feed.pods["w"].target = Target("v1", "Pod", "default", "w", "w")
+    _, text = shown.get("/explain", namespace="default", name="w")
+    found = json.loads(text)
+    assert found["reason"].endswith("; starving: its class is overloaded")
+    assert "0 running, 1 waiting (1 starving), preempted" in explain.told(found)
     engine.gone("w", T0 + 10_001)
-    engine.run(T0 + 10_002)
-    assert overloaded(**{"class": "bronze"}) == 0
+    assert overloaded(**{"class": "bronze"}) == 0, "where nobody waits there is no pass that would find it out"
+    assert (late(state="lost"), late(state="starving")) == (0, 0)
 
 
 def test_attempts_and_latencies_of_a_preemption_are_counted() -> None:

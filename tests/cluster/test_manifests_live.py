@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from cluster.installation import EXAMPLES, MANIFESTS, PAGE, alone, installed
-from cluster.kubectl import Answer, Json, Kubectl
+from cluster.kubectl import Answer, Json, Kubectl, cells
 from cluster.labtools import until
 from cluster.workloads import APPROACH, CLASS, KINDS, SLO, workload
 from slacktide.lab import Binaries, ControlPlane
@@ -35,14 +35,6 @@ def refused(answer: Answer, *words: str) -> None:
     assert answer.code != 0, answer.out
     text = " ".join(answer.error.split())
     assert [word for word in words if word not in text] == [], text
-
-
-def cells(table: str) -> dict[str, list[str]]:
-    """The columns of what ``kubectl get`` printed, by their heading; a cell may be empty."""
-    heading, *rows = table.splitlines()
-    starts = [match.start() for match in re.finditer(r"\S+", heading)]
-    ends = [*starts[1:], None]
-    return {heading[a:b].strip(): [row[a:b].strip() for row in rows] for a, b in zip(starts, ends, strict=True)}
 
 
 @pytest.fixture(scope="module")
@@ -222,6 +214,8 @@ def test_a_ledger_is_made_by_one_write_and_listed(kubectl: Kubectl) -> None:
         state="AtRisk",
         running=3,
         waiting=1,
+        lost=1,
+        starving=0,
         preemptions=7,
         at="2026-11-21T13:00:00.123456Z",
         deliveredAlways=0.97,
@@ -243,13 +237,15 @@ def test_a_ledger_is_made_by_one_write_and_listed(kubectl: Kubectl) -> None:
             "DELIVERED",
             "SLACK",
             "STATE",
+            "LOST",
+            "STARVING",
             "RUNNING",
             "WAITING",
             "PREEMPTED",
             "AGE",
         ]
         assert list(table) == headings
-        first = ["a-front", "silver", "0.95", "0.97125", "-81.5", "AtRisk", "3", "1", "7"]
+        first = ["a-front", "silver", "0.95", "0.97125", "-81.5", "AtRisk", "1", "0", "3", "1", "7"]
         assert [table[name][0] for name in headings[:-1]] == first
         assert [table[name][1] for name in ("PROMISED", "SLACK", "STATE")] == ["0.5", "", "Kept"]
     finally:
@@ -264,6 +260,8 @@ def test_a_ledger_is_made_by_one_write_and_listed(kubectl: Kubectl) -> None:
         ({"delivered": -0.1}, "status.delivered"),
         ({"slackSeconds": "10"}, "status.slackSeconds"),
         ({"running": -1}, "status.running"),
+        ({"lost": "some"}, "status.lost"),
+        ({"starving": -1}, "status.starving"),
         ({"at": "yesterday"}, "status.at"),
         ({"target": {"kind": "Deployment"}}, "status.target.uid"),
         ({"accumulators": [1]}, "status.accumulators"),

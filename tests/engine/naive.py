@@ -8,6 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from slacktide.config import Config
+from slacktide.model import ServiceClass
+
 ACCOUNTINGS = ("always", "restart", "never")
 
 
@@ -194,3 +197,16 @@ class Naive:
             return min((one.received(t, accounting) / one.lifetime(t) for one in lives), default=1.0)
         lifetime = self.lifetime(t)
         return self.received(t, accounting) / lifetime if lifetime > 0 else 1.0
+
+    def late(self, uid: str, t: float, service: ServiceClass, config: Config) -> str:
+        """What a waiting instance is: lost, starving, or neither (docs/semantics.md, 'Triage')."""
+        one, accounting, policy = self.of(uid), config.qos.startup, config.policy
+        alone = self.approach == "independent"
+        received = (one if alone else self).received(t, accounting)
+        lifetime = (one if alone else self).lifetime(t)
+        behind = round(received / service.slo * 2**20) / 2**20 - lifetime
+        assert config.qos.alpha <= policy.savable, "whoever is not behind is not late"
+        q = behind - config.qos.alpha
+        if policy.overload != "triage" or behind >= 0 or q >= service.margin or q >= -policy.savable:
+            return ""
+        return "starving" if policy.floor > 0 and behind < (policy.floor - 1) * lifetime else "lost"

@@ -156,12 +156,14 @@ def _from_cluster(
 
 
 def _of_ledger(ledger: dict[str, Any]) -> str:
+    from slacktide.kube.observe.explain import waiting_text
+
     target, slack = ledger["target"], ledger.get("slackSeconds")
     has = "no limit to its slack" if slack is None else f"{slack:.1f} s of slack"
     return (
         f"{target['kind']} {target['name']}, class {ledger['class']}: promised {ledger['promised']:.4f}, "
         f"delivered {ledger['delivered']:.4f}, {has}, {ledger['state']}; {ledger['running']} running, "
-        f"{ledger['waiting']} waiting (as of {ledger['at'][11:19]})"
+        f"{waiting_text(ledger)} (as of {ledger['at'][11:19]})"
     )
 
 

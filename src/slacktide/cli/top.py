@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import sys
 import time
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,11 +22,14 @@ if TYPE_CHECKING:
     from slacktide.config import Accounting
     from slacktide.engine.ledger.checkpoint import Checkpoint
     from slacktide.kube.client.kinds import Identity, Malformed
-    from slacktide.kube.resources.objects import Availability, ServiceClass
+    from slacktide.kube.resources.objects import Availability, ServiceClass, ServiceClassSpec
 
 REFRESH_SECONDS = 1.0
 STATES = ("Missed", "AtRisk", "Kept", "Unknown")
-HEAD = ("NAMESPACE", "WORKLOAD", "CLASS", "PROMISED", "DELIVERED", "SLACK", "STATE", "RUNNING", "WAITING", "PREEMPTED")
+HEAD = (
+    "NAMESPACE", "WORKLOAD", "CLASS", "PROMISED", "DELIVERED", "SLACK", "STATE", "LOST", "STARVING",
+    "RUNNING", "WAITING", "PREEMPTED",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +46,16 @@ class Line:
     running: int
     waiting: int
     preempted: int
+    lost: int = 0
+    starving: int = 0
 
     def cells(self) -> tuple[str, ...]:
         """For the table."""
         slack = "-" if self.slack == float("inf") else f"{self.slack:.1f}"
         shares = share(self.promised), share(self.delivered)
+        late = str(self.lost or "-"), str(self.starving or "-")
         counts = str(self.running), str(self.waiting), str(self.preempted)
-        return (self.namespace, self.name, self.service, *shares, slack, self.state, *counts)
+        return (self.namespace, self.name, self.service, *shares, slack, self.state, *late, *counts)
 
 
 ORDERS = {
@@ -56,6 +63,7 @@ ORDERS = {
     "name": lambda one: (one.namespace, one.name),
     "delivered": lambda one: (one.delivered, one.namespace, one.name),
     "state": lambda one: (STATES.index(one.state) if one.state in STATES else 9, one.slack, one.name),
+    "lost": lambda one: (-one.lost, -one.starving, one.slack, one.namespace, one.name),
     "preempted": lambda one: (-one.preempted, one.namespace, one.name),
 }
 
@@ -79,6 +87,9 @@ def top(
 
     A ledger is written when something happens to its workload. In between its numbers follow from the time that has
     passed, and are carried on here: exactly, unless pods are just being bound or are leaving.
+
+    A line above the table names each class that is overloaded: somebody of it waits whose promise cannot be kept any
+    more. The columns LOST and STARVING say who.
     """
     if all_namespaces and namespace:
         raise click.UsageError("-A: shows all namespaces, and -n one")
@@ -91,7 +102,7 @@ class Ledgers:
 
     def __init__(self) -> None:
         self.found: dict[tuple[str, str], tuple[Availability, Checkpoint | None]] = {}
-        self.margins: dict[str, float] = {}
+        self.classes: dict[str, ServiceClassSpec] = {}
 
     def replaced(self, objects: Any) -> None:
         for one in objects:
@@ -142,37 +153,70 @@ class Ledgers:
         return Line(
             found.metadata.namespace, found.metadata.name, status.class_, promised, delivered,
             float("inf") if slack is None else slack, state, status.running, status.waiting, status.preemptions,
+            status.lost, status.starving,
         )  # fmt: skip
 
     def _state(self, state: str, service: str, promised: float, delivered: float, slack: float | None) -> str:
         """As :class:`.slo_status.SloStatus` has it; where the class's margin is not known, as written."""
         from slacktide.model.service_class import SLO_TOLERANCE
 
-        margin = self.margins.get(service.partition("@")[0])
+        known = self.classes.get(class_of(service))
         if state == "Unknown" or not promised:
             return state
         if delivered < promised - SLO_TOLERANCE:
             return "Missed"
-        if margin is None:
+        if known is None:
             return "Kept" if state == "Missed" else state
-        return "AtRisk" if slack is not None and slack < margin else "Kept"
+        return "AtRisk" if slack is not None and slack < known.margin_seconds else "Kept"
+
+    def overloaded(self, lines: list[Line]) -> list[str]:
+        """A sentence about each class that is overloaded, the most important first."""
+        counts: dict[str, Counter[str]] = {}
+        for one in lines:
+            more = {"waiting": one.waiting, "lost": one.lost, "starving": one.starving}
+            counts.setdefault(class_of(one.service), Counter()).update(more)
+        ranks = {name: known.rank for name, known in self.classes.items()}
+        ordered = sorted(counts, key=lambda name: (ranks.get(name, 0), name))
+        late = [name for name in ordered if counts[name]["lost"] or counts[name]["starving"]]
+        said = []
+        for name in ordered:
+            equals = [other for other in late if name in ranks and ranks.get(other) == ranks[name]]
+            if name in late:
+                said.append(f"{name} is overloaded: {_late(counts[name])}")
+            elif equals:  # triage is by rank
+                said.append(f"{name} is overloaded: it has the rank of {', '.join(equals)}")
+        return said
 
 
-class Margins:
+def class_of(service: str) -> str:
+    """The class that a ledger names; one with an own SLO is ``NAME@SLO`` there."""
+    return service.partition("@")[0]
+
+
+def _late(counts: Counter[str]) -> str:
+    """``3 of 12 waiting instances are lost, 2 starve``."""
+    lost, starving = counts["lost"], counts["starving"]
+    said = [f"{lost} {'is' if lost == 1 else 'are'} lost"] if lost else []
+    said += [f"{starving} {'starves' if starving == 1 else 'starve'}"] if starving else []
+    number, rest = said[0].split(" ", 1)
+    return ", ".join([f"{number} of {counts['waiting']} waiting instances {rest}", *said[1:]])
+
+
+class Classes:
     """Handler of the watch of classes."""
 
     def __init__(self, ledgers: Ledgers) -> None:
-        self._margins = ledgers.margins
+        self._classes = ledgers.classes
 
     def replaced(self, objects: Any) -> None:
         for one in objects:
             self.changed(one)
 
     def changed(self, found: ServiceClass) -> None:
-        self._margins[found.metadata.name] = found.spec.margin_seconds
+        self._classes[found.metadata.name] = found.spec
 
     def deleted(self, identity: Identity, last: ServiceClass | None) -> None:  # noqa: ARG002
-        self._margins.pop(identity.name, None)
+        self._classes.pop(identity.name, None)
 
     def malformed(self, problem: Malformed) -> None: ...
 
@@ -187,7 +231,7 @@ async def _top(kubeconfig: Path | None, context: str | None, namespace: str, onc
         path = AVAILABILITY.path(namespace) if namespace else AVAILABILITY.path()
         await connection.get(path, query={"limit": "1"})  # what is wrong with the connection is said at once
         watches = (
-            Reflector(connection, SERVICE_CLASS, Margins(ledgers)),
+            Reflector(connection, SERVICE_CLASS, Classes(ledgers)),
             Reflector(connection, AVAILABILITY, ledgers, path=path),
         )
         tasks = [asyncio.ensure_future(one.run()) for one in watches]
@@ -199,11 +243,13 @@ async def _top(kubeconfig: Path | None, context: str | None, namespace: str, onc
                 return sorted(ledgers.lines(time.time()), key=ORDERS[order])
 
             if once:
-                click.echo(_text(lines(), len(ledgers.found)))
+                shown = lines()
+                click.echo(_text(shown, ledgers.overloaded(shown), len(shown)))
                 return
             with on_screen() as screen:
                 while True:
-                    draw(lines(), screen)
+                    shown = lines()
+                    draw(shown, ledgers.overloaded(shown), screen)
                     await asyncio.sleep(REFRESH_SECONDS)
         finally:
             for task in tasks:
@@ -211,11 +257,12 @@ async def _top(kubeconfig: Path | None, context: str | None, namespace: str, onc
             await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _text(lines: list[Line], most: int) -> str:
+def _text(lines: list[Line], overloaded: list[str], most: int) -> str:
     counts = [f"{sum(one.state == state for one in lines)} {state.lower()}" for state in STATES]
     shown = [one.cells() for one in lines[:most]]
     hidden = [f"... and {len(lines) - most} more"] if len(lines) > most else []
-    return "\n".join([f"{len(lines)} workloads: {', '.join(counts)}", table(HEAD, shown, left=3), *hidden])
+    head = f"{len(lines)} workloads: {', '.join(counts)}"
+    return "\n".join([head, *overloaded, table(HEAD, shown, left=3), *hidden])
 
 
 def on_screen() -> Live:
@@ -226,9 +273,9 @@ def on_screen() -> Live:
     return Live(console=Console(), auto_refresh=False, vertical_overflow="crop")
 
 
-def draw(lines: list[Line], screen: Live) -> None:
+def draw(lines: list[Line], overloaded: list[str], screen: Live) -> None:
     """As much of the table as there is room for."""
     from rich.text import Text
 
-    text = _text(lines, max(1, screen.console.height - 4))
+    text = _text(lines, overloaded, max(1, screen.console.height - 4 - len(overloaded)))
     screen.update(Text(text, no_wrap=True, overflow="crop"), refresh=True)

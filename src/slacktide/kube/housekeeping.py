@@ -1,13 +1,16 @@
-"""What is looked at every second: who waits for a replacement that does not come, and owners that may be no more."""
+"""What is looked at every second: who waits for a replacement that does not come, who is lost by now, and owners that
+may be no more."""
 
 from __future__ import annotations
 
 import asyncio
 
 from slacktide.engine.core.engine import Engine
+from slacktide.engine.ledger.lateness import late
 from slacktide.kube.client.http import ApiError, Unreachable
 from slacktide.kube.client.status_codes import NOT_FOUND
 from slacktide.kube.feed.fed_pod import HELD
+from slacktide.kube.publish.availability import LedgerWriter
 from slacktide.kube.publish.conditions import ConditionWriter
 from slacktide.kube.publish.term_context import TermContext
 from slacktide.kube.resources.objects import AVAILABILITY
@@ -38,8 +41,8 @@ def retire_vacant(engine: Engine, now: float, patience: float) -> list[str]:
 class Housekeeper:
     """Looks after what no event tells."""
 
-    def __init__(self, term: TermContext, reporter: ConditionWriter) -> None:
-        self._connection, self._feed, self._reporter = term.connection, term.feed, reporter
+    def __init__(self, term: TermContext, reporter: ConditionWriter, ledger: LedgerWriter) -> None:
+        self._connection, self._feed, self._reporter, self._ledger = term.connection, term.feed, reporter, ledger
         self._clock, self._leading = term.clock, term.leading
         self._asked: dict[str, float] = {}
         self._told: set[str] = set()
@@ -53,6 +56,7 @@ class Housekeeper:
             now = self._clock()
             for key in retire_vacant(self._feed.engine, now, self._feed.config.kube.vacancy):
                 self._feed.listener.changed(key)
+            self._ledger.compare(late(self._feed.engine, now))
             self._speak_of_held(now)
             await self._ask_for_owners(now)
 

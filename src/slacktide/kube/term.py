@@ -66,7 +66,7 @@ class Term(FeedListener):
         self.mover = Relocator(term, tools.counts)
         self.ledger = LedgerWriter(term, tools.ledgers, lambda: self.actor.under_way > 0)
         self.reporter = ConditionWriter(term)
-        self._housekeeper = Housekeeper(term, self.reporter)
+        self._housekeeper = Housekeeper(term, self.reporter, self.ledger)
         self._rivals = Rivals()
         self._passes = 0
         self._work = asyncio.Event()

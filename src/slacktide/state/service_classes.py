@@ -31,9 +31,12 @@ class ServiceClasses:
         return len(self.classes) - 1
 
     def overloaded(self) -> dict[str, bool]:
-        """Whether each class, by its name, was overloaded in the last pass (``policy.overload = triage``)."""
-        marks = self.tb["classes"]["overloaded"]
-        return {one.name: bool(mark) for one, mark in zip(self.classes, marks, strict=True)}
+        """Whether each class, by its name, was overloaded in the last pass (``policy.overload = triage``).
+
+        None is where nobody waits: there are no passes then that would find that out.
+        """
+        marks, waiting = self.tb["classes"]["overloaded"], self.tb.control["queue"] + self.tb.control["incoming"]
+        return {one.name: bool(mark and waiting) for one, mark in zip(self.classes, marks, strict=True)}
 
     def keep_classes(self, numbers: list[int]) -> None:
         """Forget all classes but these, which are numbered from 0 in their order."""

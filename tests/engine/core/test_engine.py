@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from engine.workbench import SILVER, T0, settings
 from slacktide.engine.core import types
 from slacktide.engine.core.engine import Engine
 from slacktide.engine.core.relocation import has_room
@@ -324,3 +325,23 @@ def test_room_is_seen_without_a_pass() -> None:
     for name in list(engine.hosts):
         engine.host(name, {"cpu": 2000, "memory": 8 * GI, "pods": 10}, {}, False)
     assert not has_room(engine, 2)
+
+
+@pytest.mark.parametrize("bounds", [True, False])
+def test_one_that_is_lost_while_it_starts_gives_its_place_to_one_that_is_not(bounds: bool) -> None:
+    """Nobody knows when it will be ready, and its metric falls until then: a bound of its host does not hold on."""
+    config = settings()
+    policy, optimize = replace(config.policy, floor=0.0), replace(config.optimize, ceilings=bounds)
+    engine = Engine(replace(config, policy=policy, optimize=optimize))
+    engine.host("n", {"cpu": 1000, "pods": 10}, {}, True)
+    engine.spec(0, Spec((("cpu", 1000), ("pods", 1)), SILVER))
+    for uid, at in (("lost", T0 - 10), ("starts", T0), ("savable", T0 + 20)):
+        engine.controller(uid, SILVER, 0, False)
+        if uid == "starts":
+            engine.found(uid, uid, uid, 0, "n", at)
+        else:
+            engine.arrive(uid, uid, uid, 0, at)
+            engine.wake(uid)
+    assert not engine.run(T0 + 25).decisions  # alpha 10 s, savable 40 s: it is lost from T0 + 30 s on
+    (decision,) = engine.run(T0 + 35).decisions
+    assert (decision.uid, [victim.uid for victim in decision.victims]) == ("savable", ["starts"])

@@ -209,6 +209,50 @@ def test_one_that_can_still_wait_says_how_long() -> None:
     )
 
 
+def test_whoever_is_late_says_that_its_class_is_overloaded() -> None:
+    cluster = Cluster()
+    cluster.host("a")
+    uid = cluster.put("a", SILVER, 4000)
+    cluster.put("a", GOLD, 0)
+    explainer = Explainer(cluster.engine)
+
+    def said(uid: str, at: float) -> str:
+        cluster.engine.run(T0 + at)
+        return explainer.reason(uid, T0 + at).split("; ", 2)[2]
+
+    cluster.engine.unready(uid, T0 + 100)
+    cluster.engine.gone(uid, T0 + 100)
+    cluster.put("a", GOLD, 4000)
+    cluster.engine.arrive("again", uid, "c1", 1, T0 + 100)
+    cluster.engine.wake("again")
+    cluster.engine.run(T0 + 140)
+    # Silver (0.9) ran for 100 s: entitled to 111.1 s, alpha 10 s. It is late at 141.1 s, and below 0.045 at 2222 s.
+    assert explainer.reason("again", T0 + 140).endswith("left alone")
+    assert said("again", 150) == "lost: its class is overloaded"
+    assert said("again", 2200) == "lost: its class is overloaded"
+    assert said("again", 2300) == "starving: its class is overloaded"
+    never_ran, above = cluster.count + 1, cluster.count + 2
+    cluster.wait(SILVER, 4000, at=2300)
+    assert said(f"p{never_ran}", 2301) == "its class is overloaded"
+    assert said(f"p{never_ran}", 2400) == "starving: its class is overloaded"
+    cluster.wait(BRONZE, 4000, at=2400)
+    assert not said_of_overload(explainer.reason(f"p{above}", T0 + 2400))
+
+
+def said_of_overload(reason: str) -> bool:
+    return "overloaded" in reason
+
+
+def test_where_nobody_is_given_up_no_reason_speaks_of_it() -> None:
+    config = settings()
+    for other in (replace(config, policy=replace(config.policy, overload="share")), priority()):
+        cluster = Cluster(other)
+        cluster.host("a")
+        cluster.put("a", GOLD, 4000)
+        cluster.wait(SILVER, 4000)
+        assert not said_of_overload(Explainer(cluster.engine).reason("p2", T0 + 1000))
+
+
 def test_preemption_policy_never() -> None:
     cluster = Cluster()
     cluster.host("a")

@@ -55,6 +55,11 @@ class Engine:
         """The last instant that anything was told for."""
         return self.instances.latest
 
+    @property
+    def decides_by_own_policy(self) -> bool:
+        """Whether a user's own policy decides, so that none of the built-in rules is asked."""
+        return self._own.policy is not None
+
     def note(self, operation: Operation) -> None:
         """Tell the journal of an operation."""
         if self.journal is not None:

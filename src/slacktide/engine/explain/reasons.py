@@ -10,18 +10,23 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from slacktide.engine.core import types
 from slacktide.engine.core.engine import Engine
 from slacktide.engine.explain.feasibility import Looker, Obstacles, rule_text
 from slacktide.engine.explain.preemption import classify
+from slacktide.engine.ledger import lateness
 from slacktide.kernels.drive import apply_plan
 from slacktide.kernels.place import preemption_obstacles
+from slacktide.kernels.queue.lateness import LOST, NOT_LATE
 from slacktide.model import Rule
 
 KEPT_SECONDS = 1.0
 """Within this time one answer serves all instances of a kind with about the same slack."""
 
 NOT_HELPFUL = "no node could serve it"
+OVERLOADED = "its class is overloaded"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +38,8 @@ class Explanation:
     fits        nodes on which nothing stands in the way by now: the next pass will tell
     preemption  candidate nodes by what keeps it from preempting there; empty where ``held`` says why it may not at all
     slack       seconds
+    overload    what becomes of it where its class is overloaded, in words that stay the same while time passes, so that
+                they need not be written again; else empty
     """
 
     nodes: int
@@ -41,13 +48,14 @@ class Explanation:
     preemption: Counter[str] = field(default_factory=Counter)
     held: str = ""
     slack: float = 0.0
+    overload: str = ""
 
     def __str__(self) -> str:
         said = [f"{count} {text}" for text, count in self.counts.most_common()]
         if self.fits:
             said.append(f"{self.fits} have had room since")
         head = f"0/{self.nodes} nodes: {', '.join(said) or 'none at all'}"
-        return f"{head}; preemption: {self._preemption()}"
+        return f"{head}; preemption: {self._preemption()}" + (f"; {self.overload}" if self.overload else "")
 
     def _preemption(self) -> str:
         if self.held:
@@ -66,7 +74,7 @@ class Explainer:
         self.engine = engine
         self._looker = Looker(engine, name_rule)
         self._looks: dict[int, tuple[float, Obstacles]] = {}
-        self._known: dict[tuple[int, int, bool], tuple[float, Explanation]] = {}
+        self._known: dict[tuple[int, int, str], tuple[float, Explanation]] = {}
 
     def reason(self, uid: str, now: float) -> str:
         """Why a pod waits; empty where it does not."""
@@ -84,18 +92,28 @@ class Explainer:
         kind = int(tb["instances"]["kind"][one.row])
         at = max(types.snap(now), engine.latest)
         slack = float(apply_plan.metric_in_queue(tb.state, one.row, at))
-        key = kind, round(min(slack, 1e9)), bool(apply_plan.is_lost(tb.state, one.row, slack, at))
+        overload = self._overload(one.row, kind, slack, at)
+        key = kind, round(min(slack, 1e9)), overload
         known = self._known.get(key)
         if known is None or now - known[0] > KEPT_SECONDS:
             self._forget(now)
-            known = self._known[key] = now, self._work_out(one.row, kind, slack, at, now)
+            known = self._known[key] = now, self._work_out(one.row, kind, slack, at, now, overload)
         return known[1]
 
     def _forget(self, now: float) -> None:
         self._known = {key: one for key, one in self._known.items() if now - one[0] <= KEPT_SECONDS}
         self._looks = {key: one for key, one in self._looks.items() if now - one[0] <= KEPT_SECONDS}
 
-    def _work_out(self, row: int, kind: int, slack: float, at: float, now: float) -> Explanation:
+    def _overload(self, row: int, kind: int, slack: float, at: float) -> str:
+        """What triage makes of one that waits: by now where it is late, else as the last pass found its class."""
+        (how,) = lateness.how_late(self.engine, np.array([row]), at).tolist()
+        if how != NOT_LATE:
+            return f"{'lost' if how == LOST else 'starving'}: {OVERLOADED}"
+        tb = self.engine.tables.tb
+        ours = tb["classes"][tb["kinds"]["cls"][kind]]
+        return OVERLOADED if ours["overloaded"] and slack < ours["margin"] else ""
+
+    def _work_out(self, row: int, kind: int, slack: float, at: float, now: float, overload: str) -> Explanation:
         seen = self._looks.get(kind)
         if seen is None:
             seen = self._looks[kind] = now, self._looker.look(kind)
@@ -103,9 +121,9 @@ class Explainer:
         fits = int(found.fits.sum())
         held = self._held(kind, slack)
         if held or not found.candidates.any():
-            return Explanation(found.nodes, found.counts, fits, held=held, slack=slack)
+            return Explanation(found.nodes, found.counts, fits, held=held, slack=slack, overload=overload)
         preemption = classify(self.engine, row, slack, found, at)
-        return Explanation(found.nodes, found.counts, fits, preemption, slack=slack)
+        return Explanation(found.nodes, found.counts, fits, preemption, slack=slack, overload=overload)
 
     def _held(self, kind: int, slack: float) -> str:
         """Why it may preempt nobody, whoever is there."""

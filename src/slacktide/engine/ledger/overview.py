@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from slacktide.engine.core.engine import Engine
 from slacktide.engine.core.types import Controller, snap
+from slacktide.engine.ledger.lateness import count_late
 from slacktide.engine.ledger.slo_status import STATES as STATES
 from slacktide.engine.ledger.slo_status import stand
 from slacktide.qos.availability import ACCOUNTINGS
@@ -26,6 +27,7 @@ class Overview:
     slack                  seconds, infinite where the promise cannot break
     state                  index into :data:`STATES`
     running, waiting       live instances that are ready, and those that are not
+    lost, starving         of those that wait in the queue, how many are late, and how
     lifetime, received     seconds, over all instances ever; ``received`` as of an aggregated request
     """
 
@@ -37,6 +39,8 @@ class Overview:
     state: Ints
     running: Ints
     waiting: Ints
+    lost: Ints
+    starving: Ints
     preemptions: Ints
     starts: Ints
     lifetime: Floats
@@ -53,6 +57,7 @@ def overview(engine: Engine, now: float, keys: Iterable[str] | None = None) -> O
     now = max(snap(now), engine.latest)
     stood = stand(engine.tables.tb, controllers, now)
     records = stood.records
+    lost, starving = count_late(engine, stood.had.rows, records["count"], now)
     return Overview(
         at=now,
         controllers=controllers,
@@ -62,6 +67,8 @@ def overview(engine: Engine, now: float, keys: Iterable[str] | None = None) -> O
         state=records["state"],
         running=records["running_now"],
         waiting=records["count"] - records["running_now"],
+        lost=lost,
+        starving=starving,
         preemptions=records["preemptions"],
         starts=records["starts"],
         lifetime=records["lifetime"],

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from slacktide.engine.core.engine import Engine
 from slacktide.engine.core.types import Controller, snap
+from slacktide.engine.ledger.lateness import count_late
 from slacktide.errors import StateError
 from slacktide.kernels.qos import slo_status as rules
 from slacktide.kernels.tables.arrays import Tables
@@ -38,6 +39,7 @@ class SloStatus:
     state             ``Kept``; ``AtRisk``: kept, with less slack than the class's margin; ``Missed``: less delivered
                       than promised; ``Unknown``: there was nothing yet to deliver to
     running, waiting  live instances that are ready, and those that are not
+    lost, starving    of those that wait in the queue, how many are late (docs/semantics.md, 'Triage'), and how
     """
 
     service: str
@@ -52,6 +54,8 @@ class SloStatus:
     waiting: int
     preemptions: int
     starts: int
+    lost: int
+    starving: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +130,10 @@ def slo_status(engine: Engine, key: str, now: float) -> SloStatus:
     Raises :class:`StateError` where the controller is not known.
     """
     controller = known(engine, key)
-    stood = stand(engine.tables.tb, (controller,), not_before(engine, controller, now))
+    at = not_before(engine, controller, now)
+    stood = stand(engine.tables.tb, (controller,), at)
     one = stood.records[0]
+    lost, starving = count_late(engine, stood.had.rows, stood.records["count"], at)
     delivered = dict(zip(ACCOUNTINGS, stood.delivered[0].tolist(), strict=True))
     slack = float(one["slack"])
     return SloStatus(
@@ -143,4 +149,6 @@ def slo_status(engine: Engine, key: str, now: float) -> SloStatus:
         waiting=int(one["count"] - one["running_now"]),
         preemptions=int(one["preemptions"]),
         starts=int(one["starts"]),
+        lost=int(lost[0]),
+        starving=int(starving[0]),
     )

@@ -67,10 +67,10 @@ def pace(tb: State, slot: Records, now: float) -> tuple[float, float, float]:
 def reaches(tb: State, slot: Records, level: float, now: float) -> float:
     """When the metric of an instance that its own ledger decides for reaches ``level`` by running on, inf for never.
 
-    Not later than in truth. O(1).
+    Not later than in truth. Never, too, while nobody knows when it will be ready: that it is changes its host. O(1).
     """
     theirs = views.classes(tb)[slot["cls"]]
-    if theirs["slope"] <= 0.0:
+    if theirs["slope"] <= 0.0 or slot["on"] == np.inf:
         return np.inf
     start = max(now, slot["on"])
     gap = level - metric(slot, theirs["slo"], views.rules(tb)["alpha"], start)

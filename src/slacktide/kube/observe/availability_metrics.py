@@ -42,6 +42,7 @@ def availability(found: Overview, class_of: Callable[[str], str]) -> Iterator[Ga
     violations = _family("slacktide_violations", "Controllers that got less so far than promised.")
     penalties = _family("slacktide_penalties", "Shares of a price owed to controllers as things stand, summed up.")
     pods = _family("slacktide_pods", "Instances that are ready, and that are not.", "state")
+    late = _family("slacktide_late_pods", "Waiting pods whose promise cannot be kept any more.", "state")
     for name, number in numbers.items():
         mine = cls == number
         promised.add_metric([name], float(found.promised[mine].mean()))
@@ -57,7 +58,9 @@ def availability(found: Overview, class_of: Callable[[str], str]) -> Iterator[Ga
         penalties.add_metric([name], float(owed[mine].sum()))
         pods.add_metric([name, "running"], int(found.running[mine].sum()))
         pods.add_metric([name, "waiting"], int(found.waiting[mine].sum()))
-    yield from (promised, delivered, least, slack, states, violations, penalties, pods)
+        late.add_metric([name, "lost"], int(found.lost[mine].sum()))
+        late.add_metric([name, "starving"], int(found.starving[mine].sum()))
+    yield from (promised, delivered, least, slack, states, violations, penalties, pods, late)
 
 
 def _family(name: str, text: str, *labels: str) -> GaugeMetricFamily:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -156,6 +156,8 @@ class PodStory:
             "state": found.state,
             "running": found.running,
             "waiting": found.waiting,
+            "lost": found.lost,
+            "starving": found.starving,
             "preemptions": found.preemptions,
         }
 
@@ -176,6 +178,12 @@ def slack_text(slack: float | None) -> str:
     return "no limit to its slack" if slack is None else f"{slack:.1f} s of slack"
 
 
+def waiting_text(ledger: Mapping[str, Any]) -> str:
+    """Who waits, of a ledger, and how many of them are late. Schedulers and ledgers of before do not say that."""
+    counts = [f"{ledger[how]} {how}" for how in ("lost", "starving") if ledger.get(how)]
+    return f"{ledger['waiting']} waiting" + (f" ({', '.join(counts)})" if counts else "")
+
+
 def told(found: dict[str, Any]) -> str:
     """A document for people, several lines."""
     lines = [f"Pod {found['namespace']}/{found['name']}" + ("" if found["exists"] else " (gone)")]
@@ -184,7 +192,7 @@ def told(found: dict[str, Any]) -> str:
         lines.append(
             f"  {ledger['kind']} {ledger['name']}, class {ledger['class']}: promised {ledger['promised']:.4f}, "
             f"delivered {ledger['delivered']:.4f}, {slack_text(ledger['slack'])}, {ledger['state']}; "
-            f"{ledger['running']} running, {ledger['waiting']} waiting, preempted {ledger['preemptions']} times"
+            f"{ledger['running']} running, {waiting_text(ledger)}, preempted {ledger['preemptions']} times"
         )
     if found["exists"]:
         lines += [f"  {line}" for line in _now(found)]

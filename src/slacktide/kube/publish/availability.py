@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from slacktide.engine.ledger.checkpoint import export
-from slacktide.engine.ledger.slo_status import slo_status
+from slacktide.engine.ledger.lateness import NOBODY, Late
+from slacktide.engine.ledger.slo_status import SloStatus, slo_status
 from slacktide.kube.client.http import APPLY_PATCH, ApiError, Connection, Unreachable
 from slacktide.kube.client.kinds import encode
 from slacktide.kube.client.rate_limit import Limiter
@@ -29,6 +30,8 @@ NEW_SECONDS, BUSY_SECONDS = 0.1, 10.0
 WRITERS = 4
 MANAGER = {"fieldManager": "slacktide", "force": "true"}
 LOOK_SECONDS = 0.01
+NEWER = ("lost", "starving")
+"""Fields of a ledger that a custom resource definition of before does not declare."""
 LATER_SECONDS = 10.0
 """After this long a ledger is tried again that the API server would not take."""
 
@@ -70,10 +73,13 @@ class LedgerWriter:
         self._written_at: dict[str, float] = {}
         self._taken: dict[str, None] = {}
         """Those that wait for their turn in the rate."""
+        self._late: dict[str, Late] = {}
+        """What the ledgers say that were written, of those who are lost or starve."""
         self._under_way: set[str] = set()
         """Of one ledger there is one request at a time: the API server may carry two out in any order."""
         self._some = asyncio.Event()
         self._problem = ""
+        self._left_out: tuple[str, ...] = ()
 
     def changed(self, key: str) -> None:
         """Something happened to a controller."""
@@ -87,8 +93,18 @@ class LedgerWriter:
 
     def finished(self, key: str) -> None:
         """A controller is no more; the garbage collector removes its ledger."""
-        for noted in (self._dirty, self._new, self._written_at):
+        for noted in (self._dirty, self._new, self._written_at, self._late):
             noted.pop(key, None)
+
+    def compare(self, late: Mapping[str, Late]) -> None:
+        """Who is lost or starves, by now, of every controller of which somebody does: ledgers that say otherwise are
+        written. It changes as time passes, which no event tells.
+
+        One that could not be written is tried again as ever, and not because of this.
+        """
+        for key, said in self._late.items():
+            if late.get(key, NOBODY) != said and key not in self._taken and key not in self._under_way:
+                self.changed(key)
 
     @property
     def pending(self) -> int:
@@ -154,13 +170,20 @@ class LedgerWriter:
         if target is None or key not in engine.controllers or key in self._feed.controllers.deleted:
             return  # whose owner is gone, the garbage collector removes
         now = self._clock()
-        body = encode(document(target, export(engine, key, now), slo_status(engine, key, now)))
+        found = slo_status(engine, key, now)
+        said = document(target, export(engine, key, now), found)
+        for name in self._left_out:
+            del said["status"][name]
+        body = encode(said)
+        self._late.pop(key, None)
         path = AVAILABILITY.path(target.namespace, target.ledger)
         self._under_way.add(key)
         try:
             await self._connection.patch(path, body, APPLY_PATCH, query=MANAGER, timeout=10.0, permit=self._leading)
             self._counts.written += 1
             self._problem = ""
+            if key in self._written_at:  # else its controller went meanwhile
+                self._late[key] = found.lost, found.starving
         except ApiError as error:
             self._counts.failed += 1
             self._refused(key, target, error)
@@ -177,6 +200,15 @@ class LedgerWriter:
         ends = namespace is None or namespace.metadata.deletion_timestamp is not None
         if ends and error.status in (FORBIDDEN, NOT_FOUND):
             return
+        if any(f".status.{name}: field not declared" in error.message for name in NEWER):
+            if not self._left_out:
+                LOG.warning(
+                    "ledgers are written without %s, which availabilities.slacktide.io does not declare: apply its "
+                    "manifest of this version, then start the scheduler again", " and ".join(NEWER)
+                )  # fmt: skip
+            self._left_out = NEWER
+            self.changed(key)
+            return
         if str(error) != self._problem:
             LOG.warning("ledger %s/%s is not written: %s", target.namespace, target.ledger, error)
         self._problem = str(error)
@@ -186,7 +218,7 @@ class LedgerWriter:
             self.changed(key)
 
 
-def document(target: Target, books: dict[str, Any], found: Any) -> dict[str, Any]:
+def document(target: Target, books: dict[str, Any], found: SloStatus) -> dict[str, Any]:
     """The Availability of a controller."""
     return {
         "apiVersion": API_VERSION,
@@ -207,6 +239,8 @@ def document(target: Target, books: dict[str, Any], found: Any) -> dict[str, Any
             "state": found.state,
             "running": found.running,
             "waiting": found.waiting,
+            "lost": found.lost,
+            "starving": found.starving,
             "preemptions": found.preemptions,
             "at": rfc3339(books["at"]),
             "target": {

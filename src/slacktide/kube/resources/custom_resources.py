@@ -49,6 +49,8 @@ class AvailabilityStatus(Part, frozen=True):
     state: str = ""
     running: int = 0
     waiting: int = 0
+    lost: int = 0
+    starving: int = 0
     preemptions: int = 0
     at: Instant | None = None
     accumulators: dict[str, Any] = msgspec.field(default_factory=dict)
