@@ -352,7 +352,7 @@ MUTANTS = (
     Mutant(
         "late: who starves is not lost",
         "kernels/queue/lateness.py",
-        "return STARVING if triage.starves(tb, row, q, now) else LOST",
+        "return LOST if triage.is_lost(tb, row, cls, q, now) else STARVING",
         "return LOST",
         "tests/engine/ledger/test_lateness.py",
     ),

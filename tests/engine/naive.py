@@ -209,4 +209,6 @@ class Naive:
         q = behind - config.qos.alpha
         if policy.overload != "triage" or behind >= 0 or q >= service.margin or q >= -policy.savable:
             return ""
-        return "starving" if policy.floor > 0 and behind < (policy.floor - 1) * lifetime else "lost"
+        recovers = policy.savable <= (1 / service.slo - 1) * policy.recovery
+        spared = recovers and policy.floor > 0 and behind < (policy.floor - 1) * lifetime
+        return "starving" if spared else "lost"

@@ -31,10 +31,10 @@ def how_late(tb: State, row: int, now: float) -> int:
     instance = views.instances(tb)[row]
     if not views.rules(tb)["triage"] or not in_force.by_metric(tb) or instance["state"] != WAITING:
         return NOT_LATE
-    q = metric_of_waiting(tb, row, now)
-    if not triage.is_late(tb, whole(views.kinds(tb)[instance["kind"]]["cls"]), q):
+    q, cls = metric_of_waiting(tb, row, now), whole(views.kinds(tb)[instance["kind"]]["cls"])
+    if not triage.is_late(tb, cls, q):
         return NOT_LATE
-    return STARVING if triage.starves(tb, row, q, now) else LOST
+    return LOST if triage.is_lost(tb, row, cls, q, now) else STARVING
 
 
 @leaf
