@@ -114,9 +114,7 @@ def jobs_in_one_place(slo: float) -> list[float]:
     The second one is lost from 118 s on (slack -22.4 s when it comes), so that the class is overloaded at 200 s. The
     first one would lose 200 s of work then.
     """
-    workload = replace(
-        equal_requests(3, slo), admission=np.array([0.0, 100.0, 200.0]), duration=np.full(3, 1000.0)
-    )
+    workload = replace(equal_requests(3, slo), admission=np.array([0.0, 100.0, 200.0]), duration=np.full(3, 1000.0))
     jobs = group_by_job(workload, approach="aggregated", batch=True)
     config = Config()
     config = replace(
