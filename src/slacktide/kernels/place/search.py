@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slacktide.kernels.builtin import OWN
-from slacktide.kernels.feasible import disruption_budgets, free_index, host_slots, lendable
+from slacktide.kernels.feasible import disruption_budgets, free_index, host_slots, leeway, lendable
 from slacktide.kernels.feasible.free_index import (
     NOWHERE,
     TIE_A,
@@ -26,7 +26,6 @@ from slacktide.kernels.feasible.free_index import (
 from slacktide.kernels.place import victims
 from slacktide.kernels.place.scores import comparing
 from slacktide.kernels.policies import in_force
-from slacktide.kernels.qos import metric_dynamics
 from slacktide.kernels.qos.metric_dynamics import NEAR
 from slacktide.kernels.runtime import chance
 from slacktide.kernels.runtime.compiling import kernel, leaf, whole
@@ -333,7 +332,7 @@ def can_still_wait(tb: State, kind: int, mine: float) -> bool:
 def bring_metrics_up_to_date(tb: State) -> None:
     """Before looking for victims: hosts forget the metrics that changed from elsewhere."""
     if views.control(tb)["stirred"] > 0 and not lasting(tb):
-        metric_dynamics.tell_hosts(tb)
+        leeway.tell_hosts(tb)
 
 
 @kernel

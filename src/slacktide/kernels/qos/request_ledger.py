@@ -374,11 +374,18 @@ def weigh_running(tb: State, slot: Records, now: float) -> float:
     request = views.requests(tb)[q]
     if request["loses"]:  # what it would lose is its own
         return weigh(tb, q, now, counts_as_up(slot, now), unearned(tb, slot, now))
+    weigh_siblings(tb, q, now)
+    return request["worth_up"] if now >= slot["on"] else request["worth_starting"]
+
+
+@leaf
+def weigh_siblings(tb: State, q: int, now: float) -> None:
+    """Bring ``worth_up`` and ``worth_starting`` up to date, of a request that loses no work; O(1)."""
+    request = views.requests(tb)[q]
     if request["weighed"] != now:
         request["weighed"] = now
         request["worth_up"] = weigh(tb, q, now, whole(1), 0.0)
         request["worth_starting"] = weigh(tb, q, now, whole(0), 0.0)
-    return request["worth_up"] if now >= slot["on"] else request["worth_starting"]
 
 
 @kernel
@@ -425,5 +432,10 @@ def is_idle(tb: State, slot: Records) -> bool:
     """Whether the instance on a host contributes nothing, as another one of its concurrent request waits; O(1)."""
     if slot["request"] < 0:
         return False
-    request = views.requests(tb)[slot["request"]]
+    return one_waits(views.requests(tb)[slot["request"]])
+
+
+@leaf
+def one_waits(request: Records) -> bool:
+    """Whether an instance of a concurrent request waits, so that the others contribute nothing; O(1)."""
     return request["approach"] == CONCURRENT and request["placed"] < request["live"]

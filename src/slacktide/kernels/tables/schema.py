@@ -191,6 +191,7 @@ RULES = np.dtype(
         ("feasible_time", "i8"),
         ("ceilings", "i8"),
         ("sorted_hosts", "i8"),
+        ("large", "i8"),  # instances on hosts from which on a request is large, 0: none is
         ("static_order", "i8"),
         ("pruning", "i8"),
         ("levels", "i8"),
