@@ -225,7 +225,7 @@ def tell_hosts_of(tb: State, q: int, now: float) -> None:
     """As :func:`tell_hosts`, of one request; O(its instances on hosts)."""
     control, request = views.control(tb), views.requests(tb)[q]
     rose = request["stirred"] == ROSE
-    request["stirred"] = CALM
+    request["stirred"], control["told"] = CALM, control["looks"]
     begin(tb, q, now, rose)
     peak, rise, until, blur = 0.0, 0.0, 0.0, 0.0
     if rose:

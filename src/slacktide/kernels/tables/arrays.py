@@ -164,7 +164,8 @@ ARRAYS: dict[str, Array] = {
     "shared_look": Array(I8, ("sets", H), "looks", "place", "the number of looks when it was evaluated"),
     "shared_score": Array(I8, ("sets", H), "score", "place", "allocation scores"),
     "shared_hosts": Array(I8, ("sets", H), "host", "place", "those that were feasible when evaluated, each once"),
-    "shared_listed": Array(U1, ("sets", H), "flag", "place", "it is in that list"),
+    "shared_listed": Array(I4, ("sets", H), "count", "place", "where it is in that list, from 1 on; or 0"),
+    "shared_tie": Array(I8, ("sets", H), "tie", "place", "what decided between equals when it was evaluated"),
     "shared_of_pair": Array(I8, ("pairs",), "set", "drive place", "that of a pair, or -1"),
     # What is to happen.
     "heap": Array(log.INSTANCE_EVENT, ("ahead",), "record", "drive tables", "what instances have ahead of them"),
