@@ -146,7 +146,7 @@ def begin(tb: State, q: int, now: float, rose: bool) -> None:
     request["starting_least"], request["starting_most"] = least, most
 
 
-@leaf
+@kernel
 def most_of(tb: State, slot: Records, value: float, now: float) -> float:
     """The metric of an instance on a host, or the most to which it may rise at this instant untold; O(1)."""
     if slot["request"] < 0:
@@ -157,7 +157,7 @@ def most_of(tb: State, slot: Records, value: float, now: float) -> float:
     return max(value, request["up_most"] if now >= slot["on"] else request["starting_most"])
 
 
-@leaf
+@kernel
 def least_of(tb: State, slot: Records, value: float, now: float) -> float:
     """The metric of an instance on a host, or the least to which it may fall at this instant untold; O(1)."""
     if slot["request"] < 0:
@@ -168,20 +168,20 @@ def least_of(tb: State, slot: Records, value: float, now: float) -> float:
     return min(value, request["up_least"] if now >= slot["on"] else request["starting_least"])
 
 
-@leaf
+@kernel
 def keep_side(tb: State, slot: Records, level: float, now: float) -> None:
     """The metric of an instance on a host was compared with ``level``; O(1)."""
     if slot["request"] >= 0 and is_open(views.requests(tb)[slot["request"]], now):
         narrow(tb, whole(slot["request"]), now >= slot["on"], level)
 
 
-@leaf
+@kernel
 def keep_eligibility(tb: State, slot: Records, q_k: float, cls: int, q_j: float, now: float) -> None:
-    """Whether instance k is eligible for one of class ``cls`` with metric ``q_j`` was asked; O(1).
+    """Whether instance k of a request is eligible for one of class ``cls`` with metric ``q_j`` was asked; O(1).
 
     Of an overloaded class only the levels of the rules count, and those are there from the beginning.
     """
-    if slot["request"] < 0 or views.classes(tb)[cls]["overloaded"]:
+    if views.classes(tb)[cls]["overloaded"]:
         return
     k, j = views.classes(tb)[slot["cls"]], views.classes(tb)[cls]
     if q_k >= k["margin"] or not q_j < j["margin"]:

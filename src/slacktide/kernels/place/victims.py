@@ -36,7 +36,8 @@ def choose_by_metric(tb: State, h: int, cls: int, mine: float, now: float) -> in
         slot = views.slots(tb)[h, i]
         q = request_ledger.metric_of(tb, slot, now)
         idle = request_ledger.is_idle(tb, slot)
-        leeway.keep_eligibility(tb, slot, q, cls, mine, now)
+        if slot["request"] >= 0:
+            leeway.keep_eligibility(tb, slot, q, cls, mine, now)
         if i == 0 and not idle and q >= views.classes(tb)[slot["cls"]]["margin"] and views.rules(tb)["one_margin"]:
             host_slots.lower_ceiling(tb, h, leeway.most_of(tb, slot, q, now), now)
         if qos_driven.none_after(tb, slot, q, idle, cls, mine):
