@@ -31,7 +31,17 @@ GOLD, BRONZE = 0, 2
 BEFORE, AT, AFTER = 9.0, 10.0, 12.0
 """Seconds: the end of a run before the instant, the instant, the end of a run that has it."""
 CASES = ("preempts", "preempted")
-HEAD = ("case", "measured", "told", "seconds", "of the instant", "ratio", "ratio of the instant", "preemptions", "operations")
+HEAD = (
+    "case",
+    "measured",
+    "told",
+    "seconds",
+    "of the instant",
+    "ratio",
+    "ratio of the instant",
+    "preemptions",
+    "operations",
+)
 
 
 class Line(NamedTuple):

@@ -15,7 +15,7 @@ Random = np.random.Generator
 
 
 def crowd(seed: int, hosts: int = 9, size: int = 24) -> Cluster:
-    """The cluster of this seed: requests of up to ``size`` instances and rows of their own, for which hosts are too few.
+    """The cluster of this seed: requests of up to ``size`` instances, rows of their own, and too few hosts for them.
 
     They come at few instants, so that a pass has much to decide; some scale up, so that a metric rises in a pass.
     """

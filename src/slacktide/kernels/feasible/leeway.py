@@ -94,9 +94,7 @@ def narrow(tb: State, q: int, up: bool, level: float) -> None:
         least, most = bounds_with(request["up_least"], request["up_most"], request["worth_up"], level)
         request["up_least"], request["up_most"] = least, most
     else:
-        least, most = bounds_with(
-            request["starting_least"], request["starting_most"], request["worth_starting"], level
-        )
+        least, most = bounds_with(request["starting_least"], request["starting_most"], request["worth_starting"], level)
         request["starting_least"], request["starting_most"] = least, most
 
 

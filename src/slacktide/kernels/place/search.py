@@ -263,7 +263,7 @@ def may_use(tb: State, h: int, term: int, job: int) -> bool:
 
 @kernel
 def pick(tb: State, at: int, kind: int, mine: float) -> int:
-    """Best host to preempt on by the evaluations of set ``at``, or -1; O(feasible hosts), while they are a heap O(1)."""
+    """Best host to preempt on by the evaluations of set ``at``, or -1; O(feasible hosts), O(1) with a heap of them."""
     record, hosts = views.shared(tb)[at], views.shared_hosts(tb)
     term, job, shape = views.kinds(tb)[kind]["term"], views.kinds(tb)[kind]["job"], views.kinds(tb)[kind]["shape"]
     if record["heaped"] and all_still_feasible(tb, at, mine):
