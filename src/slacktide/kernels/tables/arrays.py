@@ -94,9 +94,9 @@ ARRAYS: dict[str, Array] = {
     "duration": Array(F8, (N,), "s", "drive", "useful running time until completion", fixed=True),
     "member": Array(I4, (N,), "job", "feasible", "SLOT's job, where not its kind's", SIMULATION, fixed=True),
     "owner": Array(I4, (N,), "request", "qos", "whose ledger it belongs to, or -1", LIVE, fixed=True),
-    "links": Array(I4, (N, 2), "row", "drive qos", "next and previous of its request on a host, or -1", LIVE),
-    "requests": Array(request.REQUEST, (Q,), "record", "drive memo qos queue", "ledgers"),
-    "stirred": Array(I4, (Q,), "request", "qos", "those whose hosts do not know their metric yet"),
+    "links": Array(I4, (N, 2), "row", "drive feasible qos", "next and previous of its request on a host, or -1", LIVE),
+    "requests": Array(request.REQUEST, (Q,), "record", "drive feasible memo qos queue", "ledgers"),
+    "stirred": Array(I4, (Q,), "request", "feasible qos", "those whose hosts do not know their metric yet"),
     "request_heap": Array(request.WAITING, ("requests + 1",), "record", "drive queue", "a heap of requests that wait"),
     "scalings": Array(request.SCALE_EVENT, ("scale events",), "record", "drive", "in order of time", fixed=True),
     "resizings": Array(
