@@ -113,7 +113,7 @@ def write_slot(tb: State, row: int) -> None:
     slot["p"] = withheld(since - views.admission(tb)[row], slot["e"])
     slot["since"] = since
     slot["on"] = since + instance["startup"] if waits else since
-    views.hosts(tb)[h]["fell"] = views.control(tb)["looks"] + 1
+    views.hosts(tb)[h]["fell"] = views.control(tb)["told"] = views.control(tb)["looks"] + 1
     host_slots.look_again(tb, h)
 
 

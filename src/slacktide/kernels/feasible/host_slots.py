@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from slacktide.kernels.feasible import affinity, free_index, grants, lendable, site_tree
+from slacktide.kernels.feasible import affinity, free_index, grants, leeway, lendable, site_tree
 from slacktide.kernels.policies import in_force, qos_driven, triage
 from slacktide.kernels.qos import request_ledger
 from slacktide.kernels.qos.metric import received, running, slope, withheld
@@ -224,6 +224,9 @@ def sort_by_metric(tb: State, h: int, now: float) -> None:
     q, tiers = views.slack(tb), views.ranks(tb)  # scratch that nobody else needs now
     order_by_metric(tb, h, now, q, tiers)
     if views.hosts(tb)[h]["shared"] > 0:
+        for i in range(1, count):
+            if tiers[i - 1] == tiers[i]:
+                leeway.keep_order(tb, views.slots(tb)[h, i - 1], views.slots(tb)[h, i], q[i - 1], q[i], now)
         if views.hosts(tb)[h]["moves_at"] == now:
             note_this_instant(tb, h, now, q)
         else:
@@ -256,7 +259,8 @@ def note_shared_motion(tb: State, h: int, now: float, q: NDArray[np.float64], ti
         slot = views.slots(tb)[h, i]
         mine, holds, blur = pace(tb, slot, now)
         steady, rise, most = min(steady, holds), max(rise, mine), max(most, blur)
-        peak, least = max(peak, q[i]), max(least, classes[slot["cls"]]["rank"])
+        peak = max(peak, leeway.most_of(tb, slot, q[i], now))
+        least = max(least, classes[slot["cls"]]["rank"])
         if views.rules(tb)["mirrored"] and tiers[i] >= 0:
             until = min(until, meets(abs(classes[slot["cls"]]["margin"] - q[i]), blur, mine, q[i], slot, tb, now))
         if (
@@ -282,7 +286,7 @@ def note_this_instant(tb: State, h: int, now: float, q: NDArray[np.float64]) -> 
     """The order of host ``h`` and its ceiling hold now; how long is not worth computing twice at one instant."""
     ceiling, peak, least = views.ceilings(tb)[h], -np.inf, whole(0)
     for i in range(views.hosts(tb)[h]["count"]):
-        peak = max(peak, q[i])
+        peak = max(peak, leeway.most_of(tb, views.slots(tb)[h, i], q[i], now))
         least = max(least, views.classes(tb)[views.slots(tb)[h, i]["cls"]]["rank"])
     views.hosts(tb)[h]["sorted_until"] = ceiling["until"] = now + INSTANT
     ceiling["least"] = least

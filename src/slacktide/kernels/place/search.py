@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slacktide.kernels.builtin import OWN
-from slacktide.kernels.feasible import disruption_budgets, free_index, host_slots, lendable
+from slacktide.kernels.feasible import disruption_budgets, free_index, host_slots, leeway, lendable
 from slacktide.kernels.feasible.free_index import (
     NOWHERE,
     TIE_A,
@@ -23,10 +23,9 @@ from slacktide.kernels.feasible.free_index import (
     largest_tie,
     second_part,
 )
-from slacktide.kernels.place import victims
+from slacktide.kernels.place import ranking, victims
 from slacktide.kernels.place.scores import comparing
 from slacktide.kernels.policies import in_force
-from slacktide.kernels.qos import metric_dynamics
 from slacktide.kernels.qos.metric_dynamics import NEAR
 from slacktide.kernels.runtime import chance
 from slacktide.kernels.runtime.compiling import kernel, leaf, whole
@@ -129,26 +128,6 @@ def find_free(tb: State, kind: int) -> int:
     return find_free_one_by_one(tb, kind)
 
 
-@leaf
-def note_score(tb: State, at: int, h: int, shape: int) -> None:
-    """Keep the score of host ``h`` in set ``at``; where it depends on the users, the missing CPU, of which it follows
-    for everybody's. ``views.missing(tb)`` is demand less free amounts; O(1)."""
-    if views.rules(tb)["placer_score"] != 0:
-        views.shared_score(tb)[at, h] = views.missing(tb)[0]
-    else:
-        views.shared_score(tb)[at, h] = comparing.allocation_score(tb, h, shape)
-
-
-@leaf
-def noted_score(tb: State, at: int, h: int, shape: int) -> int:
-    """The score of host ``h`` by set ``at`` for users of the shape; O(logins)."""
-    kept = whole(views.shared_score(tb)[at, h])
-    if views.rules(tb)["placer_score"] == 0:
-        return kept
-    views.missing(tb)[0] = kept
-    return comparing.allocation_score(tb, h, shape)
-
-
 @kernel
 def evaluate(tb: State, at: int, h: int, shape: int, cls: int, mine: float) -> None:
     """Keep in set ``at`` what preempting on host ``h`` would cost; O(instances on it)."""
@@ -158,13 +137,12 @@ def evaluate(tb: State, at: int, h: int, shape: int, cls: int, mine: float) -> N
         views.shared_limit(tb)[at, h] = -np.inf
         return
     if not views.shared_listed(tb)[at, h]:
-        views.shared_listed(tb)[at, h] = 1
-        views.shared_hosts(tb)[at, views.shared(tb)[at]["feasible"]] = h
-        views.shared(tb)[at]["feasible"] += 1
+        ranking.enlist(tb, at, h)
     victims.preemption_cost(tb, h, number, now, views.shared_cost(tb)[at, h])
-    note_score(tb, at, h, shape)
+    ranking.note_score(tb, at, h, shape)
     views.shared_limit(tb)[at, h] = victims.result_validity(tb, h, number, cls, now)
     views.shared_look(tb)[at, h] = views.control(tb)["looks"]
+    ranking.settle(tb, at, h)
 
 
 @kernel
@@ -196,7 +174,7 @@ def forget(tb: State, at: int) -> None:
     record = views.shared(tb)[at]
     for i in range(record["feasible"]):
         views.shared_listed(tb)[at, views.shared_hosts(tb)[at, i]] = 0
-    record["feasible"] = 0
+    record["feasible"] = record["heaped"] = record["scans"] = 0
 
 
 @leaf
@@ -252,21 +230,6 @@ def bring_up_to_date(tb: State, at: int, kind: int, mine: float) -> None:
 
 
 @kernel
-def beats(tb: State, at: int, h: int, best: int, shape: int) -> bool:
-    """Whether host ``h`` is a better one to preempt on for the shape than ``best`` (or -1), by the evaluations of set
-    ``at``; O(levels + logins)."""
-    if best < 0:
-        return True
-    for m in range(views.shared_cost(tb).shape[2]):
-        if views.shared_cost(tb)[at, h, m] != views.shared_cost(tb)[at, best, m]:
-            return views.shared_cost(tb)[at, h, m] > views.shared_cost(tb)[at, best, m]
-    mine, theirs = noted_score(tb, at, h, shape), noted_score(tb, at, best, shape)
-    if mine != theirs:
-        return mine > theirs
-    return views.hosts(tb)[h]["tie"] > views.hosts(tb)[best]["tie"]
-
-
-@kernel
 def still_feasible(tb: State, at: int, h: int, kind: int, mine: float) -> bool:
     """Whether the request can preempt on a listed host, evaluated anew where its metric may make a difference."""
     limit = views.shared_limit(tb)[at, h]
@@ -277,18 +240,43 @@ def still_feasible(tb: State, at: int, h: int, kind: int, mine: float) -> bool:
     fell = views.hosts(tb)[h]["fell"] > looked or views.control(tb)["tightened"] > looked
     if not fell and (mine < limit - NEAR or lenient):
         return True
+    views.shared(tb)[at]["changed"] = 1
     evaluate(tb, at, h, views.kinds(tb)[kind]["shape"], views.kinds(tb)[kind]["cls"], mine)
     return views.shared_limit(tb)[at, h] != -np.inf
 
 
 @kernel
+def all_still_feasible(tb: State, at: int, mine: float) -> bool:
+    """Whether :func:`still_feasible` would evaluate no listed host anew, as none did before; O(1)."""
+    control, record = views.control(tb), views.shared(tb)[at]
+    if control["told"] > record["sound"] or control["tightened"] > record["sound"]:
+        return False
+    lenient = mine <= record["reference"] + views.rules(tb)["tolerance"]
+    return lenient or mine < record["least_limit"] - NEAR
+
+
+@leaf
+def may_use(tb: State, h: int, term: int, job: int) -> bool:
+    """Whether host ``h`` satisfies a term and runs no instance of an anti-affine job; O(instances on it)."""
+    return views.allowed(tb)[term, views.hosts(tb)[h]["group"]] and not host_slots.has_sibling(tb, h, job)
+
+
+@kernel
 def pick(tb: State, at: int, kind: int, mine: float) -> int:
-    """Best host to preempt on by the evaluations of set ``at``, or -1; O(feasible hosts)."""
+    """Best host to preempt on by the evaluations of set ``at``, or -1; O(feasible hosts), O(1) with a heap of them."""
     record, hosts = views.shared(tb)[at], views.shared_hosts(tb)
     term, job, shape = views.kinds(tb)[kind]["term"], views.kinds(tb)[kind]["job"], views.kinds(tb)[kind]["shape"]
+    if record["heaped"] and all_still_feasible(tb, at, mine):
+        best = ranking.first(tb, at)
+        if best < 0 or may_use(tb, best, term, job):
+            return best
+        record["scans"] = -FEW_CHANGES  # a heap is of little use to those who may not use all hosts
+    elif record["heaped"]:
+        record["scans"] = 0
     best = NOBODY
-    kept = 0
-    for i in range(record["feasible"]):
+    kept, looks, count = whole(0), views.control(tb)["looks"], record["feasible"]
+    record["heaped"], record["changed"] = 0, 0
+    for i in range(count):
         h = whole(hosts[at, i])
         if not still_feasible(tb, at, h, kind, mine):
             views.shared_listed(tb)[at, h] = 0
@@ -296,9 +284,13 @@ def pick(tb: State, at: int, kind: int, mine: float) -> int:
         hosts[at, kept] = h
         kept += 1
         allowed = views.allowed(tb)[term, views.hosts(tb)[h]["group"]]
-        if allowed and beats(tb, at, h, best, shape) and not host_slots.has_sibling(tb, h, job):
+        if allowed and ranking.beats(tb, at, h, best, shape) and not host_slots.has_sibling(tb, h, job):
             best = h
     record["feasible"] = kept
+    record["sound"] = looks
+    record["scans"] += 1
+    if at != UNSHARED and record["scans"] > 1 and not record["changed"]:
+        ranking.arrange(tb, at)
     return best
 
 
@@ -333,7 +325,7 @@ def can_still_wait(tb: State, kind: int, mine: float) -> bool:
 def bring_metrics_up_to_date(tb: State) -> None:
     """Before looking for victims: hosts forget the metrics that changed from elsewhere."""
     if views.control(tb)["stirred"] > 0 and not lasting(tb):
-        metric_dynamics.tell_hosts(tb)
+        leeway.tell_hosts(tb)
 
 
 @kernel
@@ -385,7 +377,7 @@ def look_at_changes(tb: State, kind: int, mine: float, position: int) -> int:
                 free_best, score = h, mine_here
         elif free_best < 0 and not shown_hopeless(tb, h, whole(shape), whole(cls), mine):
             evaluate(tb, UNSHARED, h, shape, cls, mine)
-            if views.shared_limit(tb)[UNSHARED, h] != -np.inf and beats(tb, UNSHARED, h, best, shape):
+            if views.shared_limit(tb)[UNSHARED, h] != -np.inf and ranking.beats(tb, UNSHARED, h, best, shape):
                 best = h
     if free_best >= 0 and comparing.needed(tb):
         return find_free(tb, kind)
@@ -417,7 +409,7 @@ def look_at_random(tb: State, kind: int, mine: float, row: int) -> int:
             here = comparing.allocation_score(tb, h, shape)
             if free_best < 0 or here > score or (here == score and host["tie"] > views.hosts(tb)[free_best]["tie"]):
                 free_best, score = h, here
-        elif beats(tb, UNSHARED, h, best, shape):
+        elif ranking.beats(tb, UNSHARED, h, best, shape):
             best = h
         if found >= enough:
             break

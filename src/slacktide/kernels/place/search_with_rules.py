@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from slacktide.kernels.feasible import affinity, disruption_budgets, free_index, host_slots
 from slacktide.kernels.feasible.free_index import NOWHERE
-from slacktide.kernels.place import search, victims
+from slacktide.kernels.place import ranking, search, victims
 from slacktide.kernels.place.scores import comparing
 from slacktide.kernels.policies import in_force
 from slacktide.kernels.runtime.compiling import kernel, whole
@@ -168,8 +168,8 @@ def find_with_victims(tb: State, kind: int, mine: float) -> int:
         if number < 0:
             continue
         victims.preemption_cost(tb, h, number, now, views.shared_cost(tb)[UNSHARED, h])
-        search.note_score(tb, UNSHARED, h, shape)
-        if search.beats(tb, UNSHARED, h, best, shape):
+        ranking.note_score(tb, UNSHARED, h, shape)
+        if ranking.beats(tb, UNSHARED, h, best, shape):
             best = h
     return best
 

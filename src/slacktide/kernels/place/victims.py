@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from slacktide.kernels.builtin import FEWEST_VICTIMS, OWN, SLACK
-from slacktide.kernels.feasible import disruption_budgets, free_index, grants, host_slots
+from slacktide.kernels.feasible import disruption_budgets, free_index, grants, host_slots, leeway
 from slacktide.kernels.policies import in_force, priority, qos_driven
 from slacktide.kernels.qos import request_ledger
 from slacktide.kernels.runtime.compiling import kernel, leaf, whole
@@ -36,8 +36,10 @@ def choose_by_metric(tb: State, h: int, cls: int, mine: float, now: float) -> in
         slot = views.slots(tb)[h, i]
         q = request_ledger.metric_of(tb, slot, now)
         idle = request_ledger.is_idle(tb, slot)
+        if slot["request"] >= 0:
+            leeway.keep_eligibility(tb, slot, q, cls, mine, now)
         if i == 0 and not idle and q >= views.classes(tb)[slot["cls"]]["margin"] and views.rules(tb)["one_margin"]:
-            host_slots.lower_ceiling(tb, h, q, now)
+            host_slots.lower_ceiling(tb, h, leeway.most_of(tb, slot, q, now), now)
         if qos_driven.none_after(tb, slot, q, idle, cls, mine):
             return -1
         if (
@@ -128,5 +130,7 @@ def result_validity(tb: State, h: int, number: int, cls: int, now: float) -> flo
     for v in range(number):
         slot = views.slots(tb)[h, views.taken(tb)[v]]
         q = request_ledger.metric_of(tb, slot, now)
+        if not views.classes(tb)[cls]["overloaded"]:
+            q = leeway.least_of(tb, slot, q, now)
         limit = min(limit, qos_driven.eligible_below(tb, slot, q, cls, now))
     return limit

@@ -19,9 +19,7 @@ import numpy as np
 
 from slacktide.kernels.qos.metric import metric, slope
 from slacktide.kernels.qos.request_ledger import (
-    CALM,
     LONGEST,
-    ROSE,
     ahead,
     counts_as_up,
     gain,
@@ -109,35 +107,6 @@ def bound_of_request(tb: State, q: int, now: float) -> tuple[float, float, float
     one_up = whole(1) if up == request["placed"] else whole(0)
     rise, until, blur = pace_of_request(tb, q, now, one_up)
     return weigh(tb, q, now, one_up, 0.0), max(rise, 0.0), until, blur
-
-
-@kernel
-def tell_hosts(tb: State) -> None:
-    """Let every host with instances of a stirred request know that their metrics changed; O(those instances).
-
-    Done when somebody looks, not when it happens: a request that changes often between
-    two looks is gone through once, and not at all where nobody needs to preempt.
-    """
-    control, now = views.control(tb), views.control(tb)["now"]
-    control["looks"] += 1
-    for i in range(control["stirred"]):
-        q = whole(views.stirred(tb)[i])
-        request = views.requests(tb)[q]
-        rose = request["stirred"] == ROSE
-        request["stirred"] = CALM
-        peak, rise, until, blur = 0.0, 0.0, 0.0, 0.0
-        if rose:
-            peak, rise, until, blur = bound_of_request(tb, q, now)
-        row = whole(request["head"])
-        while row >= 0:
-            h = whole(views.instances(tb)[row]["host"])
-            views.hosts(tb)[h]["sorted_until"] = -np.inf
-            views.hosts(tb)[h]["fell"] = control["looks"]
-            if rose:
-                lift_ceiling(tb, h, now, peak, rise, until, blur)
-                note_change(tb, h)
-            row = whole(views.links(tb)[row, 0])
-    control["stirred"] = 0
 
 
 @leaf

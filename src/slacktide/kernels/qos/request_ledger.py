@@ -380,12 +380,18 @@ def weigh_running(tb: State, slot: Records, now: float) -> float:
 def weigh_keeping_work(tb: State, slot: Records, now: float) -> float:
     """As :func:`weigh_running`, as if stopping the instance discarded nothing; O(1)."""
     q = whole(slot["request"])
+    weigh_siblings(tb, q, now)
+    return views.requests(tb)[q]["worth_up"] if now >= slot["on"] else views.requests(tb)[q]["worth_starting"]
+
+
+@leaf
+def weigh_siblings(tb: State, q: int, now: float) -> None:
+    """Bring ``worth_up`` and ``worth_starting`` up to date, as if stopping an instance discarded no work; O(1)."""
     request = views.requests(tb)[q]
     if request["weighed"] != now:
         request["weighed"] = now
         request["worth_up"] = weigh(tb, q, now, whole(1), 0.0)
         request["worth_starting"] = weigh(tb, q, now, whole(0), 0.0)
-    return request["worth_up"] if now >= slot["on"] else request["worth_starting"]
 
 
 @kernel
@@ -432,5 +438,10 @@ def is_idle(tb: State, slot: Records) -> bool:
     """Whether the instance on a host contributes nothing, as another one of its concurrent request waits; O(1)."""
     if slot["request"] < 0:
         return False
-    request = views.requests(tb)[slot["request"]]
+    return one_waits(views.requests(tb)[slot["request"]])
+
+
+@leaf
+def one_waits(request: Records) -> bool:
+    """Whether an instance of a concurrent request waits, so that the others contribute nothing; O(1)."""
     return request["approach"] == CONCURRENT and request["placed"] < request["live"]

@@ -94,9 +94,9 @@ ARRAYS: dict[str, Array] = {
     "duration": Array(F8, (N,), "s", "drive", "useful running time until completion", fixed=True),
     "member": Array(I4, (N,), "job", "feasible", "SLOT's job, where not its kind's", SIMULATION, fixed=True),
     "owner": Array(I4, (N,), "request", "qos", "whose ledger it belongs to, or -1", LIVE, fixed=True),
-    "links": Array(I4, (N, 2), "row", "drive qos", "next and previous of its request on a host, or -1", LIVE),
-    "requests": Array(request.REQUEST, (Q,), "record", "drive memo qos queue", "ledgers"),
-    "stirred": Array(I4, (Q,), "request", "qos", "those whose hosts do not know their metric yet"),
+    "links": Array(I4, (N, 2), "row", "drive feasible qos", "next and previous of its request on a host, or -1", LIVE),
+    "requests": Array(request.REQUEST, (Q,), "record", "drive feasible memo qos queue", "ledgers"),
+    "stirred": Array(I4, (Q,), "request", "feasible qos", "those whose hosts do not know their metric yet"),
     "request_heap": Array(request.WAITING, ("requests + 1",), "record", "drive queue", "a heap of requests that wait"),
     "scalings": Array(request.SCALE_EVENT, ("scale events",), "record", "drive", "in order of time", fixed=True),
     "resizings": Array(
@@ -164,7 +164,8 @@ ARRAYS: dict[str, Array] = {
     "shared_look": Array(I8, ("sets", H), "looks", "place", "the number of looks when it was evaluated"),
     "shared_score": Array(I8, ("sets", H), "score", "place", "allocation scores"),
     "shared_hosts": Array(I8, ("sets", H), "host", "place", "those that were feasible when evaluated, each once"),
-    "shared_listed": Array(U1, ("sets", H), "flag", "place", "it is in that list"),
+    "shared_listed": Array(I4, ("sets", H), "count", "place", "where it is in that list, from 1 on; or 0"),
+    "shared_tie": Array(I8, ("sets", H), "tie", "place", "what decided between equals when it was evaluated"),
     "shared_of_pair": Array(I8, ("pairs",), "set", "drive place", "that of a pair, or -1"),
     # What is to happen.
     "heap": Array(log.INSTANCE_EVENT, ("ahead",), "record", "drive tables", "what instances have ahead of them"),

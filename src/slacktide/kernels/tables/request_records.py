@@ -18,6 +18,11 @@ REQUEST = np.dtype(
         ("weighed", "f8"),  # for this instant, unless anything changed since, Q of a running instance is
         ("worth_up", "f8"),  # where it counts as running
         ("worth_starting", "f8"),  # and where it does not yet
+        ("leeway_at", "f8"),  # at this instant hosts need not know of a change while both stay between these bounds
+        ("up_least", "f8"),
+        ("up_most", "f8"),
+        ("starting_least", "f8"),
+        ("starting_most", "f8"),
         ("live", "i8"),
         ("placed", "i8"),  # live instances on hosts
         ("up_restart", "i8"),  # live instances that count as running, in each accounting
@@ -29,6 +34,7 @@ REQUEST = np.dtype(
         ("loses", "i8"),  # a stopped instance loses its work
         ("head", "i8"),  # a row on a host, the others by ``links``; -1: none
         ("stirred", "i8"),  # is among the stirred
+        ("told", "i8"),  # what else hosts know of it (kernels/feasible/leeway.py), 0: there is no leeway
         ("heap_at", "i8"),  # its position in the heap of the pass, or -1
         ("window", "i8"),  # instances of a batch request at work at once, 0: all
         ("release", "i8"),  # the next row to be released

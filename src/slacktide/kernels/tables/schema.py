@@ -143,6 +143,11 @@ SHARED = np.dtype(
         ("used", "i8"),
         ("pair", "i8"),
         ("feasible", "i8"),  # length of its list of hosts
+        ("heaped", "i8"),  # the list is a heap, best host first
+        ("scans", "i8"),  # how often the list was gone through
+        ("changed", "i8"),  # a host was evaluated anew while it was
+        ("sound", "i8"),  # the look of the last time
+        ("least_limit", "f8"),  # no limit of a listed host is less, where the list is a heap
         ("loosened", "i8"),  # budgets had been loosened so often
     ],
     align=True,
@@ -191,6 +196,7 @@ RULES = np.dtype(
         ("feasible_time", "i8"),
         ("ceilings", "i8"),
         ("sorted_hosts", "i8"),
+        ("large", "i8"),  # instances on hosts from which on a request is large, 0: none is
         ("static_order", "i8"),
         ("pruning", "i8"),
         ("levels", "i8"),
@@ -271,6 +277,7 @@ CONTROL = np.dtype(
         ("due", "i8"),  # something happened at ``now`` that calls for a pass
         ("broken", "i8"),  # a user's own score or cost raised or gave no number
         ("stalled", "i8"),  # the last pass placed nobody
+        ("told", "i8"),  # the last look before which a metric on some host changed from elsewhere
         ("tightened", "i8"),  # the last look before which a budget had more left
         ("loosened", "i8"),  # how often a budget got more left
         ("triggered", "i8"),  # triggers that have been

@@ -1,0 +1,147 @@
+"""What contention within one large request costs, beside that among as many requests of one instance.
+
+    python bench/large.py [--instances 8000] [--hosts 2000] [--repeats 5] [--settings recommended] [--into PAGE]
+
+Two cases, each with half as many preemptions as the large request has instances, all in one pass. ``preempts``: of a
+gold request that comes at 10 s half the instances find room, each of the others preempts a bronze instance.
+``preempted``: gold instances that come at 10 s preempt half of a bronze request. The request is measured
+independently (each instance by its own ledger, as requests of one instance are), concurrently and aggregated;
+``told always`` is the latter two with ``optimize.large_requests=0``. Seconds are processor seconds: of the whole run,
+and of the instant at which they meet (the run less one that ends before it). Ratios are to ``independent``, within
+a repetition.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from pathlib import Path
+from statistics import median
+from typing import NamedTuple
+
+import numpy as np
+from marked import command, show
+from measuring import settings, table
+
+from slacktide.model import APPROACHES, Hosts, Requests, Workload
+from slacktide.sim import RunResult, run
+
+GOLD, BRONZE = 0, 2
+BEFORE, AT, AFTER = 9.0, 10.0, 12.0
+"""Seconds: the end of a run before the instant, the instant, the end of a run that has it."""
+CASES = ("preempts", "preempted")
+HEAD = (
+    "case",
+    "measured",
+    "told",
+    "seconds",
+    "of the instant",
+    "ratio",
+    "ratio of the instant",
+    "preemptions",
+    "operations",
+)
+
+
+class Line(NamedTuple):
+    """One way of deciding: how the request is measured, and ``optimize.large_requests``."""
+
+    approach: str
+    large: int
+
+
+LINES = (
+    Line("independent", 100),
+    *(Line(approach, large) for approach in ("concurrent", "aggregated") for large in (100, 0)),
+)
+
+
+def cluster(case: str, approach: str, instances: int, hosts: int) -> tuple[Workload, Hosts]:
+    """A large request beside requests of one instance, on equal hosts that half of both fill."""
+    half = instances // 2
+    bronze, gold = (half, instances) if case == "preempts" else (instances, half)
+    service_class = np.repeat(np.array([BRONZE, GOLD], np.int16), (bronze, gold))
+    large = service_class == (GOLD if case == "preempts" else BRONZE)
+    request = np.zeros(len(large), np.int32)
+    request[~large] = np.arange(1, half + 1)
+    kinds = np.zeros(half + 1, np.int8)
+    kinds[0] = APPROACHES.index(approach)
+    workload = Workload(
+        ids=np.arange(len(large)),
+        admission=np.where(service_class == BRONZE, 0.0, AT),
+        duration=np.full(len(large), np.inf),
+        demand=np.ones((len(large), 2)),
+        service_class=service_class,
+        job=request.astype(np.int64),
+        anti_affinity=np.zeros(len(large), np.bool_),
+        term=np.zeros(len(large), np.int32),
+        request=request,
+        requests=Requests(
+            ids=np.arange(half + 1),
+            batch=np.zeros(half + 1, np.bool_),
+            approach=kinds,
+            parallelism=np.zeros(half + 1, np.int64),
+            scale_time=np.zeros(0),
+            scale_request=np.zeros(0, np.int32),
+            scale_replicas=np.zeros(0, np.int64),
+        ),
+    )
+    return workload, Hosts(
+        ids=np.arange(hosts),
+        names=tuple(f"host-{row}" for row in range(hosts)),
+        capacity=np.full((hosts, 2), instances / hosts),
+        attributes=({},) * hosts,
+    )
+
+
+def once(workload: Workload, hosts: Hosts, preset: str, large: int, end: float) -> tuple[float, RunResult]:
+    """Processor seconds of a run without reading and compiling, and the run."""
+    config = settings(preset, {"simulation.end": end, "optimize.large_requests": large})
+    begun = time.process_time()
+    result = run(workload, hosts, config)
+    return time.process_time() - begun, result
+
+
+def rows(case: str, preset: str, arguments: argparse.Namespace) -> list[list[str]]:
+    """A line for each way, measured one after the other in each repetition, so that the machine is the same."""
+    inputs = {line: cluster(case, line.approach, arguments.instances, arguments.hosts) for line in LINES}
+    found: dict[Line, list[tuple[float, float]]] = {line: [] for line in LINES}
+    last: dict[Line, RunResult] = {}
+    once(*inputs[LINES[0]], preset, 0, 1.0)  # loads the kernels
+    for number in range(arguments.repeats):
+        print(f"{preset}, {case}, {number + 1}/{arguments.repeats} ...", file=sys.stderr)
+        for line, (workload, hosts) in inputs.items():
+            before, _ = once(workload, hosts, preset, line.large, BEFORE)
+            seconds, last[line] = once(workload, hosts, preset, line.large, AFTER)
+            found[line].append((seconds, seconds - before))
+    alone = found[LINES[0]]
+    lines = []
+    for line, mine in found.items():
+        ratios = [
+            f"{median(one[part] / other[part] for one, other in zip(mine, alone, strict=True)):.2f}" for part in (0, 1)
+        ]
+        told = "-" if line is LINES[0] else "always" if line.large == 0 else "where it matters"
+        cells = [case, line.approach, told, *(f"{median(one[part] for one in mine):.3f}" for part in (0, 1))]
+        lines.append([*cells, *ratios, f"{last[line].preemptions:,}", f"{last[line].operations:,}"])
+    return lines
+
+
+def main() -> None:
+    """Print the table, and write the page where one is named."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--instances", type=int, default=8000)
+    parser.add_argument("--hosts", type=int, default=2000)
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--settings", nargs="+", choices=("recommended", "published"), default=["recommended"])
+    parser.add_argument("--into", type=Path, metavar="PAGE", help="put the table between its marks in this page")
+    arguments = parser.parse_args()
+    text = [f"`{command()}`, medians of {arguments.repeats}:"]
+    for preset in arguments.settings:
+        lines = [line for case in CASES for line in rows(case, preset, arguments)]
+        text += [f"**{preset}**", table(HEAD, lines)]
+    show("requests-large", "\n\n".join(text), arguments.into)
+
+
+if __name__ == "__main__":
+    main()
