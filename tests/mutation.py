@@ -162,7 +162,7 @@ MUTANTS = (
     Mutant(
         "triage: nobody whose promise does not recover is given up for the work that stopping it would discard",
         "kernels/policies/triage.py",
-        "        q_k = request_ledger.weigh_keeping_work(tb, slot, now)",
+        "        q_k = request_ledger.metric_keeping_work(tb, slot, q_k, now)",
         "        pass",
         "tests/sim/test_overload.py::test_a_job_that_has_its_promise_is_not_given_up_for_the_work_it_would_lose",
     ),

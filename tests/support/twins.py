@@ -341,6 +341,7 @@ TWINS: dict[str, str] = {
     "request_ledger.up_now": "reference.requests:Request.up",
     "request_ledger.weigh": "reference.metric:request_metric",
     "request_ledger.weigh_running": "reference.requests:Request.metric_of",
+    "request_ledger.metric_keeping_work": "reference.queue:metric_keeping_work",
     "request_ledger.weigh_keeping_work": "reference.requests:Request.metric_of",
     "request_ledger.weigh_waiting": "reference.requests:Request.metric_of",
     "resize.another_host": "reference.resizes:another_host",

@@ -96,9 +96,8 @@ def is_given_up(tb: State, slot: Records, q_k: float, now: float) -> bool:
     Q counts as gone what stopping a batch instance would discard. Where that can be made up for, it is right so. Where
     not, it would give up whoever has work to lose: then Q is asked for as if nothing were discarded.
     """
-    loses = slot["request"] >= 0 and views.requests(tb)[slot["request"]]["loses"]
-    if loses and not recovers(tb, whole(slot["cls"])):
-        q_k = request_ledger.weigh_keeping_work(tb, slot, now)
+    if not recovers(tb, whole(slot["cls"])):
+        q_k = request_ledger.metric_keeping_work(tb, slot, q_k, now)
     return is_lost(tb, whole(slot["row"]), whole(slot["cls"]), q_k, now)
 
 

@@ -408,6 +408,14 @@ def metric_of(tb: State, slot: Records, now: float) -> float:
     return metric(slot, views.classes(tb)[slot["cls"]]["slo"], views.rules(tb)["alpha"], now)
 
 
+@leaf
+def metric_keeping_work(tb: State, slot: Records, q: float, now: float) -> float:
+    """Q of an instance on a host as if stopping it discarded nothing; ``q`` is what :func:`metric_of` says; O(1)."""
+    if slot["request"] < 0 or not views.requests(tb)[slot["request"]]["loses"]:
+        return q
+    return weigh_keeping_work(tb, slot, now)
+
+
 @kernel
 def shared_overhead(tb: State, q: int, now: float) -> float:
     """Preemption overhead C of a request (equation 8), in [0, 1]; O(1)."""
