@@ -178,7 +178,7 @@ class SimulationSettings:
 
 @dataclass(frozen=True, slots=True)
 class OptimizeSettings:
-    """Ways to do less work. The first six never change a decision; of the published ones that follow, some may."""
+    """Ways to do less work. The first seven never change a decision; of the published ones that follow, some may."""
 
     static_order: bool = True
     """Keep the queue sorted by keys that do not change while waiting, instead of sorting it in every pass."""
@@ -192,6 +192,8 @@ class OptimizeSettings:
     """Keep each host's victims sorted until two of them change places, instead of sorting in every pass."""
     ceilings: bool = True
     """Skip hosts on which, by bounds that hold for a while, nobody may be preempted or all who may do not suffice."""
+    standstill: bool = True
+    """While nothing happens, leave out what a pass would do that can serve nobody by what earlier failures prove."""
     equivalence_tolerance: Seconds = 0.0
     """Seconds of metric within which equal requests count as one; above 0 changes results."""
     relaxed_randomization: SomeShare = 1.0

@@ -129,6 +129,7 @@ KIND = np.dtype(
         ("preferences_at", "i8"),
         ("preferences", "i8"),
         ("never", "i8"),  # never preempts anybody
+        ("homeless", "i8"),  # whether no host is large enough and satisfies its term (:mod:`..memo.standstill`)
     ],
     align=True,
 )
@@ -192,6 +193,7 @@ RULES = np.dtype(
         ("ceilings", "i8"),
         ("sorted_hosts", "i8"),
         ("static_order", "i8"),
+        ("standstill", "i8"),
         ("pruning", "i8"),
         ("levels", "i8"),
         ("record", "i8"),  # sum of the RECORD_ flags
@@ -271,6 +273,10 @@ CONTROL = np.dtype(
         ("due", "i8"),  # something happened at ``now`` that calls for a pass
         ("broken", "i8"),  # a user's own score or cost raised or gave no number
         ("stalled", "i8"),  # the last pass placed nobody
+        ("still_until", "f8"),  # until then passes decide nothing, if nothing happens
+        ("still_from", "i8"),  # end of the change log as of that
+        ("late_at", "f8"),  # no class becomes overloaded before
+        ("hopeful", "i8"),  # who waited in the last pass and would fit on some host, if it were empty
         ("tightened", "i8"),  # the last look before which a budget had more left
         ("loosened", "i8"),  # how often a budget got more left
         ("triggered", "i8"),  # triggers that have been
