@@ -33,7 +33,8 @@ import pyarrow.parquet as pq
 from measuring import ALPHA, HOUR, announce, one_hour_files, overheads, read, simulated, table
 
 from slacktide.config import Config
-from slacktide.inputs import GENERATORS, join
+from slacktide.inputs import join
+from slacktide.inputs.generators.registry import GENERATORS
 from slacktide.inputs.prepare import host_sets
 from slacktide.metrics.penalties import ALL, penalties
 from slacktide.model import Hosts, Workload

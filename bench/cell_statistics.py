@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from slacktide.inputs import GENERATORS, join, read_hosts, read_workload
+from slacktide.inputs import join, read_hosts, read_workload
+from slacktide.inputs.generators.registry import GENERATORS
 from slacktide.inputs.statistics import demand_over_time, describe_hosts, describe_workload
 from slacktide.model import Hosts, Workload
 

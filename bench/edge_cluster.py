@@ -18,7 +18,8 @@ from typing import Any
 
 from measuring import HOUR, announce, settings, table
 
-from slacktide.inputs import GENERATORS, join
+from slacktide.inputs import join
+from slacktide.inputs.generators.registry import GENERATORS
 from slacktide.metrics import per_class
 from slacktide.metrics.delay import placement_delays, user_delay
 from slacktide.model import Hosts, Workload

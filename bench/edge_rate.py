@@ -15,7 +15,8 @@ from typing import Any
 
 from measuring import HOUR, announce, each, settings, simulated, table
 
-from slacktide.inputs import GENERATORS, join
+from slacktide.inputs import join
+from slacktide.inputs.generators.registry import GENERATORS
 from slacktide.model import Hosts, Workload
 
 SIZES = {1000: (50, 20_000), 12_500: (200, 250_000)}

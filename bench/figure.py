@@ -14,7 +14,8 @@ from pathlib import Path
 
 from measuring import HOUR, Outcome, settings, simulated
 
-from slacktide.inputs import GENERATORS, join
+from slacktide.inputs import join
+from slacktide.inputs.generators.registry import GENERATORS
 
 STYLE = """<style>
   text { font: 13px system-ui, sans-serif; fill: #24292f } .head { font-weight: 600 } .axis { stroke: #8c959f }

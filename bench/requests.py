@@ -29,7 +29,8 @@ from validation3 import LIKE_MEASURED, Outcome, outcome
 from validation3 import runs as validation_runs
 
 from slacktide.config import Config
-from slacktide.inputs import GENERATORS, group_by_job, join
+from slacktide.inputs import group_by_job, join
+from slacktide.inputs.generators.registry import GENERATORS
 from slacktide.model import Hosts, Workload
 from slacktide.sim import run
 

@@ -19,7 +19,8 @@ from typing import Any
 
 from measuring import Point, announce, curves, settings, simulated, table
 
-from slacktide.inputs import GENERATORS, join
+from slacktide.inputs import join
+from slacktide.inputs.generators.registry import GENERATORS
 
 HEAD = (
     "workload",

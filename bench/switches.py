@@ -39,7 +39,7 @@ POLICIES: dict[str, dict[str, Any]] = {
     "better": {"policy.preempt_when": "better"},
     "needed": {"policy.preempt_when": "needed"},
 }
-EXACT = ("static_order", "free_index", "shared_evaluations", "feasible_time", "ceilings", "sorted_hosts")
+EXACT = ("static_order", "free_index", "shared_evaluations", "feasible_time", "ceilings", "sorted_hosts", "standstill")
 INEXACT: dict[str, Any] = {
     "relaxed_randomization": 0.05,
     "equivalence_tolerance": 1.0,
@@ -57,7 +57,7 @@ def variants(naive: bool) -> dict[str, dict[str, Any]]:
     """The lines of a table by name."""
     off: dict[str, dict[str, Any]] = {f"`{name} = false`": {f"optimize.{name}": False} for name in EXACT}
     on = {f"`{name} = {str(value).lower()}`": {f"optimize.{name}": value} for name, value in INEXACT.items()}
-    without = {"all six off": {f"optimize.{name}": False for name in EXACT}} if naive else {}
+    without = {"all seven off": {f"optimize.{name}": False for name in EXACT}} if naive else {}
     return {"defaults": {}, **off, **without, **on}
 
 

@@ -23,7 +23,8 @@ from measuring import ALPHA, HOUR, each, overheads, settings, share, table
 from numpy.typing import NDArray
 
 from slacktide.config import Config
-from slacktide.inputs import GENERATORS, join
+from slacktide.inputs import join
+from slacktide.inputs.generators.registry import GENERATORS
 from slacktide.metrics import ClassSummary, per_class
 from slacktide.model import APPROACHES, Hosts, Workload
 from slacktide.sim import RunResult, run

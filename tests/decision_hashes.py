@@ -33,7 +33,7 @@ from slacktide.config import Config, preset
 from slacktide.engine.core.engine import Engine
 from slacktide.engine.journal.record import sessions
 from slacktide.engine.journal.replay import Report, carry_out, replay, retrace
-from slacktide.inputs import GENERATORS
+from slacktide.inputs.generators.registry import GENERATORS
 from slacktide.sim import RunResult, run
 
 # All that is taken from the project, so that a module that moves is named anew in one place.

@@ -178,7 +178,7 @@ class SimulationSettings:
 
 @dataclass(frozen=True, slots=True)
 class OptimizeSettings:
-    """Ways to do less work. The first seven never change a decision; of the published ones that follow, some may."""
+    """Ways to do less work. The first eight never change a decision; of the published ones that follow, some may."""
 
     static_order: bool = True
     """Keep the queue sorted by keys that do not change while waiting, instead of sorting it in every pass."""
@@ -195,6 +195,8 @@ class OptimizeSettings:
     large_requests: Count = 100
     """Of a request with at least so many instances on hosts, tell the hosts within an instant only of what makes a
     difference to one of them; 0: tell them of every change of its metric."""
+    standstill: bool = True
+    """While nothing happens, leave out what a pass would do that can serve nobody by what earlier failures prove."""
     equivalence_tolerance: Seconds = 0.0
     """Seconds of metric within which equal requests count as one; above 0 changes results."""
     relaxed_randomization: SomeShare = 1.0

@@ -138,10 +138,5 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
     assert process.returncode == 0
 
 
-def test_the_command_line_loads_only_what_it_needs() -> None:
-    program = "import sys; import slacktide.cli; print([m for m in ('numpy', 'yaml', 'pyarrow') if m in sys.modules])"
-    assert subprocess.check_output([sys.executable, "-c", program], text=True).strip() == "[]"
-
-
 def test_generated_parquet_is_read_by_others(small: Path) -> None:
     assert pq.read_table(small / "workload.parquet").num_rows == 256

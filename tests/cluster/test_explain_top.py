@@ -6,7 +6,6 @@ import json
 import re
 import time
 from collections.abc import Iterator
-from importlib import import_module
 from typing import Any
 
 import pytest
@@ -118,7 +117,7 @@ def test_why_waiting_without_a_class(running: Running) -> None:
 
 
 def test_without_the_scheduler_the_cluster_tells(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(import_module("slacktide.cli.explain"), "ADDRESS", "127.0.0.1:9")
+    monkeypatch.setattr("slacktide.cli.explain.ADDRESS", "127.0.0.1:9")
     kubeconfig = str(running.plane.kubeconfig)
     waiting = pods(running.plane.api, "default", "Pending")[0]["metadata"]["name"]
 

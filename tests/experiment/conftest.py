@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 from collections.abc import Callable, Sequence
 
@@ -30,5 +29,4 @@ class InProcess:
 @pytest.fixture
 def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """For tests that are not about processes."""
-    # The module by its whole name: as an attribute of its package, it is the command of that name.
-    monkeypatch.setattr(importlib.import_module("slacktide.cli.experiment"), "executor", lambda *_: InProcess())
+    monkeypatch.setattr("slacktide.cli.experiment.executor", lambda *_: InProcess())

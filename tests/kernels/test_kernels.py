@@ -41,6 +41,7 @@ from support.runs import core, everything
 from support.twins import TWINS
 
 SMALL = range(4000, 4008)
+importlib.import_module("slacktide.kernels.offline_admission")  # as who admits offline does
 for score in builtin.SCORES.values():  # their modules are imported when a score is first named
     if score.module:
         importlib.import_module(score.module)

@@ -12,7 +12,8 @@ from pathlib import Path
 from slacktide import settings
 from slacktide.config import Config, SimulationSettings
 from slacktide.experiment.run_folder import Asked, run_into
-from slacktide.inputs import GENERATORS, join
+from slacktide.inputs import join
+from slacktide.inputs.generators.registry import GENERATORS
 from slacktide.model import Hosts, ServiceClass, Workload
 
 INTERVAL = 60.0

@@ -63,6 +63,7 @@ EXACT_SWITCHES = (
     "feasible_time",
     "ceilings",
     "sorted_hosts",
+    "standstill",
 )
 """Settings of ``optimize`` that never change a decision."""
 

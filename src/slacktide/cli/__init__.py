@@ -4,7 +4,7 @@ Exit codes: 0 done; 1 a defect of slacktide; 2 wrong usage or settings; 3 an inp
 4 a user's own policy, score or cost; 5 results that cannot be written; 6 some runs of an experiment failed;
 130 interrupted.
 
-Modules are imported where they are used, so that a command loads only what it needs.
+A command's module is imported when it is called, and what takes time to import where it is used.
 """
 
 from __future__ import annotations
@@ -16,23 +16,7 @@ from collections.abc import Sequence
 import click
 
 from slacktide import __version__
-from slacktide.cli.broker import broker
-from slacktide.cli.edge import edge
-from slacktide.cli.experiment import experiment
-from slacktide.cli.explain import explain
-from slacktide.cli.generate import generate
-from slacktide.cli.inspect import inspect
-from slacktide.cli.lab import lab
-from slacktide.cli.netprobe import netprobe
-from slacktide.cli.plan import plan
-from slacktide.cli.policies import policies
-from slacktide.cli.replay import replay
-from slacktide.cli.report import report
-from slacktide.cli.run import run
-from slacktide.cli.settings import settings
-from slacktide.cli.simulate import simulate
-from slacktide.cli.top import top
-from slacktide.cli.trace import trace
+from slacktide.cli.lazy_group import LazyGroup
 from slacktide.errors import ConfigError, InputError, OutputError, PluginError, RunsError, SlacktideError
 
 EXIT_CODES: dict[type[SlacktideError], int] = {
@@ -46,7 +30,35 @@ INTERRUPTED = 130
 DEFECT = 1
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+LINES = {
+    "broker": "Submits WORKLOAD to a cluster at its own times, as Deployments and Jobs with their service classes.",
+    "edge": "Delay-aware placement and its comparators on the published testbed.",
+    "experiment": "Many runs at once: every combination of workloads, host sets, policies and seeds of a small file.",
+    "explain": "Says why a pod is where it is, waits, or was preempted.",
+    "generate": "Generates a workload and its hosts.",
+    "inspect": (
+        "Describes a workload, hosts, or both together: demand against capacity, and requests that can never run."
+    ),
+    "lab": "A Kubernetes control plane on this machine, to try slacktide and to test against.",
+    "netprobe": "Round-trip times between nodes: an agent for each of them measures, others read.",
+    "plan": "Finds the smallest number of hosts, in the mix of HOSTS, on which WORKLOAD meets a goal.",
+    "policies": "Lists the policies, allocation scores and preemption costs that can be used here.",
+    "replay": "Decides again what DIRECTORY, written by --record, says was decided, and compares.",
+    "report": "Makes one HTML page of the experiment in DIR: what was compared, the verdict, figures and their data.",
+    "run": "Schedules pods of a Kubernetes cluster and keeps each workload above the availability it was promised.",
+    "settings": "Lists every setting for --set and --config: default, what is allowed, what it means.",
+    "simulate": (
+        "Simulates WORKLOAD on HOSTS under a policy and tells per class what was promised and what was delivered."
+    ),
+    "top": "Shows what each workload was promised and has got, every second anew.",
+    "trace": "Prepares workloads and hosts: converts published traces, samples, cuts, thins, draws host sets.",
+}
+"""All commands, each with the first sentence of its own help. (A test compares them.)"""
+
+
+@click.group(
+    cls=LazyGroup, lines=LINES, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110}
+)
 @click.version_option(__version__, prog_name="slacktide")
 def app() -> None:
     """Keeps every workload above the availability it was promised; here: simulates how well that works.
@@ -69,14 +81,6 @@ def app() -> None:
       6    some runs of an experiment failed; the others are done
       130  interrupted (Ctrl-C); earlier results are whole
     """
-
-
-COMMANDS = (
-    *(simulate, generate, inspect, policies, settings, trace, experiment, report, plan, edge),
-    *(lab, run, replay, explain, top, broker, netprobe),
-)
-for command in COMMANDS:
-    app.add_command(command)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from slacktide.cli.options import FILE
-from slacktide.kube.client.status_codes import NOT_FOUND
 
 if TYPE_CHECKING:
     from slacktide.kube.client.http import Connection
@@ -40,6 +38,8 @@ def pod(
     The scheduler itself is asked where it can be reached (kubectl port-forward helps); it remembers what it decided,
     also about pods that are gone. Otherwise the pod's events, its conditions and its workload's ledger tell.
     """
+    import asyncio
+
     click.echo(asyncio.run(_explain(namespace, name, kubeconfig, context, address, as_json)))
 
 
@@ -95,6 +95,7 @@ async def _ask(address: str, namespace: str, name: str) -> tuple[dict[str, Any] 
 
 async def _get(connection: Connection, path: str, **query: str) -> Any:
     from slacktide.kube.client.http import ApiError
+    from slacktide.kube.client.status_codes import NOT_FOUND
 
     try:
         return json.loads(await connection.get(path, query=query or None))

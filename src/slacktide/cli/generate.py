@@ -10,7 +10,7 @@ import click
 from slacktide.cli.options import FILE, key_values
 
 if TYPE_CHECKING:
-    from slacktide.inputs import Generator
+    from slacktide.inputs.generators.registry import Generator
     from slacktide.model import ServiceClass
 
 GENERATED_FILES = frozenset({"workload.parquet", "hosts.parquet", "settings.yaml", "network.yaml", "manifest.json"})
@@ -36,7 +36,7 @@ def generate(name: str | None, out: Path | None, words: tuple[str, ...], seed: i
     A workload with service classes of its own comes with settings.yaml, which names them; hosts at places come with
     network.yaml, for --network.
     """
-    from slacktide.inputs import GENERATORS
+    from slacktide.inputs.generators.registry import GENERATORS
 
     if name is None:
         click.echo("\n\n".join(map(_described, GENERATORS.values())))

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import signal
 from collections.abc import Callable, Coroutine
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    import asyncio
 
 T = TypeVar("T")
 
 
 def run_fast(main: Coroutine[Any, Any, T]) -> T:
     """``asyncio.run`` on uvloop where there is one (not on Windows); other loops of the process stay as they are."""
+    import asyncio
+
     factory: Callable[[], asyncio.AbstractEventLoop] | None = None
     with contextlib.suppress(ImportError):
         import uvloop
@@ -24,6 +28,8 @@ def run_fast(main: Coroutine[Any, Any, T]) -> T:
 
 async def until_signal(main: Coroutine[Any, Any, object]) -> bool:
     """Runs ``main`` until it ends; whether SIGTERM or SIGINT cancelled it."""
+    import asyncio
+
     task = asyncio.ensure_future(main)
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, task.cancel)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import logging
 import sys
@@ -151,6 +150,8 @@ def _reading(command: F) -> F:
 @click.option("--json", "as_json", is_flag=True, help="As JSON, with every measured peer.")
 def show(kubeconfig: Path | None, context: str | None, stale_after: float, as_json: bool) -> None:
     """The rows of a cluster and how old they are."""
+    import asyncio
+
     from slacktide.model.latency import fresh
     from slacktide.netprobe.table import HEAD, table_of
 
@@ -197,6 +198,8 @@ def export(
     unknown: float,
 ) -> None:
     """Writes what the rows of a cluster say as a network file."""
+    import asyncio
+
     from slacktide.netprobe.table import filled, network_file, write_network
 
     found = asyncio.run(_read(kubeconfig, context, site_label))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import logging
 import os
@@ -115,6 +114,8 @@ async def _run(config: Config, kubeconfig: Path | None, context: str | None, rec
 
 
 async def _serve(scheduler: Scheduler, window: SchedulerPages, journal: Journal) -> None:
+    import asyncio
+
     from slacktide.kube.observe.http_server import Server
     from slacktide.kube.term import LeadershipLost
 
@@ -132,6 +133,8 @@ async def _serve(scheduler: Scheduler, window: SchedulerPages, journal: Journal)
 
 
 async def _dry_run(config: Config, kubeconfig: Path | None, context: str | None, measured: bool) -> int:
+    import asyncio
+
     import numpy as np
 
     from slacktide.dryrun.dry_run import DryRun, ReadOnly, Starts

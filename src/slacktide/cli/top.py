@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import sys
 import time
@@ -93,6 +92,8 @@ def top(
     """
     if all_namespaces and namespace:
         raise click.UsageError("-A: shows all namespaces, and -n one")
+    import asyncio
+
     with contextlib.suppress(KeyboardInterrupt):
         asyncio.run(_top(kubeconfig, context, namespace or "", once or not sys.stdout.isatty(), order))
 
@@ -222,6 +223,8 @@ class Classes:
 
 
 async def _top(kubeconfig: Path | None, context: str | None, namespace: str, once: bool, order: str) -> None:
+    import asyncio
+
     from slacktide.kube.client.http import connect
     from slacktide.kube.client.reflector import Reflector
     from slacktide.kube.resources.objects import AVAILABILITY, SERVICE_CLASS

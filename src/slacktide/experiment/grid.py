@@ -15,9 +15,9 @@ from slacktide.errors import ConfigError
 from slacktide.experiment import checked, grid_keys
 from slacktide.experiment.checked import Node
 from slacktide.experiment.grid_keys import INTERVALS, VERSION
-from slacktide.inputs import GENERATORS
 from slacktide.inputs.columns.cells import expected_name
 from slacktide.inputs.columns.instances import WHY_AGGREGATED
+from slacktide.inputs.generators.registry import GENERATORS
 from slacktide.kernels.builtin import POLICIES
 from slacktide.policy.loader import available
 from slacktide.sim.startup import SHAPES

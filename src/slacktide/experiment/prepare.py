@@ -12,7 +12,6 @@ from slacktide.errors import ConfigError, InputError, OutputError, Problem
 from slacktide.experiment import keys, scales
 from slacktide.experiment.grid import First, FromFile, Generated, Grid, Origin, Peak, Share
 from slacktide.inputs import (
-    GENERATORS,
     WorkloadParquetWriter,
     group_by_job,
     read_hosts,
@@ -20,6 +19,7 @@ from slacktide.inputs import (
     write_hosts,
     write_workload,
 )
+from slacktide.inputs.generators.registry import GENERATORS
 from slacktide.inputs.prepare.host_sets import binding_resource, draw_hosts, keep_share
 from slacktide.inputs.prepare.peak import peak
 from slacktide.model import DEFAULT_CLASSES, Hosts, PenaltyTier, ServiceClass, Workload

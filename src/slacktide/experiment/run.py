@@ -128,7 +128,7 @@ def _inputs(workload: str, hosts: str, classes: Any, grouping: Any) -> tuple[Wor
 
 def warm_up() -> None:
     """Compile what built-in policies need, by the smallest of runs, so that processes started later find it done."""
-    from slacktide.inputs import GENERATORS
+    from slacktide.inputs.generators.registry import GENERATORS
     from slacktide.sim import run
 
     pieces, hosts = GENERATORS["validation-1"].generate({})

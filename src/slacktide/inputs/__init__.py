@@ -1,11 +1,11 @@
 """From files and generators to :class:`Workload` and :class:`Hosts`: everything is checked here, nothing behind.
 
-Formats are described in docs/formats.md. Statistics are in :mod:`slacktide.inputs.statistics`.
+Formats are described in docs/formats.md. Generators are in :mod:`slacktide.inputs.generators.registry`, statistics in
+:mod:`slacktide.inputs.statistics`.
 """
 
 from slacktide.inputs.align import align
 from slacktide.inputs.formats.erlang_exact import DEFAULT_PRIORITIES
-from slacktide.inputs.generators.registry import GENERATORS, Generator, Parameter
 from slacktide.inputs.group import group_by_job
 from slacktide.inputs.read import EVENT_KINDS, read_delays, read_host_events, read_hosts, read_workload
 from slacktide.inputs.rows import join
@@ -14,9 +14,6 @@ from slacktide.inputs.write import WorkloadParquetWriter, write_hosts, write_wor
 __all__ = [
     "DEFAULT_PRIORITIES",
     "EVENT_KINDS",
-    "GENERATORS",
-    "Generator",
-    "Parameter",
     "WorkloadParquetWriter",
     "align",
     "group_by_job",

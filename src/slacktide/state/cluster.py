@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from slacktide.config import Config
+from slacktide.config import Config, OptimizeSettings
 from slacktide.errors import ConfigError
 from slacktide.kernels import builtin
 from slacktide.kernels.feasible import lendable
@@ -105,6 +105,7 @@ def rules_of(config: Config, classes: schema.Records, hosts: int, own: OwnCode, 
         "sorted_hosts": optimize.sorted_hosts,
         "large": optimize.large_requests,
         "static_order": optimize.static_order,
+        "standstill": optimize.standstill and all_exact(optimize),
         "pruning": optimize.queue_pruning,
         "record": record,
         "observe": math.inf,
@@ -117,6 +118,12 @@ def rules_of(config: Config, classes: schema.Records, hosts: int, own: OwnCode, 
         rules[name] = layout.on_grid(rules[name])
     note_classes(rules[0], classes)
     return rules
+
+
+def all_exact(optimize: OptimizeSettings) -> bool:
+    """Whether nothing is set by which decisions depend on what was looked at before."""
+    looks = optimize.relaxed_randomization < 1.0 or optimize.equivalence_tolerance > 0.0
+    return not (looks or optimize.queue_pruning or optimize.expiring_cache > 0.0)
 
 
 def note_classes(rules: schema.Records, classes: schema.Records) -> None:

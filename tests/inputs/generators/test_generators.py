@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from slacktide.errors import ConfigError
-from slacktide.inputs import GENERATORS, WorkloadParquetWriter, join, read_hosts, read_workload, write_hosts
+from slacktide.inputs import WorkloadParquetWriter, join, read_hosts, read_workload, write_hosts
 from slacktide.inputs.formats.network_file import network_text, read_network
 from slacktide.inputs.generators.cell import _apportion, _Durations
+from slacktide.inputs.generators.registry import GENERATORS
 from slacktide.inputs.rows import COLUMNS
 from slacktide.inputs.statistics import demand_over_time, unsatisfiable
 from slacktide.model import Hosts, Workload

@@ -12,7 +12,8 @@ import pytest
 from slacktide import settings
 from slacktide.cli import main
 from slacktide.errors import ConfigError
-from slacktide.inputs import GENERATORS, join, read_hosts, read_workload
+from slacktide.inputs import join, read_hosts, read_workload
+from slacktide.inputs.generators.registry import GENERATORS
 from slacktide.inputs.statistics import demand_over_time
 from slacktide.model import AGGREGATED, APPROACHES, INDEPENDENT, Hosts, Requests, Workload
 

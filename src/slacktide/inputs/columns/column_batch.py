@@ -1,7 +1,8 @@
 """Some rows of a file as columns, and the one way in which cells get their types, whatever the format.
 
 CSV and Erlang terms bring texts, Parquet has types; both are Arrow arrays here, in which null is an empty cell.
-pyarrow is imported on use: it takes longer to start than a small workload takes to read.
+pyarrow is imported on use, and its functions (``pyarrow.compute``) only for texts and empty cells: both take longer to
+start than a small workload takes to read.
 """
 
 from __future__ import annotations
@@ -50,7 +51,8 @@ class ColumnBatch:
 
     def filled(self, name: str) -> NDArray[np.bool_]:
         """Which cells are not empty."""
-        return np.asarray(self.columns[name].is_valid())
+        column = self.columns[name]
+        return np.asarray(column.is_valid()) if column.null_count else np.ones(len(column), np.bool_)
 
     def texts(self, name: str) -> list[str]:
         """A column of words; "" for empty cells, and where the file has no such column."""
@@ -72,7 +74,7 @@ class ColumnBatch:
         """A column as bools; an empty cell is false."""
         if is_text(self.columns[name]):
             return self.coded(name, expected, parse).astype(np.bool_)
-        return np.asarray(self.columns[name].fill_null(False))
+        return np.asarray(without_null(self.columns[name], False))
 
     def coded(
         self, name: str, expected: str | Callable[[str], str], parse: Callable[[str], int], spare: int = 0
@@ -85,7 +87,7 @@ class ColumnBatch:
         if is_text(column):
             column = column.dictionary_encode()
         texts = [*column.dictionary.to_pylist(), ""]
-        codes = np.asarray(column.indices.fill_null(len(texts) - 1))
+        codes = np.asarray(without_null(column.indices, len(texts) - 1))
         found = np.full(len(texts), spare, dtype=np.int64)
         wrong: dict[int, str] = {}
         for code in np.unique(codes).tolist():
@@ -124,6 +126,11 @@ def is_text(column: Any) -> bool:
     return bool(kinds.is_string(column.type) or kinds.is_large_string(column.type))
 
 
+def without_null(column: Any, value: object) -> Any:
+    """An Arrow array with ``value`` in its empty cells."""
+    return column.fill_null(value) if column.null_count else column
+
+
 def stripped(column: Any) -> Any:
     """An Arrow array of texts without blanks around them, null where nothing is left."""
     import pyarrow.compute as pc
@@ -137,11 +144,11 @@ def numbers(column: Any, parse: Callable[[str], float], *, whole: bool) -> Any:
 
     ``parse`` is the rule: it is asked of each text, unless Arrow reads the whole column with the same outcome.
     """
+    if not is_text(column):
+        return column
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    if not is_text(column):
-        return column
     kind = pa.int64() if whole else pa.float64()
     if parse in (parse_float, parse_integer):
         try:

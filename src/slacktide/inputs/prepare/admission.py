@@ -11,7 +11,6 @@ from slacktide.errors import ConfigError
 from slacktide.inputs.prepare.activity import Spans, spans
 from slacktide.inputs.rows import select
 from slacktide.inputs.statistics import homeless
-from slacktide.kernels import offline_admission as kernel
 from slacktide.model import Hosts, Workload
 
 FIRST_REDUCTION = 0.2
@@ -56,6 +55,8 @@ def admit(workload: Workload, hosts: Hosts, *, limit: float = 1.0, first_limit: 
     Both must have the same resources (:func:`slacktide.inputs.align`). Raises :class:`ConfigError` for limits that
     are none, and where nothing is admitted.
     """
+    from slacktide.kernels import offline_admission as kernel  # here: no other preparation needs what is compiled
+
     first_limit = first_limit_of(limit, first_limit)
     nowhere, large = homeless(workload, hosts)
     request = np.arange(len(workload)) if workload.request is None else workload.request.astype(np.int64)

@@ -6,9 +6,10 @@ import numpy as np
 
 from slacktide.kernels.drive import event_heap, instance_ledger, resize, scale, scheduling_pass
 from slacktide.kernels.feasible import disruption_budgets, host_slots
+from slacktide.kernels.memo import standstill
 from slacktide.kernels.place import search
 from slacktide.kernels.qos import request_ledger
-from slacktide.kernels.runtime.compiling import entry, kernel, whole
+from slacktide.kernels.runtime.compiling import entry, kernel, leaf, whole
 from slacktide.kernels.tables import views
 from slacktide.kernels.tables.buffer_capacity import FINISHED, LOOK, OVER, PASS_DUE, PAUSE, lacking
 from slacktide.kernels.tables.log_records import COMPLETED, EVICTED, HOST_DOWN, HOST_UP, RETURNS, RUN_ENDS, STARTUP_ENDS
@@ -149,6 +150,17 @@ def happen(tb: State, now: float) -> None:
         control["due"] = 1
 
 
+@leaf
+def come_to(tb: State, now: float, event: float, watchdog: float) -> None:
+    """It is ``now``: the watchdog calls for a pass, and after an event a pass may find what the last one did not."""
+    control = views.control(tb)
+    control["now"] = now
+    if watchdog <= now:
+        control["due"] = 1
+    if event <= now:
+        standstill.something_happened(tb)
+
+
 @entry
 def advance(tb: State) -> int:
     """Let time pass until a pass is due (PASS_DUE), nothing is left (OVER), something must grow, or somebody wants to
@@ -180,9 +192,7 @@ def advance(tb: State) -> int:
             control["now"] = final
             finish_due(tb, final)
             continue
-        control["now"] = now
-        if watchdog <= now:
-            control["due"] = 1
+        come_to(tb, now, event, watchdog)
         happen(tb, now)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from slacktide.kernels.drive import gang, instance_ledger
 from slacktide.kernels.feasible import affinity
-from slacktide.kernels.memo import infeasibility_memo
+from slacktide.kernels.memo import infeasibility_memo, standstill
 from slacktide.kernels.place import search, search_with_rules, victims
 from slacktide.kernels.policies import in_force
 from slacktide.kernels.qos import request_ledger
@@ -164,6 +164,7 @@ def serve(tb: State, entries: Records, at: int) -> None:
     else:
         if control["gang"] < 0:
             control["failed"] = entry["kind"]
+        standstill.note(tb, entry, mine)
         instance_ledger.record(tb, HELD, entry["row"], NOBODY, NOBODY, mine)
     if control["gang"] >= 0 and entry["done"] == OPEN:
         entry["done"] = SERVED

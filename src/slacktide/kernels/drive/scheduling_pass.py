@@ -9,9 +9,10 @@ from __future__ import annotations
 import numpy as np
 
 from slacktide.kernels.drive import gang, scheduling_cycle
+from slacktide.kernels.memo import standstill
 from slacktide.kernels.policies import in_force
 from slacktide.kernels.queue import request_heap, waiting_queue
-from slacktide.kernels.runtime.compiling import entry, kernel, whole
+from slacktide.kernels.runtime.compiling import entry, kernel, leaf, whole
 from slacktide.kernels.tables import views
 from slacktide.kernels.tables.buffer_capacity import FINISHED, lacking
 from slacktide.kernels.tables.schema import NOBODY, RECORD_PASSES, Records, State
@@ -48,17 +49,24 @@ def weigh_overload(tb: State) -> None:
 def begin(tb: State) -> None:
     """Sort the queue; O(queue)."""
     control = views.control(tb)
-    control["batch"] += 1
     change_mode(tb, in_force.of_next_pass(tb))
     waiting_queue.merge_incoming(tb)
+    count(tb)
     weigh_overload(tb)
+    control["phase"] = 1
+    control["failed"] = NOBODY
+    line_up(tb, views.queue(tb), whole(control["queue"]))
+
+
+@leaf
+def count(tb: State) -> None:
+    """A pass has a number, and what it does is counted from here."""
+    control = views.control(tb)
+    control["batch"] += 1
     control["pass_queue"] = control["queue"]
     control["pass_operations"] = control["operations"]
     control["pass_placed"] = 0
     control["pass_preempted"] = 0
-    control["phase"] = 1
-    control["failed"] = NOBODY
-    line_up(tb, views.queue(tb), whole(control["queue"]))
 
 
 @kernel
@@ -121,7 +129,12 @@ def run_pass(tb: State) -> int:
     """Begin or resume a pass at ``control.now``; what must grow before it can go on, or FINISHED."""
     control = views.control(tb)
     if control["phase"] == 0:
+        if standstill.lasts(tb) and lacking(tb) == FINISHED:
+            count(tb)
+            end(tb)
+            return FINISHED
         begin(tb)
+        standstill.begin(tb)  # not where a plan is carried out: whose it is, that one knows what it depends on
     if control["phase"] == 1:
         code = work_off(tb, views.queue(tb), whole(control["queue"]))
         if code != FINISHED:
@@ -136,5 +149,6 @@ def run_pass(tb: State) -> int:
         if code != FINISHED:
             return code
         control["incoming"] = waiting_queue.drop_done(views.incoming(tb), control["incoming"])
+    standstill.end(tb)
     end(tb)
     return FINISHED

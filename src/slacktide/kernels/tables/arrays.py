@@ -116,9 +116,11 @@ ARRAYS: dict[str, Array] = {
     "lenders": Array(schema.LENDERS, ("standings",), "record", "feasible", "of what that was worked out", TRIAGE),
     "slots": Array(schema.SLOT, (H, "slots"), "record", "drive feasible memo place tables", "instances on each"),
     "free": Array(I8, (H, R), "amount", "drive feasible place", "what is left of each"),
-    "capacity": Array(I8, (H, R), "amount", "feasible place", "what each has", fixed=True),
+    "capacity": Array(I8, (H, R), "amount", "feasible memo place", "what each has", fixed=True),
     "scale": Array(F8, (H, 2), "2^40 / amount", "feasible place", "over its CPU and memory", fixed=True),
-    "demand": Array(I8, ("shapes", R), "amount", "drive feasible place policies", "what an instance takes", fixed=True),
+    "demand": Array(
+        I8, ("shapes", R), "amount", "drive feasible memo place policies", "what an instance takes", fixed=True
+    ),
     "limit": Array(I8, ("shapes", R), "amount", "feasible place", "most that is granted", NETWORK, fixed=True),
     "granted": Array(I8, (N, R), "amount", "drive feasible", "what it takes where not its demand", NETWORK),
     "unit": Array(F8, (R,), "user's unit", "feasible", "one whole amount"),
@@ -153,7 +155,7 @@ ARRAYS: dict[str, Array] = {
     "points": Array(I8, (H,), "points", "place", "scratch: by preferences"),
     "budget": Array(I4, (N,), "budget", "feasible", "its disruption budget, or -1", LIVE, fixed=True),
     "budgets": Array(affinity.BUDGET, ("budgets",), "record", "drive feasible", "disruption budgets"),
-    "guard": Array(F8, (N,), "s", "feasible", "it is not preempted before", LIVE, fixed=True),
+    "guard": Array(F8, (N,), "s", "feasible memo", "it is not preempted before", LIVE, fixed=True),
     # The queue, and what is known of a pair on all hosts.
     "queue": Array(schema.ENTRY, ("waiting",), "record", "drive queue tables", "who waits, in order"),
     "incoming": Array(schema.ENTRY, ("waiting",), "record", "drive queue", "who waits since the last pass"),

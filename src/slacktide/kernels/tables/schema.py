@@ -129,6 +129,7 @@ KIND = np.dtype(
         ("preferences_at", "i8"),
         ("preferences", "i8"),
         ("never", "i8"),  # never preempts anybody
+        ("homeless", "i8"),  # whether no host is large enough and satisfies its term (:mod:`..memo.standstill`)
     ],
     align=True,
 )
@@ -198,6 +199,7 @@ RULES = np.dtype(
         ("sorted_hosts", "i8"),
         ("large", "i8"),  # instances on hosts from which on a request is large, 0: none is
         ("static_order", "i8"),
+        ("standstill", "i8"),
         ("pruning", "i8"),
         ("levels", "i8"),
         ("record", "i8"),  # sum of the RECORD_ flags
@@ -278,6 +280,10 @@ CONTROL = np.dtype(
         ("broken", "i8"),  # a user's own score or cost raised or gave no number
         ("stalled", "i8"),  # the last pass placed nobody
         ("told", "i8"),  # the last look before which a metric on some host changed from elsewhere
+        ("still_until", "f8"),  # until then passes decide nothing, if nothing happens
+        ("still_from", "i8"),  # end of the change log as of that
+        ("late_at", "f8"),  # no class becomes overloaded before
+        ("hopeful", "i8"),  # who waited in the last pass and would fit on some host, if it were empty
         ("tightened", "i8"),  # the last look before which a budget had more left
         ("loosened", "i8"),  # how often a budget got more left
         ("triggered", "i8"),  # triggers that have been
