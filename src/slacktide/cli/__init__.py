@@ -1,6 +1,6 @@
 """The command line: one file per command.
 
-Exit codes: 0 done; 1 a defect of slacktide; 2 wrong usage or settings; 3 an input that cannot be used;
+Exit codes: 0 done; 1 a defect of slacktide; 2 wrong usage, settings or installation; 3 an input that cannot be used;
 4 a user's own policy, score or cost; 5 results that cannot be written; 6 some runs of an experiment failed;
 130 interrupted.
 
@@ -33,10 +33,11 @@ from slacktide.cli.settings import settings
 from slacktide.cli.simulate import simulate
 from slacktide.cli.top import top
 from slacktide.cli.trace import trace
-from slacktide.errors import ConfigError, InputError, OutputError, PluginError, RunsError, SlacktideError
+from slacktide.errors import ConfigError, InputError, KernelError, OutputError, PluginError, RunsError, SlacktideError
 
 EXIT_CODES: dict[type[SlacktideError], int] = {
     ConfigError: 2,
+    KernelError: 2,
     InputError: 3,
     PluginError: 4,
     OutputError: 5,
@@ -62,7 +63,7 @@ def app() -> None:
     Exit codes:
       0    done
       1    a defect of slacktide itself
-      2    wrong usage or settings
+      2    wrong usage, settings or installation
       3    an input file that cannot be used
       4    an own policy, score or cost that cannot be loaded or misbehaves
       5    results that cannot be written

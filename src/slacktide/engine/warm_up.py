@@ -12,7 +12,7 @@ from slacktide.engine.explain.reasons import Explainer
 from slacktide.engine.ledger.checkpoint import export
 from slacktide.engine.ledger.restore import restore
 from slacktide.engine.ledger.slo_status import slo_status
-from slacktide.kernels import compiled_before
+from slacktide.kernels.runtime.compiling import compiled_before
 from slacktide.model import Placement, Rule, ServiceClass
 from slacktide.state.spec import Spec
 
