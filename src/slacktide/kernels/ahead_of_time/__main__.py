@@ -38,11 +38,13 @@ def build(folder: Path, machine: str) -> None:
     bitcode = module.as_bitcode()
     folder.mkdir(parents=True, exist_ok=True)
     (folder / ABOUT).unlink(missing_ok=True)
-    with tempfile.TemporaryDirectory() as scratch:
+    with tempfile.TemporaryDirectory(dir=folder) as scratch:
         for level in LEVELS[machine]:
             made = Path(scratch, "kernels.o")
             made.write_bytes(translated(bitcode, machine, level))
-            link(linker, made, folder / file_of(level))
+            library = Path(scratch, file_of(level))
+            link(linker, made, library)
+            library.replace(folder / library.name)  # not written to in place: a process may have it loaded
     said = {
         "format": FORMAT,
         "fingerprint": fingerprint(),

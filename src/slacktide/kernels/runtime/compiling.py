@@ -36,12 +36,12 @@ PLAIN: dict[int, Callable[..., Any]] = {}
 
 def kernel(function: Function) -> Function:
     """Compile ``function`` where an entry needs it; exact arithmetic, no bounds checks. Not callable from Python."""
-    return _register(function, _part(function) if _compiles() else function)
+    return _register(function, _part(function) if compiles() else function)
 
 
 def leaf(function: Function) -> Function:
     """As :func:`kernel`, for the few lines that inner loops consist of: always inlined."""
-    return _register(function, _part(function, forceinline=True) if _compiles() else function)
+    return _register(function, _part(function, forceinline=True) if compiles() else function)
 
 
 def entry(function: Function) -> Function:
@@ -77,7 +77,7 @@ class ByAddress:
     @property
     def address(self) -> int:
         """Where the machine code is; with compilation off a key of ``PLAIN``."""
-        if not _compiles():
+        if not compiles():
             found = library.address_of(self.py_func) if mode() is Mode.LIBRARY else id(self)
             PLAIN[found] = self.py_func
             return found
@@ -100,14 +100,15 @@ def callable_from_python(compiled: Function) -> Function:
     """A kernel or leaf as a function that Python can call: compiled when it is first called, or where kernels are not
     compiled here as plain Python."""
     plain: Any = getattr(compiled, "py_func", compiled)
-    if not _compiles():
+    if not compiles():
         return cast(Function, plain)
     from slacktide.kernels.runtime import jit
 
     return cast(Function, jit.apart(plain))
 
 
-def _compiles() -> bool:
+def compiles() -> bool:
+    """Whether kernels are compiled in this process."""
     return mode() in (Mode.JIT, Mode.BUILD)
 
 
@@ -124,7 +125,7 @@ def _register(function: Function, made: Any) -> Function:
 
 def compiled_before(name: str = "") -> bool:
     """Whether nothing (nothing of the kernel ``name``) is left to compile, so that a run starts at once."""
-    if not _compiles():
+    if not compiles():
         return True
     from slacktide.kernels.runtime import jit
 
@@ -134,7 +135,7 @@ def compiled_before(name: str = "") -> bool:
 @contextmanager
 def compile_clock(also: bool = False) -> Iterator[Callable[[], float]]:
     """Seconds that Numba has spent on compiling since this began; ``also`` where it compiles more than kernels."""
-    if not (_compiles() or (also and mode() is Mode.LIBRARY and has_numba())):
+    if not (compiles() or (also and mode() is Mode.LIBRARY and has_numba())):
         yield lambda: 0.0
         return
     from slacktide.kernels.runtime import jit

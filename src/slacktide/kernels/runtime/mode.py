@@ -51,11 +51,6 @@ def choose(wanted: Mode) -> None:
     _chosen[:] = [wanted]
 
 
-def without_compiler() -> bool:
-    """Whether functions are called as plain Python or from a library, so that a cache of machine code is of no use."""
-    return mode() in (Mode.LIBRARY, Mode.PLAIN)
-
-
 def has_numba() -> bool:
     """Whether Numba is installed; does not import it."""
     return importlib.util.find_spec("numba") is not None

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from slacktide.kernels.runtime.compiling import PLAIN, kernel
-from slacktide.kernels.runtime.mode import Mode, mode
+from slacktide.kernels.runtime.compiling import PLAIN, compiles, kernel
 
 Floats = NDArray[np.float64]
 
@@ -30,7 +29,7 @@ def _plain_cost(address: int, slack: Floats, rank: Any, length: int, out: Floats
 
 _call_score: Any = _plain_score
 _call_cost: Any = _plain_cost
-if mode() in (Mode.JIT, Mode.BUILD):
+if compiles():
     from slacktide.kernels.runtime import intrinsics
 
     _call_score, _call_cost = intrinsics.call_score, intrinsics.call_cost

@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from slacktide.kernels.runtime.mode import Mode, mode
+from slacktide.kernels.runtime.compiling import compiles
 from slacktide.kernels.tables.arrays import ARRAYS, STATE
 from slacktide.kernels.tables.schema import State
 
-COMPILED = mode() in (Mode.JIT, Mode.BUILD)
 OFFSETS: dict[str, Any] = dict(STATE.fields or {})
 """Type and offset of each field of the state record."""
 
@@ -33,7 +32,7 @@ def _memory(address: int, dtype: np.dtype[Any], count: int) -> NDArray[Any]:
 def _record(name: str) -> Callable[[State], Any]:
     """The settings or the counters inside the state record itself."""
     dtype, offset = OFFSETS[name]
-    if COMPILED:
+    if compiles():
         from slacktide.kernels.runtime.intrinsics import record_at
 
         return record_at(name, dtype, offset)
@@ -61,7 +60,7 @@ def _plain(name: str, dtype: np.dtype[Any], axes: int) -> Callable[[State], NDAr
 
 def _view(name: str) -> Callable[[State], NDArray[Any]]:
     dtype, axes = ARRAYS[name].dtype, len(ARRAYS[name].axes)
-    if not COMPILED:
+    if not compiles():
         return _plain(name, dtype, axes)
     from slacktide.kernels.runtime.intrinsics import array_at
 

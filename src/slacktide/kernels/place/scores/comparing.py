@@ -16,8 +16,7 @@ from collections.abc import Callable
 
 from slacktide.kernels.feasible import free_index, host_slots
 from slacktide.kernels.feasible.free_index import NOWHERE
-from slacktide.kernels.runtime.compiling import PLAIN, kernel, leaf, whole
-from slacktide.kernels.runtime.mode import Mode, mode
+from slacktide.kernels.runtime.compiling import PLAIN, compiles, kernel, leaf, whole
 from slacktide.kernels.tables import views
 from slacktide.kernels.tables.schema import State
 
@@ -28,7 +27,7 @@ def _call_plain(address: int, *arguments: int) -> int:
 
 _call: Callable[..., int]
 _call_with_two: Callable[..., int]
-if mode() in (Mode.JIT, Mode.BUILD):
+if compiles():
     from slacktide.kernels.runtime import intrinsics
 
     _call, _call_with_two = intrinsics.call_with_two, intrinsics.call_with_three
