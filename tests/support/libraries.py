@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import os
+import pkgutil
 import shutil
 import subprocess
 import sys
@@ -11,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import slacktide
+from slacktide import kernels
 from slacktide.kernels.runtime import library
 
 PACKAGE = Path(slacktide.__file__).parent
@@ -29,6 +32,13 @@ def missing() -> str:
 
 
 needs_library = pytest.mark.skipif(bool(missing()), reason=f"{missing()}: run 'make library'")
+
+
+def import_every_kernel() -> None:
+    """So that each is registered."""
+    for module in pkgutil.walk_packages(kernels.__path__, "slacktide.kernels."):
+        if "ahead_of_time" not in module.name:
+            importlib.import_module(module.name)
 
 
 def environment(**more: str) -> dict[str, str]:

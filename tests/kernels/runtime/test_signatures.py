@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from typing import Annotated, Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from slacktide import kernels
 from slacktide.kernels.runtime.compiling import ADDRESSED, ENTRIES
 from slacktide.kernels.runtime.signatures import Signature, Value, signature_of
 from slacktide.kernels.tables.schema import Records, State
+from support.libraries import import_every_kernel
 
 PAIR = np.dtype([("a", "f8"), ("b", "i4")], align=True)
 WHOLE, FLOAT, FLAG = np.dtype("i8"), np.dtype("f8"), np.dtype("?")
 
-for module in pkgutil.walk_packages(kernels.__path__, "slacktide.kernels."):
-    if "ahead_of_time" not in module.name:
-        importlib.import_module(module.name)
+import_every_kernel()
 
 
 def test_numbers_arrays_and_records() -> None:

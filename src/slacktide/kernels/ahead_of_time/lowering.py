@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -39,8 +39,8 @@ def import_all() -> None:
             importlib.import_module(module.name)
 
 
-def lowered() -> tuple[Any, list[str]]:
-    """The module of all kernels, not yet optimised, and the names that it offers."""
+def lowered() -> bytes:
+    """The bitcode of all kernels, not yet optimised; what is called from outside can be seen from there."""
     if pipeline() is None:
         raise KernelError(f"{jit.COMPILER} is not one that slacktide.kernels.runtime.code_parts was written for")
     import_all()
@@ -57,7 +57,19 @@ def lowered() -> tuple[Any, list[str]]:
         wrappers.append(wrapper)
         libraries.append(library)
         names.append(symbol(function.py_func))
-    return _linked(wrappers, libraries), names
+    module = _linked(wrappers, libraries)
+    _hide_all_but(names, module)
+    return bytes(module.as_bitcode())
+
+
+def _hide_all_but(names: Collection[str], module: Any) -> None:
+    """So that LLVM need not keep what these functions have inside."""
+    for function in module.functions:
+        if not function.is_declaration:
+            function.linkage = "external" if function.name in names else "internal"
+    for variable in module.global_variables:
+        if not variable.is_declaration and variable.linkage != llvm.Linkage.private:
+            variable.linkage = "internal"
 
 
 def _linked(wrappers: Sequence[str], libraries: Sequence[Any]) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -11,22 +10,15 @@ GENERIC = {"aarch64": "generic"}
 """Names that LLVM has for levels of ours where they are not the same."""
 
 
-def closed(module: Any, names: Collection[str]) -> None:
-    """Hide all but these functions, so that LLVM need not keep what they have inside."""
-    for function in module.functions:
-        if not function.is_declaration:
-            function.linkage = "external" if function.name in names else "internal"
-    for variable in module.global_variables:
-        if not variable.is_declaration and variable.linkage != llvm.Linkage.private:
-            variable.linkage = "internal"
+def optimised(bitcode: bytes, machine: str, level: str) -> tuple[Any, Any]:
+    """The module as LLVM would have it for a level, and what translates it.
 
-
-def translated(bitcode: bytes, machine: str, level: str) -> bytes:
-    """The object file for a level. Operations stay as they are written: none is reordered, multiplications and
-    additions are not fused, so that results are the same to the bit on every level."""
+    Operations stay as they are written: none is reordered, multiplications and additions are not fused, so that
+    results are the same to the bit on every level.
+    """
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
-    module = llvm.parse_bitcode(bytes(bitcode))
+    module = llvm.parse_bitcode(bitcode)
     module.triple = f"{machine}-unknown-linux-gnu"
     target = llvm.Target.from_triple(module.triple)
     options = {"cpu": GENERIC.get(level, level), "features": "", "opt": 3, "reloc": "pic", "codemodel": "default"}
@@ -37,4 +29,10 @@ def translated(bitcode: bytes, machine: str, level: str) -> bytes:
     builder = llvm.create_pass_builder(translator, tuning)
     builder.getModulePassManager().run(module, builder)
     module.verify()
+    return module, translator
+
+
+def translated(bitcode: bytes, machine: str, level: str) -> bytes:
+    """The object file for a level."""
+    module, translator = optimised(bitcode, machine, level)
     return bytes(translator.emit_object(module))

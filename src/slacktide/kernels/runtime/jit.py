@@ -9,13 +9,14 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any
 
+import llvmlite
 import numba
 from numba.core import event, types
 
 from slacktide.kernels.runtime.linking import inlined, named, pipeline
 from slacktide.kernels.runtime.sources import cache_directory
 
-COMPILER = f"numba {numba.__version__}"
+COMPILER = f"numba {numba.__version__}, llvmlite {llvmlite.__version__}"
 
 if "NUMBA_CACHE_DIR" not in os.environ:
     numba.config.CACHE_DIR = str(cache_directory(COMPILER))  # type: ignore[attr-defined]
