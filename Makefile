@@ -83,7 +83,8 @@ lab-binaries: $(VENV)/run.stamp
 
 # The kernels as Numba compiles them here, each for itself and all together.
 compiled: $(VENV)/dev.stamp
-	env SLACKTIDE_JIT=1 $(PYTEST) tests/kernels tests/test_decision_hashes.py tests/engine/test_warm_up.py
+	env SLACKTIDE_JIT=1 $(PYTEST) -m "not slow" $(wildcard tests/kernels/test_*.py) tests/kernels/runtime/test_linking.py \
+		tests/test_decision_hashes.py tests/engine/test_warm_up.py
 
 # The library of the older level of processors decides as that of the newer one, which all other tests use.
 levels: $(VENV)/dev.stamp library
