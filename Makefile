@@ -16,16 +16,16 @@ LEASH  := $(BIN)/python tests/support/leash.py
 PYTEST := $(LEASH) $(BIN)/pytest -q
 CI_HAS  = $(if $(filter true,$(CI)),$(1))
 
-.PHONY: demo test test-cluster beside lint kernels unit uncompiled twins browser servers live alone lab-binaries smoke hundredth lock clean
+.PHONY: demo test test-cluster beside lint library kernels unit compiled levels uncompiled twins browser servers live alone lab-binaries smoke hundredth lock clean
 .DEFAULT_GOAL := demo
 
-demo: $(VENV)/run.stamp
+demo: $(VENV)/run.stamp library
 	$(BIN)/slacktide generate cell --out $(DEMO)/input
 	$(BIN)/slacktide simulate $(DEMO)/input/workload.parquet $(DEMO)/input/hosts.parquet --policy priority --end 3600 --out $(DEMO)/priority
 	$(BIN)/slacktide simulate $(DEMO)/input/workload.parquet $(DEMO)/input/hosts.parquet --policy qos-driven --end 3600 --out $(DEMO)/qos-driven
 	@echo "Rows per request, per class and the manifest are in $(DEMO)/priority and $(DEMO)/qos-driven."
 
-# Kernels compile on one processor, and tests wait now and then, for processes and for packets. What only computes runs
+# Kernels are built on one processor, and tests wait now and then, for processes and for packets. What only computes runs
 # beside them, with less priority; its output comes at its end, whole where it failed. (The shell is not to end before
 # what it has started.)
 test: $(VENV)/dev.stamp
@@ -33,12 +33,12 @@ test: $(VENV)/dev.stamp
 
 beside: $(VENV)/dev.stamp
 	@mkdir -p build
-	@trap : INT TERM HUP; nice -n 19 $(MAKE) --no-print-directory --jobs=1 --keep-going lint uncompiled >build/beside.log 2>&1; \
+	@trap : INT TERM HUP; nice -n 19 $(MAKE) --no-print-directory --jobs=1 --keep-going lint uncompiled compiled levels >build/beside.log 2>&1; \
 		found=$$?; if [ $$found = 0 ]; then tail -n 5 build/beside.log; else cat build/beside.log; fi; exit $$found
 
 # The live tests mostly wait for servers, so the rest runs beside them, with less priority; its output comes at its end,
 # whole where it failed.
-test-cluster: $(VENV)/dev.stamp $(call CI_HAS,servers lab-binaries)
+test-cluster: $(VENV)/dev.stamp library $(call CI_HAS,servers lab-binaries)
 	@$(MAKE) --no-print-directory --jobs=2 --keep-going live alone
 
 alone: $(VENV)/dev.stamp
@@ -51,13 +51,18 @@ lint: $(VENV)/dev.stamp
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# Kernels are compiled once, not by every worker of its own.
-kernels: $(VENV)/run.stamp
+# The library of compiled kernels, as a wheel has it: under a minute, again only after an edit of a kernel. It needs a
+# linker (cc, or the package ziglang); without one Numba compiles each kernel where it is first called.
+library: $(VENV)/run.stamp
+	@$(LEASH) $(BIN)/python -m slacktide.kernels.ahead_of_time $(if $(filter true,$(CI)),,|| echo "Kernels are compiled as they are needed.")
+
+# Without a library kernels are compiled once, not by every worker of its own.
+kernels: $(VENV)/run.stamp library
 	$(LEASH) $(BIN)/python tests/support/warm.py
 
 # tests/report opens pages in Chromium, and is skipped where that is missing; in CI it is installed where apt can.
 unit: $(VENV)/dev.stamp kernels $(call CI_HAS,browser servers)
-	$(call CI_HAS,env SLACKTIDE_REQUIRE_BROWSER=1 SLACKTIDE_REQUIRE_SERVERS=1) $(PYTEST) --numprocesses=2 --dist=worksteal --ignore=tests/cluster
+	$(call CI_HAS,env SLACKTIDE_REQUIRE_BROWSER=1 SLACKTIDE_REQUIRE_SERVERS=1 SLACKTIDE_REQUIRE_LIBRARY=1) $(PYTEST) --numprocesses=2 --dist=worksteal --ignore=tests/cluster
 
 browser:
 	@command -v chromium >/dev/null && command -v chromedriver >/dev/null || \
@@ -69,12 +74,21 @@ servers:
 		{ apt-get update -q && apt-get install -y -q --no-install-recommends iproute2 prometheus; } >/dev/null
 
 # Tests of tests/cluster start a real control plane, and are skipped where its programs are missing; in CI (CI=true) that is a failure.
-live: $(VENV)/dev.stamp $(call CI_HAS,servers lab-binaries)
+live: $(VENV)/dev.stamp library $(call CI_HAS,servers lab-binaries)
 	$(call CI_HAS,env SLACKTIDE_REQUIRE_LAB=1 SLACKTIDE_REQUIRE_SERVERS=1) $(PYTEST) tests/cluster
 
 # What tests/cluster starts: found, or built with Go into the user's cache folder (about 7 minutes, once).
 lab-binaries: $(VENV)/run.stamp
 	$(BIN)/slacktide lab binaries
+
+# The kernels as Numba compiles them here, each for itself and all together.
+compiled: $(VENV)/dev.stamp
+	env SLACKTIDE_JIT=1 $(PYTEST) -m "not slow" $(wildcard tests/kernels/test_*.py) tests/kernels/runtime/test_linking.py \
+		tests/test_decision_hashes.py tests/engine/test_warm_up.py
+
+# The library of the older level of processors decides as that of the newer one, which all other tests use.
+levels: $(VENV)/dev.stamp library
+	env SLACKTIDE_CPU=x86-64-v2 $(PYTEST) tests/test_decision_hashes.py
 
 # The kernels as plain Python: shows a result that only compilation (overflow, unchecked bounds) brought about.
 # Only the files that have such tests: reading all of them takes as long as many of these tests.
@@ -115,7 +129,7 @@ UV_COMPILE := uv pip compile pyproject.toml requirements-build.in --quiet --univ
 	--generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate
 lock:
 	$(UV_COMPILE) --output-file requirements.lock
-	$(UV_COMPILE) --extra experiments --constraints requirements.lock --output-file requirements-experiments.lock
+	$(UV_COMPILE) --extra experiments --extra plugins --constraints requirements.lock --output-file requirements-experiments.lock
 	$(UV_COMPILE) --extra dev --constraints requirements-experiments.lock --output-file requirements-dev.lock
 
 clean:

@@ -1,10 +1,12 @@
-"""What the first run on a machine costs: compiling with an empty cache, beside the same run afterwards.
+"""What the first run on a machine costs: with the library of compiled kernels, and where Numba compiles them.
 
     python bench/cold_start.py [--repeats 5] [--plain]
 
-Runs ``slacktide simulate`` on a small generated workload with an empty SLACKTIDE_CACHE and then with the filled
-one, and shows what the first one says about compiling (stderr). With --plain once more where Numba's usual pipeline
-compiles the kernels, as it does with a version of Numba that we do not know.
+Runs ``slacktide simulate`` on a small generated workload as a process of its own: with the library of these sources
+(``make library``, or an installed wheel), and with SLACKTIDE_JIT=1, once with an empty SLACKTIDE_CACHE and then with
+the filled one. With --plain once more where Numba's usual pipeline compiles the kernels, as it does with a version of
+Numba that we do not know. Then two runs of a larger workload in this process, one after the other and in two threads
+at once.
 """
 
 from __future__ import annotations
@@ -17,54 +19,114 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
-from measuring import announce, slacktide, table
+from measuring import announce, settings, slacktide, table
+
+from slacktide.inputs import GENERATORS, join
+from slacktide.kernels.runtime import library
+from slacktide.kernels.runtime.compiling import described
+from slacktide.sim import run
 
 PROGRAM = "import runpy; runpy.run_module('slacktide', run_name='__main__')"
 PLAIN = "from slacktide.kernels.runtime import linking; linking.pipeline = lambda: None; "
+HEAD = ("kernels", "wall s", "processor s", "MB at most", "`compile_seconds`")
+LARGER = 200_000
+
+Costs = tuple[float, float, float, float]
 
 
-def process(words: list[str], cache: str, before: str) -> tuple[float, float, float, str]:
-    """Wall and processor seconds, seconds that the run itself ascribes to compiling, and its stderr."""
-    environment = os.environ | {"SLACKTIDE_CACHE": cache}
+def process(words: list[str], before: str = "", **chosen: str) -> tuple[Costs, str]:
+    """Wall and processor seconds, largest memory, seconds that the run ascribes to compiling; and its stderr."""
+    environment = os.environ | chosen
     begun, used = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(
         [sys.executable, "-c", before + PROGRAM, *words, "--json"], env=environment, capture_output=True, check=True
     )
     seconds, after = time.perf_counter() - begun, resource.getrusage(resource.RUSAGE_CHILDREN)
     processor = after.ru_utime - used.ru_utime + after.ru_stime - used.ru_stime
-    return seconds, processor, json.loads(done.stdout)["compile_seconds"], done.stderr.decode().strip()
+    said = json.loads(done.stdout)
+    return (seconds, processor, said["peak_rss_mb"], said["compile_seconds"]), done.stderr.decode().strip()
 
 
-def main() -> None:
-    """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--plain", action="store_true", help="also with Numba's usual pipeline")
-    arguments = parser.parse_args()
-    repeats, said, rows = arguments.repeats, "nothing", []
+def line(name: str, found: list[Costs]) -> list[str]:
+    """Medians, and the largest memory."""
+    wall, processor, memory, compiling = zip(*found, strict=True)
+    middle = statistics.median
+    return [name, f"{middle(wall):.2f}", f"{middle(processor):.2f}", f"{max(memory):.0f}", f"{middle(compiling):.2f}"]
+
+
+def small_runs(repeats: int, plain: bool) -> None:
+    """The table of small runs."""
+    rows, said = [], "nothing"
     with tempfile.TemporaryDirectory() as folder:
         files = Path(folder) / "input"
         slacktide("generate", "validation-1", "--out", files)
         words = ["simulate", str(files / "workload.parquet"), str(files / "hosts.parquet"), "--end", "60"]
-        for name, before in {"our own": "", "Numba's usual": PLAIN}.items():
-            if before and not arguments.plain:
+        if library.obstacle():
+            print(f"without a library: {library.obstacle()}", file=sys.stderr)
+        else:
+            rows.append(line("library", [process(words, SLACKTIDE_JIT="0")[0] for _ in range(repeats)]))
+        for name, before in {"compiled here": "", "compiled here, Numba's usual way": PLAIN}.items():
+            if before and not plain:
                 continue
-            found = []
+            empty, filled = [], []
             for number in range(repeats):
-                print(f"cold start {number + 1} of {repeats}, {name} ...", file=sys.stderr)
+                print(f"{name}, {number + 1} of {repeats} ...", file=sys.stderr)
                 cache = str(Path(folder) / f"cache-{len(rows)}-{number}")
-                seconds, processor, compiling, text = process(words, cache, before)
+                costs, text = process(words, before, SLACKTIDE_JIT="1", SLACKTIDE_CACHE=cache)
                 said = text or said
-                found.append((seconds, process(words, cache, before)[0], processor, compiling))
-            cold, warm, processor, compiling = (statistics.median(column) for column in zip(*found, strict=True))
-            rows.append([name, *(f"{one:.2f}" for one in (cold, warm, cold - warm, processor, compiling))])
-    announce(f", medians of {repeats}:")
-    head = ["pipeline", "empty cache s", "filled cache s", "difference s", "processor s, empty cache"]
-    print(table([*head, "`compile_seconds`"], rows))
-    print(f"\nOn stderr the first run says: {said!r}")
+                empty.append(costs)
+                filled.append(process(words, before, SLACKTIDE_JIT="1", SLACKTIDE_CACHE=cache)[0])
+            rows += [line(f"{name}, empty cache", empty), line(f"{name}, filled cache", filled)]
+    print(table(HEAD, rows))
+    print(f"\nOn stderr the run with an empty cache says: {said!r}\n")
+
+
+def seconds_of(work: Callable[[], None]) -> float:
+    """Wall seconds."""
+    begun = time.perf_counter()
+    work()
+    return time.perf_counter() - begun
+
+
+def two_threads(repeats: int) -> None:
+    """Wall seconds of two runs, one after the other and at once."""
+    pieces, hosts = GENERATORS["light"].generate({"requests": LARGER}, 0)
+    workload, config = join(list(pieces)), settings("recommended", {})
+
+    def once() -> None:
+        run(workload, hosts, config)
+
+    def in_turn() -> None:
+        once()
+        once()
+
+    def at_once() -> None:
+        threads = [threading.Thread(target=once) for _ in range(2)]
+        for one in threads:
+            one.start()
+        for one in threads:
+            one.join()
+
+    once()  # nothing is left to load or compile
+    found = [(seconds_of(in_turn), seconds_of(at_once)) for _ in range(repeats)]
+    turn, together = (statistics.median(column) for column in zip(*found, strict=True))
+    print(f"Two runs of {LARGER:,} requests ({described()}): {turn:.2f} s in turn, {together:.2f} s in two threads.")
+
+
+def main() -> None:
+    """Print both."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--plain", action="store_true", help="also with Numba's usual pipeline")
+    arguments = parser.parse_args()
+    announce(f", medians of {arguments.repeats}:")
+    small_runs(arguments.repeats, arguments.plain)
+    two_threads(arguments.repeats)
 
 
 if __name__ == "__main__":

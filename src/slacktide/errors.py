@@ -8,6 +8,7 @@
     ├── PluginError       a user's own policy, score or cost that cannot be loaded or misbehaves
     ├── OutputError       results that cannot be written
     ├── RunsError         some runs of an experiment failed; the others are done
+    ├── KernelError       kernels that can neither be loaded nor compiled here
     ├── StateError        an operation that does not fit what is known of a live cluster
     └── KubeError         the API server refused or could not be reached (:mod:`slacktide.kube`)
 
@@ -43,6 +44,10 @@ class OutputError(SlacktideError):
 
 class RunsError(SlacktideError):
     """Some runs of an experiment failed; the others are done, and the failures noted."""
+
+
+class KernelError(SlacktideError):
+    """The kernels can neither be loaded nor compiled on this machine."""
 
 
 class StateError(SlacktideError):

@@ -12,6 +12,10 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 def main() -> None:
     """A few small clusters and a live engine, which together call what tests call."""
+    from slacktide.kernels.runtime.compiling import compiles
+
+    if not compiles():
+        return
     from slacktide.engine.warm_up import warm
     from slacktide.settings import load_live
     from support.clusters import cluster

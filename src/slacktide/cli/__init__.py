@@ -1,6 +1,6 @@
 """The command line: one file per command.
 
-Exit codes: 0 done; 1 a defect of slacktide; 2 wrong usage or settings; 3 an input that cannot be used;
+Exit codes: 0 done; 1 a defect of slacktide; 2 wrong usage, settings or installation; 3 an input that cannot be used;
 4 a user's own policy, score or cost; 5 results that cannot be written; 6 some runs of an experiment failed;
 130 interrupted.
 
@@ -17,10 +17,11 @@ import click
 
 from slacktide import __version__
 from slacktide.cli.lazy_group import LazyGroup
-from slacktide.errors import ConfigError, InputError, OutputError, PluginError, RunsError, SlacktideError
+from slacktide.errors import ConfigError, InputError, KernelError, OutputError, PluginError, RunsError, SlacktideError
 
 EXIT_CODES: dict[type[SlacktideError], int] = {
     ConfigError: 2,
+    KernelError: 2,
     InputError: 3,
     PluginError: 4,
     OutputError: 5,
@@ -74,7 +75,7 @@ def app() -> None:
     Exit codes:
       0    done
       1    a defect of slacktide itself
-      2    wrong usage or settings
+      2    wrong usage, settings or installation
       3    an input file that cannot be used
       4    an own policy, score or cost that cannot be loaded or misbehaves
       5    results that cannot be written

@@ -47,7 +47,7 @@ class Telling(Bar):
         self._earlier, self._later = self._done, Counter(map(_kind, later))
 
     def begin(self, todo: Sequence[Point], done: int) -> None:
-        from slacktide.kernels import compiled_before
+        from slacktide.kernels.runtime.compiling import compiled_before
 
         self._todo = Counter(map(_kind, todo))
         if not self._earlier:

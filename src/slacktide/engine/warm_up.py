@@ -12,7 +12,7 @@ from slacktide.engine.explain.reasons import Explainer
 from slacktide.engine.ledger.checkpoint import export
 from slacktide.engine.ledger.restore import restore
 from slacktide.engine.ledger.slo_status import slo_status
-from slacktide.kernels import compiled_before
+from slacktide.kernels.runtime.compiling import compiled_before
 from slacktide.model import Placement, Rule, ServiceClass
 from slacktide.state.spec import Spec
 
@@ -20,7 +20,7 @@ LOG = logging.getLogger(__name__)
 
 
 def warm(config: Config) -> float:
-    """Run a small cluster through all operations; the seconds it took, up to a minute after an installation."""
+    """Run a small cluster through all operations; the seconds it took, up to a minute where kernels are compiled."""
     if not compiled_before():
         LOG.info("compiling the kernels, once after an installation or upgrade (up to a minute)")
     began = time.perf_counter()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import platform
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from importlib import metadata
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -20,7 +19,7 @@ from slacktide.experiment.run import Outcome, Task
 from slacktide.experiment.run_folder import files_in
 from slacktide.experiment.store import Store
 from slacktide.results import experiment as names
-from slacktide.results.manifest import LIBRARIES
+from slacktide.results.manifest import libraries
 
 
 class Executor(Protocol):
@@ -66,8 +65,7 @@ def listed(grid: Grid) -> list[Listed]:
 
 def describe(store: Store, grid: Grid, runs: Sequence[Listed], command: Sequence[str], text: str | None) -> None:
     """Write experiment.json, and ``text`` as grid.yaml; None: there is no such file. Raises :class:`OutputError`."""
-    libraries = {name: metadata.version(name) for name in LIBRARIES}
-    versions = {"slacktide": slacktide.__version__, "python": platform.python_version(), **libraries}
+    versions = {"slacktide": slacktide.__version__, "python": platform.python_version(), **libraries()}
     if text is None:
         store.remove(names.GRID)
     else:

@@ -12,7 +12,6 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
-import numba
 import numpy as np
 
 import slacktide
@@ -37,8 +36,12 @@ APART = frozenset({"results/experiment.py", "results/directory.py"})
 
 @cache
 def code() -> str:
-    """SHA-256 over the sources that outcomes depend on, and the versions of the libraries that do the arithmetic."""
-    digest = hashlib.sha256(f"numba {numba.__version__} numpy {np.__version__}".encode())
+    """SHA-256 over the sources that outcomes depend on, and the version of the library that does the arithmetic.
+
+    Not how kernels were compiled, in a library or here, by which version of Numba, for which processor: they decide
+    alike, to the bit (``tests/test_decision_hashes.py``).
+    """
+    digest = hashlib.sha256(f"numpy {np.__version__}".encode())
     root = Path(slacktide.__file__).parent
     files = [one for package in SOURCES for one in (root / package).rglob("*.py")]
     for source in sorted([*files, *(root / name for name in FILES if (root / name).exists())]):

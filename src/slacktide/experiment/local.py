@@ -14,12 +14,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, cast
 
-import numba
-
 import slacktide
 from slacktide.errors import InputError, SlacktideError
 from slacktide.experiment.run import Outcome, Task
 from slacktide.experiment.worker import WARM
+from slacktide.kernels.runtime.compiling import compiled_before
 
 ATTEMPTS = 3
 """A run whose process was killed this often has failed: it may be the run that kills it."""
@@ -32,11 +31,6 @@ THREADS = (
 """There are as many processes as are wanted at work; each is to keep to one thread."""
 
 Told = Callable[[Outcome], None]
-
-
-def compiled() -> bool:
-    """Whether the loop that built-in policies run in has been compiled for these sources."""
-    return any(Path(str(numba.config.CACHE_DIR)).rglob("event_loop.run-*.nbc"))  # type: ignore[attr-defined]
 
 
 class Worker:
@@ -145,7 +139,7 @@ class Processes:
         """Have enough processes for so many more tasks; where nothing is compiled yet one, which does that first."""
         if any(worker.warming for worker in self._workers):
             return
-        cold = not compiled() and not self._workers
+        cold = not compiled_before("event_loop.run") and not self._workers
         wanted += sum(worker.task is not None for worker in self._workers)
         while len(self._workers) < min(1 if cold else self.jobs, wanted):
             worker = Worker()

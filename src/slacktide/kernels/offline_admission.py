@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import numpy as np
+from numpy.typing import NDArray
 
 from slacktide.kernels.runtime.compiling import entry
 
@@ -11,15 +14,15 @@ ADMITTED, OVER_LIMIT = 0, 3
 
 @entry
 def within_limits(
-    start: np.ndarray,
-    claim: np.ndarray,
-    release_time: np.ndarray,
-    release_of: np.ndarray,
-    release: np.ndarray,
-    order: np.ndarray,
-    first_limit: np.ndarray,
-    limit: np.ndarray,
-    verdict: np.ndarray,
+    start: NDArray[np.float64],
+    claim: Annotated[NDArray[np.float64], 2],
+    release_time: NDArray[np.float64],
+    release_of: NDArray[np.int64],
+    release: Annotated[NDArray[np.float64], 2],
+    order: NDArray[np.int64],
+    first_limit: NDArray[np.float64],
+    limit: NDArray[np.float64],
+    verdict: NDArray[np.int8],
 ) -> None:
     """Sets ``verdict`` of those that are ADMITTED so far and have no room to OVER_LIMIT plus the index of a resource.
 

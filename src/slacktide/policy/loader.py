@@ -6,7 +6,7 @@ of three float arrays (resources,), larger is better; ``free`` is what is free b
 the request is placed, its victims gone. A cost is a function
 ``cost(slack, rank, out) -> None`` of the victims' slack above their margins (seconds)
 and ranks; it fills ``out`` (levels + 1 floats, compared from the left, larger is
-better). Both are compiled with Numba, so they may use what Numba can compile.
+better). Both are compiled with Numba (the extra ``plugins``), so they may use what Numba can compile.
 """
 
 from __future__ import annotations
@@ -20,22 +20,13 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, cast
 
-import numba
-import numpy as np
-from numba.core import types
-
 from slacktide.config import Config
 from slacktide.errors import PluginError
 from slacktide.kernels.builtin import COSTS, DEFAULT, POLICIES, SCORES, offers
 from slacktide.kernels.runtime.compiling import PLAIN
+from slacktide.kernels.runtime.mode import INSTALL, Mode, has_numba, mode
 from slacktide.policy.api import Policy
 from slacktide.state.cluster import OwnCode
-
-_pointer: Any = types.CPointer  # untyped
-_carray: Any = cast(Any, numba).carray
-_FLOATS = _pointer(types.float64)
-_SCORE = types.float64(_FLOATS, _FLOATS, _FLOATS, types.int64)
-_COST = types.void(_FLOATS, _pointer(types.int64), types.int64, _FLOATS, types.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,39 +89,32 @@ def _check_arguments(function: Any, count: int, text: str) -> None:
         raise PluginError(f"{text}: found a function of {found} arguments, expected {count}")
 
 
-def _address(function: Callable[..., Any], signature: Any, make: Callable[[Any], Any], text: str) -> tuple[int, Any]:
+def _address(function: Callable[..., Any], kind: str, text: str) -> tuple[int, Any]:
     """Machine code for a user's function and what keeps it alive."""
-    if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
+    if mode() is Mode.PLAIN:
         PLAIN[id(function)] = function
         return id(function), function
+    if not has_numba():
+        raise PluginError(f"{text}: a score or cost of your own is compiled by Numba, which is absent; {INSTALL}")
+    from slacktide.policy import own_code
+
     try:
-        compiled = numba.cfunc(signature)(make(numba.njit(function)))
-    except numba.core.errors.NumbaError as problem:
+        compiled = own_code.score(function) if kind == "scores" else own_code.cost(function)
+    except own_code.NumbaError as problem:
         first = str(problem).strip().splitlines()[0]
         raise PluginError(f"{text}: Numba cannot compile it: {first}") from problem
-    return int(cast(Any, compiled).address), compiled
+    return int(compiled.address), compiled
 
 
-def _score_wrapper(score: Any) -> Any:
-    def call(capacity: Any, free: Any, demand: Any, length: Any) -> Any:
-        shape = (length,)
-        try:  # an exception cannot leave machine code that a kernel calls: no number says it instead
-            return score(_carray(capacity, shape), _carray(free, shape), _carray(demand, shape))
-        except Exception:
-            return np.nan
-
-    return call
+def _own(text: str, kind: str, built_in: list[str]) -> tuple[int, Any]:
+    function = _find(text, kind, built_in)
+    _check_arguments(function, 3, text)
+    return _address(function, kind, text)
 
 
-def _cost_wrapper(cost: Any) -> Any:
-    def call(slack: Any, rank: Any, length: Any, out: Any, width: Any) -> Any:
-        filled = _carray(out, (width,))
-        try:
-            cost(_carray(slack, (length,)), _carray(rank, (length,)), filled)
-        except Exception:
-            filled[:] = np.nan
-
-    return call
+def has_own_code(config: Config) -> bool:
+    """Whether the settings name a score or cost that is compiled for them."""
+    return config.policy.score not in (DEFAULT, *SCORES) or config.policy.cost not in (DEFAULT, *COSTS)
 
 
 def load(config: Config) -> Loaded:
@@ -138,14 +122,10 @@ def load(config: Config) -> Loaded:
     score = cost = 0
     keep: list[Any] = []
     if config.policy.score not in (DEFAULT, *SCORES):
-        function = _find(config.policy.score, "scores", [DEFAULT, *SCORES])
-        _check_arguments(function, 3, config.policy.score)
-        score, alive = _address(function, _SCORE, _score_wrapper, config.policy.score)
+        score, alive = _own(config.policy.score, "scores", [DEFAULT, *SCORES])
         keep.append(alive)
     if config.policy.cost not in (DEFAULT, *COSTS):
-        function = _find(config.policy.cost, "costs", [DEFAULT, *COSTS])
-        _check_arguments(function, 3, config.policy.cost)
-        cost, alive = _address(function, _COST, _cost_wrapper, config.policy.cost)
+        cost, alive = _own(config.policy.cost, "costs", [DEFAULT, *COSTS])
         keep.append(alive)
     policy = None
     if config.policy.name not in POLICIES:

@@ -11,11 +11,17 @@ from typing import Any
 
 from slacktide import __version__
 from slacktide.errors import InputError, Problem
+from slacktide.kernels.runtime.compiling import described
 
 FORMAT = "slacktide-results"
 SCHEMA_VERSION = 2
 """Counts up when a column or key of the results changes its meaning or type, or goes."""
-LIBRARIES = ("numpy", "numba", "llvmlite", "pyarrow")
+LIBRARIES = ("numpy", "pyarrow")
+
+
+def libraries() -> dict[str, str]:
+    """What a run was computed with: versions, and which kernels."""
+    return {name: metadata.version(name) for name in LIBRARIES} | {"kernels": described()}
 
 
 def manifest(
@@ -32,7 +38,7 @@ def manifest(
         "schema_version": SCHEMA_VERSION,
         "slacktide": __version__,
         "python": platform.python_version(),
-        "libraries": {name: metadata.version(name) for name in LIBRARIES},
+        "libraries": libraries(),
         "machine": f"{platform.system()} {platform.machine()}",
         "command": list(command),
         "seed": configuration["simulation"]["seed"],

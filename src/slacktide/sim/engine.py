@@ -8,20 +8,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numba.core.event
 import numpy as np
 from numpy.typing import NDArray
 
 from slacktide.config import Config
 from slacktide.errors import ConfigError, PluginError
 from slacktide.inputs.formats.network_file import read_network
-from slacktide.kernels import compiled_before
 from slacktide.kernels.drive import event_loop, instance_ledger, scheduling_pass
 from slacktide.kernels.feasible import host_slots
+from slacktide.kernels.runtime.compiling import compile_clock, compiled_before
 from slacktide.kernels.tables import buffer_capacity, schema
 from slacktide.kernels.tables.arrays import ARRAYS, Tables
 from slacktide.model import Hosts, Workload
-from slacktide.policy.loader import Loaded, load
+from slacktide.policy.loader import Loaded, has_own_code, load
 from slacktide.qos.per_request import per_request
 from slacktide.sim import failures, startup
 from slacktide.sim.observing import Observer, Watch
@@ -31,9 +30,6 @@ from slacktide.sim.triggers import triggers
 from slacktide.state import cluster
 from slacktide.state.growing_arrays import RECORDERS, grow
 from slacktide.state.request_tables import ledgers
-
-_events: Any = numba.core.event  # untyped
-_Listener: Any = _events.Listener
 
 Progress = Callable[[float, int, int], None]
 
@@ -160,31 +156,9 @@ def run(
     """
     if announce is not None and not compiled_before():
         announce("compiling the kernels, once after an installation or upgrade (up to a minute)")
-    clock = CompileClock()
-    with _events.install_listener("numba:compile", clock):
+    with compile_clock(has_own_code(config)) as seconds:
         result = _run(workload, hosts, config, events, passes, decisions, progress, intervals, observe)
-    return replace(result, compile_seconds=clock.seconds)
-
-
-class CompileClock(_Listener):  # type: ignore[misc]  # its base is untyped
-    """Adds up the seconds that Numba spends on compiling."""
-
-    def __init__(self) -> None:
-        self.seconds = 0.0
-        self._depth = 0
-        self._begun = 0.0
-
-    def on_start(self, event: Any) -> None:  # noqa: ARG002
-        """A function is being compiled, perhaps within another."""
-        if self._depth == 0:
-            self._begun = time.perf_counter()
-        self._depth += 1
-
-    def on_end(self, event: Any) -> None:  # noqa: ARG002
-        """A function has been compiled."""
-        self._depth -= 1
-        if self._depth == 0:
-            self.seconds += time.perf_counter() - self._begun
+        return replace(result, compile_seconds=seconds())
 
 
 def _run(

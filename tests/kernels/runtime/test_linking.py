@@ -17,7 +17,9 @@ from reference import chance as slow_chance
 from slacktide.kernels.drive import instance_ledger
 from slacktide.kernels.runtime import chance, linking
 from slacktide.kernels.runtime.code_parts import Part
+from slacktide.kernels.runtime.mode import Mode, mode
 
+pytestmark = pytest.mark.skipif(mode() is not Mode.JIT, reason="kernels are not compiled here; set SLACKTIDE_JIT=1")
 SEED = np.uint64(7)
 jit: Any = numba.njit
 

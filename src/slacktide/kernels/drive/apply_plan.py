@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -31,7 +29,7 @@ def lacking_capacity(tb: State) -> int:
 
 
 @entry
-def bind(tb: State, row: int, host: int, victims: NDArray[Any], qos: float, lost: NDArray[Any]) -> None:
+def bind(tb: State, row: int, host: int, victims: NDArray[np.int64], qos: float, lost: NDArray[np.float64]) -> None:
     """Evict ``victims`` (rows; their metrics in ``lost``) and start the waiting instance ``row`` on ``host``."""
     control = views.control(tb)
     now = control["now"]
@@ -86,7 +84,7 @@ def host_changed(tb: State, h: int) -> None:
 
 
 @entry
-def welcoming(tb: State, kind: int, mask: NDArray[Any]) -> None:
+def welcoming(tb: State, kind: int, mask: NDArray[np.bool_]) -> None:
     """Clear the elements of ``mask``, shape (hosts,), where the rules of a kind do not hold; O(hosts * rules)."""
     affinity.prepare(tb, kind)
     for h in range(len(mask)):
@@ -95,7 +93,7 @@ def welcoming(tb: State, kind: int, mask: NDArray[Any]) -> None:
 
 
 @entry
-def spared(tb: State, host: int, victims: NDArray[Any], now: float) -> int:
+def spared(tb: State, host: int, victims: NDArray[np.int64], now: float) -> int:
     """The first of ``victims`` (rows on a host) that must not be preempted beside those before it, or -1."""
     for i in range(len(victims)):
         at = host_slots.slot_of(tb, host, victims[i])

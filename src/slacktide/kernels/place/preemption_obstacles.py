@@ -44,7 +44,7 @@ def obstacles(tb: State, hosts: NDArray[np.int64], row: int, mine: float, now: f
 @entry
 def held(tb: State, cls: int, mine: float) -> bool:
     """Whether a pod of class ``cls`` and metric ``mine`` may preempt nobody until it is below its margin; O(1)."""
-    return in_force.by_metric(tb) and qos_driven.can_wait(tb, cls, mine)
+    return bool(in_force.by_metric(tb) and qos_driven.can_wait(tb, cls, mine))
 
 
 @kernel

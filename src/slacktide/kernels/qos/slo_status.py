@@ -7,6 +7,8 @@ instances ran. The slack is the metric of a waiting instance, of independent req
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -58,7 +60,7 @@ KEPT, AT_RISK, MISSED, UNKNOWN = range(4)
 
 
 @entry
-def accrue(tb: State, rows: NDArray[np.int64], now: float, out: Records) -> None:
+def accrue(tb: State, rows: NDArray[np.int64], now: float, out: Annotated[Records, ACCRUED]) -> None:
     """Bring the ledgers of instances to ``now``; ``out`` is ACCRUED, shape (rows,); O(rows)."""
     for i in range(len(rows)):
         accrued(views.instances(tb)[rows[i]], views.admission(tb)[rows[i]], now, out[i])
@@ -102,7 +104,13 @@ def share(e: float, lifetime: float) -> float:
 
 @entry
 def stand(
-    tb: State, rows: NDArray[np.int64], had: Records, now: float, out: Records, delivered: Records, together: Records
+    tb: State,
+    rows: NDArray[np.int64],
+    had: Annotated[Records, ACCRUED],
+    now: float,
+    out: Annotated[Records, STATUS],
+    delivered: Annotated[NDArray[np.float64], 2],
+    together: Annotated[NDArray[np.float64], 2],
 ) -> None:
     """Fill what is not given of ``out``, STATUS of shape (requests,), for ``now``; O(instances).
 
@@ -175,7 +183,7 @@ def metric_at(had: Records, slo: float, alpha: float, accounting: int) -> float:
 
 
 @entry
-def received_in(tb: State, sums: Records) -> float:
+def received_in(tb: State, sums: Annotated[Records, ACCRUED]) -> float:
     """E of sums of running and start-up seconds, shape (1,), in the accounting of decisions; O(1)."""
     return received(sums[0], views.rules(tb)["accounting"])
 

@@ -6,6 +6,7 @@ These are subclasses that only kernels are compiled with: nothing of Numba's is 
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Any
 
 from numba.core import codegen, compiler
@@ -85,7 +86,7 @@ class Codegen(JITCPUCodegen):  # type: ignore[misc]
     ``parts`` has the names of functions whose code exists only as a part of what calls them.
     """
 
-    def __init__(self, usual: Any, parts: set[str]) -> None:
+    def __init__(self, usual: Any, parts: Container[str]) -> None:
         self.__dict__.update(usual.__dict__)
         self.parts = parts
         self.internal_functions: dict[Any, Any] = {}
@@ -100,7 +101,7 @@ class Codegen(JITCPUCodegen):  # type: ignore[misc]
             super().set_env(env_name, env)
 
 
-def pipeline_for(parts: set[str]) -> type:
+def pipeline_for(parts: Container[str]) -> type:
     """Numba's usual steps, with :class:`Codegen`."""
     codegens: dict[int, Codegen] = {}
 

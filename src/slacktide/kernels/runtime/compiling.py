@@ -1,18 +1,20 @@
-"""How kernels are compiled: one place for the options, and the list of all of them."""
+"""How kernels become what runs: one place for the decorators, and the list of all kernels.
+
+What a decorator makes of a function follows from :mod:`slacktide.kernels.runtime.mode`. Where kernels come from a
+library only entries, and functions that are called by address, can be called; the others stay as they are written.
+"""
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable
-from functools import cached_property
-from types import FunctionType
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar, cast
 
-import numba
 import numpy as np
-from numba.core import event, types
 
-from slacktide.kernels.runtime.linking import inlined, named, pipeline
+from slacktide.kernels.runtime import library
+from slacktide.kernels.runtime.mode import Mode, has_numba, mode
+from slacktide.kernels.runtime.sources import fingerprint
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
@@ -22,76 +24,132 @@ whole: Callable[[Any], int] = cast(Any, np.int64)
 KERNELS: dict[str, Callable[..., object]] = {}
 """Every kernel by ``module.name``; a test fails for one without a slow twin."""
 
+ENTRIES: list[Any] = []
+"""What Python calls, as :func:`entry` made it."""
+
+ADDRESSED: list[ByAddress] = []
+"""What kernels call by address."""
 
 PLAIN: dict[int, Callable[..., Any]] = {}
-"""Functions by address, for runs with compilation off."""
+"""Functions by address, for kernels that run as plain Python."""
 
 
 def kernel(function: Function) -> Function:
     """Compile ``function`` where an entry needs it; exact arithmetic, no bounds checks. Not callable from Python."""
-    return _compile(inlined(function), no_cpython_wrapper=True)
+    return _register(function, _part(function) if compiles() else function)
 
 
 def leaf(function: Function) -> Function:
     """As :func:`kernel`, for the few lines that inner loops consist of: always inlined."""
-    return _compile(inlined(function), no_cpython_wrapper=True, forceinline=True)
+    return _register(function, _part(function, forceinline=True) if compiles() else function)
 
 
 def entry(function: Function) -> Function:
-    """Compile ``function`` for calls from Python; its machine code is kept between runs."""
-    return _compile(function, cache=True)
+    """Compile ``function`` for calls from Python; what is compiled here is kept between runs.
+
+    Every argument has an annotation that :mod:`slacktide.kernels.runtime.signatures` understands: a library has it
+    for these types only.
+    """
+    made: Any = function
+    if mode() is Mode.LIBRARY:
+        made = library.Entry(function)
+    elif mode() is Mode.BUILD:
+        made = _part(function)
+    elif mode() is Mode.JIT:
+        from slacktide.kernels.runtime import jit
+
+        made = jit.for_python(function)
+    ENTRIES.append(made)
+    return _register(function, made)
 
 
 class ByAddress:
     """A function of whole numbers that kernels call by the address of its machine code; none has it inside.
 
-    It is compiled, or read from the cache, when the address is first asked for: runs that never ask do without.
+    Without a library it is compiled, or read from the cache, when the address is first asked for: runs that never
+    ask do without.
     """
 
     def __init__(self, function: Callable[..., int]) -> None:
-        self.py_func = named(function)
-
-    @cached_property
-    def _code(self) -> Any:
-        signature = types.int64(*[types.int64] * len(inspect.signature(self.py_func).parameters))
-        make: Any = numba.cfunc
-        with event.trigger_event("numba:compile", data={"dispatcher": self}):  # as Numba tells of other functions
-            options = {"cache": True, "fastmath": False, "error_model": "numpy", "pipeline_class": pipeline()}
-            return make(signature, **options)(self.py_func)
+        self.py_func = function
+        self._code: Any = None
 
     @property
     def address(self) -> int:
         """Where the machine code is; with compilation off a key of ``PLAIN``."""
-        if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
-            PLAIN[id(self)] = self.py_func
-            return id(self)
+        if not compiles():
+            found = library.address_of(self.py_func) if mode() is Mode.LIBRARY else id(self)
+            PLAIN[found] = self.py_func
+            return found
+        if self._code is None:
+            from slacktide.kernels.runtime import jit
+
+            self._code = jit.by_address(self.py_func)
         return int(self._code.address)
 
 
 def addressed(function: Callable[..., int]) -> ByAddress:
     """Compile ``function(tb, ...)`` for calls by its address; it must not raise."""
     found = ByAddress(function)
-    _register(function, found)
+    ADDRESSED.append(found)
+    _register(function, cast(Any, found))
     return found
 
 
 def callable_from_python(compiled: Function) -> Function:
-    """A kernel or leaf as a function that Python can call, compiled when it is first called."""
+    """A kernel or leaf as a function that Python can call: compiled when it is first called, or where kernels are not
+    compiled here as plain Python."""
     plain: Any = getattr(compiled, "py_func", compiled)
-    if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
+    if not compiles():
         return cast(Function, plain)
-    again = FunctionType(plain.__code__, plain.__globals__, plain.__name__)  # of another name than the kernel
-    jit: Any = numba.njit
-    return cast(Function, jit(error_model="numpy", pipeline_class=pipeline())(again))
+    from slacktide.kernels.runtime import jit
+
+    return cast(Function, jit.apart(plain))
 
 
-def _compile(function: Function, **options: bool) -> Function:
-    jit: Any = numba.njit  # its stubs lack some options
-    given = {"fastmath": False, "error_model": "numpy", "no_cfunc_wrapper": True, "pipeline_class": pipeline()}
-    compiled = jit(**given, **options)(function)
-    _register(function, compiled)
-    return cast(Function, compiled)
+def compiles() -> bool:
+    """Whether kernels are compiled in this process."""
+    return mode() in (Mode.JIT, Mode.BUILD)
 
 
-def _register(function: Callable[..., object], compiled: Any) -> None:
-    KERNELS[f"{function.__module__.rsplit('.', 1)[-1]}.{function.__name__}"] = compiled
+def _part(function: Function, **options: bool) -> Any:
+    from slacktide.kernels.runtime import jit
+
+    return jit.part(function, **options)
+
+
+def _register(function: Function, made: Any) -> Function:
+    KERNELS[f"{function.__module__.rsplit('.', 1)[-1]}.{function.__name__}"] = made
+    return cast(Function, made)
+
+
+def compiled_before(name: str = "") -> bool:
+    """Whether nothing (nothing of the kernel ``name``) is left to compile, so that a run starts at once."""
+    if not compiles():
+        return True
+    from slacktide.kernels.runtime import jit
+
+    return jit.cached(f"{name}-*.nbc" if name else "*.nbc")
+
+
+@contextmanager
+def compile_clock(also: bool = False) -> Iterator[Callable[[], float]]:
+    """Seconds that Numba has spent on compiling since this began; ``also`` where it compiles more than kernels."""
+    if not (compiles() or (also and mode() is Mode.LIBRARY and has_numba())):
+        yield lambda: 0.0
+        return
+    from slacktide.kernels.runtime import jit
+
+    with jit.timed() as seconds:
+        yield seconds
+
+
+def described() -> str:
+    """What runs as kernels in this process, for people who want to repeat a run."""
+    if mode() is Mode.LIBRARY:
+        return f"library {library.loaded().level} {fingerprint()}"
+    if mode() is Mode.PLAIN:
+        return f"plain Python {fingerprint()}"
+    from slacktide.kernels.runtime import jit
+
+    return f"compiled by {jit.COMPILER} {fingerprint()}"

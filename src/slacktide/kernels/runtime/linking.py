@@ -12,11 +12,13 @@ that (its environment) exists for entries only.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from functools import cache
 from typing import Any, TypeVar
 
 import numba
+
+from slacktide.kernels.runtime.mode import Mode, mode
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
@@ -25,6 +27,13 @@ KNOWN_NUMBA = ((0, 63), (0, 68))
 
 PARTS: set[str] = set()
 """Names of functions whose code exists only as a part of what calls them."""
+
+
+class Everything(Container[str]):
+    """Contains every name: nothing becomes machine code in the process that builds a library."""
+
+    def __contains__(self, name: object) -> bool:
+        return True
 
 
 def named(function: Function) -> Function:
@@ -48,7 +57,7 @@ def pipeline() -> Any:
         from slacktide.kernels.runtime.code_parts import pipeline_for  # its bases may be missing in Numba
     except (ImportError, AttributeError):
         return None
-    return pipeline_for(PARTS)
+    return pipeline_for(Everything() if mode() is Mode.BUILD else PARTS)
 
 
 def as_expected() -> bool:

@@ -9,51 +9,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
-from llvmlite import ir
-from numba.core import types
-from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from slacktide.kernels.runtime.compiling import PLAIN, kernel
+from slacktide.kernels.runtime.compiling import PLAIN, compiles, kernel
 
 Floats = NDArray[np.float64]
 
 UNIT = 2.0**20
-
-
-def _pointers(context: Any, builder: Any, arrays: Any, values: Any) -> list[Any]:
-    return [context.make_array(a)(context, builder, value=v).data for a, v in zip(arrays, values, strict=True)]
-
-
-@intrinsic
-def _compiled_score(typing: Any, address: Any, capacity: Any, free: Any, demand: Any, length: Any) -> Any:
-    signature = types.float64(types.int64, capacity, free, demand, types.int64)
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        pointer = ir.DoubleType().as_pointer()
-        function = ir.FunctionType(ir.DoubleType(), [pointer, pointer, pointer, ir.IntType(64)])
-        code = builder.inttoptr(args[0], function.as_pointer())
-        return builder.call(code, [*_pointers(context, builder, signature.args[1:4], args[1:4]), args[4]])
-
-    return signature, generate
-
-
-@intrinsic
-def _compiled_cost(typing: Any, address: Any, slack: Any, rank: Any, length: Any, out: Any, width: Any) -> Any:
-    signature = types.void(types.int64, slack, rank, types.int64, out, types.int64)
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        floats, whole = ir.DoubleType().as_pointer(), ir.IntType(64).as_pointer()
-        function = ir.FunctionType(ir.VoidType(), [floats, whole, ir.IntType(64), floats, ir.IntType(64)])
-        code = builder.inttoptr(args[0], function.as_pointer())
-        arrays = (signature.args[1], signature.args[2], signature.args[4])
-        slack, rank, out = _pointers(context, builder, arrays, (args[1], args[2], args[4]))
-        builder.call(code, [slack, rank, args[3], out, args[5]])
-        return context.get_dummy_value()
-
-    return signature, generate
 
 
 def _plain_score(address: int, capacity: Floats, free: Floats, demand: Floats, _length: int) -> float:
@@ -64,9 +27,12 @@ def _plain_cost(address: int, slack: Floats, rank: Any, length: int, out: Floats
     PLAIN[address](slack[:length], rank[:length], out[:width])
 
 
-_off = bool(numba.config.DISABLE_JIT)  # type: ignore[attr-defined]
-_call_score: Any = _plain_score if _off else _compiled_score
-_call_cost: Any = _plain_cost if _off else _compiled_cost
+_call_score: Any = _plain_score
+_call_cost: Any = _plain_cost
+if compiles():
+    from slacktide.kernels.runtime import intrinsics
+
+    _call_score, _call_cost = intrinsics.call_score, intrinsics.call_cost
 
 
 @kernel

@@ -9,17 +9,12 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
-import numba
 import numpy as np
-from llvmlite import ir
-from numba.core import types
-from numba.extending import intrinsic
-from numba.np.arrayobj import populate_array
-from numba.np.numpy_support import from_dtype
 from numpy.typing import NDArray
 
+from slacktide.kernels.runtime.compiling import compiles
 from slacktide.kernels.tables.arrays import ARRAYS, STATE
 from slacktide.kernels.tables.schema import State
 
@@ -37,22 +32,15 @@ def _memory(address: int, dtype: np.dtype[Any], count: int) -> NDArray[Any]:
 def _record(name: str) -> Callable[[State], Any]:
     """The settings or the counters inside the state record itself."""
     dtype, offset = OFFSETS[name]
-    if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
+    if compiles():
+        from slacktide.kernels.runtime.intrinsics import record_at
 
-        def plain(tb: State) -> Any:
-            return _memory(tb + offset, dtype, 1)[0]
+        return record_at(name, dtype, offset)
 
-        return plain
+    def plain(tb: State) -> Any:
+        return _memory(tb + offset, dtype, 1)[0]
 
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        address = builder.add(args[0], ir.IntType(64)(offset))
-        return builder.inttoptr(address, context.get_value_type(signature.return_type))
-
-    def view(typing: Any, tb: Any) -> Any:
-        return from_dtype(dtype)(tb), generate
-
-    view.__name__ = view.__qualname__ = name
-    return cast(Any, intrinsic(view))
+    return plain
 
 
 def _plain(name: str, dtype: np.dtype[Any], axes: int) -> Callable[[State], NDArray[Any]]:
@@ -70,40 +58,13 @@ def _plain(name: str, dtype: np.dtype[Any], axes: int) -> Callable[[State], NDAr
     return view
 
 
-def _compiled(name: str, dtype: np.dtype[Any], axes: int) -> Callable[[State], NDArray[Any]]:
-    """The view as an intrinsic: a few loads instead of a function to compile and call."""
-    offsets = [OFFSETS[f"{name}_at"][1]] + [OFFSETS[f"{name}_{axis}"][1] for axis in range(axes)]
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        whole, byte = ir.IntType(64), ir.IntType(8)
-        base = builder.inttoptr(args[0], byte.as_pointer())
-        loads = [
-            builder.load(builder.bitcast(builder.gep(base, [whole(offset)]), whole.as_pointer())) for offset in offsets
-        ]
-        returned = signature.return_type
-        array = context.make_array(returned)(context, builder)
-        strides = [whole(dtype.itemsize)]
-        for extent in reversed(loads[2:]):
-            strides.insert(0, builder.mul(strides[0], extent))
-        count = loads[1]
-        for extent in loads[2:]:
-            count = builder.mul(count, extent)
-        data = builder.inttoptr(loads[0], context.get_data_type(returned.dtype).as_pointer())
-        fill: Any = populate_array
-        fill(array, data, loads[1:], strides, whole(dtype.itemsize), None)
-        array.nitems = count
-        return array._getvalue()
-
-    def view(typing: Any, tb: Any) -> Any:
-        return types.Array(from_dtype(dtype), axes, "C")(tb), generate
-
-    view.__name__ = view.__qualname__ = name
-    return cast(Any, intrinsic(view))
-
-
 def _view(name: str) -> Callable[[State], NDArray[Any]]:
-    make = _plain if numba.config.DISABLE_JIT else _compiled  # type: ignore[attr-defined]
-    return make(name, ARRAYS[name].dtype, len(ARRAYS[name].axes))
+    dtype, axes = ARRAYS[name].dtype, len(ARRAYS[name].axes)
+    if not compiles():
+        return _plain(name, dtype, axes)
+    from slacktide.kernels.runtime.intrinsics import array_at
+
+    return array_at(name, dtype, [OFFSETS[f"{name}_at"][1], *(OFFSETS[f"{name}_{axis}"][1] for axis in range(axes))])
 
 
 rules = _record("rules")

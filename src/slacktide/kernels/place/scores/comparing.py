@@ -13,43 +13,26 @@ does), ``choose(tb, shape)`` compares hosts with room, ``near(tb, kind)`` does s
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
-
-import numba
-from llvmlite import ir
-from numba.core import types
-from numba.extending import intrinsic
 
 from slacktide.kernels.feasible import free_index, host_slots
 from slacktide.kernels.feasible.free_index import NOWHERE
-from slacktide.kernels.runtime.compiling import PLAIN, kernel, leaf, whole
+from slacktide.kernels.runtime.compiling import PLAIN, compiles, kernel, leaf, whole
 from slacktide.kernels.tables import views
 from slacktide.kernels.tables.schema import State
-
-
-def _generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-    number = ir.IntType(64)
-    code = builder.inttoptr(args[0], ir.FunctionType(number, [number] * (len(args) - 1)).as_pointer())
-    return builder.call(code, args[1:])
-
-
-@intrinsic
-def _call_compiled(typing: Any, address: Any, tb: Any, a: Any) -> Any:
-    return types.int64(types.int64, types.int64, types.int64), _generate
-
-
-@intrinsic
-def _call_compiled_with_two(typing: Any, address: Any, tb: Any, a: Any, b: Any) -> Any:
-    return types.int64(types.int64, types.int64, types.int64, types.int64), _generate
 
 
 def _call_plain(address: int, *arguments: int) -> int:
     return int(PLAIN[address](*arguments))
 
 
-_off = bool(numba.config.DISABLE_JIT)  # type: ignore[attr-defined]
-_call: Callable[..., int] = _call_plain if _off else _call_compiled
-_call_with_two: Callable[..., int] = _call_plain if _off else _call_compiled_with_two
+_call: Callable[..., int]
+_call_with_two: Callable[..., int]
+if compiles():
+    from slacktide.kernels.runtime import intrinsics
+
+    _call, _call_with_two = intrinsics.call_with_two, intrinsics.call_with_three
+else:
+    _call = _call_with_two = _call_plain
 
 
 @leaf

@@ -1,0 +1,43 @@
+"""Builds the wheel with its library of compiled kernels (``python -m slacktide.kernels.ahead_of_time``).
+
+``SLACKTIDE_PURE=1`` leaves it out: then Numba compiles the kernels where the wheel is installed. So it is on systems
+other than Linux on x86-64 and ARM. ``SLACKTIDE_PLATFORM=aarch64`` builds for another machine than this one. An
+editable installation has none; ``make library`` adds it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+MACHINES = ("x86_64", "aarch64")
+
+
+class LibraryHook(BuildHookInterface):  # type: ignore[type-arg]
+    """Puts the library into the wheel, and the platform that it is for into the wheel's name."""
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Called before the wheel is written."""
+        machine = os.environ.get("SLACKTIDE_PLATFORM") or platform.machine()
+        pure = os.environ.get("SLACKTIDE_PURE", "") not in ("", "0")
+        if version == "editable" or pure or platform.system() != "Linux" or machine not in MACHINES:
+            return
+        root = Path(self.root)
+        folder = root / "src" / "slacktide" / "kernels" / "library"
+        # Nothing is left in the package's own folder that was not there: a checkout would go on with it unasked.
+        if machine != platform.machine() or not folder.is_dir():
+            folder = root / "build" / f"library-{machine}"
+        command = [sys.executable, "-m", "slacktide.kernels.ahead_of_time", "--out", str(folder), "--platform", machine]
+        subprocess.run(command, env=os.environ | {"PYTHONPATH": str(root / "src")}, check=True)
+        said = json.loads((folder / "kernels.json").read_bytes())
+        for one in folder.iterdir():
+            build_data["force_include"][str(one)] = f"slacktide/kernels/library/{one.name}"
+        build_data["pure_python"] = False
+        build_data["tag"] = f"py3-none-{said['tag']}"

@@ -1,0 +1,69 @@
+"""From kernels to the library of a machine: all steps, and what is kept of them."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+
+from slacktide.kernels.ahead_of_time.linking import link, linker_for
+from slacktide.kernels.runtime import mode
+from slacktide.kernels.runtime.library import ABOUT, FORMAT, LEVELS, about, file_of
+from slacktide.kernels.runtime.sources import cache_directory, fingerprint
+
+
+def built(folder: Path, machine: str) -> bool:
+    """Whether the folder has a library for this machine, made from these sources."""
+    said = about(folder)
+    wanted = {"format": FORMAT, "fingerprint": fingerprint(), "machine": machine}
+    return said is not None and wanted.items() <= said.items()
+
+
+def bitcode() -> bytes:
+    """All kernels as one LLVM module, not yet optimised, for any machine of 64 bits.
+
+    Kept in the user's cache folder, as it is two thirds of the work. Raises :class:`SlacktideError`.
+    """
+    mode.choose(mode.Mode.BUILD)
+
+    from slacktide.kernels.runtime.jit import COMPILER
+
+    kept = cache_directory(COMPILER) / "kernels.bc"
+    if not kept.exists():
+        from slacktide.kernels.ahead_of_time.lowering import lowered
+
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=kept.parent) as scratch:
+            made = Path(scratch, kept.name)
+            made.write_bytes(lowered())
+            made.replace(kept)  # whole or not at all
+    return kept.read_bytes()
+
+
+def build(folder: Path, machine: str) -> None:
+    """Make the library of all levels of a machine; ``kernels.json`` is written last. Raises :class:`SlacktideError`."""
+    linker = linker_for(machine)  # before the work that would be for nothing without one
+    module = bitcode()
+
+    from slacktide.kernels.ahead_of_time.translating import translated
+    from slacktide.kernels.runtime.jit import COMPILER
+
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / ABOUT).unlink(missing_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder) as scratch:
+        for level in LEVELS[machine]:
+            made = Path(scratch, "kernels.o")
+            made.write_bytes(translated(module, machine, level))
+            library = Path(scratch, file_of(level))
+            link(linker, made, library)
+            library.replace(folder / library.name)  # not written to in place: a process may have it loaded
+    said = {
+        "format": FORMAT,
+        "fingerprint": fingerprint(),
+        "system": "Linux",
+        "machine": machine,
+        "levels": list(LEVELS[machine]),
+        "tag": linker.tag,
+        "compiler": COMPILER,
+    }
+    (folder / ABOUT).write_text(json.dumps(said, indent=1) + "\n")

@@ -1,0 +1,110 @@
+"""From kernels to machine code for another machine; what is missing is named."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import struct
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import llvmlite.binding as llvm
+import pytest
+
+from slacktide.errors import KernelError
+from slacktide.kernels.ahead_of_time import linking
+from slacktide.kernels.ahead_of_time.translating import optimised, translated
+from slacktide.kernels.runtime import library
+from slacktide.kernels.runtime.compiling import ADDRESSED, ENTRIES
+from support.libraries import environment, import_every_kernel, needs_library, run
+
+AARCH64 = 183
+"""The number of this machine in an ELF file."""
+SYMBOLS = 2
+"""The type of the section of symbols."""
+DEFINED_GLOBAL = 0x12
+"""A function that can be seen from outside."""
+BITCODE = """
+import sys
+from slacktide.kernels.ahead_of_time.building import bitcode
+sys.stdout.buffer.write(bitcode())
+"""
+FUSED = ("fmadd", "fmla")
+"""Parts of the names of instructions that multiply and add at once."""
+
+
+def functions(made: bytes) -> set[str]:
+    """Names of functions that an ELF file offers (System V ABI: header, section headers, symbols)."""
+    (begin,) = struct.unpack_from("<Q", made, 40)
+    size, count, _ = struct.unpack_from("<HHH", made, 58)
+    headers = [struct.unpack_from("<IIQQQQIIQQ", made, begin + place * size) for place in range(count)]
+    (table,) = (one for one in headers if one[1] == SYMBOLS)
+    names = headers[table[6]][4]
+    found = set()
+    for name, info, _, section, *_ in struct.iter_unpack("<IBBHQQ", made[table[4] : table[4] + table[5]]):
+        if info == DEFINED_GLOBAL and section:
+            found.add(made[names + name : made.index(b"\0", names + name)].decode())
+    return found
+
+
+def every_symbol() -> set[str]:
+    return {library.symbol(getattr(one, "py_func", one)) for one in (*ENTRIES, *ADDRESSED)}
+
+
+@pytest.fixture(scope="module")
+def module() -> bytes:
+    """All kernels, lowered in a process of their own."""
+    done = subprocess.run([sys.executable, "-c", BITCODE], env=environment(), capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr.decode()
+    return done.stdout
+
+
+@needs_library  # where there is one the module has been made before
+@pytest.mark.slow
+def test_an_object_for_another_machine_offers_every_entry_and_nothing_else(module: bytes) -> None:
+    import_every_kernel()
+    made = translated(module, "aarch64", "aarch64")
+    assert struct.unpack_from("<H", made, 18) == (AARCH64,)
+    assert functions(made) == every_symbol()
+
+
+ADD = """
+define double @sum(double %a, double %b, double %c) {
+  %product = fmul double %a, %b
+  %sum = fadd double %product, %c
+  ret double %sum
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("machine", "level"), [(one, level) for one in library.LEVELS for level in library.LEVELS[one]]
+)
+def test_what_is_rounded_twice_is_rounded_twice_on_every_level(machine: str, level: str) -> None:
+    """Processors can multiply and add at once, which gives other last digits."""
+    module, translator = optimised(bytes(llvm.parse_assembly(ADD).as_bitcode()), machine, level)
+    said = translator.emit_assembly(module)
+    assert "mul" in said
+    assert not any(word in said for word in FUSED)
+
+
+def test_a_missing_linker_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "which", lambda _: None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    with pytest.raises(KernelError, match=r"no linker for riscv64: found neither .* SLACKTIDE_PURE=1"):
+        linking.linker_for("riscv64")
+
+
+@needs_library
+def test_what_is_there_is_not_built_again(tmp_path: Path) -> None:
+    folder = tmp_path / "library"
+    shutil.copytree(library.FOLDER, folder)
+    before = {one.name: one.stat().st_mtime_ns for one in folder.iterdir()}
+    program = "import runpy, sys; runpy.run_module('slacktide.kernels.ahead_of_time', run_name='__main__')"
+    done = run(program, "--out", folder)
+    assert done.returncode == 0, done.stderr
+    assert {one.name: one.stat().st_mtime_ns for one in folder.iterdir()} == before
+    said: dict[str, Any] = json.loads((folder / library.ABOUT).read_text())
+    assert {library.file_of(level) for level in said["levels"]} == set(before) - {library.ABOUT}
