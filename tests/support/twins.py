@@ -458,6 +458,7 @@ TWINS: dict[str, str] = {
     "leeway.is_open": "reference.requests:Request.metric_of",
     "leeway.known": "reference.requests:Request.metric_of",
     "leeway.is_between": "reference.policies:eligible",
+    "leeway.next_above": "reference.policies:eligible",
     "leeway.bounds_with": "reference.policies:eligible",
     "leeway.suffices": "reference.policies:Pass.choose_preempting",
     "leeway.narrow": "reference.policies:eligible",

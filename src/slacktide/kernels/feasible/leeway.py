@@ -30,6 +30,9 @@ from slacktide.kernels.tables.schema import Records, State
 TOLD, IDLE, WITHIN, ALIKE = 1, 2, 4, 8
 """Bits of ``told``: set at all; the instances are idle; the overhead is within its limit; all metrics are equal."""
 
+SMALLEST = 2.0**-1074
+ROUNDS_UP = 2.0**-53 * (1.0 + 2.0**-52)
+
 
 @leaf
 def has_any(tb: State, q: int) -> bool:
@@ -59,6 +62,17 @@ def known(tb: State, q: int, now: float) -> int:
     if request["worth_up"] == request["worth_starting"]:
         bits |= ALIKE
     return bits
+
+
+@leaf
+def next_above(value: float) -> float:
+    """The next larger number; infinity after itself; O(1).
+
+    S. Rump, P. Zimmermann, S. Boldo and G. Melquiond, "Computing predecessor and successor in rounding to nearest"
+    (2009): a little more than half a unit in the last place is rounded up to one. (NumPy's own is a function of a C
+    library, which kernels do without.)
+    """
+    return value + (SMALLEST + ROUNDS_UP * abs(value))
 
 
 @leaf
@@ -107,7 +121,7 @@ def first_bounds(tb: State, q: int, value: float, most: float, now: float) -> tu
     request, rules = views.requests(tb)[q], views.rules(tb)
     margin, least = views.classes(tb)[request["cls"]]["margin"], -np.inf
     if value >= margin:
-        most = min(most, np.nextafter(value, np.inf))
+        most = min(most, next_above(value))
     least, most = bounds_with(least, most, value, margin)
     least, most = bounds_with(least, most, value, margin + rules["patience"])
     least, most = bounds_with(least, most, value, margin + rules["overload_patience"])
@@ -135,8 +149,8 @@ def begin(tb: State, q: int, now: float, rose: bool) -> None:
     up, starting = request["worth_up"], request["worth_starting"]
     most_up, most_starting = np.inf, np.inf
     if not rose:
-        most_up = request["up_most"] if again else np.nextafter(up, np.inf)
-        most_starting = request["starting_most"] if again else np.nextafter(starting, np.inf)
+        most_up = request["up_most"] if again else next_above(up)
+        most_starting = request["starting_most"] if again else next_above(starting)
     request["told"], request["leeway_at"] = told, now
     least, most = first_bounds(tb, q, up, most_up, now)
     request["up_least"], request["up_most"] = least, most
