@@ -20,7 +20,7 @@ LOG = logging.getLogger(__name__)
 
 
 def warm(config: Config) -> float:
-    """Run a small cluster through all operations; the seconds it took, up to a minute where kernels are compiled."""
+    """Run a small cluster through all operations; the seconds it took: up to a minute where kernels are compiled."""
     if not compiled_before():
         LOG.info("compiling the kernels, once after an installation or upgrade (up to a minute)")
     began = time.perf_counter()

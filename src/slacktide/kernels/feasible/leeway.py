@@ -66,7 +66,7 @@ def known(tb: State, q: int, now: float) -> int:
 
 @leaf
 def next_above(value: float) -> float:
-    """The next larger number; infinity after itself; O(1).
+    """The number after 0 or one of a size of 2^-900 and more; after infinity that itself; O(1).
 
     S. Rump, P. Zimmermann, S. Boldo and G. Melquiond, "Computing predecessor and successor in rounding to nearest"
     (2009): a little more than half a unit in the last place is rounded up to one. (NumPy's own is a function of a C
