@@ -11,7 +11,6 @@ from typing import Any
 
 from slacktide import __version__
 from slacktide.errors import InputError, Problem
-from slacktide.kernels.runtime.compiling import described
 
 FORMAT = "slacktide-results"
 SCHEMA_VERSION = 2
@@ -21,6 +20,8 @@ LIBRARIES = ("numpy", "pyarrow")
 
 def libraries() -> dict[str, str]:
     """What a run was computed with: versions, and which kernels."""
+    from slacktide.kernels.runtime.compiling import described  # what runs nothing does without kernels
+
     return {name: metadata.version(name) for name in LIBRARIES} | {"kernels": described()}
 
 
