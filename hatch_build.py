@@ -30,14 +30,13 @@ class LibraryHook(BuildHookInterface):  # type: ignore[type-arg]
         if version == "editable" or pure or platform.system() != "Linux" or machine not in MACHINES:
             return
         root = Path(self.root)
-        folder = root / "src" / "slacktide" / "kernels" / "library"
-        # Nothing is left in the package's own folder that was not there: a checkout would go on with it unasked.
-        if machine != platform.machine() or not folder.is_dir():
-            folder = root / "build" / f"library-{machine}"
+        folder = root / "build" / f"library-{machine}"  # not the package's own: a checkout would go on with it unasked
         command = [sys.executable, "-m", "slacktide.kernels.ahead_of_time", "--out", str(folder), "--platform", machine]
-        subprocess.run(command, env=os.environ | {"PYTHONPATH": str(root / "src")}, check=True)
+        # What the build needs may itself be found by PYTHONPATH: so pip isolates builds.
+        path = os.pathsep.join(filter(None, [str(root / "src"), os.environ.get("PYTHONPATH")]))
+        subprocess.run(command, env=os.environ | {"PYTHONPATH": path}, check=True)
         said = json.loads((folder / "kernels.json").read_bytes())
-        for one in folder.iterdir():
-            build_data["force_include"][str(one)] = f"slacktide/kernels/library/{one.name}"
+        for name in ["kernels.json", *(f"kernels-{said['fingerprint']}-{level}.so" for level in said["levels"])]:
+            build_data["force_include"][str(folder / name)] = f"slacktide/kernels/library/{name}"
         build_data["pure_python"] = False
         build_data["tag"] = f"py3-none-{said['tag']}"

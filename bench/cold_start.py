@@ -26,7 +26,8 @@ from pathlib import Path
 
 from measuring import announce, settings, slacktide, table
 
-from slacktide.inputs import GENERATORS, join
+from slacktide.inputs import join
+from slacktide.inputs.generators.registry import GENERATORS
 from slacktide.kernels.runtime import library
 from slacktide.kernels.runtime.compiling import described
 from slacktide.sim import run

@@ -39,7 +39,7 @@ def code() -> str:
     """SHA-256 over the sources that outcomes depend on, and the version of the library that does the arithmetic.
 
     Not how kernels were compiled, in a library or here, by which version of Numba, for which processor: they decide
-    alike, to the bit (``tests/test_decision_hashes.py``).
+    alike, to the bit (``tests/test_decision_hashes.py``). Of a user's own score or cost that is assumed.
     """
     digest = hashlib.sha256(f"numpy {np.__version__}".encode())
     root = Path(slacktide.__file__).parent

@@ -14,7 +14,7 @@ import llvmlite.binding as llvm
 import pytest
 
 from slacktide.errors import KernelError
-from slacktide.kernels.ahead_of_time import linking
+from slacktide.kernels.ahead_of_time import building, linking
 from slacktide.kernels.ahead_of_time.translating import optimised, translated
 from slacktide.kernels.runtime import library
 from slacktide.kernels.runtime.compiling import ADDRESSED, ENTRIES
@@ -107,4 +107,25 @@ def test_what_is_there_is_not_built_again(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert {one.name: one.stat().st_mtime_ns for one in folder.iterdir()} == before
     said: dict[str, Any] = json.loads((folder / library.ABOUT).read_text())
-    assert {library.file_of(level) for level in said["levels"]} == set(before) - {library.ABOUT}
+    assert set(building.files(said)) == set(before)
+
+
+def test_what_does_not_describe_a_library_is_none(tmp_path: Path) -> None:
+    for text in ("", '{"format": 1', "[]", '{"format": 1}'):
+        (tmp_path / library.ABOUT).write_text(text)
+        assert library.about(tmp_path) is None, text
+
+
+@needs_library
+@pytest.mark.parametrize("change", ["a file is missing", "another linker's tag"])
+def test_what_is_not_whole_is_built_again(change: str, tmp_path: Path) -> None:
+    folder = tmp_path / "library"
+    shutil.copytree(library.FOLDER, folder)
+    machine = json.loads((folder / library.ABOUT).read_text())["machine"]
+    assert building.built(folder, machine)
+    if change == "a file is missing":
+        next(folder.glob("*.so")).unlink()
+    else:
+        said = json.loads((folder / library.ABOUT).read_text())
+        (folder / library.ABOUT).write_text(json.dumps(said | {"tag": "another"}))
+    assert not building.built(folder, machine)

@@ -48,10 +48,10 @@ def called(signature: Signature, *arguments: Any) -> list[Any]:
 def test_numbers_are_passed_by_value_and_arrays_with_their_extents() -> None:
     table = np.zeros((3, 2))
     signature = Signature((Value(WHOLE), Value(FLAG), Value(FLOAT), Value(FLOAT, 2)), (FLOAT, FLAG))
-    found, words = called(signature, np.int32(7), np.True_, 2, table)
+    found, words = called(signature, np.int32(7), 2, 2, table)
     assert found == (1.5, True)
     assert words[:-1] == [7, 1, 2.0, table.ctypes.data, 3, 2]
-    assert [type(word) for word in words[:3]] == [int, int, float]
+    assert [type(word) for word in words[:3]] == [int, bool, float]
 
 
 @pytest.mark.parametrize(
@@ -82,6 +82,7 @@ def test_each_level_can_be_asked_for() -> None:
     assert run(WITHOUT_NUMBA + SAID).stdout == run(WITHOUT_NUMBA + SAID, SLACKTIDE_CPU=fitting[0]).stdout
     absent = run(WITHOUT_NUMBA + SAID, SLACKTIDE_CPU="x86-64-v9")
     assert "found x86-64-v9" in absent.stderr
+    assert "found x86-64-v9" in run(SAID, SLACKTIDE_CPU="x86-64-v9").stderr, "nothing else instead"
 
 
 LOADS_NEITHER = """

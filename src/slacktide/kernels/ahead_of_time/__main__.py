@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import importlib.util
+import os
 import platform
 import sys
 from pathlib import Path
@@ -18,10 +20,14 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=FOLDER, help="of the library; the package's own if not given")
     parser.add_argument("--platform", choices=LEVELS, default=platform.machine(), help="machine that it is for")
     asked = parser.parse_args()
-    if built(asked.out, asked.platform):
-        return 0
+    for name in [one for one in os.environ if one.startswith("NUMBA_")]:
+        del os.environ[name]  # a library is the same whatever the environment asks of Numba
+    if importlib.util.find_spec("numba") is None:
+        sys.stderr.write("Error: Numba, which compiles the kernels, is absent; pip install 'slacktide[plugins]'\n")
+        return 1
     try:
-        build(asked.out, asked.platform)
+        if not built(asked.out, asked.platform):
+            build(asked.out, asked.platform)
     except SlacktideError as error:
         sys.stderr.write(f"Error: {error}\n")
         return 1

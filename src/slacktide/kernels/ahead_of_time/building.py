@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from slacktide.kernels.ahead_of_time.linking import link, linker_for
 from slacktide.kernels.runtime import mode
@@ -13,10 +14,20 @@ from slacktide.kernels.runtime.sources import cache_directory, fingerprint
 
 
 def built(folder: Path, machine: str) -> bool:
-    """Whether the folder has a library for this machine, made from these sources."""
+    """Whether the folder has a library for this machine, made from these sources by the linker that is found now.
+
+    Raises :class:`KernelError` where there is no linker.
+    """
     said = about(folder)
-    wanted = {"format": FORMAT, "fingerprint": fingerprint(), "machine": machine}
-    return said is not None and wanted.items() <= said.items()
+    wanted = {"format": FORMAT, "fingerprint": fingerprint(), "machine": machine, "tag": linker_for(machine).tag}
+    if said is None or not wanted.items() <= said.items():
+        return False
+    return all((folder / name).exists() for name in files(said))
+
+
+def files(said: dict[str, Any]) -> list[str]:
+    """What belongs to a library, by what ``kernels.json`` says."""
+    return [ABOUT, *(file_of(level, said["fingerprint"]) for level in said["levels"])]
 
 
 def bitcode() -> bytes:
@@ -48,15 +59,6 @@ def build(folder: Path, machine: str) -> None:
     from slacktide.kernels.ahead_of_time.translating import translated
     from slacktide.kernels.runtime.jit import COMPILER
 
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / ABOUT).unlink(missing_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder) as scratch:
-        for level in LEVELS[machine]:
-            made = Path(scratch, "kernels.o")
-            made.write_bytes(translated(module, machine, level))
-            library = Path(scratch, file_of(level))
-            link(linker, made, library)
-            library.replace(folder / library.name)  # not written to in place: a process may have it loaded
     said = {
         "format": FORMAT,
         "fingerprint": fingerprint(),
@@ -66,4 +68,16 @@ def build(folder: Path, machine: str) -> None:
         "tag": linker.tag,
         "compiler": COMPILER,
     }
-    (folder / ABOUT).write_text(json.dumps(said, indent=1) + "\n")
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder) as scratch:  # each file is there whole or not at all
+        for level in LEVELS[machine]:
+            made = Path(scratch, "kernels.o")
+            made.write_bytes(translated(module, machine, level))
+            library = Path(scratch, file_of(level, fingerprint()))
+            link(linker, made, library)
+            library.replace(folder / library.name)
+        described = Path(scratch, ABOUT)
+        described.write_text(json.dumps(said, indent=1) + "\n")
+        described.replace(folder / ABOUT)
+    for old in set(folder.glob("kernels-*.so")) - {folder / name for name in files(said)}:
+        old.unlink(missing_ok=True)

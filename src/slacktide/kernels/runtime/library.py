@@ -22,6 +22,8 @@ from slacktide.kernels.runtime.sources import PACKAGE, fingerprint
 
 FOLDER = PACKAGE / "library"
 ABOUT = "kernels.json"
+DESCRIBED = {"format", "fingerprint", "system", "machine", "levels", "tag"}
+"""What it must say."""
 FORMAT = 1
 """Counts up when the way in which functions are called changes."""
 
@@ -46,17 +48,18 @@ def symbol(function: Callable[..., object]) -> str:
     return f"slacktide_{function.__module__.removeprefix('slacktide.kernels.').replace('.', '_')}_{function.__name__}"
 
 
-def file_of(level: str) -> str:
-    """The file of the library for a level."""
-    return f"kernels-{level}.so"
+def file_of(level: str, sources: str) -> str:
+    """The file of the library for a level, made from sources of this fingerprint: no other can take its place."""
+    return f"kernels-{sources}-{level}.so"
 
 
 def about(folder: Path = FOLDER) -> dict[str, Any] | None:
-    """What ``kernels.json`` says, or None where there is no library."""
+    """What ``kernels.json`` says, or None where there is no library that it describes."""
     try:
-        return cast("dict[str, Any]", json.loads((folder / ABOUT).read_bytes()))
-    except FileNotFoundError:
+        said = json.loads((folder / ABOUT).read_bytes())
+    except (OSError, ValueError):
         return None
+    return cast("dict[str, Any]", said) if isinstance(said, dict) and said.keys() >= DESCRIBED else None
 
 
 def fitting_levels(machine: str, flags: frozenset[str]) -> list[str]:
@@ -89,10 +92,13 @@ def _found() -> Library | str:
     usable = [one for one in fitting if one in said["levels"] and wanted in (None, "", one)]
     if not usable:
         return f"the compiled kernels are for {' and '.join(said['levels'])}; found {wanted or 'an older processor'}"
-    try:
-        return Library(usable[0], ctypes.CDLL(str(FOLDER / file_of(usable[0]))))
-    except OSError as problem:
-        return f"the compiled kernels cannot be loaded: {problem}"
+    problem = ""
+    for level in usable:
+        try:
+            return Library(level, ctypes.CDLL(str(FOLDER / file_of(level, said["fingerprint"]))))
+        except OSError as error:
+            problem = f"the compiled kernels cannot be loaded: {error}"
+    return problem
 
 
 def obstacle() -> str:
@@ -128,6 +134,10 @@ class Entry:
         return caller(code, signature_of(self.py_func), self.py_func.__name__)
 
 
+NUMBERS = {"i": "int", "f": "float", "b": "bool"}
+"""What makes a number of an argument, by its kind."""
+
+
 def caller(code: Any, signature: Signature, name: str) -> Callable[..., Any]:
     """A function that calls machine code: numbers as they are, of each array its address and its extents, and last
     the place for what it returns. Arrays of another type or order are refused, as machine code would misread them.
@@ -142,10 +152,10 @@ def caller(code: Any, signature: Signature, name: str) -> Callable[..., Any]:
     for one, value in zip(names, signature.arguments, strict=True):
         if value.axes:
             known[f"array_{one}"] = partial(_array, value, f"{name}(), argument {one[1:]}")
-            lines.append(f"{one} = array_{one}({one})")
-            words.append(f"*{one}")
+            lines.append(f"w{one} = array_{one}({one})")  # beside the array itself, which stays alive until the end
+            words.append(f"*w{one}")
         else:
-            words.append(f"{'float' if value.dtype.kind == 'f' else 'int'}({one})")
+            words.append(f"{NUMBERS[value.dtype.kind]}({one})")
     results = []
     if signature.returns:
         known["Results"] = _results(signature)

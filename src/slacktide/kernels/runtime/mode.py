@@ -2,9 +2,9 @@
 
 =========  =============================================================================================
 LIBRARY    the shared library of :mod:`slacktide.kernels.ahead_of_time`: where there is one for this processor
-           and these very sources. Numba is not imported.
+           and these very sources. Numba is not imported. ``SLACKTIDE_CPU`` asks for one level of processor.
 JIT        compiled by Numba where it is needed, and kept in a cache: with ``SLACKTIDE_JIT=1``, and wherever
-           there is no library, which is so in a checkout and after an edit of a kernel.
+           there is no library, as after an edit of a kernel.
 PLAIN      plain Python: with ``NUMBA_DISABLE_JIT=1``, for tests.
 BUILD      compiled to be put into a library: only in the process that builds one.
 =========  =============================================================================================
@@ -61,6 +61,8 @@ def _choose() -> Mode:
         return Mode.PLAIN
     asked = _flag("SLACKTIDE_JIT")
     why = "SLACKTIDE_JIT asks for compiling" if asked else library.obstacle()
+    if why and not asked and (level := os.environ.get("SLACKTIDE_CPU")):
+        raise KernelError(f"SLACKTIDE_CPU={level}: {why}; unset it")
     if not why:
         return Mode.LIBRARY
     if has_numba():

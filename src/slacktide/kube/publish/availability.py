@@ -102,6 +102,8 @@ class LedgerWriter:
 
         One that could not be written is tried again as ever, and not because of this.
         """
+        if self._left_out:
+            return  # where it may not be written
         for key, said in self._late.items():
             if late.get(key, NOBODY) != said and key not in self._taken and key not in self._under_way:
                 self.changed(key)
