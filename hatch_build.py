@@ -36,7 +36,7 @@ class LibraryHook(BuildHookInterface):  # type: ignore[type-arg]
         path = os.pathsep.join(filter(None, [str(root / "src"), os.environ.get("PYTHONPATH")]))
         subprocess.run(command, env=os.environ | {"PYTHONPATH": path}, check=True)
         said = json.loads((folder / "kernels.json").read_bytes())
-        for name in ["kernels.json", *(f"kernels-{said['fingerprint']}-{level}.so" for level in said["levels"])]:
+        for name in ["kernels.json", *said["levels"].values()]:
             build_data["force_include"][str(folder / name)] = f"slacktide/kernels/library/{name}"
         build_data["pure_python"] = False
         build_data["tag"] = f"py3-none-{said['tag']}"

@@ -27,7 +27,7 @@ def built(folder: Path, machine: str) -> bool:
 
 def files(said: dict[str, Any]) -> list[str]:
     """What belongs to a library, by what ``kernels.json`` says."""
-    return [ABOUT, *(file_of(level, said["fingerprint"]) for level in said["levels"])]
+    return [ABOUT, *said["levels"].values()]
 
 
 def bitcode() -> bytes:
@@ -59,12 +59,12 @@ def build(folder: Path, machine: str) -> None:
     from slacktide.kernels.ahead_of_time.translating import translated
     from slacktide.kernels.runtime.jit import COMPILER
 
-    said = {
+    said: dict[str, Any] = {
         "format": FORMAT,
         "fingerprint": fingerprint(),
         "system": "Linux",
         "machine": machine,
-        "levels": list(LEVELS[machine]),
+        "levels": {level: file_of(level, fingerprint()) for level in LEVELS[machine]},
         "tag": linker.tag,
         "compiler": COMPILER,
     }
@@ -73,7 +73,7 @@ def build(folder: Path, machine: str) -> None:
         for level in LEVELS[machine]:
             made = Path(scratch, "kernels.o")
             made.write_bytes(translated(module, machine, level))
-            library = Path(scratch, file_of(level, fingerprint()))
+            library = Path(scratch, said["levels"][level])
             link(linker, made, library)
             library.replace(folder / library.name)
         described = Path(scratch, ABOUT)

@@ -24,8 +24,8 @@ FOLDER = PACKAGE / "library"
 ABOUT = "kernels.json"
 DESCRIBED = {"format", "fingerprint", "system", "machine", "levels", "tag"}
 """What it must say."""
-FORMAT = 1
-"""Counts up when the way in which functions are called changes."""
+FORMAT = 2
+"""Counts up when ``kernels.json``, or the way in which functions are called, changes."""
 
 V2 = "x86-64-v2"
 V3 = "x86-64-v3"
@@ -95,7 +95,7 @@ def _found() -> Library | str:
     problem = ""
     for level in usable:
         try:
-            return Library(level, ctypes.CDLL(str(FOLDER / file_of(level, said["fingerprint"]))))
+            return Library(level, ctypes.CDLL(str(FOLDER / said["levels"][level])))
         except OSError as error:
             problem = f"the compiled kernels cannot be loaded: {error}"
     return problem
@@ -169,10 +169,9 @@ def caller(code: Any, signature: Signature, name: str) -> Callable[..., Any]:
 
 
 def _c_types(signature: Signature) -> list[Any]:
-    numbers = {"i": ctypes.c_int64, "f": ctypes.c_double, "b": ctypes.c_uint8}
     types: list[Any] = []
     for dtype, axes in signature.arguments:
-        types += [ctypes.c_void_p, *[ctypes.c_int64] * axes] if axes else [numbers[dtype.kind]]
+        types += [ctypes.c_void_p, *[ctypes.c_int64] * axes] if axes else [_number(dtype)]
     return [*types, ctypes.c_void_p] if signature.returns else types
 
 
