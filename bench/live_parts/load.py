@@ -61,7 +61,8 @@ class Bindings:
                 return found
             self._changed.clear()
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._changed.wait(), min(left, 1.0))
+                async with asyncio.timeout(min(left, 1.0)):
+                    await self._changed.wait()
             await asyncio.sleep(0.1)
 
 

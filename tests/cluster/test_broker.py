@@ -119,7 +119,8 @@ async def _play(lab: ControlPlane, namespace: str, rows: Workload, speed: float,
         broker = Broker(connection, namespace, "w", speed=speed)
         await broker.prepare(CLASSES, create=True)
         made = submissions(rows, Manner("w", speed=speed), "w.csv")
-        return await asyncio.wait_for(broker.submit(made, **words), HANG_SECONDS)
+        async with asyncio.timeout(HANG_SECONDS):
+            return await broker.submit(made, **words)
 
 
 def _objects(lab: ControlPlane, namespace: str, kind: str = "deployments") -> dict[str, Any]:

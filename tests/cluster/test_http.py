@@ -144,7 +144,8 @@ def test_a_slow_answer_is_not_waited_for_longer_than_asked(access: Access) -> No
         async with FaultyProxy(access) as proxy, Connection(proxy.access()) as connection:
             proxy.add(Fault(delay=600.0))
             with pytest.raises(Unreachable, match="no answer in time"):
-                await asyncio.wait_for(connection.get("/version", timeout=0.2), 120.0)
+                async with asyncio.timeout(120.0):
+                    await connection.get("/version", timeout=0.2)
 
     asyncio.run(run())
 
@@ -179,9 +180,11 @@ def test_urgent_requests_pass_the_rate_limit(access: Access) -> None:
     async def run() -> None:
         async with Connection(access, qps=0.001, burst=1) as connection:  # the next one in a quarter of an hour
             await connection.get("/version")
-            await asyncio.wait_for(connection.get("/version", urgent=True), 120.0)
+            async with asyncio.timeout(120.0):
+                await connection.get("/version", urgent=True)
             with pytest.raises(TimeoutError):
-                await asyncio.wait_for(connection.get("/version"), 2.0)
+                async with asyncio.timeout(2.0):
+                    await connection.get("/version")
 
     asyncio.run(run())
 

@@ -55,7 +55,12 @@ async def asked(folder: Path, *paths: str) -> dict[str, tuple[int, str]]:
 @pytest.fixture(scope="module")
 def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[int, str]]:
     folder = tmp_path_factory.mktemp("agent")
-    return asyncio.run(asyncio.wait_for(asked(folder, "/livez", "/readyz", "/metrics", "/row", "/other"), 120))
+
+    async def within_two_minutes() -> dict[str, tuple[int, str]]:
+        async with asyncio.timeout(120):
+            return await asked(folder, "/livez", "/readyz", "/metrics", "/row", "/other")
+
+    return asyncio.run(within_two_minutes())
 
 
 def test_an_agent_tells_of_its_health_and_its_row(answers: dict[str, tuple[int, str]]) -> None:

@@ -168,3 +168,26 @@ def test_strangers_with_the_key_leave_nothing_behind() -> None:
 
         asyncio.run(running([first, second], play))
         assert not first.coordinates
+
+
+def test_one_that_is_told_to_end_just_when_peers_change_ends() -> None:
+    with probers(2, Options(interval=600.0)) as found:
+        first = found[0]
+
+        async def ends(turns: int) -> bool:
+            task = asyncio.ensure_future(first.run())
+            for _ in range(5):
+                await asyncio.sleep(0)
+            first.set_peers(list(first.peers.values()))
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            task.cancel()
+            await asyncio.wait([task], timeout=60.0)
+            task.cancel()
+            return task.cancelled()
+
+        async def all_end() -> None:
+            for turns in range(5):
+                assert await ends(turns), turns
+
+        asyncio.run(all_end())

@@ -240,7 +240,8 @@ async def _top(kubeconfig: Path | None, context: str | None, namespace: str, onc
         tasks = [asyncio.ensure_future(one.run()) for one in watches]
         try:
             for one in watches:
-                await asyncio.wait_for(one.synced.wait(), 30.0)
+                async with asyncio.timeout(30.0):
+                    await one.synced.wait()
 
             def lines() -> list[Line]:
                 return sorted(ledgers.lines(time.time()), key=ORDERS[order])

@@ -176,7 +176,8 @@ class DryRun:
         engine, deeds = shadow.engine, self.would
         while True:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._work.wait(), self.config.scheduler.watchdog)
+                async with asyncio.timeout(self.config.scheduler.watchdog):
+                    await self._work.wait()
             self._work.clear()
             await asyncio.sleep(0)
             if self.stale() or not engine.waiting():

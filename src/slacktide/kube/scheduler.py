@@ -139,7 +139,8 @@ class Scheduler:
         """Write what is noted down, in a few seconds at most."""
         if self.leading():
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(term.ledger.flush(), FLUSH_SECONDS)
+                async with asyncio.timeout(FLUSH_SECONDS):
+                    await term.ledger.flush()
             await self.recorder.drain(DRAIN_SECONDS)
 
 

@@ -7,6 +7,7 @@ its kernel's receipt and its answer. So neither agent's waiting for a processor 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import math
 import os
@@ -178,10 +179,9 @@ class Prober:
         if self._asked:
             wake = min(wake, min(one.sent for one in self._asked.values()) + self.options.timeout)
         self._changed.clear()
-        try:
-            await asyncio.wait_for(self._changed.wait(), max(0.001, wake - time.monotonic()))
-        except TimeoutError:
-            return
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(max(0.001, wake - time.monotonic())):
+                await self._changed.wait()
 
     def _give_up(self, now: float) -> None:
         for sequence in [key for key, one in self._asked.items() if now - one.sent >= self.options.timeout]:

@@ -146,7 +146,8 @@ class Watches:
             await one.synced.wait()
         for one in self._latencies:
             try:
-                await asyncio.wait_for(one.synced.wait(), LATENCY_SECONDS)
+                async with asyncio.timeout(LATENCY_SECONDS):
+                    await one.synced.wait()
             except TimeoutError:
                 LOG.warning("no round-trip times: %s cannot be listed: %s", one.kind.plural, one.last_error)
 
