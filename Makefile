@@ -2,6 +2,7 @@
 #   make demo           generate a small cluster and its requests, simulate them under two policies
 #   make test           what needs no server: lint, types, layers, tests, some of them without compilation
 #   make test-cluster   what starts servers or takes long: tests on a real control plane, the wheel, a long run
+#   make benchmarks     measure every table of docs/benchmarks.md anew (that page says what this needs)
 # CI runs both tests (.ci/run).
 
 PYTHON ?= python3
@@ -16,7 +17,7 @@ LEASH  := $(BIN)/python tests/support/leash.py
 PYTEST := $(LEASH) $(BIN)/pytest -q
 CI_HAS  = $(if $(filter true,$(CI)),$(1))
 
-.PHONY: demo test test-cluster beside lint library kernels unit compiled levels uncompiled twins browser servers live alone lab-binaries smoke hundredth lock clean
+.PHONY: demo test test-cluster beside lint library kernels unit compiled levels uncompiled twins browser servers live alone lab-binaries smoke hundredth benchmarks lock clean
 .DEFAULT_GOAL := demo
 
 demo: $(VENV)/run.stamp library
@@ -111,6 +112,11 @@ smoke: $(VENV)/dev.stamp
 # A hundredth of the month of a whole cell (docs/benchmarks.md): that long runs stay whole, not how fast they are.
 hundredth: $(VENV)/dev.stamp
 	$(LEASH) $(BIN)/python bench/month.py --fraction 0.01
+
+# The tables of docs/benchmarks.md and docs/optimisations.md, measured anew (hours; on a machine that does nothing else):
+# all, or ONLY="light growth"; with SMALL=1 tiny, and without writing into docs/.
+benchmarks: $(VENV)/run.stamp library
+	$(LEASH) $(BIN)/python bench/tables.py $(if $(SMALL),--small) $(ONLY)
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

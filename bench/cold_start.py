@@ -1,6 +1,6 @@
 """What the first run on a machine costs: with the library of compiled kernels, and where Numba compiles them.
 
-    python bench/cold_start.py [--repeats 5] [--plain]
+    python bench/cold_start.py [--repeats 5] [--plain] [--library-only] [--larger 200000]
 
 Runs ``slacktide simulate`` on a small generated workload as a process of its own: with the library of these sources
 (``make library``, or an installed wheel), and with SLACKTIDE_JIT=1, once with an empty SLACKTIDE_CACHE and then with
@@ -60,7 +60,7 @@ def line(name: str, found: list[Costs]) -> list[str]:
     return [name, f"{middle(wall):.2f}", f"{middle(processor):.2f}", f"{max(memory):.0f}", f"{middle(compiling):.2f}"]
 
 
-def small_runs(repeats: int, plain: bool) -> None:
+def small_runs(repeats: int, ways: dict[str, str]) -> None:
     """The table of small runs."""
     rows, said = [], "nothing"
     with tempfile.TemporaryDirectory() as folder:
@@ -71,9 +71,7 @@ def small_runs(repeats: int, plain: bool) -> None:
             print(f"without a library: {library.obstacle()}", file=sys.stderr)
         else:
             rows.append(line("library", [process(words, SLACKTIDE_JIT="0")[0] for _ in range(repeats)]))
-        for name, before in {"compiled here": "", "compiled here, Numba's usual way": PLAIN}.items():
-            if before and not plain:
-                continue
+        for name, before in ways.items():
             empty, filled = [], []
             for number in range(repeats):
                 print(f"{name}, {number + 1} of {repeats} ...", file=sys.stderr)
@@ -84,7 +82,7 @@ def small_runs(repeats: int, plain: bool) -> None:
                 filled.append(process(words, before, SLACKTIDE_JIT="1", SLACKTIDE_CACHE=cache)[0])
             rows += [line(f"{name}, empty cache", empty), line(f"{name}, filled cache", filled)]
     print(table(HEAD, rows))
-    print(f"\nOn stderr the run with an empty cache says: {said!r}\n")
+    print(f"\nOn stderr the run with an empty cache says: {said!r}\n" if ways else "")
 
 
 def seconds_of(work: Callable[[], None]) -> float:
@@ -94,9 +92,9 @@ def seconds_of(work: Callable[[], None]) -> float:
     return time.perf_counter() - begun
 
 
-def two_threads(repeats: int) -> None:
+def two_threads(repeats: int, larger: int) -> None:
     """Wall seconds of two runs, one after the other and at once."""
-    pieces, hosts = GENERATORS["light"].generate({"requests": LARGER}, 0)
+    pieces, hosts = GENERATORS["light"].generate({"requests": larger}, 0)
     workload, config = join(list(pieces)), settings("recommended", {})
 
     def once() -> None:
@@ -116,7 +114,7 @@ def two_threads(repeats: int) -> None:
     once()  # nothing is left to load or compile
     found = [(seconds_of(in_turn), seconds_of(at_once)) for _ in range(repeats)]
     turn, together = (statistics.median(column) for column in zip(*found, strict=True))
-    print(f"Two runs of {LARGER:,} requests ({described()}): {turn:.2f} s in turn, {together:.2f} s in two threads.")
+    print(f"Two runs of {larger:,} requests ({described()}): {turn:.2f} s in turn, {together:.2f} s in two threads.")
 
 
 def main() -> None:
@@ -124,10 +122,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--plain", action="store_true", help="also with Numba's usual pipeline")
+    parser.add_argument("--library-only", action="store_true", help="compile nothing here, which takes minutes")
+    parser.add_argument("--larger", type=int, default=LARGER, help=f"requests of the larger workload ({LARGER:,})")
     arguments = parser.parse_args()
+    ways = {"compiled here": "", "compiled here, Numba's usual way": PLAIN}
+    kept = 0 if arguments.library_only else 2 if arguments.plain else 1
     announce(f", medians of {arguments.repeats}:")
-    small_runs(arguments.repeats, arguments.plain)
-    two_threads(arguments.repeats)
+    small_runs(arguments.repeats, dict(list(ways.items())[:kept]))
+    two_threads(arguments.repeats, arguments.larger)
 
 
 if __name__ == "__main__":

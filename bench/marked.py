@@ -20,8 +20,12 @@ def command() -> str:
 def show(name: str, text: str, page: Path | None) -> None:
     """Print ``text`` (Markdown), and put it into ``page`` where that is named; stops where the page has no place."""
     print(text, flush=True)
-    if page is None:
-        return
+    if page is not None:
+        put(name, text, page)
+
+
+def put(name: str, text: str, page: Path) -> None:
+    """Replace what stands between the marks; stops where the page has none."""
     begin, end = f"<!-- {name}: begin -->\n", f"<!-- {name}: end -->"
     before, found, rest = page.read_text(encoding="utf-8").partition(begin)
     _, closed, after = rest.partition(end)

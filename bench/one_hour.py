@@ -1,6 +1,6 @@
 """The published one-hour sample under four settings: whole processes, from their start to their last line.
 
-    python bench/one_hour.py [--repeats 5]
+    python bench/one_hour.py [--repeats 5] [--end 3600]
 
 Prints a table per file: wall seconds of ``slacktide simulate`` (start of Python, reading and summary included;
 median, kernels compiled before), processor seconds (which a busy machine changes less), operations in the sense
@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from measuring import ALPHA, announce, each, millions, one_hour_files, overheads, share, table, timed, warm
+from measuring import ALPHA, HOUR, announce, each, millions, one_hour_files, overheads, share, table, timed, warm
 
 SETTINGS = {
     "published, `better`": ["--preset", "published"],
@@ -28,11 +28,11 @@ HEAD = (
 )
 
 
-def row(name: str, words: list[str], files: tuple[Path, Path], repeats: int) -> list[str]:
+def row(name: str, words: list[str], files: tuple[Path, Path], repeats: int, end: float) -> list[str]:
     """One line of the table."""
     starts = overheads()
     common = ["--hot", starts["startup.hot"], "--cold", starts["startup.cold"], "--set", f"qos.alpha={ALPHA}"]
-    seconds, found = timed(repeats, "simulate", *files, *common, "--end", "3600", *words)
+    seconds, found = timed(repeats, "simulate", *files, *common, "--end", f"{end:g}", *words)
     classes = []
     for one in CLASSES:
         got = found["classes"][one]
@@ -46,7 +46,9 @@ def main() -> None:
     """Print both tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeats", type=int, default=5)
-    repeats = parser.parse_args().repeats
+    parser.add_argument("--end", type=float, default=HOUR, help="seconds (3600)")
+    asked = parser.parse_args()
+    repeats = asked.repeats
     warm(*one_hour_files("higher"))
     announce(f", medians of {repeats}:")
     for which in ("higher", "lower"):
@@ -54,7 +56,7 @@ def main() -> None:
         print(f"{which} contention\n")
 
         def line(name: str, words: list[str], files: tuple[Path, Path] = files) -> list[str]:
-            return row(name, words, files, repeats)
+            return row(name, words, files, repeats, asked.end)
 
         print(table(HEAD, each(SETTINGS, line)), "\n", flush=True)
 

@@ -1,6 +1,6 @@
 """What passes cost in which nothing can change: five months in which some pods fit nowhere.
 
-    python bench/standstill.py [--settings policy.name=priority ...]
+    python bench/standstill.py [--settings policy.name=priority ...] [--end 13000000]
 
 Converts Alibaba's GPU cluster of 2023 (openb) and simulates its pods on the eight nodes of the conversion, and on eight
 equal nodes of one model, on which most of the pods wait for months. Each run is made with `optimize.standstill` and
@@ -47,6 +47,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     chosen = ["policy.name=priority", "policy.name=qos-driven,policy.overload=share", "policy.name=qos-driven"]
     parser.add_argument("--settings", nargs="+", default=chosen, metavar="SECTION.KEY=VALUE,...")
+    parser.add_argument("--end", type=float, default=END, help="seconds (13000000)")
     arguments = parser.parse_args()
     rows = []
     with tempfile.TemporaryDirectory() as folder:
@@ -59,7 +60,7 @@ def main() -> None:
         requests, machines = align(workload, hosts, workload_file="workload", hosts_file=name)
         nowhere = sum(map(len, homeless(requests, machines)))
         for words in arguments.settings:
-            config = settings.load(None, None, [*words.split(","), f"simulation.end={END}"])
+            config = settings.load(None, None, [*words.split(","), f"simulation.end={arguments.end:.0f}"])
             off = replace(config, optimize=replace(config.optimize, standstill=False))
             short = replace(config, simulation=replace(config.simulation, end=1000.0))
             simulated(requests, machines, short)  # compiles

@@ -1,6 +1,6 @@
 """Every switch of OptimizeSettings on the higher one-hour file: what it saves, and whether it changes anything.
 
-    python bench/switches.py [--repeats 5] [--policy NAME ...] [--naive]
+    python bench/switches.py [--repeats 5] [--policy NAME ...] [--naive] [--end 3600]
 
 For the priority policy and for qos-driven with ``better`` and ``needed`` (preset published), the runs with all
 switches at their defaults, with each exact one off, and with each published inexact one on; with ``--naive``
@@ -39,7 +39,17 @@ POLICIES: dict[str, dict[str, Any]] = {
     "better": {"policy.preempt_when": "better"},
     "needed": {"policy.preempt_when": "needed"},
 }
-EXACT = ("static_order", "free_index", "shared_evaluations", "feasible_time", "ceilings", "sorted_hosts", "standstill")
+EXACT: dict[str, Any] = {
+    "static_order": False,
+    "free_index": False,
+    "shared_evaluations": False,
+    "feasible_time": False,
+    "ceilings": False,
+    "sorted_hosts": False,
+    "standstill": False,
+    "large_requests": 0,
+}
+"""What each is where it is off."""
 INEXACT: dict[str, Any] = {
     "relaxed_randomization": 0.05,
     "equivalence_tolerance": 1.0,
@@ -55,15 +65,17 @@ HEAD = (
 
 def variants(naive: bool) -> dict[str, dict[str, Any]]:
     """The lines of a table by name."""
-    off: dict[str, dict[str, Any]] = {f"`{name} = false`": {f"optimize.{name}": False} for name in EXACT}
-    on = {f"`{name} = {str(value).lower()}`": {f"optimize.{name}": value} for name, value in INEXACT.items()}
-    without = {"all seven off": {f"optimize.{name}": False for name in EXACT}} if naive else {}
+    off, on = (
+        {f"`{name} = {str(value).lower()}`": {f"optimize.{name}": value} for name, value in some.items()}
+        for some in (EXACT, INEXACT)
+    )
+    without = {"all exact off": {f"optimize.{name}": value for name, value in EXACT.items()}} if naive else {}
     return {"defaults": {}, **off, **without, **on}
 
 
-def measured(inputs: tuple[Workload, Hosts], values: dict[str, Any], repeats: int) -> tuple[float, Outcome]:
+def measured(inputs: tuple[Workload, Hosts], values: dict[str, Any], repeats: int, end: float) -> tuple[float, Outcome]:
     """Median seconds of a run and its outcome."""
-    config = settings("published", {**values, "qos.alpha": ALPHA, "simulation.end": HOUR, **overheads()})
+    config = settings("published", {**values, "qos.alpha": ALPHA, "simulation.end": end, **overheads()})
     seconds = []
     for _ in range(repeats):
         found = simulated(*inputs, config, decisions=True)
@@ -79,15 +91,16 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--policy", nargs="+", choices=list(POLICIES), default=list(POLICIES))
     parser.add_argument("--naive", action="store_true", help="also all exact ones off")
+    parser.add_argument("--end", type=float, default=HOUR, help="seconds (3600)")
     arguments = parser.parse_args()
     inputs = read(*one_hour_files("higher"))
-    measured(inputs, {"simulation.end": 1.0}, 1)
+    measured(inputs, {}, 1, 1.0)  # nothing is left to load or compile
     announce(f", medians of {arguments.repeats} where a run takes at most {LONG:g} s:")
     for policy in arguments.policy:
         log: list[str] = []
 
         def row(name: str, values: dict[str, Any], policy: str = policy, log: list[str] = log) -> list[str]:
-            seconds, found = measured(inputs, POLICIES[policy] | values, arguments.repeats)
+            seconds, found = measured(inputs, POLICIES[policy] | values, arguments.repeats, arguments.end)
             log.append(found.decisions)
             result = found.result
             counts = [millions(result.operations), millions(result.bound_checks), f"{seconds:.2f}"]

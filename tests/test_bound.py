@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,22 +16,10 @@ from slacktide.model import PenaltyTier, ServiceClass
 from slacktide.qos.availability import availability, fulfilled
 from slacktide.results.tables import write_requests
 from slacktide.sim import RunResult
+from support.benches import loaded
 from support.clusters import Cluster, cluster
-from support.repository import REPOSITORY
 from support.runs import core, settings_of
 from support.small import BRONZE, FOREVER, GOLD, SILVER, Request, Several, machines, small
-
-
-def loaded(name: str) -> Any:
-    """A module of the folder bench, which is no package."""
-    spec = importlib.util.spec_from_file_location(f"bench_{name}", REPOSITORY / "bench" / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses look themselves up there
-    spec.loader.exec_module(module)
-    return module
-
 
 fluid = loaded("fluid")
 LENGTHS = (100.0, 10.0, 7.0)

@@ -1,0 +1,203 @@
+"""Every table of docs/benchmarks.md and docs/optimisations.md, measured one after the other: ``make benchmarks``.
+
+    python bench/tables.py [NAME ...]            measure all (or these), and put the tables into the pages
+    python bench/tables.py --small [NAME ...]    the same with tiny sizes, on copies of the pages: that all of it works
+    python bench/tables.py --list                the names, pages and commands
+
+Each program runs in a process of its own. What it prints goes between the marks of its name in its page, below a line
+with the state of the program, the machine and the day. Where a program fails its table stays as it was, the others are
+measured all the same, and the exit code is 1. Kernels must come from their library (``make library``), the published
+inputs from SLACKTIDE_DATA, and the machine should be free: each line says how much others used of it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import os
+import platform
+import resource
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from marked import put
+from measuring import DATA
+
+import slacktide
+from slacktide.kernels.runtime import library
+
+BENCH = Path(__file__).parent
+REPOSITORY = BENCH.parent
+FOLDER = "FOLDER"
+"""In the words of a table: docs/figures, or with --small a temporary folder."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """What is between two marks of a page."""
+
+    name: str
+    page: str
+    words: str
+    """The program and its arguments."""
+    small: str
+    """Arguments for a few seconds."""
+    published: bool = False
+    """Needs the published inputs."""
+    programs: tuple[str, ...] = ()
+    """Needs these on PATH."""
+
+    def command(self, small: bool, folder: str) -> list[str]:
+        """The words with the interpreter's, from the repository's folder."""
+        words = f"{self.words.split()[0]} {self.small}" if small else self.words
+        return ["python", *("bench/" + words).replace(FOLDER, folder).split()]
+
+    def missing(self) -> str:
+        """Why it cannot be measured here, or nothing."""
+        if self.published and not DATA.is_dir():
+            return "the published inputs are absent (SLACKTIDE_DATA)"
+        return ", ".join(f"{one} is absent" for one in self.programs if shutil.which(one) is None)
+
+
+COSTS, SAVED, SEVERAL = "docs/benchmarks.md", "docs/optimisations.md", "docs/requests.md"
+TABLES = (
+    Table("one-hour", COSTS, "one_hour.py --repeats 5", "--repeats 1 --end 60", published=True),
+    Table("startup", COSTS, "startup.py --repeats 10", "--repeats 1"),
+    Table("cold-start", COSTS, "cold_start.py --repeats 2 --plain", "--repeats 1 --library-only --larger 1000"),
+    Table("light", COSTS, "light.py --repeats 5", "--repeats 1 --requests 2000 --hosts 20"),
+    Table("least", COSTS, "least.py --repeats 5", "--repeats 1 --requests 2000 --hosts 20"),
+    Table("peer", COSTS, "peer.py --repeats 1", "--requests 500 --hosts 20", programs=("java", "mvn")),
+    Table("growth", COSTS, f"growth.py --repeats 3 --folder {FOLDER}", f"--repeats 1 --scale .001 --folder {FOLDER}"),
+    Table("month-hundredth", COSTS, "month.py --fraction 0.01", "--fraction 0.0001"),
+    Table("switches-priority", SAVED, "switches.py --repeats 3 --naive --policy priority",
+          "--repeats 1 --naive --policy priority --end 30", published=True),
+    Table("switches-qos-driven", SAVED, "switches.py --repeats 3 --policy better needed",
+          "--repeats 1 --policy needed --end 30", published=True),
+    Table("standstill", SAVED, "standstill.py --settings policy.name=priority",
+          "--settings policy.name=priority --end 10000", published=True),
+    Table("requests-large", SEVERAL, "large.py --repeats 3", "--repeats 1 --instances 80 --hosts 20"),
+    Table("month", COSTS, "month.py", "--fraction 0.0001"),
+)  # fmt: skip
+
+
+def said(*words: str) -> str:
+    """What git prints, or nothing outside a clone."""
+    try:
+        done = subprocess.run(["git", "-C", str(REPOSITORY), *words], capture_output=True, text=True, check=False)
+    except OSError:
+        return ""
+    return done.stdout.strip()
+
+
+def version() -> str:
+    """The version, the commit, and whether what is measured differs from it."""
+    commit = said("rev-parse", "--short", "HEAD")
+    changed = said("status", "--porcelain", "--", "src", "bench")
+    return f"slacktide {slacktide.__version__}" + (
+        f", commit {commit}{' with changes' if changed else ''}" if commit else ""
+    )
+
+
+def machine() -> str:
+    """Processors, memory, system."""
+    model = platform.machine()
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+        model = next((one.partition(":")[2].strip() for one in lines if one.startswith("model name")), model)
+    except OSError:
+        pass
+    memory = ""
+    if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
+        memory = f", {os.sysconf('SC_PHYS_PAGES') * os.sysconf('SC_PAGE_SIZE') / 2**30:.0f} GiB"
+    return f"{os.cpu_count()} processors ({model}){memory}, {platform.system()}, Python {platform.python_version()}"
+
+
+def busy() -> float | None:
+    """Processor seconds that everybody has used since the start of the machine; None where it does not say."""
+    try:
+        words = Path("/proc/stat").read_text(encoding="utf-8").split("\n", 1)[0].split()[1:]
+    except OSError:
+        return None
+    user, nice, system, _, _, interrupts, soft, *_ = (int(one) for one in words)
+    return (user + nice + system + interrupts + soft) / os.sysconf("SC_CLK_TCK")
+
+
+def children() -> float:
+    """Processor seconds of the processes that have been started here."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def run(command: list[str]) -> tuple[str, str]:
+    """What a program printed, and how long it took; raises where it fails or prints no table."""
+    begun, all_before, own_before = time.perf_counter(), busy(), children()
+    words = [sys.executable, *command[1:]]
+    done = subprocess.run(words, cwd=REPOSITORY, stdout=subprocess.PIPE, text=True, check=True)
+    seconds, all_after, own = time.perf_counter() - begun, busy(), children() - own_before
+    if "|---|" not in done.stdout:
+        raise ValueError("it printed no table")
+    others = ""
+    if all_before is not None and all_after is not None:
+        others = f", while other programs used {max(all_after - all_before - own, 0.0) / seconds:.2f} processors"
+    return done.stdout.strip(), f"{seconds:,.0f} s{others}"
+
+
+def measured(table: Table, small: bool, folder: str, page: Path, state: str) -> None:
+    """Measure a table and put it into ``page``."""
+    command = table.command(small, folder)
+    print(f"{table.name}: {shlex.join(command)} ...", file=sys.stderr, flush=True)
+    day = f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d}"
+    text, took = run(command)
+    put(table.name, f"*{state}; {day}, {took}.*\n\n{text}", page)
+    print(f"{table.name}: {took}", file=sys.stderr, flush=True)
+
+
+def arguments() -> argparse.Namespace:
+    """What the command line asks for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("name", nargs="*", choices=[[], *(one.name for one in TABLES)], metavar="NAME")
+    parser.add_argument("--small", action="store_true", help="tiny sizes, on copies of the pages")
+    parser.add_argument("--list", action="store_true", help="print names, pages and commands")
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Measure what is asked for; exit code 1 where something could not be."""
+    asked = arguments()
+    if asked.list:
+        for one in TABLES:
+            print(f"{one.name:20} {one.page:22} {shlex.join(one.command(asked.small, 'docs/figures'))}")
+        return
+    obstacle = library.obstacle()
+    if obstacle and not asked.small:
+        sys.exit(f"Kernels are to come from their library, as users have them: {obstacle}. make library builds it.")
+    state, failed = f"{version()}; {machine()}", []
+    with tempfile.TemporaryDirectory() as temporary:
+        for one in TABLES:
+            if asked.name and one.name not in asked.name:
+                continue
+            missing, page = one.missing(), REPOSITORY / one.page
+            if missing and asked.small:
+                print(f"{one.name}: left out, {missing}", file=sys.stderr)
+                continue
+            if asked.small:
+                page = Path(shutil.copy(page, temporary))
+            try:
+                if missing:
+                    raise ValueError(missing)
+                measured(one, asked.small, temporary if asked.small else "docs/figures", page, state)
+            except (subprocess.CalledProcessError, ValueError) as error:
+                print(f"{one.name}: NOT MEASURED, its table stays as it was: {error}", file=sys.stderr, flush=True)
+                failed.append(one.name)
+    if failed:
+        sys.exit(f"not measured: {' '.join(failed)}; again with make benchmarks ONLY='{' '.join(failed)}'")
+
+
+if __name__ == "__main__":
+    main()

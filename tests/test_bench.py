@@ -1,0 +1,166 @@
+"""The programs of bench/: all can be imported, those of the tables run with tiny sizes, and no table is lost."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from support.benches import loaded
+from support.repository import REPOSITORY
+
+BENCH = REPOSITORY / "bench"
+PAGES = ("docs/benchmarks.md", "docs/optimisations.md")
+
+
+def ran(*words: str) -> subprocess.CompletedProcess[str]:
+    """A program of bench/, or python with other words, with bench/ and tests/ to import from."""
+    paths = [str(BENCH), str(REPOSITORY / "src"), str(REPOSITORY / "tests")]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
+    command = [sys.executable, *words]
+    return subprocess.run(command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture
+def importing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(BENCH))
+
+
+def test_every_program_can_be_imported() -> None:
+    names = sorted(path.stem for path in BENCH.glob("*.py"))
+    done = ran("-c", f"import importlib\nfor name in {names!r}: importlib.import_module(name)")
+    assert "tables" in names
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.usefixtures("importing")
+def test_every_table_has_its_place_and_every_place_its_table() -> None:
+    tables = loaded("tables").TABLES
+    for page in {one.page for one in tables}:
+        text = (REPOSITORY / page).read_text(encoding="utf-8")
+        begun, ended = (re.findall(rf"<!-- (\S+): {word} -->", text) for word in ("begin", "end"))
+        assert begun == ended
+        mine = {one.name for one in tables if one.page == page}
+        assert mine <= set(begun)
+        if page in PAGES:
+            assert mine == set(begun)
+            outside = re.sub(r"<!-- (\S+): begin -->.*?<!-- \1: end -->", "", text, flags=re.DOTALL)
+            assert not re.findall(r"^\|---", outside, flags=re.MULTILINE), f"{page}: a table that nothing measures"
+
+
+@pytest.mark.slow
+def test_tables_are_measured_and_put_into_copies_of_their_pages() -> None:
+    pages = {page: (REPOSITORY / page).read_bytes() for page in (*PAGES, "docs/requests.md")}
+    done = ran("bench/tables.py", "--small", "light", "least", "growth", "requests-large")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("while other programs used") == 4 or sys.platform != "linux"
+    assert {page: (REPOSITORY / page).read_bytes() for page in pages} == pages
+
+
+@pytest.mark.usefixtures("importing")
+def test_a_table_is_put_between_its_marks_with_what_it_was_measured_on(tmp_path: Path) -> None:
+    tables = loaded("tables")
+    page = tmp_path / "page.md"
+    page.write_text("before\n<!-- month: begin -->\nold\n<!-- month: end -->\nafter\n")
+    one = tables.Table("month", "page.md", "least.py", "--repeats 1 --requests 200 --hosts 10")
+    tables.measured(one, True, str(tmp_path), page, "the state")
+    text = page.read_text()
+    assert text.startswith("before\n<!-- month: begin -->\n*the state; 2")
+    assert "| 10 | 200 |" in text
+    assert "old" not in text
+    assert text.endswith("\n<!-- month: end -->\nafter\n")
+
+
+@pytest.mark.usefixtures("importing")
+def test_a_program_that_fails_is_named_and_its_table_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tables = loaded("tables")
+    page = tmp_path / "page.md"
+    page.write_text(
+        "<!-- month: begin -->\nold\n<!-- month: end -->\n<!-- light: begin -->\nold\n<!-- light: end -->\n"
+    )
+    broken = tables.Table("month", "page.md", "month.py --fraction nothing", "")
+    silent = tables.Table("light", "page.md", "light.py --help", "")
+    absent = tables.Table("peer", "page.md", "peer.py", "", programs=("no-such-program",))
+    monkeypatch.setattr(tables, "TABLES", (broken, silent, absent))
+    monkeypatch.setattr(tables, "REPOSITORY", tmp_path)
+    monkeypatch.setattr(tables.library, "obstacle", lambda: "")
+    (tmp_path / "bench").symlink_to(BENCH)
+    monkeypatch.setattr(sys, "argv", ["tables.py"])
+    with pytest.raises(SystemExit) as stopped:
+        tables.main()
+    assert "not measured: month light peer" in str(stopped.value.code)
+    assert page.read_text().count("old") == 2
+    assert "no-such-program is absent" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("importing")
+def test_measuring_for_the_pages_asks_for_the_library_of_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Numba in the process would cost 100 MB and a third of a second in each table."""
+    tables = loaded("tables")
+    monkeypatch.setattr(tables.library, "obstacle", lambda: "there is none")
+    monkeypatch.setattr(sys, "argv", ["tables.py", "least"])
+    with pytest.raises(SystemExit, match=r"Kernels are to come from their library.*there is none"):
+        tables.main()
+
+
+@pytest.mark.usefixtures("importing")
+@pytest.mark.parametrize("hosts", [3, 8, 100])
+def test_the_floor_places_as_a_plain_loop_over_hosts_does(hosts: int) -> None:
+    least = loaded("least")
+    workload = least.light(hosts, 2000)
+    _, turned_away = least.least(workload, hosts)
+    free, without = np.full(hosts, 8), 0
+    running: list[tuple[float, int, int]] = []
+    for admission, duration, cores in zip(workload.admission, workload.duration, workload.demand[:, 0], strict=True):
+        for one in [one for one in running if one[0] <= admission]:
+            free[one[1]] += one[2]
+            running.remove(one)
+        host = int(free.argmax())
+        if free[host] < cores:
+            without += 1
+            continue
+        free[host] -= int(cores)
+        running.append((admission + duration, host, int(cores)))
+    assert turned_away == without
+    assert turned_away > 0 or hosts == 100
+
+
+@pytest.mark.usefixtures("importing")
+def test_the_figure_of_growth_is_drawn_from_the_table_that_is_kept(tmp_path: Path) -> None:
+    growth = loaded("growth")
+    points = [
+        growth.Point(curve, name, hosts, requests, requests * micro * 1e-6, 1.0, 2.0)
+        for name, micro in ((growth.LIGHT, 4.0), (growth.FLOOR, 0.5))
+        for curve, hosts, requests in (
+            *(("requests", 10, 100), ("requests", 10, 10_000)),
+            *(("hosts", 10, 1000), ("hosts", 1000, 1000)),
+        )
+    ]
+    growth.keep(tmp_path / "growth.csv", points)
+    assert growth.kept(tmp_path / "growth.csv") == points
+    done = ran("bench/growth.py", "--drawn-only", "--folder", str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    svg = (tmp_path / "growth.svg").read_text()
+    assert "Against hosts, light, priority: 4 at 10 and 4 at 1,000." in svg
+    assert "prefers-color-scheme: dark" in svg
+    assert svg.count("<circle") == len(points)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("importing")
+def test_the_peer_gets_the_same_requests(tmp_path: Path) -> None:
+    peer = loaded("peer")
+    try:
+        classes = peer.classpath(tmp_path)
+    except SystemExit as stopped:
+        pytest.skip(str(stopped.code))
+    workload = peer.least.light(10, 300)
+    peer.written(workload, tmp_path / "requests")
+    assert peer.cloudsim(classes, tmp_path / "requests", 10).completed == 300
