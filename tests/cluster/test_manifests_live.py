@@ -68,9 +68,10 @@ def kubectl(plane: ControlPlane, binaries: Binaries) -> Kubectl:
     [
         ({"rank": 1}, "spec.slo", "Required"),
         ({"slo": 0.9}, "spec.rank", "Required"),
-        (FINE | {"slo": 0}, "spec.slo", "above 0 and at most 1: 0.95 promises 95 %"),
+        (FINE | {"slo": 0}, "spec.slo", "from 0.001 to 1: 0.95 promises 95 %"),
+        (FINE | {"slo": 0.0009}, "spec.slo", "from 0.001 to 1: 0.95 promises 95 %"),
         (FINE | {"slo": -0.5}, "spec.slo", "above 0 and at most 1"),
-        (FINE | {"slo": 95}, "spec.slo", "above 0 and at most 1: 0.95 promises 95 %"),
+        (FINE | {"slo": 95}, "spec.slo", "from 0.001 to 1: 0.95 promises 95 %"),
         (FINE | {"slo": "95%"}, "spec.slo", "must be of type number"),
         (FINE | {"rank": 0}, "spec.rank", "greater than or equal to 1"),
         (FINE | {"rank": 1.5}, "spec.rank", "must be of type integer"),
@@ -127,7 +128,7 @@ def test_a_class_name_that_no_label_can_hold_is_refused(kubectl: Kubectl) -> Non
     "spec",
     [
         {"slo": 1, "rank": 1},
-        {"slo": 0.000001, "rank": 2**31 - 1, "marginSeconds": 0, "overheadLimit": 0, "tiers": []},
+        {"slo": 0.001, "rank": 2**31 - 1, "marginSeconds": 0, "overheadLimit": 0, "tiers": []},
         FINE | {"tiers": [{"boundary": 1, "bonus": 0.1}, {"boundary": 0.8, "bonus": 1}], "overheadLimit": 1},
         FINE | {"approach": "aggregated", "namespaces": ["shop", "team-a"], "marginSeconds": 0.5},
     ],

@@ -22,6 +22,7 @@ from slacktide.kernels.tables import views
 from slacktide.kernels.tables.schema import State
 
 NOWHERE = -(2**60)  # sums and differences of two stay within 64 bits
+BEYOND = 2.0**44  # more than any host has, and its multiples stay within 64 bits
 A, B, TIE_A, TIE_B, BOTH, AMOUNTS = 0, 1, 2, 3, 4, 5
 
 
@@ -47,8 +48,8 @@ def second_part(score: int, x: int, y: int) -> int:
 
 @leaf
 def fraction(amount: int, scale: float) -> int:
-    """An amount as a share of the capacity, in units of 2^-40."""
-    return whole(np.rint(amount * scale))
+    """An amount as a share of the capacity, in units of 2^-40; a demand beyond any host is one of 16 hosts."""
+    return whole(np.rint(min(amount * scale, BEYOND)))
 
 
 @kernel
