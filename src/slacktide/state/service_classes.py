@@ -36,7 +36,8 @@ class ServiceClasses:
         None is where nobody waits: there are no passes then that would find that out.
         """
         marks, waiting = self.tb["classes"]["overloaded"], self.tb.control["queue"] + self.tb.control["incoming"]
-        return {one.name: bool(mark and waiting) for one, mark in zip(self.classes, marks, strict=True)}
+        # Before the first class is known the table has a row that is nobody's.
+        return {one.name: bool(mark and waiting) for one, mark in zip(self.classes, marks, strict=False)}
 
     def keep_classes(self, numbers: list[int]) -> None:
         """Forget all classes but these, which are numbered from 0 in their order."""
