@@ -341,8 +341,9 @@ class Engine:
     def waiting(self) -> list[str]:
         """Pods that are awake and wait, in no particular order."""
         tb = self.tables.tb
-        rows = [*tb["queue"]["row"][: int(tb.control["queue"])], *tb["incoming"]["row"][: int(tb.control["incoming"])]]
-        return [self.uid_of_row[int(row)] for row in rows]
+        rows: list[int] = tb["queue"]["row"][: int(tb.control["queue"])].tolist()
+        rows += tb["incoming"]["row"][: int(tb.control["incoming"])].tolist()
+        return [self.uid_of_row[row] for row in rows]
 
     def waits(self) -> int:
         """How many pods are awake and wait; O(1)."""
@@ -365,18 +366,31 @@ class Engine:
         """As :meth:`run`, part by part: what one decides is what the other does.
 
         ``allowance`` is asked before each part of the search how much work it may do, by and large. Until the end
-        nothing may be told, and what is asked finds the pass half done. Whoever begins a pass goes through to its end,
-        or leaves the engine alone for good.
+        nothing may be told, and what is asked finds the pass half done. Closing the generator finishes the pass.
         """
         self.note(operations.Run(now))
         self.passes += 1
         self._deciding = True
         cycle = Cycle(self.tables, max(snap(now), self.latest), self._own.policy)
-        yield from cycle.decide(allowance)
         decisions: list[Decision] = []
+        parts = self._decide(cycle, allowance, decisions)
+        try:
+            for _ in parts:
+                yield
+        except GeneratorExit:
+            for _ in parts:
+                pass
+            self._over(cycle, decisions)
+            raise
+        return self._over(cycle, decisions)
+
+    def _decide(self, cycle: Cycle, allowance: Allowance, decisions: list[Decision]) -> Iterator[None]:
+        yield from cycle.decide(allowance)
         for made in cycle.made(TOGETHER):
             decisions += map(self._decided, made)
             yield
+
+    def _over(self, cycle: Cycle, decisions: list[Decision]) -> Outcome:
         outcome = Outcome(self.passes, tuple(decisions), cycle.waiting, cycle.operations, cycle.problem)
         self._deciding = False
         self.note(operations.Decided(outcome))
