@@ -354,7 +354,8 @@ class Engine:
 
     def run(self, now: float) -> Outcome:
         """One pass over all that wait and are awake, at ``now`` or, if later, at the latest instant told so far."""
-        parts = self.run_in_parts(now, lambda: 0)
+        self.note(operations.Run(now))
+        parts = self._pass(now, lambda: 0)
         while True:
             try:
                 next(parts)
@@ -369,6 +370,9 @@ class Engine:
         nothing may be told, and what is asked finds the pass half done. Closing the generator finishes the pass.
         """
         self.note(operations.Run(now))
+        return self._pass(now, allowance)
+
+    def _pass(self, now: float, allowance: Allowance) -> Generator[None, None, Outcome]:
         self.passes += 1
         self._deciding = True
         cycle = Cycle(self.tables, max(snap(now), self.latest), self._own.policy)
