@@ -374,8 +374,8 @@ class Engine:
 
     def _pass(self, now: float, allowance: Allowance) -> Generator[None, None, Outcome]:
         self.passes += 1
-        self._deciding = True
         cycle = Cycle(self.tables, max(snap(now), self.latest), self._own.policy)
+        self._deciding = True
         decisions: list[Decision] = []
         parts = self._decide(cycle, allowance, decisions)
         try:
