@@ -292,6 +292,7 @@ TWINS: dict[str, str] = {
     "scheduling_pass.end": "reference.simulator:Simulation.run_pass",
     "scheduling_pass.line_up": "reference.policies:Pass.order",
     "scheduling_pass.run_pass": "reference.simulator:Simulation.run_pass",
+    "scheduling_pass.work": "reference.simulator:Simulation.run_pass",
     "scheduling_pass.work_off": "reference.simulator:Simulation.run_pass",
     "comparing.allocation_score": "reference.placing:preempting_score",
     "comparing.choose": "reference.placing:is_compared",

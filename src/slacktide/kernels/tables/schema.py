@@ -261,6 +261,7 @@ CONTROL = np.dtype(
         ("most", "i8"),  # the fullest host's instances, at the most
         ("operations", "i8"),
         ("bounds", "i8"),  # branches of the free index looked at
+        ("allowance", "i8"),  # so much work, and the pass is left until it is resumed; 0: it is not left
         ("placements", "i8"),
         ("preemptions", "i8"),
         ("resizes", "i8"),  # that held where the instance was, or while it waited

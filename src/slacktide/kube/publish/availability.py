@@ -65,6 +65,7 @@ class LedgerWriter:
 
     def __init__(self, term: TermContext, counts: LedgerCounts, busy: Callable[[], bool]) -> None:
         self._connection, self._feed, self._clock, self._leading = term.connection, term.feed, term.clock, term.leading
+        self._gate = term.gate
         self._counts, self._busy = counts, busy
         qps = term.settings.ledger_qps
         self._limiter = Limiter(qps, max(1, int(qps)))
@@ -168,6 +169,14 @@ class LedgerWriter:
             await self._write(key)
 
     async def _write(self, key: str) -> None:
+        self._under_way.add(key)
+        try:
+            await self._gate.passed()
+            await self._write_now(key)
+        finally:
+            self._under_way.discard(key)
+
+    async def _write_now(self, key: str) -> None:
         engine, target = self._feed.engine, self._feed.controllers.targets.get(key)
         if target is None or key not in engine.controllers or key in self._feed.controllers.deleted:
             return  # whose owner is gone, the garbage collector removes
@@ -179,7 +188,6 @@ class LedgerWriter:
         body = encode(said)
         self._late.pop(key, None)
         path = AVAILABILITY.path(target.namespace, target.ledger)
-        self._under_way.add(key)
         try:
             await self._connection.patch(path, body, APPLY_PATCH, query=MANAGER, timeout=10.0, permit=self._leading)
             self._counts.written += 1
@@ -193,8 +201,6 @@ class LedgerWriter:
             self._counts.failed += 1
             LOG.debug("ledger %s/%s: %s", target.namespace, target.ledger, error)
             self.changed(key)
-        finally:
-            self._under_way.discard(key)
 
     def _refused(self, key: str, target: Target, error: ApiError) -> None:
         """Try again: at once what passes, later what a person must put right; never where the namespace goes."""
