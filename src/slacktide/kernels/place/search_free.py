@@ -9,9 +9,6 @@ from slacktide.kernels.builtin import OWN
 from slacktide.kernels.feasible import free_index, host_slots
 from slacktide.kernels.feasible.free_index import (
     NOWHERE,
-    TIE_A,
-    A,
-    B,
     bound,
     first_part,
     fraction,
@@ -26,41 +23,67 @@ from slacktide.kernels.tables.schema import NOBODY, State
 FEW_CHANGES = 64  # beyond, the free index is faster
 
 
+@leaf
+def parts_of(tb: State, g: int, kind: int) -> tuple[int, int, int]:
+    """What a demand takes of A, of B, and of the smaller free fraction, on the hosts of group ``g``; O(1)."""
+    demand = views.demand(tb)[views.kinds(tb)[kind]["shape"]]
+    h = views.leaf_host(tb)[views.groups(tb)[g]["first"]]
+    x = fraction(demand[0], views.scale(tb)[h, 0])
+    y = fraction(demand[1], views.scale(tb)[h, 1])
+    score = views.rules(tb)["score"]
+    return first_part(score, x, y), second_part(score, x, y), min(x, y)
+
+
 @kernel
-def free_in_group(tb: State, g: int, kind: int, host: int, score: int, stack: NDArray[np.int64]) -> int:
-    """Best host with room in group ``g`` that beats ``host`` (or -1) of ``score``; best first, depth first."""
-    group = views.groups(tb)[g]
+def limit_of_group(tb: State, g: int, kind: int) -> int:
+    """No host of group ``g`` scores higher; NOWHERE where none can have room; O(resources)."""
+    views.control(tb)["bounds"] += 1
+    a, b, both = parts_of(tb, g, kind)
+    demand = views.demand(tb)[views.kinds(tb)[kind]["shape"]]
+    return bound(views.tree(tb), whole(views.groups(tb)[g]["root"] + 1), demand, a, b, both)
+
+
+@kernel
+def free_in_group(
+    tb: State, g: int, kind: int, host: int, score: int, stack: NDArray[np.int64], limits: NDArray[np.int64]
+) -> int:
+    """Best host with room in group ``g`` that beats ``host`` (or -1) of ``score``; best first, depth first.
+
+    ``limits[0]`` is what :func:`limit_of_group` says. Of two children the one with the better bound comes first.
+    """
+    group, control = views.groups(tb)[g], views.control(tb)
     root, width = group["root"], group["width"]
     tree = views.tree(tb)[root : root + 2 * width]
     demand = views.demand(tb)[views.kinds(tb)[kind]["shape"]]
-    h0 = views.leaf_host(tb)[group["first"]]
-    x = fraction(demand[0], views.scale(tb)[h0, 0])
-    y = fraction(demand[1], views.scale(tb)[h0, 1])
-    a, b, both = first_part(views.rules(tb)["score"], x, y), second_part(views.rules(tb)["score"], x, y), min(x, y)
+    a, b, both = parts_of(tb, g, kind)
     tie = views.hosts(tb)[host]["tie"] if host >= 0 else whole(-1)
     top = 0
     stack[0] = 1
     while top >= 0:
-        node = stack[top]
+        node, limit = stack[top], limits[top]
         top -= 1
-        views.control(tb)["bounds"] += 1
-        limit = bound(tree, node, demand, a, b, both)
         if limit < score or limit == NOWHERE or (limit == score and largest_tie(tree, node, a, b) <= tie):
             continue
         if node >= width:
-            views.control(tb)["operations"] += 1
+            control["operations"] += 1
             h = views.leaf_host(tb)[group["first"] + node - width]
             if not host_slots.has_sibling(tb, h, views.kinds(tb)[kind]["job"]):
                 host, score, tie = h, limit, views.hosts(tb)[h]["tie"]
             continue
-        left, right = 2 * node, 2 * node + 1
-        gain = tree[right, A] + tree[right, B] - tree[left, A] - tree[left, B]
+        control["bounds"] += 2
+        first, last = 2 * node, 2 * node + 1
+        at_first, at_last = bound(tree, first, demand, a, b, both), bound(tree, last, demand, a, b, both)
+        gain = at_last - at_first
         if gain == 0:  # among equals the one with the largest draw excludes most of the others
-            gain = tree[right, TIE_A] - tree[left, TIE_A]
-        first = right if gain > 0 else left
-        stack[top + 1] = 4 * node + 1 - first
-        stack[top + 2] = first
-        top += 2
+            gain = largest_tie(tree, last, a, b) - largest_tie(tree, first, a, b)
+        if gain > 0:
+            first, last, at_first, at_last = last, first, at_last, at_first
+        if at_last != NOWHERE:
+            top += 1
+            stack[top], limits[top] = last, at_last
+        if at_first != NOWHERE:
+            top += 1
+            stack[top], limits[top] = first, at_first
     return host
 
 
@@ -73,17 +96,31 @@ def score_with_room(tb: State, h: int, shape: int) -> int:
 
 @kernel
 def find_free_by_index(tb: State, kind: int) -> int:
-    """Best host with room, or -1; O(groups) plus the branches that cannot be excluded."""
-    host = NOBODY
-    score = whole(NOWHERE)
-    stack = np.empty(130, np.int64)
-    term = views.kinds(tb)[kind]["term"]
-    for g in range(len(views.groups(tb))):
-        if views.allowed(tb)[term, g]:
-            found = free_in_group(tb, g, kind, host, score, stack)
-            if found != host:
-                host = found
-                score = score_with_room(tb, host, views.kinds(tb)[kind]["shape"])
+    """Best host with room, or -1; O(groups) plus the branches that cannot be excluded.
+
+    The group with the best bound comes first, then the others, of which it excludes most.
+    """
+    free_index.arrange(tb)
+    host, best = NOBODY, NOBODY
+    score, most = whole(NOWHERE), whole(NOWHERE)
+    shape, term = views.kinds(tb)[kind]["shape"], views.kinds(tb)[kind]["term"]
+    stack, limits = np.empty(130, np.int64), np.empty(130, np.int64)
+    bounds = np.empty(len(views.groups(tb)), np.int64)
+    for g in range(len(bounds)):
+        bounds[g] = limit_of_group(tb, g, kind) if views.allowed(tb)[term, g] else whole(NOWHERE)
+        if bounds[g] > most:
+            best, most = g, bounds[g]
+    if best < 0:
+        return host
+    for turn in range(-1, len(bounds)):
+        g = best if turn < 0 else turn
+        if bounds[g] == NOWHERE or bounds[g] < score or turn == best:
+            continue
+        limits[0] = bounds[g]
+        found = free_in_group(tb, g, kind, host, score, stack, limits)
+        if found != host:
+            host = found
+            score = score_with_room(tb, host, shape)
     return host
 
 
