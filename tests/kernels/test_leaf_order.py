@@ -15,7 +15,7 @@ from slacktide.sim.engine import prepare
 from support.clusters import cluster
 from support.runs import settings_of
 
-order_by, arrange = (callable_from_python(one) for one in (free_index.order_by, free_index.arrange))
+order_by, arrange = callable_from_python(free_index.order_by), callable_from_python(free_index.arrange)
 update = callable_from_python(free_index.update)
 
 
