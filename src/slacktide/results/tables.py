@@ -17,8 +17,11 @@ from slacktide.qos.availability import ACCOUNTINGS, availability, fulfilled
 from slacktide.qos.per_request import instance_numbers
 from slacktide.results.manifest import FORMAT, SCHEMA_VERSION
 
-BATCH = 1 << 20
-"""Rows converted and written at a time."""
+BATCH = 1 << 16
+"""Rows converted and written at a time, and those of a row group: a million of them would take 180 MB."""
+DICTIONARY = 1 << 17
+"""Bytes of distinct values of a column in a row group beyond which values stand in their places: without that, so small
+row groups of numbers that are all different would hold each twice."""
 
 Columns = Mapping[str, NDArray[Any]]
 TIMES = ("running", "pending", "startup_first", "startup_restarts", "discarded")
@@ -206,7 +209,7 @@ def _write(path: Path, rows: int, batch: Callable[[slice], dict[str, Any]]) -> N
             if writer is None:
                 marks = {"format": FORMAT, "schema_version": str(SCHEMA_VERSION)}
                 schema = table.schema.with_metadata(marks)
-                writer = pq.ParquetWriter(path, schema, compression="zstd")
+                writer = pq.ParquetWriter(path, schema, compression="zstd", dictionary_pagesize_limit=DICTIONARY)
             writer.write_table(table.replace_schema_metadata(schema.metadata))
     except (OSError, pa.ArrowException) as error:
         raise OutputError(f"{path.name}: cannot be written: {error}") from error
