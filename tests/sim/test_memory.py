@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import tracemalloc
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from numpy.typing import NDArray
 
 from slacktide.config import preset
 from slacktide.errors import InputError
@@ -100,7 +102,11 @@ def test_a_broken_value_in_a_later_batch_is_named_by_its_row(row: int, tmp_path:
 
 def test_codes_of_combinations_are_those_of_whole_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(3)
-    columns = [rng.integers(-5, 5, 1000), rng.integers(0, 700, 1000), rng.integers(0, 2, 1000).astype(np.int16)]
+    columns: list[NDArray[Any]] = [
+        rng.integers(-5, 5, 1000),
+        rng.integers(0, 700, 1000),
+        rng.integers(0, 2, 1000).astype(np.int16),
+    ]
     _, first, code = np.unique(np.stack(columns, axis=1), axis=0, return_index=True, return_inverse=True)
     monkeypatch.setattr(layout, "PART", 64)
     found = layout.distinct(*columns)

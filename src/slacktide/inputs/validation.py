@@ -36,9 +36,11 @@ def to_workload(columns: WorkloadColumns, classes: tuple[ServiceClass, ...], pro
     lines = columns.lines
     ids, admission, duration = columns.names
     check_unique(columns.ids, lines, ids, problems)
+    columns.let_go()
     check_range(columns.admission, lines, admission, SECONDS, problems)
     wrong = ~((columns.duration > 0) & ((columns.duration <= LARGEST) | np.isinf(columns.duration)))
     problems.add_rows(wrong, lines, duration, columns.duration, DURATION)  # type: ignore[arg-type]
+    columns.let_go()
     for index, name in enumerate(columns.demand_names or columns.resources):
         check_range(columns.demand[:, index], lines, name, AMOUNT, problems)
     if not len(columns.ids) and not problems.total:
