@@ -14,6 +14,8 @@ from slacktide.inputs.columns.column_batch import ColumnBatch
 from slacktide.inputs.problems import Problems, check_readable, fail
 
 BATCH_ROWS = 65_536
+BUFFER = 1 << 16
+"""Bytes of a column that are read at a time."""
 
 
 class ParquetFile:
@@ -39,7 +41,10 @@ class ParquetFile:
         self._check_types(schema)
         texts = [name for name in self.names if name in _TEXTS]
         try:
-            self._file = pq.ParquetFile(path, read_dictionary=texts, page_checksum_verification=True)
+            # With a buffer, and nothing read ahead, a row group's columns are not in memory all at once.
+            self._file = pq.ParquetFile(
+                path, read_dictionary=texts, page_checksum_verification=True, pre_buffer=False, buffer_size=BUFFER
+            )
             self.rows = int(self._file.metadata.num_rows)
         except self._errors as error:
             raise self._unreadable(error) from error

@@ -24,6 +24,7 @@ from slacktide.inputs.formats.parquet_files import ParquetFile
 from slacktide.inputs.problems import Problems
 from slacktide.inputs.validation import AMOUNT, DURATION, NUMBER, SECONDS, to_hosts, to_workload
 from slacktide.model import Hosts, Resizing, ServiceClass, Term, Workload
+from slacktide.model.resting import LEAST, Room, ordinary, resting
 
 
 class TableFile(Protocol):
@@ -47,10 +48,10 @@ class _Tables:
     resizings: Distinct[Resizing] = field(default_factory=lambda: Distinct(resizes.parse))
 
 
-def read_workload(path: Path, classes: tuple[ServiceClass, ...]) -> Workload:
-    """A workload from CSV or Parquet; raises :class:`InputError`."""
+def read_workload(path: Path, classes: tuple[ServiceClass, ...], rests: bool = False) -> Workload:
+    """A workload from CSV or Parquet, its columns in files where it ``rests``; raises :class:`InputError`."""
     file = _opened(path, header.WORKLOAD_REQUIRED, header.WORKLOAD_OPTIONAL)
-    columns, tables = _empty(file), _Tables()
+    columns, tables = _empty(file, resting if rests and file.rows >= LEAST else ordinary), _Tables()
     count = 0
     for batch in file.batches():
         rows = slice(count, count + len(batch))
@@ -67,6 +68,7 @@ def read_workload(path: Path, classes: tuple[ServiceClass, ...]) -> Workload:
         if columns.access_cells is not None:
             _fill_accesses(columns.access_cells, rows, batch)
         count += len(batch)
+        columns.let_go()
     columns.cut(count)
     columns.terms, columns.resizings = tables.terms.values, tables.resizings.values
     if columns.requests is not None:
@@ -114,7 +116,7 @@ def _opened(path: Path, required: tuple[str, ...], optional: tuple[str, ...]) ->
     return (CsvFile if path.suffix.lower() == ".csv" else ParquetFile)(path, required, optional)
 
 
-def _empty(file: TableFile) -> WorkloadColumns:
+def _empty(file: TableFile, room: Room) -> WorkloadColumns:
     """Room for as many rows as the file has at most, with the columns that it has."""
     count, names = file.rows, file.names
     amounts, limited = header.demand_columns(names), header.limit_columns(names)
@@ -123,14 +125,14 @@ def _empty(file: TableFile) -> WorkloadColumns:
         return any(name in names for name in some)
 
     return WorkloadColumns(
-        ids=np.empty(count, np.int64),
-        admission=np.empty(count),
-        duration=np.empty(count),
-        demand=np.empty((count, len(amounts))),
-        service_class=np.empty(count, np.int16),
-        job=np.empty(count, np.int64),
-        anti_affinity=np.zeros(count, np.bool_),
-        term=np.zeros(count, np.int32),
+        ids=room(count, np.int64),
+        admission=room(count, np.float64),
+        duration=room(count, np.float64),
+        demand=room((count, len(amounts)), np.float64),
+        service_class=room(count, np.int16),
+        job=room(count, np.int64),
+        anti_affinity=room(count, np.bool_),
+        term=room(count, np.int32),
         resources=header.resource_names(amounts),
         terms=(),
         lines=np.empty(count, np.int64) if file.numbered_by_line else None,
