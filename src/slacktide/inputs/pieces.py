@@ -63,14 +63,17 @@ class Pieces:
         """
         done, last = 0, -np.inf
         terms = self.tables.terms.values
-        for piece in _pieces(_opened(self.path), self.classes, self.tables):
-            done += len(piece)
-            changed = done > self.rows or piece.admission[0] < last or not _is_plain(piece)
-            if changed or len(piece.terms) != len(terms):
-                raise self._changed()
-            last = float(piece.admission[-1])
-            tell(done / self.rows)
-            yield replace(piece, terms=terms)
+        try:
+            for piece in _pieces(_opened(self.path), self.classes, self.tables):
+                done += len(piece)
+                changed = done > self.rows or piece.admission[0] < last or not _is_plain(piece)
+                if changed or len(piece.terms) != len(terms):
+                    raise self._changed()
+                last = float(piece.admission[-1])
+                tell(done / self.rows)
+                yield replace(piece, terms=terms)
+        except (NotInPiecesError, UnicodeError) as error:
+            raise self._changed() from error
         if done != self.rows:
             raise self._changed()
 
