@@ -39,7 +39,8 @@ seeds: {seeds}
 end: {end}
 intervals: {end}
 """
-MINUTES = 60.0
+END = 86_400.0
+"""Seconds that are simulated."""
 BETWEEN = 0.05
 """Seconds between two looks at memory."""
 
@@ -63,7 +64,7 @@ class Memory:
 
     def _watch(self) -> None:
         while not self._over.wait(BETWEEN):
-            self.most = max(self.most, sum(map(proportional_size, self._processes.pids)))
+            self.most = max(self.most, sum(map(proportional_size, self._processes.at_work)))
 
 
 def proportional_size(pid: int) -> float:
@@ -122,13 +123,17 @@ def main() -> None:
     found: dict[str, list[tuple[float, float, float, str]]] = {way: [] for way in ways}
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "grid.yaml"
-        end = 86_400.0
-        file.write_text(GRID.format(hosts=asked.hosts, requests=asked.requests, seeds=asked.seeds, end=end))
+        file.write_text(GRID.format(hosts=asked.hosts, requests=asked.requests, seeds=asked.seeds, end=END))
         for number in range(asked.repeats):
             for way, threads in ways.items():
                 found[way].append(measured(file, Path(folder) / f"{way}-{number}", asked.jobs, threads))
-    middle = {way: [statistics.median(column) for column in list(zip(*some, strict=True))[:3]] for way, some in found.items()}
-    rows = [[way, *(f"{value:.1f}" if value < 100 else f"{value:.0f}" for value in values)] for way, values in middle.items()]
+    middle = {
+        way: [statistics.median(column) for column in list(zip(*some, strict=True))[:3]] for way, some in found.items()
+    }
+    rows = [
+        [way, *(f"{value:.1f}" if value < 100 else f"{value:.0f}" for value in values)]
+        for way, values in middle.items()
+    ]
     ratios = [f"{after / before:.2f}" for before, after in zip(*middle.values(), strict=True)]
     head = [f"{asked.jobs} at a time", "wall s", "processor s", "memory, MB"]
     print(table(head, [*rows, ["threads / processes", *ratios]]))

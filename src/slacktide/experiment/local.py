@@ -160,9 +160,9 @@ class Processes:
         self._selector.close()
 
     @property
-    def pids(self) -> list[int]:
-        """Of the processes that are there."""
-        return [worker.process.pid for worker in self._workers]
+    def at_work(self) -> dict[int, frozenset[str]]:
+        """The processes that are there, by number, and the keys of the runs that each is at."""
+        return {worker.process.pid: frozenset(worker.tasks) for worker in self._workers}
 
     def carry_out(self, tasks: Sequence[Task], told: Told, tick: Callable[[], None] = lambda: None) -> None:
         """Carry out all tasks; ``told`` hears of each outcome, in the order in which they end.
