@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from slacktide.cli import main
-from slacktide.experiment import conduct, run, store
+from slacktide.experiment import conduct, prepare, run, store
 from slacktide.experiment import grid as grids
 from slacktide.experiment.local import ATTEMPTS, Processes, Worker, leaves_lock
 from slacktide.experiment.run import Outcome, Task, attempt
@@ -63,7 +63,7 @@ def tasks_of(folder: Path, text: str = MORE) -> list[Task]:
     grid = grids.read(written(folder, text))
     collected = Collected()
     with store.opened(folder / "out") as kept:
-        conduct.conduct(grid, conduct.listed(grid), kept, collected, Silent())  # type: ignore[arg-type]
+        conduct.conduct(grid, conduct.listed(grid), kept, collected, Silent())
     return collected.tasks
 
 
@@ -213,7 +213,7 @@ def test_a_worker_whose_every_thread_is_busy_ends_with_who_started_it(
 def test_runs_at_once_read_their_workload_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tasks = tasks_of(tmp_path, GRID)
     read: list[Path] = []
-    load = run.load_workload
+    load = prepare.load_workload
 
     def counted(folder: Path, *more: object) -> object:
         read.append(folder)
