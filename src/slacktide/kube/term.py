@@ -131,7 +131,7 @@ class Term(FeedListener):
     def _pass(self) -> float:
         """One pass, where anybody waits; the seconds it took."""
         engine, clock = self.engine, self._tools.clock
-        if not engine.waiting():
+        if not engine.anybody_waits():
             return 0.0
         began = time.perf_counter()
         self.feed.network.refresh(clock())

@@ -332,6 +332,11 @@ class Engine:
         term = self.specs[self.pods[uid].spec].term
         return self._hosts.is_up(host) and term.holds(self.tables.attributes[self.hosts[host]])
 
+    def anybody_waits(self) -> bool:
+        """Whether a pod is awake and waits; O(1)."""
+        control = self.tables.tb.control
+        return bool(control["queue"] + control["incoming"] > 0)
+
     def waiting(self) -> list[str]:
         """Pods that are awake and wait, in no particular order."""
         tb = self.tables.tb
