@@ -134,7 +134,7 @@ class Term(FeedListener):
             if stale := self._tools.watches.stale():
                 LOG.warning("no pass: the watch of %s is dead", stale)
                 continue
-            if not self.engine.waits():
+            if not self.engine.anybody_waits():
                 continue
             began = time.perf_counter()
             with self.gate.closed():  # the pass sees one state; what comes of it is told when all of it is known

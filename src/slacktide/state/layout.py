@@ -108,13 +108,21 @@ class Grouping:
     nodes: int
 
 
-def group_hosts(capacity: NDArray[np.int64], masks: NDArray[np.bool_]) -> Grouping:
-    """Groups, and the place of every host in its group's tree; O(h (r + terms))."""
+def group_hosts(
+    capacity: NDArray[np.int64], masks: NDArray[np.bool_], place: NDArray[np.int64] | None = None
+) -> Grouping:
+    """Groups, and the place of every host in its group's tree; O(h (r + terms)).
+
+    With ``place``, ``capacity`` and ``masks`` are of some hosts only, and each host is like the one at its place
+    there: O(those (r + terms) + h).
+    """
     packed = np.packbits(masks, axis=0).T
     keys = np.ascontiguousarray(np.hstack([capacity.view(np.uint8).reshape(len(capacity), -1), packed]))
     _, first, group = np.unique(
         keys.view([("", keys.dtype, keys.shape[1])]).ravel(), return_index=True, return_inverse=True
     )
+    if place is not None:
+        group = group.reshape(-1)[place]
     order = np.argsort(group, kind="stable")
     sizes = np.bincount(group, minlength=len(first))
     groups = np.zeros(len(first), schema.GROUP)
@@ -122,7 +130,7 @@ def group_hosts(capacity: NDArray[np.int64], masks: NDArray[np.bool_]) -> Groupi
     widths = np.array([1 << int(size - 1).bit_length() for size in sizes], np.int64)
     groups["first"], groups["width"] = starts, widths
     groups["root"] = np.concatenate([[0], np.cumsum(2 * widths)[:-1]])
-    leaf = np.empty(len(capacity), np.int32)
+    leaf = np.empty(len(group), np.int32)
     leaf[order] = np.arange(len(order)) - np.repeat(starts, sizes) + np.repeat(widths, sizes)
     return Grouping(
         group=group.astype(np.int32),

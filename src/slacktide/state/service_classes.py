@@ -16,6 +16,7 @@ class ServiceClasses:
     tb: Tables
     classes: list[ServiceClass]
     _regroup: bool
+    _resized: bool
 
     def class_number(self, service: ServiceClass) -> int:
         """The number of a class; where it is not known, a new one or another one under its name."""
@@ -49,4 +50,4 @@ class ServiceClasses:
         table = layout.class_table(self.classes, self.config.qos.margin, cluster.in_order(self.config))
         self.tb.put("classes", table)
         cluster.note_classes(self.tb.rules, table)
-        self._regroup = True
+        self._regroup = self._resized = True

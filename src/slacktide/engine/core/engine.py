@@ -338,17 +338,17 @@ class Engine:
         term = self.specs[self.pods[uid].spec].term
         return self._hosts.is_up(host) and term.holds(self.tables.attributes[self.hosts[host]])
 
+    def anybody_waits(self) -> bool:
+        """Whether a pod is awake and waits; O(1)."""
+        control = self.tables.tb.control
+        return bool(control["queue"] + control["incoming"] > 0)
+
     def waiting(self) -> list[str]:
         """Pods that are awake and wait, in no particular order."""
         tb = self.tables.tb
         rows: list[int] = tb["queue"]["row"][: int(tb.control["queue"])].tolist()
         rows += tb["incoming"]["row"][: int(tb.control["incoming"])].tolist()
         return [self.uid_of_row[row] for row in rows]
-
-    def waits(self) -> int:
-        """How many pods are awake and wait; O(1)."""
-        control = self.tables.tb.control
-        return int(control["queue"] + control["incoming"])
 
     # -- passes ----------------------------------------------------------------------------------------------------
 

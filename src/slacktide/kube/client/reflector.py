@@ -165,7 +165,7 @@ class Reflector(Generic[T]):
         self.lists += 1
         # The first list may be a little old, which spares etcd; one after a 410 must not be older than what we knew.
         query = dict(self._selectors) if self.synced.is_set() else {**self._selectors, "resourceVersion": "0"}
-        body = await self._connection.get(self._path, query=query)
+        body = await self._connection.get_list(self._path, query)
         self._alive()
         again = self.telling = self.synced.is_set()
         try:

@@ -264,7 +264,7 @@ def document(target: Target, books: dict[str, Any], found: SloStatus) -> dict[st
 
 async def load(connection: Connection) -> dict[str, Availability]:
     """All ledgers by the UID of their controllers. Raises ``ApiError`` and ``Unreachable``."""
-    listing = AVAILABILITY.decode_list(await connection.get(AVAILABILITY.path()))
+    listing = AVAILABILITY.decode_list(await connection.get_list(AVAILABILITY.path()))
     for problem in listing.malformed:
         LOG.warning("ledger %s/%s is malformed: %s", problem.namespace, problem.name, problem.problem)
     found: dict[str, Availability] = {}
