@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable, Coroutine
 from functools import partial
+from typing import Any
 
 from slacktide.engine.core import types
 from slacktide.engine.core.types import Decision
@@ -36,12 +38,17 @@ CLOSED = "node {} does not take it any more"
 
 
 class Actor:
-    """Carries decisions out, ``settings.bindings`` at a time. ``leading`` is asked before every act."""
+    """Carries decisions out, ``settings.bindings`` at a time. ``leading`` is asked before every act.
 
-    def __init__(self, term: TermContext, counts: Counts) -> None:
+    ``first_ledger`` is awaited before a pod is evicted: see :class:`.eviction.EvictionListener`.
+    """
+
+    def __init__(
+        self, term: TermContext, counts: Counts, first_ledger: Callable[[str], Coroutine[Any, Any, None]]
+    ) -> None:
         self.connection, self.settings, self.feed = term.connection, term.settings, term.feed
         self.recorder, self.clock, self.leading, self.counts = term.recorder, term.clock, term.leading, counts
-        self._gate = term.gate
+        self._gate, self.first_ledger = term.gate, first_ledger
         self.reservations = Reservations()
         self._bindings: asyncio.Queue[Decision] = asyncio.Queue()
         self._volumes = VolumeProvisioner(term)

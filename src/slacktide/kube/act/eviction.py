@@ -42,6 +42,9 @@ class EvictionListener(Protocol):
     async def nominate(self, decision: Decision) -> None:
         """Write down for which node the pod waits."""
 
+    async def first_ledger(self, key: str) -> None:
+        """Write down what a controller has, where no ledger tells of it yet."""
+
 
 class Evictor:
     """Evicts the victims of decisions, one after another for each :meth:`run`; ``leading`` is asked before each."""
@@ -73,6 +76,7 @@ class Evictor:
                 self.listener.ended(uid)  # the watch may have told before it was chosen
             elif self.is_wanted(decision):
                 await self.listener.nominate(decision)
+                await self.listener.first_ledger(victim.key)
                 await self._evict(victim, decision)
             elif self.leading():
                 await self._gate.passed()

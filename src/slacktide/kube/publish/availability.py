@@ -60,7 +60,7 @@ class LedgerWriter:
     """Writes what changed, in the background; ``changed`` only notes it down.
 
     A controller's first ledger waits a moment, and longer while ``busy``, so that it does not stand in the way of its
-    pods' bindings; until then the pods' own timestamps tell all of it.
+    pods' bindings; until then the pods' own timestamps tell all of it. Before one of them is evicted it is written.
     """
 
     def __init__(self, term: TermContext, counts: LedgerCounts, busy: Callable[[], bool]) -> None:
@@ -119,6 +119,17 @@ class LedgerWriter:
         async with asyncio.TaskGroup() as group:
             for _ in range(WRITERS):
                 group.create_task(self._write_all())
+
+    async def first(self, key: str) -> None:
+        """Write a controller's first ledger at once, if it still waits: pods that go now cannot tell a new leader of
+        themselves. One that cannot be written is tried again, as ever."""
+        waits = self._new.pop(key, None) is not None
+        if waits or (key in self._taken and key not in self._late):
+            self._taken.pop(key, None)
+            self._written_at[key] = self._clock()
+            await self._write(key)
+        while key in self._under_way and key not in self._late:
+            await asyncio.sleep(LOOK_SECONDS)
 
     async def _write_all(self) -> None:
         while True:
