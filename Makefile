@@ -69,10 +69,13 @@ browser:
 	@command -v chromium >/dev/null && command -v chromedriver >/dev/null || \
 		{ apt-get update -q && apt-get install -y -q --no-install-recommends chromium chromium-driver; } >/dev/null
 
-# Network namespaces (iproute2, and root) and a Prometheus, for tests that ask for them.
+# Network namespaces (iproute2, and root), a Prometheus, and an emulator of ARM with a compiler for it, for tests that
+# ask for them.
+SERVERS := iproute2 prometheus $(if $(filter x86_64,$(shell uname -m)),qemu-user gcc-aarch64-linux-gnu libc6-dev-arm64-cross)
 servers:
-	@command -v ip >/dev/null && command -v prometheus >/dev/null || \
-		{ apt-get update -q && apt-get install -y -q --no-install-recommends iproute2 prometheus; } >/dev/null
+	@command -v ip >/dev/null && command -v prometheus >/dev/null && \
+		{ [ "$$(uname -m)" != x86_64 ] || { command -v qemu-aarch64 && command -v aarch64-linux-gnu-gcc; } >/dev/null; } || \
+		{ apt-get update -q && apt-get install -y -q --no-install-recommends $(SERVERS); } >/dev/null
 
 # Tests of tests/cluster start a real control plane, and are skipped where its programs are missing; in CI (CI=true) that is a failure.
 live: $(VENV)/dev.stamp library $(call CI_HAS,servers lab-binaries)

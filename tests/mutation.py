@@ -217,14 +217,14 @@ MUTANTS = (
     ),
     Mutant(
         "ties between hosts",
-        "kernels/place/search.py",
+        "kernels/place/ranking.py",
         'return views.hosts(tb)[h]["tie"] > views.hosts(tb)[best]["tie"]',
         'return views.hosts(tb)[h]["tie"] < views.hosts(tb)[best]["tie"]',
         FEW,
     ),
     Mutant(
         "cost before score",
-        "kernels/place/search.py",
+        "kernels/place/ranking.py",
         "return views.shared_cost(tb)[at, h, m] > views.shared_cost(tb)[at, best, m]",
         "return views.shared_cost(tb)[at, h, m] < views.shared_cost(tb)[at, best, m]",
         FEW,

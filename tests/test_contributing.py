@@ -17,7 +17,7 @@ YOURS = re.compile(r"NAME|mine\.py|file\.py")
 """In names of files that the reader is to write."""
 FILES = sorted({one for one in re.findall(r"`([\w/.-]+\.(?:py|md|toml|txt|json))`", TEXT) if not YOURS.search(one)})
 FOLDERS = sorted(set(re.findall(r"`([\w/]+/)`", TEXT)))
-FUNCTIONS = re.findall(r"`([\w/]+\.py)`, functions? `(\w+)`(?:[,)]| and `(\w+)`)?", TEXT)
+FUNCTIONS = re.findall(r"`([\w/]+\.py)`, (?:functions?|class) `(\w+)`(?:[,)]| and `(\w+)`)?", TEXT)
 IN_FILES = re.findall(r"`(\w+)` (?:in|of) `([\w/]+\.py)`", TEXT)
 CASES = re.findall(r"`([\w/]+\.py)::(\w+)[\[`]", TEXT)
 

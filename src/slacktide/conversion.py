@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from dataclasses import dataclass, replace
+from threading import Lock
 from types import NoneType
 from typing import Annotated, Any, Literal, NoReturn, Self, TypeVar, get_args, get_origin
 
@@ -20,6 +21,9 @@ Name = Annotated[Annotated[str, Meta(min_length=1)] | int | float, Meta(descript
 """A name; one that YAML takes for a number is a name as well."""
 SHOWN = 80
 """Of a longer value this many characters are shown."""
+_CONVERTING = Lock()
+"""The first conversion to a struct takes its types apart. Two threads that do that at once end the process (msgspec
+0.22: a struct that the one has begun and the other finds half done)."""
 _WHERE = re.compile(r"`\$((?:\.\w+|\[\d+\])*)`$")
 _STEP = re.compile(r"\.(\w+)|\[(\d+)\]")
 
@@ -67,7 +71,8 @@ class Node:
     def convert(self, kind: type[T]) -> T:
         """The value as ``kind``, a struct or an annotated type. Raises :class:`ConfigError` at the exact place."""
         try:
-            return msgspec.convert(self.value, kind)
+            with _CONVERTING:
+                return msgspec.convert(self.value, kind)
         except msgspec.ValidationError as error:
             found = _WHERE.search(str(error))
             node, expected = self, Kind.of(kind)

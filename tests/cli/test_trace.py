@@ -14,7 +14,8 @@ import pytest
 
 from slacktide.cli import main
 from slacktide.cli.preparing import Parts
-from slacktide.inputs import read_hosts, read_workload
+from slacktide.inputs import pieces, read_hosts, read_workload, write_workload
+from slacktide.inputs.formats import csv_files, parquet_files
 from slacktide.inputs.traces import TRACES
 from support.on_terminal import GONE, plain, terminal
 
@@ -307,3 +308,98 @@ def test_requests_of_several_instances_pass_through_or_are_refused_by_name(run: 
     assert code == 5
     assert "request 7: its instances differ in duration" in err
     assert not (tmp_path / "none.csv").exists()
+
+
+@pytest.fixture
+def in_pieces(monkeypatch: pytest.MonkeyPatch) -> Callable[[bool], None]:
+    """Has even the smallest file read piece by piece, two rows at a time, or whole again."""
+
+    def choose(wanted: bool) -> None:
+        monkeypatch.setattr(pieces, "SMALL_BYTES", 0 if wanted else 10**9)
+        monkeypatch.setattr(pieces, "SMALL_ROWS", 0 if wanted else 10**9)
+        monkeypatch.setattr(csv_files, "BATCH_ROWS", 2 if wanted else 100)
+        monkeypatch.setattr(parquet_files, "BATCH_ROWS", 2 if wanted else 100)
+
+    return choose
+
+
+COMMANDS = {
+    "thin": ("thin", "WORKLOAD", "--share", "0.5", "--out", "OUT"),
+    "window": ("window", "WORKLOAD", "--from", "5", "--to", "7", "--out", "OUT"),
+    "new": ("window", "WORKLOAD", "--from", "5", "--to", "7", "--drop-running", "--out", "OUT"),
+    "scale": ("scale", "WORKLOAD", "--rate", "3", "--demand", "0.3", "--out", "OUT"),
+    "admit": ("admit", "WORKLOAD", "HOSTS", "--limit", "0.4", "--out", "OUT"),
+    "hosts": ("hosts", "WORKLOAD", "HOSTS", "--out", "SETS"),
+}
+
+
+@pytest.mark.parametrize("source", [".csv", ".parquet"])
+@pytest.mark.parametrize("target", [".csv", ".parquet"])
+@pytest.mark.parametrize("command", COMMANDS)
+def test_piece_by_piece_all_files_and_words_are_equal(
+    run: Run,
+    files: tuple[Path, Path],
+    tmp_path: Path,
+    in_pieces: Callable[[bool], None],
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    command: str,
+    source: str,
+    target: str,
+) -> None:
+    workload = files[0].with_suffix(source)
+    if source == ".parquet":
+        write_workload(read_workload(files[0]), workload)
+    told: list[str] = []
+    monkeypatch.setattr(Parts, "tell", lambda _self, what, _part=0.0: told.append(what))
+    found = []
+    for wanted in (False, True):
+        in_pieces(wanted)
+        told.clear()
+        places = {"WORKLOAD": workload, "HOSTS": files[1], "OUT": tmp_path / f"out{target}", "SETS": tmp_path / "sets"}
+        code, said, err = run(*(places.get(word, word) for word in COMMANDS[command]))
+        assert (code, err) == (0, "")
+        assert (f"looking through {workload.name}" in told) == wanted
+        written = [*tmp_path.glob("out*"), *tmp_path.glob("sets/*")]
+        found.append((said, {path.name: path.read_bytes() for path in written if "manifest" not in path.name}))
+        about = next(path for path in written if "manifest" in path.name)
+        found[-1][1]["about"] = json.dumps({**json.loads(about.read_text()), "command": ""}).encode()
+    assert found[0] == found[1]
+
+
+def test_a_file_that_is_not_in_order_is_read_whole_and_the_user_is_told_what_to_do(
+    run: Run, files: tuple[Path, Path], tmp_path: Path, in_pieces: Callable[[bool], None]
+) -> None:
+    lines = files[0].read_text().splitlines()
+    unsorted, out = tmp_path / "unsorted.csv", tmp_path / "out.csv"
+    unsorted.write_text("\n".join([lines[0], *reversed(lines[1:])]))
+    in_pieces(True)
+    code, said, err = run("window", unsorted, "--from", "5", "--to", "7", "--out", out)
+    assert (code, said) == (0, f"{out}: 7 of 10 requests\n")
+    assert err == (
+        f"slacktide: {unsorted}: is held in memory whole: its rows are not in order of admission; sort it once "
+        "('slacktide trace scale FILE --out SORTED.parquet' does that), and give the sorted file\n"
+    )
+    # What it says is so.
+    ordered = tmp_path / "sorted.parquet"
+    assert run("scale", unsorted, "--out", ordered)[0] == 0
+    whole = out.read_bytes()
+    assert run("window", ordered, "--from", "5", "--to", "7", "--out", out) == (0, said, "")
+    assert out.read_bytes() == whole
+
+
+@pytest.mark.parametrize("name", ["out.csv", "out.parquet"])
+def test_piece_by_piece_nothing_is_left_of_what_cannot_be_made(
+    run: Run, files: tuple[Path, Path], tmp_path: Path, in_pieces: Callable[[bool], None], name: str
+) -> None:
+    in_pieces(True)
+    out = tmp_path / "folder" / name
+    for words, part in (
+        (("window", files[0], "--from", "500", "--to", "700"), "found nothing admitted or running"),
+        (("admit", *files, "--limit", "0.001", "--first-limit", "0.001"), "none of 10 was"),
+        (("scale", files[0], "--rate", "0"), "rate: found 0"),
+        (("thin", files[0], "--share", "2"), "share: found 2"),
+    ):
+        code, _, err = run(*words, "--out", out)
+        assert (code, part in err) == (2, True), err
+        assert not out.parent.exists()

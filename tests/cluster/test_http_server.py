@@ -195,6 +195,14 @@ def test_every_metric_has_a_prefix_a_text_and_ends_as_prometheus_wants() -> None
 # -- numbers -----------------------------------------------------------------------------------------------------------
 
 
+def test_a_scheduler_that_has_heard_of_no_pod_is_scraped() -> None:
+    shown = Shown()
+    engine = shown.begin()
+    engine.host("n", {"cpu": 1000, "pods": 10}, {}, True)
+    status, _ = shown.get("/metrics")
+    assert status == 200
+
+
 def test_an_overloaded_class_is_shown_until_nobody_of_it_who_waits_is_lost() -> None:
     config = settings()
     shown = two_on_one_core(replace(config, policy=replace(config.policy, overload="triage")))

@@ -1,4 +1,4 @@
-"""A ledger says what was last: a request that takes its time does not undo a later one."""
+"""A ledger says what was last, and says it before the pods are gone that could have told of themselves."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from cluster.labtools import pod, pods_path
 from cluster.running import CLASSES, service_class
 from slacktide.kube.client.credentials import Access, load_access
 from slacktide.kube.client.http import Connection
+from slacktide.kube.publish import availability
 from slacktide.kube.publish.availability import LEAST_SECONDS
 from slacktide.kube.scheduler import Scheduler
 from slacktide.lab import ControlPlane
@@ -110,3 +111,71 @@ def test_an_older_request_does_not_come_after_a_newer_one(lab: ControlPlane, acc
         asyncio.run(run())
     finally:
         lab.api.delete(f"{CLASSES}/{namespace}")
+
+
+class Written(Connection):
+    """Notes what is written, and in which order, once each request is answered."""
+
+    def __init__(self, access: Access) -> None:
+        super().__init__(access)
+        self.done: list[str] = []
+
+    async def request(self, method: str, path: str, **options: Any) -> bytes:
+        answer = await super().request(method, path, **options)
+        if method != "GET":
+            self.done.append(path)
+        return answer
+
+
+async def give_way(lab: ControlPlane, namespace: str, connection: Written, scheduler: Scheduler) -> None:
+    """A pod of a high class takes the place of one of a low class, which is the first of two to go."""
+
+    async def comes(name: str, rank: str) -> None:
+        labels = {"slacktide.io/class": f"{namespace}-{rank}"}
+        body = pod(name, cpu="1", labels=labels, nodeSelector={"scene": namespace}, schedulerName="slacktide")
+        await asyncio.to_thread(lab.api.post, pods_path(namespace), body)
+
+    def is_up(name: str) -> bool:
+        uid = scheduler.mirror.uids.get((namespace, name), "")
+        return scheduler.engine is not None and uid in scheduler.engine.pods and scheduler.engine.pods[uid].ready
+
+    await asyncio.to_thread(lab.create_nodes, 1, cpu="2", labels={"scene": namespace})
+    await comes("one", "low")
+    await comes("two", "low")
+    await until(lambda: is_up("one") and is_up("two"))
+    assert not [path for path in connection.done if "/availabilities/" in path]
+    await comes("urgent", "high")
+    await until(lambda: any(path.endswith("/eviction") for path in connection.done))
+
+
+def test_a_pod_is_not_evicted_before_a_ledger_tells_of_it(
+    lab: ControlPlane, access: Access, namespace: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A leader that ends while its victims go leaves a ledger that knows how long they ran."""
+    # As it is where so many pods are bound that no first ledger has its turn.
+    monkeypatch.setattr(availability, "NEW_SECONDS", WAIT_SECONDS)
+    monkeypatch.setattr(availability, "BUSY_SECONDS", WAIT_SECONDS)
+
+    async def run() -> list[str]:
+        async with Written(access) as connection:
+            scheduler = Scheduler(connection, load_live(overrides=["kube.leader_election=false"]), "me")
+            task = asyncio.create_task(scheduler.run())
+            try:
+                await give_way(lab, namespace, connection, scheduler)
+                return list(connection.done)
+            finally:
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+
+    classes = {f"{namespace}-low": (0.1, 2), f"{namespace}-high": (0.999, 1)}
+    for name, (slo, rank) in classes.items():
+        lab.api.post(CLASSES, service_class(name, slo, rank))
+    try:
+        done = asyncio.run(run())
+    finally:
+        for name in classes:
+            lab.api.delete(f"{CLASSES}/{name}")
+    evicted = next(place for place, path in enumerate(done) if path.endswith("/eviction"))
+    name = done[evicted].split("/")[-2]
+    ledgers = [path.rsplit("/", 1)[1] for path in done[:evicted] if "/availabilities/" in path]
+    assert ledgers == [f"pod-{name}"]

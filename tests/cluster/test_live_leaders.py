@@ -158,7 +158,9 @@ class Pair:
         pods = courses(self.auditor, load.namespace, BRONZE)
         running, lived = together(pods, REST[BRONZE], at(status))
         error = status["deliveredAlways"] * lived - running
-        assert abs(error) <= REST[BRONZE] * (0.5 + 0.3 * incidents) + 2.0 * sum(pod.late for pod in pods)
+        allowed = REST[BRONZE] * (0.5 + 0.3 * incidents) + 2.0 * sum(pod.late for pod in pods)
+        told = "\n".join(str(one) for one in [*pods, *sorted(self.ends), status])
+        assert abs(error) <= allowed, f"{running:.1f} s run of {lived:.1f} s lived\n{told}"
         # A namespace that is being removed takes no events.
         until(lambda: not self.untold(load.namespace), "events tell of all evictions")
         self.remove(load)

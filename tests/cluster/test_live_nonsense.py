@@ -76,11 +76,12 @@ NONSENSE: dict[str, Any] = {
     "tiers-text": {"slo": 0.5, "rank": 1, "tiers": "none"},
     "overhead": {"slo": 0.5, "rank": 1, "overheadLimit": 7},
     "spec-list": [1, 2],
-    "slo-tiny": {"slo": 1e-300, "rank": 2147483647, "marginSeconds": 8589934592},
+    "slo-tiny": {"slo": 1e-300, "rank": 1},
+    "slo-least": {"slo": 0.001, "rank": 2147483647, "marginSeconds": 8589934592},
 }
 
 
-HARMLESS = ("slo-tiny", "tiers")
+HARMLESS = ("slo-least", "tiers")
 
 
 def test_classes_that_promise_nonsense(ward: Ward) -> None:

@@ -107,6 +107,7 @@ class Workbench:
 
     def check(self, t: float) -> None:
         """Everything is equal, to the last bit."""
+        assert self.engine.anybody_waits() == bool(self.engine.waiting())
         for key in self.books:
             self.check_instances(key, t)
             self.check_request(key, t)

@@ -159,6 +159,14 @@ def test_scores_of_kernel_and_twin_are_equal(
 
 
 @pytest.mark.uncompiled
+@pytest.mark.parametrize("capacity", [1, 1000, 2**50])
+@pytest.mark.parametrize("demand", [2**45, 2**51])
+def test_a_demand_beyond_any_host_is_a_share_beyond_any_host(demand: int, capacity: int) -> None:
+    share = int(fraction(demand, 2.0**40 / capacity))
+    assert share == min(round(demand * (2.0**40 / capacity)), 2**44)
+
+
+@pytest.mark.uncompiled
 @settings(deadline=None)
 @given(v=st.one_of(seconds, st.floats(0, 2**32)))
 def test_rounding_of_kernel_and_twin_are_equal(v: float) -> None:

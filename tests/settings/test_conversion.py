@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Annotated, Literal
 
 import pytest
@@ -69,3 +71,36 @@ def test_a_type_is_taken_apart() -> None:
     assert (kind.plain, kind.optional, kind.bounds) == (float, True, "from 0 to 2")
     assert Kind.of(Annotated[list[int], Meta(description="numbers")]).words(3) == "numbers"
     assert Kind.of(Literal["a", "b"]).choices == ("a", "b")
+
+
+TOGETHER = """
+import sys, threading
+import msgspec
+from slacktide.conversion import Node
+from slacktide.settings_file import SettingsFile
+
+sys.setswitchinterval(1e-6)
+for _ in range(60):
+    inner = msgspec.defstruct("Inner", [(f"a{number}", "int | None", None) for number in range(20)])
+    fields = [(f"b{number}", dict[str, list[inner]], msgspec.field(default_factory=dict)) for number in range(20)]
+    outer = msgspec.defstruct("Outer", fields)
+    node = Node(SettingsFile("", {}), (), {"b1": {"key": [{"a1": 5}]}})
+    start, found = threading.Barrier(3), []
+
+    def convert():
+        start.wait()
+        found.append(node.convert(outer).b1["key"][0].a1)
+
+    threads = [threading.Thread(target=convert) for _ in range(3)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    assert found == [5, 5, 5]
+"""
+
+
+def test_threads_may_convert_to_a_new_struct_at_once() -> None:
+    """Runs of an experiment are threads of one process, and each begins by reading its settings."""
+    found = subprocess.run([sys.executable, "-c", TOGETHER], capture_output=True, text=True, check=False)
+    assert found.returncode == 0, found.stderr

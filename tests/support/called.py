@@ -50,7 +50,7 @@ BESIDE: dict[str, tuple[str, ...]] = {
     "engine/explain/test_reasons.py::test_one_that_can_still_wait_says_how_long": ("preemption_obstacles.held",),
     "equality/test_edge.py::test_core_and_twin_agree_on_clusters_at_the_edge": ("delay_aware.choose",),
     "equality/test_switches.py::test_an_exact_switch_changes_no_decision": (
-        "search.find_free_one_by_one",
+        "search_free.find_free_one_by_one",
         "waiting_queue.arrange_from_scratch",
         "waiting_queue.precedes_now",
     ),

@@ -34,6 +34,20 @@ def missing() -> str:
 needs_library = pytest.mark.skipif(bool(missing()), reason=f"{missing()}: run 'make library'")
 
 
+_LOWERED = """
+import sys
+from slacktide.kernels.ahead_of_time.building import bitcode
+sys.stdout.buffer.write(bitcode())
+"""
+
+
+def bitcode() -> bytes:
+    """All kernels as one LLVM module, lowered in a process of their own, or kept from the last time."""
+    done = subprocess.run([sys.executable, "-c", _LOWERED], env=environment(), capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr.decode()
+    return done.stdout
+
+
 def import_every_kernel() -> None:
     """So that each is registered."""
     for module in pkgutil.walk_packages(kernels.__path__, "slacktide.kernels."):

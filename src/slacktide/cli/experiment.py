@@ -32,7 +32,7 @@ def experiment() -> None:
     "--out", type=FILE, required=True, help="The experiment's folder; what is in it already is not run again."
 )
 @click.option("--set", "words", multiple=True, metavar="NAME=VALUE", help="A variable of the grid; may be repeated.")
-@click.option("--jobs", type=click.IntRange(1), metavar="N", help="Runs at a time, in a process each [all cores].")
+@click.option("--jobs", type=click.IntRange(1), metavar="N", help="Runs at a time, threads or processes [all cores].")
 @click.option("--cluster", metavar="ADDRESS", help="A Dask scheduler (tcp://HOST:PORT) whose workers do the runs.")
 @click.option("--dry-run", is_flag=True, help="List the runs, which are done, and about how long the rest takes.")
 def run(grid: Path, out: Path, words: tuple[str, ...], jobs: int | None, cluster: str | None, dry_run: bool) -> None:
@@ -55,7 +55,7 @@ def run(grid: Path, out: Path, words: tuple[str, ...], jobs: int | None, cluster
 
     give_back()
     if cluster is not None and jobs is not None:
-        raise click.UsageError("--jobs is for processes of this machine; a cluster has as many workers as you start")
+        raise click.UsageError("--jobs is for runs on this machine; a cluster has as many workers as you start")
     asked = grids.read(grid, key_values(words, "NAME=VALUE", "data=~/traces"))
     runs = conduct.listed(asked)
     stores.check_folder(out)

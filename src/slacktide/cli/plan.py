@@ -68,7 +68,7 @@ Words = tuple[str, ...]
     "--most", type=click.IntRange(1), metavar="HOSTS", help="Test no more hosts than these [eight times HOSTS]."
 )
 @click.option("--curve/--no-curve", default=True, help="Also test sizes from half the answer on, for the drawing.")
-@click.option("--jobs", type=click.IntRange(1), metavar="N", help="Runs at a time, in a process each [all cores].")
+@click.option("--jobs", type=click.IntRange(1), metavar="N", help="Runs at a time, threads or processes [all cores].")
 @click.option("--cluster", metavar="ADDRESS", help="A Dask scheduler whose workers do the runs.")
 def plan(
     workload: Path,

@@ -7,7 +7,9 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -17,6 +19,7 @@ from slacktide.cli.options import FILE, plain
 from slacktide.cli.progress import Bar
 
 if TYPE_CHECKING:
+    from slacktide.inputs.pieces import Pieces
     from slacktide.model import Hosts, Workload
 
 SEED = click.option(
@@ -74,11 +77,12 @@ def check_file(out: Path) -> Path:
     return out
 
 
-def read(workload: Path, hosts: Path, config_file: Path | None, progress: Parts) -> tuple[Workload, Hosts]:
-    """Both files, with the classes of a settings file, and with the same resources."""
-    from slacktide.inputs import align, read_hosts
+def aligned(
+    workload: Path, hosts: Path, machines: Hosts, config_file: Path | None, progress: Parts
+) -> tuple[Workload, Hosts]:
+    """The workload, with the classes of a settings file, and the machines of ``hosts``, with the same resources."""
+    from slacktide.inputs import align
 
-    machines = read_hosts(hosts)  # first, as the smaller one, lest a mistake in it be found late
     requests = read_requests(workload, config_file, progress)
     return align(requests, machines, workload_file=str(workload), hosts_file=str(hosts))
 
@@ -119,28 +123,78 @@ def about(
         aside.unlink(missing_ok=True)
 
 
-def write(
-    made: Workload,
-    out: Path,
-    command: str,
-    settings: Mapping[str, Any],
-    files: list[Path],
-    outcome: Mapping[str, Any],
-    progress: Parts,
-) -> None:
+def in_pieces(workload: Path, config_file: Path | None, progress: Parts) -> Pieces | None:
+    """The workload, to be read piece by piece; None: it must be read whole, and the user has been told why."""
+    from slacktide import settings
+    from slacktide.inputs import pieces
+
+    try:
+        return pieces.in_pieces(
+            workload,
+            settings.load(config_file).classes,
+            lambda part: progress.tell(f"looking through {workload.name}", part),
+        )
+    except pieces.NotInPiecesError as why:
+        if str(why):
+            progress.announce(f"{workload}: is held in memory whole: {why}")
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A file that a command writes, and what is said of it beside it: what was done with which files."""
+
+    out: Path
+    command: str
+    settings: Mapping[str, Any]
+    files: list[Path]
+
+
+Outcome = Callable[[], Mapping[str, Any]]
+"""What came of a command; asked once its file has been written."""
+
+
+def write(made: Workload, what: Written, outcome: Outcome, progress: Parts) -> None:
     """Writes a workload, and beside it what was done as ``NAME.manifest.json``."""
-    from slacktide.errors import OutputError
     from slacktide.inputs import write_workload
+
+    progress.tell(f"writing {what.out.name}")
+    _write(what, lambda: write_workload(made, what.out), outcome)
+
+
+def write_in_pieces(made: Iterable[Workload], what: Written, outcome: Outcome) -> None:
+    """As :func:`write`, while the pieces are made; whoever makes them tells how far that is."""
+    from slacktide.inputs import write_pieces
+
+    rest = iter(made)
+    first = next(rest)  # before anything is written: what cannot be made is known by now
+    _write(what, lambda: write_pieces(chain([first], rest), what.out), outcome)
+
+
+def _write(what: Written, save: Callable[[], None], outcome: Outcome) -> None:
+    from slacktide.errors import OutputError
     from slacktide.results import file_hashes
 
-    progress.tell(f"writing {out.name}")
-    hashes = file_hashes(files)  # before the file is written, which may be one of them
+    out = what.out
+    hashes = file_hashes(what.files)  # before the file is written, which may be one of them
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
-        write_workload(made, out)
-        about(out.with_name(f"{out.name}.manifest.json"), command, settings, hashes, outcome)
+        save()
+        about(out.with_name(f"{out.name}.manifest.json"), what.command, what.settings, hashes, outcome())
     except OSError as error:
         raise OutputError(f"{out}: cannot be written: {error.strerror or error}") from error
+
+
+class Counted:
+    """Pieces on their way, and how many rows they had."""
+
+    def __init__(self, pieces: Iterable[Workload]) -> None:
+        self._pieces, self.rows = pieces, 0
+
+    def __iter__(self) -> Iterator[Workload]:
+        for piece in self._pieces:
+            self.rows += len(piece)
+            yield piece
 
 
 def requests_of(workload: Workload) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -10,10 +11,12 @@ import click
 
 from slacktide.cli import trace_rows
 from slacktide.cli.options import FILE, key_values
-from slacktide.cli.preparing import CONFIG, SEED, Parts, about, needs, numbers, read
+from slacktide.cli.preparing import CONFIG, SEED, Parts, about, aligned, in_pieces, needs, numbers
 
 if TYPE_CHECKING:
+    from slacktide.inputs.prepare import Peak
     from slacktide.inputs.traces import Converted
+    from slacktide.model import Hosts, Workload
 
 
 @click.group()
@@ -196,8 +199,8 @@ def hosts(
       slacktide trace hosts workload.erl hosts.erl --of hosts --out sets      parts of the hosts there are
     """
     from slacktide.cli.text import count, table
-    from slacktide.inputs import write_hosts
-    from slacktide.inputs.prepare import binding_resource, host_sets, peak
+    from slacktide.inputs import read_hosts, write_hosts
+    from slacktide.inputs.prepare import binding_resource, host_sets
     from slacktide.results import file_hashes
     from slacktide.results.directory import check_target, replaced_directory
 
@@ -205,9 +208,8 @@ def hosts(
     files = frozenset({*(f"hosts-{part}.parquet" for part in parts), "manifest.json", *_earlier_sets(out)})
     check_target(out, files)
     with replaced_directory(out, files) as aside, Parts() as progress:
-        requests, population = read(workload, hosts, config_file, progress)
-        progress.tell("looking for the peak")
-        needed = peak(requests)
+        population = read_hosts(hosts)  # first, as the smaller one, lest a mistake in it be found late
+        needed, population = _peak(workload, hosts, population, config_file, progress)
         binding = binding_resource(needed, population, file=str(hosts))
         sets = host_sets(needed, population, parts, of=of, seed=seed, repeat=repeat, file=str(hosts))
         reached = {
@@ -233,6 +235,30 @@ def hosts(
         for part, found in sets.items()
     ]
     click.echo(table(("file", "hosts", *needed.resources), rows))
+
+
+def _peak(
+    workload: Path, hosts: Path, population: Hosts, config_file: Path | None, progress: Parts
+) -> tuple[Peak, Hosts]:
+    """The peak of the workload, and the machines of ``hosts``, with the same resources."""
+    from slacktide.inputs import align
+    from slacktide.inputs.prepare import peak, peak_of_pieces
+
+    source = in_pieces(workload, config_file, progress)
+    if source is None:
+        requests, population = aligned(workload, hosts, population, config_file, progress)
+        progress.tell("looking for the peak")
+        return peak(requests), population
+    pieces = source.read(lambda part: progress.tell("looking for the peak", part))
+    machines = population
+
+    def together() -> Iterator[Workload]:
+        nonlocal machines
+        for piece in pieces:
+            requests, machines = align(piece, population, workload_file=str(workload), hosts_file=str(hosts))
+            yield requests
+
+    return peak_of_pieces(together()), machines
 
 
 def _earlier_sets(out: Path) -> set[str]:

@@ -2,13 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from slacktide.cli.options import FILE
-from slacktide.cli.preparing import CONFIG, OUT_FILE, SEED, Parts, check_file, read, read_requests, requests_of, write
+from slacktide.cli.preparing import (
+    CONFIG,
+    OUT_FILE,
+    SEED,
+    Counted,
+    Parts,
+    Written,
+    aligned,
+    check_file,
+    in_pieces,
+    read_requests,
+    requests_of,
+    write,
+    write_in_pieces,
+)
 from slacktide.cli.text import count
+
+if TYPE_CHECKING:
+    from slacktide.inputs.prepare import Refusals
+    from slacktide.model import Workload
 
 
 @click.command()
@@ -28,24 +48,42 @@ def admit(
     \b
       slacktide trace admit workload.parquet hosts.parquet --limit 0.9 --out admitted.parquet
     """
-    from slacktide.inputs import prepare
+    from slacktide.inputs import prepare, read_hosts
 
     check_file(out)
     least = prepare.first_limit_of(limit, first_limit)
+    limits = {"limit": limit, "first_limit": least}
+    what = Written(out, "admit", limits, [workload, hosts])
     with Parts() as progress:
-        requests, machines = read(workload, hosts, config_file, progress)
-        progress.tell("admitting requests")
-        found = prepare.admit(requests, machines, limit=limit, first_limit=least)
-        admitted = requests_of(found.workload)
-        outcome = {
-            "admitted": admitted,
-            "no_host": found.no_host,
-            "too_large": found.too_large,
-            "over_limit": found.over_limit,
-            "over_limit_at_first": found.at_first,
-        }
-        settings = {"limit": limit, "first_limit": least}
-        write(found.workload, out, "admit", settings, [workload, hosts], outcome, progress)
+        machines = read_hosts(hosts)  # first, as the smaller one, lest a mistake in it be found late
+        source = in_pieces(workload, config_file, progress)
+        if source is not None:
+            rows = source.read(lambda part: progress.tell(f"writing {out.name}", part))
+            made = prepare.AdmissionInPieces(
+                rows, machines, **limits, workload_file=str(workload), hosts_file=str(hosts)
+            )
+            write_in_pieces(made, what, lambda: _admission(made.admitted, made.refused))
+            admitted, refused = made.admitted, made.refused
+        else:
+            requests, machines = aligned(workload, hosts, machines, config_file, progress)
+            progress.tell("admitting requests")
+            refused = found = prepare.admit(requests, machines, **limits)
+            admitted = requests_of(found.workload)
+            write(found.workload, what, lambda: _admission(admitted, found), progress)
+    _say_admission(out, admitted, refused)
+
+
+def _admission(admitted: int, found: Refusals) -> dict[str, Any]:
+    return {
+        "admitted": admitted,
+        "no_host": found.no_host,
+        "too_large": found.too_large,
+        "over_limit": found.over_limit,
+        "over_limit_at_first": found.at_first,
+    }
+
+
+def _say_admission(out: Path, admitted: int, found: Refusals) -> None:
     click.echo(f"{out}: {count(admitted)} requests admitted, {count(found.refused)} refused")
     reasons = {
         "no host satisfies their constraints": found.no_host,
@@ -74,13 +112,14 @@ def thin(workload: Path, out: Path, share: float, config_file: Path | None, seed
     from slacktide.inputs import prepare
 
     check_file(out)
-    with Parts() as progress:
-        requests = read_requests(workload, config_file, progress)
-        progress.tell("drawing requests")
-        made = prepare.thin(requests, share, seed)
-        outcome = {"requests": requests_of(made), "of": requests_of(requests)}
-        write(made, out, "thin", {"share": share, "seed": seed}, [workload], outcome, progress)
-    click.echo(f"{out}: {count(outcome['requests'])} of {count(outcome['of'])} requests")
+    kept, of = _changed(
+        Written(out, "thin", {"share": share, "seed": seed}, [workload]),
+        config_file,
+        "drawing requests",
+        lambda requests: prepare.thin(requests, share, seed),
+        lambda pieces, rows: prepare.thin_pieces(pieces, rows, share, seed),
+    )
+    click.echo(f"{out}: {count(kept)} of {count(of)} requests")
 
 
 @click.command()
@@ -101,14 +140,14 @@ def window(workload: Path, out: Path, start: float, end: float, drop_running: bo
     from slacktide.inputs import prepare
 
     check_file(out)
-    with Parts() as progress:
-        requests = read_requests(workload, config_file, progress)
-        progress.tell("cutting the window")
-        made = prepare.window(requests, start, end, keep_running=not drop_running)
-        outcome = {"requests": requests_of(made), "of": requests_of(requests)}
-        settings = {"from": start, "to": end, "drop_running": drop_running}
-        write(made, out, "window", settings, [workload], outcome, progress)
-    click.echo(f"{out}: {count(outcome['requests'])} of {count(outcome['of'])} requests")
+    kept, of = _changed(
+        Written(out, "window", {"from": start, "to": end, "drop_running": drop_running}, [workload]),
+        config_file,
+        "cutting the window",
+        lambda requests: prepare.window(requests, start, end, keep_running=not drop_running),
+        lambda pieces, _: prepare.window_pieces(pieces, start, end, keep_running=not drop_running),
+    )
+    click.echo(f"{out}: {count(kept)} of {count(of)} requests")
 
 
 @click.command()
@@ -128,10 +167,46 @@ def scale(workload: Path, out: Path, time: float, demand: float, rate: float, co
     from slacktide.inputs import prepare
 
     check_file(out)
+    factors = {"time": time, "demand": demand, "rate": rate}
+    made, _ = _changed(
+        Written(out, "scale", factors, [workload]),
+        config_file,
+        "multiplying",
+        lambda requests: prepare.scale(requests, **factors),
+        lambda pieces, _: (prepare.scale(piece, **factors) for piece in pieces),
+        say_of=False,
+    )
+    click.echo(f"{out}: {count(made)} requests")
+
+
+def _changed(
+    what: Written,
+    config_file: Path | None,
+    step: str,
+    whole: Callable[[Workload], Workload],
+    piecewise: Callable[[Iterable[Workload], int], Iterable[Workload]],
+    *,
+    say_of: bool = True,
+) -> tuple[int, int]:
+    """Makes a workload of the first input, piece by piece where that can be; how many requests it has, and of how many.
+
+    ``say_of``: the manifest says the second number, too.
+    """
+    (workload,) = what.files
     with Parts() as progress:
+        source = in_pieces(workload, config_file, progress)
+        if source is not None:
+            pieces = source.read(lambda part: progress.tell(f"writing {what.out.name}", part))
+            counted = Counted(piecewise(pieces, source.rows))
+            write_in_pieces(counted, what, lambda: _requests(counted.rows, source.rows, say_of))
+            return counted.rows, source.rows
         requests = read_requests(workload, config_file, progress)
-        progress.tell("multiplying")
-        made = prepare.scale(requests, time=time, demand=demand, rate=rate)
-        outcome = {"requests": requests_of(made)}
-        write(made, out, "scale", {"time": time, "demand": demand, "rate": rate}, [workload], outcome, progress)
-    click.echo(f"{out}: {count(outcome['requests'])} requests")
+        progress.tell(step)
+        made = whole(requests)
+        found, of = requests_of(made), requests_of(requests)
+        write(made, what, lambda: _requests(found, of, say_of), progress)
+    return found, of
+
+
+def _requests(made: int, of: int, say_of: bool) -> dict[str, int]:
+    return {"requests": made} | ({"of": of} if say_of else {})

@@ -180,7 +180,7 @@ class DryRun:
                     await self._work.wait()
             self._work.clear()
             await asyncio.sleep(0)
-            if self.stale() or not engine.waiting():
+            if self.stale() or not engine.anybody_waits():
                 continue
             began = asyncio.get_running_loop().time()
             shadow.network.refresh(self.clock())

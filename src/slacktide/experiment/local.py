@@ -1,4 +1,10 @@
-"""Runs in processes of this machine. One that is killed costs the run it was at, which is begun again."""
+"""Runs in processes of this machine. One that is killed costs the runs it was at, which are begun again.
+
+Kernels of a library leave the interpreter's lock to others. So runs that consist of them are threads of one process,
+which reads an input once for all. It is a process of its own: what ends it does not end the one who conducts. Nobody
+knows which of its runs ended it, so each of these is then begun again in a process to itself. There a run is from the
+beginning where it may hold the lock, or do what it likes: kernels that Numba compiles here, and code of a user's own.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +16,7 @@ import signal
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -18,7 +24,9 @@ import slacktide
 from slacktide.errors import InputError, SlacktideError
 from slacktide.experiment.run import Outcome, Task
 from slacktide.experiment.worker import WARM
+from slacktide.kernels.builtin import COSTS, DEFAULT, POLICIES, SCORES
 from slacktide.kernels.runtime.compiling import compiled_before
+from slacktide.kernels.runtime.mode import Mode, mode
 
 ATTEMPTS = 3
 """A run whose process was killed this often has failed: it may be the run that kills it."""
@@ -28,24 +36,37 @@ THREADS = (
     *("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"),
     *("NUMBA_NUM_THREADS", "POLARS_MAX_THREADS", "ARROW_NUM_THREADS"),
 )
-"""There are as many processes as are wanted at work; each is to keep to one thread."""
+"""As many runs as are wanted are at work; each is to keep to one thread."""
 
 Told = Callable[[Outcome], None]
 
 
-class Worker:
-    """A process and the run it is at."""
+def leaves_lock(configuration: Mapping[str, Any]) -> bool:
+    """Whether runs with these settings are kernels' work, which leaves the interpreter's lock to other threads."""
+    policy = configuration["policy"]
+    return (
+        mode() is Mode.LIBRARY
+        and policy["name"] in POLICIES
+        and policy["score"] in (DEFAULT, *SCORES)
+        and policy["cost"] in (DEFAULT, *COSTS)
+        and configuration["simulation"]["engine"] != "stepwise"
+    )
 
-    def __init__(self) -> None:
+
+class Worker:
+    """A process and the runs it is at, up to ``threads``, by key."""
+
+    def __init__(self, threads: int = 1) -> None:
         # Its own process group: Ctrl-C on a terminal is for the one who conducts.
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "slacktide.experiment.worker"],
+            [sys.executable, "-m", "slacktide.experiment.worker", str(threads)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env=_environment(),
             process_group=0,
         )
-        self.task: Task | None = None
+        self.threads = threads
+        self.tasks: dict[str, Task] = {}
         self.warming = False
         self._rest = b""
 
@@ -78,17 +99,51 @@ class Worker:
 
 
 def _environment() -> dict[str, str]:
-    """That of this process, for one thread and the same slacktide."""
+    """That of this process, for runs of one thread and the same slacktide."""
     here = str(Path(slacktide.__file__).resolve().parents[1])
     paths = [here, *filter(None, [os.environ.get("PYTHONPATH")])]
     return os.environ | dict.fromkeys(THREADS, "1") | {"PYTHONPATH": os.pathsep.join(paths)}
 
 
-class Processes:
-    """Up to ``jobs`` processes, started when there is work for them. A context manager: at its end they are gone."""
+class Queue:
+    """Runs that wait: those for threads of one process, and those for a process each; both in the order given."""
 
-    def __init__(self, jobs: int) -> None:
+    def __init__(self, tasks: Sequence[Task], together: Callable[[Task], bool]) -> None:
+        self._place = {task.key: place for place, task in enumerate(tasks)}
+        self._kinds = {True: deque[Task](), False: deque[Task]()}
+        for task in tasks:
+            self._kinds[together(task)].append(task)
+
+    def __len__(self) -> int:
+        return sum(map(len, self._kinds.values()))
+
+    def any_apart(self) -> bool:
+        """Whether one waits for a process to itself."""
+        return bool(self._kinds[False])
+
+    def take(self) -> tuple[bool, Task]:
+        """The next one, and whether it is for a thread."""
+        kind = min(
+            (kind for kind, some in self._kinds.items() if some),
+            key=lambda kind: self._place[self._kinds[kind][0].key],
+        )
+        return kind, self._kinds[kind].popleft()
+
+    def put_back(self, task: Task) -> None:
+        """It is to be begun again, next and apart from others."""
+        self._kinds[False].appendleft(task)
+        self._place[task.key] = -1
+
+
+class Processes:
+    """Up to ``jobs`` runs at a time, in processes that are started when there is work for them.
+
+    ``threads``: whether runs that can are threads of one process. A context manager: at its end all are gone.
+    """
+
+    def __init__(self, jobs: int, *, threads: bool = True) -> None:
         self.jobs = jobs
+        self._threads = threads and jobs > 1
         self._workers: list[Worker] = []
         self._selector = selectors.DefaultSelector()
         self._idle_losses = 0
@@ -105,20 +160,19 @@ class Processes:
         self._selector.close()
 
     @property
-    def pids(self) -> list[int]:
-        """Of the processes that are there."""
-        return [worker.process.pid for worker in self._workers]
+    def at_work(self) -> dict[int, frozenset[str]]:
+        """The processes that are there, by number, and the keys of the runs that each is at."""
+        return {worker.process.pid: frozenset(worker.tasks) for worker in self._workers}
 
     def carry_out(self, tasks: Sequence[Task], told: Told, tick: Callable[[], None] = lambda: None) -> None:
         """Carry out all tasks; ``told`` hears of each outcome, in the order in which they end.
 
         ``tick`` is called several times a second. What ``told`` raises ends it, tasks under way included.
         """
-        waiting = deque(tasks)
+        waiting = Queue(tasks, lambda task: self._threads and leaves_lock(task.configuration))
         failed: dict[str, int] = {}
-        self._start(len(waiting))
         self._hand_out(waiting)
-        while waiting or any(worker.task for worker in self._workers):
+        while waiting or self._under_way():
             for event, _ in self._selector.select(0.2):
                 worker: Worker = event.data
                 lines = worker.heard()
@@ -128,53 +182,71 @@ class Processes:
                 for line in lines:
                     if line == WARM:
                         worker.warming = False
-                        self._start(len(waiting))
                     else:
-                        worker.task = None
+                        del worker.tasks[line["key"]]
                         told(Outcome(**line))
             self._hand_out(waiting)
             tick()
 
-    def _start(self, wanted: int) -> None:
-        """Have enough processes for so many more tasks; where nothing is compiled yet one, which does that first."""
+    def _under_way(self) -> int:
+        return sum(len(worker.tasks) for worker in self._workers)
+
+    def _hand_out(self, waiting: Queue) -> None:
+        """Have as many at work as are wanted; where nothing is compiled yet one process does that first."""
+        if waiting and not self._workers and not compiled_before("event_loop.run"):
+            worker = self._start(1)
+            worker.warming = True
+            worker.give(WARM)
         if any(worker.warming for worker in self._workers):
             return
-        cold = not compiled_before("event_loop.run") and not self._workers
-        wanted += sum(worker.task is not None for worker in self._workers)
-        while len(self._workers) < min(1 if cold else self.jobs, wanted):
-            worker = Worker()
-            self._workers.append(worker)
-            self._selector.register(worker.answers, selectors.EVENT_READ, worker)
-            if cold:
-                worker.warming = True
-                worker.give(WARM)
+        while waiting and self._under_way() < self.jobs:
+            together, task = waiting.take()
+            worker = self._worker(self.jobs if together else 1)
+            worker.tasks[task.key] = task
+            worker.give(task.plain())
+        if waiting and not waiting.any_apart():
+            for worker in [one for one in self._workers if one.threads == 1 and self._threads and not one.tasks]:
+                self._dismiss(worker)  # it holds an input that the threads have as well
+                worker.end()
 
-    def _hand_out(self, waiting: deque[Task]) -> None:
-        for worker in self._workers:
-            if waiting and worker.task is None and not worker.warming:
-                worker.task = waiting.popleft()
-                worker.give(worker.task.plain())
+    def _worker(self, threads: int) -> Worker:
+        """One of so many threads, not all of which are at work."""
+        free = (one for one in self._workers if one.threads == threads and len(one.tasks) < threads)
+        return next(free, None) or self._start(threads)
 
-    def _lost(self, worker: Worker, waiting: deque[Task], failed: dict[str, int], told: Told) -> None:
-        """A process ended by itself: its run is the next to be begun again, or has failed."""
+    def _start(self, threads: int) -> Worker:
+        worker = Worker(threads)
+        self._workers.append(worker)
+        self._selector.register(worker.answers, selectors.EVENT_READ, worker)
+        return worker
+
+    def _dismiss(self, worker: Worker) -> None:
         self._selector.unregister(worker.answers)
         self._workers.remove(worker)
+
+    def _lost(self, worker: Worker, waiting: Queue, failed: dict[str, int], told: Told) -> None:
+        """A process ended by itself: its runs are the next to be begun again; one that was alone there may have failed.
+
+        Of several, all are blameless as far as is known. Begun again each is alone, so that this happens to it once.
+        """
+        self._dismiss(worker)
         worker.process.wait(GRACE)
         code = worker.process.returncode
         worker.end()
-        if worker.task is None:
+        if not worker.tasks:
             self._idle_losses += 1
             if self._idle_losses > ATTEMPTS * self.jobs:
                 raise SlacktideError(f"processes end before they have begun to work (code {code}); nothing was lost")
-            self._start(len(waiting))
-            return
-        key = worker.task.key
-        failed[key] = failed.get(key, 0) + 1
-        if failed[key] < ATTEMPTS:
-            waiting.appendleft(worker.task)
+        elif len(worker.tasks) > 1:
+            for task in reversed(worker.tasks.values()):
+                waiting.put_back(task)
         else:
+            ((key, task),) = worker.tasks.items()
+            failed[key] = failed.get(key, 0) + 1
+            if failed[key] < ATTEMPTS:
+                waiting.put_back(task)
+                return
             how = f"was ended by signal {-code}" if code < 0 else f"ended with code {code}"
             why = " (for want of memory, perhaps)" if code == -signal.SIGKILL else ""
             text = f"the process at this run {how}, {ATTEMPTS} times over{why}"
             told(Outcome(key, error=text, kind=InputError.__name__))
-        self._start(len(waiting))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +15,15 @@ from slacktide.errors import InputError, Problem, SlacktideError
 from slacktide.experiment import keys
 from slacktide.experiment.prepare import HOSTS, WORKLOAD, load_workload
 from slacktide.experiment.run_folder import Asked, run_into
+from slacktide.experiment.shared_inputs import Shared, read_only
 from slacktide.inputs import align, read_hosts
 from slacktide.model import Hosts, Workload
 from slacktide.results import experiment as folder
 from slacktide.settings_file import SettingsFile
 
+WORKLOADS: Shared[Workload] = Shared()
+"""Of this process: runs of equal inputs follow one another, or go on at once in threads."""
+HOST_SETS: Shared[Hosts] = Shared()
 UNEXPECTED = "defect"
 """The kind of a failure that is no error of slacktide's on purpose."""
 
@@ -99,20 +103,19 @@ def perform(task: Task) -> None:
             raise InputError([Problem(path, 0, "", "", "the content it had when the experiment began; resume it")])
     config = configured(task.configuration)
     config = replace(config, simulation=replace(config.simulation, seed=task.seed))
-    grouping = None if task.grouping is None else tuple(sorted(task.grouping.items()))
-    workload, hosts = _inputs(task.workload, task.hosts, config.classes, grouping)
     files = [Path(task.workload) / WORKLOAD, Path(task.hosts) / HOSTS]
     again = ["slacktide", "simulate", *map(str, files), "--config", str(target / "manifest.json")]
-    run_into(
-        target,
-        workload,
-        hosts,
-        config,
-        files=files,
-        command=[*again, "--intervals", f"{task.intervals:g}"],
-        asked=Asked(intervals=task.intervals),
-        grouping=task.grouping,
-    )
+    with _inputs(task, config) as (workload, hosts):
+        run_into(
+            target,
+            workload,
+            hosts,
+            config,
+            files=files,
+            command=[*again, "--intervals", f"{task.intervals:g}"],
+            asked=Asked(intervals=task.intervals),
+            grouping=task.grouping,
+        )
 
 
 def configured(mapping: Mapping[str, Any]) -> Config:
@@ -120,10 +123,18 @@ def configured(mapping: Mapping[str, Any]) -> Config:
     return settings.with_sections(Config(), mapping, SettingsFile("settings", mapping))
 
 
-@lru_cache(maxsize=1)  # runs of equal inputs follow one another; more of them would fill the memory
-def _inputs(workload: str, hosts: str, classes: Any, grouping: Any) -> tuple[Workload, Hosts]:
-    rows = load_workload(Path(workload), classes, None if grouping is None else dict(grouping))
-    return align(rows, read_hosts(Path(hosts) / HOSTS), workload_file=workload, hosts_file=hosts)
+@contextmanager
+def _inputs(task: Task, config: Config) -> Iterator[tuple[Workload, Hosts]]:
+    """Workload and hosts of equal resources, shared with all runs of this process that ask for the same."""
+    with HOST_SETS.use(task.hosts, lambda: read_only(read_hosts(Path(task.hosts) / HOSTS))) as hosts:
+
+        def read() -> Workload:
+            rows = load_workload(Path(task.workload), config.classes, task.grouping)
+            return read_only(align(rows, hosts, workload_file=task.workload, hosts_file=task.hosts)[0])
+
+        grouping = None if task.grouping is None else tuple(sorted(task.grouping.items()))
+        with WORKLOADS.use((task.workload, config.classes, grouping, hosts.resources), read) as workload:
+            yield align(workload, hosts)  # a new array of small hosts at most: the workload is as they want it
 
 
 def warm_up() -> None:

@@ -9,7 +9,7 @@ from slacktide.inputs.formats.erlang_exact import DEFAULT_PRIORITIES
 from slacktide.inputs.group import group_by_job
 from slacktide.inputs.read import EVENT_KINDS, read_delays, read_host_events, read_hosts, read_workload
 from slacktide.inputs.rows import join
-from slacktide.inputs.write import WorkloadParquetWriter, write_hosts, write_workload
+from slacktide.inputs.write import WorkloadParquetWriter, write_hosts, write_pieces, write_workload
 
 __all__ = [
     "DEFAULT_PRIORITIES",
@@ -23,5 +23,6 @@ __all__ = [
     "read_hosts",
     "read_workload",
     "write_hosts",
+    "write_pieces",
     "write_workload",
 ]

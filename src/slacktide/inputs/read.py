@@ -29,11 +29,13 @@ def read_workload(
     *,
     classes: Sequence[ServiceClass] = DEFAULT_CLASSES,
     priorities: Sequence[tuple[int, str]] = DEFAULT_PRIORITIES,
+    rests: bool = False,
 ) -> Workload:
     """A workload from ``.erl``, ``.csv`` or ``.parquet`` (docs/formats.md), in order of admission.
 
     ``classes`` are the service classes its rows may name. ``priorities`` belong to
-    ``.erl``: pairs of lowest priority and class name, highest first.
+    ``.erl``: pairs of lowest priority and class name, highest first. With ``rests`` the columns of a large ``.csv`` or
+    ``.parquet`` rest in temporary files while nobody looks at them, and those of its runs do (``model.resting``).
 
     Raises :class:`InputError` with every broken value: file, line, column, value, what was expected.
     """
@@ -42,7 +44,7 @@ def read_workload(
     try:
         if kind == ".erl":
             return erlang.read_workload(path, tuple(classes), priorities)
-        return tables.read_workload(path, tuple(classes))
+        return tables.read_workload(path, tuple(classes), rests)
     except MemoryError as error:
         raise fail(path, "a file that fits into memory", value=f"{path.stat().st_size} bytes") from error
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, get_args
 
@@ -187,18 +188,32 @@ def homeless(workload: Workload, hosts: Hosts) -> tuple[NDArray[np.int64], NDArr
 
     Both must have the same resources (see :func:`align`), or :class:`ValueError` is raised.
     """
-    if workload.resources != hosts.resources:
-        raise ValueError(f"resources differ: {workload.resources} and {hosts.resources}; align them first")
-    matching = matching_hosts(workload.terms, hosts)
-    hopeless = np.logical_not(np.asarray(matching.any(axis=1)))
-    # Almost all requests fit on the smallest host there is; only the others are compared with each shape.
-    suspects = np.flatnonzero(~(workload.demand <= hosts.capacity.min(axis=0)).all(axis=1) & ~hopeless[workload.term])
-    shapes, shape = np.unique(hosts.capacity, axis=0, return_inverse=True)
-    fits = np.zeros(len(suspects), dtype=np.bool_)
-    for number, capacity in enumerate(shapes):
-        on_shape = np.asarray(matching[:, np.asarray(shape.reshape(-1) == number)].any(axis=1))
-        fits |= on_shape[workload.term[suspects]] & np.all(workload.demand[suspects] <= capacity, axis=1)
-    return np.flatnonzero(hopeless[workload.term]), suspects[np.logical_not(fits)]
+    return Homes(workload.terms, hosts).missing(workload)
+
+
+class Homes:
+    """What hosts can take, for workloads that have these terms."""
+
+    def __init__(self, terms: Sequence[Term], hosts: Hosts) -> None:
+        self._hosts = hosts
+        self._matching = matching_hosts(terms, hosts)
+        self._hopeless = np.logical_not(np.asarray(self._matching.any(axis=1)))
+        self._shapes, shape = np.unique(hosts.capacity, axis=0, return_inverse=True)
+        self._shape = shape.reshape(-1)
+
+    def missing(self, workload: Workload) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Of the workload what :func:`homeless` says."""
+        hosts, hopeless = self._hosts, self._hopeless
+        if workload.resources != hosts.resources:
+            raise ValueError(f"resources differ: {workload.resources} and {hosts.resources}; align them first")
+        # Almost all requests fit on the smallest host there is; only the others are compared with each shape.
+        large = ~(workload.demand <= hosts.capacity.min(axis=0)).all(axis=1)
+        suspects = np.flatnonzero(large & ~hopeless[workload.term])
+        fits = np.zeros(len(suspects), dtype=np.bool_)
+        for number, capacity in enumerate(self._shapes if len(suspects) else ()):
+            on_shape = np.asarray(self._matching[:, self._shape == number].any(axis=1))
+            fits |= on_shape[workload.term[suspects]] & np.all(workload.demand[suspects] <= capacity, axis=1)
+        return np.flatnonzero(hopeless[workload.term]), suspects[np.logical_not(fits)]
 
 
 def _carried(workload: Workload) -> NDArray[np.int64]:

@@ -7,15 +7,17 @@ that each rule is written once.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from slacktide.inputs.columns import instances, resizes
 from slacktide.inputs.columns.cells import Floats, Integers
 from slacktide.inputs.columns.workload import WorkloadColumns
 from slacktide.inputs.problems import Problems
 from slacktide.inputs.rows import columns_of
-from slacktide.model import NEVER_RESIZED, Hosts, Requests, ServiceClass, Workload
+from slacktide.model import NEVER_RESIZED, Hosts, Requests, ServiceClass, Workload, resting
 
 LARGEST = 1e15
 """Seconds or amounts above this are taken for a mistake (whole numbers stay exact in float64 up to 9e15)."""
@@ -34,9 +36,11 @@ def to_workload(columns: WorkloadColumns, classes: tuple[ServiceClass, ...], pro
     lines = columns.lines
     ids, admission, duration = columns.names
     check_unique(columns.ids, lines, ids, problems)
+    columns.let_go()
     check_range(columns.admission, lines, admission, SECONDS, problems)
     wrong = ~((columns.duration > 0) & ((columns.duration <= LARGEST) | np.isinf(columns.duration)))
     problems.add_rows(wrong, lines, duration, columns.duration, DURATION)  # type: ignore[arg-type]
+    columns.let_go()
     for index, name in enumerate(columns.demand_names or columns.resources):
         check_range(columns.demand[:, index], lines, name, AMOUNT, problems)
     if not len(columns.ids) and not problems.total:
@@ -49,6 +53,7 @@ def to_workload(columns: WorkloadColumns, classes: tuple[ServiceClass, ...], pro
     problems.raise_if_any()
     made = _expand(columns)
     _sort_by_admission(columns)
+    columns.let_go()
     return Workload(
         ids=columns.ids,
         admission=columns.admission,
@@ -126,7 +131,16 @@ def _sort_by_admission(columns: WorkloadColumns) -> None:
         return
     order = np.argsort(columns.admission, kind="stable")
     for name in columns_of(columns) if columns.request is None else (*columns_of(columns), "request"):
-        setattr(columns, name, getattr(columns, name)[order])
+        setattr(columns, name, _ordered(getattr(columns, name), order))
+
+
+def _ordered(values: NDArray[Any], order: Integers) -> NDArray[Any]:
+    """``values[order]``, which rests where they do."""
+    made = resting.room_beside(values)(values.shape, values.dtype)
+    for at in range(0, len(order), resting.PART):
+        made[at : at + resting.PART] = values[order[at : at + resting.PART]]
+        resting.let_go(made)
+    return made
 
 
 def to_hosts(
@@ -159,6 +173,7 @@ def check_range(values: Floats, lines: Integers | None, column: str, expected: s
     """Every value finite, 0 or more and at most :data:`LARGEST` (NaN fails both comparisons)."""
     wrong = ~((values >= 0) & (values <= LARGEST))
     problems.add_rows(wrong, lines, column, values, expected)  # type: ignore[arg-type]
+    resting.let_go(values)
 
 
 def check_unique(ids: Integers, lines: Integers | None, column: str, problems: Problems) -> None:

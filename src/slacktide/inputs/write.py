@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import csv
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -19,6 +20,7 @@ from slacktide.inputs.columns.header import LIMIT_PREFIX, REQUEST_COLUMNS, colum
 from slacktide.inputs.columns.instances import BATCH, KINDS, RequestColumns, format_scale
 from slacktide.inputs.columns.resizes import format_resizing
 from slacktide.inputs.columns.terms import format_attributes, format_term
+from slacktide.inputs.rows import join, select
 from slacktide.model import APPROACHES, Hosts, Workload
 
 T = TypeVar("T")
@@ -42,6 +44,41 @@ def write_workload(workload: Workload, path: Path | str) -> None:
         return
     rows, requests = collapse(workload, path)
     _write_csv(path, lambda: _workload_rows(rows, requests, path))
+
+
+def write_pieces(pieces: Iterable[Workload], path: Path | str) -> None:
+    """What :func:`write_workload` writes for all pieces behind each other, to the byte, in the memory of a few of them.
+
+    Pieces share classes, terms and resources; every row is a request, without neighbours, limits, accesses or resizes.
+    If ``pieces`` raises, nothing is left. Raises :class:`OutputError`.
+    """
+    path = Path(path)
+    if path.suffix.lower() == ".parquet":
+        with WorkloadParquetWriter(path) as writer:
+            for one in _row_groups(pieces):
+                writer.append(one)
+        return
+    _write_csv(path, lambda: _rows_of_pieces(pieces, path))
+
+
+def _row_groups(pieces: Iterable[Workload]) -> Iterator[Workload]:
+    """The same rows in pieces of ``ROW_GROUP``, the last of what is left."""
+    held: list[Workload] = []
+    for piece in pieces:
+        held.append(piece)
+        if sum(map(len, held)) < ROW_GROUP:
+            continue
+        rows = join(held)
+        full = len(rows) - len(rows) % ROW_GROUP
+        yield select(rows, slice(0, full))
+        held = [select(rows, slice(full, len(rows)))]
+    if held and (last := join(held)):
+        yield last
+
+
+def _rows_of_pieces(pieces: Iterable[Workload], path: Path) -> Iterator[list[str]]:
+    for number, piece in enumerate(pieces):
+        yield from islice(_workload_rows(piece, None, path), 1 if number else 0, None)
 
 
 def write_hosts(hosts: Hosts, path: Path | str) -> None:

@@ -43,7 +43,7 @@ class Housekeeper:
 
     def __init__(self, term: TermContext, reporter: ConditionWriter, ledger: LedgerWriter) -> None:
         self._connection, self._feed, self._reporter, self._ledger = term.connection, term.feed, reporter, ledger
-        self._clock, self._leading = term.clock, term.leading
+        self._clock, self._leading, self._gate = term.clock, term.leading, term.gate
         self._asked: dict[str, float] = {}
         self._told: set[str] = set()
 
@@ -51,6 +51,7 @@ class Housekeeper:
         """Works until cancelled."""
         while True:
             await asyncio.sleep(TICK_SECONDS)
+            await self._gate.passed()
             if not self._leading():
                 continue
             now = self._clock()
@@ -84,7 +85,7 @@ class Housekeeper:
             self._asked[key] = now
             target = controllers.targets[key]
             try:
-                await self._connection.get(AVAILABILITY.path(target.namespace, target.ledger))
+                await self._gate.after(self._connection.get(AVAILABILITY.path(target.namespace, target.ledger)))
             except ApiError as error:
                 known = engine.controllers.get(key)
                 if error.status == NOT_FOUND and known is not None and not known.rows:

@@ -5,18 +5,20 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Generator, Mapping
+from contextlib import closing
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from slacktide.config import Config
 from slacktide.engine.core import types
 from slacktide.engine.core.engine import Engine
-from slacktide.engine.core.types import Outcome
+from slacktide.engine.core.types import Decision
 from slacktide.kube.act.actor import Actor
 from slacktide.kube.act.counts import Counts
 from slacktide.kube.act.relocation import Relocator
 from slacktide.kube.client.http import Connection, KubeError
+from slacktide.kube.client.turns import Turns
 from slacktide.kube.feed import fed_pod
 from slacktide.kube.feed.fed_pod import FedPod
 from slacktide.kube.feed.listener import FeedListener
@@ -34,6 +36,11 @@ from slacktide.kube.publish.term_context import TermContext
 from slacktide.kube.resources.objects import Availability
 
 LOG = logging.getLogger(__name__)
+
+TOGETHER = 100
+"""So many of those who wait are looked at in one part."""
+
+T = TypeVar("T")
 
 
 class LeadershipLost(KubeError):  # noqa: N818  # an ordinary end, not a mistake
@@ -61,14 +68,18 @@ class Term(FeedListener):
     def __init__(self, tools: Tools, engine: Engine) -> None:
         self._tools, self.engine = tools, engine
         self.feed = LiveFeed(tools.mirror, engine, self, tools.clock, tools.watches.away)
-        term = TermContext(tools.connection, tools.config.kube, self.feed, tools.recorder, tools.clock, tools.leading)
-        self.actor = Actor(term, tools.counts)
-        self.mover = Relocator(term, tools.counts)
+        self.gate = tools.watches.gate
+        term = TermContext(
+            tools.connection, tools.config.kube, self.feed, tools.recorder, tools.clock, tools.leading, self.gate
+        )
         self.ledger = LedgerWriter(term, tools.ledgers, lambda: self.actor.under_way > 0)
+        self.actor = Actor(term, tools.counts, self.ledger.first)
+        self.mover = Relocator(term, tools.counts)
         self.reporter = ConditionWriter(term)
         self._housekeeper = Housekeeper(term, self.reporter, self.ledger)
         self._rivals = Rivals()
-        self._passes = 0
+        self._turns = Turns(tools.config.kube.pass_budget)
+        self._parts = 0
         self._work = asyncio.Event()
 
     def take_over(self, ledgers: Mapping[str, Availability]) -> None:
@@ -107,7 +118,7 @@ class Term(FeedListener):
     def running(self) -> list[Coroutine[Any, Any, None]]:
         """What is to run beside :meth:`decide`, until it is cancelled."""
         others = (self.actor, self.ledger, self.reporter, self._housekeeper, self.mover)
-        return [*(one.run() for one in others), collect_when_idle(lambda: self._passes)]
+        return [*(one.run() for one in others), collect_when_idle(lambda: self._parts)]
 
     async def decide(self) -> None:
         """Passes whenever somebody may be placed, until cancelled. Raises :class:`LeadershipLost`."""
@@ -119,37 +130,57 @@ class Term(FeedListener):
             self._work.clear()
             await asyncio.sleep(0)  # whatever arrived at the same time takes part
             await self._tools.watches.whole_lists()
-            if not self._tools.leading():
-                raise LeadershipLost("the lease is lost")
+            self._must_lead()
             if stale := self._tools.watches.stale():
                 LOG.warning("no pass: the watch of %s is dead", stale)
                 continue
-            took = self._pass()
+            if not self.engine.anybody_waits():
+                continue
+            began = time.perf_counter()
+            with self.gate.closed():  # the pass sees one state; what comes of it is told when all of it is known
+                await self._turns.through(self._pass())
+            took = time.perf_counter() - began
             if took > 0.01:
-                await asyncio.sleep(min(took / 2, 0.1))  # events get their turn between long passes
+                await asyncio.sleep(min(took / 2, 0.1))  # what was held back gets its turn between long passes
 
-    def _pass(self) -> float:
-        """One pass, where anybody waits; the seconds it took."""
+    def _must_lead(self) -> None:
+        if not self._tools.leading():
+            raise LeadershipLost("the lease is lost")
+
+    def _pass(self) -> Generator[None, None, None]:
+        """One pass and what follows from it, part by part. Nothing follows where the lease is lost or we are told to
+        end meanwhile; then the engine is left as it is after a pass, for who writes ledgers."""
         engine, clock = self.engine, self._tools.clock
-        if not engine.waiting():
-            return 0.0
-        began = time.perf_counter()
         self.feed.network.refresh(clock())
-        outcome = engine.run(clock())
+        outcome = yield from self._counted(engine.run_in_parts(clock(), self._turns.allowance))
         if outcome.problem:
             LOG.error("pass %d: %s", outcome.number, outcome.problem)
-        self._carry_out(outcome)
-        took = time.perf_counter() - began
-        self._passes += 1
-        if outcome.waiting:
-            self.reporter.after_pass()
-        return took
-
-    def _carry_out(self, outcome: Outcome) -> None:
         for decision in outcome.decisions:
-            self.feed.pods[decision.uid].queue = fed_pod.NOWHERE
-            self.actor.carry_out(decision)
-            self._told_to_leave(decision.victims)
+            self._must_lead()
+            self._carry_out(decision)
+            yield
+        waiting = engine.waiting()
+        for at in range(0, len(waiting), TOGETHER):
+            self.reporter.after_pass(waiting[at : at + TOGETHER])
+            yield
+
+    def _counted(self, parts: Generator[None, None, T]) -> Generator[None, None, T]:
+        """Counts parts of passes, which must not be held up, while we lead."""
+        with closing(parts):
+            while True:
+                self._parts += 1
+                try:
+                    next(parts)
+                except StopIteration as over:
+                    result: T = over.value
+                    return result
+                yield
+                self._must_lead()
+
+    def _carry_out(self, decision: Decision) -> None:
+        self.feed.pods[decision.uid].queue = fed_pod.NOWHERE
+        self.actor.carry_out(decision)
+        self._told_to_leave(decision.victims)
 
     def _told_to_leave(self, victims: tuple[types.Victim, ...]) -> None:
         for victim in victims:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from slacktide.config import Accounting
 from slacktide.model import ServiceClass
+from slacktide.model.resting import PART, let_go
 from slacktide.qos.availability import ACCOUNTINGS, availability, fulfilled
 
 Columns = Mapping[str, NDArray[Any]]
@@ -18,7 +19,6 @@ Columns = Mapping[str, NDArray[Any]]
 ``startup_restarts``, ``discarded``, ``wasted_startup``, and the number of ``preemptions``. Where there are
 ``availability_restart``, ``_always`` and ``_never`` (``qos.per_request``), these are the availabilities; without them
 they follow from the times."""
-PART = 1 << 18
 TIMES = ("running", "pending", "startup_first", "startup_restarts", "discarded")
 
 
@@ -65,6 +65,7 @@ def achieved(columns: Columns, accounting: Accounting) -> NDArray[np.float64]:
     for at in range(0, count, PART):
         part = slice(at, at + PART)
         result[part] = availability(accounting, *(columns[name][part] for name in TIMES))
+        let_go(*(columns[name] for name in TIMES))
     return result
 
 
@@ -90,12 +91,25 @@ def per_class(
     summaries = []
     for i, one in enumerate(classes):
         rows = service_class == i
-        preemptions, wasted = int(columns["preemptions"][rows].sum()), float(columns["wasted_startup"][rows].sum())
+        preemptions, wasted = (
+            int(_of(columns["preemptions"], rows).sum()),
+            float(_of(columns["wasted_startup"], rows).sum()),
+        )
         count = int(np.count_nonzero(rows))
         summaries.append(
             ClassSummary(one.name, one.slo, count, described[i], kept[i], deficits[i], preemptions, wasted)
         )
     return summaries
+
+
+def _of(values: NDArray[Any], rows: NDArray[np.bool_]) -> NDArray[Any]:
+    """``values[rows]``, part by part."""
+    found = [values[:0]]
+    for at in range(0, len(values), PART):
+        part = slice(at, at + PART)
+        found.append(values[part][rows[part]])
+        let_go(values)
+    return np.concatenate(found)
 
 
 def over_all(columns: Columns) -> dict[Accounting, Availability]:

@@ -30,11 +30,15 @@ def default_tiers(slo: float) -> tuple[PenaltyTier, ...]:
     return CERTAIN_TIERS if slo == 1.0 else DEFAULT_TIERS
 
 
+LEAST_SLO = 0.001
+"""Below, ``e / sigma`` would soon leave the grid of times, and metrics would no longer be exact (docs/semantics.md)."""
+
+
 @dataclass(frozen=True, slots=True)
 class ServiceClass:
     """A promise.
 
-    ``slo`` is sigma, the promised availability in (0, 1]; ``rank`` the importance
+    ``slo`` is sigma, the promised availability in [0.001, 1]; ``rank`` the importance
     (1 = most important, equal ranks are equally important); ``margin`` is phi, the
     slack in seconds below which an instance counts as about to miss its promise;
     ``overhead_limit`` bounds the preemption overhead C (da Silva et al. 2020, equation 8), ``None`` meaning
@@ -56,8 +60,8 @@ class ServiceClass:
 
         if not self.name:
             refuse("name", self.name, "a name")
-        if not 0.0 < self.slo <= 1.0:
-            refuse("slo", self.slo, "a number above 0 and at most 1")
+        if not LEAST_SLO <= self.slo <= 1.0:
+            refuse("slo", self.slo, f"a number from {LEAST_SLO:g} to 1")
         if self.rank < 1:
             refuse("rank", self.rank, "a whole number from 1 (most important)")
         if not 0.0 <= self.margin < float("inf"):

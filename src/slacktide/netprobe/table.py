@@ -29,10 +29,10 @@ class Found:
 
 async def read_rows(connection: Connection, site_label: str = "") -> Found:
     """All rows and nodes. Raises ``KubeError`` and :class:`InputError` (malformed rows)."""
-    listing = NODE_LATENCY.decode_list(await connection.get(NODE_LATENCY.path()))
+    listing = NODE_LATENCY.decode_list(await connection.get_list(NODE_LATENCY.path()))
     if listing.malformed:
         raise InputError([Problem(f"nodelatency {one.name}", 0, "", "", one.problem) for one in listing.malformed])
-    nodes = NODE.decode_list(await connection.get(NODE.path())).items
+    nodes = NODE.decode_list(await connection.get_list(NODE.path())).items
     names = tuple(sorted(one.metadata.name for one in nodes))
     place_of = None
     if site_label:

@@ -12,13 +12,17 @@ from numpy.typing import NDArray
 from slacktide.config import Accounting
 from slacktide.errors import OutputError
 from slacktide.model import APPROACHES, Hosts, Workload
+from slacktide.model.resting import let_go
 from slacktide.model.workload import KINDS
 from slacktide.qos.availability import ACCOUNTINGS, availability, fulfilled
 from slacktide.qos.per_request import instance_numbers
 from slacktide.results.manifest import FORMAT, SCHEMA_VERSION
 
-BATCH = 1 << 20
-"""Rows converted and written at a time."""
+BATCH = 1 << 16
+"""Rows converted and written at a time, and those of a row group: a million of them would take 180 MB."""
+DICTIONARY = 1 << 17
+"""Bytes of distinct values of a column in a row group beyond which values stand in their places: without that, so small
+row groups of numbers that are all different would hold each twice."""
 
 Columns = Mapping[str, NDArray[Any]]
 TIMES = ("running", "pending", "startup_first", "startup_restarts", "discarded")
@@ -50,7 +54,7 @@ def write_requests(path: Path, workload: Workload, columns: Columns, accounting:
             **_asked(workload, columns, part),
         }
 
-    _write(path, len(columns["row"]), batch)
+    _write(path, len(columns["row"]), batch, _resting(workload, columns))
 
 
 def write_instances(path: Path, workload: Workload, columns: Columns, accounting: Accounting) -> None:
@@ -81,7 +85,7 @@ def write_instances(path: Path, workload: Workload, columns: Columns, accounting
             "slo_met": fulfilled(achieved[accounting], slos[workload.service_class[rows]]),
         }
 
-    _write(path, len(columns["row"]), batch)
+    _write(path, len(columns["row"]), batch, _resting(workload, columns))
 
 
 def write_passes(path: Path, columns: Columns) -> None:
@@ -194,7 +198,14 @@ def _achieved(columns: Columns, part: slice) -> dict[Accounting, NDArray[np.floa
     return {one: availability(one, *times) for one in ACCOUNTINGS}
 
 
-def _write(path: Path, rows: int, batch: Callable[[slice], dict[str, Any]]) -> None:
+def _resting(workload: Workload, columns: Columns) -> list[NDArray[Any]]:
+    """What is read for a batch, and not needed after it."""
+    of_rows = (workload.ids, workload.admission, workload.duration, workload.demand, workload.service_class)
+    return [*of_rows, *columns.values()]
+
+
+def _write(path: Path, rows: int, batch: Callable[[slice], dict[str, Any]], read: Sequence[NDArray[Any]] = ()) -> None:
+    """Batch by batch; arrays in ``read`` are let go after each."""
     import pyarrow as pa  # here, because a run without --out needs none of it
     import pyarrow.parquet as pq
 
@@ -206,8 +217,9 @@ def _write(path: Path, rows: int, batch: Callable[[slice], dict[str, Any]]) -> N
             if writer is None:
                 marks = {"format": FORMAT, "schema_version": str(SCHEMA_VERSION)}
                 schema = table.schema.with_metadata(marks)
-                writer = pq.ParquetWriter(path, schema, compression="zstd")
+                writer = pq.ParquetWriter(path, schema, compression="zstd", dictionary_pagesize_limit=DICTIONARY)
             writer.write_table(table.replace_schema_metadata(schema.metadata))
+            let_go(*read)
     except (OSError, pa.ArrowException) as error:
         raise OutputError(f"{path.name}: cannot be written: {error}") from error
     finally:

@@ -20,6 +20,7 @@ from slacktide.kernels.runtime.compiling import compile_clock, compiled_before
 from slacktide.kernels.tables import buffer_capacity, schema
 from slacktide.kernels.tables.arrays import ARRAYS, Tables
 from slacktide.model import Hosts, Workload
+from slacktide.model.resting import LEAST, let_go, room_beside
 from slacktide.policy.loader import Loaded, has_own_code, load
 from slacktide.qos.per_request import per_request
 from slacktide.sim import failures, startup
@@ -29,6 +30,7 @@ from slacktide.sim.stepwise import Stepper
 from slacktide.sim.triggers import triggers
 from slacktide.state import cluster
 from slacktide.state.growing_arrays import RECORDERS, grow
+from slacktide.state.layout import parts
 from slacktide.state.request_tables import ledgers
 
 Progress = Callable[[float, int, int], None]
@@ -103,7 +105,12 @@ def prepare(workload: Workload, hosts: Hosts, config: Config, own: Loaded, recor
 def drive(
     tb: Tables, step: Callable[[], int], recorder: Recorder, report: Callable[[], None], watch: Watch | None = None
 ) -> None:
-    """Let kernels run until the end, serving what they ask for."""
+    """Let kernels run until the end, serving what they ask for.
+
+    Where rows rest in files, those that are over take no memory soon: all are let go whenever many more have come, and
+    the active ones are looked at again anyway.
+    """
+    seen = 0
     while True:
         code = step()
         if tb.control["broken"]:
@@ -116,6 +123,9 @@ def drive(
         if code == buffer_capacity.LOOK and watch is not None:
             watch.look()
         grow(tb, code, recorder.drain)
+        if int(tb.control["arrived"]) >= seen + LEAST:
+            seen = int(tb.control["arrived"])
+            let_go(tb["instances"], tb["admission"], tb["duration"])
         report()
     recorder.drain(tb)
 
@@ -228,16 +238,19 @@ def result_of(
     """The columns of a finished run."""
     control = tb.control
     count = int(control["arrived"])
-    pending, wasted = np.empty(count), np.empty(count)
-    instance_ledger.close(tb.state, final, pending, wasted)
+    records = tb["instances"][:count]
+    room = room_beside(records)
+    row, pending, wasted, completed = room(count, np.int64), *(room(count, np.float64) for _ in range(3))
+    for part in parts(count) if count else (slice(0, 0),):
+        instance_ledger.close(tb.state, final, part.start, pending[part], wasted[part])
+        done = records["state"][part] == schema.DONE
+        row[part], completed[part] = np.arange(part.start, part.stop), np.where(done, records["since"][part], np.nan)
+        let_go(row, pending, wasted, completed, records, tb["admission"])
     admission = tb["admission"][:count] if workload.requests is not None else np.zeros(0)
     for name in ("admission", "duration"):
         tb.put(name, np.zeros(0))  # on the grid of times these may be copies; nobody needs them any more
-    records = tb["instances"][:count]
     rows = columns(records, FIELDS)
-    rows["row"] = np.arange(count, dtype=np.int64)
-    rows["pending"], rows["wasted_startup"] = pending, wasted
-    rows["completed"] = np.where(records["state"] == schema.DONE, records["since"], np.nan)
+    rows |= {"row": row, "pending": pending, "wasted_startup": wasted, "completed": completed}
     requests, instances = rows, None
     if workload.requests is not None:
         instances = instances_of(records, rows, admission)

@@ -18,6 +18,7 @@ from slacktide.kernels.tables import log_records, schema
 from slacktide.kernels.tables.arrays import Tables
 from slacktide.model import Hosts, Workload
 from slacktide.model.matching import matching_hosts
+from slacktide.model.resting import let_go, room_beside
 from slacktide.state import affinity_tables, layout, network_tables, request_tables, resize_tables
 
 SCOPES = {
@@ -289,9 +290,12 @@ def set_units(rules: schema.Records, hosts: Hosts, unit: NDArray[np.float64], me
 
 def instance_arrays(workload: Workload, kinds: layout.Kinds) -> dict[str, NDArray[Any]]:
     """What is known of each instance, before any was admitted."""
-    instances = np.zeros(len(workload), schema.INSTANCE)
-    instances["kind"] = kinds.kind
-    instances["host"] = instances["first_host"] = -1
+    instances = room_beside(workload.admission)(len(workload), schema.INSTANCE)
+    for part in layout.parts(len(workload)):
+        some = instances[part]
+        some["kind"] = kinds.kind[part]
+        some["host"] = some["first_host"] = -1
+        let_go(instances)
     admission = layout.on_grid(workload.admission)
     if workload.requests is not None and (workload.requests.parallelism > 0).any():
         admission = admission.copy()  # rows that are released later are admitted then

@@ -22,11 +22,11 @@ from slacktide.kernels.feasible.free_index import AMOUNTS, NOWHERE
 from slacktide.kernels.tables import affinity_records, request_records, schema
 from slacktide.kernels.tables.arrays import Presence
 from slacktide.model import Hosts, Placement, Term
-from slacktide.model.matching import matching_hosts
 from slacktide.model.network import NO_ACCESS
 from slacktide.state import affinity_tables, cluster, layout
 from slacktide.state.empty_tables import empty_tables
 from slacktide.state.growing_arrays import along, grow, lengthen, lengthen_along
+from slacktide.state.host_groups import HostGroups
 from slacktide.state.live_network import NOTHING, Further, LiveNetwork
 from slacktide.state.service_classes import ServiceClasses
 from slacktide.state.spec import Spec
@@ -59,6 +59,9 @@ class Growing(ServiceClasses):
         self.foreign_marks: dict[str, tuple[int, tuple[str, ...]]] = {}
         self.tidied = 0  # kinds that were left when unused ones were last forgotten
         self._regroup = self._recount = self._rewrite = False
+        self._resized = False  # what was found out about hosts may hold no more
+        self._changed: dict[int, Mapping[str, str]] = {}  # hosts, and their attributes when they were last grouped
+        self._groups = HostGroups()
         self.tb = empty_tables(config, own, FIRST)
         self.network = LiveNetwork(config)
         self.network.begin(self.tb)
@@ -148,7 +151,7 @@ class Growing(ServiceClasses):
 
     def _change_hosts(self) -> None:
         """Hosts are others than before, or what they have."""
-        self._regroup = True
+        self._regroup = self._resized = True
         self.network.moved = self.network.used
 
     def _add_hosts(self, needed: int) -> None:
@@ -162,7 +165,7 @@ class Growing(ServiceClasses):
             lengthen_along(self.tb, "hosts", count, Presence.TRIAGE)
         self.network.lengthen(self.tb, count)
         self.tb["hosts"]["down"][have:] = 1
-        self._regroup = True
+        self._regroup = self._resized = True
 
     def set_host(self, h: int, named: Mapping[str, int], attributes: Mapping[str, str], up: bool) -> None:
         """What a host has; its instances stay."""
@@ -171,11 +174,14 @@ class Growing(ServiceClasses):
         if attributes == self.attributes[h] and (amounts == tb["capacity"][h]).all():
             self.set_up(h, up)  # which needs no new groups
             return
+        self._changed.setdefault(h, self.attributes[h])
+        self._resized |= bool((amounts != tb["capacity"][h]).any() or tb["hosts"]["down"][h] == up)
         tb["free"][h] += amounts - tb["capacity"][h]
         tb["capacity"][h] = amounts
         self.attributes[h] = attributes
         tb["hosts"]["down"][h] = not up
-        self._change_hosts()
+        self._regroup = True
+        self.network.moved = self.network.used
 
     def set_up(self, h: int, up: bool) -> None:
         """Whether a host takes instances; a change counts among its changes."""
@@ -251,7 +257,7 @@ class Growing(ServiceClasses):
         self.tb.put("kinds", np.zeros(0, schema.KIND))
         self.tb.put("demand", np.zeros((0, len(self.resources)), np.int64))
         self.network.forget_shapes(self.tb)
-        self._regroup = True
+        self._regroup = self._resized = True
 
     @property
     def kinds(self) -> int:
@@ -307,17 +313,17 @@ class Growing(ServiceClasses):
 
     def settle(self) -> None:
         """Carry out what was put off: groups of hosts, and tallies; at most a few times a second in a busy cluster."""
-        if self._regroup:
-            self._group_anew()
-        elif self._recount:
+        anew = self._regroup and self._group()
+        if not anew and self._recount:
             self._count_anew()
-        elif self._rewrite:
+        elif not anew and self._rewrite:
             self._write_affinity()
-        if self.network.moved and not self._regroup:
+        if self.network.moved and not anew:
             self.network.settle(self.tb, self.hosts())
             self.forget_evaluations()
             host_slots.fill(self.tb.state)
-        self._regroup = self._recount = False
+        self._regroup = self._recount = self._resized = False
+        self._changed.clear()
 
     def hosts(self) -> Hosts:
         """The hosts as the model knows them; those to spare are there, down, without a name."""
@@ -331,9 +337,35 @@ class Growing(ServiceClasses):
             tuple(self.resources),
         )
 
-    def _group_anew(self) -> None:
+    def _group(self) -> bool:
+        """Group hosts by what they have and which terms they satisfy; whether all that follows from it is made anew.
+
+        A term by which equal hosts stay equal needs a row in ``allowed`` and nothing else, nor does a label that
+        nobody asks for: all that was found out about hosts holds on.
+        """
         tb = self.tb
-        grouping = layout.group_hosts(tb["capacity"], matching_hosts(list(self.terms), self.hosts()))
+        before, known = tb["hosts"]["group"], tb["allowed"]
+        grouping = self._groups.regroup(tb["capacity"], before, self.terms, self.attributes, self._changed)
+        allowed = grouping.allowed[: len(known)]
+        same = np.array_equal(before, grouping.group) and np.array_equal(known, allowed)
+        expires = tb.rules["expiry"] > 0.0  # then what holds on is not exact, and records depend on what was voided
+        if same and not self._resized and not expires and not self._changes_domains():
+            tb.put("allowed", grouping.allowed)
+            return False
+        self._group_anew(grouping)
+        return True
+
+    def _changes_domains(self) -> bool:
+        """Whether a host that changed is in another domain of a topology, or may be."""
+        return any(
+            before.get(one.key) != self.attributes[h].get(one.key)
+            or one.within.holds(before) != one.within.holds(self.attributes[h])
+            for h, before in self._changed.items()
+            for one in self.counters.topologies
+        )
+
+    def _group_anew(self, grouping: layout.Grouping) -> None:
+        tb = self.tb
         tb["hosts"]["group"], tb["hosts"]["leaf"] = grouping.group, grouping.leaf
         for name in ("allowed", "groups", "leaf_host"):
             tb.put(name, getattr(grouping, name))

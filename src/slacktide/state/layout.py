@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from slacktide.kernels.tables import schema
 from slacktide.model import ServiceClass, Workload
+from slacktide.model.resting import PART, let_go, room_beside
 
 LARGEST = 2.0**50
 BEYOND = 2.0**51  # more than any host has; larger demands stay infeasible without leaving 64 bits
@@ -23,29 +26,74 @@ def units(capacity: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def amounts(values: NDArray[np.float64], unit: NDArray[np.float64]) -> NDArray[np.int64]:
-    """``values`` (n, r) as whole amounts, rounded half to even."""
-    whole = np.empty(values.shape, np.int64)
-    for r in range(values.shape[1]):  # column by column: 25 million rows need no copy of all
-        whole[:, r] = np.rint(np.minimum(values[:, r] * unit[r], BEYOND))
+    """``values`` (n, r) as whole amounts, rounded half to even; they rest where ``values`` do."""
+    whole = room_beside(values)(values.shape, np.int64)
+    for part in parts(len(values)):  # 25 million rows need no copy of all
+        whole[part] = np.rint(np.minimum(values[part] * unit, BEYOND))
+        let_go(whole, values)
     return whole
 
 
 def on_grid(seconds: NDArray[np.float64]) -> NDArray[np.float64]:
     """Times as multiples of 2^-20 s, so that their sums are exact (docs/semantics.md, 'Times')."""
-    if (seconds == np.floor(seconds)).all():
+    if seconds.ndim == 0:
+        return np.asarray(np.rint(seconds * GRID) / GRID)
+    if all((seconds[part] == np.floor(seconds[part])).all() for part in parts(len(seconds))):
         return seconds  # whole seconds already are; saves a copy of 25 million
-    return np.rint(seconds * GRID) / GRID
+    exact = room_beside(seconds)(seconds.shape, np.float64)
+    for part in parts(len(seconds)):
+        exact[part] = np.rint(seconds[part] * GRID) / GRID
+        let_go(exact, seconds)
+    return exact
 
 
-def distinct(*columns: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """First row of each distinct combination, and for every row which combination it is."""
-    code = np.zeros(len(columns[0]), np.int64)
+def parts(count: int) -> Iterator[slice]:
+    """Slices over so many rows."""
+    for at in range(0, count, PART):
+        yield slice(at, min(at + PART, count))
+
+
+def distinct(*columns: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """First row of each distinct combination of whole numbers, and for every row which combination it is.
+
+    Combinations are in the order of their numbers, the first column's first. Part by part: beside the codes it needs
+    what is distinct, and no copy of the columns.
+    """
+    count = len(columns[0])
+    code, known = np.zeros(count, np.int32), 1
     for column in columns:
-        _, here = np.unique(column, return_inverse=True)
-        span = int(here.max(initial=0)) + 1
-        _, code = np.unique(code * span + here, return_inverse=True)
-    _, first = np.unique(code, return_index=True)
+        values = _values(column[part] for part in parts(count))
+        span = max(len(values), 1)
+        combine = partial(_combined, code, column, values, span)
+        pairs = _values(combine(part) for part in parts(count))
+        for part in parts(count):
+            code[part] = np.searchsorted(pairs, combine(part))
+        known = len(pairs)
+        let_go(column)
+    first = np.zeros(known if count else 0, np.int64)
+    for part in reversed(list(parts(count))):
+        first[code[part][::-1]] = np.arange(part.stop - 1, part.start - 1, -1)  # of equal ones the last is kept
     return first, code
+
+
+def _combined(
+    code: NDArray[np.int32], column: NDArray[Any], values: NDArray[Any], span: int, part: slice
+) -> NDArray[np.int64]:
+    """One number for each row's code and its place among the ``values`` of the next column."""
+    return code[part].astype(np.int64) * span + np.searchsorted(values, column[part])
+
+
+def _values(some: Iterable[NDArray[Any]]) -> NDArray[Any]:
+    """All distinct numbers, in order; what was found is put together as often as it has doubled."""
+    found: list[NDArray[Any]] = []
+    size = 0
+    for part in some:
+        found.append(np.unique(part))
+        size += len(found[-1])
+        if size > 2 * len(found[0]) + PART:
+            found = [np.unique(np.concatenate(found))]
+            size = len(found[0])
+    return np.unique(np.concatenate(found)) if found else np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +108,21 @@ class Grouping:
     nodes: int
 
 
-def group_hosts(capacity: NDArray[np.int64], masks: NDArray[np.bool_]) -> Grouping:
-    """Groups, and the place of every host in its group's tree; O(h (r + terms))."""
+def group_hosts(
+    capacity: NDArray[np.int64], masks: NDArray[np.bool_], place: NDArray[np.int64] | None = None
+) -> Grouping:
+    """Groups, and the place of every host in its group's tree; O(h (r + terms)).
+
+    With ``place``, ``capacity`` and ``masks`` are of some hosts only, and each host is like the one at its place
+    there: O(those (r + terms) + h).
+    """
     packed = np.packbits(masks, axis=0).T
     keys = np.ascontiguousarray(np.hstack([capacity.view(np.uint8).reshape(len(capacity), -1), packed]))
     _, first, group = np.unique(
         keys.view([("", keys.dtype, keys.shape[1])]).ravel(), return_index=True, return_inverse=True
     )
+    if place is not None:
+        group = group.reshape(-1)[place]
     order = np.argsort(group, kind="stable")
     sizes = np.bincount(group, minlength=len(first))
     groups = np.zeros(len(first), schema.GROUP)
@@ -74,7 +130,7 @@ def group_hosts(capacity: NDArray[np.int64], masks: NDArray[np.bool_]) -> Groupi
     widths = np.array([1 << int(size - 1).bit_length() for size in sizes], np.int64)
     groups["first"], groups["width"] = starts, widths
     groups["root"] = np.concatenate([[0], np.cumsum(2 * widths)[:-1]])
-    leaf = np.empty(len(capacity), np.int32)
+    leaf = np.empty(len(group), np.int32)
     leaf[order] = np.arange(len(order)) - np.repeat(starts, sizes) + np.repeat(widths, sizes)
     return Grouping(
         group=group.astype(np.int32),
@@ -104,7 +160,7 @@ def anti_affine_jobs(workload: Workload) -> tuple[NDArray[np.int64], NDArray[np.
     that may keep away from it, or -1. The second is empty where it would be equal to the first."""
     kept_away = workload.anti_affinity
     if not kept_away.any():
-        return np.full(len(workload), -1, np.int64), np.zeros(0, np.int32)
+        return np.broadcast_to(np.int64(-1), len(workload)), np.zeros(0, np.int32)
     known, index = np.unique(workload.job[kept_away], return_inverse=True)
     job = np.full(len(workload), -1, np.int64)
     job[kept_away] = index.reshape(-1)
@@ -124,10 +180,10 @@ def classify(workload: Workload, demand: NDArray[np.int64], further: Sequence[ND
     if further:
         first_of_shape, shape = distinct(demanded, *further)
     job_index, member = anti_affine_jobs(workload)
-    first_of_pair, pair = distinct(demanded, workload.service_class.astype(np.int64))
-    columns = [pair, workload.term.astype(np.int64), job_index]
+    first_of_pair, pair = distinct(demanded, workload.service_class)
+    columns: list[NDArray[Any]] = [pair, workload.term, job_index]
     if workload.placement is not None:
-        columns.append(workload.placement.astype(np.int64))
+        columns.append(workload.placement)
     first, kind = distinct(*columns)
     alike = np.arange(len(first))
     if further:
@@ -135,15 +191,13 @@ def classify(workload: Workload, demand: NDArray[np.int64], further: Sequence[ND
         first, kind = distinct(of_row, shape)
         _, at, group = np.unique(of_row[first], return_index=True, return_inverse=True)
         alike = at[group]
-    placement = np.zeros(len(first), np.int64) if workload.placement is None else columns[3][first]
+    placement = np.zeros(len(first), np.int64) if workload.placement is None else columns[3][first].astype(np.int64)
     kinds = np.zeros(len(first), schema.KIND)
     kinds["shape"], kinds["pair"], kinds["alike"] = shape[first], pair[first], alike
     kinds["cls"], kinds["term"], kinds["job"] = workload.service_class[first], workload.term[first], job_index[first]
     kinds["until"] = -np.inf
     kinds["batch"] = kinds["no_room"] = -1
-    return Kinds(
-        demand[first_of_shape], first_of_shape, kinds, kind.astype(np.int32), len(first_of_pair), member, placement
-    )
+    return Kinds(demand[first_of_shape], first_of_shape, kinds, kind, len(first_of_pair), member, placement)
 
 
 def class_table(classes: Sequence[ServiceClass], margin: float | None, alike: bool = False) -> schema.Records:

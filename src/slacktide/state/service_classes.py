@@ -16,6 +16,7 @@ class ServiceClasses:
     tb: Tables
     classes: list[ServiceClass]
     _regroup: bool
+    _resized: bool
 
     def class_number(self, service: ServiceClass) -> int:
         """The number of a class; where it is not known, a new one or another one under its name."""
@@ -36,7 +37,8 @@ class ServiceClasses:
         None is where nobody waits: there are no passes then that would find that out.
         """
         marks, waiting = self.tb["classes"]["overloaded"], self.tb.control["queue"] + self.tb.control["incoming"]
-        return {one.name: bool(mark and waiting) for one, mark in zip(self.classes, marks, strict=True)}
+        # Before the first class is known the table has a row that is nobody's.
+        return {one.name: bool(mark and waiting) for one, mark in zip(self.classes, marks, strict=False)}
 
     def keep_classes(self, numbers: list[int]) -> None:
         """Forget all classes but these, which are numbered from 0 in their order."""
@@ -48,4 +50,4 @@ class ServiceClasses:
         table = layout.class_table(self.classes, self.config.qos.margin, cluster.in_order(self.config))
         self.tb.put("classes", table)
         cluster.note_classes(self.tb.rules, table)
-        self._regroup = True
+        self._regroup = self._resized = True

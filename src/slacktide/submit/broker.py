@@ -123,7 +123,7 @@ class Broker:
         with suppress(_ExistsError):
             body = encode({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self._namespace}})
             await self._persist("POST", "/api/v1/namespaces", body)
-        listing = SERVICE_CLASS.decode_list(await self._connection.get(SERVICE_CLASS.path()))
+        listing = SERVICE_CLASS.decode_list(await self._connection.get_list(SERVICE_CLASS.path()))
         known = {one.metadata.name for one in listing.items}
         missing = [one for one in classes if one.name not in known]
         if missing and not create:

@@ -475,3 +475,19 @@ def test_a_record_is_written_as_a_workload_by_the_command_line(
     assert main(said.splitlines()[-1].split()[1:]) == 0
     assert main(["replay", str(tmp_path / "record"), "--workload", str(out), "--session", "7"]) == 2
     assert main(["replay", str(tmp_path / "record"), "--session", "1"]) == 2
+
+
+def test_numbers_out_of_arrays_are_recorded_as_numbers() -> None:
+    told: tuple[tuple[operations.Operation, operations.Operation], ...] = (
+        (operations.Run(np.float64(1.5)), operations.Run(1.5)),
+        (operations.Budget("b", np.int64(3)), operations.Budget("b", 3)),  # type: ignore[arg-type]
+        (
+            operations.Restore("k", {"at": np.float64(2.25), "pods": [np.int64(4)]}, [{"since": np.float64(7.0)}], 8.0),
+            operations.Restore("k", {"at": 2.25, "pods": [4]}, [{"since": 7.0}], 8.0),
+        ),
+    )
+    for out_of_arrays, plain in told:
+        assert codec.encode(out_of_arrays) == codec.encode(plain)
+        assert codec.decode(codec.encode(out_of_arrays)) == plain
+    with pytest.raises(NotImplementedError, match="object in a record"):
+        codec.encode(operations.Restore("k", {"at": object()}, [], 8.0))

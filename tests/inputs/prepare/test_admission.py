@@ -136,7 +136,7 @@ def test_admission_of_kernel_and_twin_are_equal(
     of = np.arange(len(requests))
     order = np.argsort(end, kind="stable")
     limits = np.full(2, float(first)), np.full(2, float(most))
-    within_limits(start, demand, end, of, demand, order, *limits, verdict)
+    within_limits(start, demand, end, of, demand, order, start[0], *limits, np.zeros(2), verdict)
     expected = slow(requests, [first, first], [most, most])
     assert [ADMITTED if one < 0 else OVER_LIMIT + one for one in expected] == verdict.tolist()
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 import struct
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +16,7 @@ from slacktide.kernels.ahead_of_time import building, linking
 from slacktide.kernels.ahead_of_time.translating import optimised, translated
 from slacktide.kernels.runtime import library
 from slacktide.kernels.runtime.compiling import ADDRESSED, ENTRIES
-from support.libraries import environment, import_every_kernel, needs_library, run
+from support.libraries import bitcode, import_every_kernel, needs_library, run
 
 AARCH64 = 183
 """The number of this machine in an ELF file."""
@@ -26,11 +24,6 @@ SYMBOLS = 2
 """The type of the section of symbols."""
 DEFINED_GLOBAL = 0x12
 """A function that can be seen from outside."""
-BITCODE = """
-import sys
-from slacktide.kernels.ahead_of_time.building import bitcode
-sys.stdout.buffer.write(bitcode())
-"""
 FUSED = ("fmadd", "fmla")
 """Parts of the names of instructions that multiply and add at once."""
 
@@ -53,19 +46,11 @@ def every_symbol() -> set[str]:
     return {library.symbol(getattr(one, "py_func", one)) for one in (*ENTRIES, *ADDRESSED)}
 
 
-@pytest.fixture(scope="module")
-def module() -> bytes:
-    """All kernels, lowered in a process of their own."""
-    done = subprocess.run([sys.executable, "-c", BITCODE], env=environment(), capture_output=True, check=False)
-    assert done.returncode == 0, done.stderr.decode()
-    return done.stdout
-
-
 @needs_library  # where there is one the module has been made before
 @pytest.mark.slow
-def test_an_object_for_another_machine_offers_every_entry_and_nothing_else(module: bytes) -> None:
+def test_an_object_for_another_machine_offers_every_entry_and_nothing_else() -> None:
     import_every_kernel()
-    made = translated(module, "aarch64", "aarch64")
+    made = translated(bitcode(), "aarch64", "aarch64")
     assert struct.unpack_from("<H", made, 18) == (AARCH64,)
     assert functions(made) == every_symbol()
 

@@ -75,8 +75,8 @@ def test_an_own_slo_is_at_most_that_of_the_class_and_alike_ones_are_one_promise(
     assert every.of(pod("silver", slo="5e-1"), False) == promised
     assert every.remembered("silver@0.5", False) == promised
     assert every.of(pod("silver", slo="0.9"), False).service.slo == 0.9
-    for text in ("0.91", "0", "-1", "nan", "much"):
-        with pytest.raises(Unschedulable, match=f"found '{text}', expected a number above 0, at most 0.9"):
+    for text in ("0.91", "0", "0.0009", "-1", "nan", "much"):
+        with pytest.raises(Unschedulable, match=f"found '{text}', expected a number from 0.001 to 0.9, the promise"):
             every.of(pod("silver", slo=text), False)
 
 

@@ -6,7 +6,7 @@ the latest known). Amounts are whole numbers: millicores, bytes, counts.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from slacktide.config import Config
@@ -16,7 +16,7 @@ from slacktide.engine.core.hosts import Hosts
 from slacktide.engine.core.instances import Instances, Observer
 from slacktide.engine.core.operations import Journal as Journal
 from slacktide.engine.core.operations import Operation
-from slacktide.engine.core.run_cycle import run_pass
+from slacktide.engine.core.run_cycle import Allowance, Cycle, Made
 from slacktide.engine.core.types import Controller, Decision, Outcome, Pod, Victim, snap
 from slacktide.errors import StateError
 from slacktide.kernels.drive import live_events
@@ -24,6 +24,9 @@ from slacktide.model import ServiceClass
 from slacktide.policy.loader import load
 from slacktide.state.growth import Growing
 from slacktide.state.spec import Spec
+
+TOGETHER = 100
+"""So many decisions are taken from the tables at a time."""
 
 
 class Engine:
@@ -48,6 +51,7 @@ class Engine:
         self.specs, self.controllers = self.instances.specs, self.instances.controllers
         self.pods, self.uid_of_row = self.instances.pods, self.instances.uid_of_row
         self.passes = 0
+        self._deciding = False
         self.note(operations.Begin())
 
     @property
@@ -61,7 +65,9 @@ class Engine:
         return self._own.policy is not None
 
     def note(self, operation: Operation) -> None:
-        """Tell the journal of an operation."""
+        """Tell the journal of an operation. Raises :class:`StateError` between two parts of a pass."""
+        if self._deciding:
+            raise StateError(f"{operation.method}: found pass {self.passes} under way, expected none")
         if self.journal is not None:
             self.journal(operation)
 
@@ -332,25 +338,70 @@ class Engine:
         term = self.specs[self.pods[uid].spec].term
         return self._hosts.is_up(host) and term.holds(self.tables.attributes[self.hosts[host]])
 
+    def anybody_waits(self) -> bool:
+        """Whether a pod is awake and waits; O(1)."""
+        control = self.tables.tb.control
+        return bool(control["queue"] + control["incoming"] > 0)
+
     def waiting(self) -> list[str]:
         """Pods that are awake and wait, in no particular order."""
         tb = self.tables.tb
-        rows = [*tb["queue"]["row"][: int(tb.control["queue"])], *tb["incoming"]["row"][: int(tb.control["incoming"])]]
-        return [self.uid_of_row[int(row)] for row in rows]
+        rows: list[int] = tb["queue"]["row"][: int(tb.control["queue"])].tolist()
+        rows += tb["incoming"]["row"][: int(tb.control["incoming"])].tolist()
+        return [self.uid_of_row[row] for row in rows]
 
     # -- passes ----------------------------------------------------------------------------------------------------
 
     def run(self, now: float) -> Outcome:
         """One pass over all that wait and are awake, at ``now`` or, if later, at the latest instant told so far."""
         self.note(operations.Run(now))
+        parts = self._pass(now, lambda: 0)
+        while True:
+            try:
+                next(parts)
+            except StopIteration as over:
+                outcome: Outcome = over.value
+                return outcome
+
+    def run_in_parts(self, now: float, allowance: Allowance) -> Generator[None, None, Outcome]:
+        """As :meth:`run`, part by part: what one decides is what the other does.
+
+        ``allowance`` is asked before each part of the search how much work it may do, by and large. Until the end
+        nothing may be told, and what is asked finds the pass half done. Closing the generator finishes the pass.
+        """
+        self.note(operations.Run(now))
+        return self._pass(now, allowance)
+
+    def _pass(self, now: float, allowance: Allowance) -> Generator[None, None, Outcome]:
         self.passes += 1
-        made, waiting, steps, problem = run_pass(self.tables, max(snap(now), self.latest), self._own.policy)
-        decisions = tuple(self._decided(*one) for one in made)
-        outcome = Outcome(self.passes, decisions, waiting, steps, problem)
+        cycle = Cycle(self.tables, max(snap(now), self.latest), self._own.policy)
+        self._deciding = True
+        decisions: list[Decision] = []
+        parts = self._decide(cycle, allowance, decisions)
+        try:
+            for _ in parts:
+                yield
+        except GeneratorExit:
+            for _ in parts:
+                pass
+            self._over(cycle, decisions)
+            raise
+        return self._over(cycle, decisions)
+
+    def _decide(self, cycle: Cycle, allowance: Allowance, decisions: list[Decision]) -> Iterator[None]:
+        yield from cycle.decide(allowance)
+        for made in cycle.made(TOGETHER):
+            decisions += map(self._decided, made)
+            yield
+
+    def _over(self, cycle: Cycle, decisions: list[Decision]) -> Outcome:
+        outcome = Outcome(self.passes, tuple(decisions), cycle.waiting, cycle.operations, cycle.problem)
+        self._deciding = False
         self.note(operations.Decided(outcome))
         return outcome
 
-    def _decided(self, row: int, h: int, metric: float, victims: list[tuple[int, float]]) -> Decision:
+    def _decided(self, made: Made) -> Decision:
+        row, h, metric, victims = made
         pod = self.pods[self.uid_of_row[row]]
         pod.state, pod.host, pod.bound, pod.ready = types.PLACED, self.tables.names[h], False, False
         self.instances.guard(pod)

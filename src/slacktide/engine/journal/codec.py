@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any, TypeAlias, Union
 
 import msgspec
+import numpy as np
 
 from slacktide.engine.core.operations import OPERATIONS, Decided, Operation, Spec
 from slacktide.engine.core.types import Decision, Outcome, Victim
@@ -204,7 +205,16 @@ def _to_outcome(line: _DecidedLine) -> Outcome:
 
 
 _LINES: dict[str, type[Operation]] = {**OPERATIONS, "spec": _SpecLine, "decided": _DecidedLine}
-_encode = msgspec.json.Encoder().encode
+
+
+def _plain(value: object) -> object:
+    """Numbers that came out of arrays, as Python's: operations are told with either."""
+    if isinstance(value, np.generic):
+        return value.item()
+    raise NotImplementedError(f"{type(value).__name__} in a record")
+
+
+_encode = msgspec.json.Encoder(enc_hook=_plain).encode
 _decode: Callable[[bytes], Operation] = msgspec.json.Decoder(Union[tuple(_LINES.values())]).decode  # noqa: UP007
 
 

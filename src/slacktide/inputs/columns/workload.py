@@ -12,7 +12,17 @@ from slacktide.inputs.columns.access import AccessColumns
 from slacktide.inputs.columns.affinity import AffinityColumns
 from slacktide.inputs.columns.cells import Floats, Integers
 from slacktide.inputs.columns.instances import RequestColumns
-from slacktide.model import NEVER_RESIZED, NO_ACCESS, NO_NEIGHBOURS, Access, Budget, Placement, Resizing, Term
+from slacktide.model import (
+    NEVER_RESIZED,
+    NO_ACCESS,
+    NO_NEIGHBOURS,
+    Access,
+    Budget,
+    Placement,
+    Resizing,
+    Term,
+    resting,
+)
 
 
 @dataclass(slots=True)
@@ -51,6 +61,11 @@ class WorkloadColumns:
     access: NDArray[np.int32] | None = None
     accesses: tuple[Access, ...] = (NO_ACCESS,)
     limit: Floats | None = None
+
+    def let_go(self) -> None:
+        """Columns that rest in files need no memory now."""
+        resting.let_go(*(self.ids, self.admission, self.duration, self.demand))
+        resting.let_go(*(self.service_class, self.job, self.anti_affinity, self.term))
 
     def cut(self, count: int) -> None:
         """Keep the first ``count`` rows: of a CSV file it is known only in the end how many there are."""

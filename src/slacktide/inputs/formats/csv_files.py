@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
 from slacktide.inputs.columns import header
 from slacktide.inputs.columns.column_batch import ColumnBatch
-from slacktide.inputs.problems import Problems, decode, read_bytes
+from slacktide.inputs.problems import Problems, check_readable, decode, read_bytes
 
 BATCH_ROWS = 4_096
 """Held as text at once: of a row that is ten times a row of numbers, and Python's collector goes through it all."""
@@ -23,12 +23,17 @@ class CsvFile:
 
     def __init__(self, path: Path, required: Sequence[str], optional: Sequence[str], resources: bool = True) -> None:
         self.problems = Problems(str(path))
-        data = read_bytes(path)
-        decode(path, data)
-        self.rows = data.count(b"\n") + data.count(b"\r") - data.count(b"\r\n") + 1
-        self._content = self._read(io.TextIOWrapper(io.BytesIO(data), "utf-8-sig", newline=""))
+        self.rows, text = self._open(path)
+        self._content = self._read(text)
         self.names = [name.strip() for name in next(self._content, (1, []))[1]]
         header.check_header(self.names, required, optional, self.problems, resources)
+
+    def _open(self, path: Path) -> tuple[int, Iterable[str]]:
+        """The most rows that there can be, and the lines."""
+        data = read_bytes(path)
+        decode(path, data)
+        rows = data.count(b"\n") + data.count(b"\r") - data.count(b"\r\n") + 1
+        return rows, io.TextIOWrapper(io.BytesIO(data), "utf-8-sig", newline="")
 
     def batches(self) -> Iterator[ColumnBatch]:
         """Some rows at a time, every cell without blanks around it."""
@@ -42,7 +47,7 @@ class CsvFile:
             cells = {name: [cell.strip() for cell in column] for name, column in zip(self.names, columns, strict=True)}
             yield ColumnBatch.of_texts(cells, [line for line, _ in good], self.problems)
 
-    def _read(self, text: io.TextIOWrapper) -> Iterator[tuple[int, list[str]]]:
+    def _read(self, text: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
         """Rows that are not blank, each with the line on which it begins."""
         reader = csv.reader(text, strict=True, skipinitialspace=True)
         line = 1
@@ -55,3 +60,21 @@ class CsvFile:
             # Behind a broken quotation nothing can be told apart: this is the last problem reported.
             expected = "CSV: commas between fields, double quotes around fields with commas"
             self.problems.add(line, "", str(error), expected)
+
+
+class StreamedCsvFile(CsvFile):
+    """A CSV file that is never in memory whole; ``rows`` is 0, as nobody has counted them.
+
+    What is no text in UTF-8 is found out on the way: ``batches`` raises :class:`UnicodeError` or :class:`OSError`.
+    """
+
+    def _open(self, path: Path) -> tuple[int, Iterable[str]]:
+        check_readable(path)
+        return 0, self._lines(path)
+
+    def _lines(self, path: Path) -> Iterator[str]:
+        with path.open(encoding="utf-8-sig", newline="") as text:
+            for line in text:
+                if "\0" in line:
+                    raise UnicodeError("a NUL character")
+                yield line

@@ -14,6 +14,10 @@ from slacktide.inputs.columns.column_batch import ColumnBatch
 from slacktide.inputs.problems import Problems, check_readable, fail
 
 BATCH_ROWS = 65_536
+BUFFER = 1 << 16
+"""Bytes of a column that are read at a time."""
+GROUPED_ROWS = 262_144
+"""Row groups are read together until they have so many rows: small ones make no small batches."""
 
 
 class ParquetFile:
@@ -39,7 +43,10 @@ class ParquetFile:
         self._check_types(schema)
         texts = [name for name in self.names if name in _TEXTS]
         try:
-            self._file = pq.ParquetFile(path, read_dictionary=texts, page_checksum_verification=True)
+            # With a buffer, and nothing read ahead, a row group's columns are not in memory all at once.
+            self._file = pq.ParquetFile(
+                path, read_dictionary=texts, page_checksum_verification=True, pre_buffer=False, buffer_size=BUFFER
+            )
             self.rows = int(self._file.metadata.num_rows)
         except self._errors as error:
             raise self._unreadable(error) from error
@@ -50,7 +57,7 @@ class ParquetFile:
         """Some rows at a time, numbered from 1."""
         read = [name for name in self.names if name not in header.UNREAD_COLUMNS]
         chosen = None if len(read) == len(self.names) else read
-        batches = self._file.iter_batches(batch_size=BATCH_ROWS, use_threads=False, columns=chosen)
+        batches = self._batches(chosen)
         row = 0
         while True:
             try:
@@ -68,6 +75,19 @@ class ParquetFile:
             yield ColumnBatch(columns, np.arange(begin + 1, row + 1), self.problems)
         if row != self.rows:
             raise fail(self.path, f"{self.rows} rows, as its footer says", value=f"{row} rows")
+
+    def _batches(self, columns: list[str] | None) -> Iterator[Any]:
+        """Some row groups at a time: Arrow keeps the pages of all that it was asked for until it has read the last."""
+        groups: list[int] = []
+        rows, metadata = 0, self._file.metadata
+        for number in range(metadata.num_row_groups):
+            groups.append(number)
+            rows += metadata.row_group(number).num_rows
+            if rows >= GROUPED_ROWS or number == metadata.num_row_groups - 1:
+                yield from self._file.iter_batches(
+                    batch_size=BATCH_ROWS, row_groups=groups, use_threads=False, columns=columns
+                )
+                groups, rows = [], 0
 
     def _check_types(self, schema: Any) -> None:
         import pyarrow.types as kinds

@@ -24,6 +24,7 @@ from slacktide.inputs.formats.parquet_files import ParquetFile
 from slacktide.inputs.problems import Problems
 from slacktide.inputs.validation import AMOUNT, DURATION, NUMBER, SECONDS, to_hosts, to_workload
 from slacktide.model import Hosts, Resizing, ServiceClass, Term, Workload
+from slacktide.model.resting import LEAST, Room, ordinary, resting
 
 
 class TableFile(Protocol):
@@ -39,39 +40,54 @@ class TableFile(Protocol):
 
 
 @dataclass(slots=True)
-class _Tables:
+class Tables:
     """What the cells of one file say."""
 
     terms: Distinct[Term] = field(default_factory=lambda: Distinct(parse_term))
     scales: Distinct[instances.Scale] = field(default_factory=lambda: Distinct(instances.parse_scale))
     resizings: Distinct[Resizing] = field(default_factory=lambda: Distinct(resizes.parse))
+    affinity: AffinityTables = field(default_factory=AffinityTables)
+    access: AccessTables = field(default_factory=AccessTables)
 
 
-def read_workload(path: Path, classes: tuple[ServiceClass, ...]) -> Workload:
-    """A workload from CSV or Parquet; raises :class:`InputError`."""
-    file = _opened(path, header.WORKLOAD_REQUIRED, header.WORKLOAD_OPTIONAL)
-    columns, tables = _empty(file), _Tables()
+def read_workload(path: Path, classes: tuple[ServiceClass, ...], rests: bool = False) -> Workload:
+    """A workload from CSV or Parquet, its columns in files where it ``rests``; raises :class:`InputError`."""
+    file = opened(path)
+    tables = Tables()
+    columns = empty_columns(file, file.rows, tables, resting if rests and file.rows >= LEAST else ordinary)
     count = 0
     for batch in file.batches():
-        rows = slice(count, count + len(batch))
-        _fill(columns, rows, batch, classes, tables)
-        if columns.requests is not None:
-            _fill_requests(columns.requests, rows, batch, tables.scales)
-        if columns.affinity is not None:
-            for name, expected in affinity.EXPECTED.items():
-                if name in batch:
-                    number = getattr(columns.affinity.tables, name).number
-                    getattr(columns.affinity, name)[rows] = batch.coded(name, expected, number)
-        if columns.resize is not None:
-            columns.resize[rows] = batch.coded(resizes.COLUMN, resizes.EXPECTED, tables.resizings.number)
-        if columns.access_cells is not None:
-            _fill_accesses(columns.access_cells, rows, batch)
+        fill(columns, slice(count, count + len(batch)), batch, classes, tables)
         count += len(batch)
+        columns.let_go()
     columns.cut(count)
+    name_values(columns, tables)
+    return to_workload(columns, classes, file.problems)
+
+
+def fill(
+    columns: WorkloadColumns, rows: slice, batch: ColumnBatch, classes: tuple[ServiceClass, ...], tables: Tables
+) -> None:
+    """Copies all columns of a batch to their place."""
+    _fill(columns, rows, batch, classes, tables)
+    if columns.requests is not None:
+        _fill_requests(columns.requests, rows, batch, tables.scales)
+    if columns.affinity is not None:
+        for name, expected in affinity.EXPECTED.items():
+            if name in batch:
+                number = getattr(columns.affinity.tables, name).number
+                getattr(columns.affinity, name)[rows] = batch.coded(name, expected, number)
+    if columns.resize is not None:
+        columns.resize[rows] = batch.coded(resizes.COLUMN, resizes.EXPECTED, tables.resizings.number)
+    if columns.access_cells is not None:
+        _fill_accesses(columns.access_cells, rows, batch)
+
+
+def name_values(columns: WorkloadColumns, tables: Tables) -> None:
+    """Says what the numbers in the columns stand for, once all rows have been filled in."""
     columns.terms, columns.resizings = tables.terms.values, tables.resizings.values
     if columns.requests is not None:
         columns.requests.scales = tables.scales.values
-    return to_workload(columns, classes, file.problems)
 
 
 def read_hosts(path: Path) -> Hosts:
@@ -110,42 +126,49 @@ def read_hosts(path: Path) -> Hosts:
     )
 
 
-def _opened(path: Path, required: tuple[str, ...], optional: tuple[str, ...]) -> TableFile:
-    return (CsvFile if path.suffix.lower() == ".csv" else ParquetFile)(path, required, optional)
+def opened(path: Path, of_csv: type[CsvFile] = CsvFile) -> TableFile:
+    """A workload's file; raises :class:`InputError` where its columns are not those of one."""
+    return _opened(path, header.WORKLOAD_REQUIRED, header.WORKLOAD_OPTIONAL, of_csv)
 
 
-def _empty(file: TableFile) -> WorkloadColumns:
-    """Room for as many rows as the file has at most, with the columns that it has."""
-    count, names = file.rows, file.names
+def _opened(
+    path: Path, required: tuple[str, ...], optional: tuple[str, ...], of_csv: type[CsvFile] = CsvFile
+) -> TableFile:
+    return (of_csv if path.suffix.lower() == ".csv" else ParquetFile)(path, required, optional)
+
+
+def empty_columns(file: TableFile, count: int, tables: Tables, room: Room = ordinary) -> WorkloadColumns:
+    """Room for ``count`` rows, with the columns that the file has."""
+    names = file.names
     amounts, limited = header.demand_columns(names), header.limit_columns(names)
 
     def has(some: tuple[str, ...]) -> bool:
         return any(name in names for name in some)
 
     return WorkloadColumns(
-        ids=np.empty(count, np.int64),
-        admission=np.empty(count),
-        duration=np.empty(count),
-        demand=np.empty((count, len(amounts))),
-        service_class=np.empty(count, np.int16),
-        job=np.empty(count, np.int64),
-        anti_affinity=np.zeros(count, np.bool_),
-        term=np.zeros(count, np.int32),
+        ids=room(count, np.int64),
+        admission=room(count, np.float64),
+        duration=room(count, np.float64),
+        demand=room((count, len(amounts)), np.float64),
+        service_class=room(count, np.int16),
+        job=room(count, np.int64),
+        anti_affinity=room(count, np.bool_),
+        term=room(count, np.int32),
         resources=header.resource_names(amounts),
         terms=(),
         lines=np.empty(count, np.int64) if file.numbered_by_line else None,
         demand_names=amounts,
         requests=instances.RequestColumns.empty_cells(count) if has(header.REQUEST_COLUMNS) else None,
-        affinity=AffinityColumns.empty_cells(count, AffinityTables()) if has(header.AFFINITY_COLUMNS) else None,
+        affinity=AffinityColumns.empty_cells(count, tables.affinity) if has(header.AFFINITY_COLUMNS) else None,
         resize=np.zeros(count, np.int32) if has(header.RESIZE_COLUMNS) else None,
-        access_cells=AccessColumns.empty_cells(count, len(limited), AccessTables(), limited)
+        access_cells=AccessColumns.empty_cells(count, len(limited), tables.access, limited)
         if limited or has(header.ACCESS_COLUMNS)
         else None,
     )
 
 
 def _fill(
-    columns: WorkloadColumns, rows: slice, batch: ColumnBatch, classes: tuple[ServiceClass, ...], tables: _Tables
+    columns: WorkloadColumns, rows: slice, batch: ColumnBatch, classes: tuple[ServiceClass, ...], tables: Tables
 ) -> None:
     """Copies the columns that every workload has to their place."""
     if columns.lines is not None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,18 +23,16 @@ NO_HOST, TOO_LARGE = 1, 2
 """Verdicts beside those of the kernel."""
 
 
-@dataclass(frozen=True, slots=True)
-class Admission:
-    """What was admitted, and how many requests were refused for which reason.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusals:
+    """How many requests were refused for which reason.
 
-    workload       the requests admitted
     no_host        no host satisfies the constraints of one of its instances
     too_large      an instance is larger than every host that satisfies its constraints
     over_limit     the sum of active demand would have exceeded the limit of the resource (the first that did)
     at_first       of these: at the first instant
     """
 
-    workload: Workload
     no_host: int
     too_large: int
     over_limit: dict[str, int]
@@ -42,6 +42,13 @@ class Admission:
     def refused(self) -> int:
         """All that were not admitted."""
         return self.no_host + self.too_large + sum(self.over_limit.values())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Admission(Refusals):
+    """What was admitted, and how many requests were refused for which reason."""
+
+    workload: Workload
 
 
 def admit(workload: Workload, hosts: Hosts, *, limit: float = 1.0, first_limit: float | None = None) -> Admission:
@@ -77,25 +84,39 @@ def admit(workload: Workload, hosts: Hosts, *, limit: float = 1.0, first_limit: 
         place[claims.release_of],
         claims.release,
         np.argsort(claims.release_time, kind="stable"),
+        float(claims.start.min(initial=np.inf)),
         first_limit * total,
         limit * total,
+        np.zeros(len(total)),
         sorted_verdict,
     )
     verdict = sorted_verdict[place]
     admitted = verdict == kernel.ADMITTED
     if not admitted.any():
-        raise ConfigError(f"limit: found {limit:g}, expected one that admits a request; none of {count} was")
-    over = verdict >= kernel.OVER_LIMIT
+        raise none_admitted(limit, count)
     return Admission(
-        select(workload, np.flatnonzero(admitted[request])),
-        int(np.count_nonzero(verdict == NO_HOST)),
-        int(np.count_nonzero(verdict == TOO_LARGE)),
-        {
-            name: int(np.count_nonzero(verdict == kernel.OVER_LIMIT + index))
-            for index, name in enumerate(workload.resources)
-        },
-        int(np.count_nonzero(over & (claims.start == claims.start.min()))),
+        workload=select(workload, np.flatnonzero(admitted[request])),
+        **refusals(verdict, claims.start == claims.start.min(), workload.resources),
     )
+
+
+def none_admitted(limit: float, count: int) -> ConfigError:
+    """The error for a limit that admits none of ``count`` requests."""
+    return ConfigError(f"limit: found {limit:g}, expected one that admits a request; none of {count} was")
+
+
+def refusals(verdict: NDArray[np.int8], at_first: NDArray[np.bool_], resources: Sequence[str]) -> dict[str, Any]:
+    """The fields of :class:`Refusals` for these verdicts; ``at_first`` marks requests of the first instant."""
+    from slacktide.kernels.offline_admission import OVER_LIMIT
+
+    return {
+        "no_host": int(np.count_nonzero(verdict == NO_HOST)),
+        "too_large": int(np.count_nonzero(verdict == TOO_LARGE)),
+        "over_limit": {
+            name: int(np.count_nonzero(verdict == OVER_LIMIT + index)) for index, name in enumerate(resources)
+        },
+        "at_first": int(np.count_nonzero((verdict >= OVER_LIMIT) & at_first)),
+    }
 
 
 def first_limit_of(limit: float, first_limit: float | None) -> float:

@@ -25,15 +25,11 @@ def window(workload: Workload, start: float, end: float, *, keep_running: bool =
 
     Raises :class:`ConfigError` where the times make no window, or nothing is in it.
     """
-    if not (0 <= start < end and np.isfinite(start)):
-        raise ConfigError(f"window: found {start:g} to {end:g} s, expected seconds from 0, the end after the start")
+    check_window(start, end)
     found = spans(workload)
-    inside = (workload.admission < end) & (found.end > np.maximum(start, found.start))
-    if not keep_running:
-        inside &= _first_admission(workload) >= start
-    rows = np.flatnonzero(inside)
+    rows = _rows(workload, found, start, end, keep_running)
     if not len(rows):
-        raise ConfigError(f"window: found nothing admitted or running from {start:g} to {end:g} s")
+        raise nothing_in_window(start, end)
     admission = np.maximum(workload.admission[rows] - start, 0.0)
     if workload.request is not None:
         # At one instant the instances of a request follow each other, as in a file.
@@ -53,6 +49,29 @@ def window(workload: Workload, start: float, end: float, *, keep_running: bool =
         request=place[request],
         requests=_requests(workload.requests, kept, place, start, end, place[request], admission),
     )
+
+
+def check_window(start: float, end: float) -> None:
+    """Raises :class:`ConfigError` where the times make no window."""
+    if not (0 <= start < end and np.isfinite(start)):
+        raise ConfigError(f"window: found {start:g} to {end:g} s, expected seconds from 0, the end after the start")
+
+
+def nothing_in_window(start: float, end: float) -> ConfigError:
+    """The error for a window in which nothing is."""
+    return ConfigError(f"window: found nothing admitted or running from {start:g} to {end:g} s")
+
+
+def touches_window(workload: Workload, start: float, end: float, *, keep_running: bool) -> bool:
+    """Whether :func:`window` finds anything."""
+    return len(_rows(workload, spans(workload), start, end, keep_running)) > 0
+
+
+def _rows(workload: Workload, found: Spans, start: float, end: float, keep_running: bool) -> NDArray[np.int64]:
+    inside = (workload.admission < end) & (found.end > np.maximum(start, found.start))
+    if not keep_running:
+        inside &= _first_admission(workload) >= start
+    return np.flatnonzero(inside)
 
 
 def _resized(workload: Workload, start: float, end: float) -> Workload:

@@ -7,7 +7,7 @@ import numpy as np
 from slacktide.kernels.drive import event_heap, instance_ledger, resize, scale, scheduling_pass
 from slacktide.kernels.feasible import disruption_budgets, host_slots
 from slacktide.kernels.memo import standstill
-from slacktide.kernels.place import search
+from slacktide.kernels.place import search_free
 from slacktide.kernels.qos import request_ledger
 from slacktide.kernels.runtime.compiling import entry, kernel, leaf, whole
 from slacktide.kernels.tables import views
@@ -74,7 +74,7 @@ def finish_due(tb: State, now: float) -> bool:
             continue
         if kind != RUN_ENDS:
             instance_ledger.come_back(tb, row, now)
-            found = found or kind == RETURNS or search.find_free(tb, whole(views.instances(tb)[row]["kind"])) >= 0
+            found = found or kind == RETURNS or search_free.find_free(tb, whole(views.instances(tb)[row]["kind"])) >= 0
             if lacking(tb) != FINISHED:
                 break
             continue

@@ -282,25 +282,27 @@ def remove(tb: State, row: int, now: float) -> None:
 
 
 @entry
-def close(tb: State, now: float, pending: NDArray[np.float64], wasted: NDArray[np.float64]) -> None:
-    """Bring every ledger to the end of the run: seconds in the queue, start-up seconds wasted, both (n,); O(n).
+def close(tb: State, now: float, begin: int, pending: NDArray[np.float64], wasted: NDArray[np.float64]) -> None:
+    """Bring ledgers to the end of the run: seconds in the queue, start-up seconds wasted, both (n,); O(n).
 
-    Lifetime is all of running, start-up, discarded and pending time, exactly; and all
-    start-up was wasted but that of an incarnation that completed or still runs. Rows that
-    were never released have no lifetime.
+    Of the n rows from ``begin`` on; those of requests with the first rows. Every row is closed once. Lifetime is all
+    of running, start-up, discarded and pending time, exactly; and all start-up was wasted but that of an incarnation
+    that completed or still runs. Rows that were never released have no lifetime.
     """
-    for q in range(len(views.requests(tb))):
-        request_ledger.bring_up_to(tb, q, now)
-    for row in range(views.control(tb)["arrived"]):
+    if begin == 0:
+        for q in range(len(views.requests(tb))):
+            request_ledger.bring_up_to(tb, q, now)
+    for place in range(len(pending)):
+        row = begin + place
         instance = views.instances(tb)[row]
         until, spent = now, 0.0
         if instance["state"] == FUTURE:
-            pending[row] = wasted[row] = 0.0
+            pending[place] = wasted[place] = 0.0
             continue
         if instance["state"] == DONE or instance["state"] == REMOVED:
             until, spent = instance["since"], instance["startup"]
         elif instance["state"] == PLACED:
             spent = settle(tb, row, now, NO)
         startup = instance["startup_first"] + instance["startup_restarts"]
-        pending[row] = until - views.admission(tb)[row] - instance["running"] - instance["discarded"] - startup
-        wasted[row] = startup - spent
+        pending[place] = until - views.admission(tb)[row] - instance["running"] - instance["discarded"] - startup
+        wasted[place] = startup - spent

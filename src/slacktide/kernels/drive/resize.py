@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from slacktide.kernels.drive import gang, instance_ledger, pending_resize
 from slacktide.kernels.feasible import affinity, disruption_budgets, grants, host_slots
-from slacktide.kernels.place import search, search_with_rules
+from slacktide.kernels.place import search_free, search_with_rules
 from slacktide.kernels.qos import request_ledger
 from slacktide.kernels.queue import waiting_queue
 from slacktide.kernels.runtime.compiling import entry, kernel, whole
@@ -118,7 +118,9 @@ def may_move(tb: State, row: int, now: float) -> bool:
 def another_host(tb: State, row: int, kind: int, now: float) -> int:
     """The best host with room for an instance if it were off its own, which has none, or -1; as a search for room."""
     gang.take_off(tb, whole(views.instances(tb)[row]["host"]), row, now)
-    host = whole(search_with_rules.find_free(tb, kind) if affinity.involved(tb, kind) else search.find_free(tb, kind))
+    host = whole(
+        search_with_rules.find_free(tb, kind) if affinity.involved(tb, kind) else search_free.find_free(tb, kind)
+    )
     gang.undo(tb, now)
     return host
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from slacktide.kernels.drive import gang, instance_ledger
 from slacktide.kernels.feasible import affinity
 from slacktide.kernels.memo import infeasibility_memo, standstill
-from slacktide.kernels.place import search, search_with_rules, victims
+from slacktide.kernels.place import search, search_free, search_with_rules, victims
 from slacktide.kernels.policies import in_force
 from slacktide.kernels.qos import request_ledger
 from slacktide.kernels.queue import request_heap
@@ -144,7 +144,7 @@ def find_in_phase(tb: State, entry: Records, mine: float) -> int:
     """The host for a waiting instance by the rules of the present phase, or -1."""
     if views.control(tb)["phase"] == 2:
         k = whole(entry["kind"])
-        return search_with_rules.find_free(tb, k) if affinity.involved(tb, k) else search.find_free(tb, k)
+        return search_with_rules.find_free(tb, k) if affinity.involved(tb, k) else search_free.find_free(tb, k)
     if prunable(tb, entry, views.control(tb)["failed"]):
         return whole(-1)
     return find_host(tb, entry, in_force.standing(tb, whole(entry["row"]), mine))

@@ -14,7 +14,7 @@ from slacktide.kernels.policies import in_force
 from slacktide.kernels.queue import request_heap, waiting_queue
 from slacktide.kernels.runtime.compiling import entry, kernel, leaf, whole
 from slacktide.kernels.tables import views
-from slacktide.kernels.tables.buffer_capacity import FINISHED, lacking
+from slacktide.kernels.tables.buffer_capacity import FINISHED, PAUSE, lacking
 from slacktide.kernels.tables.schema import NOBODY, RECORD_PASSES, Records, State
 
 
@@ -82,11 +82,26 @@ def line_up(tb: State, entries: Records, count: int) -> None:
     request_heap.build(tb, entries, alone, count)
 
 
+@leaf
+def work(tb: State) -> int:
+    """A count of work that goes on as time does: hosts that were weighed, and branches that were looked at; O(1)."""
+    return views.control(tb)["operations"] + views.control(tb)["bounds"]
+
+
 @kernel
 def work_off(tb: State, entries: Records, count: int) -> int:
-    """Give every waiting instance its turn from where the pass stands; what must grow, or FINISHED."""
+    """Give every waiting instance its turn from where the pass stands; what must grow, PAUSE, or FINISHED.
+
+    Between two turns all that is to be kept is in the tables, so there the pass can be left. At least one instance
+    has its turn, so that every call goes on.
+    """
     control = views.control(tb)
+    until = whole(work(tb)) + control["allowance"]
+    turns = whole(0)
     while True:
+        if control["allowance"] > 0 and turns > 0 and work(tb) + turns >= until:
+            return PAUSE
+        turns += 1
         code = lacking(tb)
         if code != FINISHED:
             return code
@@ -126,7 +141,10 @@ def end(tb: State) -> None:
 
 @entry
 def run_pass(tb: State) -> int:
-    """Begin or resume a pass at ``control.now``; what must grow before it can go on, or FINISHED."""
+    """Begin or resume a pass at ``control.now``; what must grow before it can go on, PAUSE, or FINISHED.
+
+    PAUSE: it has done ``control.allowance`` of work (:func:`work`). Whoever resumes it must have left the tables alone.
+    """
     control = views.control(tb)
     if control["phase"] == 0:
         if standstill.lasts(tb) and lacking(tb) == FINISHED:

@@ -22,7 +22,10 @@ from slacktide.kernels.tables import views
 from slacktide.kernels.tables.schema import State
 
 NOWHERE = -(2**60)  # sums and differences of two stay within 64 bits
+BEYOND = 2.0**44  # more than any host has, and its multiples stay within 64 bits
 A, B, TIE_A, TIE_B, BOTH, AMOUNTS = 0, 1, 2, 3, 4, 5
+LEAN, FREE, ROOM = 20, 20, 26
+"""Bits by which A - B and what is free are rounded in the order of leaves, and bits that the latter has there."""
 
 
 @leaf
@@ -47,8 +50,8 @@ def second_part(score: int, x: int, y: int) -> int:
 
 @leaf
 def fraction(amount: int, scale: float) -> int:
-    """An amount as a share of the capacity, in units of 2^-40."""
-    return whole(np.rint(amount * scale))
+    """An amount as a share of the capacity, in units of 2^-40; a demand beyond any host is one of 16 hosts."""
+    return whole(np.rint(min(amount * scale, BEYOND)))
 
 
 @kernel
@@ -114,16 +117,102 @@ def update(tb: State, h: int) -> None:
             tree[root + node, AMOUNTS + r] = views.free(tb)[h, r]
     node >>= 1
     while node > 0:
-        left, right = root + 2 * node, root + 2 * node + 1
-        for f in range(BOTH, width):
-            tree[root + node, f] = max(tree[left, f], tree[right, f])
-        for part in range(2):
-            winner = right if tree[right, part] > tree[left, part] else left
-            tree[root + node, part] = tree[winner, part]
-            tree[root + node, TIE_A + part] = tree[winner, TIE_A + part]
-            if tree[right, part] == tree[left, part]:
-                tree[root + node, TIE_A + part] = max(tree[left, TIE_A + part], tree[right, TIE_A + part])
+        combine(tree, root, node)
         node >>= 1
+
+
+@leaf
+def combine(tree: NDArray[np.int64], root: int, node: int) -> None:
+    """What holds below ``node`` of the tree at ``root``, from its two children; O(resources)."""
+    at, left, right = root + node, root + 2 * node, root + 2 * node + 1
+    for f in range(BOTH, tree.shape[1]):
+        tree[at, f] = max(tree[left, f], tree[right, f])
+    for part in range(2):
+        winner = right if tree[right, part] > tree[left, part] else left
+        tree[at, part] = tree[winner, part]
+        tree[at, TIE_A + part] = tree[winner, TIE_A + part]
+        if tree[right, part] == tree[left, part]:
+            tree[at, TIE_A + part] = max(tree[left, TIE_A + part], tree[right, TIE_A + part])
+
+
+@leaf
+def place_in_order(tree: NDArray[np.int64], at: int) -> int:
+    """Where the host of the leaf ``at`` belongs among those of its group: by A - B, then by what is free; O(1)."""
+    if tree[at, BOTH] == NOWHERE:
+        return whole(NOWHERE)  # it is down
+    return (((tree[at, A] - tree[at, B]) >> LEAN) << ROOM) + (tree[at, BOTH] >> FREE)
+
+
+@leaf
+def sift(keys: NDArray[np.int64], order: NDArray[np.int64], at: int, count: int) -> None:
+    """Bring the place ``at`` of a heap of ``count``, the largest key first, to where it belongs; O(log count)."""
+    while 2 * at + 1 < count:
+        child = 2 * at + 1
+        if child + 1 < count and keys[order[child + 1]] > keys[order[child]]:
+            child += 1
+        if keys[order[child]] <= keys[order[at]]:
+            return
+        order[at], order[child] = order[child], order[at]
+        at = child
+
+
+@kernel
+def order_by(keys: NDArray[np.int64], order: NDArray[np.int64]) -> None:
+    """Fill ``order`` with the places of ``keys``, the smallest key first; O(n log n)."""
+    count = len(keys)
+    for i in range(count):
+        order[i] = i
+    at = count // 2
+    while at > 0:
+        at -= 1
+        sift(keys, order, at, count)
+    end = count - 1
+    while end > 0:
+        order[0], order[end] = order[end], order[0]
+        sift(keys, order, whole(0), end)
+        end -= 1
+
+
+@kernel
+def arrange_group(tb: State, g: int, count: int) -> None:
+    """Put the leaves of the ``count`` hosts of group ``g`` in order; O(hosts * log hosts)."""
+    tree, group = views.tree(tb), views.groups(tb)[g]
+    first, leaves = whole(group["first"]), whole(group["root"] + group["width"])
+    keys, order, hosts = np.empty(count, np.int64), np.empty(count, np.int64), np.empty(count, np.int64)
+    for i in range(count):
+        keys[i] = place_in_order(tree, leaves + i)
+    order_by(keys, order)
+    rows = np.empty((count, tree.shape[1]), np.int64)
+    for i in range(count):
+        hosts[i] = views.leaf_host(tb)[first + order[i]]
+        for f in range(tree.shape[1]):
+            rows[i, f] = tree[leaves + order[i], f]
+    for i in range(count):
+        views.leaf_host(tb)[first + i] = hosts[i]
+        views.hosts(tb)[hosts[i]]["leaf"] = group["width"] + i
+        for f in range(tree.shape[1]):
+            tree[leaves + i, f] = rows[i, f]
+    node = whole(group["width"] - 1)
+    while node > 0:
+        combine(tree, whole(group["root"]), node)
+        node -= 1
+
+
+@kernel
+def arrange(tb: State) -> None:
+    """Put the leaves of all groups in order again, where many hosts changed since; O(hosts * log hosts) then.
+
+    Bounds are exact where the hosts below a node are alike. Which host is found does not depend on the order.
+    """
+    control, count = views.control(tb), len(views.hosts(tb))
+    if control["changes"] - control["arranged"] <= count // 4:
+        return
+    control["arranged"] = control["changes"]
+    groups = views.groups(tb)
+    for g in range(len(groups)):
+        end = whole(groups[g + 1]["first"]) if g + 1 < len(groups) else count
+        if end - groups[g]["first"] > 2:
+            arrange_group(tb, g, whole(end - groups[g]["first"]))
 
 
 @leaf
@@ -140,6 +229,7 @@ def bound(tree: NDArray[np.int64], node: int, demand: NDArray[np.int64], a: int,
 @leaf
 def largest_tie(tree: NDArray[np.int64], node: int, a: int, b: int) -> int:
     """No host below ``node`` that reaches its bound has a larger tie draw: it must have the part that limits."""
-    if tree[node, A] - a <= tree[node, B] - b:
-        return tree[node, TIE_A]
-    return tree[node, TIE_B]
+    by_a, by_b = tree[node, A] - a, tree[node, B] - b
+    if by_a == by_b:
+        return min(tree[node, TIE_A], tree[node, TIE_B])
+    return tree[node, TIE_A] if by_a < by_b else tree[node, TIE_B]

@@ -8,23 +8,12 @@ failure proved that nothing else can have become feasible yet, at changed hosts 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from slacktide.kernels.builtin import OWN
 from slacktide.kernels.feasible import disruption_budgets, free_index, host_slots, leeway, lendable
-from slacktide.kernels.feasible.free_index import (
-    NOWHERE,
-    TIE_A,
-    A,
-    B,
-    bound,
-    first_part,
-    fraction,
-    largest_tie,
-    second_part,
-)
-from slacktide.kernels.place import ranking, victims
+from slacktide.kernels.feasible.free_index import NOWHERE
+from slacktide.kernels.place import ranking, search_free, victims
 from slacktide.kernels.place.scores import comparing
+from slacktide.kernels.place.search_free import FEW_CHANGES
 from slacktide.kernels.policies import in_force
 from slacktide.kernels.qos.metric_dynamics import NEAR
 from slacktide.kernels.runtime import chance
@@ -32,100 +21,7 @@ from slacktide.kernels.runtime.compiling import kernel, leaf, whole
 from slacktide.kernels.tables import views
 from slacktide.kernels.tables.schema import NOBODY, State
 
-FEW_CHANGES = 64  # beyond, the free index is faster
 UNSHARED = whole(0)  # the set of evaluations that nobody else may read
-
-
-@kernel
-def free_in_group(tb: State, g: int, kind: int, host: int, score: int, stack: NDArray[np.int64]) -> int:
-    """Best host with room in group ``g`` that beats ``host`` (or -1) of ``score``; best first, depth first."""
-    group = views.groups(tb)[g]
-    root, width = group["root"], group["width"]
-    tree = views.tree(tb)[root : root + 2 * width]
-    demand = views.demand(tb)[views.kinds(tb)[kind]["shape"]]
-    h0 = views.leaf_host(tb)[group["first"]]
-    x = fraction(demand[0], views.scale(tb)[h0, 0])
-    y = fraction(demand[1], views.scale(tb)[h0, 1])
-    a, b, both = first_part(views.rules(tb)["score"], x, y), second_part(views.rules(tb)["score"], x, y), min(x, y)
-    tie = views.hosts(tb)[host]["tie"] if host >= 0 else whole(-1)
-    top = 0
-    stack[0] = 1
-    while top >= 0:
-        node = stack[top]
-        top -= 1
-        views.control(tb)["bounds"] += 1
-        limit = bound(tree, node, demand, a, b, both)
-        if limit < score or limit == NOWHERE or (limit == score and largest_tie(tree, node, a, b) <= tie):
-            continue
-        if node >= width:
-            views.control(tb)["operations"] += 1
-            h = views.leaf_host(tb)[group["first"] + node - width]
-            if not host_slots.has_sibling(tb, h, views.kinds(tb)[kind]["job"]):
-                host, score, tie = h, limit, views.hosts(tb)[h]["tie"]
-            continue
-        left, right = 2 * node, 2 * node + 1
-        gain = tree[right, A] + tree[right, B] - tree[left, A] - tree[left, B]
-        if gain == 0:  # among equals the one with the largest draw excludes most of the others
-            gain = tree[right, TIE_A] - tree[left, TIE_A]
-        first = right if gain > 0 else left
-        stack[top + 1] = 4 * node + 1 - first
-        stack[top + 2] = first
-        top += 2
-    return host
-
-
-@kernel
-def score_with_room(tb: State, h: int, shape: int) -> int:
-    """Allocation score of a host that has room."""
-    free_index.has_room(tb, h, shape)
-    return comparing.allocation_score(tb, h, shape)
-
-
-@kernel
-def find_free_by_index(tb: State, kind: int) -> int:
-    """Best host with room, or -1; O(groups) plus the branches that cannot be excluded."""
-    host = NOBODY
-    score = whole(NOWHERE)
-    stack = np.empty(130, np.int64)
-    term = views.kinds(tb)[kind]["term"]
-    for g in range(len(views.groups(tb))):
-        if views.allowed(tb)[term, g]:
-            found = free_in_group(tb, g, kind, host, score, stack)
-            if found != host:
-                host = found
-                score = score_with_room(tb, host, views.kinds(tb)[kind]["shape"])
-    return host
-
-
-@kernel
-def find_free_one_by_one(tb: State, kind: int) -> int:
-    """Best host with room, or -1; O(hosts)."""
-    host = NOBODY
-    score = whole(NOWHERE)
-    shape, term, job = views.kinds(tb)[kind]["shape"], views.kinds(tb)[kind]["term"], views.kinds(tb)[kind]["job"]
-    checked = 0
-    for h in range(len(views.hosts(tb))):
-        if not views.allowed(tb)[term, views.hosts(tb)[h]["group"]] or views.hosts(tb)[h]["down"]:
-            continue
-        checked += 1
-        if not free_index.has_room(tb, h, shape) or host_slots.has_sibling(tb, h, job):
-            continue
-        mine = comparing.allocation_score(tb, h, shape)
-        if host < 0 or mine > score or (mine == score and views.hosts(tb)[h]["tie"] > views.hosts(tb)[host]["tie"]):
-            host, score = h, mine
-    if host >= 0:  # else the search for victims counts the same hosts
-        views.control(tb)["operations"] += checked
-    return host
-
-
-@kernel
-def find_free(tb: State, kind: int) -> int:
-    """Best host with room that the request may use, or -1."""
-    if comparing.needed(tb):
-        return comparing.find_free(tb, kind)
-    if views.rules(tb)["free_index"] and views.rules(tb)["score"] != OWN:
-        return find_free_by_index(tb, kind)
-    return find_free_one_by_one(tb, kind)
 
 
 @kernel
@@ -294,25 +190,6 @@ def pick(tb: State, at: int, kind: int, mine: float) -> int:
     return best
 
 
-@kernel
-def find_free_anew(tb: State, kind: int) -> int:
-    """As :func:`find_free`; where an earlier search found no room, only hosts that something left; O(these)."""
-    control, record = views.control(tb), views.kinds(tb)[views.kinds(tb)[kind]["alike"]]
-    behind = control["releases"] - record["no_room"]
-    if views.rules(tb)["feasible_time"] and record["no_room"] >= 0 and behind <= FEW_CHANGES:
-        room = False
-        for i in range(record["no_room"], control["releases"]):
-            h = whole(views.releases(tb)[i % len(views.releases(tb))])
-            room = room or (not views.hosts(tb)[h]["down"] and free_index.has_room(tb, h, record["shape"]))
-        control["bounds"] += behind
-        if not room:
-            record["no_room"] = control["releases"]
-            return -1
-    host = find_free(tb, kind)
-    record["no_room"] = -1 if host >= 0 else control["releases"]
-    return host
-
-
 @leaf
 def can_still_wait(tb: State, kind: int, mine: float) -> bool:
     """Whether it may preempt nobody with this metric, by the settings or as nobody's is larger; O(1)."""
@@ -331,7 +208,7 @@ def bring_metrics_up_to_date(tb: State) -> None:
 @kernel
 def look_everywhere(tb: State, kind: int, mine: float) -> int:
     """Best host of all for a waiting request, or -1."""
-    host = find_free_anew(tb, kind)
+    host = search_free.find_free_anew(tb, kind)
     if host >= 0:
         return host
     control, rules, pair = views.control(tb), views.rules(tb), views.kinds(tb)[kind]["pair"]
@@ -350,8 +227,16 @@ def look_everywhere(tb: State, kind: int, mine: float) -> int:
 
 @kernel
 def look_at_changes(tb: State, kind: int, mine: float, position: int) -> int:
-    """Best of the hosts that changed since ``position`` of the change log, or -1; O(changed hosts)."""
+    """Best of the hosts that changed since ``position`` of the change log, or -1; O(changed hosts).
+
+    Hosts that did not change have no room. So the best of all that have room is the best of the changed ones, and where
+    many changed the free index finds it sooner.
+    """
     control = views.control(tb)
+    if search_free.indexed(tb) and control["changes"] - position > FEW_CHANGES:
+        host = search_free.find_free_anew(tb, kind)
+        if host >= 0 or can_still_wait(tb, kind, mine):
+            return host
     control["looks"] += 1
     look = control["looks"]
     shape, cls = views.kinds(tb)[kind]["shape"], views.kinds(tb)[kind]["cls"]
@@ -380,7 +265,7 @@ def look_at_changes(tb: State, kind: int, mine: float, position: int) -> int:
             if views.shared_limit(tb)[UNSHARED, h] != -np.inf and ranking.beats(tb, UNSHARED, h, best, shape):
                 best = h
     if free_best >= 0 and comparing.needed(tb):
-        return find_free(tb, kind)
+        return search_free.find_free(tb, kind)
     return free_best if free_best >= 0 else best
 
 

@@ -127,7 +127,7 @@ ARRAYS: dict[str, Array] = {
     "allowed": Array(U1, ("terms", "groups"), "flag", "feasible memo place", "hosts that satisfy a term", fixed=True),
     "groups": Array(schema.GROUP, ("groups",), "record", "feasible place", "of hosts alike", fixed=True),
     "tree": Array(I8, ("nodes", "5 + resources"), "amount", "feasible place", "the free index"),
-    "leaf_host": Array(I8, (H,), "host", "place", "hosts in the order of the free index"),
+    "leaf_host": Array(I8, (H,), "host", "feasible place", "hosts in the order of the free index"),
     "changes": Array(I8, ("ring",), "host", "feasible memo place qos", "where contents or metrics changed"),
     "releases": Array(I8, ("ring",), "host", "feasible place", "which something left, or that came up"),
     # Where users and hosts are.

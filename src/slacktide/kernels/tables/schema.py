@@ -242,6 +242,7 @@ CONTROL = np.dtype(
         ("retried", "i8"),  # where in that list the present round stands
         ("overloaded", "i8"),  # classes that are, in the present pass
         ("changes", "i8"),  # end of the change log
+        ("arranged", "i8"),  # where it ended when the leaves of the free index were last put in order
         ("releases", "i8"),  # end of the log of releases
         ("stirred", "i8"),  # requests whose metrics changed since their hosts were last told
         ("request_heap", "i8"),
@@ -261,6 +262,7 @@ CONTROL = np.dtype(
         ("most", "i8"),  # the fullest host's instances, at the most
         ("operations", "i8"),
         ("bounds", "i8"),  # branches of the free index looked at
+        ("allowance", "i8"),  # so much work, and the pass is left until it is resumed; 0: it is not left
         ("placements", "i8"),
         ("preemptions", "i8"),
         ("resizes", "i8"),  # that held where the instance was, or while it waited

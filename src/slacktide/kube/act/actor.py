@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable, Coroutine
+from functools import partial
+from typing import Any
 
 from slacktide.engine.core import types
 from slacktide.engine.core.types import Decision
@@ -35,11 +38,17 @@ CLOSED = "node {} does not take it any more"
 
 
 class Actor:
-    """Carries decisions out, ``settings.bindings`` at a time. ``leading`` is asked before every act."""
+    """Carries decisions out, ``settings.bindings`` at a time. ``leading`` is asked before every act.
 
-    def __init__(self, term: TermContext, counts: Counts) -> None:
+    ``first_ledger`` is awaited before a pod is evicted: see :class:`.eviction.EvictionListener`.
+    """
+
+    def __init__(
+        self, term: TermContext, counts: Counts, first_ledger: Callable[[str], Coroutine[Any, Any, None]]
+    ) -> None:
         self.connection, self.settings, self.feed = term.connection, term.settings, term.feed
         self.recorder, self.clock, self.leading, self.counts = term.recorder, term.clock, term.leading, counts
+        self._gate, self.first_ledger = term.gate, first_ledger
         self.reservations = Reservations()
         self._bindings: asyncio.Queue[Decision] = asyncio.Queue()
         self._volumes = VolumeProvisioner(term)
@@ -127,7 +136,7 @@ class Actor:
             return
         pause = min(self.settings.backoff_longest, self.settings.backoff_first * 2.0 ** (pod.failures - 1))
         pod.queue = fed_pod.BACKOFF
-        asyncio.get_running_loop().call_later(pause, self._wake, uid)
+        asyncio.get_running_loop().call_later(pause, self._gate.call, partial(self._wake, uid))
 
     def _tell_given_up(self, pod: FedPod, node: str, shown: bool, reason: str) -> None:
         note = f"its place on {node} is given up: {reason}"
@@ -151,6 +160,7 @@ class Actor:
             if pod is None or not self.leading():
                 continue
             if not self._is_open(pod, decision):
+                await self._gate.passed()
                 self.give_up(decision.uid, CLOSED.format(decision.host), at_once=True, kept=decision)
             elif pod.needs.provision:
                 assert self._group is not None  # noqa: S101  # run() made it
@@ -164,7 +174,7 @@ class Actor:
 
     async def _bind_with_volumes(self, pod: FedPod, decision: Decision) -> None:
         """Making volumes takes long; others go on meanwhile."""
-        problem = await self._volumes.ready(pod, decision.host)
+        problem = await self._gate.after(self._volumes.ready(pod, decision.host))
         if not problem and not self._is_open(pod, decision):
             problem = CLOSED.format(decision.host)
         if problem:
@@ -174,9 +184,10 @@ class Actor:
 
     async def _bind(self, pod: FedPod, decision: Decision) -> None:
         namespace, name = pod.namespaced_name
+        path = POD.path(namespace, name, "binding")
         body = encode_binding(namespace, name, decision.uid, decision.host)
         try:
-            await self.connection.post(POD.path(namespace, name, "binding"), body, permit=self.leading)
+            await self._gate.after(self.connection.post(path, body, permit=self.leading))
         except ApiError as error:
             if error.status == TOO_MANY:
                 self._again(decision, error.retry_after)
@@ -205,7 +216,7 @@ class Actor:
             await asyncio.sleep(pause)
             pause = ASK_AGAIN_SECONDS
             try:
-                found = POD.decode(await self.connection.get(POD.path(namespace, name)))
+                found = POD.decode(await self._gate.after(self.connection.get(POD.path(namespace, name))))
             except ApiError as error:
                 if error.status == NOT_FOUND:
                     return
@@ -260,6 +271,7 @@ class Actor:
         """Give up places whose victims do not go."""
         while True:
             await asyncio.sleep(1.0)
+            await self._gate.passed()
             now = self.clock()
             for uid, nomination in list(self.nominations.items()):
                 if now > nomination.patient_until:

@@ -42,6 +42,9 @@ class EvictionListener(Protocol):
     async def nominate(self, decision: Decision) -> None:
         """Write down for which node the pod waits."""
 
+    async def first_ledger(self, key: str) -> None:
+        """Write down what a controller has, where no ledger tells of it yet."""
+
 
 class Evictor:
     """Evicts the victims of decisions, one after another for each :meth:`run`; ``leading`` is asked before each."""
@@ -50,7 +53,7 @@ class Evictor:
         self, term: TermContext, reservations: Reservations, counts: Counts, listener: EvictionListener
     ) -> None:
         self.connection, self.settings, self.feed = term.connection, term.settings, term.feed
-        self.recorder, self.leading = term.recorder, term.leading
+        self.recorder, self.leading, self._gate = term.recorder, term.leading, term.gate
         self.reservations, self.counts, self.listener = reservations, counts, listener
         self._of_victim: dict[str, Decision] = {}
         self._waiting: asyncio.Queue[tuple[str, Decision]] = asyncio.Queue()
@@ -73,8 +76,10 @@ class Evictor:
                 self.listener.ended(uid)  # the watch may have told before it was chosen
             elif self.is_wanted(decision):
                 await self.listener.nominate(decision)
+                await self.listener.first_ledger(victim.key)
                 await self._evict(victim, decision)
             elif self.leading():
+                await self._gate.passed()
                 self._spare(victim, decision)
 
     def is_wanted(self, decision: Decision) -> bool:
@@ -93,7 +98,9 @@ class Evictor:
             if victim.pod.metadata.deletion_timestamp is not None and not unknown:
                 return  # somebody else evicted it
             try:
-                await self.connection.post(path, body, timeout=15.0, permit=lambda: self.is_wanted(decision))
+                await self._gate.after(
+                    self.connection.post(path, body, timeout=15.0, permit=lambda: self.is_wanted(decision))
+                )
             except ApiError as error:
                 if error.status == NOT_FOUND:
                     if not unknown:
@@ -117,6 +124,7 @@ class Evictor:
                 self._has_evicted(victim, decision, beneficiary)
                 return
             await asyncio.sleep(pause)
+        await self._gate.passed()
         if unknown and _goes(victim) and not _goes_by_itself(victim):
             self._has_evicted(victim, decision, beneficiary)
         elif self.leading():
@@ -130,9 +138,8 @@ class Evictor:
         """Where budgets are best effort, a victim goes although a budget forbids its eviction."""
         body = encode_deletion(victim.uid)
         try:
-            await self.connection.delete(
-                POD.path(*victim.namespaced_name), body, permit=lambda: self.is_wanted(decision)
-            )
+            path, permit = POD.path(*victim.namespaced_name), lambda: self.is_wanted(decision)
+            await self._gate.after(self.connection.delete(path, body, permit=permit))
         except NotSent:
             if self.leading():
                 self._spare(victim, decision)

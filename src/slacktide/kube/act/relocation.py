@@ -53,6 +53,7 @@ class Relocator:
     def __init__(self, term: TermContext, counts: Counts) -> None:
         self._connection, self._settings, self._feed = term.connection, term.settings, term.feed
         self._recorder, self._leading, self._counts = term.recorder, term.leading, counts
+        self._gate = term.gate
         self._moving: tuple[str, str, float] | None = None  # a pod's UID, its controller, and until when we wait
         self._not_before: dict[str, float] = {}
         self._unknown: set[str] = set()  # evictions to which no answer came
@@ -64,6 +65,7 @@ class Relocator:
         """Works until cancelled."""
         while True:
             await asyncio.sleep(TICK_SECONDS)
+            await self._gate.passed()
             if self._leading() and self._settings.resize_patience is not None:
                 await self.look(self._feed.clock(), self._settings.resize_patience)
 
@@ -123,7 +125,7 @@ class Relocator:
         path, body = POD.path(namespace, name, "eviction"), encode_eviction(namespace, name, pod.uid)
         self._not_before[pod.uid] = now + ASK_AGAIN_SECONDS
         try:
-            await self._connection.post(path, body, timeout=15.0, permit=self._leading)
+            await self._gate.after(self._connection.post(path, body, timeout=15.0, permit=self._leading))
         except ApiError as error:
             if error.status == NOT_FOUND:
                 return  # the watch will tell

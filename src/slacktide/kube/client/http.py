@@ -53,9 +53,12 @@ RENEW_PAUSE_SECONDS = 5.0
 SILENT_SECONDS = 660.0
 """A watch that says nothing for this long is dead: the API server ends each within ten minutes. It sends bookmarks
 about every minute, but none of a kind of which nothing ever changed."""
+LIST_SILENT_SECONDS = 70.0
+"""A list of which no byte comes for this long is given up. The API server itself ends a request that takes too long,
+by default after 60 s, and its answer says why."""
 GOODBYE_SECONDS = 2.0
 """The longest time, in seconds, that a closed connection waits for the server to end TLS."""
-# Idle connections are checked by the kernel, so that a server that vanished without a word is noticed in half a minute.
+# Silent connections are checked by the kernel: a server that vanished without a word is noticed in half a minute.
 PROBES = (("TCP_KEEPIDLE", 15), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3))
 
 
@@ -128,11 +131,19 @@ async def connect(
 class Connection:
     """Requests to one API server. Make it within a running event loop; close it, or use it in ``async with``.
 
-    ``agent`` is the User-Agent, by which the API server names who wrote a field.
+    ``timeout`` is each request's in seconds; of a list it bounds the wait for a connection only, and ``list_silence``
+    the time without a byte. ``agent`` is the User-Agent, by which the API server names who wrote a field.
     """
 
     def __init__(
-        self, access: Access, *, qps: float = 0.0, burst: int = 0, timeout: float = 30.0, agent: str = "slacktide"
+        self,
+        access: Access,
+        *,
+        qps: float = 0.0,
+        burst: int = 0,
+        timeout: float = 30.0,
+        list_silence: float = LIST_SILENT_SECONDS,
+        agent: str = "slacktide",
     ) -> None:
         self._agent = agent
         self.limiter = Limiter(qps, burst)
@@ -143,10 +154,12 @@ class Connection:
         if access.proxy:
             self._extra["proxy"] = access.proxy
         self._timeout = aiohttp.ClientTimeout(total=timeout)
+        self._list_timeout = aiohttp.ClientTimeout(total=None, connect=timeout, sock_read=list_silence)
         self._stream_timeout = aiohttp.ClientTimeout(total=None, connect=timeout, sock_read=SILENT_SECONDS)
+        self._lists: set[asyncio.Event] = set()
         self._headers: dict[str, dict[str, str]] = {}
         self._renewing = asyncio.Lock()
-        self._closing: set[asyncio.Task[None]] = set()
+        self._closing: dict[asyncio.Task[None], tuple[aiohttp.ClientSession, ...]] = {}
         self._sockets: weakref.WeakSet[socket.socket] = weakref.WeakSet()
         self._closed = False
         self._refused_at = float("-inf")
@@ -173,7 +186,9 @@ class Connection:
         self._closed = True
         for task in self._closing:
             task.cancel()
-        await asyncio.gather(self._pooled.close(), self._unpooled.close(), *self._closing, return_exceptions=True)
+        # A task that is cancelled may have closed only some of its sessions.
+        sessions = [self._pooled, self._unpooled, *(one for old in self._closing.values() for one in old)]
+        await asyncio.gather(*self._closing, *(one.close() for one in sessions), return_exceptions=True)
         # A request that was given up ends its TLS first; uvloop does not close before that.
         until = time.monotonic() + GOODBYE_SECONDS
         while any(one.fileno() >= 0 for one in self._sockets) and time.monotonic() < until:
@@ -187,7 +202,7 @@ class Connection:
         query: Mapping[str, str] | None = None,
         body: bytes | None = None,
         content_type: str = JSON,
-        timeout: float | None = None,
+        timeout: float | aiohttp.ClientTimeout | None = None,
         urgent: bool = False,
         retries: int = RETRIES,
         permit: Callable[[], bool] | None = None,
@@ -204,7 +219,9 @@ class Connection:
         url = URL(
             f"{self._access.server}{path}?{urlencode(query)}" if query else self._access.server + path, encoded=True
         )
-        limits = self._timeout if timeout is None else aiohttp.ClientTimeout(total=timeout)
+        limits = self._timeout if timeout is None else timeout
+        if not isinstance(limits, aiohttp.ClientTimeout):
+            limits = aiohttp.ClientTimeout(total=limits)
         renewed = False
         while True:
             if self.limiter.qps and not urgent:
@@ -222,7 +239,7 @@ class Connection:
             except TRANSPORT as error:
                 if isinstance(data, _Permitted) and data.refused:
                     raise self._not_sent(method, path) from None
-                raise self._unreachable(method, path, error) from None
+                raise self._unreachable(method, path, error, limits) from None
             if response.status < REFUSED:
                 return answer
             if response.status == UNAUTHORIZED and not renewed:
@@ -238,6 +255,16 @@ class Connection:
     async def get(self, path: str, **options: Any) -> bytes:
         """Reads; ``request`` has the options."""
         return await self.request("GET", path, **options)
+
+    async def get_list(self, path: str, query: Mapping[str, str] | None = None) -> bytes:
+        """Reads a list, however long it is: it is given up only where no byte of it comes for ``list_silence``."""
+        ended = asyncio.Event()
+        self._lists.add(ended)
+        try:
+            return await self.request("GET", path, query=query, timeout=self._list_timeout)
+        finally:
+            self._lists.discard(ended)
+            ended.set()
 
     async def post(self, path: str, body: bytes, **options: Any) -> bytes:
         """Creates."""
@@ -275,7 +302,6 @@ class Connection:
                     if response.status == UNAUTHORIZED:
                         await self._renew(force=True, refused=headers)
                     raise _refusal(response, answer)
-                _probe(response)
                 try:
                     yield []
                     splitter = LineSplitter()
@@ -286,7 +312,7 @@ class Connection:
                 finally:
                     _cut_off(response)
         except TRANSPORT as error:
-            raise self._unreachable("GET", path, error) from None
+            raise self._unreachable("GET", path, error, self._stream_timeout) from None
 
     def _open(self) -> None:
         tls = self._access.context if self._access.context is not None else True
@@ -309,6 +335,10 @@ class Connection:
 
     def _new_socket(self, address: aiohttp.AddrInfoType) -> socket.socket:
         made = socket.socket(*address[:3])
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for name, value in PROBES:
+            if hasattr(socket, name):
+                made.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
         self._sockets.add(made)
         return made
 
@@ -342,9 +372,9 @@ class Connection:
                 # Connections made with the old certificate stay until their requests have ended.
                 old = (self._pooled, self._unpooled)
                 self._open()
-                task = asyncio.create_task(_close_later(old, self._timeout.total or 0.0))
-                self._closing.add(task)
-                task.add_done_callback(self._closing.discard)
+                task = asyncio.create_task(_close_later(old, self._timeout.total or 0.0, tuple(self._lists)))
+                self._closing[task] = old
+                task.add_done_callback(self._closing.pop)
             return changed or credentials.header() != before
 
     def _new_headers(self, content_type: str) -> dict[str, str]:
@@ -358,11 +388,13 @@ class Connection:
     def _not_sent(self, method: str, path: str) -> NotSent:
         return NotSent(f"{method} {self._access.server}{path}: not sent, it is not wanted any more")
 
-    def _unreachable(self, method: str, path: str, error: Exception) -> Exception:
+    def _unreachable(self, method: str, path: str, error: Exception, limits: aiohttp.ClientTimeout) -> Exception:
         if isinstance(error, RuntimeError) and not self._closed:
             return error  # the session was not closed: a defect of ours
         # Only the text: aiohttp's errors may carry the request with its headers.
         said = "no answer in time" if isinstance(error, TimeoutError) else str(error) or type(error).__name__
+        if isinstance(error, aiohttp.SocketTimeoutError):
+            said = f"no byte came for {limits.sock_read:g} s"
         return Unreachable(f"{method} {self._access.server}{path}: {said}")
 
 
@@ -408,17 +440,6 @@ def _refusal(response: aiohttp.ClientResponse, answer: bytes) -> ApiError:
     return ApiError(response.status, status.reason, message, wait)
 
 
-def _probe(response: aiohttp.ClientResponse) -> None:
-    transport = response.connection.transport if response.connection else None
-    found = transport.get_extra_info("socket") if transport else None
-    if found is None:
-        return
-    found.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for name, value in PROBES:
-        if hasattr(socket, name):
-            found.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
-
-
 def _cut_off(response: aiohttp.ClientResponse) -> None:
     """End a watch early without the end of TLS: an event loop that ends does not wait for it."""
     transport = response.connection.transport if response.connection else None
@@ -426,9 +447,13 @@ def _cut_off(response: aiohttp.ClientResponse) -> None:
         transport.abort()
 
 
-async def _close_later(sessions: tuple[aiohttp.ClientSession, ...], seconds: float) -> None:
+async def _close_later(
+    sessions: tuple[aiohttp.ClientSession, ...], seconds: float, lists: tuple[asyncio.Event, ...]
+) -> None:
     try:
         await asyncio.sleep(seconds)
+        for ended in lists:
+            await ended.wait()
     finally:
         for session in sessions:
             await session.close()

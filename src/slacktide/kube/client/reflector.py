@@ -17,6 +17,7 @@ from typing import Generic, Protocol, TypeVar
 
 import msgspec
 
+from slacktide.kube.client.gate import Gate
 from slacktide.kube.client.http import ApiError, Connection, Unreachable
 from slacktide.kube.client.kinds import HasMetadata, Identity, Kind, Malformed, Status, split_listing
 from slacktide.kube.client.status_codes import GATEWAY_TIMEOUT, GONE
@@ -57,7 +58,7 @@ class Handler(Protocol[Seen]):
 
 
 class Reflector(Generic[T]):
-    """Lists and watches ``kind`` (at ``path``, everywhere unless given) and tells ``handler``.
+    """Lists and watches ``kind`` (at ``path``, everywhere unless given) and tells ``handler`` while ``gate`` is open.
 
     ``run`` never returns; cancel it. ``synced`` is set once the first list was told. ``lists``, ``watches`` and
     ``failures`` count what was begun and what went wrong, ``last_error`` says why, empty while all is well.
@@ -72,6 +73,7 @@ class Reflector(Generic[T]):
         path: str | None = None,
         label_selector: str = "",
         field_selector: str = "",
+        gate: Gate | None = None,
     ) -> None:
         self.kind = kind
         self.synced = asyncio.Event()
@@ -82,6 +84,7 @@ class Reflector(Generic[T]):
         self.last_error = ""
         self._connection = connection
         self._handler = handler
+        self._gate = gate or Gate()
         self._path = kind.path() if path is None else path
         selectors = {"labelSelector": label_selector, "fieldSelector": field_selector}
         self._selectors = {name: value for name, value in selectors.items() if value}
@@ -162,7 +165,7 @@ class Reflector(Generic[T]):
         self.lists += 1
         # The first list may be a little old, which spares etcd; one after a 410 must not be older than what we knew.
         query = dict(self._selectors) if self.synced.is_set() else {**self._selectors, "resourceVersion": "0"}
-        body = await self._connection.get(self._path, query=query)
+        body = await self._connection.get_list(self._path, query)
         self._alive()
         again = self.telling = self.synced.is_set()
         try:
@@ -188,6 +191,7 @@ class Reflector(Generic[T]):
         if self.synced.is_set():
             await self._tell_difference(objects, malformed)
         else:
+            await self._gate.passed()
             self._tell_all(objects, malformed)
         return listing.metadata.resource_version
 
@@ -206,11 +210,13 @@ class Reflector(Generic[T]):
         uids.update((problem.identity.key, problem.uid) for problem in malformed)
         for key, identity in list(self._known.items()):
             if uids.get(key) != identity.uid:
+                await self._gate.passed()
                 del self._known[key]
                 self._handler.deleted(identity, None)
                 await self._breathe()
         news: list[T | Malformed] = [*objects, *malformed]
         for found in news:
+            await self._gate.passed()
             self._changed(found)
             await self._breathe()
 
@@ -228,6 +234,7 @@ class Reflector(Generic[T]):
                 self._alive()
                 self._slice_began = time.monotonic()
                 for line in lines:
+                    await self._gate.passed()
                     self._told(line)
                     await self._breathe()
                 if lines:

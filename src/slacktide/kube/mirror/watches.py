@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Generic, TypeVar
 
+from slacktide.kube.client.gate import Gate
 from slacktide.kube.client.http import Connection
 from slacktide.kube.client.kinds import HasMetadata, Identity, Kind, Malformed
 from slacktide.kube.client.reflector import Handler, Reflector
@@ -119,14 +120,17 @@ def subscriptions(mirror: ClusterMirror) -> list[tuple[Kind[Any], Handler[Any]]]
 
 
 class Watches:
-    """All watches of a cluster; they tell ``mirror``."""
+    """All watches of a cluster; they tell ``mirror``, while ``gate`` is open."""
 
     def __init__(self, connection: Connection, mirror: ClusterMirror) -> None:
-        self.reflectors = [Reflector(connection, kind, handler) for kind, handler in subscriptions(mirror)]
+        self.gate = Gate()
+        self.reflectors = [
+            Reflector(connection, kind, handler, gate=self.gate) for kind, handler in subscriptions(mirror)
+        ]
         self._latencies: list[Reflector[Any]] = []
         if mirror.network.watches:  # a score asks for round-trip times
             handler = FunctionHandler(NODE_LATENCY.plural, mirror.network.see_row, mirror.network.drop_row)
-            self._latencies.append(Reflector(connection, NODE_LATENCY, handler))
+            self._latencies.append(Reflector(connection, NODE_LATENCY, handler, gate=self.gate))
 
     def leave_out(self, kind: Kind[Any]) -> None:
         """Do not watch a kind; before anything runs."""

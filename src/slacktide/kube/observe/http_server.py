@@ -124,6 +124,7 @@ class SchedulerPages:
             whom = f"; ask the leader, {holder}" if holder else ""
             text = f"this replica stands by and knows nothing{whom}"
             return web.json_response({"error": text}, status=UNAVAILABLE)
+        await scheduler.term.gate.passed()  # why somebody waits is worked out from the tables of the pass
         if self._stories is None:
             self._stories = PodStory(scheduler.term.feed, self.memory, scheduler.clock, self._waits_for)
         found = self._stories.document(namespace, name)

@@ -60,11 +60,12 @@ class LedgerWriter:
     """Writes what changed, in the background; ``changed`` only notes it down.
 
     A controller's first ledger waits a moment, and longer while ``busy``, so that it does not stand in the way of its
-    pods' bindings; until then the pods' own timestamps tell all of it.
+    pods' bindings; until then the pods' own timestamps tell all of it. Before one of them is evicted it is written.
     """
 
     def __init__(self, term: TermContext, counts: LedgerCounts, busy: Callable[[], bool]) -> None:
         self._connection, self._feed, self._clock, self._leading = term.connection, term.feed, term.clock, term.leading
+        self._gate = term.gate
         self._counts, self._busy = counts, busy
         qps = term.settings.ledger_qps
         self._limiter = Limiter(qps, max(1, int(qps)))
@@ -119,6 +120,17 @@ class LedgerWriter:
             for _ in range(WRITERS):
                 group.create_task(self._write_all())
 
+    async def first(self, key: str) -> None:
+        """Write a controller's first ledger at once, if it still waits: pods that go now cannot tell a new leader of
+        themselves. One that cannot be written is tried again, as ever."""
+        waits = self._new.pop(key, None) is not None
+        if waits or (key in self._taken and key not in self._late):
+            self._taken.pop(key, None)
+            self._written_at[key] = self._clock()
+            await self._write(key)
+        while key in self._under_way and key not in self._late:
+            await asyncio.sleep(LOOK_SECONDS)
+
     async def _write_all(self) -> None:
         while True:
             key = self._next()
@@ -168,6 +180,14 @@ class LedgerWriter:
             await self._write(key)
 
     async def _write(self, key: str) -> None:
+        self._under_way.add(key)
+        try:
+            await self._gate.passed()
+            await self._write_now(key)
+        finally:
+            self._under_way.discard(key)
+
+    async def _write_now(self, key: str) -> None:
         engine, target = self._feed.engine, self._feed.controllers.targets.get(key)
         if target is None or key not in engine.controllers or key in self._feed.controllers.deleted:
             return  # whose owner is gone, the garbage collector removes
@@ -179,7 +199,6 @@ class LedgerWriter:
         body = encode(said)
         self._late.pop(key, None)
         path = AVAILABILITY.path(target.namespace, target.ledger)
-        self._under_way.add(key)
         try:
             await self._connection.patch(path, body, APPLY_PATCH, query=MANAGER, timeout=10.0, permit=self._leading)
             self._counts.written += 1
@@ -193,8 +212,6 @@ class LedgerWriter:
             self._counts.failed += 1
             LOG.debug("ledger %s/%s: %s", target.namespace, target.ledger, error)
             self.changed(key)
-        finally:
-            self._under_way.discard(key)
 
     def _refused(self, key: str, target: Target, error: ApiError) -> None:
         """Try again: at once what passes, later what a person must put right; never where the namespace goes."""
@@ -258,7 +275,7 @@ def document(target: Target, books: dict[str, Any], found: SloStatus) -> dict[st
 
 async def load(connection: Connection) -> dict[str, Availability]:
     """All ledgers by the UID of their controllers. Raises ``ApiError`` and ``Unreachable``."""
-    listing = AVAILABILITY.decode_list(await connection.get(AVAILABILITY.path()))
+    listing = AVAILABILITY.decode_list(await connection.get_list(AVAILABILITY.path()))
     for problem in listing.malformed:
         LOG.warning("ledger %s/%s is malformed: %s", problem.namespace, problem.name, problem.problem)
     found: dict[str, Availability] = {}

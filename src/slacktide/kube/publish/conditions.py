@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from slacktide.engine.explain.reasons import Explainer
@@ -46,7 +47,7 @@ class ConditionWriter:
 
     def __init__(self, term: TermContext) -> None:
         self._connection, self._feed, self._recorder = term.connection, term.feed, term.recorder
-        self._clock, self._leading = term.clock, term.leading
+        self._clock, self._leading, self._gate = term.clock, term.leading, term.gate
         self._limiter = Limiter(term.settings.event_qps, 100)
         self._due: dict[str, None] = {}
         self._told: dict[str, Told] = {}
@@ -63,9 +64,9 @@ class ConditionWriter:
         self._due.pop(uid, None)
         self._told.pop(uid, None)
 
-    def after_pass(self) -> None:
-        """Those who waited through a pass are unschedulable for now; reasons are told of the new ones among them."""
-        for uid in self._feed.engine.waiting():
+    def after_pass(self, waiting: Sequence[str]) -> None:
+        """These waited through a pass. They are unschedulable for now; reasons are told of the new ones among them."""
+        for uid in waiting:
             pod = self._feed.pods.get(uid)
             if pod is None:
                 continue
@@ -83,6 +84,7 @@ class ConditionWriter:
 
     async def _tell_all(self) -> None:
         while True:
+            await self._gate.passed()
             if not self._due:
                 self._some.clear()
                 await self._some.wait()

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from slacktide.config import KubeSettings
+from slacktide.kube.client.gate import Gate
 from slacktide.kube.client.http import Connection
 from slacktide.kube.feed.feed import Feed
 from slacktide.kube.publish.events import EventRecorder
@@ -13,7 +14,8 @@ from slacktide.kube.publish.events import EventRecorder
 
 @dataclass(frozen=True)
 class TermContext:
-    """A term's connection, feed and clock; ``leading`` is asked before every act."""
+    """A term's connection, feed and clock; ``leading`` is asked before every act, and only while ``gate`` is open may
+    the engine be told or asked about what a pass changes."""
 
     connection: Connection
     settings: KubeSettings
@@ -21,3 +23,4 @@ class TermContext:
     recorder: EventRecorder
     clock: Callable[[], float]
     leading: Callable[[], bool]
+    gate: Gate

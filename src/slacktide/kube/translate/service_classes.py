@@ -9,7 +9,7 @@ from slacktide.kube.resources.objects import Namespace, Pod, ServiceClass
 from slacktide.kube.translate.unschedulable import Unschedulable
 from slacktide.model import PenaltyTier
 from slacktide.model import ServiceClass as Promise
-from slacktide.model.service_class import default_tiers
+from slacktide.model.service_class import LEAST_SLO, default_tiers
 from slacktide.model.workload import AGGREGATED, APPROACHES
 
 CLASS_LABEL = "slacktide.io/class"
@@ -141,8 +141,9 @@ def _own_slo(text: str, promise: Promise) -> float:
         slo = float(text)
     except ValueError:
         slo = float("nan")
-    if not 0.0 < slo <= promise.slo:
-        raise Unschedulable(f"annotation {SLO}: found {text!r}, expected a number above 0, at most {promise.slo:g}")
+    if not LEAST_SLO <= slo <= promise.slo:
+        expected = f"a number from {LEAST_SLO:g} to {promise.slo:g}, the promise of its class"
+        raise Unschedulable(f"annotation {SLO}: found {text!r}, expected {expected}")
     return slo
 
 

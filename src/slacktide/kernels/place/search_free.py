@@ -1,0 +1,180 @@
+"""The best host with room, of all that a request may use: by the free index, or one by one."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slacktide.kernels.builtin import OWN
+from slacktide.kernels.feasible import free_index, host_slots
+from slacktide.kernels.feasible.free_index import (
+    NOWHERE,
+    bound,
+    first_part,
+    fraction,
+    largest_tie,
+    second_part,
+)
+from slacktide.kernels.place.scores import comparing
+from slacktide.kernels.runtime.compiling import kernel, leaf, whole
+from slacktide.kernels.tables import views
+from slacktide.kernels.tables.schema import NOBODY, State
+
+FEW_CHANGES = 64  # beyond, the free index is faster
+
+
+@leaf
+def parts_of(tb: State, g: int, kind: int) -> tuple[int, int, int]:
+    """What a demand takes of A, of B, and of the smaller free fraction, on the hosts of group ``g``; O(1)."""
+    demand = views.demand(tb)[views.kinds(tb)[kind]["shape"]]
+    h = views.leaf_host(tb)[views.groups(tb)[g]["first"]]
+    x = fraction(demand[0], views.scale(tb)[h, 0])
+    y = fraction(demand[1], views.scale(tb)[h, 1])
+    score = views.rules(tb)["score"]
+    return first_part(score, x, y), second_part(score, x, y), min(x, y)
+
+
+@kernel
+def limit_of_group(tb: State, g: int, kind: int) -> int:
+    """No host of group ``g`` scores higher; NOWHERE where none can have room; O(resources)."""
+    views.control(tb)["bounds"] += 1
+    a, b, both = parts_of(tb, g, kind)
+    demand = views.demand(tb)[views.kinds(tb)[kind]["shape"]]
+    return bound(views.tree(tb), whole(views.groups(tb)[g]["root"] + 1), demand, a, b, both)
+
+
+@kernel
+def free_in_group(
+    tb: State, g: int, kind: int, host: int, score: int, stack: NDArray[np.int64], limits: NDArray[np.int64]
+) -> int:
+    """Best host with room in group ``g`` that beats ``host`` (or -1) of ``score``; best first, depth first.
+
+    ``limits[0]`` is what :func:`limit_of_group` says. Of two children the one with the better bound comes first.
+    """
+    group, control = views.groups(tb)[g], views.control(tb)
+    root, width = group["root"], group["width"]
+    tree = views.tree(tb)[root : root + 2 * width]
+    demand = views.demand(tb)[views.kinds(tb)[kind]["shape"]]
+    a, b, both = parts_of(tb, g, kind)
+    tie = views.hosts(tb)[host]["tie"] if host >= 0 else whole(-1)
+    top = 0
+    stack[0] = 1
+    while top >= 0:
+        node, limit = stack[top], limits[top]
+        top -= 1
+        if limit < score or limit == NOWHERE or (limit == score and largest_tie(tree, node, a, b) <= tie):
+            continue
+        if node >= width:
+            control["operations"] += 1
+            h = views.leaf_host(tb)[group["first"] + node - width]
+            if not host_slots.has_sibling(tb, h, views.kinds(tb)[kind]["job"]):
+                host, score, tie = h, limit, views.hosts(tb)[h]["tie"]
+            continue
+        control["bounds"] += 2
+        first, last = 2 * node, 2 * node + 1
+        at_first, at_last = bound(tree, first, demand, a, b, both), bound(tree, last, demand, a, b, both)
+        gain = at_last - at_first
+        if gain == 0:  # among equals the one with the largest draw excludes most of the others
+            gain = largest_tie(tree, last, a, b) - largest_tie(tree, first, a, b)
+        if gain > 0:
+            first, last, at_first, at_last = last, first, at_last, at_first
+        if at_last != NOWHERE:
+            top += 1
+            stack[top], limits[top] = last, at_last
+        if at_first != NOWHERE:
+            top += 1
+            stack[top], limits[top] = first, at_first
+    return host
+
+
+@kernel
+def score_with_room(tb: State, h: int, shape: int) -> int:
+    """Allocation score of a host that has room."""
+    free_index.has_room(tb, h, shape)
+    return comparing.allocation_score(tb, h, shape)
+
+
+@kernel
+def find_free_by_index(tb: State, kind: int) -> int:
+    """Best host with room, or -1; O(groups) plus the branches that cannot be excluded.
+
+    The group with the best bound comes first, then the others, of which it excludes most.
+    """
+    free_index.arrange(tb)
+    host, best = NOBODY, NOBODY
+    score, most = whole(NOWHERE), whole(NOWHERE)
+    shape, term = views.kinds(tb)[kind]["shape"], views.kinds(tb)[kind]["term"]
+    stack, limits = np.empty(130, np.int64), np.empty(130, np.int64)
+    bounds = np.empty(len(views.groups(tb)), np.int64)
+    for g in range(len(bounds)):
+        bounds[g] = limit_of_group(tb, g, kind) if views.allowed(tb)[term, g] else whole(NOWHERE)
+        if bounds[g] > most:
+            best, most = g, bounds[g]
+    if best < 0:
+        return host
+    for turn in range(-1, len(bounds)):
+        g = best if turn < 0 else turn
+        if bounds[g] == NOWHERE or bounds[g] < score or turn == best:
+            continue
+        limits[0] = bounds[g]
+        found = free_in_group(tb, g, kind, host, score, stack, limits)
+        if found != host:
+            host = found
+            score = score_with_room(tb, host, shape)
+    return host
+
+
+@kernel
+def find_free_one_by_one(tb: State, kind: int) -> int:
+    """Best host with room, or -1; O(hosts)."""
+    host = NOBODY
+    score = whole(NOWHERE)
+    shape, term, job = views.kinds(tb)[kind]["shape"], views.kinds(tb)[kind]["term"], views.kinds(tb)[kind]["job"]
+    checked = 0
+    for h in range(len(views.hosts(tb))):
+        if not views.allowed(tb)[term, views.hosts(tb)[h]["group"]] or views.hosts(tb)[h]["down"]:
+            continue
+        checked += 1
+        if not free_index.has_room(tb, h, shape) or host_slots.has_sibling(tb, h, job):
+            continue
+        mine = comparing.allocation_score(tb, h, shape)
+        if host < 0 or mine > score or (mine == score and views.hosts(tb)[h]["tie"] > views.hosts(tb)[host]["tie"]):
+            host, score = h, mine
+    if host >= 0:  # else the search for victims counts the same hosts
+        views.control(tb)["operations"] += checked
+    return host
+
+
+@leaf
+def indexed(tb: State) -> bool:
+    """Whether the free index finds the best host with room; O(1)."""
+    return views.rules(tb)["free_index"] and views.rules(tb)["score"] != OWN and not comparing.needed(tb)
+
+
+@kernel
+def find_free(tb: State, kind: int) -> int:
+    """Best host with room that the request may use, or -1."""
+    if comparing.needed(tb):
+        return comparing.find_free(tb, kind)
+    if indexed(tb):
+        return find_free_by_index(tb, kind)
+    return find_free_one_by_one(tb, kind)
+
+
+@kernel
+def find_free_anew(tb: State, kind: int) -> int:
+    """As :func:`find_free`; where an earlier search found no room, only hosts that something left; O(these)."""
+    control, record = views.control(tb), views.kinds(tb)[views.kinds(tb)[kind]["alike"]]
+    behind = control["releases"] - record["no_room"]
+    if views.rules(tb)["feasible_time"] and record["no_room"] >= 0 and behind <= FEW_CHANGES:
+        room = False
+        for i in range(record["no_room"], control["releases"]):
+            h = whole(views.releases(tb)[i % len(views.releases(tb))])
+            room = room or (not views.hosts(tb)[h]["down"] and free_index.has_room(tb, h, record["shape"]))
+        control["bounds"] += behind
+        if not room:
+            record["no_room"] = control["releases"]
+            return -1
+    host = find_free(tb, kind)
+    record["no_room"] = -1 if host >= 0 else control["releases"]
+    return host
