@@ -16,13 +16,17 @@ from typing import Any
 import msgspec
 
 from slacktide.config import Config
+from slacktide.engine.core import operations, types
 from slacktide.engine.core.engine import Engine
+from slacktide.engine.core.types import Outcome
 from slacktide.engine.warm_up import warm
 from slacktide.kube.client.kinds import Identity, Malformed
 from slacktide.kube.client.turns import Turns
 from slacktide.kube.feed.listener import FeedListener
 from slacktide.kube.feed.live_feed import LiveFeed
 from slacktide.kube.mirror.cluster import ClusterMirror
+from slacktide.kube.observe.explain import PodHistory
+from slacktide.kube.observe.metrics import Meter
 from slacktide.kube.resources import objects
 from slacktide.model import ServiceClass
 from slacktide.settings import load_live
@@ -52,11 +56,13 @@ def demand(cpu: int, memory: int) -> tuple[tuple[str, int], ...]:
 class Pass:
     """Processor seconds of a pass over all that wait, and of the next, in which nothing has changed.
 
-    ``longest`` is what the event loop waits for at a time while such a pass is left and resumed, as live.
+    ``longest`` is what the event loop waits for at a time while such a pass is left and resumed, as live; ``told`` is
+    what counting its decisions for the metrics and remembering them for /explain takes at its end, in one piece.
     """
 
     first: float
     longest: float
+    told: float
     second: float
     placed: int
     preempted: int
@@ -67,14 +73,38 @@ def passes(policy: str, nodes: int, pods: int, *, full: bool) -> Pass:
     config = settings(policy)
     warm(config)
     engine = crowd(config, nodes, pods, full=full)
+    pages = Pages(engine)
     began = time.process_time()
     outcome = engine.run(START + HOUR)
     between = time.process_time()
+    told = pages.hear(outcome)
+    after_telling = time.process_time()
     engine.run(START + HOUR + 1)
     after = time.process_time()
     longest = asyncio.run(longest_stall(crowd(config, nodes, pods, full=full), config))
     preempted = sum(len(one.victims) for one in outcome.decisions)
-    return Pass(between - began, longest, after - between, len(outcome.decisions), preempted)
+    return Pass(between - began, longest, told, after - after_telling, len(outcome.decisions), preempted)
+
+
+class Pages:
+    """What the live scheduler keeps for its pages, from what it has heard of an engine and its pass."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._meter = Meter(lambda: engine)
+        self._memory = PodHistory(lambda uid: ("bench", uid))
+        for uid, pod in engine.pods.items():
+            if pod.state == types.WAITING:
+                self._meter(operations.Arrive(uid, pod.name, pod.key, pod.spec, START + HOUR, pod.budget))
+                self._meter(operations.Wake(uid))
+        self._meter(operations.Run(START + HOUR))
+        self._memory(operations.Run(START + HOUR))
+
+    def hear(self, outcome: Outcome) -> float:
+        """Processor seconds until both have heard what was decided."""
+        began = time.process_time()
+        for one in (self._meter, self._memory):
+            one(operations.Decided(outcome))
+        return time.process_time() - began
 
 
 async def longest_stall(engine: Engine, config: Config) -> float:
