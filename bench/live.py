@@ -134,15 +134,14 @@ def singles(options: argparse.Namespace) -> None:
 
 
 def passes(options: argparse.Namespace) -> None:
-    head = ("policy", "nodes", "whole pass, processor ms", "longest stall in parts, processor ms",
-            "told at its end, processor ms", "placed", "preempted", "the next pass ms")  # fmt: skip
+    head = ("policy", "nodes", "whole pass, processor ms", "longest stall in parts, processor ms", "placed", "preempted", "the next pass ms")  # fmt: skip
     nodes, rows = max(options.nodes), []
     for policy in POLICIES:
         for full in (False, True):
             found = offline.passes(policy, nodes, options.pods, full=full)
             state = f"{nodes:,}, {'full of low pods' if full else 'empty'}"
             rows.append([policy, state, f"{found.first * 1000:.0f}", f"{found.longest * 1000:.0f}",
-                         f"{found.told * 1000:.0f}", f"{found.placed:,}", f"{found.preempted:,}",
+                          f"{found.placed:,}", f"{found.preempted:,}",
                          f"{found.second * 1000:.1f}"])  # fmt: skip
     print(f"A pass over {options.pods:,} waiting pods\n\n{table(head, rows)}\n", flush=True)
 

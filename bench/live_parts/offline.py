@@ -8,7 +8,7 @@ import heapq
 import itertools
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ import msgspec
 from slacktide.config import Config
 from slacktide.engine.core import operations, types
 from slacktide.engine.core.engine import Engine
-from slacktide.engine.core.types import Outcome
+from slacktide.engine.core.types import Decision, Outcome
 from slacktide.engine.warm_up import warm
 from slacktide.kube.client.kinds import Identity, Malformed
 from slacktide.kube.client.turns import Turns
@@ -56,13 +56,12 @@ def demand(cpu: int, memory: int) -> tuple[tuple[str, int], ...]:
 class Pass:
     """Processor seconds of a pass over all that wait, and of the next, in which nothing has changed.
 
-    ``longest`` is what the event loop waits for at a time while such a pass is left and resumed, as live; ``told`` is
-    what counting its decisions for the metrics and remembering them for /explain takes at its end, in one piece.
+    ``longest`` is what the event loop waits for at a time while such a pass is left and resumed, as live, its decisions
+    counted for the metrics and remembered for /explain.
     """
 
     first: float
     longest: float
-    told: float
     second: float
     placed: int
     preempted: int
@@ -73,17 +72,14 @@ def passes(policy: str, nodes: int, pods: int, *, full: bool) -> Pass:
     config = settings(policy)
     warm(config)
     engine = crowd(config, nodes, pods, full=full)
-    pages = Pages(engine)
     began = time.process_time()
     outcome = engine.run(START + HOUR)
     between = time.process_time()
-    told = pages.hear(outcome)
-    after_telling = time.process_time()
     engine.run(START + HOUR + 1)
     after = time.process_time()
     longest = asyncio.run(longest_stall(crowd(config, nodes, pods, full=full), config))
     preempted = sum(len(one.victims) for one in outcome.decisions)
-    return Pass(between - began, longest, told, after - after_telling, len(outcome.decisions), preempted)
+    return Pass(between - began, longest, after - between, len(outcome.decisions), preempted)
 
 
 class Pages:
@@ -99,12 +95,23 @@ class Pages:
         self._meter(operations.Run(START + HOUR))
         self._memory(operations.Run(START + HOUR))
 
-    def hear(self, outcome: Outcome) -> float:
-        """Processor seconds until both have heard what was decided."""
-        began = time.process_time()
-        for one in (self._meter, self._memory):
-            one(operations.Decided(outcome))
-        return time.process_time() - began
+    def passed(self, outcome: Outcome) -> None:
+        """Hear of the end of a pass."""
+        self._meter.passed(outcome)
+
+    def decided(self, decision: Decision) -> None:
+        """Hear of one decision of it."""
+        self._meter.decided(decision)
+        self._memory.decided(decision)
+
+
+def told(engine: Engine, turns: Turns, pages: Pages) -> Generator[None, None, None]:
+    """A pass part by part, and then what pages hear of it."""
+    outcome = yield from engine.run_in_parts(START + HOUR, turns.allowance)
+    pages.passed(outcome)
+    for decision in outcome.decisions:
+        pages.decided(decision)
+        yield
 
 
 async def longest_stall(engine: Engine, config: Config) -> float:
@@ -118,12 +125,13 @@ async def longest_stall(engine: Engine, config: Config) -> float:
             longest, before = max(longest, now - (before or now)), now
             await asyncio.sleep(0)
 
+    pages = Pages(engine)
     gc.collect()
     gc.disable()
     watching = asyncio.get_running_loop().create_task(others())
     await asyncio.sleep(0)
     turns = Turns(config.kube.pass_budget)
-    await turns.through(engine.run_in_parts(START + HOUR, turns.allowance))
+    await turns.through(told(engine, turns, pages))
     await asyncio.sleep(0)
     watching.cancel()
     gc.enable()

@@ -6,10 +6,11 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from slacktide.config import Config
 from slacktide.engine.core.engine import Engine, Journal
+from slacktide.engine.core.types import Decision
 from slacktide.kube.act.counts import Counts
 from slacktide.kube.act.reservations import Nomination
 from slacktide.kube.client.http import ApiError, Connection, Unreachable
@@ -45,6 +46,8 @@ class Scheduler:
         self.recorder = EventRecorder(connection, COMPONENT, identity, qps=config.kube.event_qps)
         self.election = _election(connection, config, identity)
         self.term: Term | None = None
+        self.told: Callable[[Decision], None] = lambda _: None
+        """Hears of each decision of a pass that is to be carried out; to be set before :meth:`run`."""
         self._login_poller = LoginPoller(config.kube, self.mirror.network)
 
     def leading(self) -> bool:
@@ -123,7 +126,7 @@ class Scheduler:
         began = time.perf_counter()
         tools = Tools(
             self.connection, self.config, self.mirror, self.watches, self.recorder, self.clock, self.leading,
-            self.counts, self.ledgers,
+            self.counts, self.ledgers, self.told,
         )  # fmt: skip
         engine = Engine(self.config, journal)
         self.term = Term(tools, engine)

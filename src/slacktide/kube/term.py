@@ -60,6 +60,8 @@ class Tools:
     leading: Callable[[], bool]
     counts: Counts
     ledgers: LedgerCounts
+    told: Callable[[Decision], None]
+    """Hears of each decision, before it is carried out."""
 
 
 class Term(FeedListener):
@@ -157,6 +159,7 @@ class Term(FeedListener):
             LOG.error("pass %d: %s", outcome.number, outcome.problem)
         for decision in outcome.decisions:
             self._must_lead()
+            self._tools.told(decision)
             self._carry_out(decision)
             yield
         waiting = engine.waiting()

@@ -9,7 +9,7 @@ from typing import Any
 
 from slacktide.engine.core import operations, types
 from slacktide.engine.core.operations import Bound, Gone, Operation, Ready, Refused, Spared, Unready
-from slacktide.engine.core.types import Decision, Outcome
+from slacktide.engine.core.types import Decision
 from slacktide.engine.explain.reasons import Explainer
 from slacktide.engine.ledger.slo_status import slo_status
 from slacktide.kube.client.timestamps import rfc3339
@@ -47,7 +47,8 @@ class PodHistory:
             case operations.Run(now):
                 self._now = now
             case operations.Decided(outcome):
-                self._decided(outcome)
+                for decision in outcome.decisions:
+                    self.decided(decision)
             case Bound() | Ready() | Unready() | Refused() | Spared() | Gone():
                 self._note(operation.uid, operation.method, operation.at)
             case operations.BoundElsewhere(uid, host, at):
@@ -77,16 +78,16 @@ class PodHistory:
             self._pods.move_to_end(pod)
         known.append({"what": what, "at": at, "uid": uid, **more})
 
-    def _decided(self, outcome: Outcome) -> None:
-        for decision in outcome.decisions:
-            victims = [self._victim(decision, uid, slack) for uid, slack in self._of(decision)[:SHOWN_VICTIMS]]
-            count = len(decision.victims)
-            self._note(decision.uid, "placed", self._now, host=decision.host, slack=decision.metric, victims=victims,
-                       count=count)  # fmt: skip
-            for uid, slack in self._of(decision):
-                whom = self._name(decision.uid)
-                self._note(uid, "preempted", self._now, host=decision.host, slack=slack, whom=whom,
-                           their_slack=decision.metric)  # fmt: skip
+    def decided(self, decision: Decision) -> None:
+        """Hear of one decision of the last pass."""
+        victims = [self._victim(decision, uid, slack) for uid, slack in self._of(decision)[:SHOWN_VICTIMS]]
+        count = len(decision.victims)
+        self._note(decision.uid, "placed", self._now, host=decision.host, slack=decision.metric, victims=victims,
+                   count=count)  # fmt: skip
+        for uid, slack in self._of(decision):
+            whom = self._name(decision.uid)
+            self._note(uid, "preempted", self._now, host=decision.host, slack=slack, whom=whom,
+                       their_slack=decision.metric)  # fmt: skip
 
     @staticmethod
     def _of(decision: Decision) -> list[tuple[str, float]]:

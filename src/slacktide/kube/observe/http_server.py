@@ -11,7 +11,8 @@ from prometheus_client import GCCollector, PlatformCollector, ProcessCollector
 from prometheus_client.registry import CollectorRegistry
 
 from slacktide.config import Config
-from slacktide.engine.core.operations import Journal, Operation
+from slacktide.engine.core.operations import Decided, Journal, Operation
+from slacktide.engine.core.types import Decision
 from slacktide.kube.client.status_codes import BAD_REQUEST, FORBIDDEN, NOT_FOUND, UNAVAILABLE
 from slacktide.kube.observe.explain import PodHistory, PodStory
 from slacktide.kube.observe.http_site import Route, Site, metrics_page
@@ -83,7 +84,10 @@ def is_near(address: str | None) -> bool:
 
 
 class SchedulerPages:
-    """What a scheduler shows: let ``journal`` be (part of) its journal, then serve ``routes``."""
+    """What a scheduler shows: let ``journal`` be (part of) its journal, then serve ``routes``.
+
+    The scheduler tells of a pass's decisions one by one (:meth:`decided`), so that many of them hold up nobody.
+    """
 
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
@@ -91,6 +95,7 @@ class SchedulerPages:
         self.meter = Meter(lambda: scheduler.engine)
         self.memory = PodHistory(self._name_of)
         self.loop_lag = LoopLag()
+        scheduler.told = self.decided
 
     def _name_of(self, uid: str) -> tuple[str, str] | None:
         record = self._scheduler.mirror.pods.get(uid)
@@ -98,8 +103,16 @@ class SchedulerPages:
 
     def journal(self, operation: Operation) -> None:
         """Hear of an operation of the engine."""
+        if isinstance(operation, Decided):
+            self.meter.passed(operation.outcome)
+            return
         self.meter(operation)
         self.memory(operation)
+
+    def decided(self, decision: Decision) -> None:
+        """Hear of one decision of the last pass."""
+        self.meter.decided(decision)
+        self.memory.decided(decision)
 
     def routes(self) -> dict[str, Route]:
         """What to serve."""

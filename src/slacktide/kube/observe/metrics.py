@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import astuple
 
 from slacktide.engine.core.operations import OPERATIONS, Operation
-from slacktide.engine.core.types import Outcome
+from slacktide.engine.core.types import Decision, Outcome
 from slacktide.engine.ledger.overview import STATES, overview
 from slacktide.kube.observe.availability_metrics import bonus_owed
 
@@ -135,28 +135,36 @@ class Meter:
         self._began = self.clock()
 
     def _decided(self, outcome: Outcome) -> None:
+        self.passed(outcome)
+        for decision in outcome.decisions:
+            self.decided(decision)
+
+    def passed(self, outcome: Outcome) -> None:
+        """Hear of the end of a pass; of each of its decisions :meth:`decided` is to hear before anything else happens."""
         took = self.clock() - self._began
         self.pass_seconds.observe(took)
         if outcome.waiting:
             self.attempts["unschedulable"] += outcome.waiting
             self.attempt_seconds["unschedulable"].observe(took, outcome.waiting)
-        engine = self._engine()
-        for decision in outcome.decisions:
-            self.in_flight.add(decision.uid)
-            self._fresh.discard(decision.uid)
-            wait = self._waits.get(decision.uid)
-            if wait is not None:
-                wait.attempts += self._passes - max(wait.woken_at, 0)
-                wait.woken_at, wait.began = -1, self._began
-            if decision.victims:
-                self.preemption_attempts += 1
-                self.victims.observe(len(decision.victims))
-            for victim in decision.victims if engine is not None else ():
-                key = engine.pods[victim.uid].key  # type: ignore[union-attr]  # asked in the line above
-                self.preempted[class_of(engine.controllers[key].service.name)] += 1  # type: ignore[union-attr]
+        self._fresh.difference_update(one.uid for one in outcome.decisions)
         if self._fresh:
             self.incoming[FAILED, "unschedulable"] += len(self._fresh)
             self._fresh.clear()
+
+    def decided(self, decision: Decision) -> None:
+        """Hear of one decision of the last pass."""
+        engine = self._engine()
+        self.in_flight.add(decision.uid)
+        wait = self._waits.get(decision.uid)
+        if wait is not None:
+            wait.attempts += self._passes - max(wait.woken_at, 0)
+            wait.woken_at, wait.began = -1, self._began
+        if decision.victims:
+            self.preemption_attempts += 1
+            self.victims.observe(len(decision.victims))
+        for victim in decision.victims if engine is not None else ():
+            key = engine.pods[victim.uid].key  # type: ignore[union-attr]  # asked in the line above
+            self.preempted[class_of(engine.controllers[key].service.name)] += 1  # type: ignore[union-attr]
 
     def _bound(self, uid: str, at: float) -> None:
         self._starting[uid] = at
