@@ -134,7 +134,8 @@ def singles(options: argparse.Namespace) -> None:
 
 
 def passes(options: argparse.Namespace) -> None:
-    head = ("policy", "nodes", "whole pass, processor ms", "longest stall in parts, processor ms", "placed", "preempted", "the next pass ms")  # fmt: skip
+    head = ("policy", "nodes", "whole pass, processor ms", "longest stall in parts, processor ms", "placed",
+            "preempted", "the next pass ms")  # fmt: skip
     nodes, rows = max(options.nodes), []
     for policy in POLICIES:
         for full in (False, True):

@@ -140,7 +140,7 @@ class Meter:
             self.decided(decision)
 
     def passed(self, outcome: Outcome) -> None:
-        """Hear of the end of a pass; of each of its decisions :meth:`decided` is to hear before anything else happens."""
+        """Hear of the end of a pass; :meth:`decided` is to hear of each decision before anything else happens."""
         took = self.clock() - self._began
         self.pass_seconds.observe(took)
         if outcome.waiting:
