@@ -116,7 +116,7 @@ smoke: $(VENV)/dev.stamp
 hundredth: $(VENV)/dev.stamp
 	$(LEASH) $(BIN)/python bench/month.py --fraction 0.01
 
-# The tables of docs/benchmarks.md and docs/optimisations.md, measured anew (hours; on a machine that does nothing else):
+# The tables of docs/benchmarks.md and docs/optimisations.md, measured anew (some twenty minutes, on a machine that does nothing else):
 # all, or ONLY="light growth"; with SMALL=1 tiny, and without writing into docs/.
 benchmarks: $(VENV)/run.stamp library
 	$(LEASH) $(BIN)/python bench/tables.py $(if $(SMALL),--small) $(ONLY)

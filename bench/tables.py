@@ -65,7 +65,7 @@ class Table:
         return ", ".join(f"{one} is absent" for one in self.programs if shutil.which(one) is None)
 
 
-COSTS, SAVED, SEVERAL = "docs/benchmarks.md", "docs/optimisations.md", "docs/requests.md"
+COSTS, SAVED, SEVERAL, TRACES = "docs/benchmarks.md", "docs/optimisations.md", "docs/requests.md", "docs/traces.md"
 TABLES = (
     Table("one-hour", COSTS, "one_hour.py --repeats 5", "--repeats 1 --end 60", published=True),
     Table("startup", COSTS, "startup.py --repeats 10", "--repeats 1"),
@@ -84,6 +84,7 @@ TABLES = (
     Table("standstill", SAVED, "standstill.py --settings policy.name=priority",
           "--settings policy.name=priority --end 10000", published=True),
     Table("requests-large", SEVERAL, "large.py --repeats 3", "--repeats 1 --instances 80 --hosts 20"),
+    Table("trace", TRACES, "trace_memory.py --rows 25e6", "--rows 2e4"),
     Table("month", COSTS, "month.py", "--fraction 0.0001"),
 )  # fmt: skip
 
