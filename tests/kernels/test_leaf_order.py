@@ -41,6 +41,7 @@ def test_arranging_moves_leaves_and_loses_none(tmp_path: Path) -> None:
             update(tb.state, h)
         before = hosts["leaf"].copy()
         tb.control["changes"] = tb.control["arranged"] + len(hosts)
+        tb.control["bounds"] = (free_index.SEARCHED + 1) * len(hosts)
         arrange(tb.state)
         moved += int((hosts["leaf"] != before).sum())
         root, first, width = (tb["groups"][name][hosts["group"]] for name in ("root", "first", "width"))
@@ -60,12 +61,18 @@ def test_arranging_moves_leaves_and_loses_none(tmp_path: Path) -> None:
     assert moved > 50
 
 
-def test_few_changes_leave_the_order_as_it_is(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("changes", "searched"), [(0, 1), (1, 0)], ids=["few changes", "few bound checks"])
+def test_the_order_stays_as_it_is_after(changes: int, searched: int, tmp_path: Path) -> None:
     one = cluster(3, 40)
     config = settings_of(one, tmp_path)
     tb = prepare(one.workload, one.hosts, config, load(config), 0)
-    tb.control["changes"] = tb.control["arranged"] + len(tb["hosts"]) // 4
-    before = tb["tree"].copy()
+    count, before = len(tb["hosts"]), (int(tb.control["arranged"]), int(tb.control["arranged_bounds"]))
+    tb.control["changes"] = tb.control["arranged"] + count // 4 + changes
+    tb.control["bounds"] = tb.control["arranged_bounds"] + free_index.SEARCHED * count + searched
     arrange(tb.state)
-    assert (tb["tree"] == before).all()
-    assert tb.control["arranged"] < tb.control["changes"] or len(tb["hosts"]) < 4
+    assert (tb.control["arranged"], tb.control["arranged_bounds"]) == before
+    tb.control["changes"] += 1 - changes
+    tb.control["bounds"] += 1 - searched
+    arrange(tb.state)
+    assert tb.control["arranged"] == tb.control["changes"]
+    assert tb.control["arranged_bounds"] == tb.control["bounds"]

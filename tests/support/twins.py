@@ -177,6 +177,7 @@ TWINS: dict[str, str] = {
     "free_index.arrange": "reference.policies:Pass.choose_free",
     "free_index.arrange_group": "reference.policies:Pass.choose_free",
     "free_index.combine": "reference.policies:Pass.choose_free",
+    "free_index.keep": "reference.policies:Pass.choose_free",
     "free_index.order_by": "reference.policies:Pass.choose_free",
     "free_index.sift": "reference.policies:Pass.choose_free",
     "free_index.place_in_order": "reference.policies:Pass.choose_free",

@@ -26,6 +26,8 @@ BEYOND = 2.0**44  # more than any host has, and its multiples stay within 64 bit
 A, B, TIE_A, TIE_B, BOTH, AMOUNTS = 0, 1, 2, 3, 4, 5
 LEAN, FREE, ROOM = 20, 20, 26
 """Bits by which A - B and what is free are rounded in the order of leaves, and bits that the latter has there."""
+SEARCHED = 64
+"""Bound checks a host that pay for putting the leaves in order."""
 
 
 @leaf
@@ -116,23 +118,33 @@ def update(tb: State, h: int) -> None:
         for r in range(width - AMOUNTS):
             tree[root + node, AMOUNTS + r] = views.free(tb)[h, r]
     node >>= 1
-    while node > 0:
-        combine(tree, root, node)
+    while node > 0 and combine(tree, root, node):  # what did not change changes nothing above
         node >>= 1
 
 
 @leaf
-def combine(tree: NDArray[np.int64], root: int, node: int) -> None:
-    """What holds below ``node`` of the tree at ``root``, from its two children; O(resources)."""
+def keep(tree: NDArray[np.int64], at: int, f: int, value: int) -> bool:
+    """Set a field of a node; whether it was another; O(1)."""
+    other = tree[at, f] != value
+    tree[at, f] = value
+    return other
+
+
+@leaf
+def combine(tree: NDArray[np.int64], root: int, node: int) -> bool:
+    """What holds below ``node`` of the tree at ``root``, from its two children; whether it changed; O(resources)."""
     at, left, right = root + node, root + 2 * node, root + 2 * node + 1
+    changed = False
     for f in range(BOTH, tree.shape[1]):
-        tree[at, f] = max(tree[left, f], tree[right, f])
+        changed = keep(tree, at, f, max(tree[left, f], tree[right, f])) or changed
     for part in range(2):
         winner = right if tree[right, part] > tree[left, part] else left
-        tree[at, part] = tree[winner, part]
-        tree[at, TIE_A + part] = tree[winner, TIE_A + part]
+        tie = tree[winner, TIE_A + part]
         if tree[right, part] == tree[left, part]:
-            tree[at, TIE_A + part] = max(tree[left, TIE_A + part], tree[right, TIE_A + part])
+            tie = max(tree[left, TIE_A + part], tree[right, TIE_A + part])
+        changed = keep(tree, at, part, tree[winner, part]) or changed
+        changed = keep(tree, at, TIE_A + part, tie) or changed
+    return changed
 
 
 @leaf
@@ -200,14 +212,17 @@ def arrange_group(tb: State, g: int, count: int) -> None:
 
 @kernel
 def arrange(tb: State) -> None:
-    """Put the leaves of all groups in order again, where many hosts changed since; O(hosts * log hosts) then.
+    """Put the leaves of all groups in order again, where many hosts changed and as much was spent on searches since.
 
-    Bounds are exact where the hosts below a node are alike. Which host is found does not depend on the order.
+    Bounds are exact where the hosts below a node are alike. Which host is found does not depend on the order. It takes
+    O(hosts * log hosts), about as long as ``SEARCHED`` bound checks a host.
     """
     control, count = views.control(tb), len(views.hosts(tb))
     if control["changes"] - control["arranged"] <= count // 4:
         return
-    control["arranged"] = control["changes"]
+    if control["bounds"] - control["arranged_bounds"] <= SEARCHED * count:
+        return
+    control["arranged"], control["arranged_bounds"] = control["changes"], control["bounds"]
     groups = views.groups(tb)
     for g in range(len(groups)):
         end = whole(groups[g + 1]["first"]) if g + 1 < len(groups) else count

@@ -243,6 +243,7 @@ CONTROL = np.dtype(
         ("overloaded", "i8"),  # classes that are, in the present pass
         ("changes", "i8"),  # end of the change log
         ("arranged", "i8"),  # where it ended when the leaves of the free index were last put in order
+        ("arranged_bounds", "i8"),  # bound checks until then
         ("releases", "i8"),  # end of the log of releases
         ("stirred", "i8"),  # requests whose metrics changed since their hosts were last told
         ("request_heap", "i8"),
