@@ -20,14 +20,24 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 MACHINES = ("x86_64", "aarch64")
 
 
+def _machine() -> str | None:
+    """The machine whose library goes into the wheel, or None where none does."""
+    machine = os.environ.get("SLACKTIDE_PLATFORM") or platform.machine()
+    pure = os.environ.get("SLACKTIDE_PURE", "") not in ("", "0")
+    return None if pure or platform.system() != "Linux" or machine not in MACHINES else machine
+
+
 class LibraryHook(BuildHookInterface):  # type: ignore[type-arg]
     """Puts the library into the wheel, and the platform that it is for into the wheel's name."""
 
+    def dependencies(self) -> list[str]:
+        """What a build of the wheel needs beside hatchling: nothing where it has no library."""
+        return [] if _machine() is None else self.config["compiler"]
+
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Called before the wheel is written."""
-        machine = os.environ.get("SLACKTIDE_PLATFORM") or platform.machine()
-        pure = os.environ.get("SLACKTIDE_PURE", "") not in ("", "0")
-        if version == "editable" or pure or platform.system() != "Linux" or machine not in MACHINES:
+        machine = _machine()
+        if version == "editable" or machine is None:
             return
         root = Path(self.root)
         folder = root / "build" / f"library-{machine}"  # not the package's own: a checkout would go on with it unasked

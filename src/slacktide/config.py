@@ -225,8 +225,9 @@ class KubeSettings:
     """Requests beyond ``qps`` that may go out at once."""
     bindings: Annotated[int, Meta(ge=1, le=4096)] = 64
     """Bindings and evictions under way at once."""
-    pass_budget: Annotated[float, Meta(ge=0.001, le=LARGEST)] = 0.005
-    """Seconds of a pass after which everything else (leases, bindings, HTTP) has its turn; then the pass goes on."""
+    pass_budget: Annotated[float, Meta(ge=0, le=LARGEST)] = 0.005
+    """Seconds of a pass after which everything else (leases, bindings, HTTP) has its turn; then the pass goes on.
+    0: after each part of it, which is for tests."""
     event_qps: Amount = 0.0
     """Events written a second; 0: no limit."""
     ledger_qps: SomeAmount = 50.0

@@ -50,7 +50,7 @@ def stage(binaries: Binaries, tmp_path_factory: pytest.TempPathFactory) -> Itera
     yield from staged(
         binaries, tmp_path_factory.mktemp("preemption"), classes,
         qos__alpha=ledgers.ALPHA, policy__min_running=LEAST, policy__patience=BETWEEN_EQUALS, scheduler__watchdog=1,
-        kube__victim_patience=PATIENCE,
+        kube__victim_patience=PATIENCE, kube__pass_budget=0,  # everything happens between the parts of passes, too
     )  # fmt: skip
 
 

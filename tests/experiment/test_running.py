@@ -10,7 +10,7 @@ import shutil
 import signal
 import time
 from datetime import UTC, datetime
-from importlib.metadata import EntryPoint
+from importlib.metadata import EntryPoint, version
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -19,7 +19,7 @@ import pytest
 from slacktide.cli import main
 from slacktide.config import Config, PolicySettings
 from slacktide.errors import InputError
-from slacktide.experiment import conduct, keys, prepare, store
+from slacktide.experiment import conduct, keys, local, prepare, store
 from slacktide.experiment import grid as grids
 from slacktide.inputs import read_hosts
 from slacktide.model import Hosts
@@ -294,6 +294,15 @@ def test_a_policy_of_a_package_counts_by_its_source(tmp_path: Path, monkeypatch:
     assert keys.installed(Config()) == {}
 
 
+def test_the_version_of_what_compiles_a_users_own_score_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody has tested that every version of Numba compiles it to the same decisions."""
+    own = [Config(policy=PolicySettings(score="mine.py:score")), Config(policy=PolicySettings(cost="mine.py:cost"))]
+    assert [keys.installed(config) for config in own] == [{"numba": version("numba")}] * 2
+    monkeypatch.setattr(keys, "version", lambda _: "another")
+    assert [keys.installed(config) for config in own] == [{"numba": "another"}] * 2
+    assert keys.installed(Config(policy=PolicySettings(score="balanced", cost="fewest-victims"))) == {}
+
+
 def test_a_folder_that_holds_something_else_is_left_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     grid = written(tmp_path)
     (tmp_path / "out").mkdir()
@@ -338,6 +347,21 @@ def test_a_run_that_kills_its_process_has_failed_after_three(
     assert run(written(tmp_path, text), tmp_path / "out") == 6
     assert "signal 9, 3 times over" in capsys.readouterr().err
     assert [one.policy for one in experiment.read(tmp_path / "out").done] == ["priority"]
+
+
+def test_a_run_whose_process_answers_no_more_has_failed_after_three(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A policy that closes all files and stays: nobody hears of the process again, but it does not end."""
+    monkeypatch.setattr(local, "GRACE", 0.2)
+    before = children_of(os.getpid())
+    (tmp_path / "mine.py").write_text("import os, time\nos.closerange(0, 1000)\ntime.sleep(1e6)\n")
+    text = GRID.replace("seeds: 2", "seeds: 1").replace("seeds:", '  mine: {policy: "mine.py:Mine"}\nseeds:')
+    text = text.replace("  fewer: {of: all, share: 0.75}\n", "").replace("  qos-driven: {policy: qos-driven}\n", "")
+    assert run(written(tmp_path, text), tmp_path / "out") == 6
+    assert "answered no more, 3 times over" in capsys.readouterr().err
+    assert [one.policy for one in experiment.read(tmp_path / "out").done] == ["priority"]
+    assert children_of(os.getpid()) == before
 
 
 ODD = """

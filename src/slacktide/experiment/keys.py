@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import cache
-from importlib.metadata import entry_points
+from importlib.metadata import entry_points, version
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from slacktide.config import Config
 from slacktide.errors import InputError, Problem
 from slacktide.experiment.grid import First, FromFile, Generated, Grid, Origin, Peak, Point, Share
 from slacktide.experiment.run_folder import files_in
+from slacktide.kernels.builtin import COSTS, DEFAULT, SCORES
 from slacktide.results import experiment as folder
 from slacktide.results.manifest import SCHEMA_VERSION
 
@@ -40,7 +41,8 @@ def code() -> str:
     """SHA-256 over the sources that outcomes depend on, and the version of the library that does the arithmetic.
 
     Not how kernels were compiled, in a library or here, by which version of Numba, for which processor: they decide
-    alike, to the bit (``tests/test_decision_hashes.py``). Of a user's own score or cost that is assumed.
+    alike, to the bit (``tests/test_decision_hashes.py``). For a user's own score or cost nobody has tested that: see
+    :func:`installed`.
     """
     digest = hashlib.sha256(f"numpy {np.__version__}".encode())
     root = Path(slacktide.__file__).parent
@@ -132,18 +134,23 @@ def _settings(config: Config) -> str:
 
 
 def installed(config: Config) -> dict[str, str]:
-    """Of a policy, score or cost from an entry point its package's version and its module's source (SHA-256)."""
+    """Of a policy, score or cost from an entry point its package's version and its module's source (SHA-256).
+
+    Where a score or cost is the user's own, also the version of Numba, which compiles it.
+    """
     found = {}
     for key, kind in (("name", "policies"), ("score", "scores"), ("cost", "costs")):
         chosen = getattr(config.policy, key)
         for point in [] if ".py:" in chosen else entry_points(group=f"slacktide.{kind}", name=chosen):
-            version = point.dist.version if point.dist is not None else "?"
+            release = point.dist.version if point.dist is not None else "?"
             try:
                 source = importlib.util.find_spec(point.module)
             except (ImportError, ValueError):  # the run that needs it says more
                 source = None
             file = None if source is None or source.origin is None else Path(source.origin)
-            found[key] = f"{version} {content(file) if file is not None and file.is_file() else '?'}"
+            found[key] = f"{release} {content(file) if file is not None and file.is_file() else '?'}"
+    if config.policy.score not in (DEFAULT, *SCORES) or config.policy.cost not in (DEFAULT, *COSTS):
+        found["numba"] = version("numba")
     return found
 
 

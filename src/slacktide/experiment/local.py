@@ -31,7 +31,7 @@ from slacktide.kernels.runtime.mode import Mode, mode
 ATTEMPTS = 3
 """A run whose process was killed this often has failed: it may be the run that kills it."""
 GRACE = 5.0
-"""Seconds a process may take to end."""
+"""Seconds a process that answers no more may take to end by itself."""
 THREADS = (
     *("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"),
     *("NUMBA_NUM_THREADS", "POLARS_MAX_THREADS", "ARROW_NUM_THREADS"),
@@ -92,7 +92,7 @@ class Worker:
     def end(self) -> None:
         """The process is gone when this returns."""
         self.process.kill()
-        self.process.wait(GRACE)
+        self.process.wait()  # one that was killed goes, but with much memory, or on a busy machine, not at once
         for stream in (self.process.stdin, self.process.stdout):
             with contextlib.suppress(OSError):
                 cast(Any, stream).close()
@@ -103,6 +103,11 @@ def _environment() -> dict[str, str]:
     here = str(Path(slacktide.__file__).resolve().parents[1])
     paths = [here, *filter(None, [os.environ.get("PYTHONPATH")])]
     return os.environ | dict.fromkeys(THREADS, "1") | {"PYTHONPATH": os.pathsep.join(paths)}
+
+
+def _ended(code: int) -> str:
+    """How a process ended, by what :mod:`subprocess` says of it."""
+    return f"was ended by signal {-code}" if code < 0 else f"ended with code {code}"
 
 
 class Queue:
@@ -230,13 +235,16 @@ class Processes:
         Of several, all are blameless as far as is known. Begun again each is alone, so that this happens to it once.
         """
         self._dismiss(worker)
-        worker.process.wait(GRACE)
-        code = worker.process.returncode
+        try:
+            code: int | None = worker.process.wait(GRACE)
+        except subprocess.TimeoutExpired:  # it is still there, but a policy closed its files
+            code = None
         worker.end()
         if not worker.tasks:
             self._idle_losses += 1
             if self._idle_losses > ATTEMPTS * self.jobs:
-                raise SlacktideError(f"processes end before they have begun to work (code {code}); nothing was lost")
+                how = "they answer no more" if code is None else f"code {code}"
+                raise SlacktideError(f"processes end before they have begun to work ({how}); nothing was lost")
         elif len(worker.tasks) > 1:
             for task in reversed(worker.tasks.values()):
                 waiting.put_back(task)
@@ -246,7 +254,7 @@ class Processes:
             if failed[key] < ATTEMPTS:
                 waiting.put_back(task)
                 return
-            how = f"was ended by signal {-code}" if code < 0 else f"ended with code {code}"
+            how = "answered no more" if code is None else _ended(code)
             why = " (for want of memory, perhaps)" if code == -signal.SIGKILL else ""
             text = f"the process at this run {how}, {ATTEMPTS} times over{why}"
             told(Outcome(key, error=text, kind=InputError.__name__))

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import struct
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +20,7 @@ from slacktide.kernels.ahead_of_time.translating import optimised, translated
 from slacktide.kernels.runtime import library
 from slacktide.kernels.runtime.compiling import ADDRESSED, ENTRIES
 from support.libraries import bitcode, import_every_kernel, needs_library, run
+from support.repository import REPOSITORY
 
 AARCH64 = 183
 """The number of this machine in an ELF file."""
@@ -114,3 +118,17 @@ def test_what_is_not_whole_is_built_again(change: str, tmp_path: Path) -> None:
         said = json.loads((folder / library.ABOUT).read_text())
         (folder / library.ABOUT).write_text(json.dumps(said | {"tag": "another"}))
     assert not building.built(folder, machine)
+
+
+def wanted_by_the_build(**environment: str) -> set[str]:
+    """Names of the packages that a builder gets for a wheel, beside hatchling."""
+    ask = "import hatchling.build as build; print(*build.get_requires_for_build_wheel(), sep='\\n')"
+    command, variables = [sys.executable, "-c", ask], {**os.environ, **environment}
+    said = subprocess.run(command, cwd=REPOSITORY, env=variables, capture_output=True, text=True, check=True)
+    return {line.partition(">")[0] for line in said.stdout.split()}
+
+
+def test_a_wheel_without_a_library_needs_no_compiler() -> None:
+    assert wanted_by_the_build(SLACKTIDE_PURE="1") == set()
+    assert wanted_by_the_build(SLACKTIDE_PURE="0", SLACKTIDE_PLATFORM="aarch64") == {"numba", "ziglang"}
+    assert wanted_by_the_build(SLACKTIDE_PURE="", SLACKTIDE_PLATFORM="riscv64") == set()
