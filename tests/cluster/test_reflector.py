@@ -419,8 +419,9 @@ def test_a_malformed_object_is_reported_and_its_neighbours_are_seen(access: Acce
                 picture = Picture()
                 reflector = Reflector(direct, kind, picture)
                 async with running(reflector):
+                    # The first list may come from a cache that has not seen the last object yet: then the watch has it.
+                    await until(lambda: [problem.name for problem in picture.problems] == ["bad"])
                     assert {name for _, name in picture.objects} == {"good"}
-                    assert [problem.name for problem in picture.problems] == ["bad"]
                     assert "$.spec.slo" in picture.problems[0].problem
                     await direct.post(kind.path(), loose("worse", ["nothing", "fits"]))
                     await direct.post(kind.path(), loose("fine", {"slo": 1, "rank": 2}))
