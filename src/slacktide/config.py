@@ -229,7 +229,7 @@ class KubeSettings:
     """Seconds of a pass after which everything else (leases, bindings, HTTP) has its turn; then the pass goes on."""
     event_qps: Amount = 0.0
     """Events written a second; 0: no limit."""
-    ledger_qps: SomeAmount = 50.0
+    ledger_qps: SomeAmount = 100.0
     """Availability objects written a second, all together; each at most once a second."""
     leader_election: bool = True
     """Act only while holding the lease."""
