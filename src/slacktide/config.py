@@ -230,7 +230,7 @@ class KubeSettings:
     0: after each part of it, which is for tests."""
     event_qps: Amount = 0.0
     """Events written a second; 0: no limit."""
-    ledger_qps: SomeAmount = 50.0
+    ledger_qps: SomeAmount = 100.0
     """Availability objects written a second, all together; each at most once a second."""
     leader_election: bool = True
     """Act only while holding the lease."""

@@ -22,7 +22,7 @@ class Answer(NamedTuple):
 def cells(table: str) -> dict[str, list[str]]:
     """The columns of what ``kubectl get`` printed, by their heading; a cell may be empty."""
     heading, *rows = table.splitlines()
-    starts = [match.start() for match in re.finditer(r"\S+", heading)]
+    starts = [match.start() for match in re.finditer(r"\S+( \S+)*", heading)]
     ends = [*starts[1:], None]
     return {heading[a:b].strip(): [row[a:b].strip() for row in rows] for a, b in zip(starts, ends, strict=True)}
 

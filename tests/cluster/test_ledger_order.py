@@ -12,8 +12,8 @@ from cluster.labtools import pod, pods_path
 from cluster.running import CLASSES, service_class
 from slacktide.kube.client.credentials import Access, load_access
 from slacktide.kube.client.http import Connection
-from slacktide.kube.publish import availability
-from slacktide.kube.publish.availability import LEAST_SECONDS
+from slacktide.kube.publish import write_plan
+from slacktide.kube.publish.write_plan import LEAST_SECONDS
 from slacktide.kube.scheduler import Scheduler
 from slacktide.lab import ControlPlane
 from slacktide.settings import load_live
@@ -153,8 +153,8 @@ def test_a_pod_is_not_evicted_before_a_ledger_tells_of_it(
 ) -> None:
     """A leader that ends while its victims go leaves a ledger that knows how long they ran."""
     # As it is where so many pods are bound that no first ledger has its turn.
-    monkeypatch.setattr(availability, "NEW_SECONDS", WAIT_SECONDS)
-    monkeypatch.setattr(availability, "BUSY_SECONDS", WAIT_SECONDS)
+    monkeypatch.setattr(write_plan, "NEW_SECONDS", WAIT_SECONDS)
+    monkeypatch.setattr(write_plan, "BUSY_SECONDS", WAIT_SECONDS)
 
     async def run() -> list[str]:
         async with Written(access) as connection:

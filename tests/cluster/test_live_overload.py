@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 from cluster.kubectl import Json, cells
 from cluster.labtools import HANG_SECONDS, deployment, pod, pods_path, until
-from cluster.running import BETWEEN_EQUALS, CLASSES, Place, Running, Stage, service_class, staged
+from cluster.running import BETWEEN_EQUALS, CLASSES, Place, Running, Stage, at, service_class, staged
 from slacktide.cli import app
 from slacktide.kube.client.http import MERGE_PATCH as MERGE
 from slacktide.kube.client.http import STRATEGIC_MERGE_PATCH as STRATEGIC
@@ -176,6 +176,20 @@ def test_a_new_leader_finds_who_is_lost_and_who_is_not_any_more(place: Place) ->
     is_late(place, "deployment-leaves", 0, 0)
     after = place.status("deployment-stays", lambda status: status["at"] > before[0]["at"], "a new leader wrote it")
     assert late_in(after) == (1, 0)
+
+
+def test_a_state_that_time_changes_is_written_when_it_does(place: Place) -> None:
+    """A pod that was late runs on: nothing happens to it, and at a known instant its promise is kept again."""
+    place.create("pods", pod("slow", cpu="1", labels=HALF, annotations={"slacktide.io/startup-seconds": "1"}))
+    missed = place.status("pod-slow", lambda status: status["running"] == 1, "it runs")
+    assert (missed["state"], missed.get("breaksAt")) == ("Missed", None)
+    gains = 1.0 / missed["promised"] - 1.0
+    due = at(missed) - missed["slackSeconds"] / gains
+    kept = place.status("pod-slow", lambda status: status["state"] != "Missed", "its promise is kept again")
+    assert due - 0.01 <= at(kept) <= due + 2.0
+    assert kept["breaksAt"] > kept["at"]
+    if kept["state"] == "AtRisk":
+        assert "margin of class half" in kept["message"]
 
 
 def test_nothing_went_wrong(stage: Stage) -> None:

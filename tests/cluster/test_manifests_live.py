@@ -212,6 +212,7 @@ def test_a_ledger_is_made_by_one_write_and_listed(kubectl: Kubectl) -> None:
         promised=0.95,
         delivered=0.97125,
         slackSeconds=-81.5,
+        breaksAt="2026-11-21T13:04:00Z",
         state="AtRisk",
         running=3,
         waiting=1,
@@ -236,7 +237,7 @@ def test_a_ledger_is_made_by_one_write_and_listed(kubectl: Kubectl) -> None:
             "CLASS",
             "PROMISED",
             "DELIVERED",
-            "SLACK",
+            "BREAKS AT",
             "STATE",
             "LOST",
             "STARVING",
@@ -246,9 +247,9 @@ def test_a_ledger_is_made_by_one_write_and_listed(kubectl: Kubectl) -> None:
             "AGE",
         ]
         assert list(table) == headings
-        first = ["a-front", "silver", "0.95", "0.97125", "-81.5", "AtRisk", "1", "0", "3", "1", "7"]
+        first = ["a-front", "silver", "0.95", "0.97125", "2026-11-21T13:04:00Z", "AtRisk", "1", "0", "3", "1", "7"]
         assert [table[name][0] for name in headings[:-1]] == first
-        assert [table[name][1] for name in ("PROMISED", "SLACK", "STATE")] == ["0.5", "", "Kept"]
+        assert [table[name][1] for name in ("PROMISED", "BREAKS AT", "STATE")] == ["0.5", "", "Kept"]
     finally:
         kubectl("delete", "avail", "a-front", "b-still", "--ignore-not-found")
 

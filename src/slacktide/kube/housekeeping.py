@@ -1,12 +1,12 @@
-"""What is looked at every second: who waits for a replacement that does not come, who is lost by now, and owners that
-may be no more."""
+"""What is looked at every second: who waits for a replacement that does not come, how promises stand by now, and
+owners that may be no more."""
 
 from __future__ import annotations
 
 import asyncio
 
 from slacktide.engine.core.engine import Engine
-from slacktide.engine.ledger.lateness import late
+from slacktide.engine.ledger.overview import overview
 from slacktide.kube.client.http import ApiError, Unreachable
 from slacktide.kube.client.status_codes import NOT_FOUND
 from slacktide.kube.feed.fed_pod import HELD
@@ -16,6 +16,8 @@ from slacktide.kube.publish.term_context import TermContext
 from slacktide.kube.resources.objects import AVAILABILITY
 
 TICK_SECONDS = 1.0
+TOGETHER = 500
+"""So many controllers are looked at without a pause: some milliseconds."""
 HELD_SECONDS = 5.0
 """A pod that waits longer for its predecessor to be gone is told why."""
 ASK_AGAIN = 10
@@ -57,9 +59,21 @@ class Housekeeper:
             now = self._clock()
             for key in retire_vacant(self._feed.engine, now, self._feed.config.kube.vacancy):
                 self._feed.listener.changed(key)
-            self._ledger.compare(late(self._feed.engine, now))
+            await self._compare()
             self._speak_of_held(now)
             await self._ask_for_owners(now)
+
+    async def _compare(self) -> None:
+        """Look how all controllers stand by now, some at a time, so that nobody waits for long."""
+        engine = self._feed.engine
+        keys = list(engine.controllers)
+        for first in range(0, len(keys), TOGETHER):
+            await asyncio.sleep(0)
+            await self._gate.passed()
+            if not self._leading():
+                return
+            known = [key for key in keys[first : first + TOGETHER] if key in engine.controllers]
+            self._ledger.compare(overview(engine, self._clock(), known))
 
     def _speak_of_held(self, now: float) -> None:
         held = {uid for waiting in self._feed.succession.held.values() for uid in waiting}

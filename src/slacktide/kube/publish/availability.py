@@ -1,15 +1,15 @@
-"""Availability objects: written when something happened to a controller, each at most once a second."""
+"""Availability objects: written when something happened to a controller or its state changed, and once a minute."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from slacktide.engine.ledger.checkpoint import export
-from slacktide.engine.ledger.lateness import NOBODY, Late
+from slacktide.engine.ledger.overview import STATES, Overview
 from slacktide.engine.ledger.slo_status import SloStatus, slo_status
 from slacktide.kube.client.http import APPLY_PATCH, ApiError, Connection, Unreachable
 from slacktide.kube.client.kinds import encode
@@ -17,20 +17,19 @@ from slacktide.kube.client.rate_limit import Limiter
 from slacktide.kube.client.status_codes import FORBIDDEN, NOT_FOUND, UNPROCESSABLE
 from slacktide.kube.client.timestamps import rfc3339
 from slacktide.kube.feed.takeover import owner_of
+from slacktide.kube.publish import write_plan
 from slacktide.kube.publish.term_context import TermContext
+from slacktide.kube.publish.write_plan import WritePlan
 from slacktide.kube.resources.custom_resources import API_VERSION
 from slacktide.kube.resources.objects import AVAILABILITY, Availability
 from slacktide.kube.translate.owners import Target
 
 LOG = logging.getLogger(__name__)
 
-LEAST_SECONDS = 1.0
-NEW_SECONDS, BUSY_SECONDS = 0.1, 10.0
-"""So long a new controller's first ledger waits, and at most so long where others' pods are being bound."""
 WRITERS = 4
 MANAGER = {"fieldManager": "slacktide", "force": "true"}
 LOOK_SECONDS = 0.01
-NEWER = ("lost", "starving")
+NEWER = ("lost", "starving", "breaksAt")
 """Fields of a ledger that a custom resource definition of before does not declare."""
 LATER_SECONDS = 10.0
 """After this long a ledger is tried again that the API server would not take."""
@@ -46,6 +45,15 @@ def reference(target: Target) -> dict[str, Any]:
         "controller": False,
         "blockOwnerDeletion": False,
     }
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a ledger says that time alone may change: the state, and how many are late, and how."""
+
+    state: str
+    lost: int
+    starving: int
 
 
 @dataclass
@@ -69,50 +77,53 @@ class LedgerWriter:
         self._counts, self._busy = counts, busy
         qps = term.settings.ledger_qps
         self._limiter = Limiter(qps, max(1, int(qps)))
-        self._dirty: dict[str, None] = {}
-        self._new: dict[str, float] = {}
-        self._written_at: dict[str, float] = {}
+        self._plan = WritePlan()
         self._taken: dict[str, None] = {}
         """Those that wait for their turn in the rate."""
-        self._late: dict[str, Late] = {}
-        """What the ledgers say that were written, of those who are lost or starve."""
+        self._said: dict[str, Said] = {}
+        """What the ledgers say that were written."""
         self._under_way: set[str] = set()
         """Of one ledger there is one request at a time: the API server may carry two out in any order."""
         self._some = asyncio.Event()
         self._problem = ""
         self._left_out: tuple[str, ...] = ()
+        self._warned: tuple[str, ...] = ()
 
     def changed(self, key: str) -> None:
         """Something happened to a controller."""
         if key not in self._feed.controllers.targets:
             return  # it is no more
-        if key in self._written_at:
-            self._dirty[key] = None
-        else:
-            self._new.setdefault(key, self._clock())
+        self._plan.changed(key, self._clock())
         self._some.set()
 
     def finished(self, key: str) -> None:
         """A controller is no more; the garbage collector removes its ledger."""
-        for noted in (self._dirty, self._new, self._written_at, self._late):
-            noted.pop(key, None)
+        self._plan.forget(key)
+        self._said.pop(key, None)
 
-    def compare(self, late: Mapping[str, Late]) -> None:
-        """Who is lost or starves, by now, of every controller of which somebody does: ledgers that say otherwise are
-        written. It changes as time passes, which no event tells.
+    def compare(self, found: Overview) -> None:
+        """How controllers stand by now: ledgers whose state, or whose count of those who are lost or starve, is another
+        one are written. Both change as time passes, which no event tells.
 
         One that could not be written is tried again as ever, and not because of this.
         """
-        if self._left_out:
-            return  # where it may not be written
-        for key, said in self._late.items():
-            if late.get(key, NOBODY) != said and key not in self._taken and key not in self._under_way:
-                self.changed(key)
+        counted = "lost" not in self._left_out  # else it may not be written
+        lost, starving, states = found.lost.tolist(), found.starving.tolist(), found.state.tolist()
+        for i, one in enumerate(found.controllers):
+            said = self._said.get(one.key)
+            if said is None or one.key in self._taken or one.key in self._under_way:
+                continue
+            if said.state != STATES[states[i]]:
+                self._plan.turn(one.key)
+            elif counted and (said.lost, said.starving) != (lost[i], starving[i]):
+                self._plan.changed(one.key, self._clock())
+        if self._plan or self._plan.refresh_due(self._clock()):
+            self._some.set()
 
     @property
     def pending(self) -> int:
         """Ledgers that wait to be written."""
-        return len(self._dirty) + len(self._new)
+        return len(self._plan)
 
     async def run(self) -> None:
         """Writes until cancelled."""
@@ -123,12 +134,11 @@ class LedgerWriter:
     async def first(self, key: str) -> None:
         """Write a controller's first ledger at once, if it still waits: pods that go now cannot tell a new leader of
         themselves. One that cannot be written is tried again, as ever."""
-        waits = self._new.pop(key, None) is not None
-        if waits or (key in self._taken and key not in self._late):
+        if key in self._plan.new or (key in self._taken and key not in self._said):
             self._taken.pop(key, None)
-            self._written_at[key] = self._clock()
+            self._plan.begins(key, self._clock())
             await self._write(key)
-        while key in self._under_way and key not in self._late:
+        while key in self._under_way and key not in self._said:
             await asyncio.sleep(LOOK_SECONDS)
 
     async def _write_all(self) -> None:
@@ -137,7 +147,7 @@ class LedgerWriter:
             if key is None:
                 self._some.clear()
                 if self.pending:
-                    await asyncio.sleep(NEW_SECONDS)
+                    await asyncio.sleep(write_plan.NEW_SECONDS)
                 else:
                     await self._some.wait()
                 continue
@@ -148,27 +158,14 @@ class LedgerWriter:
                 await self._write(key)
 
     def _next(self) -> str | None:
-        """The ledger that has waited longest, of those not written within the last second."""
-        now = self._clock()
-        for key in self._dirty:
-            if now - self._written_at.get(key, 0.0) >= LEAST_SECONDS and key not in self._under_way:
-                del self._dirty[key]
-                self._written_at[key] = now
-                return key
-        for key, since in self._new.items():
-            if now - since < (BUSY_SECONDS if self._busy() else NEW_SECONDS):
-                break
-            if key in self._under_way:
-                continue
-            del self._new[key]
-            self._written_at[key] = now
-            return key
-        return None
+        """The ledger whose turn it is, of those not written within the last second."""
+        patience = write_plan.BUSY_SECONDS if self._busy() else write_plan.NEW_SECONDS
+        return self._plan.take(self._clock(), patience, self._taken.keys() | self._under_way)
 
     async def flush(self) -> None:
         """Write all that is noted down, now, each once; for a clean stop."""
-        due = list(self._taken | self._dirty | dict.fromkeys(self._new))
-        self._taken, self._dirty, self._new = {}, {}, {}
+        due = list(self._taken | dict.fromkeys(self._plan.take_all()))
+        self._taken = {}
         async with asyncio.TaskGroup() as group:
             for keys in (due[first::WRITERS] for first in range(WRITERS)):
                 group.create_task(self._write_each(keys))
@@ -193,18 +190,18 @@ class LedgerWriter:
             return  # whose owner is gone, the garbage collector removes
         now = self._clock()
         found = slo_status(engine, key, now)
-        said = document(target, export(engine, key, now), found)
+        said = document(target, export(engine, key, now), found, engine.config.qos.alpha)
         for name in self._left_out:
             del said["status"][name]
         body = encode(said)
-        self._late.pop(key, None)
+        self._said.pop(key, None)
         path = AVAILABILITY.path(target.namespace, target.ledger)
         try:
             await self._connection.patch(path, body, APPLY_PATCH, query=MANAGER, timeout=10.0, permit=self._leading)
             self._counts.written += 1
             self._problem = ""
-            if key in self._written_at:  # else its controller went meanwhile
-                self._late[key] = found.lost, found.starving
+            if key in self._plan.written_at:  # else its controller went meanwhile
+                self._said[key] = Said(found.state, found.lost, found.starving)
         except ApiError as error:
             self._counts.failed += 1
             self._refused(key, target, error)
@@ -219,13 +216,15 @@ class LedgerWriter:
         ends = namespace is None or namespace.metadata.deletion_timestamp is not None
         if ends and error.status in (FORBIDDEN, NOT_FOUND):
             return
-        if any(f".status.{name}: field not declared" in error.message for name in NEWER):
-            if not self._left_out:
+        older = [name for name in NEWER if f".status.{name}: field not declared" in error.message]
+        if older:
+            self._left_out = tuple(name for name in NEWER if name in older or name in self._left_out)
+            if self._left_out != self._warned:
+                self._warned = self._left_out
                 LOG.warning(
                     "ledgers are written without %s, which availabilities.slacktide.io does not declare: apply its "
-                    "manifest of this version, then start the scheduler again", " and ".join(NEWER)
+                    "manifest of this version, then start the scheduler again", " and ".join(self._left_out)
                 )  # fmt: skip
-            self._left_out = NEWER
             self.changed(key)
             return
         if str(error) != self._problem:
@@ -237,8 +236,31 @@ class LedgerWriter:
             self.changed(key)
 
 
-def document(target: Target, books: dict[str, Any], found: SloStatus) -> dict[str, Any]:
-    """The Availability of a controller."""
+def breaks_at(found: SloStatus, at: float, alpha: float) -> float | None:
+    """The earliest instant at which a kept promise can break: if all stopped at ``at``, and none came back.
+
+    The metric holds ``alpha`` seconds back for a start-up; these are no loss, and count here. None where the promise
+    cannot break, or is broken already.
+    """
+    if found.slack is None or found.state in ("Missed", "Unknown"):
+        return None
+    return at + max(0.0, found.slack + alpha)
+
+
+def message(found: SloStatus, alpha: float) -> str:
+    """Why a kept promise is AtRisk; else nothing."""
+    if found.state != "AtRisk" or found.slack is None:
+        return ""
+    left = max(0.0, found.slack + alpha)
+    return (
+        f"kept, but it would break {left:.1f} s after all pods stopped; {alpha:g} s of these are held back for a "
+        f"start-up (qos.alpha), and what is left is less than the margin of class {found.service}"
+    )
+
+
+def document(target: Target, books: dict[str, Any], found: SloStatus, alpha: float) -> dict[str, Any]:
+    """The Availability of a controller; ``alpha`` as in the settings, seconds."""
+    breaks = breaks_at(found, books["at"], alpha)
     return {
         "apiVersion": API_VERSION,
         "kind": "Availability",
@@ -255,7 +277,9 @@ def document(target: Target, books: dict[str, Any], found: SloStatus) -> dict[st
             "deliveredRestart": round(found.delivered_restart, 6),
             "deliveredNever": round(found.delivered_never, 6),
             "slackSeconds": None if found.slack is None else round(found.slack, 3),
+            "breaksAt": None if breaks is None else rfc3339(breaks),
             "state": found.state,
+            "message": message(found, alpha),
             "running": found.running,
             "waiting": found.waiting,
             "lost": found.lost,
