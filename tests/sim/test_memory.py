@@ -18,7 +18,7 @@ from slacktide.inputs import group_by_job, read_workload
 from slacktide.inputs.formats import parquet_files
 from slacktide.inputs.formats import tables as tables_in
 from slacktide.inputs.generators.light import equal_hosts
-from slacktide.metrics import over_all, per_class
+from slacktide.metrics import over_all, per_class, summary
 from slacktide.model import Workload, resting
 from slacktide.results import tables as tables_out
 from slacktide.sim import RunResult, engine, run
@@ -50,9 +50,8 @@ def write(path: Path, count: int, *, spoilt: int | None = None, ordered: bool = 
 @pytest.fixture
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that a small workload rests, and has many parts."""
-    for module in (tables_in, engine):
-        monkeypatch.setattr(module, "LEAST", 50)
-    for module in (resting, layout):
+    monkeypatch.setattr(tables_in, "LEAST", 50)
+    for module in (resting, layout, engine, summary):
         monkeypatch.setattr(module, "PART", 64)
     monkeypatch.setattr(parquet_files, "BATCH_ROWS", 48)
     monkeypatch.setattr(tables_out, "BATCH", 100)

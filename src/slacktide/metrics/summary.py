@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from slacktide.config import Accounting
 from slacktide.model import ServiceClass
-from slacktide.model.resting import PART, let_go
+from slacktide.model.resting import PART, let_go, room_beside
 from slacktide.qos.availability import ACCOUNTINGS, availability, fulfilled
 
 Columns = Mapping[str, NDArray[Any]]
@@ -60,12 +60,13 @@ def achieved(columns: Columns, accounting: Accounting) -> NDArray[np.float64]:
     known = columns.get(f"availability_{accounting}")
     if known is not None:
         return known.copy()
-    count = len(columns["running"])
-    result = np.empty(count)
+    times = [columns[name] for name in TIMES]
+    count = len(times[0])
+    result = room_beside(*times)(count, np.float64)
     for at in range(0, count, PART):
         part = slice(at, at + PART)
-        result[part] = availability(accounting, *(columns[name][part] for name in TIMES))
-        let_go(*(columns[name] for name in TIMES))
+        result[part] = availability(accounting, *(values[part] for values in times))
+        let_go(result, *times)
     return result
 
 
@@ -82,7 +83,7 @@ def per_class(
     for which in ACCOUNTINGS:
         everyone = achieved(columns, which)
         for i, one in enumerate(classes):
-            mine = everyone[service_class == i]
+            mine = _of(everyone, service_class, i)
             met = fulfilled(mine, one.slo)
             kept[i][which] = float(met.mean()) if len(met) else float("nan")
             if which == accounting and not met.all():
@@ -90,26 +91,33 @@ def per_class(
             described[i][which] = describe(mine)
     summaries = []
     for i, one in enumerate(classes):
-        rows = service_class == i
-        preemptions, wasted = (
-            int(_of(columns["preemptions"], rows).sum()),
-            float(_of(columns["wasted_startup"], rows).sum()),
-        )
-        count = int(np.count_nonzero(rows))
+        preemptions = _of(columns["preemptions"], service_class, i)
+        wasted = _of(columns["wasted_startup"], service_class, i)
         summaries.append(
-            ClassSummary(one.name, one.slo, count, described[i], kept[i], deficits[i], preemptions, wasted)
+            ClassSummary(
+                name=one.name,
+                slo=one.slo,
+                requests=len(preemptions),
+                availability=described[i],
+                fulfilment=kept[i],
+                deficit_mean=deficits[i],
+                preemptions=int(preemptions.sum()),
+                wasted_startup=float(wasted.sum()),
+            )
         )
     return summaries
 
 
-def _of(values: NDArray[Any], rows: NDArray[np.bool_]) -> NDArray[Any]:
-    """``values[rows]``, part by part."""
-    found = [values[:0]]
+def _of(values: NDArray[Any], service_class: NDArray[np.int16], i: int) -> NDArray[Any]:
+    """``values[service_class == i]``, part by part."""
+    found = np.empty(np.count_nonzero(service_class == i), values.dtype)
+    till = 0
     for at in range(0, len(values), PART):
-        part = slice(at, at + PART)
-        found.append(values[part][rows[part]])
-        let_go(values)
-    return np.concatenate(found)
+        some = values[at : at + PART][service_class[at : at + PART] == i]
+        found[till : till + len(some)] = some
+        till += len(some)
+        let_go(values, service_class)
+    return found
 
 
 def over_all(columns: Columns) -> dict[Accounting, Availability]:

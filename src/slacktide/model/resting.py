@@ -44,9 +44,9 @@ def resting(shape: Any, dtype: Any) -> NDArray[Any]:
     return np.frombuffer(pages, dtype).reshape(shape)
 
 
-def room_beside(array: NDArray[Any]) -> Room:
-    """:func:`resting` where ``array`` rests, else :func:`ordinary`."""
-    return resting if _pages(array) is not None else ordinary
+def room_beside(*arrays: NDArray[Any]) -> Room:
+    """:func:`resting` where one of ``arrays`` rests, else :func:`ordinary`."""
+    return resting if any(_pages(array) is not None for array in arrays) else ordinary
 
 
 def let_go(*arrays: NDArray[Any] | None) -> None:

@@ -20,7 +20,7 @@ from slacktide.kernels.runtime.compiling import compile_clock, compiled_before
 from slacktide.kernels.tables import buffer_capacity, schema
 from slacktide.kernels.tables.arrays import ARRAYS, Tables
 from slacktide.model import Hosts, Workload
-from slacktide.model.resting import LEAST, let_go, room_beside
+from slacktide.model.resting import PART, let_go, room_beside
 from slacktide.policy.loader import Loaded, has_own_code, load
 from slacktide.qos.per_request import per_request
 from slacktide.sim import failures, startup
@@ -98,6 +98,7 @@ def prepare(workload: Workload, hosts: Hosts, config: Config, own: Loaded, recor
         own=own.code,
         record=record,
     )
+    let_go(workload.service_class, workload.term, workload.job)  # kinds are of their first rows
     host_slots.fill(tb.state)
     return tb
 
@@ -107,8 +108,8 @@ def drive(
 ) -> None:
     """Let kernels run until the end, serving what they ask for.
 
-    Where rows rest in files, those that are over take no memory soon: all are let go whenever many more have come, and
-    the active ones are looked at again anyway.
+    Where rows rest in files, those that are over take no memory soon: all are let go whenever ``PART`` more have come,
+    and the active ones are looked at again anyway.
     """
     seen = 0
     while True:
@@ -123,9 +124,9 @@ def drive(
         if code == buffer_capacity.LOOK and watch is not None:
             watch.look()
         grow(tb, code, recorder.drain)
-        if int(tb.control["arrived"]) >= seen + LEAST:
+        if int(tb.control["arrived"]) >= seen + PART:
             seen = int(tb.control["arrived"])
-            let_go(tb["instances"], tb["admission"], tb["duration"])
+            let_go(*(tb[name] for name in ARRAYS))
         report()
     recorder.drain(tb)
 

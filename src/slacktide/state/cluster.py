@@ -295,7 +295,7 @@ def instance_arrays(workload: Workload, kinds: layout.Kinds) -> dict[str, NDArra
         some = instances[part]
         some["kind"] = kinds.kind[part]
         some["host"] = some["first_host"] = -1
-        let_go(instances)
+        let_go(instances, kinds.kind)
     admission = layout.on_grid(workload.admission)
     if workload.requests is not None and (workload.requests.parallelism > 0).any():
         admission = admission.copy()  # rows that are released later are admitted then

@@ -38,13 +38,19 @@ def on_grid(seconds: NDArray[np.float64]) -> NDArray[np.float64]:
     """Times as multiples of 2^-20 s, so that their sums are exact (docs/semantics.md, 'Times')."""
     if seconds.ndim == 0:
         return np.asarray(np.rint(seconds * GRID) / GRID)
-    if all((seconds[part] == np.floor(seconds[part])).all() for part in parts(len(seconds))):
-        return seconds  # whole seconds already are; saves a copy of 25 million
+    if all(_whole(seconds, part) for part in parts(len(seconds))):
+        return seconds  # saves a copy of 25 million
     exact = room_beside(seconds)(seconds.shape, np.float64)
     for part in parts(len(seconds)):
         exact[part] = np.rint(seconds[part] * GRID) / GRID
         let_go(exact, seconds)
     return exact
+
+
+def _whole(seconds: NDArray[np.float64], part: slice) -> bool:
+    some = seconds[part]
+    let_go(seconds)
+    return bool((some == np.floor(some)).all())
 
 
 def parts(count: int) -> Iterator[slice]:
@@ -60,7 +66,7 @@ def distinct(*columns: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int3
     what is distinct, and no copy of the columns.
     """
     count = len(columns[0])
-    code, known = np.zeros(count, np.int32), 1
+    code, known = room_beside(*columns)(count, np.int32), 1
     for column in columns:
         values = _values(column[part] for part in parts(count))
         span = max(len(values), 1)
@@ -69,10 +75,11 @@ def distinct(*columns: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int3
         for part in parts(count):
             code[part] = np.searchsorted(pairs, combine(part))
         known = len(pairs)
-        let_go(column)
+        let_go(column, code)
     first = np.zeros(known if count else 0, np.int64)
     for part in reversed(list(parts(count))):
         first[code[part][::-1]] = np.arange(part.stop - 1, part.start - 1, -1)  # of equal ones the last is kept
+    let_go(code)
     return first, code
 
 
@@ -155,19 +162,25 @@ class Kinds:
     placement: NDArray[np.int64]
 
 
-def anti_affine_jobs(workload: Workload) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+def anti_affine_jobs(workload: Workload) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """For every row the job whose other instances it keeps away from, or -1; and the job it is of, where others of
     that may keep away from it, or -1. The second is empty where it would be equal to the first."""
     kept_away = workload.anti_affinity
-    if not kept_away.any():
-        return np.broadcast_to(np.int64(-1), len(workload)), np.zeros(0, np.int32)
-    known, index = np.unique(workload.job[kept_away], return_inverse=True)
-    job = np.full(len(workload), -1, np.int64)
-    job[kept_away] = index.reshape(-1)
-    place = np.searchsorted(known, workload.job)
-    place[place == len(known)] = 0
-    member = np.where(known[place] == workload.job, place, -1).astype(np.int32)
-    return job, member if (member != job).any() else np.zeros(0, np.int32)
+    count = len(workload)
+    known = _values(workload.job[part][kept_away[part]] for part in parts(count))
+    if not len(known):
+        return np.broadcast_to(np.int32(-1), count), np.zeros(0, np.int32)
+    room = room_beside(workload.job)
+    job, member, differ = room(count, np.int32), room(count, np.int32), False
+    for part in parts(count):
+        whose = workload.job[part]
+        place = np.searchsorted(known, whose)
+        place[place == len(known)] = 0
+        member[part] = np.where(known[place] == whose, place, -1)
+        job[part] = np.where(kept_away[part], member[part], -1)
+        differ = differ or bool((member[part] != job[part]).any())
+        let_go(workload.job, kept_away, job, member)
+    return job, member if differ else np.zeros(0, np.int32)
 
 
 def classify(workload: Workload, demand: NDArray[np.int64], further: Sequence[NDArray[np.int64]] = ()) -> Kinds:
