@@ -11,14 +11,20 @@ from slacktide.engine.ledger.slo_status import SloStatus, slo_status
 from slacktide.kube.publish.availability import breaks_at, message
 
 
-def ran_for_a_minute() -> tuple[SloStatus, float]:
-    """Bronze (half is promised) ran for the last 50 of its 60 s; and alpha."""
+def ran_from_ten() -> Workbench:
+    """Bronze (half is promised) waited for 10 s, and runs since."""
     bench = Workbench()
     bench.controller("c", "independent")
     bench.arrive("p", "c", 0)
     bench.run(0)
     bench.engine.bound("p", T0)
     bench.ready("p", 10)
+    return bench
+
+
+def ran_for_a_minute() -> tuple[SloStatus, float]:
+    """It ran for the last 50 of its 60 s; and alpha."""
+    bench = ran_from_ten()
     return slo_status(bench.engine, "c", T0 + 60), bench.engine.config.qos.alpha
 
 
@@ -30,12 +36,7 @@ def test_it_breaks_when_what_it_got_is_less_than_promised_of_the_time() -> None:
 
 
 def test_that_instant_stays_while_it_is_stopped_and_is_the_one_at_which_it_breaks() -> None:
-    bench = Workbench()
-    bench.controller("c", "independent")
-    bench.arrive("p", "c", 0)
-    bench.run(0)
-    bench.engine.bound("p", T0)
-    bench.ready("p", 10)
+    bench = ran_from_ten()
     bench.gone("p", 60)
     alpha = bench.engine.config.qos.alpha
     told = {breaks_at(slo_status(bench.engine, "c", T0 + at), T0 + at, alpha) for at in (60, 75, 99)}
