@@ -291,7 +291,7 @@ MUTANTS = (
     Mutant(
         "least running time of a victim",
         BUDGETS,
-        '    if now < slot["since"] + views.rules(tb)["min_running"]:',
+        '    if now < slot["since"] + views.classes(tb)[slot["cls"]]["min_running"]:',
         "    if False:",
         FEW,
     ),

@@ -165,6 +165,9 @@ class SimulationSettings:
 
     end: Instant | None = None
     """The run ends at this second; ``None``: when everything has completed."""
+    epoch: Text = "1970-01-05T00:00:00Z"
+    """The instant of second 0, RFC 3339: where times of day and week count (``hours`` of classes). The default is a
+    Monday."""
     seed: Count = 0
     preempted_work: Literal["by-kind", "kept", "lost"] = "by-kind"
     """What a preempted or failed instance had done: ``by-kind`` keeps it for services and loses it for batch requests

@@ -1,4 +1,7 @@
-"""What a workload may suffer, in time: how often, how soon again, and when (docs/semantics.md, Limits on disruption)."""
+"""What a workload may suffer, in time: how often, how soon again, and when.
+
+docs/semantics.md, 'Limits on disruption'.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +66,9 @@ class DisruptionLimits:
         most, per = self.most, self.per
         if own.most is not None:
             if most is not None and own.most * math.ceil(per / own.per) > most:  # so many in the worst ``per`` seconds
-                _refuse("disruptions", f"{own.most} per {own.per:g}s", f"no more than {most} per {per:g}s, as the class")
+                _refuse(
+                    "disruptions", f"{own.most} per {own.per:g}s", f"no more than {most} per {per:g}s, as the class"
+                )
             most, per = own.most, own.per
         if 0.0 < own.cooldown < self.cooldown:
             _refuse("cooldown", own.cooldown, f"{self.cooldown:g} or more, as the class")

@@ -32,6 +32,14 @@ def zone_of(name: str) -> ZoneInfo:
         ) from error
 
 
+def instant_of(text: str) -> float:
+    """Seconds since 1970-01-01T00:00:00Z of an RFC 3339 instant; :class:`ValueError` where it is none."""
+    instant = datetime.fromisoformat(text)
+    if instant.tzinfo is None or "T" not in text.upper():
+        raise ValueError(text)
+    return (instant - ZERO).total_seconds()
+
+
 def minutes_of(text: str) -> int:
     """Minutes since midnight of ``HH:MM``, up to ``24:00``; raises :class:`ConfigError`."""
     found = _CLOCK.fullmatch(text)

@@ -95,8 +95,8 @@ class Growing(ServiceClasses):
         instance[:] = np.zeros(1, schema.INSTANCE)
         instance["host"] = instance["first_host"] = -1
         self.tb["duration"][row] = np.inf
-        self.tb["owner"][row] = self.tb["budget"][row] = self.tb["links"][row] = -1
-        self.tb["guard"][row] = -np.inf
+        self.tb["owner"][row] = self.tb["budget"][row] = self.tb["account"][row] = self.tb["links"][row] = -1
+        self.tb["guard"][row] = self.tb["disrupted_at"][row] = -np.inf
         return row
 
     def new_request(self) -> int:

@@ -213,14 +213,22 @@ def classify(workload: Workload, demand: NDArray[np.int64], further: Sequence[ND
     return Kinds(demand[first_of_shape], first_of_shape, kinds, kind, len(first_of_pair), member, placement)
 
 
-def class_table(classes: Sequence[ServiceClass], margin: float | None, alike: bool = False) -> schema.Records:
-    """Service classes as the kernels read them; ``margin`` overrides each class's own, ``alike`` gives all one rank."""
+def class_table(
+    classes: Sequence[ServiceClass], margin: float | None, min_running: float, alike: bool = False
+) -> schema.Records:
+    """Service classes as the kernels read them.
+
+    ``margin`` overrides each class's own, ``min_running`` is of those that say nothing of it, ``alike`` gives all one
+    rank.
+    """
     ranks = [1 if alike else service.rank for service in classes]
     levels = sorted(set(ranks))
     table = np.zeros(len(classes), schema.CLASS)
     for i, service in enumerate(classes):
         phi = float(on_grid(np.array(service.margin if margin is None else margin)))
+        least = None if service.limits is None else service.limits.min_running
+        least = float(on_grid(np.array(min_running if least is None else least)))
         slope = 1.0 / service.slo - 1.0
         whole = (1.0 / service.slo).is_integer()
-        table[i] = (service.slo, phi, service.limit, slope, ranks[i], levels.index(ranks[i]), whole, 0, 0)
+        table[i] = (service.slo, phi, service.limit, slope, least, ranks[i], levels.index(ranks[i]), whole, 0, 0)
     return table

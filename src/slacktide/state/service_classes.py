@@ -47,7 +47,8 @@ class ServiceClasses:
 
     def _write_classes(self) -> None:
         """Write the classes as they are now; what was found out with others no longer holds."""
-        table = layout.class_table(self.classes, self.config.qos.margin, cluster.in_order(self.config))
+        config = self.config
+        table = layout.class_table(self.classes, config.qos.margin, config.policy.min_running, cluster.in_order(config))
         self.tb.put("classes", table)
         cluster.note_classes(self.tb.rules, table)
         self._regroup = self._resized = True

@@ -14,7 +14,7 @@ import numpy as np
 
 from slacktide.kernels.drive import instance_ledger
 from slacktide.kernels.drive.apply_plan import mark_done
-from slacktide.kernels.feasible import host_slots
+from slacktide.kernels.feasible import disruption_limits, host_slots
 from slacktide.kernels.qos import request_ledger
 from slacktide.kernels.qos.metric import received, waiting_key, withheld
 from slacktide.kernels.queue import waiting_queue
@@ -74,6 +74,7 @@ def ready(tb: State, row: int, at: float) -> None:
     elif q >= 0:
         request_ledger.became_ready(tb, q, row, at)
     if not leaving:
+        disruption_limits.over(tb, row, at)
         write_slot(tb, row)
 
 
@@ -168,6 +169,7 @@ def put_back(tb: State, row: int, now: float) -> None:
     q = request_ledger.owner_of(tb, row)
     h = whole(instance["host"])
     instance["state"] = PLACED
+    disruption_limits.take_back(tb, row, now < instance["since"] + instance["startup"])
     instance["preemptions"] -= 1
     views.control(tb)["preemptions"] -= 1
     views.control(tb)["placed_now"] += 1
@@ -223,6 +225,7 @@ def depart(tb: State, row: int, now: float, completed: bool) -> None:
     q = request_ledger.owner_of(tb, row)
     instance["state"] = REMOVED
     instance["since"] = now
+    disruption_limits.over(tb, row, now)
     if q >= 0:
         request_ledger.departed(tb, q, now)
     if completed:

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slacktide.kernels.tables import affinity_records as affinity
+from slacktide.kernels.tables import limit_records as limits
 from slacktide.kernels.tables import log_records as log
 from slacktide.kernels.tables import network_records as network
 from slacktide.kernels.tables import request_records as request
@@ -155,6 +156,17 @@ ARRAYS: dict[str, Array] = {
     "points": Array(I8, (H,), "points", "place", "scratch: by preferences"),
     "budget": Array(I4, (N,), "budget", "feasible", "its disruption budget, or -1", LIVE, fixed=True),
     "budgets": Array(affinity.BUDGET, ("budgets",), "record", "drive feasible", "disruption budgets"),
+    # What a workload may suffer in time.
+    "account": Array(I4, (N,), "account", "feasible", "whose disruptions count together, or -1", LIVE, fixed=True),
+    "accounts": Array(limits.ACCOUNT, ("accounts",), "record", "feasible", "disruptions so far", LIVE),
+    "disruptions": Array(F8, ("remembered",), "s", "feasible", "when the latest began, a ring for each account", LIVE),
+    "disrupted_at": Array(F8, (N,), "s", "feasible", "when that began which has not ended, or -inf", LIVE),
+    "disruption_limits": Array(
+        limits.DISRUPTION_LIMITS, ("limits",), "record", "feasible", "by number", LIVE, fixed=True
+    ),
+    "open_hours": Array(
+        F8, ("intervals", 2), "s", "feasible", "allowed intervals, those of each in order", LIVE, fixed=True
+    ),
     "guard": Array(F8, (N,), "s", "feasible memo", "it is not preempted before", LIVE, fixed=True),
     # The queue, and what is known of a pair on all hosts.
     "queue": Array(schema.ENTRY, ("waiting",), "record", "drive queue tables", "who waits, in order"),
