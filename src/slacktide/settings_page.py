@@ -63,6 +63,13 @@ qos:
 classes:              # replaces all three default classes
   - {name: gold, slo: 1.0, rank: 1}
   - {name: batch, slo: 0.6, rank: 2, margin: 20, overhead_limit: 0.5, tiers: [{boundary: 0.99, bonus: 0.1}]}
+  - name: web         # and what its workloads may suffer (docs/limits.md); each of these may be left out
+    slo: 0.999
+    rank: 1
+    disruptions: {max: 2, per: 1h}
+    cooldown: 10m
+    hours: [{days: [Mon, Tue, Wed, Thu, Fri], from: "22:00", to: "06:00", time_zone: Europe/Berlin}]
+    min_running: 5m
 ```"""
 
 
