@@ -324,8 +324,8 @@ MUTANTS = (
     Mutant(
         "limits: within a pass what was evaluated is looked at again as they tighten",
         LIMITS,
-        '    views.disrupted_at(tb)[row] = now\n    control["tightened"] = control["looks"] + 1\n',
-        "    views.disrupted_at(tb)[row] = now\n",
+        '    if account["several"]:  # else',
+        "    if False:  # else",
         LIMITED,
     ),
     Mutant(

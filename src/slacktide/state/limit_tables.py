@@ -41,7 +41,7 @@ def arrays(
         "disrupted_at": _never(account),
         "disruption_limits": table,
         "open_hours": on_grid(hours - begin),
-        **account_arrays(limits_of, table),
+        **account_arrays(limits_of, table, workload.requests is not None),
     }
 
 
@@ -112,10 +112,10 @@ def accounts_of(workload: Workload, limits_of_class: NDArray[np.int64]) -> tuple
     return account, np.concatenate(found)
 
 
-def account_arrays(limits: NDArray[np.int64], table: schema.Records) -> dict[str, NDArray[Any]]:
-    """Accounts of these limits, by number, to which nothing happened yet."""
+def account_arrays(limits: NDArray[np.int64], table: schema.Records, several: bool) -> dict[str, NDArray[Any]]:
+    """Accounts of these limits, by number, to which nothing happened yet; of ``several`` instances, or one."""
     made = np.zeros(len(limits), limit_records.ACCOUNT)
-    made["limits"] = limits
+    made["limits"], made["several"] = limits, several
     made["ended"] = -np.inf
     room = np.maximum(table["most"][limits], 0)
     made["first"] = np.cumsum(room) - room

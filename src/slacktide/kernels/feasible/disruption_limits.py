@@ -97,7 +97,8 @@ def begin(tb: State, row: int, now: float) -> None:
     if views.disrupted_at(tb)[row] == -np.inf:
         account["recovering"] += 1
     views.disrupted_at(tb)[row] = now
-    control["tightened"] = control["looks"] + 1
+    if account["several"]:  # else nobody is left who could be disrupted
+        control["tightened"] = control["looks"] + 1
 
 
 @kernel
@@ -126,6 +127,8 @@ def try_one(tb: State, row: int, by: int) -> None:
         return
     control = views.control(tb)
     views.accounts(tb)[a]["tried"] += by
+    if not views.accounts(tb)[a]["several"]:
+        return
     if by > 0:
         control["tightened"] = control["looks"] + 1
     else:

@@ -21,6 +21,7 @@ ACCOUNT = np.dtype(
     [
         ("limits", "i8"),
         ("first", "i8"),  # its ring of instants in ``disruptions``, as long as its limits' ``most``
+        ("several", "i8"),  # whether it may have more than one instance
         ("begun", "i8"),  # disruptions so far; the next is written to this place of the ring, modulo its length
         ("tried", "i8"),  # disruptions of the trial under way
         ("recovering", "i8"),  # instances whose disruption has not ended
