@@ -167,7 +167,7 @@ ARRAYS: dict[str, Array] = {
     "open_hours": Array(
         F8, ("intervals", 2), "s", "feasible", "allowed intervals, those of each in order", LIVE, fixed=True
     ),
-    "guard": Array(F8, (N,), "s", "feasible memo", "it is not preempted before", LIVE, fixed=True),
+    "guard": Array(F8, (N,), "s", "feasible", "it is not preempted before", LIVE, fixed=True),
     # The queue, and what is known of a pair on all hosts.
     "queue": Array(schema.ENTRY, ("waiting",), "record", "drive queue tables", "who waits, in order"),
     "incoming": Array(schema.ENTRY, ("waiting",), "record", "drive queue", "who waits since the last pass"),
