@@ -37,7 +37,7 @@ def running(binaries: Binaries, tmp_path_factory: pytest.TempPathFactory) -> Ite
     plane = prepared(binaries, tmp_path_factory.mktemp("seeing"))
     try:
         for one in (service_class("gold", 0.999, 1), service_class("bronze", 0.5, 3)):
-            plane.api.post("/apis/slacktide.io/v1alpha1/serviceclasses", one)
+            plane.api.post("/apis/slacktide.io/v1beta1/serviceclasses", one)
         plane.create_nodes(2, cpu="2")
         scheduler = Running(plane, kube__leader_election=False).wait_until_leading()
         body = deployment("low", 7, cpu="1", labels=BRONZE, **OURS)
@@ -153,7 +153,7 @@ def top(running: Running, *words: str) -> list[list[str]]:
 
 def test_top_carries_the_ledgers_on(running: Running) -> None:
     """A pod that finds no node loses a second of slack each second; its ledger is written once."""
-    api, path = running.plane.api, "/apis/slacktide.io/v1alpha1/namespaces/default/availabilities"
+    api, path = running.plane.api, "/apis/slacktide.io/v1beta1/namespaces/default/availabilities"
     api.post("/api/v1/namespaces/default/pods", pod("huge", cpu="100", labels=BRONZE, **OURS))
     try:
         until(lambda: [one for one in api.get(path)["items"] if one["metadata"]["name"] == "pod-huge"], "its ledger")

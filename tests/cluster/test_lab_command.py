@@ -74,7 +74,7 @@ def test_up_schedules(directory: Path) -> None:
     up = slacktide("lab", "up", "--dir", directory, "--nodes", "1")
     assert up.returncode == 0, up.stderr
     lab = ControlPlane.attach(directory)
-    lab.api.post("/apis/slacktide.io/v1alpha1/serviceclasses", service_class("only", default=True))
+    lab.api.post("/apis/slacktide.io/v1beta1/serviceclasses", service_class("only", default=True))
     lab.api.post(pods_path("default"), pod("one", schedulerName="slacktide"))
     until(lambda: pods(lab.api, "default", "Running"), "the scheduler has placed a pod", 200)
     down = slacktide("lab", "down", "--dir", directory)
@@ -83,7 +83,7 @@ def test_up_schedules(directory: Path) -> None:
 
 def service_class(name: str, **more: object) -> dict[str, object]:
     spec = {"slo": 0.9, "rank": 1, **more}
-    return {"apiVersion": "slacktide.io/v1alpha1", "kind": "ServiceClass", "metadata": {"name": name}, "spec": spec}
+    return {"apiVersion": "slacktide.io/v1beta1", "kind": "ServiceClass", "metadata": {"name": name}, "spec": spec}
 
 
 @pytest.mark.usefixtures("binaries")

@@ -22,12 +22,12 @@ BATCH = ("Job", "CronJob")
 
 
 def service_class(name: str = "probe", **spec: Any) -> Json:
-    return {"apiVersion": "slacktide.io/v1alpha1", "kind": "ServiceClass", "metadata": {"name": name}, "spec": spec}
+    return {"apiVersion": "slacktide.io/v1beta1", "kind": "ServiceClass", "metadata": {"name": name}, "spec": spec}
 
 
 def availability(name: str, **status: Any) -> Json:
     metadata = {"name": name, "namespace": "default"}
-    return {"apiVersion": "slacktide.io/v1alpha1", "kind": "Availability", "metadata": metadata, "status": status}
+    return {"apiVersion": "slacktide.io/v1beta1", "kind": "Availability", "metadata": metadata, "status": status}
 
 
 def refused(answer: Answer, *words: str) -> None:

@@ -13,6 +13,7 @@ import yaml
 import slacktide
 from cluster.installation import EXAMPLES, MANIFESTS
 from slacktide.cli.netprobe import netprobe
+from slacktide.kube.client import served_version
 from slacktide.kube.resources import custom_resources, node_latency
 from slacktide.model import APPROACHES, service_class
 from slacktide.netprobe.options import HTTP_PORT, PORT
@@ -104,8 +105,8 @@ def test_every_field_is_described(name: str) -> None:
 def test_the_older_version_is_served_and_loses_nothing(name: str) -> None:
     newest, older = versions(name)
     assert [f"slacktide.io/{one['name']}" for one in (newest, older)] == [
-        custom_resources.API_VERSION,
-        *custom_resources.OLDER_VERSIONS,
+        served_version.NEWEST,
+        *served_version.OLDER,
     ]
     assert (newest["served"], newest["storage"]) == (True, True)
     assert (older["served"], older["storage"], older["deprecated"]) == (True, False, True)

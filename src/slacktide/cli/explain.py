@@ -114,9 +114,11 @@ async def _events(connection: Connection, namespace: str, name: str) -> list[dic
 
 async def _ledger(connection: Connection, namespace: str, pod: dict[str, Any] | None) -> dict[str, Any] | None:
     """The Availability of a pod's workload: its topmost owner is the target of one."""
+    from slacktide.kube.resources.objects import AVAILABILITY
+
     if pod is None:
         return None
-    found = await _get(connection, f"/apis/slacktide.io/v1alpha1/namespaces/{namespace}/availabilities")
+    found = await _get(connection, AVAILABILITY.path(namespace))
     owners = await _owners(connection, namespace, pod)
     for one in [] if found is None else found["items"]:
         if one.get("status", {}).get("target", {}).get("uid") in owners:

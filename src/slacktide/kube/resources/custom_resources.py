@@ -6,12 +6,11 @@ from typing import Any
 
 import msgspec
 
+from slacktide.kube.client import served_version
 from slacktide.kube.client.metadata import Metadata, Part
 from slacktide.kube.client.timestamps import Instant
 
-API_VERSION = "slacktide.io/v1beta1"
-OLDER_VERSIONS = ("slacktide.io/v1alpha1",)
-"""Of the same structure: the API server tells objects written in one version in any other."""
+API_VERSION = served_version.NEWEST
 
 
 class Tier(Part, frozen=True):
