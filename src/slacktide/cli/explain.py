@@ -161,11 +161,11 @@ def _from_cluster(
 def _of_ledger(ledger: dict[str, Any]) -> str:
     from slacktide.kube.observe.explain import waiting_text
 
-    target, slack = ledger["target"], ledger.get("slackSeconds")
-    has = "no limit to its slack" if slack is None else f"{slack:.1f} s of slack"
+    target, breaks = ledger["target"], ledger.get("breaksAt")
+    left = f", which can break at {breaks[11:19]}" if breaks else ""
     return (
-        f"{target['kind']} {target['name']}, class {ledger['class']}: promised {ledger['promised']:.4f}, "
-        f"delivered {ledger['delivered']:.4f}, {has}, {ledger['state']}; {ledger['running']} running, "
+        f"{target['kind']} {target['name']}, class {ledger['class']}: promised {ledger['promised']:.4f}{left}, "
+        f"delivered {ledger['delivered']:.4f}, {ledger['state']}; {ledger['running']} running, "
         f"{waiting_text(ledger)} (as of {ledger['at'][11:19]})"
     )
 

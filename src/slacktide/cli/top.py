@@ -148,27 +148,21 @@ class Ledgers:
         promised, delivered = status.promised or 0.0, status.delivered or 0.0
         slack, state = status.slack_seconds, status.state
         if books is not None:
-            carried = carry_on(books, accounting, promised, slack, now)
-            delivered, slack = carried.delivered, carried.slack
-            state = self._state(state, status.class_, promised, delivered, slack)
+            known = self.classes.get(class_of(status.class_))
+            margin = 0.0 if known is None else known.margin_seconds
+            carried = carry_on(books, accounting, promised, slack, now, margin)
+            delivered, slack = carried.delivered, carried.left
+            if (
+                state != "Unknown"
+                and promised
+                and not (known is None and state == "AtRisk" and carried.state == "Kept")
+            ):
+                state = carried.state  # but where the margin is not known, a risk stays as written
         return Line(
             found.metadata.namespace, found.metadata.name, status.class_, promised, delivered,
             float("inf") if slack is None else slack, state, status.running, status.waiting, status.preemptions,
             status.lost, status.starving,
         )  # fmt: skip
-
-    def _state(self, state: str, service: str, promised: float, delivered: float, slack: float | None) -> str:
-        """As :class:`.slo_status.SloStatus` has it; where the class's margin is not known, as written."""
-        from slacktide.model.service_class import SLO_TOLERANCE
-
-        known = self.classes.get(class_of(service))
-        if state == "Unknown" or not promised:
-            return state
-        if delivered < promised - SLO_TOLERANCE:
-            return "Missed"
-        if known is None:
-            return "Kept" if state == "Missed" else state
-        return "AtRisk" if slack is not None and slack < known.margin_seconds else "Kept"
 
     def overloaded(self, lines: list[Line]) -> list[str]:
         """A sentence about each class that is overloaded, the most important first."""

@@ -251,10 +251,11 @@ def message(found: SloStatus, alpha: float) -> str:
     """Why a kept promise is AtRisk; else nothing."""
     if found.state != "AtRisk" or found.slack is None:
         return ""
-    left = max(0.0, found.slack + alpha)
+    left, budget = max(0.0, found.slack + alpha), 1.0 - found.promised
+    used = f", and {(1.0 - found.delivered) / budget:.0%} of what may be lost is lost" if budget > 0.0 else ""
     return (
-        f"kept, but it would break {left:.1f} s after all pods stopped; {alpha:g} s of these are held back for a "
-        f"start-up (qos.alpha), and what is left is less than the margin of class {found.service}"
+        f"kept, but it would break {left:.1f} s after all pods stopped, which is less than the margin of class "
+        f"{found.service}{used}"
     )
 
 
