@@ -61,6 +61,10 @@ TIMES = ("lifetime", "running", "startup_first", "startup_restarts", "discarded"
 COUNTS = ("live", "vacant", "waiting", "starting", "restarting", "up", "leaving", "fresh", "preemptions", "starts")
 
 
+class NewerLedger(StateError):  # noqa: N818  # says what is the matter; it is no mistake of anybody's
+    """A ledger of a later release. What is in it is not known, so that nobody must write it but that release."""
+
+
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
     """What a checkpoint says; ``at`` in seconds since 1970.
@@ -224,9 +228,12 @@ def _unpack(data: bytes, count: int) -> Any:
 def read(said: Mapping[str, Any]) -> Checkpoint:
     """A checkpoint from what :func:`export` said, through JSON or not.
 
-    Raises :class:`StateError` naming the field, its value and what is expected, where it is broken or newer.
+    Raises :class:`StateError` naming the field, its value and what is expected, where it is broken, and of these
+    :class:`NewerLedger` where its version is one to come.
     """
     version = said.get("version")
+    if isinstance(version, int | float) and version > VERSION:
+        raise NewerLedger(f"books: version: found {version!r}, expected at most {VERSION}: a later release wrote them")
     if version != VERSION:
         raise _broken("version", version, str(VERSION))
     if said.get("approach") not in APPROACHES:

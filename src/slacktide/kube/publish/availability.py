@@ -185,9 +185,12 @@ class LedgerWriter:
             self._under_way.discard(key)
 
     async def _write_now(self, key: str) -> None:
-        engine, target = self._feed.engine, self._feed.controllers.targets.get(key)
-        if target is None or key not in engine.controllers or key in self._feed.controllers.deleted:
+        engine, controllers = self._feed.engine, self._feed.controllers
+        target = controllers.targets.get(key)
+        if target is None or key not in engine.controllers or key in controllers.deleted:
             return  # whose owner is gone, the garbage collector removes
+        if key in controllers.left_alone:
+            return  # a later release wrote it
         now = self._clock()
         found = slo_status(engine, key, now)
         said = document(target, export(engine, key, now), found, engine.config.qos.alpha)
