@@ -41,7 +41,7 @@ class Controllers:
         self.ledgers: dict[str, Availability] = {}
         """Ledgers of a former leader that nobody went on from yet, by the UID of their controllers."""
         self.left_alone: set[str] = set()
-        """Keys of controllers whose ledgers a later release wrote: they are accounted for in memory, and not written."""
+        """Keys of controllers whose ledgers a later release wrote: accounted for in memory, and not written."""
         self.restores_all = False
         """All pods are told at once to a new engine, which goes on from each ledger with the pods that it is about."""
 

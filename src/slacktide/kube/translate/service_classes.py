@@ -100,9 +100,7 @@ class Classes:
             return default
         defaults = sorted(name for name, one in self.classes.items() if one.spec.default)
         if not defaults:
-            raise Unschedulable(
-                f"{OF_LABEL}found none, and neither its namespace nor the cluster has a default class"
-            )
+            raise Unschedulable(f"{OF_LABEL}found none, and neither its namespace nor the cluster has a default class")
         return defaults[0]
 
     def of(self, pod: Pod, batch: bool) -> Promised:
