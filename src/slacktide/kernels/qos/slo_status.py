@@ -148,31 +148,53 @@ def stand_one(tb: State, had: Records, now: float, out: Records, delivered: Reco
     for accounting in range(3):
         e = together[accounting] if request["approach"] == CONCURRENT else received(out, accounting)
         delivered[accounting] = share(e, out["lifetime"])
-    if request["approach"] == INDEPENDENT:
-        owed = least_of(tb, had, theirs["slo"], out, delivered) if len(had) > 0 else owed
-    else:
+    risky = False
+    if request["approach"] != INDEPENDENT:
         out["slack"] = request_ledger.weigh_waiting(tb, whole(out["q"]), now)
-    out["state"] = KEPT
+        risky = is_risky(tb, theirs, out["slack"], delivered[decides])
+    elif len(had) > 0:
+        owed, risky = least_of(tb, had, theirs, out, delivered)
+    out["state"] = state_of(owed, delivered[decides], theirs["slo"], risky)
+
+
+@leaf
+def state_of(owed: bool, delivered: float, slo: float, risky: bool) -> int:
+    """How a promise stands; O(1)."""
     if not owed:
-        out["state"] = UNKNOWN
-    elif delivered[decides] < theirs["slo"] - SLO_TOLERANCE:
-        out["state"] = MISSED
-    elif out["slack"] < theirs["margin"]:
-        out["state"] = AT_RISK
+        return whole(UNKNOWN)
+    if delivered < slo - SLO_TOLERANCE:
+        return whole(MISSED)
+    return whole(AT_RISK) if risky else whole(KEPT)
+
+
+@leaf
+def is_risky(tb: State, theirs: Records, slack: float, delivered: float) -> bool:
+    """Whether a promise that is kept is at risk (docs/semantics.md, 'Kept, AtRisk, Missed'); O(1).
+
+    What the metric holds back for a start-up is no loss. And a budget that is small because little time has passed
+    puts nothing at risk until half of it is used up.
+    """
+    left = slack + views.rules(tb)["alpha"]
+    return left < theirs["margin"] and delivered < 0.5 * (1.0 + theirs["slo"])
 
 
 @kernel
-def least_of(tb: State, had: Records, slo: float, out: Records, delivered: Records) -> bool:
-    """The least availability and slack of any instance; whether there was anything to deliver to; O(instances)."""
+def least_of(tb: State, had: Records, theirs: Records, out: Records, delivered: Records) -> tuple[bool, bool]:
+    """The least availability and slack of any instance; O(instances).
+
+    Returns whether there was anything to deliver to, and whether the promise to any of them is at risk.
+    """
     alpha, decides = views.rules(tb)["alpha"], views.rules(tb)["accounting"]
-    owed = False
+    owed = risky = False
     delivered[:] = 1.0
     for k in range(len(had)):
         owed = owed or had[k]["lifetime"] > 0.0
-        out["slack"] = min(out["slack"], metric_at(had[k], slo, alpha, decides))
+        slack = metric_at(had[k], theirs["slo"], alpha, decides)
+        out["slack"] = min(out["slack"], slack)
+        risky = risky or is_risky(tb, theirs, slack, share(received(had[k], decides), had[k]["lifetime"]))
         for accounting in range(3):
             delivered[accounting] = min(delivered[accounting], share(received(had[k], accounting), had[k]["lifetime"]))
-    return owed
+    return owed, risky
 
 
 @leaf
@@ -189,8 +211,10 @@ def received_in(tb: State, sums: Annotated[Records, ACCRUED]) -> float:
 
 
 @entry
-def carry_on(tb: State, q: int, now: float) -> tuple[float, float]:
-    """A and the slack of a request at ``now``, from its own sums alone; O(1)."""
+def carry_on(tb: State, q: int, now: float) -> tuple[float, float, int]:
+    """A, slack and state of a request at ``now``, from its own sums alone; O(1)."""
     request = views.requests(tb)[q]
+    theirs = views.classes(tb)[request["cls"]]
     lifetime = request_ledger.lifetime_of(request, now)
-    return share(request_ledger.earned(tb, q, now), lifetime), request_ledger.weigh_waiting(tb, q, now)
+    delivered, slack = share(request_ledger.earned(tb, q, now), lifetime), request_ledger.weigh_waiting(tb, q, now)
+    return delivered, slack, state_of(lifetime > 0.0, delivered, theirs["slo"], is_risky(tb, theirs, slack, delivered))
