@@ -70,6 +70,7 @@ class Instances:
         """A new instance, vacant."""
         row = self.tables.new_row()
         self.tables.tb["owner"][row] = controller.q
+        self.tables.tb["account"][row] = controller.account
         live_events.join(self.tables.tb.state, row, at, False)
         return row
 
@@ -103,7 +104,9 @@ class Instances:
     def bind(self, pod: Pod, at: float) -> None:
         """A pod is known to run where it was placed: its least running time begins."""
         pod.bound = True
-        self.tables.tb["guard"][pod.row] = at + self._min_running
+        limits = self.controllers[pod.key].limits
+        least = self._min_running if limits is None or limits.min_running is None else snap(limits.min_running)
+        self.tables.tb["guard"][pod.row] = at + least
 
     def guard(self, pod: Pod) -> None:
         """There is no point in preempting a pod."""

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from slacktide.engine.core.types import Outcome
-from slacktide.model import ServiceClass
+from slacktide.model import DisruptionLimits, ServiceClass
 from slacktide.state import spec as specs
 
 
@@ -104,6 +104,23 @@ class Controller(Operation):
     service: ServiceClass
     approach: int
     batch: bool
+
+
+class Limits(Operation):
+    key: str
+    limits: DisruptionLimits | None
+    at: float
+
+
+class Displace(Operation):
+    uid: str
+    at: float
+
+
+class Displaced(Operation):
+    uid: str
+    at: float
+    told: bool
 
 
 class Desired(Operation):

@@ -74,7 +74,8 @@ def ready(tb: State, row: int, at: float) -> None:
     elif q >= 0:
         request_ledger.became_ready(tb, q, row, at)
     if not leaving:
-        disruption_limits.over(tb, row, at)
+        if disruption_limits.recovers(tb, row) and instance["since"] >= views.disrupted_at(tb)[row]:
+            disruption_limits.over(tb, row, at)  # else it is on the host that it was told to leave
         write_slot(tb, row)
 
 
@@ -181,6 +182,19 @@ def put_back(tb: State, row: int, now: float) -> None:
         request_ledger.link(tb, q, row)
         request_ledger.change(tb, q, whole(1), whole(instance["starts"]), ready, True, whole(1), whole(0))
     write_slot(tb, row)
+
+
+@entry
+def disrupt(tb: State, row: int, now: float) -> None:
+    """A PLACED instance is told to leave so that it moves to another host; it goes on where it is until it is gone."""
+    disruption_limits.begin(tb, row, now)
+
+
+@entry
+def stays(tb: State, row: int, now: float) -> None:
+    """A PLACED instance that was told to leave by :func:`disrupt` stays after all."""
+    instance = views.instances(tb)[row]
+    disruption_limits.take_back(tb, row, now < instance["since"] + instance["startup"])
 
 
 @entry

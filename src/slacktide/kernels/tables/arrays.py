@@ -37,6 +37,8 @@ AXES = {
     "shapes": "a kind of a new demand comes",
     "pairs": "a kind of a new demand or class comes",
     "kinds": "a kind comes",
+    "accounts": "a request comes whose disruptions are limited",
+    "remembered": "more disruptions of such requests are remembered",
     "logins": "a shape comes whose users log in",
     "slots": "a host has more instances than one ever had: one place for each, and one to spare",
     "waiting": "more instances wait than ever did",
@@ -160,7 +162,7 @@ ARRAYS: dict[str, Array] = {
     "account": Array(I4, (N,), "account", "feasible", "whose disruptions count together, or -1", LIVE, fixed=True),
     "accounts": Array(limits.ACCOUNT, ("accounts",), "record", "feasible", "disruptions so far", LIVE),
     "disruptions": Array(F8, ("remembered",), "s", "feasible", "when the latest began, a ring for each account", LIVE),
-    "disrupted_at": Array(F8, (N,), "s", "feasible", "when that began which has not ended, or -inf", LIVE),
+    "disrupted_at": Array(F8, (N,), "s", "drive feasible", "when that began which has not ended, or -inf", LIVE),
     "disruption_limits": Array(
         limits.DISRUPTION_LIMITS, ("limits",), "record", "feasible", "by number", LIVE, fixed=True
     ),

@@ -1,0 +1,61 @@
+"""What controllers have suffered: their accounts of disruptions, given, read and gone on from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from slacktide.engine.core.types import Controller, Suffered
+from slacktide.kernels.tables import schema
+from slacktide.model import DisruptionLimits
+from slacktide.state.growth import Growing
+from slacktide.state.live_limits import recovering
+
+LONG_AGO = -1.0
+"""Stands for the instant at which a disruption began of which it is not known when it was."""
+
+
+def limit(tables: Growing, controller: Controller, limits: DisruptionLimits | None, now: float) -> None:
+    """A controller's instances may suffer no more than this from now on; what they have suffered still counts."""
+    controller.limits = limits
+    before = controller.account
+    controller.account = tables.limits.assign(controller.q, limits, now)
+    for row in controller.rows:
+        tables.tb["account"][row] = controller.account
+        if controller.account < 0:
+            tables.tb["disrupted_at"][row] = float("-inf")
+    if before < 0 <= controller.account and controller.suffered is not None:
+        instances = tables.tb["instances"]
+
+        def ready(row: int) -> bool:
+            return bool(instances["state"][row] == schema.PLACED and instances["startup"][row] < float("inf"))
+
+        go_on(tables, controller, controller.suffered, ready, now)
+
+
+def suffered(tables: Growing, controller: Controller) -> Suffered | None:
+    """What a controller's account says; None where it has none. O(its instances)."""
+    if controller.account < 0:
+        return controller.suffered
+    account = tables.tb["accounts"][controller.account]
+    begun = tuple(tables.limits.begun(controller.q))
+    return Suffered(begun, float(account["ended"]), int(account["recovering"]))
+
+
+def go_on(tables: Growing, controller: Controller, said: Suffered, ready: Callable[[int], bool], now: float) -> None:
+    """Go on from what a ledger says. Which of its instances recovered is not known: those that are not ``ready`` still
+    do, as many as did; where others have become ready, they did no later than ``now``."""
+    controller.suffered = said
+    if controller.account < 0:
+        return
+    account = tables.tb["accounts"][controller.account : controller.account + 1]
+    tables.limits.put(controller.q, said.begun)
+    account["ended"] = said.ended
+    for row in recovering(tables.tb, list(controller.rows)):
+        tables.tb["disrupted_at"][row] = float("-inf")
+    still = [row for row in controller.rows if not ready(row)][: said.recovering]
+    for row in still:
+        tables.tb["disrupted_at"][row] = LONG_AGO
+    account["recovering"] = len(still)
+    if len(still) < said.recovering:
+        account["ended"] = max(said.ended, now)
+    controller.suffered = None
