@@ -80,7 +80,7 @@ class DisruptionLimits:
             max(self.cooldown, own.cooldown),
             self.hours,
             self.min_running if own.min_running is None else own.min_running,
-            own.hours,
+            self.own_hours if own.hours is None else own.hours,
         )
 
 

@@ -40,6 +40,11 @@ def instant_of(text: str) -> float:
     return (instant - ZERO).total_seconds()
 
 
+def rfc3339(instant: float) -> str:
+    """An instant, seconds since 1970-01-01T00:00:00Z, as text."""
+    return (ZERO + timedelta(seconds=instant)).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
 def minutes_of(text: str) -> int:
     """Minutes since midnight of ``HH:MM``, up to ``24:00``; raises :class:`ConfigError`."""
     found = _CLOCK.fullmatch(text)

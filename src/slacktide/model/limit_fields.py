@@ -53,6 +53,22 @@ def fields_of(limits: DisruptionLimits | None) -> dict[str, Any]:
     return fields
 
 
+def limits_of_text(name: str, text: str) -> DisruptionLimits:
+    """One limit as an annotation has it: ``disruptions`` (``1 per 2h``), ``cooldown``, ``hours``, ``min-running``.
+
+    Raises :class:`ConfigError`.
+    """
+    if name == "hours":
+        return DisruptionLimits(hours=hours_of_text(text))
+    if name != "disruptions":
+        found = limits_of({name.replace("-", "_"): text})
+        return found or DisruptionLimits()
+    words = text.split()
+    if len(words) != 3 or words[1] != "per" or not words[0].isdecimal():
+        raise ConfigError(f"found {text!r}, expected such as '1 per 2h'")
+    return DisruptionLimits(most=int(words[0]), per=_seconds("per", words[2]))
+
+
 def hours_of_text(text: str) -> tuple[Hours, ...]:
     """Hours as an annotation has them: ``Mon,Tue 22:00-06:00 Europe/Berlin; Sat,Sun 00:00-24:00``.
 

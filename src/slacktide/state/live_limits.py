@@ -77,9 +77,7 @@ class LiveLimits:
         begun, first = int(account["begun"]), int(account["first"])
         ring = self._tb["disruptions"][first : first + most].tolist()
         latest = [ring[i % most] for i in range(max(0, begun - most), begun)]
-        return [
-            at for at in latest if at > -np.inf
-        ]  # where one was taken back, the place is empty of what had aged out
+        return [at for at in latest if at > -np.inf]  # -inf: one was taken back
 
     def put(self, q: int, begun: Sequence[float]) -> None:
         """An account has suffered these disruptions, in order, and remembers as many as its limits ask for."""

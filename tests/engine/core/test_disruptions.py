@@ -25,7 +25,7 @@ ROOM = (("cpu", 1000), ("memory", 2**20), ("pods", 1))
 WEB, ALSO = "web", "also"
 
 
-def engine_of(hosts: int, journal: list[str] | None = None) -> Engine:
+def engine_of(hosts: int, journal: list[bytes] | None = None) -> Engine:
     config = settings()
     config = replace(config, policy=replace(config.policy, name="priority"))
     note = None if journal is None else lambda operation: journal.append(codec.encode(operation))
@@ -63,7 +63,7 @@ class Cluster:
     def __init__(self, seed: int, limits: dict[str, DisruptionLimits | None]) -> None:
         self.random = random.Random(seed)
         self.limits, self.t, self.count = limits, 0.0, 0
-        self.journal: list[str] = []
+        self.journal: list[bytes] = []
         self.engine = engine_of(4, self.journal)
         self.books = {key: Suffering(one) for key, one in limits.items() if one is not None}
         self.pods: dict[str, dict[str, float | str | bool]] = {}

@@ -32,7 +32,7 @@ from slacktide.engine.ledger.restore import restore
 from slacktide.errors import InputError, OutputError, StateError
 from slacktide.inputs import read_hosts, read_workload
 from slacktide.inputs.align import align
-from slacktide.model import NO_CONSTRAINT, ServiceClass, Term
+from slacktide.model import NO_CONSTRAINT, DisruptionLimits, Hours, ServiceClass, Term
 from slacktide.model.constraint import AnyOf, Constraint, Tolerates, Toleration
 from slacktide.sim import run
 from slacktide.state.spec import Spec
@@ -64,6 +64,10 @@ OPERATIONS: tuple[tuple[str, tuple[Any, ...]], ...] = (
     ("budget", ("b", 0)),
     ("budget_gone", ("b",)),
     ("controller", ("ns/d", GOLD, 2, True)),
+    ("limits", ("ns/d", DisruptionLimits(2, 3600.0, 0.5, (Hours(("Mon",), 1320, 360, "Europe/Berlin"),)), 1.79e9)),
+    ("limits", ("ns/d", None, 1.79e9)),
+    ("displace", ("u", 1.0)),
+    ("displaced", ("u", 1.0, False)),
     ("desired", ("ns/d", -1, 1.79e9 + 1 / 3)),
     ("retire", ("ns/d", 1.79e9, 60.0)),
     ("controller_gone", ("ns/d", 1.79e9)),

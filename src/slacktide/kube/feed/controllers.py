@@ -52,6 +52,8 @@ class Controllers:
         ledger = self.ledgers.get(target.uid) if known is None else None
         if known is None or known.service != promised.service:
             engine.controller(key, promised.service, _approach(ledger, promised.approach), batch)
+        if (None if known is None else known.limits) != promised.limits:
+            engine.limits(key, promised.limits, self._clock())
         if known is None:
             self.targets[key] = target
             self._listener.changed(key)

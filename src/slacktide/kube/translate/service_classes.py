@@ -7,14 +7,17 @@ from dataclasses import dataclass, replace
 from slacktide.errors import ConfigError
 from slacktide.kube.resources.objects import Namespace, Pod, ServiceClass
 from slacktide.kube.translate.unschedulable import Unschedulable
-from slacktide.model import PenaltyTier
+from slacktide.model import DisruptionLimits, PenaltyTier, limit_fields
 from slacktide.model import ServiceClass as Promise
+from slacktide.model.hours import DAYS
 from slacktide.model.service_class import LEAST_SLO, default_tiers
 from slacktide.model.workload import AGGREGATED, APPROACHES
 
 CLASS_LABEL = "slacktide.io/class"
 APPROACH = "slacktide.io/approach"
 SLO = "slacktide.io/slo"
+PREFIX = "slacktide.io/"
+OWN_LIMITS = tuple(PREFIX + name for name in ("disruptions", "cooldown", "hours", "min-running"))
 DEFAULT_CLASS = "slacktide.io/default-class"
 OF_LABEL, OF_CLASS = f"label {CLASS_LABEL}: ", "service class "
 """So begins what is said of a pod that has no class, and of one whose class does not exist or cannot be used."""
@@ -29,6 +32,8 @@ class Promised:
     service: Promise
     approach: int
     class_name: str
+    limits: DisruptionLimits | None = None
+    """What its workload may suffer: what the class says, or less."""
 
 
 def promise_of(found: ServiceClass) -> Promise:
@@ -37,7 +42,44 @@ def promise_of(found: ServiceClass) -> Promise:
     tiers = default_tiers(spec.slo)
     if spec.tiers is not None:  # an empty list means that nothing is owed
         tiers = tuple(PenaltyTier(tier.boundary, tier.bonus) for tier in spec.tiers)
-    return Promise(found.metadata.name, spec.slo, spec.rank, spec.margin_seconds, spec.overhead_limit, tiers)
+    return Promise(
+        found.metadata.name, spec.slo, spec.rank, spec.margin_seconds, spec.overhead_limit, tiers, limits_of(found)
+    )
+
+
+def limits_of(found: ServiceClass) -> DisruptionLimits | None:
+    """What workloads of a ServiceClass may suffer. Raises :class:`ConfigError` where it is malformed."""
+    spec = found.spec
+    said = {
+        "disruptions": spec.disruptions and {"max": spec.disruptions.max, "per": spec.disruptions.per},
+        "cooldown": spec.cooldown or None,
+        "hours": [
+            {"days": one.days or DAYS, "from": one.from_, "to": one.to, "time_zone": one.time_zone}
+            for one in spec.hours
+        ]
+        or None,
+        "min_running": spec.min_running or None,
+    }
+    return limit_fields.limits_of(said)
+
+
+def own_limits(pod: Pod) -> tuple[str | None, ...]:
+    """The annotations by which a workload is stricter than its class, those of :data:`OWN_LIMITS` in their order."""
+    return tuple(pod.metadata.annotations.get(name) for name in OWN_LIMITS)
+
+
+def _stricter(promise: Promise, own: tuple[str | None, ...]) -> DisruptionLimits | None:
+    """What a workload may suffer: what its class says, and its annotations. Raises :class:`Unschedulable`."""
+    if not any(own):
+        return promise.limits
+    limits = promise.limits or DisruptionLimits()
+    for name, text in zip(OWN_LIMITS, own, strict=True):
+        if text is not None:
+            try:
+                limits = limits.stricter(limit_fields.limits_of_text(name.removeprefix(PREFIX), text))
+            except ConfigError as problem:
+                raise Unschedulable(f"annotation {name}: {problem}") from problem
+    return limits
 
 
 def concerns_class(problem: str) -> bool:
@@ -69,7 +111,7 @@ class Classes:
         self.broken: dict[str, str] = {}
         self.namespaces: dict[str, Namespace] = {}
         self._by_priority = mapping(priority_classes)
-        self._promised: dict[tuple[str, str | None, int], Promised] = {}
+        self._promised: dict[tuple[str, str | None, tuple[str | None, ...], int], Promised] = {}
 
     def see(self, found: ServiceClass) -> None:
         """A class, new or changed."""
@@ -113,15 +155,17 @@ class Classes:
             raise Unschedulable(f"{OF_CLASS}{name!r} is malformed: {self.broken[name]}")
         if found.spec.namespaces and pod.metadata.namespace not in found.spec.namespaces:
             raise Unschedulable(f"{OF_CLASS}{name!r}: may not be used in namespace {pod.metadata.namespace}")
-        own, approach = pod.metadata.annotations.get(SLO), _approach(pod, found, batch)
-        known = self._promised.get((name, own, approach))
+        own, suffers = pod.metadata.annotations.get(SLO), own_limits(pod)
+        approach = _approach(pod, found, batch)
+        known = self._promised.get((name, own, suffers, approach))
         if known is None:
             promise = promise_of(found)
+            limits = _stricter(promise, suffers)
             if own is not None:
                 promise = _with_own(promise, own)
             if len(self._promised) >= MOST_PROMISES:
                 self._promised.clear()
-            known = self._promised[name, own, approach] = Promised(promise, approach, name)
+            known = self._promised[name, own, suffers, approach] = Promised(promise, approach, name, limits)
         return known
 
     def remembered(self, said: str, batch: bool) -> Promised:
@@ -132,7 +176,7 @@ class Classes:
             raise Unschedulable(f"{OF_CLASS}{name!r}: does not exist, or is malformed")
         promise = promise_of(found)
         approach = AGGREGATED if batch else APPROACHES.index(found.spec.approach)
-        return Promised(_with_own(promise, own) if at else promise, approach, name)
+        return Promised(_with_own(promise, own) if at else promise, approach, name, promise.limits)
 
 
 def _with_own(promise: Promise, text: str) -> Promise:
