@@ -212,6 +212,7 @@ def test_no_limit_is_exceeded(case: str, restarts: bool) -> None:
     assert seen["restarts"] > 0 or not restarts
 
 
+@pytest.mark.uncompiled
 def test_what_is_counted_is_what_happened() -> None:
     """Without limits that bind, an account says the same as the test's."""
     for seed in range(8):
@@ -265,6 +266,7 @@ def in_force(engine: Engine, at: float) -> int:
     return int(disruption_limits.limit_in_force(engine.tables.tb.state, engine.pods["a"].row, T0 + at))
 
 
+@pytest.mark.uncompiled
 def test_a_move_is_a_disruption_until_it_is_refused() -> None:
     engine = alone(DisruptionLimits(1, 100.0))
     engine.displace("a", T0 + 10.0)
