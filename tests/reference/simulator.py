@@ -310,7 +310,7 @@ class Simulation:
         times += [j.admission for j in self.arrivals[:1]]
         times += self.triggers[:1]
         times += [one[0] for one in self.returning]
-        if times or self.running:
+        if min(times, default=inf) < self.end or self.running:  # else the calendar would go on for ever
             times += [one.ends for one in self.promises]
         if (self.waiting or self.deferred) and not self.triggered:
             times.append(self.last_pass + self.config.scheduler.watchdog)

@@ -40,7 +40,7 @@ def next_event(tb: State) -> float:
         at = min(at, views.admission(tb)[control["arrived"]])
     if control["triggered"] < len(views.triggers(tb)):
         at = min(at, views.triggers(tb)[control["triggered"]])
-    if at < np.inf or control["placed_now"] > 0:  # else the calendar would go on for ever
+    if at < views.rules(tb)["end"] or control["placed_now"] > 0:  # else the calendar would go on for ever
         at = min(at, control["turns_at"])
     return at
 
