@@ -12,7 +12,7 @@ from typing import Annotated
 import numpy as np
 from numpy.typing import NDArray
 
-from slacktide.kernels.qos import request_ledger
+from slacktide.kernels.qos import request_ledger, window_ledger
 from slacktide.kernels.qos.metric import received, waiting_key, withheld
 from slacktide.kernels.qos.request_ledger import together_at
 from slacktide.kernels.runtime.compiling import entry, kernel, leaf, whole
@@ -133,12 +133,20 @@ def stand(
             one["starts"] += views.instances(tb)[rows[k]]["starts"]
         for accounting in range(3):
             together[i, accounting] = together_at(views.requests(tb)[one["q"]], accounting, now)
-        stand_one(tb, had[first:stop], now, one, delivered[i], together[i])
+        stand_one(tb, rows[first:stop], had[first:stop], now, one, delivered[i], together[i])
         first = stop
 
 
 @kernel
-def stand_one(tb: State, had: Records, now: float, out: Records, delivered: Records, together: Records) -> None:
+def stand_one(
+    tb: State,
+    rows: NDArray[np.int64],
+    had: Records,
+    now: float,
+    out: Records,
+    delivered: Records,
+    together: Records,
+) -> None:
     """As :func:`stand`, of one request whose sums are known; O(its instances)."""
     request, decides = views.requests(tb)[out["q"]], views.rules(tb)["accounting"]
     theirs = views.classes(tb)[request["cls"]]
@@ -149,26 +157,43 @@ def stand_one(tb: State, had: Records, now: float, out: Records, delivered: Reco
         e = together[accounting] if request["approach"] == CONCURRENT else received(out, accounting)
         delivered[accounting] = share(e, out["lifetime"])
     if request["approach"] == INDEPENDENT:
-        owed = least_of(tb, had, theirs["slo"], out, delivered) if len(had) > 0 else owed
+        owed = least_of(tb, rows, had, now, theirs["slo"], out, delivered) if len(had) > 0 else owed
     else:
         out["slack"] = request_ledger.weigh_waiting(tb, whole(out["q"]), now)
     out["state"] = KEPT
     if not owed:
         out["state"] = UNKNOWN
-    elif delivered[decides] < theirs["slo"] - SLO_TOLERANCE:
+    elif is_missed(tb, whole(request["cls"]), delivered[decides], out["slack"]):
         out["state"] = MISSED
     elif out["slack"] < theirs["margin"]:
         out["state"] = AT_RISK
 
 
+@leaf
+def is_missed(tb: State, cls: int, delivered: float, slack: float) -> bool:
+    """Whether less was delivered than promised; of a promise over a window whether its budget is used up; O(1)."""
+    if window_ledger.has_window(tb, cls):
+        return slack + views.rules(tb)["alpha"] < -SLO_TOLERANCE
+    return delivered < views.classes(tb)[cls]["slo"] - SLO_TOLERANCE
+
+
 @kernel
-def least_of(tb: State, had: Records, slo: float, out: Records, delivered: Records) -> bool:
+def least_of(
+    tb: State, rows: NDArray[np.int64], had: Records, now: float, slo: float, out: Records, delivered: Records
+) -> bool:
     """The least availability and slack of any instance; whether there was anything to deliver to; O(instances)."""
     alpha, decides = views.rules(tb)["alpha"], views.rules(tb)["accounting"]
     owed = False
     delivered[:] = 1.0
     for k in range(len(had)):
         owed = owed or had[k]["lifetime"] > 0.0
+        cls = whole(views.requests(tb)[out["q"]]["cls"])
+        if window_ledger.has_window(tb, cls):
+            out["slack"] = min(out["slack"], window_ledger.slack_at(tb, rows[k], cls, now))
+            lost, over = window_ledger.lost_in_window(tb, rows[k], cls, now)
+            for accounting in range(3):
+                delivered[accounting] = min(delivered[accounting], 1.0 - share(lost, over) if over > 0.0 else 1.0)
+            continue
         out["slack"] = min(out["slack"], metric_at(had[k], slo, alpha, decides))
         for accounting in range(3):
             delivered[accounting] = min(delivered[accounting], share(received(had[k], accounting), had[k]["lifetime"]))
