@@ -28,6 +28,7 @@ TWINS: dict[str, str] = {
     "window_ledger.received_at": "reference.state:Instance.ledger_at",
     "window_ledger.book": "reference.windows:lost_now",
     "window_ledger.add_outage": "reference.windows:outages_of",
+    "window_ledger.record_outage": "reference.windows:outages_of",
     "window_ledger.new_outage": "reference.windows:outages_of",
     "window_ledger.free_outage": "reference.windows:outages_of",
     "window_ledger.unite_nearest": "reference.windows:unite_nearest",
