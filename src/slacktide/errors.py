@@ -79,10 +79,10 @@ class Problem:
 class InputError(SlacktideError):
     """An input file is broken.
 
-    ``problems`` holds the first few; ``total`` counts all of them.
+    ``problems`` holds the first few, some of them as their whole text; ``total`` counts all of them.
     """
 
-    def __init__(self, problems: Sequence[Problem], total: int | None = None) -> None:
+    def __init__(self, problems: Sequence[Problem | str], total: int | None = None) -> None:
         self.problems = tuple(problems[:SHOWN_PROBLEMS])
         self.total = len(problems) if total is None else total
         lines = [str(problem) for problem in self.problems]

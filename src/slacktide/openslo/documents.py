@@ -198,6 +198,25 @@ SPECS: dict[str, type] = {
 }
 
 
+PARTS: dict[str, tuple[tuple[str, str, str], ...]] = {
+    "SLO": (("alertPolicies", "alertPolicyRef", "AlertPolicy"),),
+    "AlertPolicy": (
+        ("conditions", "conditionRef", "AlertCondition"),
+        ("notificationTargets", "targetRef", "AlertNotificationTarget"),
+    ),
+}
+"""Lists of a kind's spec: their name, the key by which an item names a document, and the document's kind."""
+
+
+class Part(Strict, rename="camel"):
+    """A document inside another one."""
+
+    spec: Annotated[dict[str, Any], Meta(description="a mapping")]
+    metadata: Annotated[Metadata, Meta(description="a mapping with name")] | UnsetType = UNSET
+    kind: Text | UnsetType = UNSET
+    api_version: Literal["openslo/v1"] | UnsetType = UNSET
+
+
 class Document(Strict, rename="camel"):
     """What all documents have."""
 
@@ -253,8 +272,29 @@ def read_document(node: Node) -> Read:
         spec = node.child("spec").convert(SPECS[plain.kind])
     elif plain.kind != "Service":
         raise ConfigError(f"{_at(node, 'kind')}: spec is missing, expected that of a {plain.kind}")
+    _check_parts(plain.kind, node)
     annotations = _annotations(node.child("metadata"))
     return Read(node, plain.kind, str(plain.metadata.name), annotations, spec)
+
+
+def _check_parts(kind: str, document: Node) -> None:
+    """What stands in lists of a document: whole documents, or the names of such, which may be in other files."""
+    for key, reference, of in PARTS.get(kind, ()):
+        if not document.child("spec").value.get(key):
+            continue
+        items = document.child("spec").child(key)
+        for index in range(len(items.value)):
+            item = items.child(index)
+            if not isinstance(item.value, dict) or (reference in item.value) == ("spec" in item.value):
+                item.fail(f"a mapping with {reference}, or a whole {of}")
+            if reference in item.value:
+                if not isinstance(item.value[reference], str) or len(item.value) > 1:
+                    item.child(reference).fail(f"the name of an {of}, and nothing beside it")
+                continue
+            if item.convert(Part).kind not in (of, UNSET):
+                item.child("kind").fail(of)
+            item.child("spec").convert(SPECS[of])
+            _check_parts(of, item)
 
 
 def _other_version(node: Node) -> str:

@@ -1,57 +1,75 @@
-"""Windows of OpenSLO as those of a ServiceClass, and the other way."""
+"""Windows of OpenSLO as those of a ServiceClass, and the other way. What a window may be, :class:`.Window` says."""
 
 from __future__ import annotations
 
 import re
-from datetime import datetime
+from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from zoneinfo import ZoneInfo
 
 from slacktide.conversion import Node
+from slacktide.errors import ConfigError
+from slacktide.model import Window
 from slacktide.model.durations import SECONDS_OF, parse_duration
+from slacktide.model.window import PERIODS
+from slacktide.settings_file import SettingsFile
 
-CALENDARS = ("1d", "1w", "1M", "1Q", "1Y")
-MONDAY_FIRST = "2024-01-01 00:00:00"
-"""Midnight, a Monday, and the first of a month, a quarter and a year: where windows of every calendar begin."""
+SINCE = datetime(2024, 1, 1)
+"""A Monday, and the first of a month, a quarter and a year: where a calendar begins in a document that must say so."""
 _INSTANT = re.compile(r"(\d{4}-\d{2}-\d{2})[T ](\d{2}:\d{2}:\d{2})$")
 
 
-def of_openslo(node: Node) -> dict[str, Any]:
-    """The ``window`` of a ServiceClass from an item of ``timeWindow``.
+def made(window: Mapping[str, Any]) -> Window:
+    """The ``window`` of a ServiceClass object. Raises :class:`ConfigError` or ``ValueError`` for one that cannot be."""
+    known = {"rolling", "calendar", "timeZone", "start", "budget"}
+    if unknown := sorted(set(window) - known):
+        raise ConfigError(f"window: {unknown[0]}: unknown, expected one of {', '.join(sorted(known))}")
+    rolling = window.get("rolling")
+    return Window(
+        rolling=None if rolling is None else parse_duration(rolling),
+        calendar=window.get("calendar"),
+        budget=window.get("budget"),
+        time_zone=window.get("timeZone", "UTC"),
+        start=window.get("start"),
+    )
 
-    Raises :class:`~slacktide.errors.ConfigError` for what is no window of a class.
+
+def of_openslo(node: Node) -> dict[str, Any]:
+    """The ``window`` of a ServiceClass object from an item of ``timeWindow``.
+
+    Raises :class:`ConfigError` with file, line and field for what is no window of a class.
     """
-    said = node.value
-    rolling = said.get("isRolling", "calendar" not in said)
-    duration = node.child("duration")
-    if rolling:
+    said, duration = node.value, node.child("duration")
+    if said.get("isRolling", "calendar" not in said):
         if "calendar" in said:
             node.child("calendar").fail("no calendar where isRolling is true, or isRolling: false")
         if duration.value[-1] in "MQY":
             duration.fail("a fixed length for a rolling window, such as 30d, 90d or 365d; or a calendar")
-        return {"rolling": duration.value}
-    if duration.value not in CALENDARS:
-        months = " (a small m means minutes)" if duration.value.endswith("m") else ""
-        duration.fail(f"one of {', '.join(CALENDARS)} for a window of a calendar{months}, or isRolling: true")
+        return _checked({"rolling": duration.value}, duration)
+    if duration.value[-1] in "mh":
+        months = "; a small m means minutes" if duration.value.endswith("m") else ""
+        duration.fail(f"one such as {', '.join(PERIODS)} for windows of a calendar{months}; or isRolling: true")
     if "calendar" not in said:
         node.child("isRolling").fail("true, or a calendar with startTime and timeZone beside it")
     found: dict[str, Any] = {"calendar": duration.value}
     calendar = node.child("calendar")
     zone = calendar.child("timeZone")
-    _check_zone(zone)
     if zone.value != "UTC":
         found["timeZone"] = zone.value
+    _checked(found, zone)
     start = _start(calendar.child("startTime"))
-    if not begins_as_usual(duration.value, start):
+    if not begins_as_usual(found, start):
         found["start"] = start.isoformat()
-    return found
+    return _checked(found, calendar)
 
 
-def _check_zone(zone: Node) -> None:
+def _checked(window: dict[str, Any], node: Node) -> dict[str, Any]:
     try:
-        ZoneInfo(zone.value)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        zone.fail("a name of the IANA Time Zone Database, such as Europe/Berlin or UTC")
+        made(window)
+    except (ConfigError, ValueError) as error:
+        raise ConfigError(f"{node.where}: {error}") from error
+    return window
 
 
 def _start(node: Node) -> datetime:
@@ -64,29 +82,30 @@ def _start(node: Node) -> datetime:
     node.fail("a date and time without time zone, such as 2024-01-01 00:00:00")
 
 
-def begins_as_usual(calendar: str, start: datetime) -> bool:
-    """Whether windows of a calendar that are anchored at ``start`` begin where they do without an anchor."""
-    midnight = (start.hour, start.minute, start.second) == (0, 0, 0)
-    return midnight and {
-        "1d": True,
-        "1w": start.weekday() == 0,
-        "1M": start.day == 1,
-        "1Q": start.day == 1 and start.month in (1, 4, 7, 10),
-        "1Y": (start.month, start.day) == (1, 1),
-    }[calendar]
+def begins_as_usual(window: Mapping[str, Any], start: datetime) -> bool:
+    """Whether a window of the calendar begins at the local time ``start`` also where no start is given."""
+    usual = made({key: value for key, value in window.items() if key != "start"})
+    instant = start.replace(tzinfo=ZoneInfo(usual.time_zone)).astimezone(UTC)
+    return next(usual.begins(instant)) == instant
 
 
-def to_openslo(window: dict[str, Any]) -> dict[str, Any] | None:
-    """The item of ``timeWindow`` for the ``window`` of a ServiceClass; None where OpenSLO cannot say it.
+def to_openslo(window: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The item of ``timeWindow`` for the ``window`` of a ServiceClass object; None where OpenSLO cannot say it.
 
-    Raises ``ValueError`` for a duration that is none.
+    Raises :class:`ConfigError` or ``ValueError`` for a window that cannot be.
     """
-    if "rolling" in window:
+    checked = made(window)
+    if checked.calendar is None:
         text = shorthand(window["rolling"])
         return None if text is None else {"duration": text, "isRolling": True}
-    start = window.get("start") or MONDAY_FIRST
-    calendar = {"startTime": str(start).replace("T", " "), "timeZone": window.get("timeZone", "UTC")}
-    return {"duration": window["calendar"], "isRolling": False, "calendar": calendar}
+    zone = ZoneInfo(checked.time_zone)
+    if checked.start is not None:
+        start = datetime.fromisoformat(checked.start)
+    else:
+        since = SINCE.replace(tzinfo=zone).astimezone(UTC)
+        start = next(checked.begins(since)).astimezone(zone).replace(tzinfo=None)
+    calendar = {"startTime": start.isoformat(" ", "seconds"), "timeZone": checked.time_zone}
+    return {"duration": checked.calendar, "isRolling": False, "calendar": calendar}
 
 
 def shorthand(duration: str | float) -> str | None:
@@ -98,3 +117,14 @@ def shorthand(duration: str | float) -> str | None:
         if seconds and seconds % SECONDS_OF[unit] == 0:
             return f"{int(seconds // SECONDS_OF[unit])}{unit}"
     return None
+
+
+def plain(window: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Which stretches of time a ``window`` means, in the words that the import has for them; None: OpenSLO has none."""
+    said = to_openslo(window)
+    return None if said is None else again(said)
+
+
+def again(said: Mapping[str, Any]) -> dict[str, Any]:
+    """The ``window`` that the import makes of an item of ``timeWindow``."""
+    return of_openslo(Node(SettingsFile("an item of timeWindow", {}), (), said))

@@ -1,0 +1,92 @@
+"""ServiceClass objects as plain mappings: read from files, made from settings, and checked by the core's own rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from slacktide import settings, settings_file
+from slacktide.conversion import Node
+from slacktide.errors import ConfigError
+from slacktide.kube.resources.objects import SERVICE_CLASS, Malformed
+from slacktide.kube.translate.service_classes import promise_of
+from slacktide.model import Window
+from slacktide.model.durations import write_duration
+from slacktide.openslo.windows import made
+from slacktide.submit.manifests import class_object
+
+API_VERSION = "slacktide.io/v1beta1"
+KIND = "ServiceClass"
+GROUP = "slacktide.io/"
+
+Json = dict[str, Any]
+
+
+def class_document(name: str, spec: Mapping[str, Any]) -> Json:
+    """A ServiceClass object."""
+    return {"apiVersion": API_VERSION, "kind": KIND, "metadata": {"name": name}, "spec": dict(spec)}
+
+
+def check(name: str, spec: Mapping[str, Any]) -> None:
+    """Raises :class:`ConfigError` that names the field for a class that the scheduler would not take."""
+    found = SERVICE_CLASS.decode(msgspec.json.encode(class_document(name, spec)))
+    if isinstance(found, Malformed):
+        raise ConfigError(f"service class {name!r}: {found.problem}")
+    promise_of(found)
+    if spec.get("window") is not None:
+        try:
+            made(spec["window"])
+        except ValueError as error:
+            raise ConfigError(f"service class {name!r}: window: rolling: {error}") from error
+
+
+def read_classes(paths: Iterable[Path]) -> list[Json]:
+    """The ServiceClasses of manifests, or of settings files (those with ``classes:``), in their order.
+
+    Other objects of a manifest are passed over. Raises :class:`ConfigError` with file and line.
+    """
+    found: list[Json] = []
+    for path in paths:
+        documents = settings_file.read_documents(path, "manifest") if path.suffix.lower() in (".yaml", ".yml") else []
+        if any("apiVersion" in one.values for one in documents):
+            found += [_of_manifest(Node(one, (), one.values)) for one in documents if one.values.get("kind") == KIND]
+        else:
+            found += [_of_settings(one) for one in settings.load(path).classes]
+    return found
+
+
+def _of_manifest(node: Node) -> Json:
+    version, at = str(node.value.get("apiVersion")), node.file.at(("spec",))
+    if not version.startswith(GROUP):
+        node.child("apiVersion").fail(API_VERSION)
+    name, spec = (node.value.get("metadata") or {}).get("name"), node.value.get("spec")
+    if not name or not isinstance(spec, dict):
+        raise ConfigError(f"{at}: expected a {KIND} with metadata.name and spec")
+    try:
+        check(name, spec)
+    except ConfigError as error:
+        raise ConfigError(f"{at}: {error}") from error
+    return class_document(str(name), spec)
+
+
+def _of_settings(promise: Any) -> Json:
+    found = class_object(promise)
+    if promise.window is not None and "window" not in found["spec"]:
+        found["spec"]["window"] = _window(promise.window)
+    return class_document(promise.name, found["spec"])
+
+
+def _window(window: Window) -> Json:
+    if window.rolling is not None:
+        found: Json = {"rolling": write_duration(window.rolling)}
+    else:
+        found = {"calendar": window.calendar}
+        if window.time_zone != "UTC":
+            found["timeZone"] = window.time_zone
+        if window.start is not None:
+            found["start"] = window.start
+    usual = Window(rolling=window.rolling, calendar=window.calendar).budget
+    return found if window.budget == usual else found | {"budget": window.budget}
