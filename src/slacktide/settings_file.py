@@ -56,16 +56,21 @@ def read(path: Path, kind: str = "settings", content: str = SETTINGS) -> Setting
 def read_documents(path: Path, kind: str) -> list[SettingsFile]:
     """The documents of a YAML file of this kind, in their order, without empty ones; instants stay the text they are.
 
-    The line at ``()`` is that on which a document begins. Raises :class:`ConfigError` for a file that cannot be read,
-    is no YAML, names a key twice, or has a document that is no mapping.
+    A list counts as the documents in it. The line at ``()`` is that on which a document begins. Raises
+    :class:`ConfigError` for a file that cannot be read, is no YAML, names a key twice, or has a document that is no
+    mapping.
     """
     found = []
     text = _text(path, kind)
     try:
-        for values, lines in _documents(text, str(path)):
-            if not isinstance(values, dict):
-                raise ConfigError(f"{path}:{lines[()]}: found {_short(values)}, expected a document of keys and values")
-            found.append(SettingsFile(str(path), values, lines))
+        for whole, lines in _documents(text, str(path)):
+            listed = isinstance(whole, list)
+            for index, values in enumerate(whole if listed else [whole]):
+                own = {place[1:]: line for place, line in lines.items() if place[:1] == (index,)} if listed else lines
+                if not isinstance(values, dict):
+                    where = f"{path}:{own[()]}"
+                    raise ConfigError(f"{where}: found {_short(values)}, expected a document of keys and values")
+                found.append(SettingsFile(str(path), values, own))
     except RecursionError as error:
         raise ConfigError(f"{path}: nested too deeply, expected documents of keys and values") from error
     return found
@@ -130,11 +135,13 @@ def _documents(text: str, name: str) -> Iterator[tuple[Any, dict[Place, int]]]:
     class Loader(yaml.SafeLoader):
         """Gives instants as the text they are: they may be local times of a time zone that stands beside."""
 
-    Loader.add_constructor("tag:yaml.org,2002:timestamp", Loader.construct_yaml_str)
+    def as_text(own: Any, node: Any) -> Any:
+        return own.construct_yaml_str(node)
+
+    Loader.add_constructor("tag:yaml.org,2002:timestamp", as_text)
     loader = Loader(text)
     try:
-        while loader.check_node():
-            root = loader.get_node()
+        while loader.check_node() and (root := loader.get_node()) is not None:
             lines: dict[Place, int] = {(): root.start_mark.line + 1}
             _walk(root, (), lines, name, set())
             values = loader.construct_document(root)

@@ -21,7 +21,7 @@ JSON = click.option("--json", "as_json", is_flag=True, help="What was done, as J
 
 @click.group()
 def openslo() -> None:
-    """Service classes from OpenSLO documents, such documents from classes, and alerts on their error budgets."""
+    """Service classes from OpenSLO documents, such documents from classes, and alerts on error budgets."""
 
 
 @openslo.command("import")
@@ -40,7 +40,7 @@ def import_(files: tuple[Path, ...], rank: int | None, skip_refused: bool, out: 
     \b
       slacktide openslo import slos.yaml | kubectl apply -f -
     """
-    from slacktide.errors import InputError
+    from slacktide.errors import RefusedError
     from slacktide.openslo.documents import read_files
     from slacktide.openslo.importing import convert
     from slacktide.openslo.texts import yaml_text
@@ -49,9 +49,9 @@ def import_(files: tuple[Path, ...], rank: int | None, skip_refused: bool, out: 
     found = convert(documents, rank)
     refused = problems + found.refused
     if refused and not skip_refused:
-        raise InputError(refused)
+        raise RefusedError(refused)
     if not documents and not refused:
-        raise InputError([f"{files[0]}: found no document, expected some of OpenSLO v1"])
+        raise RefusedError([f"{files[0]}: found no document, expected some of OpenSLO v1"])
     objects = found.classes + [one for binding in found.bindings for one in binding.objects()]
     _write(yaml_text(objects), out, as_json)
     if as_json:
@@ -59,9 +59,7 @@ def import_(files: tuple[Path, ...], rank: int | None, skip_refused: bool, out: 
             {"class": one.service_class, "selector": one.selector, "namespaces": one.namespaces}
             for one in found.bindings
         ]
-        echo_json(
-            {"classes": found.classes, "bindings": bindings, "refused": refused, "passedOver": found.passed_over}
-        )
+        echo_json({"classes": found.classes, "bindings": bindings, "refused": refused, "passedOver": found.passed_over})
         return
     for text in refused:
         click.echo(f"refused: {text}", err=True)

@@ -154,9 +154,9 @@ class Condition(Strict, rename="camel"):
     threshold: Number
     lookback_window: Shorthand
     kind: Literal["burnrate"] | UnsetType = UNSET
-    alert_after: Annotated[
-        str, Meta(pattern=r"^[0-9]+[mhdwMQY]$", description="a duration such as 5m")
-    ] | UnsetType = UNSET
+    alert_after: Annotated[str, Meta(pattern=r"^[0-9]+[mhdwMQY]$", description="a duration such as 5m")] | UnsetType = (
+        UNSET
+    )
 
 
 class AlertConditionSpec(Strict, rename="camel"):
@@ -170,9 +170,7 @@ class AlertConditionSpec(Strict, rename="camel"):
 class AlertPolicySpec(Strict, rename="camel"):
     """Which conditions alert whom."""
 
-    conditions: Annotated[
-        list[Anything], Meta(min_length=1, max_length=1, description="a list of one condition")
-    ]
+    conditions: Annotated[list[Anything], Meta(min_length=1, max_length=1, description="a list of one condition")]
     notification_targets: Annotated[list[Anything], Meta(description="a list of notification targets")]
     description: Text | UnsetType = UNSET
     alert_when_no_data: Yes | UnsetType = UNSET
@@ -273,8 +271,27 @@ def read_document(node: Node) -> Read:
     elif plain.kind != "Service":
         raise ConfigError(f"{_at(node, 'kind')}: spec is missing, expected that of a {plain.kind}")
     _check_parts(plain.kind, node)
+    if plain.kind == "SLI":
+        metric_of(node.child("spec"))
     annotations = _annotations(node.child("metadata"))
     return Read(node, plain.kind, str(plain.metadata.name), annotations, spec)
+
+
+def metric_of(indicator: Node) -> Node:
+    """The ``thresholdMetric`` or ``ratioMetric`` of an indicator. Raises :class:`ConfigError` where it is none."""
+    said = indicator.value
+    if ("thresholdMetric" in said) == ("ratioMetric" in said):
+        raise ConfigError(f"{indicator.where}: ratioMetric: expected either thresholdMetric or ratioMetric")
+    if "thresholdMetric" in said:
+        return indicator.child("thresholdMetric")
+    ratio = indicator.child("ratioMetric")
+    of = {key for key in ("good", "bad", "total", "raw") if key in ratio.value}
+    if of not in ({"good", "total"}, {"bad", "total"}, {"raw"}):
+        raise ConfigError(f"{ratio.where}: total: found {', '.join(sorted(of)) or 'nothing'}, expected good and total, "
+                          f"bad and total, or raw")  # fmt: skip
+    if "raw" in of and "rawType" not in ratio.value:
+        raise ConfigError(f"{ratio.where}: rawType is missing, expected success or failure")
+    return ratio
 
 
 def _check_parts(kind: str, document: Node) -> None:
@@ -285,11 +302,13 @@ def _check_parts(kind: str, document: Node) -> None:
         items = document.child("spec").child(key)
         for index in range(len(items.value)):
             item = items.child(index)
+            if isinstance(item.value, str):  # as the schema of 2022 had it
+                continue
             if not isinstance(item.value, dict) or (reference in item.value) == ("spec" in item.value):
                 item.fail(f"a mapping with {reference}, or a whole {of}")
             if reference in item.value:
-                if not isinstance(item.value[reference], str) or len(item.value) > 1:
-                    item.child(reference).fail(f"the name of an {of}, and nothing beside it")
+                if not isinstance(item.value[reference], str):
+                    item.child(reference).fail(f"the name of an {of}")
                 continue
             if item.convert(Part).kind not in (of, UNSET):
                 item.child("kind").fail(of)

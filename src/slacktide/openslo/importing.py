@@ -20,7 +20,7 @@ from slacktide.conversion import Node
 from slacktide.errors import ConfigError
 from slacktide.openslo import classes, windows
 from slacktide.openslo.bindings import Binding, binding_of
-from slacktide.openslo.documents import Read, of_kind
+from slacktide.openslo.documents import Read, metric_of, of_kind
 from slacktide.openslo.series import CLASS, WORKLOAD
 
 AVAILABILITY = "slacktide.io/availability"
@@ -119,10 +119,7 @@ def check_indicator(slo: Read, documents: Sequence[Read]) -> None:
         if sli is None:
             node.child("indicatorRef").fail("the name of an SLI in these files")
         indicator = sli.node.child("spec")
-    said = indicator.value
-    if ("thresholdMetric" in said) == ("ratioMetric" in said):
-        raise ConfigError(f"{indicator.where}: ratioMetric: expected either thresholdMetric or ratioMetric")
-    which = indicator.child("ratioMetric" if "ratioMetric" in said else "thresholdMetric")
+    which = metric_of(indicator)
     if which.place[-1] == "ratioMetric" and all(OURS.search(one) for one in _queries(which)):
         return
     named = slo.annotations.get(AVAILABILITY)
@@ -144,7 +141,9 @@ def _check_threshold(spec: Node, metric: Node, named: str | None) -> None:
     objective = spec.child("objectives").child(0)
     op = objective.value.get("op")
     if op in ("lt", "lte"):
-        objective.child("op").fail("an SLO without an upper bound, such as a latency: a scheduler cannot promise it")
+        objective.child("op").fail(
+            "gt or gte, as for what is up: a scheduler cannot promise an upper bound, such as a latency"
+        )
     if named is None or op is None:
         metric.fail("an indicator of availability, not of values: a scheduler cannot promise them")
 

@@ -75,11 +75,12 @@ def _checked(window: dict[str, Any], node: Node) -> dict[str, Any]:
 def _start(node: Node) -> datetime:
     found = _INSTANT.match(str(node.value))
     try:
-        if found:
-            return datetime.fromisoformat(f"{found[1]}T{found[2]}")
+        start = datetime.fromisoformat(f"{found[1]}T{found[2]}") if found else None
     except ValueError:
-        pass
-    node.fail("a date and time without time zone, such as 2024-01-01 00:00:00")
+        start = None
+    if start is None:
+        node.fail("a date and time without time zone, such as 2024-01-01 00:00:00")
+    return start
 
 
 def begins_as_usual(window: Mapping[str, Any], start: datetime) -> bool:
