@@ -269,7 +269,7 @@ def read_document(node: Node) -> Read:
     if node.value.get("spec") is not None:
         spec = node.child("spec").convert(SPECS[plain.kind])
     elif plain.kind != "Service":
-        raise ConfigError(f"{_at(node, 'kind')}: spec is missing, expected that of a {plain.kind}")
+        raise ConfigError(f"{_at(node, 'kind')}: spec is missing, expected the spec of a document of kind {plain.kind}")
     _check_parts(plain.kind, node)
     if plain.kind == "SLI":
         metric_of(node.child("spec"))

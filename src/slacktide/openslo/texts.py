@@ -15,7 +15,10 @@ def yaml_text(documents: Iterable[Any], comment: str = "") -> str:
     import yaml  # here, because only these commands write YAML
 
     class Dumper(yaml.SafeDumper):
-        """Writes text of several lines in a block."""
+        """Writes text of several lines in a block, and nothing by an alias."""
+
+        def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002
+            return True
 
     def text(dumper: yaml.SafeDumper, value: str) -> Any:
         return dumper.represent_scalar("tag:yaml.org,2002:str", value, style="|" if "\n" in value else None)
