@@ -146,15 +146,15 @@ SCENES: dict[str, tuple[list[Json], int, Alarms]] = {
         {(WORKLOAD, "3d")},
     ),
     "less than that": (workload("gold", (0.0009, 3 * DAY + 1)), 3 * DAY, set()),
-    "the workload's own fault": (workload("gold", (0.5, 2 * HOUR), cause="workload"), 2 * HOUR - 1, set()),
-    "the operator's": (workload("gold", (0.5, 2 * HOUR), cause="operator"), 2 * HOUR - 1, set()),
+    "the workload's own fault": (workload("gold", (0.5, 2 * HOUR), cause="workload"), 2 * HOUR - 10, set()),
+    "the operator's": (workload("gold", (0.5, 2 * HOUR), cause="operator"), 2 * HOUR - 10, set()),
     "its own fault where everything counts": (
         workload("every", (0.5, 2 * HOUR), cause="workload"),
-        2 * HOUR - 1,
+        2 * HOUR - 10,
         {(WORKLOAD, "1h"), (WORKLOAD, "6h"), (WORKLOAD, "3d")},
     ),
     "a promise of everything": (workload("certain", (0.0, HOUR), (0.001, 11)), HOUR + 10, {(WORKLOAD, "1h")}),
-    "a promise of everything, kept": (workload("certain", (0.0, 2 * HOUR)), 2 * HOUR - 1, set()),
+    "a promise of everything, kept": (workload("certain", (0.0, 2 * HOUR)), 2 * HOUR - 10, set()),
     "a class without series of workloads": (
         workload("gold", CALM, (0.0150, 61), prefix="class"),
         3 * DAY + 60,
@@ -165,7 +165,7 @@ SCENES: dict[str, tuple[list[Json], int, Alarms]] = {
         3 * DAY + 60,
         set(),
     ),
-    "another class": (workload("copper", (0.9, 2 * HOUR)), 2 * HOUR - 1, set()),
+    "another class": (workload("copper", (0.9, 2 * HOUR)), 2 * HOUR - 10, set()),
 }
 
 

@@ -120,7 +120,7 @@ def _alert(prefix: str, labels: str, burn: Burn, threshold: str) -> Json:
     both = [f"{_ratio(prefix, window)}{labels} {threshold}" for window in (burn.long, burn.short)]
     expr = "\nand\n".join(both)
     if prefix == CLASS:  # where each workload has its own series, the class would only say it again
-        expr = f"({expr})\nunless on (class) {_ratio(WORKLOAD, burn.long)}{labels}"
+        expr = f"({expr})\nunless on (class) {WORKLOAD}_{GOOD}{labels}"
     return {
         "alert": ALERTS[prefix],
         "expr": expr,
