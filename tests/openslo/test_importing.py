@@ -308,6 +308,11 @@ REFUSED: dict[str, tuple[Json, str, str]] = {
         "spec.timeWindow[0].duration: found '1m'",
         "a small m means minutes",
     ),
+    "two months": (
+        changed("spec.timeWindow", [{"duration": "2M", "calendar": CALENDAR}]),
+        "spec.timeWindow[0].duration: found '2M'",
+        "one of 1d, 1w, 1M, 1Q, 1Y",
+    ),
     "neither rolling nor a calendar": (
         changed("spec.timeWindow", [{"duration": "1M", "isRolling": False}]),
         "spec.timeWindow[0].isRolling: found False",

@@ -47,9 +47,9 @@ def of_openslo(node: Node) -> dict[str, Any]:
         if duration.value[-1] in "MQY":
             duration.fail("a fixed length for a rolling window, such as 30d, 90d or 365d; or a calendar")
         return _checked({"rolling": duration.value}, duration)
-    if duration.value[-1] in "mh":
+    if duration.value not in PERIODS:
         months = "; a small m means minutes" if duration.value.endswith("m") else ""
-        duration.fail(f"one such as {', '.join(PERIODS)} for windows of a calendar{months}; or isRolling: true")
+        duration.fail(f"one of {', '.join(PERIODS)} for windows of a calendar{months}; or isRolling: true")
     if "calendar" not in said:
         node.child("isRolling").fail("true, or a calendar with startTime and timeZone beside it")
     found: dict[str, Any] = {"calendar": duration.value}
