@@ -103,7 +103,7 @@ def test_windows_follow_one_another_and_the_first_holds_the_instant(window: Wind
 
 def test_turns_are_seconds_from_the_epoch_and_end_with_the_second_one_beyond() -> None:
     epoch = parse_epoch("2026-03-28T12:00:00+01:00")
-    assert turns(Window(calendar="1d", time_zone=BERLIN), epoch, 2 * DAY) == [
+    assert turns(Window(calendar="1d", time_zone=BERLIN), epoch, 0.0, 2 * DAY) == [
         -DAY / 2, DAY / 2, DAY * 1.5 - 3600, DAY * 2.5 - 3600, DAY * 3.5 - 3600,
     ]  # fmt: skip
 

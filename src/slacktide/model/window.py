@@ -151,12 +151,12 @@ def parse_epoch(text: str) -> datetime:
     return instant.astimezone(UTC)
 
 
-def turns(window: Window, epoch: datetime, until: float) -> list[float]:
-    """Seconds from ``epoch`` at which calendar windows begin: that of second 0, and all up to the second one after
-    ``until``, seconds."""
+def turns(window: Window, epoch: datetime, since: float, until: float) -> list[float]:
+    """Seconds from ``epoch`` at which calendar windows begin: that of second ``since``, and all up to the second one
+    after ``until``."""
     found: list[float] = []
     beyond = 0
-    for instant in window.begins(epoch):
+    for instant in window.begins(epoch + timedelta(seconds=since)):
         found.append((instant - epoch).total_seconds())
         beyond += found[-1] > until
         if beyond == 2 or instant.year >= _LAST_YEAR:

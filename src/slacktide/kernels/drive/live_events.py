@@ -12,15 +12,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from slacktide.kernels.drive import instance_ledger
+from slacktide.kernels.drive import instance_ledger, window_events
 from slacktide.kernels.drive.apply_plan import mark_done
 from slacktide.kernels.feasible import host_slots
-from slacktide.kernels.qos import request_ledger
-from slacktide.kernels.qos.metric import received, waiting_key, withheld
+from slacktide.kernels.qos import request_ledger, window_ledger
 from slacktide.kernels.queue import waiting_queue
 from slacktide.kernels.runtime.compiling import entry, kernel, whole
 from slacktide.kernels.tables import views
-from slacktide.kernels.tables.schema import LEAVING, PLACED, REMOVED, VACANT, WAITING, Records, State
+from slacktide.kernels.tables.schema import LEAVING, PLACED, REMOVED, VACANT, WAITING, State
 
 
 @entry
@@ -109,12 +108,10 @@ def write_slot(tb: State, row: int) -> None:
     slot = views.slots(tb)[h, host_slots.slot_of(tb, h, row)]
     since = instance["since"]
     waits = request_ledger.begins_pending(views.rules(tb)["accounting"], instance["starts"])
-    slot["e"] = received(instance, views.rules(tb)["accounting"])
-    slot["p"] = withheld(since - views.admission(tb)[row], slot["e"])
-    slot["since"] = since
-    slot["on"] = since + instance["startup"] if waits else since
+    window_ledger.fill_slot(tb, row, slot, since, since + instance["startup"] if waits else since)
     views.hosts(tb)[h]["fell"] = views.control(tb)["told"] = views.control(tb)["looks"] + 1
     host_slots.look_again(tb, h)
+    window_events.expect(tb, row)
 
 
 @entry
@@ -198,22 +195,9 @@ def change_kind(tb: State, row: int, kind: int) -> None:
 def weigh_queue(tb: State) -> None:
     """Service classes changed: what waits is sorted again by the metrics that follow; O(n log n)."""
     control = views.control(tb)
-    weigh_entries(tb, views.queue(tb), whole(control["queue"]))
-    weigh_entries(tb, views.incoming(tb), whole(control["incoming"]))
+    waiting_queue.weigh_entries(tb, views.queue(tb), whole(control["queue"]))
+    waiting_queue.weigh_entries(tb, views.incoming(tb), whole(control["incoming"]))
     waiting_queue.sort_entries(tb, views.queue(tb), control["queue"])
-
-
-@kernel
-def weigh_entries(tb: State, entries: Records, count: int) -> None:
-    """Compute the keys of the first ``count`` entries again; O(n)."""
-    rules = views.rules(tb)
-    for i in range(count):
-        entry = entries[i]
-        instance = views.instances(tb)[entry["row"]]
-        slo = views.classes(tb)[views.kinds(tb)[entry["kind"]]["cls"]]["slo"]
-        e = received(instance, rules["accounting"])
-        p = withheld(instance["since"] - entry["admitted"], e)
-        entry["key"] = waiting_key(e, p, slo, rules["alpha"], instance["since"])
 
 
 @entry

@@ -25,6 +25,7 @@ from slacktide.kernels.tables import log_records as log
 from slacktide.kernels.tables import network_records as network
 from slacktide.kernels.tables import request_records as request
 from slacktide.kernels.tables import schema
+from slacktide.kernels.tables import window_records as windows
 from slacktide.kernels.tables.schema import Records, State
 
 AXES = {
@@ -41,6 +42,7 @@ AXES = {
     "waiting": "more instances wait than ever did",
     "ahead": "instances have more ahead of them than ever: ends of start-ups and runs, returns",
     "visits": "the hash set is half full",
+    "outages": "more outages are kept than ever were",
     "steps": "a trial takes more steps than one ever did",
     "recorded": "it is full and nobody empties it",
 }
@@ -93,6 +95,9 @@ ARRAYS: dict[str, Array] = {
     "admission": Array(F8, (N,), "s", "drive feasible qos queue", "when it begins to wait", fixed=True),
     "duration": Array(F8, (N,), "s", "drive", "useful running time until completion", fixed=True),
     "member": Array(I4, (N,), "job", "feasible", "SLOT's job, where not its kind's", SIMULATION, fixed=True),
+    "accounts": Array(windows.ACCOUNT, (N,), "record", "drive feasible qos queue", "of promises over a window", LIVE),
+    "outages": Array(windows.OUTAGE, ("outages",), "record", "qos tables", "chained by account, from 1 on", LIVE),
+    "turns": Array(F8, ("turns",), "s", "drive qos", "when calendar windows begin, class by class", LIVE, fixed=True),
     "owner": Array(I4, (N,), "request", "qos", "whose ledger it belongs to, or -1", LIVE, fixed=True),
     "links": Array(I4, (N, 2), "row", "drive feasible qos", "next and previous of its request on a host, or -1", LIVE),
     "requests": Array(request.REQUEST, (Q,), "record", "drive feasible memo qos queue", "ledgers"),

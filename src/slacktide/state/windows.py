@@ -1,0 +1,82 @@
+"""Promises over windows as kernels read them: budgets, and when calendar windows begin."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slacktide.config import Config
+from slacktide.errors import ConfigError
+from slacktide.kernels.tables import schema
+from slacktide.kernels.tables.window_records import ACCOUNT, CALENDAR, LIFETIME, OUTAGE, ROLLING
+from slacktide.model import ServiceClass, Window
+from slacktide.model.window import WHOLE, parse_epoch, turns
+from slacktide.state.layout import on_grid
+
+FIRST_OUTAGES = 1 << 10
+
+
+def fill_classes(
+    table: schema.Records, classes: Sequence[ServiceClass], config: Config, until: float, since: float = 0.0
+) -> NDArray[np.float64]:
+    """Write windows into the table of classes, as of second ``since``; the instants, seconds, at which calendar windows
+    begin, class by class, up to the second one after ``until``.
+
+    Raises :class:`ConfigError` where work is lost that a window had counted.
+    """
+    begins: list[float] = []
+    for number, service in enumerate(classes):
+        if service.window is None:
+            continue
+        if config.simulation.preempted_work == "lost":
+            raise ConfigError(
+                f"service class {service.name!r}: window: found {service.window.name!r} beside "
+                "simulation.preempted_work 'lost', expected 'by-kind' or 'kept': what was received once stays received"
+            )
+        one = table[number]
+        one["whole_budget"] = service.window.budget == WHOLE
+        if service.window.rolling is not None:
+            one["windowed"], one["length"] = ROLLING, exact(service.window.rolling)
+            one["good"] = exact(one["length"] * service.slo)
+            one["grant"] = one["length"] - one["good"]
+        else:
+            begins += _fill_calendar(one, service, service.window, config, since, until, len(begins))
+    return np.array(begins)
+
+
+def _fill_calendar(
+    one: Any, service: ServiceClass, window: Window, config: Config, since: float, until: float, at: int
+) -> list[float]:
+    epoch = parse_epoch(config.simulation.epoch)
+    found = [exact(second) for second in turns(window, epoch, since, until)]
+    one["windowed"], one["turn"], one["last_turn"] = CALENDAR, at, at + len(found)
+    one["begins"], one["ends"] = found[0], found[1]
+    if service.window is not None and one["whole_budget"]:
+        one["grant"] = budget(found[1] - found[0], service.slo)
+        one["next_grant"] = budget(found[2] - found[1], service.slo)
+    return found
+
+
+def budget(seconds: float, slo: float) -> float:
+    """Seconds that may be lost of a window of so many."""
+    return seconds - exact(seconds * slo)
+
+
+def exact(seconds: float) -> float:
+    """On the grid of times."""
+    return float(on_grid(np.array(seconds)))
+
+
+def next_turn(table: schema.Records) -> float:
+    """When the next calendar window of any class begins, inf for never."""
+    return float(min((one["ends"] for one in table if one["windowed"] == CALENDAR), default=np.inf))
+
+
+def arrays(table: schema.Records, instances: int) -> dict[str, NDArray[Any]]:
+    """Accounts and room for outages, by the names of the tables; none where no promise is over a window."""
+    if not (table["windowed"] != LIFETIME).any():
+        return {}
+    return {"accounts": np.zeros(instances, ACCOUNT), "outages": np.zeros(FIRST_OUTAGES, OUTAGE)}
