@@ -101,6 +101,13 @@ def test_classes_of_a_settings_file_are_exported_too(tmp_path: Path) -> None:
     assert "window" not in bronze["spec"]
 
 
+def test_what_kubectl_prints_can_be_exported(tmp_path: Path) -> None:
+    file = tmp_path / "list.yaml"
+    other = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}
+    file.write_text(yaml.safe_dump({"apiVersion": "v1", "kind": "List", "items": [other, GOLD]}, sort_keys=False))
+    assert read_classes([file]) == [GOLD]
+
+
 HEAD = "apiVersion: slacktide.io/v1beta1\nkind: ServiceClass\nmetadata: {name: a}\n"
 
 
@@ -114,6 +121,8 @@ HEAD = "apiVersion: slacktide.io/v1beta1\nkind: ServiceClass\nmetadata: {name: a
             ":4: service class 'a': window: rolling: found",
         ),
         (HEAD + "spec:\n  {slo: .9, rank: 1, window: {time_zone: UTC}}\n", "window: time_zone: unknown"),
+        (HEAD + "spec: {slo: .9, rank: 1, window: 30d}\n", "window: found '30d', expected rolling or calendar"),
+        (HEAD.replace("{name: a}", "a") + "spec: {slo: .9, rank: 1}\n", ":4: expected a ServiceClass with metadata"),
         ("apiVersion: v2\nkind: ServiceClass\n", ":1: apiVersion: found 'v2', expected slacktide.io/v1beta1"),
     ],
 )

@@ -288,6 +288,11 @@ REFUSED: dict[str, tuple[Json, str, str]] = {
         "metadata.annotations.slacktide.io/service-class-spec: found",
         "as JSON",
     ),
+    "a window that is none": (
+        annotated(service_class_spec='{"window": "30d"}'),
+        "metadata.annotations.slacktide.io/service-class-spec: found",
+        "fields of a ServiceClass",
+    ),
     "a field of the class that cannot be": (
         annotated(service_class_spec='{"marginSeconds": -3}'),
         "spec.objectives[0]: service class 'web': margin: found -3",

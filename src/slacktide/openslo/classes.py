@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -36,9 +36,12 @@ def check(name: str, spec: Mapping[str, Any]) -> None:
     if isinstance(found, Malformed):
         raise ConfigError(f"service class {name!r}: {found.problem}")
     promise_of(found)
-    if spec.get("window") is not None:
+    window = spec.get("window")
+    if window is not None:
+        if not isinstance(window, dict):
+            raise ConfigError(f"service class {name!r}: window: found {window!r}, expected rolling or calendar in it")
         try:
-            made(spec["window"])
+            made(window)
         except ValueError as error:
             raise ConfigError(f"service class {name!r}: window: rolling: {error}") from error
 
@@ -52,17 +55,29 @@ def read_classes(paths: Iterable[Path]) -> list[Json]:
     for path in paths:
         documents = settings_file.read_documents(path, "manifest") if path.suffix.lower() in (".yaml", ".yml") else []
         if any("apiVersion" in one.values for one in documents):
-            found += [_of_manifest(Node(one, (), one.values)) for one in documents if one.values.get("kind") == KIND]
+            objects = (node for one in documents for node in _objects(Node(one, (), one.values, index="[{}]")))
+            found += [_of_manifest(node) for node in objects if node.value.get("kind") == KIND]
         else:
             found += [_of_settings(one) for one in settings.load(path).classes]
     return found
 
 
+def _objects(node: Node) -> Iterator[Node]:
+    """A document, or the items of one that is a list, as ``kubectl get -o yaml`` writes it."""
+    items = node.value.get("items")
+    if node.value.get("kind") == "List" and isinstance(items, list):
+        listed = node.child("items")
+        yield from (listed.child(index) for index, one in enumerate(items) if isinstance(one, dict))
+    else:
+        yield node
+
+
 def _of_manifest(node: Node) -> Json:
-    version, at = str(node.value.get("apiVersion")), node.file.at(("spec",))
+    version, at = str(node.value.get("apiVersion")), node.file.at((*node.place, "spec"))
     if not version.startswith(GROUP):
         node.child("apiVersion").fail(API_VERSION)
-    name, spec = (node.value.get("metadata") or {}).get("name"), node.value.get("spec")
+    metadata, spec = node.value.get("metadata"), node.value.get("spec")
+    name = metadata.get("name") if isinstance(metadata, dict) else None
     if not name or not isinstance(spec, dict):
         raise ConfigError(f"{at}: expected a {KIND} with metadata.name and spec")
     try:

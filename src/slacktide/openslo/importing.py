@@ -209,7 +209,7 @@ def _more(slo: Read) -> dict[str, Any]:
         found = json.loads(text)
     except ValueError:
         found = None
-    if not isinstance(found, dict) or {"slo", "rank"} & set(found):
+    if not isinstance(found, dict) or {"slo", "rank"} & set(found) or not isinstance(found.get("window", {}), dict):
         _where(slo, SPEC).fail('fields of a ServiceClass but slo and rank, as JSON: {"marginSeconds": 20}')
     return found
 
