@@ -453,6 +453,8 @@ TWINS: dict[str, str] = {
     "slo_status.accrued": "engine.naive:Life.sum",
     "slo_status.carry_on": "engine.naive:Naive.availability",
     "slo_status.least_of": "engine.naive:Naive.availability",
+    "slo_status.is_risky": "reference.metric:promise_state",
+    "slo_status.state_of": "reference.metric:promise_state",
     "slo_status.metric_at": "reference.metric:running_metric",
     "slo_status.received_in": "engine.naive:Naive.received",
     "slo_status.share": "engine.naive:Naive.availability",

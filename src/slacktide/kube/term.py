@@ -35,6 +35,7 @@ from slacktide.kube.publish.events import EventRecorder
 from slacktide.kube.publish.state_events import StateEvents
 from slacktide.kube.publish.term_context import TermContext
 from slacktide.kube.resources.objects import Availability
+from slacktide.kube.translate.service_classes import concerns_class
 
 LOG = logging.getLogger(__name__)
 
@@ -204,3 +205,7 @@ class Term(FeedListener):
             if pod.queue in found:
                 found[pod.queue] += 1
         return found
+
+    def without_class(self) -> int:
+        """How many pods there are, waiting or running, whose class is not known or cannot be theirs; O(pods)."""
+        return sum(concerns_class(pod.problem) for pod in self.feed.pods.values() if pod.problem)

@@ -19,7 +19,7 @@ from slacktide.config import Config
 from slacktide.kernels.drive import apply_plan
 from slacktide.kernels.feasible import host_slots
 from slacktide.kernels.feasible.free_index import AMOUNTS, NOWHERE
-from slacktide.kernels.tables import affinity_records, request_records, schema
+from slacktide.kernels.tables import affinity_records, request_records, schema, window_records
 from slacktide.kernels.tables.arrays import Presence
 from slacktide.model import Hosts, Placement, Term
 from slacktide.model.network import NO_ACCESS
@@ -97,6 +97,7 @@ class Growing(ServiceClasses):
         self.tb["duration"][row] = np.inf
         self.tb["owner"][row] = self.tb["budget"][row] = self.tb["links"][row] = -1
         self.tb["guard"][row] = -np.inf
+        self.tb["accounts"][row : row + 1] = np.zeros(1, window_records.ACCOUNT)
         return row
 
     def new_request(self) -> int:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from slacktide.config import Config
+from slacktide.config import Config, SimulationSettings
 from slacktide.kernels.drive import live_events
 from slacktide.kernels.tables.arrays import Tables
 from slacktide.model import ServiceClass
-from slacktide.state import cluster, layout
+from slacktide.state import cluster, layout, windows
+
+SINCE_1970 = Config(simulation=SimulationSettings(epoch="1970-01-01T00:00:00Z"))
+"""A live cluster counts seconds since then."""
+AHEAD = 30 * 366 * 86_400.0
+"""Calendar windows are worked out for so many seconds to come, each time that classes change."""
 
 
 class ServiceClasses:
@@ -25,6 +30,8 @@ class ServiceClasses:
                 if known != service:
                     self.classes[number] = service
                     self._write_classes()
+                    if (known.window, known.slo) != (service.window, service.slo):
+                        live_events.classes_changed(self.tb.state, number, float(self.tb.control["now"]))
                     live_events.weigh_queue(self.tb.state)
                 return number
         self.classes.append(service)
@@ -47,7 +54,11 @@ class ServiceClasses:
 
     def _write_classes(self) -> None:
         """Write the classes as they are now; what was found out with others no longer holds."""
+        now = float(self.tb.control["now"])
+        live_events.catch_up(self.tb.state, now)
         table = layout.class_table(self.classes, self.config.qos.margin, cluster.in_order(self.config))
+        self.tb.put("turns", windows.fill_classes(table, self.classes, SINCE_1970, now + AHEAD, now))
+        self.tb.control["turns_at"] = windows.next_turn(table)
         self.tb.put("classes", table)
         cluster.note_classes(self.tb.rules, table)
         self._regroup = self._resized = True

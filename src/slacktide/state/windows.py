@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -50,14 +52,26 @@ def fill_classes(
 def _fill_calendar(
     one: Any, service: ServiceClass, window: Window, config: Config, since: float, until: float, at: int
 ) -> list[float]:
-    epoch = parse_epoch(config.simulation.epoch)
-    found = [exact(second) for second in turns(window, epoch, since, until)]
+    found = begins_from(window, config.simulation.epoch, since, until)
     one["windowed"], one["turn"], one["last_turn"] = CALENDAR, at, at + len(found)
     one["begins"], one["ends"] = found[0], found[1]
     if service.window is not None and one["whole_budget"]:
         one["grant"] = budget(found[1] - found[0], service.slo)
         one["next_grant"] = budget(found[2] - found[1], service.slo)
     return found
+
+
+def begins_from(window: Window, epoch: str, since: float, until: float) -> list[float]:
+    """Seconds at which calendar windows begin: that of second ``since``, and all up to the second after ``until``."""
+    year = 366 * 86_400.0
+    every = _begins(window, epoch, since // year * year, (until // year + 1) * year)
+    return every[max(0, bisect_right(every, since) - 1) :]
+
+
+@lru_cache(maxsize=64)
+def _begins(window: Window, epoch: str, since: float, until: float) -> list[float]:
+    """Classes are written again and again, and some ten thousand days take a tenth of a second."""
+    return [exact(second) for second in turns(window, parse_epoch(epoch), since, until)]
 
 
 def budget(seconds: float, slo: float) -> float:

@@ -70,6 +70,7 @@ class Engine:
             raise StateError(f"{operation.method}: found pass {self.passes} under way, expected none")
         if self.journal is not None:
             self.journal(operation)
+        self.tables.ensure_capacity()
 
     @contextmanager
     def as_one(self, operation: Operation) -> Iterator[None]:

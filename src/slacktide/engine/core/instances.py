@@ -81,6 +81,7 @@ class Instances:
         tb = self.tables.tb
         tb["instances"]["kind"][pod.row] = self.tables.kind_of(self.specs[pod.spec])
         tb["owner"][pod.row] = controller.q
+        live_events.enter(tb.state, pod.row, float(tb["instances"]["since"][pod.row]))
         self.budgets.assign(pod.row, pod.budget)
         if self._observer is not None:
             self._observer.entered(controller, pod)
@@ -133,6 +134,7 @@ class Instances:
         waits = pod.state == types.WAITING
         self.unqueue(pod)
         self.tables.tb["instances"]["kind"][pod.row] = kind
+        live_events.enter(self.tables.tb.state, pod.row, float(self.tables.tb.control["now"]))
         if waits:
             self.queue(pod)
 

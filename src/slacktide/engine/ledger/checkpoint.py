@@ -61,6 +61,20 @@ TIMES = ("lifetime", "running", "startup_first", "startup_restarts", "discarded"
 COUNTS = ("live", "vacant", "waiting", "starting", "restarting", "up", "leaving", "fresh", "preemptions", "starts")
 
 
+class BrokenLedger(StateError):  # noqa: N818  # says what is the matter
+    """A ledger cannot be read: its ``field`` has a ``value`` other than ``expected``."""
+
+    def __init__(self, field: str, value: object, expected: str) -> None:
+        found = repr(value)
+        found = found if len(found) <= 80 else found[:77] + "..."
+        super().__init__(f"books: {field}: found {found}, expected {expected}")
+        self.field, self.value, self.expected = field, value, expected
+
+
+class NewerLedger(BrokenLedger):
+    """A ledger of a later release. What is in it is not known, so that nobody must write it but that release."""
+
+
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
     """What a checkpoint says; ``at`` in seconds since 1970.
@@ -224,13 +238,16 @@ def _unpack(data: bytes, count: int) -> Any:
 def read(said: Mapping[str, Any]) -> Checkpoint:
     """A checkpoint from what :func:`export` said, through JSON or not.
 
-    Raises :class:`StateError` naming the field, its value and what is expected, where it is broken or newer.
+    Raises :class:`BrokenLedger` naming the field, its value and what is expected, where it is broken, and of these
+    :class:`NewerLedger` where its version is one to come.
     """
     version = said.get("version")
+    if isinstance(version, int | float) and version > VERSION:
+        raise NewerLedger("version", version, f"at most {VERSION}: a later release wrote them")
     if version != VERSION:
-        raise _broken("version", version, str(VERSION))
+        raise BrokenLedger("version", version, str(VERSION))
     if said.get("approach") not in APPROACHES:
-        raise _broken("approach", said.get("approach"), f"one of {', '.join(APPROACHES)}")
+        raise BrokenLedger("approach", said.get("approach"), f"one of {', '.join(APPROACHES)}")
     approach = APPROACHES.index(str(said["approach"]))
     alone = approach == INDEPENDENT
     counts = {name: _count(said, name) for name in (("live", "preemptions", "starts") if alone else COUNTS)}
@@ -240,7 +257,7 @@ def read(said: Mapping[str, Any]) -> Checkpoint:
         width = 8 * len(RECORD.names or ())
         data = _unsqueeze(said, "records", counts["live"] * width)
         if len(data) != counts["live"] * width:
-            raise _broken("records", f"{len(data)} bytes", f"{counts['live']} records of {width} bytes")
+            raise BrokenLedger("records", f"{len(data)} bytes", f"{counts['live']} records of {width} bytes")
         records = _unpack(data, counts["live"])
         names = _names(said, counts["live"])
         _check(records)
@@ -258,12 +275,17 @@ def read(said: Mapping[str, Any]) -> Checkpoint:
     )
 
 
+def moved(said: Mapping[str, Any], at: float) -> dict[str, Any]:
+    """What :func:`export` said, as if all of it had happened so much later that it holds for the instant ``at``."""
+    return {**said, "at": at}
+
+
 def _check(records: Any) -> None:
     for name in (*TIMES, "starts", "preemptions"):
         if len(records) and not float(records[name].min()) >= 0.0:
-            raise _broken("records", f"{name} {float(records[name].min())}", f"no negative {name}")
+            raise BrokenLedger("records", f"{name} {float(records[name].min())}", f"no negative {name}")
     if not np.isin(records["state"], (VACANT, WAITING, PLACED, LEAVING)).all():
-        raise _broken("records", f"state {int(records['state'].max())}", "a state from 0 to 3")
+        raise BrokenLedger("records", f"state {int(records['state'].max())}", "a state from 0 to 3")
 
 
 def _names(said: Mapping[str, Any], count: int) -> tuple[str, ...]:
@@ -272,7 +294,7 @@ def _names(said: Mapping[str, Any], count: int) -> tuple[str, ...]:
     except ValueError:
         names = None
     if not isinstance(names, list) or len(names) != count or not all(isinstance(name, str) for name in names):
-        raise _broken("names", said.get("names"), f"a list of {count} names, compressed, in base64")
+        raise BrokenLedger("names", said.get("names"), f"a list of {count} names, compressed, in base64")
     return tuple(names)
 
 
@@ -282,14 +304,14 @@ def _unsqueeze(said: Mapping[str, Any], field: str, most: int) -> bytes:
         packed = base64.b64decode(text if isinstance(text, str) else "", validate=True)
         return zlib.decompressobj().decompress(packed, most + 1)
     except (binascii.Error, zlib.error, ValueError):
-        raise _broken(field, text, "compressed data in base64") from None
+        raise BrokenLedger(field, text, "compressed data in base64") from None
 
 
 def _read_risks(said: Mapping[str, Any]) -> dict[int, float]:
     value = said.get("risks")
     value = {} if value is None else value  # an API server does not keep empty objects
     if not isinstance(value, Mapping) or not all(re.fullmatch("[0-9a-f]{1,16}", str(uid)) for uid in value):
-        raise _broken("risks", value, "seconds by hexadecimal number")
+        raise BrokenLedger("risks", value, "seconds by hexadecimal number")
     return {int(uid, 16): _number(said, "risks", uid) for uid in value}
 
 
@@ -298,7 +320,7 @@ def _number(said: Mapping[str, Any], *path: str) -> float:
     for name in path:
         value = value.get(name) if isinstance(value, Mapping) else None
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or abs(value) > 2**43:
-        raise _broken(".".join(path), value, "seconds")
+        raise BrokenLedger(".".join(path), value, "seconds")
     return float(value)
 
 
@@ -309,10 +331,5 @@ def _count(said: Mapping[str, Any], name: str) -> int:
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
-        raise _broken(f"counts.{name}", value, f"a whole number from 0 to {most}")
+        raise BrokenLedger(f"counts.{name}", value, f"a whole number from 0 to {most}")
     return value
-
-
-def _broken(field: str, value: object, expected: str) -> StateError:
-    found = repr(value)
-    return StateError(f"books: {field}: found {found if len(found) <= 80 else found[:77] + '...'}, expected {expected}")

@@ -2,7 +2,8 @@
 
 Ledgers are written when something happens, so that this holds but for the last second or so. Between events every sum
 grows at a rate that the ledger gives away, so that the rules of :mod:`slacktide.kernels.qos` tell the rest. Their
-constant alpha, which ledgers do not carry, follows from the slack at the instant of the ledger.
+constant alpha, which ledgers do not carry, follows from the slack at the instant of the ledger. A class's margin, which
+they do not carry either, whoever asks knows.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import numpy as np
 
 from slacktide.config import Accounting, Config
 from slacktide.engine.ledger.checkpoint import LEAVING, PLACED, Checkpoint
+from slacktide.engine.ledger.slo_status import STATES, SUMS, State
 from slacktide.kernels.qos import slo_status as rules
 from slacktide.kernels.tables import schema
 from slacktide.model import INDEPENDENT, ServiceClass
@@ -27,38 +29,50 @@ WRITTEN_DIGITS = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class Carried:
-    """``delivered`` from 0 to 1; ``slack`` in seconds, None where it is infinite or not known."""
+    """``delivered`` from 0 to 1; ``slack`` in seconds, None where it is infinite or not known.
+
+    ``left`` is the slack without what is held back for a start-up, None where it is infinite; ``state`` one of
+    :data:`.slo_status.STATES`.
+    """
 
     delivered: float
     slack: float | None
+    left: float | None
+    state: State
 
 
-def carry_on(saved: Checkpoint, accounting: Accounting, promised: float, slack: float | None, now: float) -> Carried:
+def carry_on(
+    saved: Checkpoint, accounting: Accounting, promised: float, slack: float | None, now: float, margin: float = 0.0
+) -> Carried:
     """From a checkpoint and the slack at its instant, what it says at ``now`` (seconds since 1970).
 
-    Exact unless instances are leaving or just being bound.
+    ``margin`` is that of the class, in seconds; with 0 no promise is at risk. Exact unless instances are leaving or
+    just being bound.
     """
     passed = max(0.0, now - saved.at)
-    delivered, metric = _at(saved, accounting, promised, passed)
-    _, base = _at(saved, accounting, promised, 0.0)
-    known = slack is not None and base is not None and metric is not None
-    return Carried(delivered, metric - (base - slack) if known else None)  # type: ignore[operator]  # asked before
+    delivered, left, state = _at(saved, accounting, promised, passed, margin)
+    _, base, _ = _at(saved, accounting, promised, 0.0, margin)
+    known = slack is not None and base is not None and left is not None
+    carried = left - (base - slack) if known else None  # type: ignore[operator]  # asked before
+    return Carried(delivered, carried, left, STATES[state])
 
 
 def accountings(saved: Checkpoint, delivered: float) -> tuple[Accounting, ...]:
     """In which accountings a checkpoint yields what the ledger says was delivered: the scheduler uses one of these."""
-    return tuple(one for one in ORDER if abs(_at(saved, one, 1.0, 0.0)[0] - delivered) <= WRITTEN_DIGITS)
+    return tuple(one for one in ORDER if abs(_at(saved, one, 1.0, 0.0, 0.0)[0] - delivered) <= WRITTEN_DIGITS)
 
 
-def _at(saved: Checkpoint, accounting: Accounting, slo: float, passed: float) -> tuple[float, float | None]:
-    """Delivered, and the metric but for alpha (None: infinite), ``passed`` seconds after the ledger's instant."""
+def _at(
+    saved: Checkpoint, accounting: Accounting, slo: float, passed: float, margin: float
+) -> tuple[float, float | None, int]:
+    """Delivered, the metric but for alpha (None: infinite), and the state, so long after the ledger's instant."""
     tables = _tables()
     tables.tb.rules["accounting"] = ACCOUNTINGS.index(accounting)
-    tables.tb["classes"]["slo"][0] = slo
+    tables.tb["classes"]["slo"][0], tables.tb["classes"]["margin"][0] = slo, margin
     record = tables.tb["requests"][:1]
     record["approach"] = saved.approach
     if saved.approach == INDEPENDENT:
-        delivered, metric = _of_instances(tables, saved, accounting, passed)
+        delivered, metric, state = _of_instances(tables, saved, accounting, passed)
     else:
         counts, sums = saved.counts, saved.sums
         record["live"], record["total"] = counts["live"], sums["lifetime"]
@@ -70,11 +84,13 @@ def _at(saved: Checkpoint, accounting: Accounting, slo: float, passed: float) ->
         record["received"] = rules.received_in(tables.tb.state, one)
         for each in ACCOUNTINGS:
             record[f"together_{each}"] = saved.together[each]
-        delivered, metric = rules.carry_on(tables.tb.state, 0, passed)
-    return delivered, None if metric == float("inf") else metric
+        delivered, metric, state = rules.carry_on(tables.tb.state, 0, passed)
+    return delivered, None if metric == float("inf") else metric, state
 
 
-def _of_instances(tables: Growing, saved: Checkpoint, accounting: Accounting, passed: float) -> tuple[float, float]:
+def _of_instances(
+    tables: Growing, saved: Checkpoint, accounting: Accounting, passed: float
+) -> tuple[float, float, int]:
     """The least of any instance; the instant of the ledger is 0."""
     records, count = saved.records, len(saved.records)
     while tables.rows < count:
@@ -90,8 +106,10 @@ def _of_instances(tables: Growing, saved: Checkpoint, accounting: Accounting, pa
     rules.accrue(tables.tb.state, np.arange(count), passed, columns)
     status, delivered = np.zeros(1, rules.STATUS), np.zeros((1, len(ACCOUNTINGS)))
     status["count"] = count
+    for name in SUMS:
+        status[name] = saved.sums[name]
     rules.stand(tables.tb.state, np.arange(count), columns, passed, status, delivered, np.zeros_like(delivered))
-    return float(delivered[0, ACCOUNTINGS.index(accounting)]), float(status["slack"][0])
+    return float(delivered[0, ACCOUNTINGS.index(accounting)]), float(status["slack"][0]), int(status["state"][0])
 
 
 @cache

@@ -230,6 +230,7 @@ class _Restoring:
 
     def _happens(self, at: float, kind: int, pod: PodObservation) -> None:
         engine, missing = self.engine, self.missing.get(pod.uid)
+        engine.tables.ensure_capacity()
         if kind == COMES:
             row = self._row_for(pod, at)
             if pod.ended is None:

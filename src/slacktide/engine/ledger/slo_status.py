@@ -36,8 +36,9 @@ class SloStatus:
     delivered         in the accounting that decisions use
     delivered_*       in each accounting
     slack             seconds: the metric of its waiting instances (independent: the least of any); None: infinite
-    state             ``Kept``; ``AtRisk``: kept, with less slack than the class's margin; ``Missed``: less delivered
-                      than promised; ``Unknown``: there was nothing yet to deliver to
+    state             ``Kept``; ``AtRisk``: kept, but less than the class's margin is left and more than half of what
+                      may be lost is (docs/semantics.md); ``Missed``: less delivered than promised; ``Unknown``: there
+                      was nothing yet to deliver to
     running, waiting  live instances that are ready, and those that are not
     lost, starving    of those that wait in the queue, how many are late (docs/semantics.md, 'Triage'), and how
     """

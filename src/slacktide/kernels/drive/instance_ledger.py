@@ -261,7 +261,7 @@ def admit(tb: State, row: int, now: float) -> None:
     """Instance ``row`` begins to wait; O(1)."""
     views.instances(tb)[row]["state"] = WAITING
     views.instances(tb)[row]["since"] = now
-    window_events.begin(tb, row)
+    window_events.begin(tb, row, now)
     waiting_queue.enqueue(tb, row, now)
     disruption_budgets.change(tb, row, whole(1), whole(0))
     q = request_ledger.owner_of(tb, row)

@@ -37,6 +37,30 @@ def join(tb: State, row: int, now: float, queued: bool) -> None:
 
 
 @entry
+def catch_up(tb: State, now: float) -> None:
+    """It is ``now``: old outages leave their windows, and calendar windows begin."""
+    window_events.catch_up(tb, now)
+
+
+@entry
+def enter(tb: State, row: int, now: float) -> None:
+    """An instance is of the kind that its record says from now on, which may be of another class than before."""
+    window_events.begin(tb, row, max(now, views.instances(tb)[row]["since"]))
+
+
+@entry
+def classes_changed(tb: State, cls: int, now: float) -> None:
+    """What class ``cls`` promises, or over which window, is another: its accounts count by that; O(instances)."""
+    for row in range(len(views.accounts(tb))):
+        account = views.accounts(tb)[row]
+        if account["cls"] == cls + 1:
+            account["cls"] = 2**31 - 1
+            window_events.begin(tb, whole(row), max(now, views.instances(tb)[row]["since"]))
+            if views.instances(tb)[row]["state"] == PLACED:
+                write_slot(tb, whole(row))
+
+
+@entry
 def enqueue(tb: State, row: int, now: float) -> None:
     """The next incarnation of a VACANT instance waits to be placed."""
     instance_ledger.come_back(tb, row, now)
@@ -186,6 +210,7 @@ def change_kind(tb: State, row: int, kind: int) -> None:
     placed_by = views.slots(tb)[h, host_slots.slot_of(tb, h, row)]["batch"]
     host_slots.remove(tb, h, row)
     instance["kind"] = kind
+    window_events.begin(tb, row, max(views.control(tb)["now"], instance["since"]))
     host_slots.add(tb, h, row, kind, instance["since"], instance["since"])
     views.slots(tb)[h, views.hosts(tb)[h]["count"] - 1]["batch"] = placed_by
     write_slot(tb, row)
@@ -205,8 +230,10 @@ def depart(tb: State, row: int, now: float, completed: bool) -> None:
     """A VACANT instance is live no more: scaled down, or completed; its request keeps its history."""
     instance = views.instances(tb)[row]
     q = request_ledger.owner_of(tb, row)
+    window_events.book(tb, row, now)
     instance["state"] = REMOVED
     instance["since"] = now
+    window_events.end(tb, row, now)
     if q >= 0:
         request_ledger.departed(tb, q, now)
     if completed:

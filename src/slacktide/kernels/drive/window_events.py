@@ -12,7 +12,7 @@ from slacktide.kernels.runtime.compiling import kernel, leaf, whole
 from slacktide.kernels.tables import views
 from slacktide.kernels.tables.log_records import RETURNS, RETURNS_PREEMPTED, WINDOW_MOVES
 from slacktide.kernels.tables.schema import DONE, FUTURE, PLACED, REMOVED, Records, State
-from slacktide.kernels.tables.window_records import CALENDAR
+from slacktide.kernels.tables.window_records import CALENDAR, LIFETIME
 
 
 @leaf
@@ -28,10 +28,23 @@ def keeps_account(tb: State, row: int) -> bool:
 
 
 @kernel
-def begin(tb: State, row: int) -> None:
-    """An instance is admitted; O(1)."""
-    if keeps_account(tb, row):
-        window_ledger.open_account(tb, row, class_of(tb, row))
+def begin(tb: State, row: int, now: float) -> None:
+    """An instance is admitted, or is of another class than it may have been; O(outages) where it is."""
+    if len(views.accounts(tb)) == 0 or request_ledger.decider_of(tb, row) >= 0:
+        return
+    account, cls = views.accounts(tb)[row], class_of(tb, row)
+    kind = views.classes(tb)[cls]["windowed"]
+    if account["cls"] == 0:
+        if kind != LIFETIME and views.classes(tb)[cls]["whole_budget"]:
+            window_ledger.count_anew(tb, row, cls)
+        elif kind == LIFETIME and not views.rules(tb)["live"]:
+            return  # an account that nobody touches takes no memory
+    elif kind != account["kind"]:
+        window_ledger.begin_anew(tb, row, cls, now)
+    elif account["cls"] != cls + 1:
+        window_ledger.count_anew(tb, row, cls)
+    if views.rules(tb)["live"]:
+        account["cls"], account["kind"] = cls + 1, kind
 
 
 @kernel
@@ -69,7 +82,9 @@ def expect(tb: State, row: int) -> None:
     slot = views.slots(tb)[h, host_slots.slot_of(tb, h, row)]
     at = window_ledger.next_move(tb, row, slot)
     views.accounts(tb)[row]["due"] = at
-    if at < np.inf and at <= views.rules(tb)["end"]:
+    if views.rules(tb)["live"]:
+        views.control(tb)["moves_at"] = min(views.control(tb)["moves_at"], at)
+    elif at < np.inf and at <= views.rules(tb)["end"]:
         event_heap.push(tb, WINDOW_MOVES, at, row, whole(instance["starts"]))
 
 
@@ -97,11 +112,28 @@ def rewrite(tb: State, row: int, now: float) -> None:
 
 
 @kernel
+def catch_up(tb: State, now: float) -> None:
+    """In a live cluster: all that time alone did by ``now``; O(1), O(instances) where that is anything."""
+    control = views.control(tb)
+    turn_due(tb, now)
+    if not control["moves_at"] <= now:
+        return
+    control["moves_at"] = np.inf
+    for row in range(len(views.accounts(tb))):
+        if views.instances(tb)[row]["state"] != PLACED or not keeps_account(tb, whole(row)):
+            continue
+        if views.accounts(tb)[row]["due"] <= now:
+            move(tb, whole(row), now)
+        else:
+            control["moves_at"] = min(control["moves_at"], views.accounts(tb)[row]["due"])
+
+
+@kernel
 def turn_due(tb: State, now: float) -> bool:
     """Let all calendar windows begin that do by ``now``; whether any did; O(instances) where one did."""
     control, found = views.control(tb), False
     while control["turns_at"] <= now:
-        at = control["turns_at"]
+        at = now if views.rules(tb)["live"] else control["turns_at"]
         for c in range(len(views.classes(tb))):
             if views.classes(tb)[c]["windowed"] == CALENDAR and views.classes(tb)[c]["ends"] <= at:
                 turn_class(tb, whole(c), at)
@@ -119,6 +151,8 @@ def turn_class(tb: State, cls: int, now: float) -> None:
     """The next calendar window of a class begins at ``now``; O(instances)."""
     theirs, turns, begun = views.classes(tb)[cls], views.turns(tb), views.classes(tb)[cls]["begins"]
     theirs["turn"] += 1
+    while views.rules(tb)["live"] and turns[theirs["turn"] + 1] <= now:  # nobody was there when it turned
+        theirs["turn"] += 1
     theirs["begins"], theirs["ends"] = turns[theirs["turn"]], turns[theirs["turn"] + 1]
     theirs["grant"] = theirs["next_grant"]
     if theirs["whole_budget"]:

@@ -157,7 +157,7 @@ def next_move(tb: State, row: int, slot: Records) -> float:
     on = runs_from(tb, row)
     e = received(views.instances(tb)[row], views.rules(tb)["accounting"])
     if not account["flat"]:
-        return on + (theirs["good"] - e)
+        return on + (theirs["good"] - (e - account["base"]))
     if account["cursor"] != 0:
         return on + (views.outages(tb)[account["cursor"]]["at"] + theirs["good"] - e)
     if (
@@ -180,24 +180,25 @@ def owed_lifetime(tb: State, row: int, cls: int, now: float) -> float:
 
 
 @kernel
-def open_account(tb: State, row: int, cls: int) -> None:
-    """What an instance has at its admission: a whole budget, or nothing yet; O(1)."""
+def count_anew(tb: State, row: int, cls: int) -> None:
+    """Let an account count as its class says now, from what it has kept; O(outages)."""
     theirs, account = views.classes(tb)[cls], views.accounts(tb)[row]
-    if theirs["windowed"] != LIFETIME and theirs["whole_budget"]:
+    account["flat"], account["forgiven"], account["cursor"] = 0, account["dropped"], account["head"]
+    if theirs["whole_budget"]:
         account["flat"] = 1
-        account["forgiven"] = theirs["grant"]
+        account["forgiven"] += theirs["grant"]
+    forget(tb, row, cls, received(views.instances(tb)[row], views.rules(tb)["accounting"]))
 
 
 @kernel
 def turn_account(tb: State, row: int, cls: int, now: float) -> None:
     """A calendar window began at ``now``, as the class says already: what was before counts no more; O(1)."""
-    theirs, account = views.classes(tb)[cls], views.accounts(tb)[row]
+    account = views.accounts(tb)[row]
     e = received_at(tb, row, now)
     account["base"] = e
     account["spent"] = views.instances(tb)[row]["overhead"]
-    account["forgiven"] = withheld(now - views.admission(tb)[row], e)
-    if theirs["whole_budget"]:
-        account["forgiven"] += theirs["grant"]
+    account["dropped"] = withheld(now - views.admission(tb)[row], e)
+    count_anew(tb, row, cls)
 
 
 @kernel
@@ -237,6 +238,7 @@ def book(tb: State, row: int, cls: int, now: float) -> None:
         until = min(now, runs_from(tb, row))
     lost = withheld(until - views.admission(tb)[row], e) - account["booked"]
     if lost > 0.0:
+        forget(tb, row, cls, e)  # what is late to be forgotten is so before it may become one with others
         account["booked"] += lost
         add_outage(tb, account, e, lost)
         note_rolling(tb, account, theirs["length"], views.admission(tb)[row], until)
@@ -314,7 +316,7 @@ def forget(tb: State, row: int, cls: int, e: float) -> bool:
     """Count no more what needs not count when ``e`` seconds were received; whether that is more than before; O(1) for
     each outage."""
     theirs, account = views.classes(tb)[cls], views.accounts(tb)[row]
-    if theirs["windowed"] != ROLLING or e < theirs["good"]:
+    if theirs["windowed"] != ROLLING or e - account["base"] < theirs["good"]:
         return False
     changed = account["flat"] == 0
     if changed:
@@ -352,6 +354,74 @@ def note_rolling(tb: State, account: Records, length: float, admission: float, u
         lost += max(0.0, at + outages[k]["length"] - max(at, begin))
         k = whole(outages[k]["next"])
     account["short"] = max(account["short"], lost / length)
+
+
+@kernel
+def begin_anew(tb: State, row: int, cls: int, now: float) -> None:
+    """What an instance was promised is of another kind from ``now`` on: what was before counts no more."""
+    account = views.accounts(tb)[row]
+    close_account(tb, row)
+    e = received_at(tb, row, now)
+    account["base"], account["spent"], account["short"] = e, views.instances(tb)[row]["overhead"], 0.0
+    account["booked"] = account["dropped"] = withheld(now - views.admission(tb)[row], e)
+    account["begun"] = now
+    count_anew(tb, row, cls)
+
+
+@kernel
+def uncounted(tb: State, row: int, cls: int, now: float) -> float:
+    """What :func:`forget` would let an account forgive at ``now``, if it was told; O(outages)."""
+    theirs, account = views.classes(tb)[cls], views.accounts(tb)[row]
+    e, forgiven = received_at(tb, row, now), account["forgiven"]
+    if theirs["windowed"] != ROLLING or e - account["base"] < theirs["good"]:
+        return forgiven
+    if not account["flat"]:
+        forgiven += theirs["grant"]
+    k = whole(account["cursor"])
+    while k != 0 and views.outages(tb)[k]["at"] + theirs["good"] <= e:
+        forgiven += views.outages(tb)[k]["length"]
+        k = whole(views.outages(tb)[k]["next"])
+    begun = received_at(tb, row, -np.inf)
+    if k == 0 and e > begun and begun + theirs["good"] <= e:  # the present start-up, which is not noted yet
+        forgiven += withheld(now - views.admission(tb)[row], e) - account["booked"]
+    return forgiven
+
+
+@kernel
+def slack_at(tb: State, row: int, cls: int, now: float) -> float:
+    """Q of an instance at ``now`` were it to wait from then on, seconds, whether or not it was told of all that time
+    alone did; O(outages)."""
+    theirs, account = views.classes(tb)[cls], views.accounts(tb)[row]
+    e, alpha = received_at(tb, row, now), views.rules(tb)["alpha"]
+    lost = withheld(now - views.admission(tb)[row], e) - uncounted(tb, row, cls, now)
+    e -= account["base"]
+    full = account["flat"] or (theirs["windowed"] == ROLLING and e >= theirs["good"])
+    key = waiting_key(e, lost, 1.0 if full else theirs["slo"], alpha, now)
+    return breaks_at(tb, cls, key + alpha) - alpha - now
+
+
+@kernel
+def lost_in_window(tb: State, row: int, cls: int, now: float) -> tuple[float, float]:
+    """Seconds that an instance lost in the window that ends at ``now``, and of how many; O(outages)."""
+    theirs, account = views.classes(tb)[cls], views.accounts(tb)[row]
+    admission, e = views.admission(tb)[row], received_at(tb, row, now)
+    if theirs["windowed"] == CALENDAR:
+        lived = now - max(theirs["begins"], admission)
+        owed = theirs["ends"] - theirs["begins"] if theirs["whole_budget"] else lived
+        return withheld(lived, e - account["base"]), owed
+    begin, before, lost, k = now - theirs["length"], account["dropped"], 0.0, whole(account["head"])
+    while k != 0:
+        at = admission + views.outages(tb)[k]["at"] + before
+        before += views.outages(tb)[k]["length"]
+        lost += max(0.0, at + views.outages(tb)[k]["length"] - max(at, begin))
+        k = whole(views.outages(tb)[k]["next"])
+    at = admission + received_at(tb, row, -np.inf) + account["booked"]
+    late = withheld(now - admission, e) - account["booked"]
+    lost += max(0.0, at + late - max(at, begin))
+    owed = theirs["length"]
+    if not theirs["whole_budget"]:
+        owed = min(owed, now - max(admission, account["begun"]))
+    return lost, owed
 
 
 @kernel

@@ -305,6 +305,7 @@ CONTROL = np.dtype(
         ("loosened", "i8"),  # how often a budget got more left
         ("triggered", "i8"),  # triggers that have been
         ("turns_at", "f8"),  # the next calendar window of any class begins
+        ("moves_at", "f8"),  # in a live cluster: no old outage leaves its window before
         ("outages", "i8"),  # places of the array that were ever used
         ("free_outage", "i8"),  # the first of a chain of those that are free, or 0
     ],

@@ -185,9 +185,12 @@ class LedgerWriter:
             self._under_way.discard(key)
 
     async def _write_now(self, key: str) -> None:
-        engine, target = self._feed.engine, self._feed.controllers.targets.get(key)
-        if target is None or key not in engine.controllers or key in self._feed.controllers.deleted:
+        engine, controllers = self._feed.engine, self._feed.controllers
+        target = controllers.targets.get(key)
+        if target is None or key not in engine.controllers or key in controllers.deleted:
             return  # whose owner is gone, the garbage collector removes
+        if key in controllers.left_alone:
+            return  # a later release wrote it
         now = self._clock()
         found = slo_status(engine, key, now)
         said = document(target, export(engine, key, now), found, engine.config.qos.alpha)
@@ -251,10 +254,11 @@ def message(found: SloStatus, alpha: float) -> str:
     """Why a kept promise is AtRisk; else nothing."""
     if found.state != "AtRisk" or found.slack is None:
         return ""
-    left = max(0.0, found.slack + alpha)
+    left, budget = max(0.0, found.slack + alpha), 1.0 - found.promised
+    used = f", and {(1.0 - found.delivered) / budget:.0%} of what may be lost is lost" if budget > 0.0 else ""
     return (
-        f"kept, but it would break {left:.1f} s after all pods stopped; {alpha:g} s of these are held back for a "
-        f"start-up (qos.alpha), and what is left is less than the margin of class {found.service}"
+        f"kept, but it would break {left:.1f} s after all pods stopped, which is less than the margin of class "
+        f"{found.service}{used}"
     )
 
 

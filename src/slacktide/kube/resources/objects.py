@@ -19,9 +19,12 @@ from slacktide.kube.resources.custom_resources import (
     API_VERSION,
     Availability,
     AvailabilityStatus,
+    DisruptionsSpec,
+    HoursSpec,
     ServiceClass,
     ServiceClassSpec,
     Tier,
+    WindowSpec,
 )
 from slacktide.kube.resources.nodes import Node, Taint
 from slacktide.kube.resources.pods import (
@@ -108,7 +111,9 @@ __all__ = [
     "ContainerStatus",
     "CronJob",
     "Deployment",
+    "DisruptionsSpec",
     "HasMetadata",
+    "HoursSpec",
     "Identity",
     "Instant",
     "Job",
@@ -152,6 +157,7 @@ __all__ = [
     "TopologySpreadConstraint",
     "Volume",
     "WatchEvent",
+    "WindowSpec",
     "encode",
     "encode_annotations",
     "encode_binding",

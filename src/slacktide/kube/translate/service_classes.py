@@ -16,6 +16,8 @@ CLASS_LABEL = "slacktide.io/class"
 APPROACH = "slacktide.io/approach"
 SLO = "slacktide.io/slo"
 DEFAULT_CLASS = "slacktide.io/default-class"
+OF_LABEL, OF_CLASS = f"label {CLASS_LABEL}: ", "service class "
+"""So begins what is said of a pod that has no class, and of one whose class does not exist or cannot be used."""
 MOST_PROMISES = 4096
 """How many promises are remembered. Pods of one class share one; only SLOs of single workloads need more."""
 
@@ -36,6 +38,11 @@ def promise_of(found: ServiceClass) -> Promise:
     if spec.tiers is not None:  # an empty list means that nothing is owed
         tiers = tuple(PenaltyTier(tier.boundary, tier.bonus) for tier in spec.tiers)
     return Promise(found.metadata.name, spec.slo, spec.rank, spec.margin_seconds, spec.overhead_limit, tiers)
+
+
+def concerns_class(problem: str) -> bool:
+    """Whether that a pod has no class that it may use is why it has this problem (of an :class:`.Unschedulable`)."""
+    return problem.startswith((OF_LABEL, OF_CLASS))
 
 
 def mapping(text: str) -> dict[str, str]:
@@ -93,9 +100,7 @@ class Classes:
             return default
         defaults = sorted(name for name, one in self.classes.items() if one.spec.default)
         if not defaults:
-            raise Unschedulable(
-                f"label {CLASS_LABEL}: found none, and neither its namespace nor the cluster has a default class"
-            )
+            raise Unschedulable(f"{OF_LABEL}found none, and neither its namespace nor the cluster has a default class")
         return defaults[0]
 
     def of(self, pod: Pod, batch: bool) -> Promised:
@@ -103,11 +108,11 @@ class Classes:
         name = self.name_for(pod)
         found = self.classes.get(name)
         if found is None:
-            raise Unschedulable(f"service class {name!r}: does not exist")
+            raise Unschedulable(f"{OF_CLASS}{name!r}: does not exist")
         if name in self.broken:
-            raise Unschedulable(f"service class {name!r} is malformed: {self.broken[name]}")
+            raise Unschedulable(f"{OF_CLASS}{name!r} is malformed: {self.broken[name]}")
         if found.spec.namespaces and pod.metadata.namespace not in found.spec.namespaces:
-            raise Unschedulable(f"service class {name!r}: may not be used in namespace {pod.metadata.namespace}")
+            raise Unschedulable(f"{OF_CLASS}{name!r}: may not be used in namespace {pod.metadata.namespace}")
         own, approach = pod.metadata.annotations.get(SLO), _approach(pod, found, batch)
         known = self._promised.get((name, own, approach))
         if known is None:
@@ -124,7 +129,7 @@ class Classes:
         name, at, own = said.partition("@")
         found = self.classes.get(name)
         if found is None or name in self.broken:
-            raise Unschedulable(f"service class {name!r}: does not exist, or is malformed")
+            raise Unschedulable(f"{OF_CLASS}{name!r}: does not exist, or is malformed")
         promise = promise_of(found)
         approach = AGGREGATED if batch else APPROACHES.index(found.spec.approach)
         return Promised(_with_own(promise, own) if at else promise, approach, name)
