@@ -101,17 +101,11 @@ def test_a_new_leader_does_not_tell_again_what_was_told(stage: Stage) -> None:
 
 @pytest.fixture(scope="module")
 def imported(stage: Stage, tmp_path_factory: pytest.TempPathFactory) -> list[Json]:
-    """What the example becomes, applied by kubectl; classes in the version that this cluster serves."""
+    """What the example becomes, applied by kubectl."""
     out = tmp_path_factory.mktemp("imported") / "classes.yaml"
     done = CliRunner().invoke(app, ["openslo", "import", str(SHOP), "--out", str(out)])
     assert done.exit_code == 0, done.output
-    served = {one["version"] for one in stage.plane.api.get("/apis/slacktide.io")["versions"]}
     objects = list(yaml.safe_load_all(out.read_text()))
-    for one in objects:
-        if one["kind"] == "ServiceClass" and "v1beta1" not in served:
-            one["apiVersion"] = "slacktide.io/v1alpha1"
-            for newer in ("window", "disruptions"):
-                one["spec"].pop(newer, None)
     stage.kubectl.ok("apply", "-f", "-", stdin=objects)
     return objects
 

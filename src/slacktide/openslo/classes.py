@@ -11,14 +11,13 @@ import msgspec
 from slacktide import settings, settings_file
 from slacktide.conversion import Node
 from slacktide.errors import ConfigError
-from slacktide.kube.resources.objects import SERVICE_CLASS, Malformed
+from slacktide.kube.resources.objects import API_VERSION, SERVICE_CLASS, Malformed
 from slacktide.kube.translate.service_classes import promise_of
 from slacktide.model import Window
 from slacktide.model.durations import write_duration
 from slacktide.openslo.windows import made
 from slacktide.submit.manifests import class_object
 
-API_VERSION = "slacktide.io/v1beta1"
 KIND = "ServiceClass"
 GROUP = "slacktide.io/"
 
@@ -32,18 +31,18 @@ def class_document(name: str, spec: Mapping[str, Any]) -> Json:
 
 def check(name: str, spec: Mapping[str, Any]) -> None:
     """Raises :class:`ConfigError` that names the field for a class that the scheduler would not take."""
+    window = spec.get("window")
+    if window is not None and not isinstance(window, dict):
+        raise ConfigError(f"service class {name!r}: window: found {window!r}, expected rolling or calendar in it")
     found = SERVICE_CLASS.decode(msgspec.json.encode(class_document(name, spec)))
     if isinstance(found, Malformed):
         raise ConfigError(f"service class {name!r}: {found.problem}")
     promise_of(found)
-    window = spec.get("window")
-    if window is not None:
-        if not isinstance(window, dict):
-            raise ConfigError(f"service class {name!r}: window: found {window!r}, expected rolling or calendar in it")
-        try:
+    try:
+        if window is not None:
             made(window)
-        except ValueError as error:
-            raise ConfigError(f"service class {name!r}: window: rolling: {error}") from error
+    except ValueError as error:
+        raise ConfigError(f"service class {name!r}: window: rolling: {error}") from error
 
 
 def read_classes(paths: Iterable[Path]) -> list[Json]:
