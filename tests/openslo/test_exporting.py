@@ -52,7 +52,7 @@ CALENDARS = st.fixed_dictionaries(
     },
 )
 ROLLING = st.fixed_dictionaries(
-    {"rolling": st.sampled_from(["30d", "4w", "1h", "90m", "1h30m", "2w1d", "90s", "1.5h"])},
+    {"rolling": st.sampled_from(["30d", "4w", "1h", "90m", "1h30m", "2w1d", "1.5h"])},
     optional={"budget": st.sampled_from(["accrued", "whole"])},
 )
 SPECS = st.fixed_dictionaries(

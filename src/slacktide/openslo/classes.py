@@ -32,17 +32,17 @@ def class_document(name: str, spec: Mapping[str, Any]) -> Json:
 def check(name: str, spec: Mapping[str, Any]) -> None:
     """Raises :class:`ConfigError` that names the field for a class that the scheduler would not take."""
     window = spec.get("window")
-    if window is not None and not isinstance(window, dict):
-        raise ConfigError(f"service class {name!r}: window: found {window!r}, expected rolling or calendar in it")
+    try:
+        if window is not None:
+            if not isinstance(window, dict):
+                raise ConfigError(f"window: found {window!r}, expected rolling or calendar in it")
+            made(window)
+    except ConfigError as error:
+        raise ConfigError(f"service class {name!r}: {error}") from error
     found = SERVICE_CLASS.decode(msgspec.json.encode(class_document(name, spec)))
     if isinstance(found, Malformed):
         raise ConfigError(f"service class {name!r}: {found.problem}")
     promise_of(found)
-    try:
-        if window is not None:
-            made(window)
-    except ValueError as error:
-        raise ConfigError(f"service class {name!r}: window: rolling: {error}") from error
 
 
 def read_classes(paths: Iterable[Path]) -> list[Json]:

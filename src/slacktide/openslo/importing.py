@@ -195,7 +195,7 @@ def _window(spec: Node, said: Any) -> dict[str, Any] | None:
         if windows.plain(both) != windows.plain(found):
             both = found | ({"budget": said["budget"]} if "budget" in said else {})
         windows.made(both)
-    except (ConfigError, ValueError) as error:
+    except ConfigError as error:
         raise ConfigError(f"{node.where}: annotation {SPEC}: {error}") from error
     return both
 

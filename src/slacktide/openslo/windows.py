@@ -8,8 +8,13 @@ from datetime import UTC, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
+import msgspec
+
 from slacktide.conversion import Node
 from slacktide.errors import ConfigError
+from slacktide.inputs.columns.cells import expected_name
+from slacktide.kube.resources.objects import WindowSpec
+from slacktide.kube.translate.service_classes import window_of
 from slacktide.model import Window
 from slacktide.model.durations import SECONDS_OF, parse_duration
 from slacktide.model.window import PERIODS
@@ -21,18 +26,15 @@ _INSTANT = re.compile(r"(\d{4}-\d{2}-\d{2})[T ](\d{2}:\d{2}:\d{2})$")
 
 
 def made(window: Mapping[str, Any]) -> Window:
-    """The ``window`` of a ServiceClass object. Raises :class:`ConfigError` or ``ValueError`` for one that cannot be."""
-    known = {"rolling", "calendar", "timeZone", "start", "budget"}
-    if unknown := sorted(set(window) - known):
-        raise ConfigError(f"window: {unknown[0]}: unknown, expected one of {', '.join(sorted(known))}")
-    rolling = window.get("rolling")
-    return Window(
-        rolling=None if rolling is None else parse_duration(rolling),
-        calendar=window.get("calendar"),
-        budget=window.get("budget"),
-        time_zone=window.get("timeZone", "UTC"),
-        start=window.get("start"),
-    )
+    """The ``window`` of a ServiceClass object. Raises :class:`ConfigError` naming the field for one that cannot be."""
+    known = [one.encode_name for one in msgspec.structs.fields(WindowSpec)]
+    if unknown := [str(key) for key in window if key not in known]:
+        raise ConfigError(f"window: {unknown[0]}: unknown, expected {expected_name(unknown[0], known)}")
+    try:
+        spec = msgspec.convert(window, WindowSpec)
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"window: {error}, expected texts") from error
+    return window_of(spec)
 
 
 def of_openslo(node: Node) -> dict[str, Any]:
@@ -67,7 +69,7 @@ def of_openslo(node: Node) -> dict[str, Any]:
 def _checked(window: dict[str, Any], node: Node) -> dict[str, Any]:
     try:
         made(window)
-    except (ConfigError, ValueError) as error:
+    except ConfigError as error:
         raise ConfigError(f"{node.where}: {error}") from error
     return window
 
@@ -93,7 +95,7 @@ def begins_as_usual(window: Mapping[str, Any], start: datetime) -> bool:
 def to_openslo(window: Mapping[str, Any]) -> dict[str, Any] | None:
     """The item of ``timeWindow`` for the ``window`` of a ServiceClass object; None where OpenSLO cannot say it.
 
-    Raises :class:`ConfigError` or ``ValueError`` for a window that cannot be.
+    Raises :class:`ConfigError` for a window that cannot be.
     """
     checked = made(window)
     if checked.calendar is None:
