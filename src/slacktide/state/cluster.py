@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from slacktide.config import LONGEST, Config, OptimizeSettings
+from slacktide.config import LONGEST, Accounting, Config, OptimizeSettings
 from slacktide.errors import ConfigError
 from slacktide.kernels import builtin
 from slacktide.kernels.feasible import lendable
@@ -27,7 +27,7 @@ SCOPES = {
     "all": schema.SCOPE_ALL,
     "none": schema.SCOPE_NONE,
 }
-ACCOUNTINGS = {"restart": schema.RESTART, "always": schema.ALWAYS, "never": schema.NEVER}
+ACCOUNTINGS: dict[Accounting, int] = {"restart": schema.RESTART, "always": schema.ALWAYS, "never": schema.NEVER}
 
 WORK = {"kept": schema.KEPT, "lost": schema.LOST, "by-kind": schema.LOST_BY_KIND}
 

@@ -71,8 +71,11 @@ def _at(
     """Delivered, the metric but for alpha (None: infinite), and the state, so long after the ledger's instant."""
     tables = _tables()
     tables.tb.rules["accounting"] = ACCOUNTINGS.index(accounting)
-    tables.tb["instances"]["state"][: tables.rows] = schema.REMOVED
-    tables.begin_at(ServiceClass("any", slo, 1, margin, window=saved.window), saved.at)
+    if saved.window is None and tables.classes[0].window is None:  # of thousands of ledgers most are
+        tables.tb["classes"]["slo"][0], tables.tb["classes"]["margin"][0] = slo, margin
+    else:
+        tables.tb["instances"]["state"][: tables.rows] = schema.REMOVED
+        tables.begin_at(ServiceClass("any", slo, 1, margin, window=saved.window), saved.at)
     record = tables.tb["requests"][:1]
     record["approach"] = saved.approach
     if saved.approach == INDEPENDENT:
