@@ -89,8 +89,8 @@ def _windows(config: Config, end: float) -> list[str]:
     names = ", ".join(f"{one.name} ({one.window.name})" for one in long if one.window is not None)
     return [
         (
-            f"{names}: this run is less than a tenth of a window. A request that lives much shorter than its window is "
-            "better served by a promise over its lifetime (window: lifetime): of a budget that is whole it may wait for "
+            f"{names}: this run is less than a tenth of a window. A request that lives much shorter than that is "
+            "better served by a promise over its lifetime (window: lifetime): of a whole budget it may wait for "
             "all its life, and one that is accrued decides as over a lifetime."
         )
     ]
