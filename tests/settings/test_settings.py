@@ -91,7 +91,7 @@ def limited(limits: str) -> str:
         ("classes:\n  - {name: a, slo: 0.9, rank: 1}\n  - {name: a, slo: 0.8, rank: 2}\n", 3, ["'a' twice"]),
         ("classes:\n  - {name: a, slo: 0.9, rank: 1, tires: []}\n", 2, ["tires", "'tiers'"]),
         (limited("cooldown: 10x"), 2, ["cooldown", "'10x'", "seconds, or numbers with units"]),
-        (limited("cooldown: [1]"), 2, ["cooldown", "[1]", "a duration such as 10m"]),
+        (limited("cooldown: [1]"), 2, ["cooldown", "[1]", "seconds, or numbers with units"]),
         (limited("min_running: -1"), 2, ["min_running", "-1", "seconds"]),
         (limited("disruptions: {max: 2}"), 2, ["disruptions", "per is missing"]),
         (limited("disruptions: {max: 65, per: 1h}"), 2, ["disruptions.max", "65", "from 0 to 64"]),

@@ -164,10 +164,20 @@ def test_a_gang_disrupts_nobody_beyond_a_limit_and_leaves_no_trace_where_it_cann
 def test_a_workload_without_limits_has_no_account() -> None:
     one = shared(DisruptionLimits(min_running=5.0), [Request(GOLD, 5.0, 2.0)])
     tb = prepare(one.workload, one.hosts, one.config, load(one.config), 0)
-    assert [len(tb[name]) for name in ("account", "accounts", "disruptions", "disrupted_at")] == [0, 0, 0, 0]
+    assert [len(tb[name]) for name in ("disruption_account", "disruption_accounts", "disruptions", "disrupted_at")] == [
+        0,
+        0,
+        0,
+        0,
+    ]
     some = limited(one, DisruptionLimits(3, 10.0))
     tb = prepare(some.workload, some.hosts, some.config, load(some.config), 0)
-    assert [len(tb[name]) for name in ("account", "accounts", "disruptions", "disrupted_at")] == [2, 1, 3, 2]
+    assert [len(tb[name]) for name in ("disruption_account", "disruption_accounts", "disruptions", "disrupted_at")] == [
+        2,
+        1,
+        3,
+        2,
+    ]
 
 
 @pytest.mark.parametrize("epoch", ["yesterday", "2026-01-05", "2026-01-05T00:00:00"])

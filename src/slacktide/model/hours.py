@@ -32,14 +32,6 @@ def zone_of(name: str) -> ZoneInfo:
         ) from error
 
 
-def instant_of(text: str) -> float:
-    """Seconds since 1970-01-01T00:00:00Z of an RFC 3339 instant; :class:`ValueError` where it is none."""
-    instant = datetime.fromisoformat(text)
-    if instant.tzinfo is None or "T" not in text.upper():
-        raise ValueError(text)
-    return (instant - ZERO).total_seconds()
-
-
 def rfc3339(instant: float) -> str:
     """An instant, seconds since 1970-01-01T00:00:00Z, as text."""
     return (ZERO + timedelta(seconds=instant)).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from slacktide.config import Config, OptimizeSettings
+from slacktide.config import LONGEST, Accounting, Config, OptimizeSettings
 from slacktide.errors import ConfigError
 from slacktide.kernels import builtin
 from slacktide.kernels.feasible import lendable
@@ -19,7 +19,15 @@ from slacktide.kernels.tables.arrays import Tables
 from slacktide.model import Hosts, Workload
 from slacktide.model.matching import matching_hosts
 from slacktide.model.resting import let_go, room_beside
-from slacktide.state import affinity_tables, layout, limit_tables, network_tables, request_tables, resize_tables
+from slacktide.state import (
+    affinity_tables,
+    layout,
+    limit_tables,
+    network_tables,
+    request_tables,
+    resize_tables,
+    windows,
+)
 
 SCOPES = {
     "same-or-more-important": schema.SCOPE_LEVEL,
@@ -27,7 +35,7 @@ SCOPES = {
     "all": schema.SCOPE_ALL,
     "none": schema.SCOPE_NONE,
 }
-ACCOUNTINGS = {"restart": schema.RESTART, "always": schema.ALWAYS, "never": schema.NEVER}
+ACCOUNTINGS: dict[Accounting, int] = {"restart": schema.RESTART, "always": schema.ALWAYS, "never": schema.NEVER}
 
 WORK = {"kept": schema.KEPT, "lost": schema.LOST, "by-kind": schema.LOST_BY_KIND}
 
@@ -212,9 +220,12 @@ def build(
     terms = [*workload.terms, *affinity_tables.preferred_terms(workload.placements)]
     grouping = layout.group_hosts(capacity, matching_hosts(terms, hosts))
     classes = layout.class_table(workload.classes, config.qos.margin, config.policy.min_running, in_order(config))
+    turns = windows.fill_classes(classes, workload.classes, config, config.simulation.end or LONGEST)
     levels = int(classes["level"].max()) + 1
     arrays = {
         "classes": classes,
+        "turns": turns,
+        **windows.arrays(classes, len(workload)),
         "demand": kinds.demand,
         "kinds": kinds.kinds,
         "member": kinds.member,
@@ -240,6 +251,7 @@ def build(
     control = np.zeros(1, schema.CONTROL)
     control["last_pass"] = -np.inf
     control["sorted_for"] = -1
+    control["turns_at"] = windows.next_turn(classes)
     rules = rules_of(config, classes, len(hosts), own, record)
     set_units(rules, hosts, unit, config.delay.memory_per_cpu)
     return Tables(rules, control, arrays)

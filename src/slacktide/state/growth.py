@@ -19,7 +19,7 @@ from slacktide.config import Config
 from slacktide.kernels.drive import apply_plan
 from slacktide.kernels.feasible import host_slots
 from slacktide.kernels.feasible.free_index import AMOUNTS, NOWHERE
-from slacktide.kernels.tables import affinity_records, request_records, schema
+from slacktide.kernels.tables import affinity_records, request_records, schema, window_records
 from slacktide.kernels.tables.arrays import Presence
 from slacktide.model import Hosts, Placement, Term
 from slacktide.model.network import NO_ACCESS
@@ -29,8 +29,9 @@ from slacktide.state.growing_arrays import along, grow, lengthen, lengthen_along
 from slacktide.state.host_groups import HostGroups
 from slacktide.state.live_limits import LiveLimits
 from slacktide.state.live_network import NOTHING, Further, LiveNetwork
-from slacktide.state.service_classes import ServiceClasses
+from slacktide.state.service_classes import NEVER, ServiceClasses
 from slacktide.state.spec import Spec
+from slacktide.state.windows import FIRST_OUTAGES
 
 FIRST = ("cpu", "memory", "pods")
 """Resources that every cluster has; the scores look at the first two."""
@@ -61,6 +62,7 @@ class Growing(ServiceClasses):
         self.tidied = 0  # kinds that were left when unused ones were last forgotten
         self._regroup = self._recount = self._rewrite = False
         self._resized = False  # what was found out about hosts may hold no more
+        self.clock, self._reaches = 0.0, NEVER
         self._changed: dict[int, Mapping[str, str]] = {}  # hosts, and their attributes when they were last grouped
         self._groups = HostGroups()
         self.tb = empty_tables(config, own, FIRST)
@@ -82,6 +84,10 @@ class Growing(ServiceClasses):
         while self.serve(int(apply_plan.lacking_capacity(self.tb.state))):
             pass
 
+    def ensure_room_for_outages(self, count: int) -> None:
+        """Make sure that an account of so many outages can be entered beside what :meth:`ensure_capacity` sees to."""
+        self._lengthen("outages", int(self.tb.control["outages"]) + count + FIRST_OUTAGES)
+
     def new_row(self) -> int:
         """A row for an instance, its record empty."""
         if self.free_rows:
@@ -97,8 +103,9 @@ class Growing(ServiceClasses):
         instance[:] = np.zeros(1, schema.INSTANCE)
         instance["host"] = instance["first_host"] = -1
         self.tb["duration"][row] = np.inf
-        self.tb["owner"][row] = self.tb["budget"][row] = self.tb["account"][row] = self.tb["links"][row] = -1
+        self.tb["owner"][row] = self.tb["budget"][row] = self.tb["disruption_account"][row] = self.tb["links"][row] = -1
         self.tb["guard"][row] = self.tb["disrupted_at"][row] = -np.inf
+        self.tb["accounts"][row : row + 1] = np.zeros(1, window_records.ACCOUNT)
         return row
 
     def new_request(self) -> int:

@@ -227,8 +227,9 @@ def class_table(
     for i, service in enumerate(classes):
         phi = float(on_grid(np.array(service.margin if margin is None else margin)))
         least = None if service.limits is None else service.limits.min_running
-        least = float(on_grid(np.array(min_running if least is None else least)))
-        slope = 1.0 / service.slo - 1.0
-        whole = (1.0 / service.slo).is_integer()
-        table[i] = (service.slo, phi, service.limit, slope, least, ranks[i], levels.index(ranks[i]), whole, 0, 0)
+        one = table[i]
+        one["slo"], one["margin"], one["limit"] = service.slo, phi, service.limit
+        one["slope"], one["whole"] = 1.0 / service.slo - 1.0, (1.0 / service.slo).is_integer()
+        one["rank"], one["level"] = ranks[i], levels.index(ranks[i])
+        one["min_running"] = float(on_grid(np.array(min_running if least is None else least)))
     return table

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from slacktide.errors import ConfigError
 from slacktide.kernels.tables import limit_records, schema
 from slacktide.model import DisruptionLimits, Workload
-from slacktide.model.hours import instant_of
 from slacktide.model.resting import let_go, room_beside
+from slacktide.model.window import parse_epoch
 from slacktide.state.layout import on_grid, parts
 
 BEYOND_THE_LAST = 3660 * 86400.0
@@ -37,7 +37,7 @@ def arrays(
     table, hours = limit_table(asked, begin, begin + last)
     account, limits_of = accounts_of(workload, np.where(counted, numbers, -1))
     return {
-        "account": account,
+        "disruption_account": account,
         "disrupted_at": _never(account),
         "disruption_limits": table,
         "open_hours": on_grid(hours - begin),
@@ -48,11 +48,9 @@ def arrays(
 def begin_of(epoch: str) -> float:
     """Seconds of second 0 since 1970-01-01T00:00:00Z."""
     try:
-        return instant_of(epoch)
-    except ValueError:
-        raise ConfigError(
-            f"simulation.epoch: found {epoch!r}, expected an instant such as 2026-01-05T00:00:00Z"
-        ) from None
+        return parse_epoch(epoch).timestamp()
+    except ValueError as error:
+        raise ConfigError(f"simulation.epoch: {error}") from error
 
 
 def last_event(workload: Workload, happenings: schema.Records | None) -> float:
@@ -119,7 +117,7 @@ def account_arrays(limits: NDArray[np.int64], table: schema.Records, several: bo
     made["ended"] = -np.inf
     room = np.maximum(table["most"][limits], 0)
     made["first"] = np.cumsum(room) - room
-    return {"accounts": made, "disruptions": np.full(int(room.sum()), -np.inf)}
+    return {"disruption_accounts": made, "disruptions": np.full(int(room.sum()), -np.inf)}
 
 
 def _never(account: NDArray[np.int32]) -> NDArray[np.float64]:

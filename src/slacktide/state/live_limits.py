@@ -59,8 +59,10 @@ class LiveLimits:
             return NOBODY
         self._of[q] = limits
         self._used[limits] += 1
-        lengthen(self._tb, "accounts", max(64, q + q // 2 + 1) if q >= len(self._tb["accounts"]) else 0)
-        account = self._tb["accounts"][q : q + 1]
+        lengthen(
+            self._tb, "disruption_accounts", max(64, q + q // 2 + 1) if q >= len(self._tb["disruption_accounts"]) else 0
+        )
+        account = self._tb["disruption_accounts"][q : q + 1]
         if before is None:
             account["recovering"], account["ended"], account["tried"] = 0, -np.inf, 0
         account["limits"], account["several"] = self._number(limits, now), 1
@@ -73,7 +75,7 @@ class LiveLimits:
         limits = self._of.get(q)
         if limits is None or not limits.most:
             return []
-        account, most = self._tb["accounts"][q], limits.most
+        account, most = self._tb["disruption_accounts"][q], limits.most
         begun, first = int(account["begun"]), int(account["first"])
         ring = self._tb["disruptions"][first : first + most].tolist()
         latest = [ring[i % most] for i in range(max(0, begun - most), begun)]
@@ -83,7 +85,7 @@ class LiveLimits:
         """An account has suffered these disruptions, in order, and remembers as many as its limits ask for."""
         most = self._of[q].most or 0
         kept = list(begun)[-most:] if most else []
-        account = self._tb["accounts"][q : q + 1]
+        account = self._tb["disruption_accounts"][q : q + 1]
         first = int(account["first"][0])
         ring = self._tb["disruptions"][first : first + most]
         ring[:] = -np.inf
@@ -93,7 +95,7 @@ class LiveLimits:
     def _release(self, q: int, limits: DisruptionLimits) -> None:
         del self._of[q]
         self._used[limits] -= 1
-        self._rings.setdefault(limits.most or 0, []).append(int(self._tb["accounts"][q]["first"]))
+        self._rings.setdefault(limits.most or 0, []).append(int(self._tb["disruption_accounts"][q]["first"]))
 
     def _ring(self, most: int) -> int:
         """The beginning of a ring of this length."""

@@ -23,7 +23,7 @@ def limit(tables: Growing, controller: Controller, limits: DisruptionLimits | No
     before = controller.account
     controller.account = tables.limits.assign(controller.q, limits, now)
     for row in controller.rows:
-        tables.tb["account"][row] = controller.account
+        tables.tb["disruption_account"][row] = controller.account
         if controller.account < 0:
             tables.tb["disrupted_at"][row] = float("-inf")
     if before < 0 <= controller.account and controller.suffered is not None:
@@ -39,7 +39,7 @@ def suffered(tables: Growing, controller: Controller) -> Suffered | None:
     """What a controller's account says; None where it has none. O(its instances)."""
     if controller.account < 0:
         return controller.suffered
-    account = tables.tb["accounts"][controller.account]
+    account = tables.tb["disruption_accounts"][controller.account]
     begun = tuple(tables.limits.begun(controller.q))
     return Suffered(begun, float(account["ended"]), int(account["recovering"]))
 
@@ -77,7 +77,7 @@ def go_on(tables: Growing, controller: Controller, said: Suffered, ready: Callab
     controller.suffered = said
     if controller.account < 0:
         return
-    account = tables.tb["accounts"][controller.account : controller.account + 1]
+    account = tables.tb["disruption_accounts"][controller.account : controller.account + 1]
     tables.limits.put(controller.q, said.begun)
     account["ended"] = said.ended
     for row in recovering(tables.tb, list(controller.rows)):

@@ -70,7 +70,7 @@ class Instances:
         """A new instance, vacant."""
         row = self.tables.new_row()
         self.tables.tb["owner"][row] = controller.q
-        self.tables.tb["account"][row] = controller.account
+        self.tables.tb["disruption_account"][row] = controller.account
         live_events.join(self.tables.tb.state, row, at, False)
         return row
 
@@ -82,6 +82,7 @@ class Instances:
         tb = self.tables.tb
         tb["instances"]["kind"][pod.row] = self.tables.kind_of(self.specs[pod.spec])
         tb["owner"][pod.row] = controller.q
+        live_events.enter(tb.state, pod.row, float(tb["instances"]["since"][pod.row]))
         self.budgets.assign(pod.row, pod.budget)
         if self._observer is not None:
             self._observer.entered(controller, pod)
@@ -136,6 +137,7 @@ class Instances:
         waits = pod.state == types.WAITING
         self.unqueue(pod)
         self.tables.tb["instances"]["kind"][pod.row] = kind
+        live_events.enter(self.tables.tb.state, pod.row, float(self.tables.tb.control["now"]))
         if waits:
             self.queue(pod)
 

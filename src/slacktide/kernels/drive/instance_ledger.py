@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from slacktide.kernels.drive import event_heap, pending_resize
+from slacktide.kernels.drive import event_heap, pending_resize, window_events
 from slacktide.kernels.feasible import disruption_budgets, disruption_limits, host_slots
 from slacktide.kernels.place.scores import delay_aware
 from slacktide.kernels.qos import request_ledger, slo_status
@@ -122,6 +122,7 @@ def would_be_ready(tb: State, row: int, h: int) -> bool:
 def start(tb: State, row: int, h: int, now: float) -> None:
     """Instance ``row`` leaves the queue for host ``h``; O(log)."""
     instance, rules = views.instances(tb)[row], views.rules(tb)
+    window_events.book(tb, row, now)
     tau = np.inf if rules["live"] else draw_startup(tb, row, h)
     instance["starts"] += 1
     instance["state"] = PLACED
@@ -139,6 +140,7 @@ def start(tb: State, row: int, h: int, now: float) -> None:
         disruption_limits.over(tb, row, now)
     elif tau < np.inf and asks_for_readiness(tb, row):
         event_heap.push(tb, STARTUP_ENDS, now + tau, row, whole(instance["starts"]))
+    window_events.expect(tb, row)
     views.control(tb)["placed_now"] += 1
     views.control(tb)["placements"] += 1
     finish = now + tau + (views.duration(tb)[row] - instance["running"])
@@ -158,6 +160,7 @@ def asks_for_readiness(tb: State, row: int) -> bool:
 def settle(tb: State, row: int, now: float, lose: bool) -> float:
     """Close the ledger of the present incarnation; the seconds of start-up it spent; O(1)."""
     instance = views.instances(tb)[row]
+    window_events.book(tb, row, now)
     spent = slo_status.startup_spent(instance, now)
     useful = now - instance["since"] - spent
     slo_status.add_startup(instance, instance["starts"], spent)
@@ -166,6 +169,7 @@ def settle(tb: State, row: int, now: float, lose: bool) -> float:
         instance["running"] = 0.0
     else:
         instance["running"] += useful
+    window_events.settled(tb, row)
     return spent
 
 
@@ -255,6 +259,7 @@ def complete(tb: State, row: int, now: float) -> None:
     settle(tb, row, now, NO)
     leave_host(tb, row, now)
     views.instances(tb)[row]["state"] = DONE
+    window_events.end(tb, row, now)
     views.control(tb)["completed"] += 1
     disruption_budgets.change(tb, row, whole(-1), whole(0))
     disruption_limits.over(tb, row, now)
@@ -268,6 +273,7 @@ def admit(tb: State, row: int, now: float) -> None:
     """Instance ``row`` begins to wait; O(1)."""
     views.instances(tb)[row]["state"] = WAITING
     views.instances(tb)[row]["since"] = now
+    window_events.begin(tb, row, now)
     waiting_queue.enqueue(tb, row, now)
     disruption_budgets.change(tb, row, whole(1), whole(0))
     q = request_ledger.owner_of(tb, row)
@@ -281,6 +287,7 @@ def remove(tb: State, row: int, now: float) -> None:
     """Instance ``row`` is to be no more; it must be struck off the queue where it waits; O(log)."""
     instance = views.instances(tb)[row]
     host = whole(instance["host"])
+    window_events.book(tb, row, now)
     spent = 0.0
     if instance["state"] == PLACED:
         spent = settle(tb, row, now, NO)
@@ -288,6 +295,7 @@ def remove(tb: State, row: int, now: float) -> None:
     instance["startup"] = spent
     instance["state"] = REMOVED
     instance["since"] = now
+    window_events.end(tb, row, now)
     disruption_budgets.change(tb, row, whole(-1), whole(0))
     disruption_limits.over(tb, row, now)
     request_ledger.departed(tb, request_ledger.owner_of(tb, row), now)
@@ -314,8 +322,10 @@ def close(tb: State, now: float, begin: int, pending: NDArray[np.float64], waste
             continue
         if instance["state"] == DONE or instance["state"] == REMOVED:
             until, spent = instance["since"], instance["startup"]
-        elif instance["state"] == PLACED:
-            spent = settle(tb, row, now, NO)
+        else:
+            window_events.book(tb, row, now)
+            spent = settle(tb, row, now, NO) if instance["state"] == PLACED else 0.0
+            window_events.end(tb, row, now)
         startup = instance["startup_first"] + instance["startup_restarts"]
         pending[place] = until - views.admission(tb)[row] - instance["running"] - instance["discarded"] - startup
         wasted[place] = startup - spent

@@ -25,15 +25,15 @@ CLOSED: Any = np.int64(limit_records.CLOSED)
 @leaf
 def any_limits(tb: State) -> bool:
     """Whether disruptions of anybody are limited; O(1)."""
-    return len(views.account(tb)) > 0
+    return len(views.disruption_account(tb)) > 0
 
 
 @leaf
 def account_of(tb: State, row: int) -> int:
     """The account of an instance, or -1: nothing limits its disruptions; O(1)."""
-    if len(views.account(tb)) == 0:
+    if len(views.disruption_account(tb)) == 0:
         return whole(-1)
-    return whole(views.account(tb)[row])
+    return whole(views.disruption_account(tb)[row])
 
 
 @kernel
@@ -53,7 +53,7 @@ def is_open(tb: State, at: int, count: int, now: float) -> bool:
 @kernel
 def forbidden(tb: State, a: int, used: int, now: float) -> int:
     """What forbids account ``a`` a disruption beside ``used`` others of this instant, ALLOWED where nothing does."""
-    account = views.accounts(tb)[a]
+    account = views.disruption_accounts(tb)[a]
     limits = views.disruption_limits(tb)[account["limits"]]
     if limits["most"] >= 0:
         left = limits["most"] - used
@@ -77,7 +77,7 @@ def protects(tb: State, h: int, i: int, number: int, now: float) -> int:
     a = account_of(tb, whole(views.slots(tb)[h, i]["row"]))
     if a < 0:
         return ALLOWED
-    used = whole(views.accounts(tb)[a]["tried"])
+    used = whole(views.disruption_accounts(tb)[a]["tried"])
     for v in range(number):
         used += account_of(tb, whole(views.slots(tb)[h, views.taken(tb)[v]]["row"])) == a
     return forbidden(tb, a, used, now)
@@ -89,7 +89,7 @@ def begin(tb: State, row: int, now: float) -> None:
     a = account_of(tb, row)
     if a < 0:
         return
-    account, control = views.accounts(tb)[a], views.control(tb)
+    account, control = views.disruption_accounts(tb)[a], views.control(tb)
     most = views.disruption_limits(tb)[account["limits"]]["most"]
     if most > 0:
         views.disruptions(tb)[account["first"] + account["begun"] % most] = now
@@ -107,7 +107,7 @@ def over(tb: State, row: int, now: float) -> None:
     a = account_of(tb, row)
     if a < 0 or views.disrupted_at(tb)[row] == -np.inf:
         return
-    account = views.accounts(tb)[a]
+    account = views.disruption_accounts(tb)[a]
     views.disrupted_at(tb)[row] = -np.inf
     account["recovering"] -= 1
     account["ended"] = max(account["ended"], now)
@@ -126,8 +126,8 @@ def try_one(tb: State, row: int, by: int) -> None:
     if a < 0:
         return
     control = views.control(tb)
-    views.accounts(tb)[a]["tried"] += by
-    if not views.accounts(tb)[a]["several"]:
+    views.disruption_accounts(tb)[a]["tried"] += by
+    if not views.disruption_accounts(tb)[a]["several"]:
         return
     if by > 0:
         control["tightened"] = control["looks"] + 1
@@ -144,7 +144,7 @@ def take_back(tb: State, row: int, recovers: bool) -> None:
     a = account_of(tb, row)
     if a < 0 or views.disrupted_at(tb)[row] == -np.inf:
         return
-    account, ring = views.accounts(tb)[a], views.disruptions(tb)
+    account, ring = views.disruption_accounts(tb)[a], views.disruptions(tb)
     most, first = whole(views.disruption_limits(tb)[account["limits"]]["most"]), whole(account["first"])
     begun = whole(account["begun"])
     if most > 0:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from slacktide.kernels.feasible import disruption_budgets, disruption_limits
 from slacktide.kernels.policies import in_force, qos_driven
 from slacktide.kernels.qos import request_ledger
-from slacktide.kernels.qos.metric import metric
+from slacktide.kernels.qos.metric import metric, promise_of
 from slacktide.kernels.runtime.compiling import entry, kernel, whole
 from slacktide.kernels.tables import views
 from slacktide.kernels.tables.schema import Records, State
@@ -66,6 +66,6 @@ def obstacle(tb: State, slot: Records, cls: int, mine: float, now: float) -> int
 def metric_now(tb: State, slot: Records, now: float) -> float:
     """Q of an instance on a host, as :func:`.request_ledger.metric_of`; remembers nothing; O(1)."""
     if slot["request"] < 0:
-        return metric(slot, views.classes(tb)[slot["cls"]]["slo"], views.rules(tb)["alpha"], now)
+        return metric(slot, promise_of(slot, views.classes(tb)), views.rules(tb)["alpha"], now)
     up, lost = request_ledger.counts_as_up(slot, now), request_ledger.unearned(tb, slot, now)
     return request_ledger.weigh(tb, whole(slot["request"]), now, up, lost)

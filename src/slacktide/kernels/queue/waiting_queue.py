@@ -7,8 +7,7 @@ the tier (below the margin or not) changes with time (docs/semantics.md, 'A pass
 from __future__ import annotations
 
 from slacktide.kernels.policies import in_force, qos_driven, triage
-from slacktide.kernels.qos import request_ledger
-from slacktide.kernels.qos.metric import received, waiting_key, withheld
+from slacktide.kernels.qos import request_ledger, window_ledger
 from slacktide.kernels.queue import request_heap
 from slacktide.kernels.runtime.compiling import kernel, leaf, whole
 from slacktide.kernels.tables import views
@@ -20,16 +19,23 @@ def enqueue(tb: State, row: int, now: float) -> None:
     """Request ``row`` waits from ``now`` on; it joins the queue when the next pass begins; O(1)."""
     control, instance = views.control(tb), views.instances(tb)[row]
     cls = views.kinds(tb)[instance["kind"]]["cls"]
-    e = received(instance, views.rules(tb)["accounting"])
-    p = withheld(now - views.admission(tb)[row], e)
     entry = views.incoming(tb)[control["incoming"]]
-    entry["key"] = waiting_key(e, p, views.classes(tb)[cls]["slo"], views.rules(tb)["alpha"], now)
+    entry["key"] = window_ledger.own_key(tb, row, whole(cls), now)
     entry["admitted"] = views.admission(tb)[row]
     entry["row"] = row
     entry["kind"] = instance["kind"]
     entry["done"] = OPEN
     entry["request"] = request_ledger.decider_of(tb, row)
     control["incoming"] += 1
+
+
+@kernel
+def weigh_entries(tb: State, entries: Records, count: int) -> None:
+    """Compute the keys of the first ``count`` entries again; O(n)."""
+    for i in range(count):
+        row = whole(entries[i]["row"])
+        cls = whole(views.kinds(tb)[entries[i]["kind"]]["cls"])
+        entries[i]["key"] = window_ledger.own_key(tb, row, cls, views.instances(tb)[row]["since"])
 
 
 @kernel

@@ -26,6 +26,7 @@ from slacktide.kernels.tables import log_records as log
 from slacktide.kernels.tables import network_records as network
 from slacktide.kernels.tables import request_records as request
 from slacktide.kernels.tables import schema
+from slacktide.kernels.tables import window_records as windows
 from slacktide.kernels.tables.schema import Records, State
 
 AXES = {
@@ -37,13 +38,14 @@ AXES = {
     "shapes": "a kind of a new demand comes",
     "pairs": "a kind of a new demand or class comes",
     "kinds": "a kind comes",
-    "accounts": "a request comes whose disruptions are limited",
+    "disruption accounts": "a request comes whose disruptions are limited",
     "remembered": "more disruptions of such requests are remembered",
     "logins": "a shape comes whose users log in",
     "slots": "a host has more instances than one ever had: one place for each, and one to spare",
     "waiting": "more instances wait than ever did",
     "ahead": "instances have more ahead of them than ever: ends of start-ups and runs, returns",
     "visits": "the hash set is half full",
+    "outages": "more outages are kept than ever were",
     "steps": "a trial takes more steps than one ever did",
     "recorded": "it is full and nobody empties it",
 }
@@ -96,6 +98,9 @@ ARRAYS: dict[str, Array] = {
     "admission": Array(F8, (N,), "s", "drive feasible qos queue", "when it begins to wait", fixed=True),
     "duration": Array(F8, (N,), "s", "drive", "useful running time until completion", fixed=True),
     "member": Array(I4, (N,), "job", "feasible", "SLOT's job, where not its kind's", SIMULATION, fixed=True),
+    "accounts": Array(windows.ACCOUNT, (N,), "record", "drive qos tables", "of promises over a window", LIVE),
+    "outages": Array(windows.OUTAGE, ("outages",), "record", "qos tables", "chained by account, from 1 on", LIVE),
+    "turns": Array(F8, ("turns",), "s", "drive", "when calendar windows begin, class by class", LIVE, fixed=True),
     "owner": Array(I4, (N,), "request", "qos", "whose ledger it belongs to, or -1", LIVE, fixed=True),
     "links": Array(I4, (N, 2), "row", "drive feasible qos", "next and previous of its request on a host, or -1", LIVE),
     "requests": Array(request.REQUEST, (Q,), "record", "drive feasible memo qos queue", "ledgers"),
@@ -159,8 +164,12 @@ ARRAYS: dict[str, Array] = {
     "budget": Array(I4, (N,), "budget", "feasible", "its disruption budget, or -1", LIVE, fixed=True),
     "budgets": Array(affinity.BUDGET, ("budgets",), "record", "drive feasible", "disruption budgets"),
     # What a workload may suffer in time.
-    "account": Array(I4, (N,), "account", "feasible", "whose disruptions count together, or -1", LIVE, fixed=True),
-    "accounts": Array(limits.ACCOUNT, ("accounts",), "record", "feasible", "disruptions so far", LIVE),
+    "disruption_account": Array(
+        I4, (N,), "account", "feasible", "whose disruptions count together, or -1", LIVE, fixed=True
+    ),
+    "disruption_accounts": Array(
+        limits.ACCOUNT, ("disruption accounts",), "record", "feasible", "disruptions so far", LIVE
+    ),
     "disruptions": Array(F8, ("remembered",), "s", "feasible", "when the latest began, a ring for each account", LIVE),
     "disrupted_at": Array(F8, (N,), "s", "drive feasible", "when that began which has not ended, or -inf", LIVE),
     "disruption_limits": Array(

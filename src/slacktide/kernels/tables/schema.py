@@ -47,10 +47,14 @@ SLOT = np.dtype(
         ("cls", "i8"),
         ("shape", "i8"),
         ("job", "i8"),  # its job where some instances of that keep away from others, or -1
-        ("request", "i8"),  # whose ledger decides, or -1: its own, that is ``e`` and ``p``
+        ("request", "i8"),  # whose ledger decides, or OWN, or FLAT: its own, that is ``e`` and ``p``
     ],
     align=True,
 )
+
+_OWN: tuple[Any, ...] = (np.int64(-1), np.int64(-2))  # not literals, so that kernels are compiled once
+OWN, FLAT = _OWN
+"""Of ``request`` of a slot. FLAT: its metric stands still while it runs, as if its promise were 1 (windows)."""
 
 HOST = np.dtype(
     [
@@ -90,6 +94,16 @@ CLASS = np.dtype(
         ("whole", "i8"),
         ("overloaded", "i8"),
         ("some_lost", "i8"),
+        ("windowed", "i8"),  # LIFETIME, ROLLING or CALENDAR, of :mod:`.window_records`; the rest is 0 for LIFETIME
+        ("whole_budget", "i8"),
+        ("length", "f8"),  # W, seconds, of a rolling window
+        ("good", "f8"),  # sigma W of a rolling window
+        ("grant", "f8"),  # (1 - sigma) W of the rolling window, or of the present calendar window where that is whole
+        ("next_grant", "f8"),  # of the calendar window that follows
+        ("begins", "f8"),  # the present calendar window
+        ("ends", "f8"),
+        ("turn", "i8"),  # the place in ``turns`` of ``begins``
+        ("last_turn", "i8"),
     ],
     align=True,
 )  # whole: 1 / slo is a whole number, so that e / slo needs no rounding; overloaded: in the present pass (triage);
@@ -291,6 +305,10 @@ CONTROL = np.dtype(
         ("tightened", "i8"),  # the last look before which a budget or an account had more left
         ("loosened", "i8"),  # how often a budget or an account got more left
         ("triggered", "i8"),  # triggers that have been
+        ("turns_at", "f8"),  # the next calendar window of any class begins
+        ("moves_at", "f8"),  # in a live cluster: no old outage leaves its window before
+        ("outages", "i8"),  # places of the array that were ever used
+        ("free_outage", "i8"),  # the first of a chain of those that are free, or 0
     ],
     align=True,
 )
