@@ -183,5 +183,5 @@ def test_a_workload_without_limits_has_no_account() -> None:
 @pytest.mark.parametrize("epoch", ["yesterday", "2026-01-05", "2026-01-05T00:00:00"])
 def test_an_epoch_is_an_instant(epoch: str, tmp_path: Path) -> None:
     one = shared(DisruptionLimits(1, 1.0), [], simulation={"epoch": epoch})
-    with pytest.raises(ConfigError, match=r"simulation.epoch: found .*, expected an instant such as"):
+    with pytest.raises(ConfigError, match=r"simulation.epoch: found .*, expected an instant with its offset"):
         core(one, tmp_path)

@@ -59,9 +59,8 @@ class LiveLimits:
             return NOBODY
         self._of[q] = limits
         self._used[limits] += 1
-        lengthen(
-            self._tb, "disruption_accounts", max(64, q + q // 2 + 1) if q >= len(self._tb["disruption_accounts"]) else 0
-        )
+        if q >= len(self._tb["disruption_accounts"]):
+            lengthen(self._tb, "disruption_accounts", max(64, q + q // 2 + 1))
         account = self._tb["disruption_accounts"][q : q + 1]
         if before is None:
             account["recovering"], account["ended"], account["tried"] = 0, -np.inf, 0
