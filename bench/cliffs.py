@@ -1,0 +1,202 @@
+"""Loads on which a scheduler may fall off a cliff: how their cost grows with their size.
+
+    python bench/cliffs.py [--case NAME ...] [--repeats 3] [--scale 1]
+
+Each case is a cluster that is full, and an instant or a while that is measured: a run that has it, less one that ends
+before it. Seconds are processor seconds of the simulation, medians; operations and bound checks are exact counts. The
+last column is the exponent of growth between the smallest size and the largest: 1 is linear in the size, 0 constant.
+
+preempting        500 gold instances come at once, of so many demands; each must preempt, and can on each host
+large request     all instances of one request preempt in one pass; each can on each host
+waiting           so many instances of three demands wait and fit nowhere; 200 passes after events that help none
+spared            as waiting, with few who wait, on so many hosts, and policy.min_running
+hopeless          as spared, without policy.min_running
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterator
+from math import log
+from typing import Any, NamedTuple
+
+import numpy as np
+from large import GOLD, cluster
+from measuring import announce, settings, table
+from numpy.typing import NDArray
+
+from slacktide.config import Config
+from slacktide.model import Hosts, Workload
+from slacktide.sim import RunResult, run
+
+SILVER, BRONZE = 1, 2
+PASSES = 200
+"""Events of a while."""
+WAITING_DEMANDS = (1.5, 2.0, 3.0)
+"""Cores that those ask for who fit nowhere."""
+HEAD = ("case", "settings", "size", "processor ms", "µs per unit", "unit", "operations", "bound checks", "exponent")
+POLICIES: dict[str, dict[str, Any]] = {
+    "priority": {"policy.name": "priority"},
+    "share": {"policy.overload": "share"},
+    "recommended": {},
+}
+
+
+class Load(NamedTuple):
+    """One size of a case."""
+
+    workload: Workload
+    hosts: Hosts
+    before: float
+    """Seconds: the run that is taken off ends here."""
+    after: float
+    units: int
+    """What costs are divided by."""
+
+
+class Case(NamedTuple):
+    """A load in several sizes."""
+
+    name: str
+    made: Callable[[int], Load]
+    sizes: tuple[int, ...]
+    unit: str
+    values: dict[str, Any]
+    """Settings beside those of the policy."""
+    policies: tuple[str, ...]
+
+
+def machines(count: int, cores: float) -> Hosts:
+    """Equal hosts."""
+    names = tuple(f"host-{row}" for row in range(count))
+    return Hosts(np.arange(count), names, np.full((count, 2), cores), ({},) * count)
+
+
+def alone(
+    admission: NDArray[np.float64], demand: NDArray[np.float64], cls: NDArray[np.int64], duration: NDArray[np.float64]
+) -> Workload:
+    """Requests of one instance; they must be in order of admission."""
+    count = len(admission)
+    return Workload(
+        ids=np.arange(count),
+        admission=admission,
+        duration=duration,
+        demand=np.stack([demand, demand], axis=1),
+        service_class=cls.astype(np.int16),
+        job=np.arange(count),
+        anti_affinity=np.zeros(count, np.bool_),
+        term=np.zeros(count, np.int32),
+    )
+
+
+def preempting(demands: int, count: int = 500) -> Callable[[int], Load]:
+    """``count`` gold instances of so many demands, on hosts of four bronze ones."""
+
+    def made(hosts: int) -> Load:
+        wanted = 1.0 - (np.arange(count) % demands) / (2.0 * demands)
+        full = 4 * hosts
+        workload = alone(
+            np.repeat([0.0, 100.0], (full, count)),
+            np.concatenate([np.ones(full), wanted]),
+            np.repeat([BRONZE, GOLD], (full, count)),
+            np.full(full + count, np.inf),
+        )
+        return Load(workload, machines(hosts, 4.0), 99.0, 101.0, count)
+
+    return made
+
+
+def large(instances: int) -> Load:
+    """Half of the instances of a gold request preempt."""
+    return Load(*cluster("preempts", "aggregated", instances, instances // 4), 9.0, 12.0, instances // 2)
+
+
+def standing(hosts: int, waiting: int, passes: int = PASSES) -> Load:
+    """Gold instances fill all hosts; now and then a small one completes, of which nobody who waits has anything.
+
+    One small one is on each of the first hosts; hosts are so large that it fits beside four others.
+    """
+    passes = min(passes, hosts)
+    small = np.where(np.arange(hosts) < passes, 1000.0 + 2.0 * np.arange(hosts), np.inf)
+    asked = np.array(WAITING_DEMANDS)[np.arange(waiting) % len(WAITING_DEMANDS)]
+    workload = alone(
+        np.repeat([0.0, 1.0, 2.0], (4 * hosts, hosts, waiting)),
+        np.concatenate([np.ones(4 * hosts), np.full(hosts, 0.25), asked]),
+        np.repeat([GOLD, GOLD, BRONZE], (4 * hosts, hosts, waiting)),
+        np.concatenate([np.full(4 * hosts, np.inf), small, np.full(waiting, np.inf)]),
+    )
+    return Load(workload, machines(hosts, 4.25), 999.0, 1000.0 + 2.0 * passes, passes)
+
+
+ALL = tuple(POLICIES)
+CASES = (
+    *(Case(f"preempting, {n}", preempting(n), (1250, 5000, 20000), "instance", {}, ALL) for n in (1, 16, 500)),
+    Case("large request", large, (2000, 8000, 32000), "instance", {}, ALL),
+    Case("waiting", lambda n: standing(PASSES, n), (1000, 8000, 64000), "pass", {}, ALL),
+    Case("spared", lambda n: standing(n, 9), (1000, 8000, 64000), "pass", {"policy.min_running": 30.0}, ALL),
+    Case("hopeless", lambda n: standing(n, 9), (1000, 8000, 64000), "pass", {}, ALL),
+)
+
+
+def once(load: Load, config: Config, end: float) -> tuple[float, RunResult]:
+    """Processor seconds of a run that ends at ``end``, and the run."""
+    config = settings_with_end(config, end)
+    begun = time.process_time()
+    result = run(load.workload, load.hosts, config)
+    return time.process_time() - begun, result
+
+
+def settings_with_end(config: Config, end: float) -> Config:
+    """The same settings for a run up to ``end``."""
+    from dataclasses import replace
+
+    return replace(config, simulation=replace(config.simulation, end=end))
+
+
+def measured(case: Case, policy: str, repeats: int, scale: float) -> Iterator[list[str]]:
+    """A line for each size."""
+    config, first = settings("recommended", {**POLICIES[policy], **case.values}), None
+    for size in case.sizes:
+        size = max(int(size * scale), 8)
+        print(f"{case.name}, {policy}, {size:,} ...", file=sys.stderr, flush=True)
+        load = case.made(size)
+        found = []
+        for _ in range(repeats):
+            before, less = once(load, config, load.before)
+            seconds, result = once(load, config, load.after)
+            found.append(seconds - before)
+        spent = max(statistics.median(found), 1e-6)
+        first = first or (size, spent)
+        power = f"{log(spent / first[1]) / log(size / first[0]):.1f}" if size > first[0] else ""
+        yield [
+            *(case.name, policy, f"{size:,}", f"{spent * 1e3:.2f}", f"{spent / load.units * 1e6:.2f}", case.unit),
+            *(f"{result.operations - less.operations:,}", f"{result.bound_checks - less.bound_checks:,}", power),
+        ]
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--case", nargs="+", default=[], help="those whose names begin so (all)")
+    parser.add_argument("--policy", nargs="+", choices=POLICIES, default=list(POLICIES))
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--scale", type=float, default=1.0, help="of all sizes, to try the program (1)")
+    asked = parser.parse_args()
+    once(preempting(1)(8), settings("recommended", {}), 200.0)  # loads the kernels
+    rows = [
+        row
+        for case in CASES
+        if not asked.case or any(case.name.startswith(word) for word in asked.case)
+        for policy in case.policies
+        if policy in asked.policy
+        for row in measured(case, policy, asked.repeats, asked.scale)
+    ]
+    announce(f", medians of {asked.repeats}:")
+    print(table(HEAD, rows))
+
+
+if __name__ == "__main__":
+    main()
