@@ -222,5 +222,5 @@ def class_table(classes: Sequence[ServiceClass], margin: float | None, alike: bo
         phi = float(on_grid(np.array(service.margin if margin is None else margin)))
         slope = 1.0 / service.slo - 1.0
         whole = (1.0 / service.slo).is_integer()
-        table[i] = (service.slo, phi, service.limit, slope, ranks[i], levels.index(ranks[i]), whole, 0, 0)
+        table[i] = (service.slo, phi, service.limit, slope, ranks[i], levels.index(ranks[i]), whole, 0, 0, 0)
     return table
