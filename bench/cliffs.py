@@ -2,8 +2,8 @@
 
     python bench/cliffs.py [--case NAME ...] [--repeats 3] [--scale 1]
 
-Each case is a cluster that is full, and an instant or a while that is measured: a run that has it, less one that ends
-before it. Seconds are processor seconds of the simulation, the shortest of all
+Each case is a cluster that is full, and an instant or a while that is measured, without what leads there. Seconds are
+processor seconds of the simulation, the shortest of all
 repetitions (what others do makes a run longer, never shorter); operations and bound checks are exact counts. The
 last column is the exponent of growth between the smallest size and the largest: 1 is linear in the size, 0 constant.
 
@@ -20,6 +20,7 @@ import argparse
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from math import log
 from typing import Any, NamedTuple
 
@@ -29,8 +30,12 @@ from measuring import announce, settings, table
 from numpy.typing import NDArray
 
 from slacktide.config import Config
+from slacktide.kernels.drive import event_loop, scheduling_pass
+from slacktide.kernels.tables.buffer_capacity import OVER, PASS_DUE
 from slacktide.model import Hosts, Workload
-from slacktide.sim import RunResult, run
+from slacktide.policy.loader import load as own_code
+from slacktide.sim.engine import prepare
+from slacktide.state.growing_arrays import grow
 
 SILVER, BRONZE = 1, 2
 PASSES = 200
@@ -51,8 +56,9 @@ class Load(NamedTuple):
     workload: Workload
     hosts: Hosts
     before: float
-    """Seconds: the run that is taken off ends here."""
+    """Seconds: what is measured begins with the first pass after it."""
     after: float
+    """Seconds: the end."""
     units: int
     """What costs are divided by."""
 
@@ -141,37 +147,57 @@ CASES = (
 )
 
 
-def once(load: Load, config: Config, end: float) -> tuple[float, RunResult]:
-    """Processor seconds of a run that ends at ``end``, and the run."""
-    config = settings_with_end(config, end)
+class Found(NamedTuple):
+    """What a run spent from the instant on that is measured."""
+
+    seconds: float
+    operations: int
+    bound_checks: int
+
+
+def once(load: Load, config: Config) -> Found:
+    """Processor seconds and counts from the first pass after ``load.before`` on, without what leads there."""
+    config = replace(config, simulation=replace(config.simulation, end=load.after))
+    tb = prepare(load.workload, load.hosts, config, own_code(config), 0)
+    control = tb.control
+    while True:
+        code = int(event_loop.advance(tb.state))
+        if code == PASS_DUE and control["now"] > load.before:
+            break
+        while code == PASS_DUE and grow(tb, int(scheduling_pass.run_pass(tb.state)), forget):
+            pass
+        if code == OVER:
+            sys.exit(f"{load.before} s: no pass comes after it")
+        if code != PASS_DUE:
+            grow(tb, code, forget)
+    less = int(control["operations"]), int(control["bounds"])
     begun = time.process_time()
-    result = run(load.workload, load.hosts, config)
-    return time.process_time() - begun, result
+    while grow(tb, int(scheduling_pass.run_pass(tb.state)), forget):
+        pass
+    while (code := int(event_loop.run(tb.state, 1 << 30))) != OVER:
+        grow(tb, code, forget)
+    seconds = time.process_time() - begun
+    return Found(seconds, int(control["operations"]) - less[0], int(control["bounds"]) - less[1])
 
 
-def settings_with_end(config: Config, end: float) -> Config:
-    """The same settings for a run up to ``end``."""
-    from dataclasses import replace
-
-    return replace(config, simulation=replace(config.simulation, end=end))
+def forget(_: object) -> None:
+    """Nobody reads what was recorded."""
 
 
 def measured(case: Case, policy: str, repeats: int, scale: float) -> Iterator[list[str]]:
     """A line for each size."""
     config, first = settings("recommended", {**POLICIES[policy], **case.values}), None
-    for size in case.sizes:
-        size = max(int(size * scale), 8)
+    for full in case.sizes:
+        size = max(int(full * scale), 8)
         print(f"{case.name}, {policy}, {size:,} ...", file=sys.stderr, flush=True)
         load = case.made(size)
-        less, result = once(load, config, load.before)[1], once(load, config, load.after)[1]
-        ends = (load.before, load.after)
-        before, after = (min(once(load, config, end)[0] for _ in range(repeats)) for end in ends)
-        spent = max(after - before, 1e-6)
+        runs = [once(load, config) for _ in range(repeats)]
+        spent = min(one.seconds for one in runs)
         first = first or (size, spent)
         power = f"{log(spent / first[1]) / log(size / first[0]):.1f}" if size > first[0] else ""
         yield [
             *(case.name, policy, f"{size:,}", f"{spent * 1e3:.2f}", f"{spent / load.units * 1e6:.2f}", case.unit),
-            *(f"{result.operations - less.operations:,}", f"{result.bound_checks - less.bound_checks:,}", power),
+            *(f"{runs[0].operations:,}", f"{runs[0].bound_checks:,}", power),
         ]
 
 
@@ -183,7 +209,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--scale", type=float, default=1.0, help="of all sizes, to try the program (1)")
     asked = parser.parse_args()
-    once(preempting(1)(8), settings("recommended", {}), 200.0)  # loads the kernels
+    once(preempting(1)(8), settings("recommended", {}))  # loads the kernels
     rows = [
         row
         for case in CASES

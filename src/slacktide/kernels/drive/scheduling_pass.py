@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from slacktide.kernels.builtin import PRIORITY
 from slacktide.kernels.drive import gang, scheduling_cycle
+from slacktide.kernels.feasible import host_slots
 from slacktide.kernels.memo import hopeless_kinds, standstill
 from slacktide.kernels.policies import in_force
 from slacktide.kernels.queue import request_heap, waiting_queue
@@ -148,6 +150,8 @@ def run_pass(tb: State) -> int:
     """
     control = views.control(tb)
     if control["phase"] == 0:
+        if in_force.of_next_pass(tb) == PRIORITY:
+            host_slots.wake(tb)
         if standstill.lasts(tb) and lacking(tb) == FINISHED:
             count(tb)
             end(tb)

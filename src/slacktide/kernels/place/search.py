@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from slacktide.kernels.feasible import disruption_budgets, free_index, host_slots, leeway, lendable
+from slacktide.kernels.feasible import free_index, host_slots, leeway, lendable
 from slacktide.kernels.feasible.free_index import NOWHERE
 from slacktide.kernels.place import ranking, search_free, victims
 from slacktide.kernels.place.scores import comparing
@@ -44,7 +44,7 @@ def evaluate(tb: State, at: int, h: int, shape: int, cls: int, mine: float) -> N
 @kernel
 def lasting(tb: State) -> bool:
     """Whether evaluations outlive a pass, as they depend on nothing but a host's contents (the *score cache*)."""
-    return in_force.by_contents(tb) and disruption_budgets.steady(tb)
+    return in_force.by_contents(tb) and len(views.budgets(tb)) == 0
 
 
 @kernel

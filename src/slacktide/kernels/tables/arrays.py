@@ -88,7 +88,7 @@ ARRAYS: dict[str, Array] = {
         schema.CLASS, ("classes",), "record", "drive feasible memo place policies qos queue", "SLOs, margins, ranks"
     ),
     "instances": Array(
-        schema.INSTANCE, (N,), "record", "drive feasible place policies qos queue", "what became of each"
+        schema.INSTANCE, (N,), "record", "drive feasible place qos queue", "what became of each"
     ),
     "admission": Array(F8, (N,), "s", "drive feasible qos queue", "when it begins to wait", fixed=True),
     "duration": Array(F8, (N,), "s", "drive", "useful running time until completion", fixed=True),
@@ -155,6 +155,7 @@ ARRAYS: dict[str, Array] = {
     "points": Array(I8, (H,), "points", "place", "scratch: by preferences"),
     "budget": Array(I4, (N,), "budget", "feasible", "its disruption budget, or -1", LIVE, fixed=True),
     "budgets": Array(affinity.BUDGET, ("budgets",), "record", "drive feasible", "disruption budgets"),
+    "wakes": Array(F8, ("wakes",), "s", "feasible memo", "when a host spares one less; of hosts in a tree", LIVE),
     "guard": Array(F8, (N,), "s", "feasible memo", "it is not preempted before", LIVE, fixed=True),
     # The queue, and what is known of a pair on all hosts.
     "queue": Array(schema.ENTRY, ("waiting",), "record", "drive queue tables", "who waits, in order"),
