@@ -1,11 +1,11 @@
 """Loads on which a scheduler may fall off a cliff: how their cost grows with their size.
 
-    python bench/cliffs.py [--case NAME ...] [--repeats 3] [--scale 1]
+    python bench/cliffs.py [--case NAME ...] [--policy NAME ...] [--repeats 3] [--scale 1]
 
 Each case is a cluster that is full, and an instant or a while that is measured, without what leads there. Seconds are
-processor seconds of the simulation, the shortest of all
-repetitions (what others do makes a run longer, never shorter); operations and bound checks are exact counts. The
-last column is the exponent of growth between the smallest size and the largest: 1 is linear in the size, 0 constant.
+processor seconds of the kernels, the shortest of all repetitions (what others do makes a run longer, never shorter);
+operations and bound checks are exact counts. The last column is the exponent of growth from the smallest size on: 1 is
+linear in the size, 0 constant.
 
 preempting        500 gold instances come at once, of so many demands; each must preempt, and can on each host
 large request     all instances of one request preempt in one pass; each can on each host
@@ -206,7 +206,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--case", nargs="+", default=[], help="those whose names begin so (all)")
     parser.add_argument("--policy", nargs="+", choices=POLICIES, default=list(POLICIES))
-    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--scale", type=float, default=1.0, help="of all sizes, to try the program (1)")
     asked = parser.parse_args()
     once(preempting(1)(8), settings("recommended", {}))  # loads the kernels

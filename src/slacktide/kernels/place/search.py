@@ -21,6 +21,7 @@ from slacktide.kernels.runtime.compiling import kernel, leaf, whole
 from slacktide.kernels.tables import views
 from slacktide.kernels.tables.schema import NOBODY, State
 
+MANY = 64  # changed hosts that are few even in a small cluster
 UNSHARED = whole(0)  # the set of evaluations that nobody else may read
 
 
@@ -108,7 +109,10 @@ def bring_up_to_date(tb: State, at: int, kind: int, mine: float) -> None:
         current = False  # a request that fell behind what it was worth when others were served
     if record["loosened"] != control["loosened"]:
         current = False
-    if at != UNSHARED and current and behind <= len(views.changes(tb)):
+    at_most = len(views.changes(tb))
+    if lasting(tb) and record["batch"] != control["batch"]:
+        at_most = min(at_most, 2 * len(views.hosts(tb)) + MANY)  # beyond, there is less to look at everywhere
+    if at != UNSHARED and current and behind <= at_most:
         for i in range(record["position"], control["changes"]):
             skip_or_evaluate(tb, at, views.changes(tb)[i % len(views.changes(tb))], kind, mine)
     else:
