@@ -141,9 +141,9 @@ ALL = tuple(POLICIES)
 CASES = (
     *(Case(f"preempting, {n}", preempting(n), (1250, 5000, 20000), "instance", {}, ALL) for n in (1, 16, 500)),
     Case("large request", large, (2000, 8000, 32000), "instance", {}, ALL),
-    Case("waiting", lambda n: standing(PASSES, n), (1000, 8000, 64000), "pass", {}, ALL),
-    Case("spared", lambda n: standing(n, 9), (1000, 8000, 64000), "pass", {"policy.min_running": 30.0}, ALL),
-    Case("hopeless", lambda n: standing(n, 9), (1000, 8000, 64000), "pass", {}, ALL),
+    Case("waiting", lambda n: standing(PASSES, n), (500, 4000, 32000), "pass", {}, ALL),
+    Case("spared", lambda n: standing(n, 9), (500, 4000, 32000), "pass", {"policy.min_running": 30.0}, ALL),
+    Case("hopeless", lambda n: standing(n, 9), (500, 4000, 32000), "pass", {}, ALL),
 )
 
 

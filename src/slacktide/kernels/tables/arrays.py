@@ -87,9 +87,7 @@ ARRAYS: dict[str, Array] = {
     "classes": Array(
         schema.CLASS, ("classes",), "record", "drive feasible memo place policies qos queue", "SLOs, margins, ranks"
     ),
-    "instances": Array(
-        schema.INSTANCE, (N,), "record", "drive feasible place qos queue", "what became of each"
-    ),
+    "instances": Array(schema.INSTANCE, (N,), "record", "drive feasible place qos queue", "what became of each"),
     "admission": Array(F8, (N,), "s", "drive feasible qos queue", "when it begins to wait", fixed=True),
     "duration": Array(F8, (N,), "s", "drive", "useful running time until completion", fixed=True),
     "member": Array(I4, (N,), "job", "feasible", "SLOT's job, where not its kind's", SIMULATION, fixed=True),
