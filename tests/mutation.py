@@ -316,9 +316,9 @@ MUTANTS = (
     ),
     Mutant(
         "limits: what failed by rank is looked at again as they loosen",
-        BUDGETS,
-        "    if disruption_limits.any_limits(tb):\n        return False\n",
-        "",
+        LIMITS,
+        "    if any_limits(tb):\n",
+        "    if False:\n",
         LIMITED,
     ),
     Mutant(

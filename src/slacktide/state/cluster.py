@@ -254,6 +254,8 @@ def build(
     control["turns_at"] = windows.next_turn(classes)
     rules = rules_of(config, classes, len(hosts), own, record)
     set_units(rules, hosts, unit, config.delay.memory_per_cpu)
+    if arrays["classes"]["min_running"].max() > 0.0:
+        arrays["wakes"] = wakes(len(hosts), int(rules["policy"][0]))
     return Tables(rules, control, arrays)
 
 
@@ -337,6 +339,11 @@ def host_arrays(capacity: NDArray[np.int64], grouping: layout.Grouping) -> dict[
         "changes": np.zeros(1 << 16, np.int32),
         "releases": np.zeros(1 << 10, np.int64),
     }
+
+
+def wakes(hosts: int, policy: int) -> NDArray[np.float64]:
+    """When hosts spare one less, as far as anybody asks; ``host_slots.fill`` writes it."""
+    return np.full(2 << max(0, hosts - 1).bit_length() if policy in (builtin.PRIORITY, builtin.HYBRID) else 0, np.inf)
 
 
 def shared_arrays(hosts: int, pairs: int, levels: int, resources: int, triage: bool) -> dict[str, NDArray[Any]]:

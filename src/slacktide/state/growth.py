@@ -170,6 +170,7 @@ class Growing(ServiceClasses):
             return
         count = needed + max(16, needed // 8)
         lengthen_along(self.tb, "hosts", count)
+        self.tb.put("wakes", cluster.wakes(count, int(self.tb.rules["policy"])))
         if self.tb.rules["triage"]:
             lengthen_along(self.tb, "hosts", count, Presence.TRIAGE)
         self.network.lengthen(self.tb, count)

@@ -107,11 +107,11 @@ class Instances:
         pod.bound = True
         limits = self.controllers[pod.key].limits
         least = self._min_running if limits is None or limits.min_running is None else snap(limits.min_running)
-        self.tables.tb["guard"][pod.row] = at + least
+        live_events.spare(self.tables.tb.state, pod.row, at + least)
 
     def guard(self, pod: Pod) -> None:
         """There is no point in preempting a pod."""
-        self.tables.tb["guard"][pod.row] = float("inf")
+        live_events.spare(self.tables.tb.state, pod.row, float("inf"))
 
     def queue(self, pod: Pod) -> None:
         """A pod that is asleep waits in the queue."""
@@ -191,7 +191,7 @@ class Instances:
         self.enter(controller, pod)
         if was == types.PLACED:
             self.place(pod, host, at)
-            self.tables.tb["guard"][row] = self.tables.tb["guard"][youngest]
+            live_events.spare(self.tables.tb.state, row, float(self.tables.tb["guard"][youngest]))
             if ready:
                 live_events.ready(self.tables.tb.state, row, at)
         elif was == types.WAITING:

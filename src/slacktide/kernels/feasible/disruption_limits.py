@@ -2,7 +2,8 @@
 
 docs/semantics.md, 'Limits on disruption'. A limit that loosens does so by time alone. What is known of failures by
 metric takes nobody to be protected (:mod:`slacktide.kernels.memo.earliest_feasible`), so it holds whatever loosens.
-What is known by rank holds only where nothing loosens (:func:`.disruption_budgets.steady`).
+What is known by rank does not: each pass begins as if something had loosened (:func:`pass_begins`), and no pass is
+left out (:mod:`slacktide.kernels.memo.standstill`).
 """
 
 from __future__ import annotations
@@ -25,7 +26,14 @@ CLOSED: Any = np.int64(limit_records.CLOSED)
 @leaf
 def any_limits(tb: State) -> bool:
     """Whether disruptions of anybody are limited; O(1)."""
-    return len(views.disruption_account(tb)) > 0
+    return len(views.disruption_limits(tb)) > 0
+
+
+@leaf
+def pass_begins(tb: State) -> None:
+    """Since the last pass any limit may have loosened; O(1)."""
+    if any_limits(tb):
+        views.control(tb)["loosened"] += 1
 
 
 @leaf
