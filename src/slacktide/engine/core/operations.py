@@ -104,6 +104,7 @@ class Controller(Operation):
     service: ServiceClass
     approach: int
     batch: bool
+    everything: bool = False
 
 
 class Desired(Operation):
@@ -195,6 +196,25 @@ class Unready(Operation):
     at: float
 
 
+class Blame(Operation):
+    uid: str
+    cause: int
+    at: float
+
+
+class BlameVacant(Operation):
+    key: str
+    count: int
+    cause: int
+    at: float
+
+
+class Suspend(Operation):
+    key: str
+    count: int
+    at: float
+
+
 class Bound(Operation):
     uid: str
     at: float
@@ -214,6 +234,7 @@ class Gone(Operation):
     uid: str
     at: float
     completed: bool
+    cause: int = 0
 
 
 class Run(Operation):

@@ -37,7 +37,7 @@ class Cycle:
         tables.settle()
         control = tables.tb.control
         self._operations = int(control["operations"])
-        control["now"] = max(now, float(control["now"]))
+        self.now = control["now"] = max(now, float(control["now"]))
         control["decisions"] = control["victims"] = control["events"] = 0
 
     def decide(self, allowance: Allowance) -> Iterator[None]:

@@ -22,7 +22,7 @@ class Pod:
     """What an instance runs in for a while.
 
     ``row`` is the instance, ``host`` where the pod is or will be; ``bound``: it is known to run there, not only
-    assumed.
+    assumed. ``cause``: whose doing it is while it delivers nothing (a number of :data:`.blame.CAUSES`).
     """
 
     uid: str
@@ -36,6 +36,7 @@ class Pod:
     ready: bool = False
     preempted: bool = False
     budget: str = ""
+    cause: int = 0
 
 
 @dataclass(slots=True)
@@ -69,6 +70,16 @@ class Controller:
     vacant: deque[int] = field(default_factory=deque)
     desired: int = -1
     past: Past = field(default_factory=Past)
+    everything: bool = False
+    """Its promise counts every loss, whoever caused it."""
+    lost: list[float] = field(default_factory=lambda: [0.0, 0.0, 0.0])
+    """Seconds by cause in which instances delivered nothing, of spans that are over; the cluster's are not kept here."""
+    excused: float = 0.0
+    """How many of these counted as running."""
+    suspended: tuple[int, float] = (0, 0.0)
+    """So many instances are suspended, since then."""
+    suspended_for: float = 0.0
+    """Instance seconds in which they were suspended before."""
 
 
 @dataclass(frozen=True, slots=True)

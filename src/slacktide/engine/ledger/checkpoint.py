@@ -14,7 +14,7 @@ import math
 import re
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any
 
@@ -23,9 +23,11 @@ from numpy.typing import NDArray
 
 from slacktide.config import Accounting
 from slacktide.engine.core import types
+from slacktide.engine.core.blame import CAUSES, CLUSTER, OPERATOR, WORKLOAD
 from slacktide.engine.core.engine import Engine
 from slacktide.engine.ledger.slo_status import SUMS, Accrued, accrue, known, not_before, stand, totals
 from slacktide.errors import StateError
+from slacktide.kernels.tables import schema
 from slacktide.model import APPROACHES, INDEPENDENT
 from slacktide.qos.availability import ACCOUNTINGS
 from slacktide.state.layout import GRID
@@ -75,6 +77,12 @@ class Checkpoint:
     together   concurrent: seconds times instances in which all ran, by accounting
     at_risk    batch: running seconds that stopping all instances would discard
     risks      batch: the MOST_RISKS largest of those, by hashed uid
+    lost       seconds by cause (the cluster's apart) in which instances delivered nothing, of all instances
+    excused    how many of these counted as running
+    suspended  instance seconds in which the controller was suspended, and how many instances were at the instant
+    blamed     pods that delivered nothing at the instant for a cause that is not the cluster's, by hashed uid
+    excuses    whether that time counts as running: its class does not count everything
+    vacant_causes  of each vacant instance, the longest vacant first, the cause
     leaving_startup  start-up seconds of those that are leaving
     """
 
@@ -88,6 +96,12 @@ class Checkpoint:
     at_risk: float
     risks: Mapping[int, float]
     leaving_startup: float
+    lost: Mapping[str, float] = field(default_factory=dict)
+    excused: float = 0.0
+    suspended: tuple[float, int] = (0.0, 0)
+    blamed: Mapping[int, int] = field(default_factory=dict)
+    vacant_causes: tuple[int, ...] = ()
+    excuses: bool = True
 
 
 def hashed(uid: str) -> int:
@@ -107,6 +121,7 @@ def export(engine: Engine, key: str, now: float) -> dict[str, Any]:
     order = [row for row in controller.rows if row not in vacant] + list(controller.vacant)
     had = accrue(engine.tables.tb, order, len(order), at)
     said = {"version": VERSION, "approach": APPROACHES[controller.approach], "at": at}
+    said |= _causes(engine, controller, at)
     if controller.approach != INDEPENDENT:
         return {**said, **_in_sums(engine, controller, had, at)}
     past = controller.past
@@ -116,6 +131,25 @@ def export(engine: Engine, key: str, now: float) -> dict[str, Any]:
         "counts": {"live": len(order), "preemptions": past.preemptions, "starts": past.starts},
         "records": _pack(_records(engine, had)),
         "names": _squeeze(json.dumps([controller.rows[row] for row in order]).encode()),
+    }
+
+
+def _causes(engine: Engine, controller: types.Controller, at: float) -> dict[str, Any]:
+    """What was not the cluster's doing; nothing where all was."""
+    blame = engine.instances.blame
+    lost, excused = blame.sums(controller, at)
+    suspended, count = blame.suspended(controller, at), controller.suspended[0]
+    if not any(lost) and not suspended and not count and not any(row in blame.spans for row in controller.rows):
+        return {}
+    pods = {row: engine.uid_of_row[row] for row in controller.rows if row in blame.spans and row in engine.uid_of_row}
+    vacant = [blame.spans[row].cause if row in blame.spans else CLUSTER for row in controller.vacant]
+    return {
+        "lost": {CAUSES[cause]: lost[cause] for cause in (WORKLOAD, OPERATOR)},
+        "excused": excused,
+        "excuses": not controller.everything,
+        "suspended": {"seconds": suspended, "count": count},
+        "blamed": {f"{hashed(uid):x}": CAUSES[blame.spans[row].cause] for row, uid in pods.items()},
+        "vacantCauses": [CAUSES[cause] for cause in vacant] if any(vacant) else [],
     }
 
 
@@ -136,6 +170,8 @@ def _records(engine: Engine, had: Accrued) -> Any:
     for name in ("running", "startup_first", "startup_restarts", "discarded", "overhead", "starts", "preemptions"):
         records[name] = had.records[name]
     records["lifetime"], records["age"] = had["lifetime"], had["age"]
+    excused = had.records["state"] == schema.EXCUSED
+    records["running"][excused] = had["running"][excused]
     records["startup"] = np.where(had["on"], had.records["startup"], 0.0)
     records["state"] = _states(engine, had)
     uids = (engine.uid_of_row.get(row, "") for row in had.rows.tolist())
@@ -155,7 +191,8 @@ def _in_sums(engine: Engine, controller: types.Controller, had: Accrued, at: flo
     sums = totals(controller, had)
     sums["startup_first"] -= float(had["spent"][assumed & first].sum())
     sums["startup_restarts"] -= float(had["spent"][assumed & ~first].sum())
-    starting = had["on"] & bound & ~had["up"]
+    ready = had["up"] & ~excused_on_hosts(engine, had.rows)
+    starting = had["on"] & bound & ~ready
     leaving = states == LEAVING
     counts = {
         "live": len(states),
@@ -163,7 +200,7 @@ def _in_sums(engine: Engine, controller: types.Controller, had: Accrued, at: flo
         "waiting": int(np.count_nonzero(states == WAITING)),
         "starting": int(np.count_nonzero(starting)),
         "restarting": int(np.count_nonzero(starting & ~first)),
-        "up": int(np.count_nonzero(had["up"] & bound)),
+        "up": int(np.count_nonzero(ready & bound)),
         "leaving": int(np.count_nonzero(leaving)),
         "fresh": int(np.count_nonzero((states <= WAITING) & (starts == 0))),
         "preemptions": controller.past.preemptions + int(had.records["preemptions"].sum()),
@@ -173,7 +210,7 @@ def _in_sums(engine: Engine, controller: types.Controller, had: Accrued, at: flo
         "sums": {**sums, "overhead": float(engine.tables.tb["requests"]["overhead"][controller.q])},
         "counts": counts,
         "together": dict(zip(ACCOUNTINGS, stood.together[0].tolist(), strict=True)),
-        "atRisk": float(had["running"][had["on"]].sum()) if controller.batch else 0.0,
+        "atRisk": float(_work(engine, had).sum()) if controller.batch else 0.0,
         "risks": _risks(engine, had) if controller.batch else {},
         "leavingStartup": float(had["spent"][leaving].sum()),
     }
@@ -181,9 +218,29 @@ def _in_sums(engine: Engine, controller: types.Controller, had: Accrued, at: flo
 
 def _risks(engine: Engine, had: Accrued) -> dict[str, float]:
     """What a pod's own timestamps tell only if it has been ready ever since it first was."""
-    risked = np.where(had["on"], had["running"], 0.0)
+    risked = _work(engine, had)
     some = np.argsort(-risked, kind="stable")[:MOST_RISKS]
     return {f"{hashed(engine.uid_of_row[int(had.rows[i])]):x}": float(risked[i]) for i in some if risked[i] > 0.0}
+
+
+def _work(engine: Engine, had: Accrued) -> NDArray[np.float64]:
+    """Of each row, running seconds on hosts that a stop would discard."""
+    blame, at = engine.instances.blame, had["age"] + had.records["since"]
+    work = np.where(had["on"], had["running"], 0.0)
+    for i, row in enumerate(had.rows.tolist()):
+        if work[i] > 0.0:
+            span = blame.spans.get(row)
+            lasting = float(at[i]) - span.since if span is not None and span.counted else 0.0
+            work[i] = max(0.0, work[i] - blame.forgiven.get(row, 0.0) - lasting)
+    return work
+
+
+def excused_on_hosts(engine: Engine, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which rows are counted as ready on a host that are not."""
+    spans = engine.instances.blame.spans
+    if not spans:
+        return np.zeros(len(rows), np.bool_)
+    return np.array([row in spans and spans[row].counted for row in rows.tolist()], np.bool_)
 
 
 def _is_bound(engine: Engine, row: int) -> bool:
@@ -255,7 +312,35 @@ def read(said: Mapping[str, Any]) -> Checkpoint:
         at_risk=0.0 if alone else _number(said, "atRisk"),
         risks={} if alone else _read_risks(said),
         leaving_startup=0.0 if alone else _number(said, "leavingStartup"),
+        **_read_causes(said),
     )
+
+
+def _read_causes(said: Mapping[str, Any]) -> dict[str, Any]:
+    """What was not the cluster's doing; ledgers of before do not say it."""
+    if said.get("lost") is None:
+        return {}
+    blamed = said.get("blamed")
+    blamed = {} if blamed is None else blamed
+    if not isinstance(blamed, Mapping) or not all(re.fullmatch("[0-9a-f]{1,16}", str(uid)) for uid in blamed):
+        raise _broken("blamed", blamed, "causes by hexadecimal number")
+    vacant = said.get("vacantCauses") or []
+    if not isinstance(vacant, list):
+        raise _broken("vacantCauses", vacant, "a list of causes")
+    for cause in (*blamed.values(), *vacant):
+        if cause not in CAUSES:
+            raise _broken("blamed", cause, f"one of {', '.join(CAUSES)}")
+    count = _number(said, "suspended", "count")
+    if not 0 <= count <= MOST_INSTANCES:
+        raise _broken("suspended.count", count, f"a number from 0 to {MOST_INSTANCES}")
+    return {
+        "lost": {name: _number(said, "lost", name) for name in CAUSES[WORKLOAD:]},
+        "excused": _number(said, "excused"),
+        "excuses": said.get("excuses") is not False,
+        "suspended": (_number(said, "suspended", "seconds"), int(count)),
+        "blamed": {int(uid, 16): CAUSES.index(cause) for uid, cause in blamed.items()},
+        "vacant_causes": tuple(CAUSES.index(cause) for cause in vacant),
+    }
 
 
 def _check(records: Any) -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from slacktide.config import Accounting, Config
 from slacktide.engine.ledger.checkpoint import LEAVING, PLACED, Checkpoint
@@ -62,8 +63,9 @@ def _at(saved: Checkpoint, accounting: Accounting, slo: float, passed: float) ->
     else:
         counts, sums = saved.counts, saved.sums
         record["live"], record["total"] = counts["live"], sums["lifetime"]
-        record["up_always"], record["up_never"] = counts["up"], counts["up"] + counts["starting"]
-        record["up_restart"] = counts["up"] + counts["starting"] - counts["restarting"]
+        excused = len(saved.blamed) + sum(map(bool, saved.vacant_causes)) if saved.excuses else 0
+        record["up_always"], record["up_never"] = counts["up"] + excused, counts["up"] + counts["starting"] + excused
+        record["up_restart"] = counts["up"] + counts["starting"] - counts["restarting"] + excused
         one = np.zeros(1, rules.ACCRUED)
         for name in ("running", "startup_first", "startup_restarts"):
             one[name] = sums[name]
@@ -84,7 +86,7 @@ def _of_instances(tables: Growing, saved: Checkpoint, accounting: Accounting, pa
         instances[name] = records[name]
     instances["since"] = -records["age"]
     on_host = np.isin(records["state"], (PLACED, LEAVING))
-    instances["state"] = np.where(on_host, schema.PLACED, schema.VACANT)
+    instances["state"] = np.where(on_host, schema.PLACED, np.where(_excused(saved), schema.EXCUSED, schema.VACANT))
     tables.tb["admission"][:count] = -records["lifetime"]
     columns = np.zeros(count, rules.ACCRUED)
     rules.accrue(tables.tb.state, np.arange(count), passed, columns)
@@ -92,6 +94,16 @@ def _of_instances(tables: Growing, saved: Checkpoint, accounting: Accounting, pa
     status["count"] = count
     rules.stand(tables.tb.state, np.arange(count), columns, passed, status, delivered, np.zeros_like(delivered))
     return float(delivered[0, ACCOUNTINGS.index(accounting)]), float(status["slack"][0])
+
+
+def _excused(saved: Checkpoint) -> NDArray[np.bool_]:
+    """Of each record whether its time counts as running though the cause is not the cluster's."""
+    found = np.zeros(len(saved.records), np.bool_)
+    if saved.excuses:
+        found |= np.isin(saved.records["uid"], np.array(list(saved.blamed), np.uint64)) & (saved.records["uid"] != 0)
+        if saved.vacant_causes:  # vacant ones come last
+            found[len(found) - len(saved.vacant_causes) :] = np.array(saved.vacant_causes) != 0
+    return found
 
 
 @cache

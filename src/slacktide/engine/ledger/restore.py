@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from slacktide.engine.core import operations, types
+from slacktide.engine.core.blame import CAUSES, CLUSTER, Span
 from slacktide.engine.core.engine import Engine
 from slacktide.engine.core.types import Pod, snap
 from slacktide.engine.ledger.checkpoint import LEAVING, PLACED, VACANT, Checkpoint, hashed, read
@@ -32,7 +33,7 @@ from slacktide.kernels.tables import schema as codes
 from slacktide.model import APPROACHES, INDEPENDENT
 from slacktide.qos.availability import ACCOUNTINGS
 
-ENDS, COMES, IS_BOUND, STOPS, IS_READY = range(5)  # in this order at one instant
+ENDS, COMES, IS_BOUND, BLAMED, STOPS, IS_READY = range(6)  # in this order at one instant
 
 
 @dataclass(slots=True)
@@ -89,6 +90,7 @@ class _Restoring:
     def __init__(self, engine: Engine, controller: types.Controller, now: float) -> None:
         self.engine, self.controller, self.now = engine, controller, now
         self.tb = engine.tables.tb
+        self.blame = engine.instances.blame
         self.base = float("-inf")
         self.up: set[str] = set()  # uids ready at the base
         self.names: set[str] = set()  # of all pods there are
@@ -114,12 +116,21 @@ class _Restoring:
         if checkpoint.approach != INDEPENDENT:
             full, spared = expand(checkpoint, seen, batch=self.controller.batch)
         by_uid = {hashed(pod.uid): pod for pod in seen}
+        vacant_causes = iter(checkpoint.vacant_causes)
         for record, name in zip(full.records, full.names, strict=True):
-            self._install(record, name, by_uid.get(int(record["uid"])) if record["uid"] else None)
+            cause = checkpoint.blamed.get(int(record["uid"]), CLUSTER)
+            if record["state"] == VACANT:
+                cause = next(vacant_causes, CLUSTER)
+            self._install(record, name, by_uid.get(int(record["uid"])) if record["uid"] else None, cause)
         self._settle_sums(full, spared)
+        self.controller.lost = [checkpoint.lost.get(name, 0.0) for name in CAUSES]
+        self.controller.excused = checkpoint.excused
+        self.controller.suspended_for, count = checkpoint.suspended
+        self.controller.suspended = (count, self.base)
 
-    def _install(self, record: Any, name: str, pod: PodObservation | None) -> None:
-        """An instance as of the base; its pod is ``pod``, or it vanished or has none."""
+    def _install(self, record: Any, name: str, pod: PodObservation | None, cause: int) -> None:
+        """An instance as of the base; its pod is ``pod``, or it vanished or has none. ``cause``: whose doing it is
+        that it delivers nothing then, where that is known."""
         row = self.engine.instances.new_row(self.controller, self.base)
         self.tb["admission"][row] = self.base - float(record["lifetime"])
         instance = self.tb["instances"][row : row + 1]
@@ -133,26 +144,45 @@ class _Restoring:
         instance["starts"] -= on_host  # until it starts
         if state == VACANT:
             self.controller.vacant.append(row)
+            if cause:
+                self.blame.begin(self.controller, row, cause, self.base, on_host=False)
         elif pod is None or pod.ended is not None:
             missing = MissingPod(row, name, preempted=state == LEAVING, end=pod is not None)
             self.missing[pod.uid if pod else f"row {row}"] = missing
             if on_host:
                 self._begin_leaving(missing, since)
-                if record["startup"] < float("inf"):
-                    live_events.ready(self.tb.state, row, since + float(record["startup"]))
+                if self._goes_on(row, record, since, cause):
                     self.up.update([pod.uid] if pod else [])
         else:
-            self._install_pod(row, record, pod, since, on_host and bool(pod.host))
+            self._install_pod(row, record, pod, since, cause, on_host=on_host and bool(pod.host))
 
-    def _install_pod(self, row: int, record: Any, pod: PodObservation, since: float, on_host: bool) -> None:
+    def _goes_on(self, row: int, record: Any, since: float, cause: int) -> bool:
+        """What runs on a host was ready at the base, or excused for this cause; whether it was ready."""
+        up = bool(record["startup"] < float("inf"))
+        if up:
+            live_events.ready(self.tb.state, row, since + float(record["startup"]))
+        if not cause:
+            return up
+        if up and not self.controller.everything:  # the ledger of an independent instance counts it as ready
+            self.blame.spans[row] = Span(cause, self.base, True)
+        else:
+            self.blame.begin(self.controller, row, cause, self.base, on_host=True)
+        return False
+
+    def _install_pod(
+        self, row: int, record: Any, pod: PodObservation, since: float, cause: int, *, on_host: bool
+    ) -> None:
         one = self._enter(row, pod)
         if not on_host:
+            one.cause = cause
+            if cause:
+                self.blame.begin(self.controller, row, cause, self.base, on_host=False)
             return
         self.engine.instances.place(one, pod.host, since)
         self._bound(one, pod, since)
-        if record["startup"] < float("inf"):
+        one.cause = cause
+        if self._goes_on(row, record, since, cause):
             one.ready = True
-            live_events.ready(self.tb.state, row, since + float(record["startup"]))
             self.up.add(pod.uid)
         if record["state"] == LEAVING:
             one.preempted = pod.leaving
@@ -164,7 +194,9 @@ class _Restoring:
             self.engine.instances.guard(one)
 
     def _enter(self, row: int, pod: PodObservation) -> Pod:
-        one = Pod(pod.uid, pod.name, self.controller.key, row, pod.spec, types.ASLEEP, budget=pod.budget)
+        span = self.blame.spans.get(row)
+        cause = CLUSTER if span is None else span.cause
+        one = Pod(pod.uid, pod.name, self.controller.key, row, pod.spec, types.ASLEEP, budget=pod.budget, cause=cause)
         self.engine.instances.enter(self.controller, one)
         return one
 
@@ -214,6 +246,8 @@ class _Restoring:
             placed = missing.runs if missing else one is not None and one.state == types.PLACED
         if pod.host and not placed:
             timeline.append((self._clip(pod.since), IS_BOUND, pod))
+        if pod.cause and pod.host and not pod.ready and pod.ended is None:
+            timeline.append((self._clip(pod.cause_since), BLAMED, pod))
         if was_up and not pod.ready:
             timeline.append((self._clip(pod.ready_since), STOPS, pod))
         elif was_up and pod.stopped is not None and self.base < pod.stopped < pod.ready_since:
@@ -246,6 +280,8 @@ class _Restoring:
             self._bound(engine.pods[pod.uid], pod, at)
         elif kind == IS_READY:
             engine.ready(pod.uid, at)
+        elif kind == BLAMED:
+            engine.blame(pod.uid, pod.cause, at)
         elif kind == STOPS:
             engine.unready(pod.uid, at)
 
@@ -253,6 +289,10 @@ class _Restoring:
         if kind == IS_BOUND:
             live_events.bring_up_to(self.tb.state, self.controller.q, at)
             self._begin_leaving(missing, at)
+        elif kind in (IS_READY, STOPS) and missing.row in self.blame.spans:
+            self.blame.end(self.controller, missing.row, at, on_host=missing.runs)
+            if kind == IS_READY and missing.runs:
+                live_events.ready(self.tb.state, missing.row, at)
         elif kind == IS_READY and missing.runs:
             live_events.ready(self.tb.state, missing.row, at)
         elif kind == STOPS and missing.runs:
@@ -267,9 +307,10 @@ class _Restoring:
 
     def _end(self, missing: MissingPod, at: float, completed: bool) -> None:
         """Nobody runs in a missing pod any more."""
+        self.blame.end(self.controller, missing.row, at, on_host=missing.runs)
         if missing.runs:
             lose = self.controller.batch and not completed
-            live_events.gone(self.tb.state, missing.row, at, lose, missing.preempted)
+            self.engine.instances.end_incarnation(self.controller, missing.row, at, lose, missing.preempted)
 
     def _row_for(self, pod: PodObservation, at: float) -> int:
         """The instance that a pod created at ``at`` continues, or a new one."""
@@ -295,5 +336,5 @@ class _Restoring:
         now = max(self.now, float(self.tb["requests"]["since"][controller.q]))
         for missing in self.missing.values():
             self._end(missing, now, False)
-            self.engine.instances.vacate(controller, missing.row, now)
+            self.engine.instances.vacate(controller, missing.row, now, CLUSTER)
         self.engine.instances.drop_surplus(controller, now)
