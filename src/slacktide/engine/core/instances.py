@@ -109,7 +109,7 @@ class Instances:
 
     def starts(self, pod: Pod, at: float) -> None:
         """A pod was put on a host just now: its start-up is excused, where what it does not deliver is."""
-        if pod.cause and not pod.ready:
+        if pod.cause and not pod.ready and pod.row not in self.blame.spans:
             self.blame.begin(self.controllers[pod.key], pod.row, pod.cause, at, on_host=True)
 
     def take_off(self, pod: Pod, at: float) -> None:

@@ -64,8 +64,9 @@ def _at(saved: Checkpoint, accounting: Accounting, slo: float, passed: float) ->
         counts, sums = saved.counts, saved.sums
         record["live"], record["total"] = counts["live"], sums["lifetime"]
         excused = len(saved.blamed) + sum(map(bool, saved.vacant_causes)) if saved.excuses else 0
-        record["up_always"], record["up_never"] = counts["up"] + excused, counts["up"] + counts["starting"] + excused
-        record["up_restart"] = counts["up"] + counts["starting"] - counts["restarting"] + excused
+        first = counts["up"] + counts["starting"] - counts["restarting"]
+        for name, up in (("always", counts["up"]), ("never", first + counts["restarting"]), ("restart", first)):
+            record[f"up_{name}"] = min(up + excused, counts["live"])  # who is excused may be in a start-up
         one = np.zeros(1, rules.ACCRUED)
         for name in ("running", "startup_first", "startup_restarts"):
             one[name] = sums[name]
