@@ -59,6 +59,7 @@ class Housekeeper:
             now = self._clock()
             for key in retire_vacant(self._feed.engine, now, self._feed.config.kube.vacancy):
                 self._feed.listener.changed(key)
+            self._feed.reconsider(self._feed.blame.due(now, self._feed.pods.values()))
             await self._compare()
             self._speak_of_held(now)
             await self._ask_for_owners(now)

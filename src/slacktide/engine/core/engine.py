@@ -368,7 +368,11 @@ class Engine:
 
     def is_open(self, uid: str, host: str) -> bool:
         """Whether a host takes pods, and its attributes and taints this one; room and neighbours apart."""
-        term = self.specs[self.pods[uid].spec].term
+        return self.takes(self.pods[uid].spec, host)
+
+    def takes(self, spec: int, host: str) -> bool:
+        """As :meth:`is_open`, of pods of a spec."""
+        term = self.specs[spec].term
         return self._hosts.is_up(host) and term.holds(self.tables.attributes[self.hosts[host]])
 
     def anybody_waits(self) -> bool:

@@ -90,7 +90,7 @@ def observe(pod: Mapping[str, Any]) -> PodObservation:
         ended=None if ended is None else _no_earlier(ended, created),
         completed=bool(pod.get("completed")),
         cause=int(pod.get("cause") or 0),
-        cause_since=_no_earlier(pod.get("cause_since"), created),
+        cause_since=_no_earlier(pod.get("cause_since"), since),
     )
 
 

@@ -13,6 +13,7 @@ from slacktide.kube.act.counts import Counts
 from slacktide.kube.client.http import ApiError, Unreachable
 from slacktide.kube.client.status_codes import NOT_FOUND, TOO_MANY
 from slacktide.kube.feed.fed_pod import FedPod
+from slacktide.kube.feed.hosts import BOUND_TO_NODES
 from slacktide.kube.mirror.pending_resizes import PendingResize
 from slacktide.kube.mirror.pod_record import grace
 from slacktide.kube.publish.term_context import TermContext
@@ -26,8 +27,6 @@ LOG = logging.getLogger(__name__)
 
 ON_RESIZE = "slacktide.io/on-resize"
 MOVE, STAY = "move", "stay"
-BOUND_TO_NODES = ("DaemonSet", "Node")
-"""Owners whose pods return to the node that they left."""
 TICK_SECONDS = 1.0
 ASK_AGAIN_SECONDS = 10.0
 """After an eviction that was refused."""
@@ -124,11 +123,13 @@ class Relocator:
         namespace, name = pod.namespaced_name
         path, body = POD.path(namespace, name, "eviction"), encode_eviction(namespace, name, pod.uid)
         self._not_before[pod.uid] = now + ASK_AGAIN_SECONDS
+        pod.evicted = True  # the watch may tell of it before the answer comes
         try:
             await self._gate.after(self._connection.post(path, body, timeout=15.0, permit=self._leading))
         except ApiError as error:
             if error.status == NOT_FOUND:
                 return  # the watch will tell
+            pod.evicted = False
             self._counts.evictions_refused += 1
             LOG.info("pod %s/%s is not moved for its resize: %s", namespace, name, error)
             engine = self._feed.engine

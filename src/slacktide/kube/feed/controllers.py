@@ -57,6 +57,8 @@ class Controllers:
                 engine.desired(key, 1, self._clock())
             elif watched is not None and watched.desired >= 0:
                 engine.desired(key, watched.desired, self._clock())
+            if watched is not None and watched.suspended:
+                engine.suspend(key, watched.suspended, self._clock())
         if ledger is not None and not self.restores_all:
             self.restore(target, [])
 
@@ -82,6 +84,13 @@ class Controllers:
             self._listener.changed(target.key)
         if finished and engine.controllers[target.key].vacant:
             engine.retire(target.key, self._clock())
+            self._listener.changed(target.key)
+
+    def suspend(self, target: Target, count: int) -> None:
+        """So many instances of a controller are suspended (0: none)."""
+        known = self._engine.controllers.get(target.key)
+        if known is not None and known.suspended[0] != count:
+            self._engine.suspend(target.key, count, self._clock())
             self._listener.changed(target.key)
 
     def pod_left(self, target: Target) -> None:

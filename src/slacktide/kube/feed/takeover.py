@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from slacktide.engine.core import types
+from slacktide.engine.core.blame import CLUSTER
 from slacktide.engine.core.engine import Engine
 from slacktide.engine.core.types import Decision
 from slacktide.engine.explain.feasibility import Looker
@@ -14,6 +15,7 @@ from slacktide.kube.feed import fed_pod
 from slacktide.kube.feed.fed_pod import FedPod
 from slacktide.kube.feed.feed import Feed
 from slacktide.kube.resources.objects import Availability, Pod
+from slacktide.kube.translate.causes import Verdict
 from slacktide.kube.translate.disruption_budgets import SEVERAL
 from slacktide.kube.translate.owners import Target
 from slacktide.kube.translate.pod_resources import PODS
@@ -36,6 +38,7 @@ def take_over(feed: Feed, ledgers: Mapping[str, Availability], adopt: Callable[[
     feed.network.tell_all(feed.clock())
     _tell_budgets(feed)
     controllers.ledgers, controllers.restores_all = dict(ledgers), True
+    _note_victims(feed)
     groups: dict[str, list[FedPod]] = {}
     ended: dict[str, list[FedPod]] = {}
     for pod in feed.pods.values():
@@ -76,16 +79,41 @@ def _known(feed: Feed, pod: FedPod) -> str | None:
     return None
 
 
+def _note_victims(feed: Feed) -> None:
+    """Pods that go from a node which is kept for another pod are victims of a former leader."""
+    kept = {one.pod.status.nominated_node_name for one in feed.pods.values() if one.ours and not one.pod.spec.node_name}
+    for one in feed.pods.values():
+        goes = one.pod.metadata.deletion_timestamp is not None
+        one.evicted = one.ours and goes and one.pod.spec.node_name in kept
+
+
 def _restore(feed: Feed, key: str, group: list[FedPod], ended: list[FedPod]) -> None:
     target = group[0].target
     assert target is not None  # noqa: S101  # feed.enter found it
     for pod in group:
         if pod.pod.spec.node_name:
             feed.hosts.ensure(pod.pod.spec.node_name)
-    feed.controllers.restore(target, [observed(pod) for pod in group] + [_over(pod) for pod in ended])
+    group = _without_replaced(feed, key, group)
+    feed.controllers.restore(target, [observed(pod, feed) for pod in group] + [_over(pod) for pod in ended])
     for pod in group:
         pod.key = key
+        if not feed.engine.pods[pod.uid].ready:
+            feed.blame.arrived(pod)
         feed.consider(pod)
+
+
+def _without_replaced(feed: Feed, key: str, group: list[FedPod]) -> list[FedPod]:
+    """Without pods that were told to go and are not ready, as far as others are there in their place."""
+    surplus = len(group) - feed.engine.controllers[key].desired
+    if feed.engine.controllers[key].desired < 0:
+        return group
+    goes = [one for one in group if one.pod.metadata.deletion_timestamp is not None and one.pod.spec.node_name]
+    over = [one for one in goes if not _condition(one.pod, "Ready")[0]][: max(0, surplus)]
+    for one in over:
+        feed.specs.release(one.spec)
+        one.spec, one.replaced = -1, True
+        feed.hosts.stranger(one)
+    return [one for one in group if not one.replaced]
 
 
 def _remember(feed: Feed, found: Availability, ended: Mapping[str, list[FedPod]]) -> None:
@@ -126,8 +154,13 @@ def _condition(pod: Pod, name: str) -> tuple[bool, float | None]:
     return False, None
 
 
-def observed(fed: FedPod) -> dict[str, Any]:
+def observed(fed: FedPod, feed: Feed) -> dict[str, Any]:
     """A pod as :class:`slacktide.engine.ledger.pod_observation.PodNow` has it."""
+    verdict = feed.blame.verdict(fed) if fed.pod.spec.node_name else Verdict(CLUSTER)
+    return _said(fed) | {"cause": verdict.cause, "cause_since": verdict.since or None}
+
+
+def _said(fed: FedPod) -> dict[str, Any]:
     pod, metadata = fed.pod, fed.pod.metadata
     _, since = _condition(pod, "PodScheduled")
     ready, ready_since = _condition(pod, "Ready")
@@ -154,7 +187,7 @@ def _over(fed: FedPod) -> dict[str, Any]:
     runs = [one.state.terminated for one in pod.status.container_statuses if one.state.terminated]
     _, since = _condition(pod, "Ready")
     began = _latest(one.started_at for one in runs)
-    return observed(fed) | {
+    return _said(fed) | {
         "spec": FOREIGN_SPEC,
         "ready": began is not None,
         "ready_since": began,

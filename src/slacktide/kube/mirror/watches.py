@@ -16,7 +16,7 @@ from slacktide.kube.mirror.interning import TemplateInterning
 from slacktide.kube.resources import objects
 from slacktide.kube.resources.node_latency import NODE_LATENCY
 from slacktide.kube.resources.objects import CronJob, Deployment, Job, Pod, ReplicaSet, StatefulSet
-from slacktide.kube.translate.owners import is_finished
+from slacktide.kube.translate.owners import cannot_make, is_finished, suspended
 
 LOG = logging.getLogger(__name__)
 
@@ -85,14 +85,17 @@ def subscriptions(mirror: ClusterMirror) -> list[tuple[Kind[Any], Handler[Any]]]
         return told(kind, both, drop)
 
     def replicas(found: Deployment | ReplicaSet | StatefulSet) -> None:
-        wanted = found.spec.replicas
-        mirror.see_controller(found, "apps/v1", type(found).__name__, 1 if wanted is None else wanted)
+        wanted, fails = found.spec.replicas, not isinstance(found, StatefulSet) and cannot_make(found)
+        kind, wanted = type(found).__name__, 1 if wanted is None else wanted
+        mirror.see_controller(found, "apps/v1", kind, wanted, fails=fails, template=found.spec.template)
 
     def job(found: Job) -> None:
-        mirror.see_controller(found, "batch/v1", "Job", -1, is_finished(found))
+        finished, template = is_finished(found), found.spec.template
+        mirror.see_controller(found, "batch/v1", "Job", -1, finished, suspended=suspended(found), template=template)
 
     def cron_job(found: CronJob) -> None:
-        mirror.see_controller(found, "batch/v1", "CronJob", -1)
+        template = found.spec.job_template.spec.template
+        mirror.see_controller(found, "batch/v1", "CronJob", -1, template=template)
 
     def controller_gone(identity: Identity) -> None:
         mirror.drop_controller(identity.uid)

@@ -6,10 +6,11 @@ from typing import Any
 
 import msgspec
 
-from slacktide.kube.client.metadata import Metadata, Part
+from slacktide.kube.client.metadata import LabelSelector, Metadata, Part
 from slacktide.kube.client.timestamps import Instant
 
 API_VERSION = "slacktide.io/v1alpha1"
+MAINTENANCE_VERSION = "slacktide.io/v1beta1"
 
 
 class Tier(Part, frozen=True):
@@ -30,6 +31,8 @@ class ServiceClassSpec(Part, frozen=True):
     approach: str = "independent"
     default: bool = False
     namespaces: tuple[str, ...] = ()
+    counts: str = "cluster"
+    """Which losses the promise counts: the cluster's, or ``everything``."""
 
 
 class ServiceClass(Part, frozen=True):
@@ -61,3 +64,19 @@ class Availability(Part, frozen=True):
 
     metadata: Metadata
     status: AvailabilityStatus = AvailabilityStatus()
+
+
+class MaintenanceWindowSpec(Part, frozen=True):
+    """From ``start`` until ``end`` what nodes lose is the operator's doing; without a selector all nodes'."""
+
+    start: Instant
+    end: Instant
+    node_selector: LabelSelector | None = None
+    reason: str = ""
+
+
+class MaintenanceWindow(Part, frozen=True):
+    """A declared time of work on nodes, for the whole cluster."""
+
+    metadata: Metadata
+    spec: MaintenanceWindowSpec
