@@ -158,11 +158,11 @@ class Engine:
     # -- controllers -----------------------------------------------------------------------------------------------
 
     def controller(
-        self, key: str, service: ServiceClass, approach: int, batch: bool, everything: bool = False
+        self, key: str, service: ServiceClass, approach: int, batch: bool, everything: bool = False, at: float = 0.0
     ) -> None:
-        """A controller, or its class now; its approach stays what it was at first. ``everything``: its promise counts
-        also what it loses by its own or an operator's doing."""
-        self.note(operations.Controller(key, service, approach, batch, everything))
+        """A controller, or its class now; its approach stays what it was at first. ``everything``: from ``at`` on its
+        promise counts also what it loses by its own or an operator's doing."""
+        self.note(operations.Controller(key, service, approach, batch, everything, at))
         cls = self.tables.class_number(service)
         known = self.controllers.get(key)
         if known is None:
@@ -174,7 +174,7 @@ class Engine:
         known.service = service
         self.tables.tb["requests"]["cls"][known.q] = cls
         if known.everything != everything:
-            self.instances.count_everything(known, everything)
+            self.instances.count_everything(known, everything, max(at, self.latest))
 
     def desired(self, key: str, count: int, at: float) -> None:
         """How many instances a controller shall have (-1: not known); vacant ones in excess are no more."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from slacktide.engine.core import types
-from slacktide.engine.core.blame import OPERATOR, Blame
+from slacktide.engine.core.blame import CLUSTER, OPERATOR, Blame
 from slacktide.engine.core.budgets import Budgets
 from slacktide.engine.core.hosts import Hosts
 from slacktide.engine.core.types import Controller, Past, Pod, snap
@@ -158,9 +158,9 @@ class Instances:
         if waits:
             self.queue(pod)
 
-    def count_everything(self, controller: Controller, everything: bool) -> None:
+    def count_everything(self, controller: Controller, everything: bool, at: float) -> None:
         """A controller's promise counts every loss from now on, or only the cluster's."""
-        at = self.at(controller, self.latest)
+        at = self.at(controller, at)
         excused = [(row, self.blame.spans[row]) for row in controller.rows if row in self.blame.spans]
         pods = {row: self.pods[uid] for row, _ in excused if (uid := self.uid_of_row.get(row)) is not None}
         waiting = [pod for pod in pods.values() if pod.state == types.WAITING]
@@ -218,13 +218,14 @@ class Instances:
 
     def leave(self, pod: Pod, at: float, completed: bool, cause: int) -> None:
         """A pod has ended: its instance is vacant, or no more, where it completed or there are enough without it.
-        ``cause``: whose doing that was."""
+        ``cause``: whose doing that was; work that is lost by another's than the cluster's is not charged."""
         controller = self.controllers[pod.key]
         self.unqueue(pod)
         on_host = pod.state in (types.PLACED, types.LEAVING)
         self.blame.end(controller, pod.row, at, on_host=on_host)
         if on_host:
-            self.end_incarnation(controller, pod.row, at, controller.batch and not completed, pod.preempted)
+            lose = controller.batch and not completed and (cause == CLUSTER or controller.everything)
+            self.end_incarnation(controller, pod.row, at, lose, pod.preempted)
             self.hosts.forget_if_empty(pod.host)
         del self.pods[pod.uid]
         del self.uid_of_row[pod.row]

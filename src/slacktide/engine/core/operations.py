@@ -105,6 +105,7 @@ class Controller(Operation):
     approach: int
     batch: bool
     everything: bool = False
+    at: float = 0.0
 
 
 class Desired(Operation):

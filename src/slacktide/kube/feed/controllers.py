@@ -43,12 +43,13 @@ class Controllers:
         """All pods are told at once to a new engine, which goes on from each ledger with the pods that it is about."""
 
     def ensure(self, target: Target, promised: Promised, batch: bool) -> None:
-        """Make sure that the engine knows a controller and its class, which is that of its youngest pod."""
+        """Make sure that the engine knows a controller and its class, which is that of its template, else that of its youngest pod."""
         engine, key = self._engine, target.key
         known = engine.controllers.get(key)
         ledger = self.ledgers.get(target.uid) if known is None else None
-        if known is None or known.service != promised.service:
-            engine.controller(key, promised.service, _approach(ledger, promised.approach), batch)
+        if known is None or (known.service, known.everything) != (promised.service, promised.everything):
+            approach, everything = _approach(ledger, promised.approach), promised.everything
+            engine.controller(key, promised.service, approach, batch, everything, self._clock())
         if known is None:
             self.targets[key] = target
             self._listener.changed(key)

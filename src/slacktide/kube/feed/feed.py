@@ -125,6 +125,13 @@ class Feed(Changes, ABC):
             and (not namespace or one.pod.metadata.namespace == namespace)
             and (not names or one.promised is None or one.problem or one.promised.class_name in names)
         ]
+        self._promises_changed(concerned)
+
+    def template(self, uid: str) -> None:
+        ours = [one for one in self.pods.values() if one.ours]
+        self._promises_changed([one for one in ours if one.target is not None and one.target.uid == uid])
+
+    def _promises_changed(self, concerned: Sequence[FedPod]) -> None:
         for one in concerned:
             self._follow_promise(one)
         self.reconsider([one.uid for one in concerned])

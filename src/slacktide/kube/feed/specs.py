@@ -95,7 +95,8 @@ class Specs:
         mirror, pod = self._mirror, fed.pod
         if reason := fed.record.malformed or refusal(pod):
             raise Unschedulable(reason)
-        fed.promised = mirror.classes.of(pod, mirror.owners.is_batch(pod.metadata))
+        owners, metadata = mirror.owners, pod.metadata
+        fed.promised = mirror.classes.of(pod, owners.is_batch(metadata), owners.template_of(metadata))
         demand = self.demands.of(pod)
         if isinstance(demand, str):
             raise Unschedulable(demand)

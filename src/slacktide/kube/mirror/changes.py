@@ -34,6 +34,9 @@ class Changes:
     def controller_state(self, target: Target, suspended: int, fails: bool) -> None:
         """So many instances of a controller are suspended; ``fails``: it is not allowed to make its pods."""
 
+    def template(self, uid: str) -> None:
+        """A controller makes its pods from another template than before, as far as their promise is concerned."""
+
     def owner_known(self, uid: str) -> None:
         """A controller, new or changed, is known now; pods may have waited for that."""
 

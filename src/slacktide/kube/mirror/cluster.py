@@ -191,6 +191,8 @@ class ClusterMirror:
             elif top is not None:
                 one.replicas(top, -1, ends)
             one.owner_known(metadata.uid)
+            if before is not None and before.template != template:
+                one.template(metadata.uid)
 
     def drop_controller(self, uid: str) -> None:
         """A controller object is gone."""

@@ -111,6 +111,16 @@ class Owners:
         owner = controlling(pod)
         return owner is not None and owner.kind == "Job" and is_known(owner)
 
+    def template_of(self, pod: Metadata) -> Template | None:
+        """What the topmost owner of a pod makes its pods from; None where that is not known."""
+        owner, found = controlling(pod), None
+        for _ in range(8):
+            watched = None if owner is None else self.watched.get(owner.uid)
+            if watched is None:
+                return found if owner is None else None
+            found, owner = watched.template, watched.owner
+        return found
+
     def is_suspended(self, pod: Metadata) -> bool:
         """Whether a pod is of a Job that is suspended."""
         owner = controlling(pod)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from slacktide.errors import ConfigError
 from slacktide.kube.resources.objects import Namespace, Pod, ServiceClass
+from slacktide.kube.resources.workloads import Template
 from slacktide.kube.translate.unschedulable import Unschedulable
 from slacktide.model import PenaltyTier
 from slacktide.model import ServiceClass as Promise
@@ -22,11 +24,19 @@ MOST_PROMISES = 4096
 
 @dataclass(frozen=True, slots=True)
 class Promised:
-    """A pod's class as the core knows it, and the index of its approach in ``APPROACHES``."""
+    """A pod's class as the core knows it, and the index of its approach in ``APPROACHES``.
+
+    ``everything``: the promise counts every loss, not only those that the cluster caused.
+    """
 
     service: Promise
     approach: int
     class_name: str
+    everything: bool = False
+
+
+COUNTS = ("cluster", "everything")
+"""What a class may count."""
 
 
 def promise_of(found: ServiceClass) -> Promise:
@@ -72,6 +82,8 @@ class Classes:
             promise_of(found)
             if found.spec.approach not in APPROACHES:
                 raise ConfigError(f"approach: found {found.spec.approach!r}, expected one of {', '.join(APPROACHES)}")
+            if found.spec.counts not in COUNTS:
+                raise ConfigError(f"counts: found {found.spec.counts!r}, expected one of {', '.join(COUNTS)}")
         except ConfigError as problem:
             self.broken[name] = str(problem)
         self.classes[name] = found
@@ -83,9 +95,16 @@ class Classes:
         self._promised.clear()
         self.broken.pop(name, None)
 
-    def name_for(self, pod: Pod) -> str:
-        """The class that a pod is of: its label's, its PriorityClass's, its namespace's default, the cluster's."""
-        named = pod.metadata.labels.get(CLASS_LABEL) or self._by_priority.get(pod.spec.priority_class_name)
+    def name_for(self, pod: Pod, template: Template | None = None) -> str:
+        """The class that a pod is of: its label's, its PriorityClass's, its namespace's default, the cluster's.
+
+        The label is that of ``template``, from which its controller makes its pods, where that is known: whoever labels
+        a single pod changes no promise.
+        """
+        labels, priority = pod.metadata.labels, pod.spec.priority_class_name
+        if template is not None:
+            labels, priority = template.metadata.labels, template.spec.priority_class_name or priority
+        named = labels.get(CLASS_LABEL) or self._by_priority.get(priority)
         if named:
             return named
         default = default_of(self.namespaces.get(pod.metadata.namespace))
@@ -98,9 +117,12 @@ class Classes:
             )
         return defaults[0]
 
-    def of(self, pod: Pod, batch: bool) -> Promised:
-        """What a pod was promised. Raises :class:`Unschedulable` with the reason where that cannot be told."""
-        name = self.name_for(pod)
+    def of(self, pod: Pod, batch: bool, template: Template | None = None) -> Promised:
+        """What a pod was promised, by its controller's ``template`` where that is known.
+
+        Raises :class:`Unschedulable` with the reason where that cannot be told.
+        """
+        name = self.name_for(pod, template)
         found = self.classes.get(name)
         if found is None:
             raise Unschedulable(f"service class {name!r}: does not exist")
@@ -108,7 +130,8 @@ class Classes:
             raise Unschedulable(f"service class {name!r} is malformed: {self.broken[name]}")
         if found.spec.namespaces and pod.metadata.namespace not in found.spec.namespaces:
             raise Unschedulable(f"service class {name!r}: may not be used in namespace {pod.metadata.namespace}")
-        own, approach = pod.metadata.annotations.get(SLO), _approach(pod, found, batch)
+        annotations = pod.metadata.annotations if template is None else template.metadata.annotations
+        own, approach = annotations.get(SLO), _approach(annotations, found, batch)
         known = self._promised.get((name, own, approach))
         if known is None:
             promise = promise_of(found)
@@ -116,7 +139,7 @@ class Classes:
                 promise = _with_own(promise, own)
             if len(self._promised) >= MOST_PROMISES:
                 self._promised.clear()
-            known = self._promised[name, own, approach] = Promised(promise, approach, name)
+            known = self._promised[name, own, approach] = Promised(promise, approach, name, _everything(found))
         return known
 
     def remembered(self, said: str, batch: bool) -> Promised:
@@ -127,7 +150,7 @@ class Classes:
             raise Unschedulable(f"service class {name!r}: does not exist, or is malformed")
         promise = promise_of(found)
         approach = AGGREGATED if batch else APPROACHES.index(found.spec.approach)
-        return Promised(_with_own(promise, own) if at else promise, approach, name)
+        return Promised(_with_own(promise, own) if at else promise, approach, name, _everything(found))
 
 
 def _with_own(promise: Promise, text: str) -> Promise:
@@ -147,8 +170,12 @@ def _own_slo(text: str, promise: Promise) -> float:
     return slo
 
 
-def _approach(pod: Pod, found: ServiceClass, batch: bool) -> int:
-    named = pod.metadata.annotations.get(APPROACH)
+def _everything(found: ServiceClass) -> bool:
+    return found.spec.counts == COUNTS[1]
+
+
+def _approach(annotations: Mapping[str, str], found: ServiceClass, batch: bool) -> int:
+    named = annotations.get(APPROACH)
     if named is not None and named not in APPROACHES:
         raise Unschedulable(f"annotation {APPROACH}: found {named!r}, expected one of {', '.join(APPROACHES)}")
     if batch:
