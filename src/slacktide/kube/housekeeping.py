@@ -63,6 +63,9 @@ class Housekeeper:
             await self._compare()
             self._speak_of_held(now)
             await self._ask_for_owners(now)
+            kube = self._feed.config.kube
+            for target in self._feed.controllers.memories.over(now, kube.ledger_memory, kube.ledger_memories):
+                await self._ledger.forget(target)
 
     async def _compare(self) -> None:
         """Look how all controllers stand by now, some at a time, so that nobody waits for long."""

@@ -14,6 +14,7 @@ from slacktide.config import Config
 from slacktide.engine.core import types
 from slacktide.engine.core.engine import Engine
 from slacktide.engine.core.types import Decision
+from slacktide.engine.ledger.slo_status import SloStatus
 from slacktide.kube.act.actor import Actor
 from slacktide.kube.act.counts import Counts
 from slacktide.kube.act.relocation import Relocator
@@ -34,6 +35,7 @@ from slacktide.kube.publish.conditions import ConditionWriter
 from slacktide.kube.publish.events import EventRecorder
 from slacktide.kube.publish.term_context import TermContext
 from slacktide.kube.resources.objects import Availability
+from slacktide.kube.translate.owners import Target
 
 LOG = logging.getLogger(__name__)
 
@@ -108,6 +110,9 @@ class Term(FeedListener):
 
     def finished(self, key: str) -> None:
         self.ledger.finished(key)
+
+    def buried(self, target: Target, books: dict[str, Any], status: SloStatus) -> None:
+        self.ledger.buried(target, books, status)
 
     def waits(self, pod: FedPod) -> None:
         self.reporter.report(pod)

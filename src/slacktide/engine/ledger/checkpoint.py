@@ -129,7 +129,7 @@ def export(engine: Engine, key: str, now: float) -> dict[str, Any]:
         **said,
         "sums": {name: getattr(past, name) for name in SUMS} | {"overhead": 0.0},
         "counts": {"live": len(order), "preemptions": past.preemptions, "starts": past.starts},
-        "records": _pack(_records(engine, had)),
+        "records": pack(_records(engine, had)),
         "names": _squeeze(json.dumps([controller.rows[row] for row in order]).encode()),
     }
 
@@ -255,7 +255,7 @@ def _squeeze(data: bytes) -> str:
     return base64.b64encode(zlib.compress(data, 6)).decode("ascii")
 
 
-def _pack(records: Any) -> str:
+def pack(records: Any) -> str:
     """Columns of 64-bit numbers, times in units of 2^-20 s (-1: infinite), by place of the byte: most are 0."""
     columns = np.empty((len(RECORD.names or ()), len(records)), "<i8")
     for i, name in enumerate(RECORD.names or ()):

@@ -125,8 +125,9 @@ class _Restoring:
         self._settle_sums(full, spared)
         self.controller.lost = [checkpoint.lost.get(name, 0.0) for name in CAUSES]
         self.controller.excused = checkpoint.excused
-        self.controller.suspended_for, count = checkpoint.suspended
-        self.controller.suspended = (count, self.base)
+        seconds, count = checkpoint.suspended
+        self.controller.suspended_for = seconds + count * (self.now - self.base)
+        self.controller.suspended = (self.controller.suspended[0], self.now)
 
     def _install(self, record: Any, name: str, pod: PodObservation | None, cause: int) -> None:
         """An instance as of the base; its pod is ``pod``, or it vanished or has none. ``cause``: whose doing it is

@@ -182,6 +182,7 @@ class Feed(Changes, ABC):
             target if target is not None and target.kind == "Pod" and target.key in self.controllers.targets else None
         )
         if bare is not None:
+            self.controllers.bury(bare)
             self.controllers.deleted.add(bare.key)
         self._end(pod, succeeded)
         if bare is not None:

@@ -10,14 +10,16 @@ from slacktide.engine.core import types
 from slacktide.engine.core.blame import CLUSTER
 from slacktide.engine.core.engine import Engine
 from slacktide.engine.core.types import Decision
+from slacktide.engine.ledger.rest import at_rest
 from slacktide.engine.explain.feasibility import Looker
+from slacktide.errors import StateError
 from slacktide.kube.feed import fed_pod
 from slacktide.kube.feed.fed_pod import FedPod
 from slacktide.kube.feed.feed import Feed
 from slacktide.kube.resources.objects import Availability, Pod
 from slacktide.kube.translate.causes import Verdict
 from slacktide.kube.translate.disruption_budgets import SEVERAL
-from slacktide.kube.translate.owners import Target
+from slacktide.kube.translate.owners import Target, is_followed
 from slacktide.kube.translate.pod_resources import PODS
 from slacktide.kube.translate.unschedulable import Unschedulable, gated
 
@@ -37,6 +39,7 @@ def take_over(feed: Feed, ledgers: Mapping[str, Availability], adopt: Callable[[
         feed.hosts.tell(view)
     feed.network.tell_all(feed.clock())
     _tell_budgets(feed)
+    _remember_deleted(feed, ledgers)
     controllers.ledgers, controllers.restores_all = dict(ledgers), True
     _note_victims(feed)
     groups: dict[str, list[FedPod]] = {}
@@ -57,6 +60,15 @@ def take_over(feed: Feed, ledgers: Mapping[str, Availability], adopt: Callable[[
         _remember(feed, found, ended)
     controllers.restores_all = False
     _keep_places(feed, adopt)
+
+
+def _remember_deleted(feed: Feed, ledgers: Mapping[str, Availability]) -> None:
+    """Those of workloads that are no more come first: others of their names may be there already."""
+    watched = feed.mirror.owners.watched
+    for uid, found in ledgers.items():
+        target = owner_of(found)
+        if target is not None and uid not in watched and uid not in feed.pods:
+            _keep_memory(feed, found, target)
 
 
 def _tell_budgets(feed: Feed) -> None:
@@ -137,10 +149,22 @@ def _remember(feed: Feed, found: Availability, ended: Mapping[str, list[FedPod]]
         engine.retire(target.key, feed.clock())
 
 
+def _keep_memory(feed: Feed, found: Availability, target: Target) -> None:
+    """The ledger of a workload that is no more, which one of its name may go on from."""
+    status, controllers = found.status, feed.controllers
+    deleted = status.deleted_at or status.at
+    if not is_followed(target) or not status.accumulators or deleted is None:
+        return
+    with contextlib.suppress(StateError):  # a ledger that cannot be read is nobody's
+        controllers.memories.keep(target, at_rest(status.accumulators), deleted)
+
+
 def owner_of(found: Availability) -> Target | None:
     """The controller that a ledger is about; None of an object that is called otherwise than a ledger."""
-    namespace = found.metadata.namespace
-    for one in found.metadata.owner_references:
+    namespace, said = found.metadata.namespace, found.status.target
+    for one in (said, *found.metadata.owner_references):  # ledgers of before had owners, and all say it in the status
+        if one is None:
+            continue
         target = Target(one.api_version, one.kind, namespace, one.name, one.uid)
         if target.ledger == found.metadata.name:
             return target

@@ -130,6 +130,11 @@ class Watches:
         self.reflectors = [
             Reflector(connection, kind, handler, gate=self.gate) for kind, handler in subscriptions(mirror)
         ]
+        # A cluster with the manifests of a release before does not know them: then nothing is declared.
+        windows = FunctionHandler(
+            objects.MAINTENANCE_WINDOW.plural, mirror.maintenance.see, lambda one: mirror.maintenance.drop(one.name)
+        )
+        self._windows = Reflector(connection, objects.MAINTENANCE_WINDOW, windows, gate=self.gate)
         self._latencies: list[Reflector[Any]] = []
         if mirror.network.watches:  # a score asks for round-trip times
             handler = FunctionHandler(NODE_LATENCY.plural, mirror.network.see_row, mirror.network.drop_row)
@@ -141,7 +146,7 @@ class Watches:
 
     def running(self) -> list[Coroutine[Any, Any, None]]:
         """What is to run until it is cancelled."""
-        return [one.run() for one in (*self.reflectors, *self._latencies)]
+        return [one.run() for one in (*self.reflectors, self._windows, *self._latencies)]
 
     async def first_lists(self) -> None:
         """Waits until every watch has told its first list.
@@ -151,6 +156,13 @@ class Watches:
         """
         for one in self.reflectors:
             await one.synced.wait()
+        while not self._windows.synced.is_set() and not self._windows.last_error:
+            await asyncio.sleep(TELLING_SECONDS)
+        if not self._windows.synced.is_set():
+            LOG.warning(
+                "no maintenance windows: %s cannot be listed (%s): apply the manifests of this version",
+                self._windows.kind.plural, self._windows.last_error,
+            )  # fmt: skip
         for one in self._latencies:
             try:
                 async with asyncio.timeout(LATENCY_SECONDS):

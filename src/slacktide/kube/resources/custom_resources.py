@@ -42,6 +42,23 @@ class ServiceClass(Part, frozen=True):
     spec: ServiceClassSpec
 
 
+class LedgerTarget(Part, frozen=True):
+    """The workload that a ledger is about; it is in the ledger's namespace."""
+
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+
+
+class LostSeconds(Part, frozen=True):
+    """Instance seconds lost, by cause."""
+
+    cluster: float = 0.0
+    workload: float = 0.0
+    operator: float = 0.0
+
+
 class AvailabilityStatus(Part, frozen=True):
     """What a controller was promised and given. ``accumulators`` are the exact sums at the instant ``at``."""
 
@@ -56,11 +73,15 @@ class AvailabilityStatus(Part, frozen=True):
     starving: int = 0
     preemptions: int = 0
     at: Instant | None = None
+    deleted_at: Instant | None = None
+    target: LedgerTarget | None = None
+    good_seconds: float = 0.0
+    lost_seconds: LostSeconds = LostSeconds()
     accumulators: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
 class Availability(Part, frozen=True):
-    """The ledger of one controller, which owns it."""
+    """The ledger of one controller."""
 
     metadata: Metadata
     status: AvailabilityStatus = AvailabilityStatus()

@@ -64,6 +64,11 @@ def is_finished(job: Job) -> bool:
     return any(one.type in FINISHED and one.status == "True" for one in job.status.conditions)
 
 
+def is_followed(target: Target) -> bool:
+    """Whether we hear when an object is deleted: it is of a kind that is watched."""
+    return target.kind == "Pod" or KNOWN.get(target.kind) == target.api_version.partition("/")[0]
+
+
 def suspended(job: Job) -> int:
     """How many instances of a Job are suspended."""
     wanted = 1 if job.spec.parallelism is None else job.spec.parallelism
