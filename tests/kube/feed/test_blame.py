@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -16,9 +17,12 @@ from slacktide.kube.feed.fed_pod import UNSCHEDULABLE, FedPod
 from slacktide.kube.feed.listener import FeedListener
 from slacktide.kube.feed.live_feed import LiveFeed
 from slacktide.kube.feed.takeover import take_over
+from slacktide.kube.feed.memories import Memories
 from slacktide.kube.mirror.cluster import ClusterMirror
+from slacktide.kube.publish.availability import document
 from slacktide.kube.resources.custom_resources import AvailabilityStatus
 from slacktide.kube.resources.objects import (
+    AVAILABILITY,
     DEPLOYMENT,
     JOB,
     MAINTENANCE_WINDOW,
@@ -29,11 +33,12 @@ from slacktide.kube.resources.objects import (
     ServiceClass,
     ServiceClassSpec,
 )
-from slacktide.kube.translate.owners import cannot_make, suspended
+from slacktide.kube.translate.owners import Target, cannot_make, suspended
 from slacktide.settings import load_live
 from support import made_objects
 
 T0 = 1_790_000_000.0
+ALPHA = load_live().qos.alpha
 STARTUP, CREATION = 300.0, 600.0
 """``kube.startup_allowance`` and ``kube.creation_allowance``."""
 
@@ -41,6 +46,10 @@ STARTUP, CREATION = 300.0, 600.0
 class Heard(FeedListener):
     def __init__(self) -> None:
         self.waiting: list[str] = []
+        self.buried_ones: list[tuple[Target, dict[str, Any], SloStatus]] = []
+
+    def buried(self, target: Target, books: dict[str, Any], status: SloStatus) -> None:
+        self.buried_ones.append((target, books, status))
 
     def waits(self, pod: FedPod) -> None:
         self.waiting.append(pod.uid)
@@ -575,3 +584,83 @@ def test_a_single_pod_with_another_label(world: World) -> None:
     world.owner(service="gold")  # the template is another
     assert world.status().service == "gold"
     assert {world.engine.specs[one.spec].service.name for one in world.engine.pods.values()} == {"gold"}
+
+
+# -- deleted and created anew ------------------------------------------------------------------------------------------
+
+
+def kept(world: World) -> dict[str, Availability]:
+    """The ledgers as a new leader reads them."""
+    found = {}
+    for key, target in world.feed.controllers.targets.items():
+        books = export(world.engine, key, world.clock())
+        status = slo_status(world.engine, key, world.clock())
+        body = document(target, books, status, 0.0)
+        found[target.uid] = made_objects.decoded(AVAILABILITY, json.loads(json.dumps(body)))
+    for target, books, status in world.heard.buried_ones:
+        body = document(target, books, status, 0.0, deleted=books["at"])
+        found[target.uid] = made_objects.decoded(AVAILABILITY, json.loads(json.dumps(body)))
+    return found
+
+
+@pytest.mark.parametrize("leads", ["on", "anew", "anew later"])
+@pytest.mark.parametrize("approach", ["independent", "concurrent", "aggregated"])
+def test_deleted_and_created_anew(approach: str, leads: str) -> None:
+    """A workload that ran for a while has slack; whoever deletes it and creates it anew goes on with that."""
+    world = World(approach)
+    world.owner(2)
+    for name in ("p", "q"):
+        world.up(name)
+    world.t = 10_000.0
+    before = world.status()
+    world.mirror.drop_controller("web")
+    for name in ("p", "q"):
+        world.drop(name)
+    assert not world.engine.controllers
+    world.t = 20_000.0
+    if leads == "anew":
+        world.lead(kept(world))
+    world.owner(2, uid="web2")
+    ledgers = kept(world)
+    for name in ("p2", "q2"):
+        world.pod(name, created=20_000, uid="web2")
+    if leads == "anew later":
+        world.lead(ledgers)
+    after = world.status()
+    assert (after.losses.good, after.delivered) == (before.losses.good, before.delivered) == (20_000.0, 1.0)
+    if approach != "aggregated":  # whose promise cannot break while both run
+        assert after.slack == before.slack == pytest.approx(10_000 / 0.9 - 10_000 - ALPHA, abs=1e-5)
+    assert len(world.engine.controllers[world.key].rows) == 2
+    world.t = 20_010.0
+    assert world.lost() == (20, 0, 0)  # both wait for the cluster
+
+
+def test_debts_stay_as_well_and_others_begin_anew() -> None:
+    world = World()
+    world.owner()
+    world.pod("p")  # waits
+    world.t = 100.0
+    world.mirror.drop_controller("web")
+    world.drop("p")
+    world.t = 200.0
+    world.owner(uid="web2")
+    world.pod("p2", created=200, uid="web2")
+    assert world.status(200).slack == pytest.approx(-100 - ALPHA)
+    body = {"metadata": {"name": "other", "namespace": "default", "uid": "other"}, "spec": {"replicas": 1}}
+    world.mirror.see_controller(made_objects.decoded(DEPLOYMENT, body), "apps/v1", "Deployment", 1)
+    world.pod("o", created=200, uid="other")
+    assert slo_status(world.engine, world.engine.pods["o"].key, T0 + 200).slack == pytest.approx(-ALPHA)
+
+
+def test_what_is_remembered_is_bounded_in_time_and_number() -> None:
+    memories = Memories()
+    for i in range(5):
+        memories.keep(Target("apps/v1", "Deployment", "default", f"d{i}", f"u{i}"), {}, 100.0 * i)
+    memories.keep(Target("apps/v1", "Deployment", "elsewhere", "d0", "v0"), {}, 0.0)
+    assert [one.name for one in memories.over(450.0, 300.0, 9)] == ["d0", "d1", "d0"]
+    assert [one.name for one in memories.over(450.0, 300.0, 2)] == ["d2"]
+    new = Target("apps/v1", "Deployment", "default", "d4", "new")
+    assert memories.take(Target("example.com/v1", "Deployment", "default", "d4", "new"), 0.0) is None
+    assert memories.take(Target("apps/v1", "Deployment", "default", "d4", "u4"), 0.0) is None  # it is the same
+    assert memories.take(new, 7.0) == {"at": 7.0}
+    assert memories.take(new, 7.0) is None
