@@ -6,6 +6,7 @@ Written from docs/causes.md; shares no code with the engine.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 CLUSTER, WORKLOAD, OPERATOR = range(3)
 
@@ -52,15 +53,11 @@ class Workload:
         return sum(b - a for one in self.instances for a, b, ready, _ in one.spans(until) if ready)
 
     def lost(self, until: float, cause: int) -> float:
-        return sum(
-            b - a for one in self.instances for a, b, ready, of in one.spans(until) if not ready and of == cause
-        )
+        return sum(b - a for one in self.instances for a, b, ready, of in one.spans(until) if not ready and of == cause)
 
     def received(self, until: float) -> float:
         """Seconds that count as running."""
-        return sum(
-            b - a for one in self.instances for a, b, ready, of in one.spans(until) if self.counts(ready, of)
-        )
+        return sum(b - a for one in self.instances for a, b, ready, of in one.spans(until) if self.counts(ready, of))
 
     def lifetime(self, until: float) -> float:
         return sum(b - a for one in self.instances for a, b, _, _ in one.spans(until))
@@ -69,7 +66,7 @@ class Workload:
         """Seconds in which all live instances counted, times their number."""
         edges = sorted({edge for one in self.instances for a, b, _, _ in one.spans(until) for edge in (a, b)})
         total = 0.0
-        for a, b in zip(edges, edges[1:], strict=False):
+        for a, b in pairwise(edges):
             now = [
                 self.counts(ready, of)
                 for one in self.instances

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from slacktide.engine.core.blame import CLUSTER, OPERATOR, WORKLOAD
 from slacktide.engine.core.engine import Engine
 from slacktide.engine.ledger.checkpoint import export
 from slacktide.engine.ledger.slo_status import SloStatus, slo_status
@@ -16,8 +15,8 @@ from slacktide.kube.client.timestamps import rfc3339
 from slacktide.kube.feed.fed_pod import UNSCHEDULABLE, FedPod
 from slacktide.kube.feed.listener import FeedListener
 from slacktide.kube.feed.live_feed import LiveFeed
-from slacktide.kube.feed.takeover import take_over
 from slacktide.kube.feed.memories import Memories
+from slacktide.kube.feed.takeover import take_over
 from slacktide.kube.mirror.cluster import ClusterMirror
 from slacktide.kube.publish.availability import document
 from slacktide.kube.resources.custom_resources import AvailabilityStatus
@@ -34,6 +33,7 @@ from slacktide.kube.resources.objects import (
     ServiceClassSpec,
 )
 from slacktide.kube.translate.owners import Target, cannot_make, suspended
+from slacktide.model.causes import CLUSTER, OPERATOR, WORKLOAD
 from slacktide.settings import load_live
 from support import made_objects
 
@@ -58,7 +58,7 @@ class Heard(FeedListener):
 class World:
     """A mirror with nodes of four cores, classes, and a feed with a new engine; ``t`` seconds have passed."""
 
-    def __init__(self, approach: str = "independent", slo: float = 0.9, **nodes: Any) -> None:
+    def __init__(self, approach: str = "independent", slo: float = 0.9) -> None:
         self.t = 0.0
         self.config = load_live()
         self.mirror = ClusterMirror(self.config, self.clock)
@@ -236,7 +236,9 @@ def test_a_crash_loop_that_never_was_ready(world: World) -> None:
     assert world.lost(100) == (8, 92, 0)
 
 
-@pytest.mark.parametrize("reason", ["ErrImagePull", "ImagePullBackOff", "InvalidImageName", "CreateContainerConfigError"])
+@pytest.mark.parametrize(
+    "reason", ["ErrImagePull", "ImagePullBackOff", "InvalidImageName", "CreateContainerConfigError"]
+)
 def test_an_image_that_cannot_be_pulled(world: World, reason: str) -> None:
     world.pod("p", "a")
     world.t = 5.0
@@ -269,7 +271,7 @@ def test_containers_that_never_start(world: World) -> None:
 
 def test_an_init_container_that_never_ends(world: World) -> None:
     init = {"name": "i", "state": {"running": {"startedAt": rfc3339(T0 + 3)}}}
-    spec = {"initContainers": [made_objects.container(name="i")]}
+    spec: dict[str, Any] = {"initContainers": [made_objects.container(name="i")]}
     world.t = 3.0
     world.pod("p", "a", status={"initContainerStatuses": [init]}, **spec)
     world.tick(3 + STARTUP + 1)

@@ -9,17 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal, get_args
 
 from slacktide.engine.core import types
 from slacktide.engine.core.types import Controller, Pod
 from slacktide.kernels.drive import live_events
 from slacktide.state.growth import Growing
-
-Cause = Literal["cluster", "workload", "operator"]
-CAUSES: tuple[Cause, ...] = get_args(Cause)
-CLUSTER, WORKLOAD, OPERATOR = range(3)
-"""Numbers of :data:`CAUSES`."""
 
 
 @dataclass(frozen=True, slots=True)

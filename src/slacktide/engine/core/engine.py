@@ -287,7 +287,7 @@ class Engine:
             self.instances.blame.unready(self.controllers[pod.key], pod, self._at(pod, at))
 
     def blame(self, uid: str, cause: int, at: float) -> None:
-        """Whose doing it is, from now on, while a pod delivers nothing (a number of :data:`.blame.CAUSES`).
+        """Whose doing it is, from now on, while a pod delivers nothing (a number of :data:`.causes.CAUSES`).
 
         At first it is the cluster's, or that of the vacancy that the pod ends. One that waits takes no part in passes
         while it is the workload's.

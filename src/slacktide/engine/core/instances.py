@@ -9,12 +9,13 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from slacktide.engine.core import types
-from slacktide.engine.core.blame import CLUSTER, OPERATOR, Blame
+from slacktide.engine.core.blame import Blame
 from slacktide.engine.core.budgets import Budgets
 from slacktide.engine.core.hosts import Hosts
 from slacktide.engine.core.types import Controller, Past, Pod, snap
 from slacktide.errors import StateError
 from slacktide.kernels.drive import live_events
+from slacktide.model.causes import CLUSTER, OPERATOR
 from slacktide.model.workload import INDEPENDENT
 from slacktide.state.growth import Growing
 from slacktide.state.spec import Spec
@@ -225,7 +226,7 @@ class Instances:
         self.blame.end(controller, pod.row, at, on_host=on_host)
         if on_host:
             lose = controller.batch and not completed and (cause == CLUSTER or controller.everything)
-            self.end_incarnation(controller, pod.row, at, lose, pod.preempted)
+            self.end_incarnation(pod.row, at, lose, pod.preempted)
             self.hosts.forget_if_empty(pod.host)
         del self.pods[pod.uid]
         del self.uid_of_row[pod.row]
@@ -234,7 +235,7 @@ class Instances:
         else:
             self.vacate(controller, pod.row, at, cause)
 
-    def end_incarnation(self, controller: Controller, row: int, at: float, lose: bool, preempted: bool) -> None:
+    def end_incarnation(self, row: int, at: float, lose: bool, preempted: bool) -> None:
         """What an instance ran in has ended, and what it did is lost, or not. Time that was forgiven was no work."""
         live_events.gone(self.tables.tb.state, row, at, lose, preempted)
         if lose and row in self.blame.forgiven:

@@ -22,7 +22,7 @@ class Pod:
     """What an instance runs in for a while.
 
     ``row`` is the instance, ``host`` where the pod is or will be; ``bound``: it is known to run there, not only
-    assumed. ``cause``: whose doing it is while it delivers nothing (a number of :data:`.blame.CAUSES`).
+    assumed. ``cause``: whose doing it is while it delivers nothing (a number of :data:`slacktide.model.causes.CAUSES`).
     """
 
     uid: str
@@ -73,7 +73,7 @@ class Controller:
     everything: bool = False
     """Its promise counts every loss, whoever caused it."""
     lost: list[float] = field(default_factory=lambda: [0.0, 0.0, 0.0])
-    """Seconds by cause in which instances delivered nothing, of spans that are over; the cluster's are not kept here."""
+    """Seconds by cause in which instances delivered nothing, of spans that are over; the cluster's are not kept."""
     excused: float = 0.0
     """How many of these counted as running."""
     suspended: tuple[int, float] = (0, 0.0)

@@ -23,12 +23,12 @@ from numpy.typing import NDArray
 
 from slacktide.config import Accounting
 from slacktide.engine.core import types
-from slacktide.engine.core.blame import CAUSES, CLUSTER, OPERATOR, WORKLOAD
 from slacktide.engine.core.engine import Engine
 from slacktide.engine.ledger.slo_status import SUMS, Accrued, accrue, known, not_before, stand, totals
 from slacktide.errors import StateError
 from slacktide.kernels.tables import schema
 from slacktide.model import APPROACHES, INDEPENDENT
+from slacktide.model.causes import CAUSES, CLUSTER, OPERATOR, WORKLOAD
 from slacktide.qos.availability import ACCOUNTINGS
 from slacktide.state.layout import GRID
 

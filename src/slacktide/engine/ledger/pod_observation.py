@@ -19,7 +19,7 @@ class PodNow(TypedDict):
     ready, ready_since  its Ready condition and the lastTransitionTime of that
     leaving      it has a deletionTimestamp
     budget       as for ``Engine.arrive``
-    cause, cause_since  whose doing it is that it is not ready (a number of :data:`.blame.CAUSES`), and since when
+    cause, cause_since  whose doing it is that it is not ready (as in ``Engine.blame``), and since when
     stopped      the last end of a container before ``ready_since``, where it is ready again after that
     ended, completed    of a pod that ran to its end and is still listed: when (the last container's finishedAt), and
                  whether it succeeded; then ``ready`` and ``ready_since`` tell since when it had been ready

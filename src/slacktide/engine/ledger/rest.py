@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from slacktide.engine.core.blame import CAUSES, WORKLOAD
 from slacktide.engine.ledger.checkpoint import COUNTS, LEAVING, PLACED, VACANT, pack, read
 from slacktide.model import INDEPENDENT
+from slacktide.model.causes import CAUSES, WORKLOAD
 
 GOES_ON = ("live", "fresh", "preemptions", "starts")
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from slacktide.engine.core import operations, types
-from slacktide.engine.core.blame import CAUSES, CLUSTER, Span
+from slacktide.engine.core.blame import Span
 from slacktide.engine.core.engine import Engine
 from slacktide.engine.core.types import Pod, snap
 from slacktide.engine.ledger.checkpoint import LEAVING, PLACED, VACANT, Checkpoint, hashed, read
@@ -31,6 +31,7 @@ from slacktide.errors import StateError
 from slacktide.kernels.drive import live_events
 from slacktide.kernels.tables import schema as codes
 from slacktide.model import APPROACHES, INDEPENDENT
+from slacktide.model.causes import CAUSES, CLUSTER
 from slacktide.qos.availability import ACCOUNTINGS
 
 ENDS, COMES, IS_BOUND, BLAMED, STOPS, IS_READY = range(6)  # in this order at one instant
@@ -311,7 +312,7 @@ class _Restoring:
         self.blame.end(self.controller, missing.row, at, on_host=missing.runs)
         if missing.runs:
             lose = self.controller.batch and not completed
-            self.engine.instances.end_incarnation(self.controller, missing.row, at, lose, missing.preempted)
+            self.engine.instances.end_incarnation(missing.row, at, lose, missing.preempted)
 
     def _row_for(self, pod: PodObservation, at: float) -> int:
         """The instance that a pod created at ``at`` continues, or a new one."""

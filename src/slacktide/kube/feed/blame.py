@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from slacktide.engine.core import types
-from slacktide.engine.core.blame import CLUSTER, OPERATOR, WORKLOAD
 from slacktide.engine.core.engine import Engine
 from slacktide.kube.client.timestamps import happened
 from slacktide.kube.feed.fed_pod import FedPod
 from slacktide.kube.mirror.cluster import ClusterMirror
 from slacktide.kube.translate.causes import Allowances, Setting, Verdict, cause_of, end_of
 from slacktide.kube.translate.owners import Target
+from slacktide.model.causes import CLUSTER, OPERATOR, WORKLOAD
 
 
 class BlameFeed:
@@ -26,7 +26,7 @@ class BlameFeed:
         self._drained: dict[str, float] = {}
         """Until when the window lasts in which pods of a controller were drained last, by its key."""
         self._held_back: dict[str, set[str]] = {}
-        """Pods without an instance that nobody but their owners keep from being scheduled, by their controllers' key."""
+        """Pods without an instance that nobody but their owners keep from being scheduled, by controllers' key."""
         self._cannot_make: set[str] = set()
         """Controllers that cannot make their pods, by key."""
         self._active: frozenset[str] = frozenset()

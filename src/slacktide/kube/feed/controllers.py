@@ -48,7 +48,10 @@ class Controllers:
         """All pods are told at once to a new engine, which goes on from each ledger with the pods that it is about."""
 
     def ensure(self, target: Target, promised: Promised, batch: bool) -> None:
-        """Make sure that the engine knows a controller and its class, which is that of its template, else that of its youngest pod."""
+        """Make sure that the engine knows a controller and its class.
+
+        That is its template's, where this is known, else that of its youngest pod.
+        """
         engine, key = self._engine, target.key
         known = engine.controllers.get(key)
         ledger = self.ledgers.get(target.uid) if known is None else None

@@ -37,7 +37,7 @@ class FedPod:
     followed: int = 0
     """The alterations of its record that the engine knows while it runs."""
     origin: int = 0
-    """Whose doing it was that its predecessor ended (a number of :data:`slacktide.engine.core.blame.CAUSES`)."""
+    """Whose doing it was that its predecessor ended (a number of :data:`slacktide.model.causes.CAUSES`)."""
     origin_until: float = 0.0
     """That of an operator holds until then, the end of a maintenance window."""
     bound: float = 0.0

@@ -7,11 +7,10 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from slacktide.engine.core import types
-from slacktide.engine.core.blame import CLUSTER
 from slacktide.engine.core.engine import Engine
 from slacktide.engine.core.types import Decision
-from slacktide.engine.ledger.rest import at_rest
 from slacktide.engine.explain.feasibility import Looker
+from slacktide.engine.ledger.rest import at_rest
 from slacktide.errors import StateError
 from slacktide.kube.feed import fed_pod
 from slacktide.kube.feed.fed_pod import FedPod
@@ -22,6 +21,7 @@ from slacktide.kube.translate.disruption_budgets import SEVERAL
 from slacktide.kube.translate.owners import Target, is_followed
 from slacktide.kube.translate.pod_resources import PODS
 from slacktide.kube.translate.unschedulable import Unschedulable, gated
+from slacktide.model.causes import CLUSTER
 
 JOB = "Job"
 FOREIGN_SPEC = -1

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from slacktide.config import Config
 from slacktide.kube.client.kinds import HasMetadata, Identity, Malformed
@@ -131,6 +132,10 @@ class ClusterMirror:
         view = view_of(node, self._ownership)
         self.network.see_node(node)
         before = self.nodes.get(view.name)
+        if before is not None and before.ready_since >= view.ready_since:
+            # It says no new instant of its change, or none at all: what was known, or what is seen now.
+            since = before.ready_since if before.ready == view.ready else self._clock()
+            view = replace(view, ready_since=since)
         if before == view:
             return
         if view.problem:

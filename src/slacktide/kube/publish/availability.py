@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from slacktide.engine.ledger.checkpoint import export
@@ -140,7 +141,7 @@ class LedgerWriter:
             if not self._leading() or self._is_of_another(target):
                 continue
             said = document(target, books, status, self._feed.engine.config.qos.alpha, deleted=books["at"])
-            await self._send(path, said, lambda one=(path, target, books, status): self._bury_again(*one))
+            await self._send(path, said, partial(self._bury_again, path, target, books, status))
 
     def _bury_again(self, path: str, target: Target, books: dict[str, Any], status: SloStatus) -> None:
         self._burials.setdefault(path, (target, books, status))

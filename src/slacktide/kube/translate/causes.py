@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from slacktide.engine.core.blame import CLUSTER, OPERATOR, WORKLOAD
 from slacktide.kube.resources.objects import ContainerStatus, Pod
 from slacktide.kube.translate.nodes import NodeView
+from slacktide.model.causes import CLUSTER, OPERATOR, WORKLOAD
 
 ALWAYS = "Always"
 DISRUPTED = "DisruptionTarget"
@@ -42,8 +42,8 @@ class Allowances:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A cause (a number of :data:`.blame.CAUSES`), since when it is that one (0: since something was seen), and until
-    when at most, seconds since 1970."""
+    """A cause (a number of :data:`slacktide.model.causes.CAUSES`), since when it is that one (0: since something was
+    seen), and until when at most, seconds since 1970."""
 
     cause: int
     since: float = 0.0
@@ -149,7 +149,7 @@ def end_of(pod: Pod, *, is_open: bool, ours: bool, setting: Setting) -> int:
     away = OPERATOR if setting.covered else CLUSTER
     if ours:
         return CLUSTER
-    if pod.status.phase == "Failed":
+    if pod.status.phase == "Failed" and pod.metadata.deletion_timestamp is None:
         return away if _was_failed(pod) or not setting.healthy else WORKLOAD
     if not pod.spec.node_name:
         return WORKLOAD

@@ -57,6 +57,4 @@ class Maintenance:
 
     def active(self, now: float) -> frozenset[str]:
         """Names of the windows that are open now."""
-        return frozenset(
-            name for name, (found, _) in self._windows.items() if found.spec.start <= now < found.spec.end
-        )
+        return frozenset(name for name, (found, _) in self._windows.items() if found.spec.start <= now < found.spec.end)
