@@ -5,6 +5,7 @@ Written from docs/causes.md; shares no code with the engine.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -18,6 +19,8 @@ class Stretch:
     begin: float
     ready: bool
     cause: int
+    lost: bool = False
+    """A batch instance's work, which was discarded when its pod was stopped."""
 
 
 @dataclass
@@ -30,12 +33,15 @@ class Instance:
     def enter(self, at: float, ready: bool, cause: int) -> None:
         self.stretches.append(Stretch(at, ready, cause))
 
-    def spans(self, until: float) -> list[tuple[float, float, bool, int]]:
+    def stop(self) -> None:
+        """What it did is discarded; what it was forgiven was no work."""
+        for one in self.stretches:
+            one.lost = one.lost or one.ready
+
+    def spans(self, until: float) -> list[tuple[float, float, Stretch]]:
         end = until if self.ended is None else min(self.ended, until)
         ends = [*(one.begin for one in self.stretches[1:]), end]
-        return [
-            (one.begin, min(stop, end), one.ready, one.cause) for one, stop in zip(self.stretches, ends, strict=True)
-        ]
+        return [(one.begin, min(stop, end), one) for one, stop in zip(self.stretches, ends, strict=True)]
 
 
 @dataclass
@@ -45,33 +51,33 @@ class Workload:
     everything: bool = False
     instances: list[Instance] = field(default_factory=list)
 
-    def counts(self, ready: bool, cause: int) -> bool:
+    def counts(self, one: Stretch) -> bool:
         """Whether a stretch counts as running for the promise."""
-        return ready or (cause != CLUSTER and not self.everything)
+        return one.ready or (one.cause != CLUSTER and not self.everything)
+
+    def _sum(self, until: float, chosen: Callable[[Stretch], bool]) -> float:
+        return sum(b - a for one in self.instances for a, b, stretch in one.spans(until) if chosen(stretch))
 
     def good(self, until: float) -> float:
-        return sum(b - a for one in self.instances for a, b, ready, _ in one.spans(until) if ready)
+        return self._sum(until, lambda one: one.ready)
 
     def lost(self, until: float, cause: int) -> float:
-        return sum(b - a for one in self.instances for a, b, ready, of in one.spans(until) if not ready and of == cause)
+        """What was discarded the cluster has lost, though it was good at the time."""
+        return self._sum(until, lambda one: cause == CLUSTER if one.lost else not one.ready and one.cause == cause)
 
     def received(self, until: float) -> float:
         """Seconds that count as running."""
-        return sum(b - a for one in self.instances for a, b, ready, of in one.spans(until) if self.counts(ready, of))
+        return self._sum(until, lambda one: self.counts(one) and not one.lost)
 
     def lifetime(self, until: float) -> float:
-        return sum(b - a for one in self.instances for a, b, _, _ in one.spans(until))
+        return self._sum(until, lambda _: True)
 
     def together(self, until: float) -> float:
         """Seconds in which all live instances counted, times their number."""
-        edges = sorted({edge for one in self.instances for a, b, _, _ in one.spans(until) for edge in (a, b)})
+        edges = sorted({edge for one in self.instances for a, b, _ in one.spans(until) for edge in (a, b)})
         total = 0.0
         for a, b in pairwise(edges):
-            now = [
-                self.counts(ready, of)
-                for one in self.instances
-                for begin, end, ready, of in one.spans(until)
-                if begin <= a < end
-            ]
+            spans = (span for one in self.instances for span in one.spans(until))
+            now = [self.counts(stretch) for begin, end, stretch in spans if begin <= a < end]
             total += len(now) * (b - a) if now and all(now) else 0.0
         return total

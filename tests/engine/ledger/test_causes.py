@@ -40,7 +40,7 @@ class Story:
         self.engine, self.chance, self.t = told(kind, everything=everything), random.Random(seed), 0.0
         self.books, self.kind, self.count = Workload(everything), kind, 0
         self.of: dict[str, Instance] = {}
-        self.vacant: list[tuple[Instance, int]] = []
+        self.vacant: list[Instance] = []
 
     def enters(self, uid: str) -> None:
         pod = self.engine.pods[uid]
@@ -48,47 +48,55 @@ class Story:
 
     def step(self) -> None:
         self.t += self.chance.choice((0.0, 1.0, 2.5, 2.0**-20, 7.0))
-        engine, at = self.engine, T0 + self.t
-        uid = self.chance.choice(list(engine.pods)) if engine.pods else ""
         what = self.chance.choice(("come", "bind", "ready", "unready", "blame", "blame", "gone", "run", "sleep"))
-        pod = engine.pods.get(uid)
-        if what == "come" and len(engine.pods) < 5:
-            self.count += 1
-            uid = f"p{self.count}"
-            engine.arrive(uid, uid, "c", 2, at)
-            one = self.vacant.pop(0)[0] if self.vacant else Instance()
-            self.books.instances += [] if one in self.books.instances else [one]
-            self.of[uid] = one
-            self.enters(uid)
-            if self.chance.random() < 0.7:
-                engine.wake(uid)
-        elif pod is None:
+        if what == "come":
+            self._come()
+        elif self.engine.pods:
+            self._happens(what, self.chance.choice(list(self.engine.pods)), T0 + self.t)
+
+    def _come(self) -> None:
+        if len(self.engine.pods) >= 5:
             return
-        elif what == "bind" and pod.state in (types.ASLEEP, types.WAITING):
-            engine.bound_elsewhere(uid, self.chance.choice(("node-0", "node-1")), at)
-            self.enters(uid)
-        elif what == "ready" and pod.state == types.PLACED:
-            engine.ready(uid, at)
-            self.enters(uid)
-        elif what == "unready" and pod.state == types.PLACED:
-            engine.unready(uid, at)
-            self.enters(uid)
-        elif what == "blame":
-            engine.blame(uid, self.chance.choice(CAUSED), at)
-            self.enters(uid)
-        elif what == "sleep":
+        self.count += 1
+        uid = f"p{self.count}"
+        self.engine.arrive(uid, uid, "c", 2, T0 + self.t)
+        one = self.vacant.pop(0) if self.vacant else Instance()
+        self.books.instances += [] if one in self.books.instances else [one]
+        self.of[uid] = one
+        self.enters(uid)
+        if self.chance.random() < 0.7:
+            self.engine.wake(uid)
+
+    def _happens(self, what: str, uid: str, at: float) -> None:
+        engine, state = self.engine, self.engine.pods[uid].state
+        if what == "gone":
+            self._gone(uid, at)
+            return
+        if what == "sleep":
             engine.sleep(uid)
             engine.wake(uid)
-        elif what == "gone" and not (self.kind == "batch" and pod.state == types.PLACED):
-            cause = self.chance.choice(CAUSED)
-            engine.gone(uid, at, cause=cause)
-            one = self.of.pop(uid)
-            one.enter(self.t, False, cause)
-            self.vacant.append((one, cause))
         elif what == "run":
             for decision in engine.run(at).decisions:
                 engine.bound(decision.uid, at)
                 self.enters(decision.uid)
+        elif what == "blame":
+            engine.blame(uid, self.chance.choice(CAUSED), at)
+            self.enters(uid)
+        elif what == "bind" and state in (types.ASLEEP, types.WAITING):
+            engine.bound_elsewhere(uid, self.chance.choice(("node-0", "node-1")), at)
+            self.enters(uid)
+        elif what in ("ready", "unready") and state == types.PLACED:
+            (engine.ready if what == "ready" else engine.unready)(uid, at)
+            self.enters(uid)
+
+    def _gone(self, uid: str, at: float) -> None:
+        cause, placed = self.chance.choice(CAUSED), self.engine.pods[uid].state == types.PLACED
+        self.engine.gone(uid, at, cause=cause)
+        one = self.of.pop(uid)
+        if placed and self.kind == "batch" and (cause == CLUSTER or self.books.everything):
+            one.stop()
+        one.enter(self.t, False, cause)
+        self.vacant.append(one)
 
     def check(self, engine: Engine | None = None) -> None:
         engine = engine or self.engine
@@ -99,7 +107,7 @@ class Story:
         assert losses.workload == books.lost(t, WORKLOAD)
         assert losses.operator == books.lost(t, OPERATOR)
         assert losses.cluster == books.lost(t, CLUSTER)
-        assert found.running == sum(one.spans(t)[-1][2] for one in books.instances)
+        assert found.running == sum(one.spans(t)[-1][2].ready for one in books.instances)
         if self.kind == "independent":
             shares = [
                 Workload(books.everything, [one]).received(t) / Workload(False, [one]).lifetime(t)
