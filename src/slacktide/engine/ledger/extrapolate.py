@@ -85,9 +85,10 @@ def _of_instances(tables: Growing, saved: Checkpoint, accounting: Accounting, pa
     instances = tables.tb["instances"][:count]
     for name in ("running", "startup_first", "startup_restarts", "startup", "starts"):
         instances[name] = records[name]
-    instances["since"] = -records["age"]
     on_host = np.isin(records["state"], (PLACED, LEAVING))
-    instances["state"] = np.where(on_host, schema.PLACED, np.where(_excused(saved), schema.EXCUSED, schema.VACANT))
+    excused = _excused(saved) & ~on_host  # what these had up to the instant of the ledger is in it
+    instances["since"] = np.where(excused, 0.0, -records["age"])
+    instances["state"] = np.where(on_host, schema.PLACED, np.where(excused, schema.EXCUSED, schema.VACANT))
     tables.tb["admission"][:count] = -records["lifetime"]
     columns = np.zeros(count, rules.ACCRUED)
     rules.accrue(tables.tb.state, np.arange(count), passed, columns)
