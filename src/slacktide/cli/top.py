@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from slacktide.cli.options import FILE
-from slacktide.cli.text import share, table
+from slacktide.cli.text import seconds, share, table
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -27,7 +27,7 @@ REFRESH_SECONDS = 1.0
 STATES = ("Missed", "AtRisk", "Kept", "Unknown")
 HEAD = (
     "NAMESPACE", "WORKLOAD", "CLASS", "PROMISED", "DELIVERED", "SLACK", "STATE", "LOST", "STARVING",
-    "RUNNING", "WAITING", "PREEMPTED",
+    "RUNNING", "WAITING", "PREEMPTED", "BY CLUSTER", "BY WORKLOAD", "BY OPERATOR",
 )  # fmt: skip
 
 
@@ -47,6 +47,8 @@ class Line:
     preempted: int
     lost: int = 0
     starving: int = 0
+    lost_by: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    """Instance seconds lost by the doing of the cluster, the workload, an operator, as written."""
 
     def cells(self) -> tuple[str, ...]:
         """For the table."""
@@ -54,7 +56,8 @@ class Line:
         shares = share(self.promised), share(self.delivered)
         late = str(self.lost or "-"), str(self.starving or "-")
         counts = str(self.running), str(self.waiting), str(self.preempted)
-        return (self.namespace, self.name, self.service, *shares, slack, self.state, *late, *counts)
+        by = (seconds(one) for one in self.lost_by)
+        return (self.namespace, self.name, self.service, *shares, slack, self.state, *late, *counts, *by)
 
 
 ORDERS = {
@@ -137,16 +140,17 @@ class Ledgers:
         return left[0]
 
     def lines(self, now: float) -> list[Line]:
-        """All ledgers at ``now``, seconds since 1970."""
+        """All ledgers of workloads that are there at ``now``, seconds since 1970."""
         accounting = self.accounting()
-        return [self._line(found, books, accounting, now) for found, books in self.found.values()]
+        there = [one for one in self.found.values() if one[0].status.deleted_at is None]
+        return [self._line(found, books, accounting, now) for found, books in there]
 
     def _line(self, found: Availability, books: Checkpoint | None, accounting: Accounting, now: float) -> Line:
         from slacktide.engine.ledger.extrapolate import carry_on
 
         status = found.status
         promised, delivered = status.promised or 0.0, status.delivered or 0.0
-        slack, state = status.slack_seconds, status.state
+        slack, state, lost = status.slack_seconds, status.state, status.lost_seconds
         if books is not None:
             carried = carry_on(books, accounting, promised, slack, now)
             delivered, slack = carried.delivered, carried.slack
@@ -154,7 +158,7 @@ class Ledgers:
         return Line(
             found.metadata.namespace, found.metadata.name, status.class_, promised, delivered,
             float("inf") if slack is None else slack, state, status.running, status.waiting, status.preemptions,
-            status.lost, status.starving,
+            status.lost, status.starving, (lost.cluster, lost.workload, lost.operator),
         )  # fmt: skip
 
     def _state(self, state: str, service: str, promised: float, delivered: float, slack: float | None) -> str:

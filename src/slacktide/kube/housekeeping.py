@@ -12,6 +12,7 @@ from slacktide.kube.client.status_codes import NOT_FOUND
 from slacktide.kube.feed.fed_pod import HELD
 from slacktide.kube.publish.availability import LedgerWriter
 from slacktide.kube.publish.conditions import ConditionWriter
+from slacktide.kube.publish.loss_totals import LossTotals
 from slacktide.kube.publish.term_context import TermContext
 from slacktide.kube.resources.objects import AVAILABILITY
 
@@ -46,6 +47,7 @@ class Housekeeper:
     def __init__(self, term: TermContext, reporter: ConditionWriter, ledger: LedgerWriter) -> None:
         self._connection, self._feed, self._reporter, self._ledger = term.connection, term.feed, reporter, ledger
         self._clock, self._leading, self._gate = term.clock, term.leading, term.gate
+        self.losses = LossTotals()
         self._asked: dict[str, float] = {}
         self._told: set[str] = set()
 
@@ -77,7 +79,9 @@ class Housekeeper:
             if not self._leading():
                 return
             known = [key for key in keys[first : first + TOGETHER] if key in engine.controllers]
-            self._ledger.compare(overview(engine, self._clock(), known))
+            found = overview(engine, self._clock(), known)
+            self._ledger.compare(found)
+            self.losses.see(found)
 
     def _speak_of_held(self, now: float) -> None:
         held = {uid for waiting in self._feed.succession.held.values() for uid in waiting}

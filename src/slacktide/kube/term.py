@@ -81,6 +81,7 @@ class Term(FeedListener):
         self.mover = Relocator(term, tools.counts)
         self.reporter = ConditionWriter(term)
         self._housekeeper = Housekeeper(term, self.reporter, self.ledger)
+        self.losses = self._housekeeper.losses
         self._rivals = Rivals()
         self._turns = Turns(tools.config.kube.pass_budget)
         self._parts = 0
@@ -110,6 +111,7 @@ class Term(FeedListener):
 
     def finished(self, key: str) -> None:
         self.ledger.finished(key)
+        self.losses.forget(key)
 
     def buried(self, target: Target, books: dict[str, Any], status: SloStatus) -> None:
         self.ledger.buried(target, books, status)

@@ -434,8 +434,7 @@ class Engine:
             yield
 
     def _over(self, cycle: Cycle, decisions: list[Decision]) -> Outcome:
-        waiting = cycle.waiting + len(self.instances.aside)
-        outcome = Outcome(self.passes, tuple(decisions), waiting, cycle.operations, cycle.problem)
+        outcome = Outcome(self.passes, tuple(decisions), cycle.waiting, cycle.operations, cycle.problem)
         self.instances.calm(self._roused, cycle.now)
         self._deciding = False
         self.note(operations.Decided(outcome))
