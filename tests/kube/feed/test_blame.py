@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from slacktide.engine.core.engine import Engine
+from slacktide.engine.explain.reasons import Explainer
 from slacktide.engine.ledger.checkpoint import export
 from slacktide.engine.ledger.slo_status import SloStatus, slo_status
 from slacktide.kube.client.metadata import Metadata
@@ -666,3 +667,8 @@ def test_what_is_remembered_is_bounded_in_time_and_number() -> None:
     assert memories.take(Target("apps/v1", "Deployment", "default", "d4", "u4"), 0.0) is None  # it is the same
     assert memories.take(new, 7.0) == {"at": 7.0}
     assert memories.take(new, 7.0) is None
+
+
+def test_an_impossible_pod_is_told_what_it_lacks(world: World) -> None:
+    world.pod("x", cpu="5")
+    assert Explainer(world.engine).reason("x", world.clock()).startswith("0/2 nodes: 2 insufficient cpu; preemption: ")
