@@ -21,6 +21,7 @@ from slacktide.kube.feed.fed_pod import FedPod
 from slacktide.kube.feed.hosts import Hosts
 from slacktide.kube.feed.listener import FeedListener
 from slacktide.kube.feed.network import NetworkFeed
+from slacktide.kube.feed.replacements import Replacements
 from slacktide.kube.feed.specs import Specs
 from slacktide.kube.feed.succession import Succession
 from slacktide.kube.mirror.changes import Changes
@@ -54,8 +55,7 @@ class Feed(Changes, ABC):
         self.specs = Specs(mirror, engine)
         self.succession = Succession()
         self.blame = BlameFeed(mirror, engine, clock)
-        self.going: dict[str, dict[str, None]] = {}
-        """Pods on nodes that were told to go and are not gone, by their controllers' key."""
+        self.replacements = Replacements(engine, self.pods, self.succession, self.blame, self._replace)
         self.controllers = Controllers(mirror, engine, listener, self.succession, clock)
         self.hosts = Hosts(mirror, engine, listener, self.specs.demands)
         self.specs.residents = self.hosts.residents
@@ -82,8 +82,8 @@ class Feed(Changes, ABC):
         self.reconsider([one.uid for one in on_it])
         if not view.ready:
             for one in on_it:
-                if one.key and one.pod.metadata.deletion_timestamp is not None and one.key in self.succession.held:
-                    self.replace(one)
+                if one.key in self.succession.held:
+                    self.replacements.replace_lost(one.key)
 
     def _perhaps_possible(self) -> None:
         """Nodes changed: pods that none could take may be placed now."""
@@ -250,7 +250,7 @@ class Feed(Changes, ABC):
         self.blame.held_back(pod, is_so=False)
         if not pod.key:
             key = self.enter(pod)
-            self._replace_lost(key)
+            self.replacements.replace_lost(key)
             if not key or self.succession.must_wait(key, pod.uid):
                 self.specs.unused(number)
                 pod.queue = fed_pod.BACKOFF if key else pod.queue
@@ -279,7 +279,7 @@ class Feed(Changes, ABC):
         if pod.queue == fed_pod.BACKOFF:
             pod.queue = fed_pod.ACTIVE
         at = pod.record.waits_since(self.clock(), self.away())
-        self.make_way(key)
+        self.replacements.make_way(key)
         self.engine.arrive(pod.uid, pod.pod.metadata.name, key, number, at, pod.budget)
         self.blame.arrived(pod)
         self.listener.changed(key)
@@ -346,28 +346,7 @@ class Feed(Changes, ABC):
             self.blame.ready(pod, happened(since, self.clock(), self.away()))
             self.listener.changed(pod.key)
 
-    # -- pods that are told to go and whose replacement is there ---------------------------------------------------
-
-    def make_way(self, key: str) -> None:
-        """A new pod of a controller comes: it goes on with the instance of one that was told to go and is not ready,
-        however long that takes to be gone."""
-        controller = self.engine.controllers[key]
-        if controller.vacant or len(controller.rows) < controller.desired:
-            return
-        for uid in self.going.get(key, {}):
-            one = self.engine.pods[uid]
-            if not one.ready and one.state == types.PLACED and not one.preempted and not self.pods[uid].evicted:
-                self.replace(self.pods[uid])
-                return
-
-    def _replace_lost(self, key: str) -> None:
-        """A pod that we told to go on a node that is lost may stay for ever; whoever continues it does not wait."""
-        for uid in tuple(self.succession.leaving.get(key, ())):
-            pod = self.pods.get(uid)
-            if pod is not None and pod.key and not self.blame.setting(pod).healthy:
-                self.replace(pod)
-
-    def replace(self, pod: FedPod) -> None:
+    def _replace(self, pod: FedPod) -> None:
         """A pod counts no more, though it is there and takes room: another one goes on with its instance."""
         key = pod.key
         self._leave(pod, False)
@@ -414,10 +393,7 @@ class Feed(Changes, ABC):
         pod.key = ""
         engine.gone(pod.uid, self.clock(), succeeded and engine.controllers[key].batch, cause)
         self.blame.vacated(key)
-        going = self.going.get(key, {})
-        going.pop(pod.uid, None)
-        if not going:
-            self.going.pop(key, None)
+        self.replacements.gone(key, pod.uid)
         self.specs.release(pod.spec)
         pod.spec = -1
         self.listener.changed(key)

@@ -43,20 +43,13 @@ class LiveFeed(Feed):
         goes = pod.pod.metadata.deletion_timestamp is not None
         if goes:
             self.blame.goes(pod)
-            self.going.setdefault(pod.key, {})[pod.uid] = None
+            self.replacements.goes(pod)
         self.follow_readiness(pod)
         if goes and not pod.doomed:
             pod.doomed = True
             engine.doomed(pod.uid)
-        if goes and self._has_replacement(pod):
-            self.replace(pod)
-
-    def _has_replacement(self, pod: FedPod) -> bool:
-        """Whether a pod that was told to go, and is not ready, has a replacement already."""
-        one = self.engine.pods[pod.uid]
-        controller = self.engine.controllers[pod.key]
-        ours = one.state != types.PLACED or one.preempted or pod.evicted
-        return not one.ready and not ours and 0 <= controller.desired < len(controller.rows)
+        if goes:
+            self.replacements.look(pod)
 
     def _find(self, pod: FedPod) -> bool:
         """A pod that runs already comes to the engine; one whose promise cannot be read takes room like a stranger."""
@@ -80,7 +73,7 @@ class LiveFeed(Feed):
         pod.key = key
         metadata = pod.pod.metadata
         since = min(self.clock(), metadata.creation_timestamp or self.clock())
-        self.make_way(key)
+        self.replacements.make_way(key)
         engine.found(pod.uid, metadata.name, key, number, pod.pod.spec.node_name, since, pod.budget)
         self.blame.arrived(pod)
         self.blame.bound(pod)

@@ -32,7 +32,7 @@ class LossTotals:
             self.good[name] += max(0.0, now.good - before.good)  # type: ignore[assignment]  # a sum of seconds
             for cause in CAUSES:
                 gained = getattr(now, cause) - getattr(before, cause)
-                self.lost[name, cause] += max(0.0, gained)  # type: ignore[assignment]
+                self.lost[name, cause] += max(0.0, gained)
 
     def forget(self, key: str) -> None:
         """A controller is no more."""
