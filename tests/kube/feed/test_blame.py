@@ -672,3 +672,13 @@ def test_what_is_remembered_is_bounded_in_time_and_number() -> None:
 def test_an_impossible_pod_is_told_what_it_lacks(world: World) -> None:
     world.pod("x", cpu="5")
     assert Explainer(world.engine).reason("x", world.clock()).startswith("0/2 nodes: 2 insufficient cpu; preemption: ")
+
+
+def test_a_drain_whose_cordon_is_seen_late(world: World) -> None:
+    """Watches of pods and of nodes have no order among each other."""
+    world.up("p")
+    world.t = 100.0
+    world.pod("p", "a", ready=0, started=0, going=True, marked="EvictionByEvictionAPI")
+    world.node("a", unschedulable=True)
+    world.drop("p")
+    assert world.lost(110) == (10, 0, 0)

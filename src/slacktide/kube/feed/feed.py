@@ -71,6 +71,10 @@ class Feed(Changes, ABC):
         self.hosts.tell(view)
         if before is None or before.ours != view.ours:
             self.reconsider([one.uid for one in self.pods.values() if not one.ours and _is_on(one, view.name)])
+        if before is not None and before.attributes != view.attributes:
+            for one in self.replacements.going_from(view.name):
+                one.ended_by = None  # whether it was drained from there says the node, whose watch may come later
+                self.consider(one)
         if before is not None and before.ready != view.ready:
             self._node_turned(view)
         self._perhaps_possible()

@@ -34,6 +34,11 @@ class Replacements:
         """A pod on a node was told to go."""
         self._going.setdefault(pod.key, {})[pod.uid] = None
 
+    def going_from(self, node: str) -> list[FedPod]:
+        """Pods on a node that were told to go and are not gone; O(all that go)."""
+        every = (self._pods[uid] for going in self._going.values() for uid in going)
+        return [one for one in every if one.pod.spec.node_name == node]
+
     def gone(self, key: str, uid: str) -> None:
         """A pod is gone, or replaced."""
         going = self._going.get(key, {})
