@@ -682,3 +682,38 @@ def test_a_drain_whose_cordon_is_seen_late(world: World) -> None:
     world.node("a", unschedulable=True)
     world.drop("p")
     assert world.lost(110) == (10, 0, 0)
+
+
+@pytest.mark.parametrize("approach", ["independent", "concurrent", "aggregated"])
+@pytest.mark.parametrize(("declared", "cause"), [(False, CLUSTER), (True, OPERATOR)])
+def test_a_drain_whose_replacement_comes_before_it_is_gone(approach: str, declared: bool, cause: int) -> None:
+    """As controllers do it: they make a new pod as soon as the old one is told to go."""
+    world = World(approach)
+    world.owner()
+    if declared:
+        world.window(50, 5000)
+    world.up("p")
+    world.tick(100)
+    world.node("a", unschedulable=True)
+    world.pod("p", "a", ready=0, started=0, going=True, marked="EvictionByEvictionAPI")
+    world.pod("p2", created=100)
+    world.drop("p")
+    world.t = 150.0
+    world.pod("p2", "b", created=150)
+    lost = [0.0, 0.0, 0.0]
+    lost[cause] = 100.0
+    assert world.lost(200) == tuple(lost)
+    world.t = 200.0
+    world.pod("p2", "b", created=150, started=160, ready=200)
+    assert world.lost(300) == tuple(lost)
+
+
+def test_a_drain_whose_cordon_is_seen_after_the_replacement(world: World) -> None:
+    world.window(50, 5000)
+    world.up("p")
+    world.tick(100)
+    world.pod("p", "a", ready=0, started=0, going=True, marked="EvictionByEvictionAPI")
+    world.pod("p2", created=100, nodeSelector={"room": "a"})
+    world.node("a", unschedulable=True)
+    world.drop("p")
+    assert world.lost(200) == (0, 0, 100)

@@ -67,18 +67,33 @@ class BlameFeed:
 
     # -- pods that wait --------------------------------------------------------------------------------------------
 
-    def arrived(self, pod: FedPod) -> None:
-        """The engine knows a pod now: it goes on with what its instance was vacant for."""
+    def arrived(self, pod: FedPod, before: FedPod | None = None) -> None:
+        """The engine knows a pod now: it goes on with what its instance was vacant for. Where it came for a pod that
+        was told to go and is still there, that is ``before``."""
         pod.origin = self._engine.pods[pod.uid].cause
+        if before is not None:
+            before.successor, pod.is_successor = pod.uid, True
+            pod.origin = self.goes(before)
+        self._hold_operator(pod)
+
+    def look_at_end_again(self, before: FedPod, successor: FedPod | None) -> None:
+        """A node is another one than when a pod there was told to go: it may have been drained from it."""
+        before.ended_by = None
+        origin = self.goes(before)
+        if successor is not None and not self._engine.pods[successor.uid].ready:
+            successor.origin = origin
+            self._hold_operator(successor)
+
+    def _hold_operator(self, pod: FedPod) -> None:
         if pod.origin == OPERATOR:
             latest = self._mirror.maintenance.latest(self._clock())
             pod.origin_until = self._drained.get(pod.key, latest)
 
     def bound(self, pod: FedPod) -> None:
-        """A pod is bound to a node; a rollout makes some before those that they replace go."""
+        """A pod is bound to a node; a rollout makes some before those that they replace are told to go."""
         pod.bound = self._clock()
         controller = self._engine.controllers[pod.key]
-        if pod.origin == CLUSTER and 0 <= controller.desired < len(controller.rows):
+        if pod.origin == CLUSTER and not pod.is_successor and 0 <= controller.desired < len(controller.rows):
             pod.origin = WORKLOAD
 
     def waits(self, pod: FedPod, *, impossible: bool) -> None:

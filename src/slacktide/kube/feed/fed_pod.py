@@ -44,6 +44,10 @@ class FedPod:
     """When it was seen to be bound."""
     ended_by: int | None = None
     """Whose doing it is that it ends, once it does."""
+    successor: str = ""
+    """Once it was told to go: the UID of the pod that came for it while it was still there."""
+    is_successor: bool = False
+    """It came for one that was told to go and was still there."""
     evicted: bool = False
     """We told it to go."""
     replaced: bool = False

@@ -72,9 +72,11 @@ class Feed(Changes, ABC):
         if before is None or before.ours != view.ours:
             self.reconsider([one.uid for one in self.pods.values() if not one.ours and _is_on(one, view.name)])
         if before is not None and before.attributes != view.attributes:
-            for one in self.replacements.going_from(view.name):
-                one.ended_by = None  # whether it was drained from there says the node, whose watch may come later
-                self.consider(one)
+            for one in self.replacements.going_from(view.name):  # the watch of nodes may come later than that of pods
+                successor = self.pods.get(one.successor)
+                known = successor is not None and bool(successor.key)
+                self.blame.look_at_end_again(one, successor if known else None)
+                self.reconsider([one.uid, one.successor])
         if before is not None and before.ready != view.ready:
             self._node_turned(view)
         self._perhaps_possible()
@@ -285,7 +287,7 @@ class Feed(Changes, ABC):
         at = pod.record.waits_since(self.clock(), self.away())
         self.replacements.make_way(key)
         self.engine.arrive(pod.uid, pod.pod.metadata.name, key, number, at, pod.budget)
-        self.blame.arrived(pod)
+        self.blame.arrived(pod, self.replacements.predecessor(pod))
         self.listener.changed(key)
         # What takes a preempted pod's place calls for a pass only where it fits: else it waits for the next, as a
         # victim does in the simulator, or each preemption would lead to others.

@@ -75,7 +75,7 @@ class LiveFeed(Feed):
         since = min(self.clock(), metadata.creation_timestamp or self.clock())
         self.replacements.make_way(key)
         engine.found(pod.uid, metadata.name, key, number, pod.pod.spec.node_name, since, pod.budget)
-        self.blame.arrived(pod)
+        self.blame.arrived(pod, self.replacements.predecessor(pod))
         self.blame.bound(pod)
         self.listener.changed(key)
         return True

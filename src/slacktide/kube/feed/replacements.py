@@ -55,6 +55,15 @@ class Replacements:
         if found is not None:
             self._replace(self._pods[found])
 
+    def predecessor(self, pod: FedPod) -> FedPod | None:
+        """The pod that a new one came for, where that was told to go and is still there; None where it ends a vacancy
+        or comes besides."""
+        controller = self._engine.controllers[pod.key]
+        if not 0 <= controller.desired < len(controller.rows):
+            return None
+        going = (self._pods[uid] for uid in self._going.get(pod.key, {}))
+        return next((one for one in going if not one.successor), None)
+
     def look(self, pod: FedPod) -> None:
         """A pod goes; where it is not ready any more and a replacement is there already, it counts no more."""
         controller = self._engine.controllers[pod.key]
