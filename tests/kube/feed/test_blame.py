@@ -717,3 +717,14 @@ def test_a_drain_whose_cordon_is_seen_after_the_replacement(world: World) -> Non
     world.node("a", unschedulable=True)
     world.drop("p")
     assert world.lost(200) == (0, 0, 100)
+
+
+def test_a_failing_probe_within_the_second_of_its_readiness(world: World) -> None:
+    """Timestamps of objects are whole seconds."""
+    world.pod("p", "a")
+    world.t = 5.4
+    world.pod("p", "a", ready=5, started=5)
+    world.t = 5.9
+    world.pod("p", "a", unready=5, started=5)
+    cluster, workload, _ = world.lost(100)
+    assert (cluster, workload) == (pytest.approx(5.4, abs=1e-5), pytest.approx(94.1, abs=1e-5))

@@ -37,7 +37,8 @@ class BlameFeed:
         """What a pod does not say of itself."""
         node = self._mirror.nodes.get(pod.pod.spec.node_name)
         origin = CLUSTER if pod.origin == OPERATOR and pod.origin_until <= self._clock() else pod.origin
-        return Setting(node, self._window_end(pod) > 0.0, pod.bound or self._clock(), origin, pod.ended_by)
+        bound = pod.bound or self._clock()
+        return Setting(node, self._window_end(pod) > 0.0, bound, origin, pod.ended_by, pod.ready)
 
     def _window_end(self, pod: FedPod) -> float:
         """Until when a maintenance window is about a pod's node, which is gone, lost or takes no such pods; else 0."""
@@ -163,7 +164,7 @@ class BlameFeed:
         """A pod is ready; where it is not any more one day, that is to be found out then."""
         self._until.pop(pod.uid, None)
         self._engine.ready(pod.uid, at)
-        pod.origin = CLUSTER
+        pod.origin, pod.ready = CLUSTER, at
         if self._engine.pods[pod.uid].cause:
             self._engine.blame(pod.uid, CLUSTER, at)
 

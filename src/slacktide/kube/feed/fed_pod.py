@@ -42,6 +42,8 @@ class FedPod:
     """That of an operator holds until then, the end of a maintenance window."""
     bound: float = 0.0
     """When it was seen to be bound."""
+    ready: float = 0.0
+    """When it was seen to become ready last."""
     ended_by: int | None = None
     """Whose doing it is that it ends, once it does."""
     successor: str = ""

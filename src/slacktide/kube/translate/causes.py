@@ -59,6 +59,7 @@ class Setting:
     origin     whose doing it was that its predecessor ended
     ended_by   once it was told to go: whose doing that was
     bound      when we saw it bound, where it does not say itself
+    ready      when we saw it become ready last; 0: never
     """
 
     node: NodeView | None
@@ -66,6 +67,7 @@ class Setting:
     bound: float
     origin: int = CLUSTER
     ended_by: int | None = None
+    ready: float = 0.0
 
     @property
     def healthy(self) -> bool:
@@ -85,21 +87,22 @@ def cause_of(pod: Pod, setting: Setting, allowed: Allowances, now: float) -> Ver
         return Verdict(WORKLOAD, failed)
     if setting.origin == WORKLOAD:
         return Verdict(WORKLOAD, begin)
-    verdict = _startup(pod, begin, allowed, now)
+    verdict = _startup(pod, begin, setting.ready, allowed, now)
     if setting.origin == OPERATOR and verdict.cause == CLUSTER:
         return Verdict(OPERATOR, verdict.since, verdict.until)
     return verdict
 
 
-def _startup(pod: Pod, begin: float, allowed: Allowances, now: float) -> Verdict:
+def _startup(pod: Pod, begin: float, ready: float, allowed: Allowances, now: float) -> Verdict:
     """A pod that has not failed: in its start-up for as long as is allowed, else unready by its own doing."""
     status, sidecars = pod.status, {one.name for one in pod.spec.init_containers if one.restart_policy == ALWAYS}
     mains = [one.state.running.started_at if one.state.running else None for one in status.container_statuses]
     started = [at for at in mains if at is not None]
     if mains and len(started) == len(mains) >= len(pod.spec.containers):
         begin = max(begin, *started)
-        if (unready := _transition(pod, "Ready")) > begin:
-            return Verdict(WORKLOAD, unready)  # it was ready meanwhile
+        unready = _transition(pod, "Ready")
+        if max(unready, ready) > begin:
+            return Verdict(WORKLOAD, max(begin, unready))  # it was ready meanwhile
         return _within(begin, allowed.startup, now)
     inits = status.init_container_statuses
     running = [one.state.running.started_at for one in inits if one.state.running]
