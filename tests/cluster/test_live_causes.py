@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from typing import Any
+from urllib.request import urlopen
 
 import pytest
 
 from cluster.judging import Json
-from cluster.labtools import condition, deployment, job, until
+from cluster.labtools import HANG_SECONDS, condition, deployment, job, until
 from cluster.running import Cast, Place, Stage, at, nothing_wrong, scene, service_class, staged
 from slacktide.kube.client.http import STRATEGIC_MERGE_PATCH as STRATEGIC
 from slacktide.lab import Binaries
@@ -307,3 +308,30 @@ def test_a_class_that_counts_everything(place: Place) -> None:
 
 def test_nothing_was_wrong(cast: Cast) -> None:
     nothing_wrong(cast)
+
+
+def test_causes_survive_a_kill_and_are_in_the_metrics(stage: Stage, cast: Cast) -> None:
+    cast.over()
+    place = Place(stage, "killed")
+    place.nodes(1)
+    place.create("deployments", web())
+    (one,) = place.ready("web")
+    before = running(place)
+    say(place, one["metadata"]["name"], False)
+    first = lost(place, "deployment-web", "workload", 2.0)
+    stage.scheduler.kill()
+    stage.scheduler.restart()
+    status = lost(place, "deployment-web", "workload", first["lostSeconds"]["workload"] + 8.0)
+    stays_good(status, before)
+    with urlopen(f"http://127.0.0.1:{stage.scheduler.port}/metrics", timeout=HANG_SECONDS) as answer:
+        lines = answer.read().decode().splitlines()
+    who = 'class="silver",kind="Deployment",name="web",namespace="killed"'
+    (line,) = [one for one in lines if one.startswith("slacktide_workload_lost_seconds_total{") and who in _sorted(one)
+               and 'cause="workload"' in one]  # fmt: skip
+    assert float(line.rpartition(" ")[2]) >= status["lostSeconds"]["workload"]
+
+
+def _sorted(line: str) -> str:
+    """A sample with its labels in order, the cause left out."""
+    labels = line.partition("{")[2].partition("}")[0].split(",")
+    return ",".join(sorted(one for one in labels if not one.startswith("cause=")))
