@@ -70,7 +70,7 @@ def delays(count: int, seed: int, factor: float) -> np.ndarray[Any, np.dtype[np.
 
 def service_class(name: str, slo: float, rank: int) -> dict[str, Any]:
     return {
-        "apiVersion": "slacktide.io/v1alpha1",
+        "apiVersion": "slacktide.io/v1beta1",
         "kind": "ServiceClass",
         "metadata": {"name": name},
         "spec": {"slo": slo, "rank": rank},
@@ -112,7 +112,7 @@ def live(preset: str, factor: float, seed: int, folder: Path) -> dict[str, Any]:
         plane.install()
         plane.create_nodes(20, cpu="3750m", memory="3840Mi", pods=110)
         for one in CLASSES:
-            plane.api.post("/apis/slacktide.io/v1alpha1/serviceclasses", service_class(*one))
+            plane.api.post("/apis/slacktide.io/v1beta1/serviceclasses", service_class(*one))
         account = plane.service_account_kubeconfig("slacktide-system", "slacktide")
         command = [sys.executable, "-m", "slacktide", "run", "--kubeconfig", str(account),
                    "--preset", BASE[preset], "--record", str(folder / "record"), "--set", "kube.leader_election=false",

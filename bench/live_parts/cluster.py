@@ -95,7 +95,7 @@ class Cluster:
             peers = [{"node": other, "meanMs": 10.0 * (number + place), "deviationMs": 0.1, "lost": 0.0, "samples": 9}
                      for place, other in enumerate(ends) if other != name]  # fmt: skip
             status = {"at": rfc3339(time.time()), "measured": 2, "reached": 2, "error": 1.0, "peers": peers}
-            apply(self.api, {"apiVersion": "slacktide.io/v1alpha1", "kind": "NodeLatency",
+            apply(self.api, {"apiVersion": "slacktide.io/v1beta1", "kind": "NodeLatency",
                              "metadata": {"name": name}, "status": status})  # fmt: skip
 
     @property
@@ -149,7 +149,7 @@ class Cluster:
 def _classes(api: Api) -> None:
     for name, (slo, rank, value) in CLASSES.items():
         spec = {"slo": slo, "rank": rank}
-        apply(api, {"apiVersion": "slacktide.io/v1alpha1", "kind": "ServiceClass", "metadata": {"name": name},
+        apply(api, {"apiVersion": "slacktide.io/v1beta1", "kind": "ServiceClass", "metadata": {"name": name},
                     "spec": spec})  # fmt: skip
         apply(api, {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name},
                     "value": value})  # fmt: skip

@@ -13,6 +13,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from slacktide.model import DEFAULT_CLASSES, ServiceClass
+from slacktide.model.window import EPOCH
 
 Accounting = Literal["restart", "always", "never"]
 PresetName = Literal["recommended", "published"]
@@ -166,6 +167,8 @@ class SimulationSettings:
     end: Instant | None = None
     """The run ends at this second; ``None``: when everything has completed."""
     seed: Count = 0
+    epoch: Text = EPOCH
+    """The instant that second 0 is, as RFC 3339 has it, for calendar windows and times of day and week."""
     preempted_work: Literal["by-kind", "kept", "lost"] = "by-kind"
     """What a preempted or failed instance had done: ``by-kind`` keeps it for services and loses it for batch requests
     (a stateless job starts from nothing), ``kept`` and ``lost`` hold for all."""

@@ -22,12 +22,16 @@ from slacktide.config import Amount, Config, PresetName, Share, Text, live, pres
 from slacktide.conversion import Kind, Node, Strict, given
 from slacktide.errors import ConfigError
 from slacktide.inputs.columns.cells import expected_name
-from slacktide.model import PenaltyTier, ServiceClass
+from slacktide.model import PenaltyTier, ServiceClass, Window
+from slacktide.model.durations import EXPECTED as EXPECTED_DURATION
+from slacktide.model.durations import parse_duration
 from slacktide.settings_file import Place, SettingsFile
 
 PRESETS: tuple[PresetName, ...] = get_args(PresetName)
 FORMAT_VERSION = Config().version
 SECTIONS = tuple(field.name for field in dataclasses.fields(Config) if field.name not in ("version", "classes"))
+LIFETIME = "lifetime"
+"""What a class says of its window that has none."""
 MANIFEST_KEY = "configuration"
 """A manifest of results can be given as a settings file: what stands under this key is read."""
 TRUTH = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
@@ -40,6 +44,7 @@ class Tier(Strict):
     bonus: Amount
 
 
+Duration = Annotated[float | str, Meta(description=EXPECTED_DURATION)]
 Tiers = Annotated[
     list[Annotated[Tier, Meta(description="boundary, bonus")]], Meta(description="a list of boundary and bonus")
 ]
@@ -54,15 +59,34 @@ class Class(Strict):
     margin: float | UnsetType = UNSET
     overhead_limit: float | UnsetType | None = UNSET
     tiers: Tiers | UnsetType | None = UNSET
+    window: Any = UNSET
 
-    def made(self) -> ServiceClass:
+    def made(self, window: Window | None) -> ServiceClass:
         """Raises :class:`ConfigError` for a number out of range."""
-        fields = given(self)
+        fields = given(self) | {"window": window}
         if fields.get("tiers"):
             fields["tiers"] = tuple(PenaltyTier(one.boundary, one.bonus) for one in fields["tiers"])
         return ServiceClass(**fields)
 
 
+class WindowFields(Strict):
+    """A window as a file gives it; :class:`Window` checks what fits together."""
+
+    rolling: Duration | UnsetType | None = UNSET
+    calendar: Text | UnsetType | None = UNSET
+    budget: Text | UnsetType = UNSET
+    time_zone: Text | UnsetType = UNSET
+    start: Text | UnsetType | None = UNSET
+
+    def made(self) -> Window:
+        """Raises :class:`ConfigError` or ``ValueError`` for what cannot be."""
+        fields = given(self)
+        if fields.get("rolling") is not None:
+            fields["rolling"] = parse_duration(fields["rolling"])
+        return Window(**fields)
+
+
+WindowField = Annotated[WindowFields, Meta(description="'lifetime', or rolling or calendar, such as 'rolling: 30d'")]
 Classes = Annotated[
     list[Annotated[Class, Meta(description="name, slo, rank")]],
     Meta(min_length=1, description="a list of at least one class"),
@@ -176,14 +200,28 @@ def _classes(said: Sequence[Class], node: Node) -> tuple[ServiceClass, ...]:
     found: list[ServiceClass] = []
     for index, one in enumerate(said):
         here = node.child(index)
+        window = None if one.window is UNSET else _window(here)
         try:
-            made = one.made()
+            made = one.made(window)
         except ConfigError as error:
             raise ConfigError(f"{node.file.at(here.place)}: {error}") from error
         if any(made.name == other.name for other in found):
             raise ConfigError(f"{here.where}: name: found {made.name!r} twice, expected different names")
         found.append(made)
     return tuple(found)
+
+
+def _window(of_class: Node) -> Window | None:
+    node = of_class.child("window")
+    if node.value in (None, LIFETIME):
+        return None
+    fields = node.convert(WindowField)
+    try:
+        return fields.made()
+    except ValueError as error:
+        raise ConfigError(f"{node.where}: rolling: {error}") from error
+    except ConfigError as error:
+        raise ConfigError(f"{node.where.removesuffix('.window').removesuffix(': window')}: {error}") from error
 
 
 def _with_word(config: Config, word: str) -> Config:

@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from slacktide.cli.top import HEAD, ORDERS, Classes, Ledgers, Line, draw, on_screen
-from slacktide.kube.resources.objects import AVAILABILITY, SERVICE_CLASS
+from slacktide.cli.top import Classes, Ledgers, draw, on_screen
+from slacktide.cli.top_rows import HEAD, ORDERS, Line
+from slacktide.cli.without_class import PodsWithoutClass
+from slacktide.engine.ledger.checkpoint import VERSION
+from slacktide.kube.resources.objects import AVAILABILITY, POD, SERVICE_CLASS, Identity, Pod
+from slacktide.kube.translate.service_classes import Classes as ServiceClasses
+from slacktide.kube.translate.service_classes import concerns_class
+from slacktide.kube.translate.unschedulable import Unschedulable
+from support import made_objects
 from support.made_objects import decoded
 from support.on_terminal import plain, terminal
+
+ELSEWHERE = {"slo": 0.9, "rank": 1, "namespaces": ["shop"]}
 
 
 def test_the_table_has_as_many_lines_as_the_terminal_and_is_not_wrapped(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,3 +108,74 @@ def test_lines_about_classes_take_their_room_from_the_table(monkeypatch: pytest.
     assert "LOST" in shown[2].split(), "what is most urgent is there in 80 columns"
     assert shown[-1] == "... and 15 more"
     assert len(shown) <= 10
+
+
+# -- who is not accounted for ------------------------------------------------------------------------------------------
+
+
+def test_a_ledger_of_a_later_release_is_counted_and_shown_as_written() -> None:
+    ledgers = ledgers_of(("gold", 1))
+    status = {"class": "gold", "promised": 0.9, "delivered": 0.95, "slackSeconds": 12.0, "state": "Kept"}
+    for name, version in (("web", VERSION + 1), ("api", VERSION + 7), ("broken", "one")):
+        body = {"metadata": {"name": name, "namespace": "n"}, "status": status | {"accumulators": {"version": version}}}
+        ledgers.changed(decoded(AVAILABILITY, body))
+    assert ledgers.of_a_later_release() == ["2 ledgers are of a later release, and shown as written: n/api, n/web"]
+    assert [(one.name, one.delivered, one.state) for one in ledgers.lines(2e9)] == [
+        (name, 0.95, "Kept") for name in ("web", "api", "broken")
+    ]
+    ledgers.deleted(Identity("n", "web", "", ""), None)
+    assert ledgers.of_a_later_release() == ["1 ledger is of a later release, and shown as written: n/api"]
+
+
+def waiting_pod(name: str, message: str, owner: str = "", service: str = "") -> Pod:
+    """A pod that waits, and what the scheduler says of it; ``owner`` as KIND/NAME."""
+    kind, _, of = owner.partition("/")
+    owners = [{"apiVersion": "apps/v1", "kind": kind, "name": of, "uid": of, "controller": True}] if owner else []
+    labels = {"pod-template-hash": "5d8f"} | ({"slacktide.io/class": service} if service else {})
+    metadata = {"name": name, "namespace": "shop", "labels": labels, "ownerReferences": owners}
+    conditions = [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}]
+    return decoded(POD, {"metadata": metadata, "spec": {}, "status": {"conditions": conditions}})
+
+
+def test_pods_without_a_class_are_listed_by_workload_with_the_reason() -> None:
+    pods = PodsWithoutClass()
+    unknown = "service class 'platinum': does not exist"
+    none = "label slacktide.io/class: found none, and neither its namespace nor the cluster has a default class"
+    pods.replaced(
+        [
+            waiting_pod("web-5d8f-a", unknown, "ReplicaSet/web-5d8f", "platinum"),
+            waiting_pod("web-5d8f-b", unknown, "ReplicaSet/web-5d8f", "platinum"),
+            waiting_pod("db-0", none, "StatefulSet/db"),
+            waiting_pod("alone", none),
+            waiting_pod("fine", "0/2 nodes: 2 insufficient cpu", service="gold"),
+        ]
+    )
+    assert [(one.name, one.service, one.waiting, one.state) for one in pods.lines()] == [
+        ("deployment-web", "platinum", 2, "Unknown"),
+        ("statefulset-db", "-", 1, "Unknown"),
+        ("pod-alone", "-", 1, "Unknown"),
+    ]
+    assert pods.sentences() == [
+        f"2 pods wait without a class: {none} (shop/alone, shop/db-0)",
+        f"2 pods wait without a class: {unknown} (shop/web-5d8f-a, shop/web-5d8f-b)",
+    ]
+    row = dict(zip(HEAD, pods.lines()[0].cells(), strict=True))
+    assert (row["PROMISED"], row["DELIVERED"], row["SLACK"], row["WAITING"]) == ("-", "-", "-", "2")
+    for order in ORDERS.values():
+        assert len(sorted([*pods.lines(), line("a", "gold", 1)], key=order)) == 4
+    pods.changed(waiting_pod("alone", "0/2 nodes: 2 insufficient cpu", service="gold"))
+    pods.deleted(Identity("shop", "db-0", "", ""), None)
+    assert [one.name for one in pods.lines()] == ["deployment-web"]
+
+
+def test_what_the_scheduler_says_of_a_class_is_recognised() -> None:
+    """By the words that it says itself."""
+    classes = ServiceClasses()
+    spoken = []
+    for labels in ({}, {"slacktide.io/class": "platinum"}, {"slacktide.io/class": "elsewhere"}):
+        classes.see(decoded(SERVICE_CLASS, {"metadata": {"name": "elsewhere"}, "spec": ELSEWHERE}))
+        with pytest.raises(Unschedulable) as raised:
+            classes.of(made_objects.pod(labels=labels), batch=False)
+        spoken.append(raised.value.reason)
+    assert len(set(spoken)) == 3
+    assert all(map(concerns_class, spoken)), spoken

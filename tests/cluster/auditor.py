@@ -30,7 +30,7 @@ PATHS = {
     "claims": "/api/v1/persistentvolumeclaims",
     "pods": "/api/v1/pods",
     "events": "/apis/events.k8s.io/v1/events",
-    "ledgers": "/apis/slacktide.io/v1alpha1/availabilities",
+    "ledgers": "/apis/slacktide.io/v1beta1/availabilities",
 }
 POLICY = {
     "apiVersion": "audit.k8s.io/v1",

@@ -37,7 +37,7 @@ from slacktide.lab.processes import Component
 LEADS_SECONDS = 900
 """The first start compiles the kernels."""
 AT_ONCE = 16
-CLASSES = "/apis/slacktide.io/v1alpha1/serviceclasses"
+CLASSES = "/apis/slacktide.io/v1beta1/serviceclasses"
 SCENE_SECONDS = 900
 """Longer than all that a scene waits for; only ends a hang."""
 WATCHDOG_SECONDS = 90
@@ -165,7 +165,7 @@ def staged(binaries: Binaries, directory: Path, classes: list[Json], **settings:
 
 def service_class(name: str, slo: float, rank: int, **spec: Any) -> Json:
     spec = {"slo": slo, "rank": rank, **spec}
-    return {"apiVersion": "slacktide.io/v1alpha1", "kind": "ServiceClass", "metadata": {"name": name}, "spec": spec}
+    return {"apiVersion": "slacktide.io/v1beta1", "kind": "ServiceClass", "metadata": {"name": name}, "spec": spec}
 
 
 def heard(plane: ControlPlane) -> None:
@@ -205,7 +205,7 @@ class Place:
     def kinds_path(self, kind: str) -> str:
         group = {"pods": "/api/v1", "persistentvolumeclaims": "/api/v1", "jobs": "/apis/batch/v1"}
         group |= {"cronjobs": "/apis/batch/v1", "poddisruptionbudgets": "/apis/policy/v1"}
-        group |= {"availabilities": "/apis/slacktide.io/v1alpha1"}
+        group |= {"availabilities": "/apis/slacktide.io/v1beta1"}
         return f"{group.get(kind, '/apis/apps/v1')}/namespaces/{self.namespace}/{kind}"
 
     def create(self, kind: str, body: Json) -> Json:

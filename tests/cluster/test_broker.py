@@ -179,7 +179,7 @@ def test_classes_that_are_missing_are_named_or_made(lab: ControlPlane, namespace
     with pytest.raises(ConfigError, match="service classes bench-only: not in the cluster"):
         asyncio.run(prepare(False))
     asyncio.run(prepare(True))
-    path = "/apis/slacktide.io/v1alpha1/serviceclasses/bench-only"
+    path = "/apis/slacktide.io/v1beta1/serviceclasses/bench-only"
     assert {key: lab.api.get(path)["spec"][key] for key in ("slo", "rank", "marginSeconds")} == {
         "slo": 0.75, "rank": 2, "marginSeconds": 3,
     }  # fmt: skip

@@ -59,7 +59,7 @@ def beside(binaries: Binaries, tmp_path: Path) -> Iterator[ControlPlane]:
     try:
         plane.install()
         for one in (service_class("gold", 0.999, 1), service_class("bronze", 0.5, 3)):
-            plane.api.post("/apis/slacktide.io/v1alpha1/serviceclasses", one)
+            plane.api.post("/apis/slacktide.io/v1beta1/serviceclasses", one)
         plane.create_nodes(4, cpu="2", managed=False)
         yield plane
     finally:
@@ -91,7 +91,7 @@ def state_of(plane: ControlPlane) -> dict[str, Any]:
     paths = {
         "events": "/api/v1/events",
         "leases": "/apis/coordination.k8s.io/v1/leases",
-        "ledgers": "/apis/slacktide.io/v1alpha1/availabilities",
+        "ledgers": "/apis/slacktide.io/v1beta1/availabilities",
         "pods": "/api/v1/pods",
         "nodes": "/api/v1/nodes",
     }

@@ -166,7 +166,7 @@ def test_the_manifests_are_applied_without_what_only_real_kubelets_run(lab: Cont
     kinds = {label.split()[0] for label in applied}
     assert "CustomResourceDefinition" in kinds
     assert "Deployment" not in kinds
-    served = {one["name"] for one in lab.api.get("/apis/slacktide.io/v1alpha1")["resources"]}
+    served = {one["name"] for one in lab.api.get("/apis/slacktide.io/v1beta1")["resources"]}
     assert {"serviceclasses", "availabilities"} <= served
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from cluster.labtools import pod, pods, pods_path, until
-from slacktide.lab import Binaries, ControlPlane, LabError
+from slacktide.lab import Binaries, ControlPlane, LabError, state
 from slacktide.lab.binaries import NEEDED, find
 from slacktide.lab.building import SOURCES, build, cached
 from slacktide.lab.processes import Component, born
@@ -74,16 +75,26 @@ def test_up_schedules(directory: Path) -> None:
     up = slacktide("lab", "up", "--dir", directory, "--nodes", "1")
     assert up.returncode == 0, up.stderr
     lab = ControlPlane.attach(directory)
-    lab.api.post("/apis/slacktide.io/v1alpha1/serviceclasses", service_class("only", default=True))
+    lab.api.post("/apis/slacktide.io/v1beta1/serviceclasses", service_class("only", default=True))
     lab.api.post(pods_path("default"), pod("one", schedulerName="slacktide"))
     until(lambda: pods(lab.api, "default", "Running"), "the scheduler has placed a pod", 200)
+    found = slacktide("explain", "pod", "one", "--kubeconfig", directory / "kubeconfig")
+    assert found.returncode == 0, found.stderr
+    assert "did not answer" not in found.stdout, "the lab's own scheduler is asked, wherever it listens"
+    assert "What happened, the latest last:" in found.stdout
+    inherited = slacktide("explain", "pod", "one", "--json", KUBECONFIG=str(directory / "kubeconfig"))
+    assert json.loads(inherited.stdout)["name"] == "one"
+    address = state.scheduler_address(directory, lab.url)
+    assert re.fullmatch(r"127\.0\.0\.1:\d+", address)
+    assert state.scheduler_address(directory, "https://127.0.0.1:1") == "", "another cluster's scheduler is not asked"
     down = slacktide("lab", "down", "--dir", directory)
     assert "slacktide" in down.stdout
+    assert state.scheduler_address(directory, lab.url) == ""
 
 
 def service_class(name: str, **more: object) -> dict[str, object]:
     spec = {"slo": 0.9, "rank": 1, **more}
-    return {"apiVersion": "slacktide.io/v1alpha1", "kind": "ServiceClass", "metadata": {"name": name}, "spec": spec}
+    return {"apiVersion": "slacktide.io/v1beta1", "kind": "ServiceClass", "metadata": {"name": name}, "spec": spec}
 
 
 @pytest.mark.usefixtures("binaries")

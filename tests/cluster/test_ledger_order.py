@@ -70,7 +70,7 @@ async def play(lab: ControlPlane, namespace: str, connection: Slow, scheduler: S
 
     async def says(name: str) -> tuple[int, int] | None:
         """How many run and wait by a pod's ledger."""
-        path = f"/apis/slacktide.io/v1alpha1/namespaces/{namespace}/availabilities"
+        path = f"/apis/slacktide.io/v1beta1/namespaces/{namespace}/availabilities"
         found = await asyncio.to_thread(lab.api.get, path)
         status = next((one["status"] for one in found["items"] if one["metadata"]["name"] == f"pod-{name}"), None)
         return None if status is None else (status["running"], status["waiting"])

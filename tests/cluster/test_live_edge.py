@@ -37,7 +37,7 @@ from support.repository import REPOSITORY
 
 EXAMPLES = REPOSITORY / "examples" / "edge"
 OURS = "slacktide-"
-ROWS = "/apis/slacktide.io/v1alpha1/nodelatencies"
+ROWS = "/apis/slacktide.io/v1beta1/nodelatencies"
 BANDWIDTH = "slacktide.io/network"
 GI = 2**30
 DELAYS = (
@@ -133,7 +133,7 @@ def write_row(plane: ControlPlane, name: str, peers: dict[str, float]) -> None:
     if any(one["metadata"]["name"] == name for one in plane.api.get(ROWS)["items"]):
         plane.api.patch(f"{ROWS}/{name}", {"status": status})
         return
-    body = {"apiVersion": "slacktide.io/v1alpha1", "kind": "NodeLatency", "metadata": {"name": name}}
+    body = {"apiVersion": "slacktide.io/v1beta1", "kind": "NodeLatency", "metadata": {"name": name}}
     plane.api.post(ROWS, body | {"status": status})
 
 

@@ -90,7 +90,7 @@ def test_classes_that_promise_nonsense(ward: Ward) -> None:
     definition = ward.plane.api.get(path)
     definition["spec"]["versions"][0]["schema"] = {"openAPIV3Schema": open_schema}
     ward.plane.api.put(path, definition)
-    body: dict[str, Any] = {"apiVersion": "slacktide.io/v1alpha1", "kind": "ServiceClass"}
+    body: dict[str, Any] = {"apiVersion": "slacktide.io/v1beta1", "kind": "ServiceClass"}
 
     def created(name: str) -> bool:
         return ward.posted(CLASSES, body | {"metadata": {"name": name}, "spec": NONSENSE[name]})

@@ -201,7 +201,7 @@ def test_nothing_went_wrong(stage: Stage) -> None:
 def test_where_the_custom_resource_is_older_ledgers_are_written_without(own_lab: ControlPlane) -> None:
     """A new scheduler may come before the manifests of its version."""
     definition = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/availabilities.slacktide.io"
-    path = "/apis/slacktide.io/v1alpha1/namespaces/default/availabilities"
+    path = "/apis/slacktide.io/v1beta1/namespaces/default/availabilities"
     older = own_lab.api.get(definition)["spec"]
     fields = older["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["status"]["properties"]
     del fields["lost"], fields["starving"]
@@ -210,7 +210,7 @@ def test_where_the_custom_resource_is_older_ledgers_are_written_without(own_lab:
 
     def is_older() -> bool:
         """The API server learns of it a little later, and does not serve the resource for a moment meanwhile."""
-        body: Json = {"apiVersion": "slacktide.io/v1alpha1", "kind": "Availability"}
+        body: Json = {"apiVersion": "slacktide.io/v1beta1", "kind": "Availability"}
         body |= {"metadata": {"name": f"try-{next(tries)}"}, "status": {"lost": 1}}
         try:
             made = own_lab.api.post(path, body)

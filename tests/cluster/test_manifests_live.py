@@ -19,15 +19,18 @@ from slacktide.lab import Binaries, ControlPlane
 
 FINE: Json = {"slo": 0.9, "rank": 1}
 BATCH = ("Job", "CronJob")
+MONTH: Json = {"calendar": "1M"}
+BEGIN = "2026-01-01T00:00:00"
+NIGHT: Json = {"days": ["Mon", "Tue"], "from": "22:00", "to": "06:00", "timeZone": "Europe/Berlin"}
 
 
 def service_class(name: str = "probe", **spec: Any) -> Json:
-    return {"apiVersion": "slacktide.io/v1alpha1", "kind": "ServiceClass", "metadata": {"name": name}, "spec": spec}
+    return {"apiVersion": "slacktide.io/v1beta1", "kind": "ServiceClass", "metadata": {"name": name}, "spec": spec}
 
 
 def availability(name: str, **status: Any) -> Json:
     metadata = {"name": name, "namespace": "default"}
-    return {"apiVersion": "slacktide.io/v1alpha1", "kind": "Availability", "metadata": metadata, "status": status}
+    return {"apiVersion": "slacktide.io/v1beta1", "kind": "Availability", "metadata": metadata, "status": status}
 
 
 def refused(answer: Answer, *words: str) -> None:
@@ -113,6 +116,33 @@ def kubectl(plane: ControlPlane, binaries: Binaries) -> Kubectl:
         (FINE | {"namespaces": ["team-*"]}, "spec.namespaces[0]", "patterns are not known"),
         (FINE | {"namespaces": "shop"}, "spec.namespaces", "must be of type array"),
         (FINE | {"margin": 10}, "spec.margin", "unknown field"),
+        (FINE | {"window": {}}, "spec.window", "needs exactly one of rolling"),
+        (FINE | {"window": "30d"}, "spec.window", "must be of type object"),
+        (FINE | {"window": {"rolling": "30d", "calendar": "1M"}}, "spec.window", "needs exactly one of rolling"),
+        (FINE | {"window": {"rolling": "30d", "timeZone": "UTC"}}, "spec.window", "timeZone goes with calendar"),
+        (FINE | {"window": {"rolling": "30d", "start": BEGIN}}, "spec.window", "start goes with calendar"),
+        (FINE | {"window": {"rolling": "1M"}}, "spec.window.rolling", "such as 30d, 10m or 1h30m"),
+        (FINE | {"window": {"rolling": "30m1h"}}, "spec.window.rolling", "such as 30d, 10m or 1h30m"),
+        (FINE | {"window": {"rolling": "0d"}}, "spec.window.rolling", "a duration above 0"),
+        (FINE | {"window": {"rolling": ""}}, "spec.window.rolling", "a duration above 0"),
+        (FINE | {"window": {"calendar": "2M"}}, "spec.window.calendar", '"1d", "1w", "1M", "1Q", "1Y"'),
+        (FINE | {"window": MONTH | {"timeZone": "Mars Base"}}, "spec.window.timeZone", "such as Europe/Berlin or UTC"),
+        (FINE | {"window": MONTH | {"start": "2026-02-30T00:00:00"}}, "spec.window.start", "a local time after 1970"),
+        (FINE | {"window": MONTH | {"start": "2026-01-01"}}, "spec.window.start", "a local time after 1970"),
+        (FINE | {"window": MONTH | {"budget": "half"}}, "spec.window.budget", '"accrued", "whole"'),
+        (FINE | {"counts": "workload"}, "spec.counts", '"cluster", "everything"'),
+        (FINE | {"disruptions": {"max": 2}}, "spec.disruptions.per", "Required"),
+        (FINE | {"disruptions": {"max": -1, "per": "1h"}}, "spec.disruptions.max", "greater than or equal to 0"),
+        (FINE | {"disruptions": {"max": 1, "per": "hour"}}, "spec.disruptions.per", "a duration above 0"),
+        (FINE | {"cooldown": "ten minutes"}, "spec.cooldown", "must be a duration, numbers with the units"),
+        (FINE | {"minRunning": "5"}, "spec.minRunning", "must be a duration, numbers with the units"),
+        (FINE | {"hours": []}, "spec.hours", "should have at least 1 items"),
+        (FINE | {"hours": [{"from": "22:00"}]}, "spec.hours[0].to", "Required"),
+        (FINE | {"hours": [NIGHT | {"to": "25:00"}]}, "spec.hours[0].to", 'from "00:00" to "24:00"'),
+        (FINE | {"hours": [NIGHT | {"from": "24:00"}]}, "spec.hours[0].from", 'from "00:00" to "23:59"'),
+        (FINE | {"hours": [NIGHT | {"from": "06:00"}]}, "spec.hours[0]", "from and to must differ"),
+        (FINE | {"hours": [NIGHT | {"days": ["Monday"]}]}, "spec.hours[0].days[0]", '"Mon", "Tue"'),
+        (FINE | {"hours": [NIGHT | {"timeZone": ""}]}, "spec.hours[0].timeZone", "such as Europe/Berlin or UTC"),
     ],
 )
 def test_a_wrong_class_is_refused_with_its_field(kubectl: Kubectl, spec: Json, field: str, says: str) -> None:
@@ -131,6 +161,10 @@ def test_a_class_name_that_no_label_can_hold_is_refused(kubectl: Kubectl) -> Non
         {"slo": 0.001, "rank": 2**31 - 1, "marginSeconds": 0, "overheadLimit": 0, "tiers": []},
         FINE | {"tiers": [{"boundary": 1, "bonus": 0.1}, {"boundary": 0.8, "bonus": 1}], "overheadLimit": 1},
         FINE | {"approach": "aggregated", "namespaces": ["shop", "team-a"], "marginSeconds": 0.5},
+        FINE | {"window": {"rolling": "30d"}, "counts": "everything"},
+        FINE | {"window": {"rolling": "1w2d3h4m5.5s", "budget": "whole"}, "cooldown": "0s", "minRunning": "1.5m"},
+        FINE | {"window": MONTH | {"timeZone": "America/Argentina/Buenos_Aires", "start": BEGIN, "budget": "accrued"}},
+        FINE | {"disruptions": {"max": 0, "per": "1h30m"}, "hours": [NIGHT, {"from": "00:00", "to": "24:00"}]},
     ],
 )
 def test_a_right_class_is_accepted(kubectl: Kubectl, spec: Json) -> None:
@@ -149,6 +183,7 @@ def test_what_a_class_leaves_out_is_filled_in(kubectl: Kubectl) -> None:
     assert spec["marginSeconds"] == 10
     assert spec["approach"] == "independent"
     assert spec["default"] is False
+    assert spec["counts"] == "cluster"
     assert not {"tiers", "overheadLimit", "namespaces"} & set(spec)
 
 

@@ -194,7 +194,7 @@ def test_who_may_view_a_namespace_sees_its_ledger_and_cannot_write_it(plane: Con
 
 
 PODS = "/api/v1/namespaces/default/pods"
-LEDGERS = "/apis/slacktide.io/v1alpha1/namespaces/default/availabilities"
+LEDGERS = "/apis/slacktide.io/v1beta1/namespaces/default/availabilities"
 LEASES = f"/apis/coordination.k8s.io/v1/namespaces/{HOME}/leases"
 
 
@@ -236,7 +236,7 @@ def test_the_scheduler_marks_binds_and_evicts_a_pod(scheduler: Api, pod: Json) -
 def test_the_scheduler_keeps_a_ledger_that_goes_with_its_owner(scheduler: Api, administrator: Api, pod: Json) -> None:
     owner = {"apiVersion": "v1", "kind": "Pod", "name": "rights", "uid": pod["metadata"]["uid"]}
     ledger = {
-        "apiVersion": "slacktide.io/v1alpha1",
+        "apiVersion": "slacktide.io/v1beta1",
         "kind": "Availability",
         "metadata": {"name": "rights", "ownerReferences": [owner | {"blockOwnerDeletion": False}]},
         "status": {"class": "silver", "state": "Kept", "running": 0},

@@ -29,7 +29,7 @@ from slacktide.lab.manifests import apply_files
 
 OURS = MANIFESTS / "netprobe"
 HOME = ACCOUNT = "slacktide-netprobe"
-ROWS = "/apis/slacktide.io/v1alpha1/nodelatencies"
+ROWS = "/apis/slacktide.io/v1beta1/nodelatencies"
 NODES = ("n1", "n2", "n3")
 LEFT_OUT = frozenset({"DaemonSet"})
 """No kubelet here could start its pods; the agents run as processes with these pods' tokens."""
@@ -84,7 +84,7 @@ def row(plane: ControlPlane, node: str, owner: str = "", **status: Any) -> Json:
     uid = plane.api.get(f"/api/v1/nodes/{owner or node}")["metadata"]["uid"]
     reference = {"apiVersion": "v1", "kind": "Node", "name": owner or node, "uid": uid}
     metadata = {"name": node, "ownerReferences": [reference]}
-    return {"apiVersion": "slacktide.io/v1alpha1", "kind": "NodeLatency", "metadata": metadata, "status": status}
+    return {"apiVersion": "slacktide.io/v1beta1", "kind": "NodeLatency", "metadata": metadata, "status": status}
 
 
 def refusal(user: Api, method: str, path: str, body: Json | None = None) -> str:
@@ -153,7 +153,7 @@ def test_an_agent_may_do_nothing_else(guarded: ControlPlane, nodes: dict[str, st
         ("GET", f"/api/v1/namespaces/{HOME}/secrets/slacktide-netprobe", None),
         ("DELETE", f"{ROWS}/{mine}", None),
         ("DELETE", ROWS, None),
-        ("GET", "/apis/slacktide.io/v1alpha1/serviceclasses", None),
+        ("GET", "/apis/slacktide.io/v1beta1/serviceclasses", None),
     ):
         assert "cannot" in refusal(one, method, path, body), path
 

@@ -527,7 +527,7 @@ def test_what_is_written_is_read_again() -> None:
         (POD.path("a"), "/api/v1/namespaces/a/pods"),
         (POD.path("a", "b", "binding"), "/api/v1/namespaces/a/pods/b/binding"),
         (NODE.path(name="n"), "/api/v1/nodes/n"),
-        (SERVICE_CLASS.path(name="gold"), "/apis/slacktide.io/v1alpha1/serviceclasses/gold"),
+        (SERVICE_CLASS.path(name="gold"), "/apis/slacktide.io/v1beta1/serviceclasses/gold"),
         (POD.path("a", "../../nodes?x=1"), "/api/v1/namespaces/a/pods/..%2F..%2Fnodes%3Fx%3D1"),
     ],
 )

@@ -84,7 +84,7 @@ def lateness(said: str | None, seen: float) -> float:
 
 def settled_ledger(api: Api, namespace: str, name: str, running: int) -> dict[str, Any]:
     """A ledger's status once it says that so many run and nobody waits, and has been left alone."""
-    path = f"/apis/slacktide.io/v1alpha1/namespaces/{namespace}/availabilities"
+    path = f"/apis/slacktide.io/v1beta1/namespaces/{namespace}/availabilities"
     seen: tuple[str, float] = "", 0.0
     said: dict[str, Any] = {}
 

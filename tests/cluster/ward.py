@@ -23,7 +23,7 @@ from slacktide.lab import ApiError, Binaries, ControlPlane
 
 SPACE = "malformed"
 PODS = f"/api/v1/namespaces/{SPACE}/pods"
-LEDGERS = f"/apis/slacktide.io/v1alpha1/namespaces/{SPACE}/availabilities"
+LEDGERS = f"/apis/slacktide.io/v1beta1/namespaces/{SPACE}/availabilities"
 CANARY_SECONDS = 10
 """Within seconds an ordinary pod is bound, by the API server's timestamps, on a machine that is not late itself."""
 SLOW = 10.0

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from reference.metric import Ledger, promise_state, running_metric
 from slacktide.config import Config
 from slacktide.model import ServiceClass
 
@@ -197,6 +198,18 @@ class Naive:
             return min((one.received(t, accounting) / one.lifetime(t) for one in lives), default=1.0)
         lifetime = self.lifetime(t)
         return self.received(t, accounting) / lifetime if lifetime > 0 else 1.0
+
+    def state(self, t: float, accounting: str, slack: float, service: ServiceClass, alpha: float) -> str:
+        """How the promise stands; ``slack`` is that of the whole, seconds, where instances have none of their own."""
+        accounts = [(self.received(t, accounting), self.lifetime(t), slack)]
+        if self.approach == "independent":
+            lives = [(one.received(t, accounting), one.lifetime(t)) for one in self.live()]
+            metric = [running_metric(Ledger(e, lived - e), service.slo, alpha) for e, lived in lives]
+            alone = [(*life, q) for life, q in zip(lives, metric, strict=True)]
+            accounts = alone or [(*accounts[0][:2], float("inf"))]
+        found = [promise_state(e, lived, q, service.slo, alpha, service.margin) for e, lived, q in accounts]
+        owed, broken, risky = (any(column) for column in zip(*found, strict=True))
+        return "Unknown" if not owed else "Missed" if broken else "AtRisk" if risky else "Kept"
 
     def late(self, uid: str, t: float, service: ServiceClass, config: Config) -> str:
         """What a waiting instance is: lost, starving, or neither (docs/semantics.md, 'Triage')."""

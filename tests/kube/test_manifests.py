@@ -13,6 +13,7 @@ import yaml
 import slacktide
 from cluster.installation import EXAMPLES, MANIFESTS
 from slacktide.cli.netprobe import netprobe
+from slacktide.kube.client import served_version
 from slacktide.kube.resources import custom_resources, node_latency
 from slacktide.model import APPROACHES, service_class
 from slacktide.netprobe.options import HTTP_PORT, PORT
@@ -33,9 +34,14 @@ def one(kind: str, name: str, folder: Path = MANIFESTS) -> dict[str, Any]:
 
 
 def schema(name: str) -> dict[str, Any]:
-    """The schema of a custom resource's one version."""
-    (version,) = one("CustomResourceDefinition", f"{name}.slacktide.io")["spec"]["versions"]
+    """The schema of a custom resource's version that is stored."""
+    (version,) = [version for version in versions(name) if version["storage"]]
     return dict(version["schema"]["openAPIV3Schema"]["properties"])
+
+
+def versions(name: str) -> list[dict[str, Any]]:
+    """The versions of a custom resource."""
+    return list(one("CustomResourceDefinition", f"{name}.slacktide.io")["spec"]["versions"])
 
 
 def described(properties: dict[str, Any], path: str = "") -> Iterator[tuple[str, str]]:
@@ -96,6 +102,19 @@ def test_every_field_is_described(name: str) -> None:
     assert max(map(len, fields.values())) < 400
 
 
+@pytest.mark.parametrize("name", ["serviceclasses", "availabilities", "nodelatencies"])
+def test_the_older_version_is_served_and_loses_nothing(name: str) -> None:
+    newest, older = versions(name)
+    assert [f"slacktide.io/{one['name']}" for one in (newest, older)] == [
+        served_version.NEWEST,
+        *served_version.OLDER,
+    ]
+    assert (newest["served"], newest["storage"]) == (True, True)
+    assert (older["served"], older["storage"], older["deprecated"]) == (True, False, True)
+    assert older["schema"] == newest["schema"]
+    assert one("CustomResourceDefinition", f"{name}.slacktide.io")["spec"]["conversion"] == {"strategy": "None"}
+
+
 def test_what_a_class_leaves_out_is_what_the_simulator_takes() -> None:
     properties = schema("serviceclasses")["spec"]["properties"]
     simple = service_class.ServiceClass("simple", 0.9, 1)
@@ -103,6 +122,7 @@ def test_what_a_class_leaves_out_is_what_the_simulator_takes() -> None:
     assert "default" not in properties["tiers"]  # it depends on the slo
     assert set(properties["approach"]["enum"]) == set(APPROACHES)
     assert properties["approach"]["default"] == "independent"
+    assert properties["counts"]["default"] == custom_resources.ServiceClassSpec(0.9, 1).counts
 
 
 def test_the_scheduler_reads_and_writes_the_fields_that_are_declared() -> None:
@@ -112,6 +132,9 @@ def test_the_scheduler_reads_and_writes_the_fields_that_are_declared() -> None:
     spec = schema("serviceclasses")["spec"]["properties"]
     assert fields(custom_resources.ServiceClassSpec) == set(spec)
     assert fields(custom_resources.Tier) == set(spec["tiers"]["items"]["properties"])
+    assert fields(custom_resources.WindowSpec) == set(spec["window"]["properties"])
+    assert fields(custom_resources.DisruptionsSpec) == set(spec["disruptions"]["properties"])
+    assert fields(custom_resources.HoursSpec) == set(spec["hours"]["items"]["properties"])
     assert fields(custom_resources.AvailabilityStatus) <= set(schema("availabilities")["status"]["properties"])
     row = schema("nodelatencies")["status"]["properties"]
     assert fields(node_latency.NodeLatencyStatus) == set(row)

@@ -67,6 +67,15 @@ def request_metric(x: float, live: int, contributing: int, sigma: float, alpha: 
     return on_grid(v) - alpha
 
 
+def promise_state(
+    received: float, lifetime: float, slack: float, sigma: float, alpha: float, margin: float
+) -> tuple[bool, bool, bool]:
+    """Whether anything was owed, whether the promise is broken, and whether it is at risk (docs/semantics.md)."""
+    lost, budget = lifetime - received, (1.0 - sigma) * lifetime
+    broken = received < (sigma - 1e-9) * lifetime
+    return lifetime > 0.0, broken, slack + alpha < margin and lost > budget / 2.0
+
+
 def overhead(c: float, e: float) -> float:
     """Preemption overhead: start-up seconds spent on preempted incarnations, of all seconds used (Q 8)."""
     return 0.0 if c == 0.0 else c / (e + c)

@@ -35,6 +35,8 @@ class RequestOutcome:
     discarded: float = 0.0
     preemptions: int = 0
     starts: int = 0
+    short: float = 0.0
+    """Of a promise over a window: the largest share of one that was lost."""
     ledgers: dict[Accounting, Ledger] = field(default_factory=dict)
 
 

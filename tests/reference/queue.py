@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from reference import windows
 from reference.state import Instance
 from slacktide.config import Config
 
@@ -38,7 +39,9 @@ def metric_keeping_work(one: Instance, t: float, config: Config) -> float:
 
 def decided_lifetime(one: Instance, t: float) -> float:
     """T of the request whose ledger decides for it, or its own lifetime."""
-    return one.request.lifetime(t) if one.request is not None and one.request.decides else one.lifetime(t)
+    if one.request is not None and one.request.decides:
+        return one.request.lifetime(t)
+    return windows.owed_lifetime(one, t, one.lifetime(t))
 
 
 def is_late(one: Instance, t: float, config: Config) -> bool:

@@ -7,7 +7,7 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from reference import chance, placing, resizes
+from reference import chance, placing, resizes, windows
 from reference.amounts import fits
 from reference.metric import ACCOUNTINGS
 from reference.outcome import GroupOutcome, Outcome, RequestOutcome
@@ -90,6 +90,12 @@ class Simulation:
         self.running: list[Instance] = []
         self.now = 0.0
         self.last_pass = -inf
+        for j in self.instances:
+            if j.request is not None and j.request.decides:
+                j.promise = None
+        of_class = {j.service_class: j.promise for j in self.instances if j.promise is not None}
+        every = [of_class.get(i) or windows.promise_of(one, config) for i, one in enumerate(workload.classes)]
+        self.promises = [one for one in every if one is not None]
 
     def scale_events(self, workload: Workload) -> list[tuple[float, Request, int]]:
         """Time, request and how many instances it shall have, in the order in which they happen."""
@@ -174,6 +180,7 @@ class Simulation:
             self.returning = [one for one in self.returning if one[1] is not j]
         else:
             self.leave(j)
+        windows.close(j, self.now, self.config)
         j.gone = self.outcome.requests[j.row].removed = self.now
 
     def release_next(self, request: Request) -> None:
@@ -185,11 +192,22 @@ class Simulation:
 
     # Events, in the order in which they count at one instant
 
+    def turn_due(self) -> bool:
+        """Calendar windows end, and the next begin."""
+        due = [one for one in self.promises if one.ends <= self.now]
+        for promise in due:
+            for j in self.instances:
+                if j.promise is promise and j.admitted and j.gone is None:
+                    windows.turn(j, self.now, self.config)
+            promise.at += 1
+        return bool(due)
+
     def complete_due(self) -> bool:
         """Whether anything completed; likewise below."""
         due = [j for j in self.running if j.completion() <= self.now]
         for j in sorted(due, key=lambda j: j.row):
             self.leave(j)
+            windows.close(j, self.now, self.config)
             j.gone = self.outcome.requests[j.row].completed = self.now
             assert j.request is not None
             self.release_next(j.request)
@@ -292,6 +310,8 @@ class Simulation:
         times += [j.admission for j in self.arrivals[:1]]
         times += self.triggers[:1]
         times += [one[0] for one in self.returning]
+        if min(times, default=inf) < self.end or self.running:  # else the calendar would go on for ever
+            times += [one.ends for one in self.promises]
         if (self.waiting or self.deferred) and not self.triggered:
             times.append(self.last_pass + self.config.scheduler.watchdog)
         return min(times, default=inf)
@@ -422,7 +442,14 @@ class Simulation:
             if instant >= self.end or instant == inf:
                 break
             self.go_to(instant)
-            happened = [self.complete_due(), self.change_hosts(), self.scale_due(), self.resize_due(), self.admit_due()]
+            happened = [
+                self.turn_due(),
+                self.complete_due(),
+                self.change_hosts(),
+                self.scale_due(),
+                self.resize_due(),
+                self.admit_due(),
+            ]
             watchdog = instant >= self.last_pass + self.config.scheduler.watchdog
             called_for = watchdog or any(happened)
             if self.triggered:
@@ -461,6 +488,9 @@ class Simulation:
             if result.admitted and j.gone is None:
                 self.book(j)
                 j.settle(self.now)
+                windows.close(j, self.now, self.config)
+            if result.admitted and j.promise is not None:
+                result.short = windows.worst(j, self.now if j.gone is None else j.gone, self.config)
             result.running, result.starts, result.ledgers = j.progress, j.starts, j.ledgers
         return self.outcome
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from reference import chance, metric
+from reference import chance, metric, windows
 from reference.amounts import Amounts, minus, plus, scale, whole
 from reference.budgets import Guarded, guard
 from reference.metric import ACCOUNTINGS, Ledger
@@ -94,6 +94,15 @@ class Instance:
     ledgers: dict[Accounting, Ledger] = field(default_factory=lambda: {name: Ledger() for name in ACCOUNTINGS})
     known: Known | None = None
     """Only within a pass."""
+    decides_by: Accounting = "restart"
+    promise: windows.Promise | None = None
+    """Its window; ``None``: its whole life, or the request's ledger decides."""
+    pieces: list[tuple[float, float, float]] = field(default_factory=list)
+    """Of a promise over a window: what it had received (s), how much it lost then, until when."""
+    base: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    """Running and pending seconds, and those of start-ups spent, as the calendar window began."""
+    short: float = 0.0
+    """The largest share of a calendar window that was lost."""
 
     def ledger_at(self, t: float, accounting: Accounting) -> Ledger:
         """``(e', p')`` at ``t``."""
@@ -107,6 +116,8 @@ class Instance:
 
     def key(self, config: Config) -> float:
         """Order among waiting instances."""
+        if self.promise is not None:
+            return self.since + windows.slack(self, self.since, config) - config.qos.alpha
         return metric.waiting_key(self.ledgers[config.qos.startup], self.since, self.sigma, config.qos.alpha)
 
     def metric_at(self, t: float, config: Config) -> float:
@@ -120,6 +131,8 @@ class Instance:
     def work_out_metric(self, t: float, config: Config) -> float:
         if self.request is not None and self.request.decides:
             return self.request.metric_of(self, t, config)
+        if self.promise is not None:
+            return windows.slack(self, t, config) - config.qos.alpha
         if self.host is None:
             return self.key(config) - t
         return metric.running_metric(self.ledger_at(t, config.qos.startup), self.sigma, config.qos.alpha)
@@ -128,6 +141,8 @@ class Instance:
         """Preemption overhead C at ``t``: its own, or its request's."""
         if self.request is not None and self.request.decides:
             return self.request.overhead_at(t, config)
+        if self.promise is not None:
+            return metric.overhead(self.spent - self.base[2], windows.overhead_e(self, t, config))
         return metric.overhead(self.spent, self.ledger_at(t, config.qos.startup).e)
 
     def progress_at(self, t: float) -> float:
@@ -175,8 +190,17 @@ class Instance:
 
     def settle(self, t: float) -> None:
         """Write the time since the last change of state into the ledgers; a change of state must follow."""
+        if self.promise is not None:
+            self.lose(t)
         self.ledgers = {name: self.ledger_at(t, name) for name in ACCOUNTINGS}
         self.progress = self.progress_at(t)
+
+    def lose(self, t: float) -> None:
+        """Note what was lost since the last change of state, in the accounting that decisions use."""
+        before, after = self.ledgers[self.decides_by], self.ledger_at(t, self.decides_by)
+        if after.p > before.p:
+            until = t if self.host is None else min(t, self.ready())
+            self.pieces.append((before.e, after.p - before.p, until))
 
     def place(self, host: Host, t: float, startup: float, pass_number: int) -> None:
         """From waiting to ``host``."""
@@ -255,6 +279,7 @@ def build(workload: Workload, hosts: Hosts, config: Config) -> tuple[list[Instan
         by_name = dict(zip(names, values, strict=True))  # type: ignore[call-overload]
         return tuple(whole(by_name.get(name, 0.0), f) for name, f in zip(hosts.resources, factors, strict=True))
 
+    promises = [windows.promise_of(one, config) for one in workload.classes]
     instances = []
     for row in range(len(workload)):
         index = int(workload.service_class[row])
@@ -280,6 +305,8 @@ def build(workload: Workload, hosts: Hosts, config: Config) -> tuple[list[Instan
                 most=None if workload.limit is None else amounts(workload.limit[row], workload.resources),
                 bandwidth=dict(zip(workload.resources, workload.demand[row].tolist(), strict=True)).get("network", 0.0),
                 since=on_grid(workload.admission[row]),
+                promise=promises[index],
+                decides_by=config.qos.startup,
                 resizes=resizes_of(workload, row, lambda demand: amounts(demand, workload.resources)),
             )
         )

@@ -21,8 +21,10 @@ from slacktide.model import (
     Resizing,
     ServiceClass,
     Term,
+    Window,
     Workload,
 )
+from slacktide.model.window import EPOCH
 from slacktide.model.workload import AGGREGATED, CONCURRENT, INDEPENDENT
 from support.neighbourhoods import Neighbourhood
 
@@ -99,6 +101,28 @@ class Cluster:
                 "queue_order": "importance",
                 "victim_order": "importance",
             }
+        )
+
+    def windowed(self) -> Cluster:
+        """The same cluster with promises over windows, of which some are full, or turn, within its time."""
+        random = np.random.default_rng([self.seed, 0x5EED, 19])
+        endless = self.config.simulation.end is None
+        budgets = (None, None, "accrued", "whole")
+        classes = []
+        for one in self.workload.classes:
+            length = float(_pick(random, 60.0, 61.7, 75.25, 120.0))
+            window: Window | None = Window(rolling=length, budget=_pick(random, *budgets))
+            if not endless and random.random() < 0.4:
+                begins = f"1970-01-01T00:{int(random.integers(0, 3)):02}:{int(random.integers(60)):02}"
+                window = Window(calendar="1d", start=begins, budget=_pick(random, *budgets))
+            if random.random() < 0.15:
+                window = None
+            classes.append(replace(one, window=window))
+        changed = replace(self, workload=replace(self.workload, classes=tuple(classes)))
+        work = "kept" if self.config.simulation.preempted_work == "lost" else self.config.simulation.preempted_work
+        return changed.with_(
+            simulation={"preempted_work": work, "epoch": _pick(random, EPOCH, "1970-01-05T00:00:20Z")},
+            qos={"alpha": float(_pick(random, self.config.qos.alpha, 0.0, 3.5))},
         )
 
     def without(self, *switches: str) -> Cluster:

@@ -28,7 +28,11 @@ def explain() -> None:
 @click.option("-n", "--namespace", default="default", show_default=True, help="The pod's namespace.")
 @click.option("--kubeconfig", type=FILE, help="How to reach the cluster.")
 @click.option("--context", metavar="NAME", help="Of the kubeconfig; its current one if none is named.")
-@click.option("--address", metavar="HOST:PORT", help=f"The scheduler's kube.listen.  [default: {ADDRESS}]")
+@click.option(
+    "--address",
+    metavar="HOST:PORT",
+    help=f"The scheduler's kube.listen.  [default: the lab's where it is one, else {ADDRESS}]",
+)
 @click.option("--json", "as_json", is_flag=True, help="The scheduler's answer as it is.")
 def pod(
     name: str, namespace: str, kubeconfig: Path | None, context: str | None, address: str | None, as_json: bool
@@ -54,10 +58,11 @@ async def _explain(
         async with await connect(kubeconfig, context=context) as connection:
             raw = await _get(connection, f"/api/v1/namespaces/{namespace}/pods/{name}")
             uid = "" if raw is None else raw["metadata"]["uid"]
-            found, problem = await _ask(ADDRESS, namespace, name)
+            address = _of_lab(kubeconfig, connection.server) or ADDRESS
+            found, problem = await _ask(address, namespace, name)
             if found is None or (uid and found.get("uid") != uid):
                 if as_json:
-                    raise ConfigError(f"--json: the scheduler does not answer for this pod at {ADDRESS}: {problem}")
+                    raise ConfigError(f"--json: the scheduler does not answer for this pod at {address}: {problem}")
                 events = await _events(connection, namespace, name)
                 if raw is None and not events:
                     broken = Problem(f"pod {namespace}/{name}", 0, "", "", "one that exists, or existed lately")
@@ -72,6 +77,17 @@ async def _explain(
     from slacktide.kube.observe.explain import told
 
     return told(found)
+
+
+def _of_lab(kubeconfig: Path | None, server: str) -> str:
+    """Where the scheduler listens that a lab with this API server has started; empty where it is no lab's."""
+    from slacktide.cli.lab import default_directory
+    from slacktide.kube.client.credentials import paths_of_environment
+    from slacktide.lab.state import scheduler_address
+
+    files = paths_of_environment() if kubeconfig is None else [kubeconfig]
+    directories = [*(file.absolute().parent for file in files), default_directory()]
+    return next(filter(None, (scheduler_address(one, server) for one in directories)), "")
 
 
 async def _ask(address: str, namespace: str, name: str) -> tuple[dict[str, Any] | None, str]:
@@ -114,9 +130,11 @@ async def _events(connection: Connection, namespace: str, name: str) -> list[dic
 
 async def _ledger(connection: Connection, namespace: str, pod: dict[str, Any] | None) -> dict[str, Any] | None:
     """The Availability of a pod's workload: its topmost owner is the target of one."""
+    from slacktide.kube.resources.objects import AVAILABILITY
+
     if pod is None:
         return None
-    found = await _get(connection, f"/apis/slacktide.io/v1alpha1/namespaces/{namespace}/availabilities")
+    found = await _get(connection, AVAILABILITY.path(namespace))
     owners = await _owners(connection, namespace, pod)
     for one in [] if found is None else found["items"]:
         if one.get("status", {}).get("target", {}).get("uid") in owners:
@@ -159,11 +177,11 @@ def _from_cluster(
 def _of_ledger(ledger: dict[str, Any]) -> str:
     from slacktide.kube.observe.explain import waiting_text
 
-    target, slack = ledger["target"], ledger.get("slackSeconds")
-    has = "no limit to its slack" if slack is None else f"{slack:.1f} s of slack"
+    target, breaks = ledger["target"], ledger.get("breaksAt")
+    left = f", which can break at {breaks[11:19]}" if breaks else ""
     return (
-        f"{target['kind']} {target['name']}, class {ledger['class']}: promised {ledger['promised']:.4f}, "
-        f"delivered {ledger['delivered']:.4f}, {has}, {ledger['state']}; {ledger['running']} running, "
+        f"{target['kind']} {target['name']}, class {ledger['class']}: promised {ledger['promised']:.4f}{left}, "
+        f"delivered {ledger['delivered']:.4f}, {ledger['state']}; {ledger['running']} running, "
         f"{waiting_text(ledger)} (as of {ledger['at'][11:19]})"
     )
 

@@ -16,7 +16,8 @@ NAMESPACE, ACCOUNT = "slacktide-system", "slacktide"
 """Of the manifests."""
 
 
-def _default_directory() -> Path:
+def default_directory() -> Path:
+    """Where a lab is whose directory nobody named."""
     state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
     return Path(state) / "slacktide" / "lab"
 
@@ -71,9 +72,10 @@ def up(
     """
     from slacktide.lab import Binaries, ControlPlane
     from slacktide.lab.binaries import NEEDED
-    from slacktide.lab.control_plane import reserved
+    from slacktide.lab.control_plane import free_ports, reserved
+    from slacktide.lab.state import SCHEDULER
 
-    directory = (directory or _default_directory()).absolute()
+    directory = (directory or default_directory()).absolute()
     programs = [*NEEDED, "kubectl", *(["kube-scheduler"] if with_kube_scheduler else [])]
     with reserved(directory):
         found = Binaries.find(programs, directory=binaries, say=_say)
@@ -83,7 +85,7 @@ def up(
             applied = plane.install()
             plane.create_nodes(nodes, cpu=cpu, memory=memory, pods=pods)
             if not without_scheduler:
-                plane.add("slacktide", _scheduler(plane.service_account_kubeconfig(NAMESPACE, ACCOUNT)))
+                plane.add(SCHEDULER, _scheduler(plane.service_account_kubeconfig(NAMESPACE, ACCOUNT), *free_ports(1)))
         except BaseException:
             plane.kill()
             raise
@@ -91,16 +93,18 @@ def up(
     click.echo(_next_commands(plane.kubeconfig, directory, found["kubectl"]))
 
 
-def _scheduler(kubeconfig: Path) -> list[str]:
+def _scheduler(kubeconfig: Path, port: int) -> list[str]:
     """The command of the scheduler, under the rights that the manifests give it."""
-    settings = ["--set", "kube.leader_election=false", "--set", "kube.listen=none"]
+    from slacktide.lab.state import LISTEN
+
+    settings = ["--set", "kube.leader_election=false", "--set", f"{LISTEN}127.0.0.1:{port}"]
     return [sys.executable, "-m", "slacktide", "run", "--kubeconfig", str(kubeconfig), *settings]
 
 
 def _next_commands(kubeconfig: Path, directory: Path, kubectl: Path) -> str:
     known = shutil.which("kubectl") == str(kubectl)
     command = "kubectl" if known else shlex.quote(str(kubectl))
-    where = "" if directory == _default_directory() else f" --dir {shlex.quote(str(directory))}"
+    where = "" if directory == default_directory() else f" --dir {shlex.quote(str(directory))}"
     return "\n".join(
         [
             f"kubeconfig: {kubeconfig}",
@@ -121,7 +125,7 @@ def down(directory: Path | None) -> None:
     from slacktide.lab import ControlPlane
     from slacktide.lab.control_plane import reserved
 
-    directory = (directory or _default_directory()).absolute()
+    directory = (directory or default_directory()).absolute()
     plane = ControlPlane.attach(directory)
     with reserved(directory):
         running = [component.name for component in plane.components.values() if component.running]

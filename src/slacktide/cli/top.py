@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from slacktide.cli.options import FILE
-from slacktide.cli.text import seconds, share, table
+from slacktide.cli.text import table
+from slacktide.cli.top_rows import HEAD, ORDERS, STATES, Line, named
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -24,50 +25,6 @@ if TYPE_CHECKING:
     from slacktide.kube.resources.objects import Availability, ServiceClass, ServiceClassSpec
 
 REFRESH_SECONDS = 1.0
-STATES = ("Missed", "AtRisk", "Kept", "Unknown")
-HEAD = (
-    "NAMESPACE", "WORKLOAD", "CLASS", "PROMISED", "DELIVERED", "SLACK", "STATE", "LOST", "STARVING",
-    "RUNNING", "WAITING", "PREEMPTED", "BY CLUSTER", "BY WORKLOAD", "BY OPERATOR",
-)  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """A ledger as it is by now; ``slack`` is infinite where there is none."""
-
-    namespace: str
-    name: str
-    service: str
-    promised: float
-    delivered: float
-    slack: float
-    state: str
-    running: int
-    waiting: int
-    preempted: int
-    lost: int = 0
-    starving: int = 0
-    lost_by: tuple[float, float, float] = (0.0, 0.0, 0.0)
-    """Instance seconds lost by the doing of the cluster, the workload, an operator, as written."""
-
-    def cells(self) -> tuple[str, ...]:
-        """For the table."""
-        slack = "-" if self.slack == float("inf") else f"{self.slack:.1f}"
-        shares = share(self.promised), share(self.delivered)
-        late = str(self.lost or "-"), str(self.starving or "-")
-        counts = str(self.running), str(self.waiting), str(self.preempted)
-        by = (seconds(one) for one in self.lost_by)
-        return (self.namespace, self.name, self.service, *shares, slack, self.state, *late, *counts, *by)
-
-
-ORDERS = {
-    "slack": lambda one: (one.slack, one.namespace, one.name),
-    "name": lambda one: (one.namespace, one.name),
-    "delivered": lambda one: (one.delivered, one.namespace, one.name),
-    "state": lambda one: (STATES.index(one.state) if one.state in STATES else 9, one.slack, one.name),
-    "lost": lambda one: (-one.lost, -one.starving, one.slack, one.namespace, one.name),
-    "preempted": lambda one: (-one.preempted, one.namespace, one.name),
-}
 
 
 @click.command()
@@ -77,6 +34,7 @@ ORDERS = {
 @click.option("-A", "--all-namespaces", is_flag=True, help="All namespaces', which is the default.")
 @click.option("--once", is_flag=True, help="Print the table once; so is it where the output is no terminal.")
 @click.option("--sort", "order", type=click.Choice(list(ORDERS)), default="slack", show_default=True)
+@click.option("--scheduler-name", default="slacktide", show_default=True, help="The scheduler's kube.scheduler_name.")
 def top(
     kubeconfig: Path | None,
     context: str | None,
@@ -84,6 +42,7 @@ def top(
     all_namespaces: bool,
     once: bool,
     order: str,
+    scheduler_name: str,
 ) -> None:
     """Shows what each workload was promised and has got, every second anew.
 
@@ -91,14 +50,26 @@ def top(
     passed, and are carried on here: exactly, unless pods are just being bound or are leaving.
 
     A line above the table names each class that is overloaded: somebody of it waits whose promise cannot be kept any
-    more. The columns LOST and STARVING say who.
+    more. The columns LOST and STARVING say who. Other lines name pods that wait without a class that they may use,
+    and ledgers of a later release.
     """
     if all_namespaces and namespace:
         raise click.UsageError("-A: shows all namespaces, and -n one")
     import asyncio
 
     with contextlib.suppress(KeyboardInterrupt):
-        asyncio.run(_top(kubeconfig, context, namespace or "", once or not sys.stdout.isatty(), order))
+        wanted = Wanted(namespace or "", scheduler_name, order, once or not sys.stdout.isatty())
+        asyncio.run(_top(kubeconfig, context, wanted))
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is to be shown: a namespace (empty: all), whose pods, in which order; ``once``: and no more."""
+
+    namespace: str
+    scheduler: str
+    order: str
+    once: bool
 
 
 class Ledgers:
@@ -106,6 +77,8 @@ class Ledgers:
 
     def __init__(self) -> None:
         self.found: dict[tuple[str, str], tuple[Availability, Checkpoint | None]] = {}
+        self.newer: set[tuple[str, str]] = set()
+        """Ledgers of a later release."""
         self.classes: dict[str, ServiceClassSpec] = {}
 
     def replaced(self, objects: Any) -> None:
@@ -113,20 +86,36 @@ class Ledgers:
             self.changed(one)
 
     def changed(self, found: Availability) -> None:
-        from slacktide.engine.ledger.checkpoint import read
+        from slacktide.engine.ledger.checkpoint import NewerLedger, read
         from slacktide.errors import StateError
 
+        key, books = (found.metadata.namespace, found.metadata.name), None
+        self.newer.discard(key)
         try:
             books = read(found.status.accumulators) if found.status.accumulators else None
+        except NewerLedger:
+            self.newer.add(key)
         except StateError:
-            books = None  # another version's; the numbers beside are shown as they are
-        self.found[found.metadata.namespace, found.metadata.name] = found, books
+            pass  # the numbers beside are shown as they are
+        self.found[key] = found, books
 
     def deleted(self, identity: Identity, last: Availability | None) -> None:  # noqa: ARG002
-        self.found.pop(identity.key, None)
+        self._forget(identity.key)
 
     def malformed(self, problem: Malformed) -> None:
-        self.found.pop((problem.namespace, problem.name), None)
+        self._forget((problem.namespace, problem.name))
+
+    def _forget(self, key: tuple[str, str]) -> None:
+        self.found.pop(key, None)
+        self.newer.discard(key)
+
+    def of_a_later_release(self) -> list[str]:
+        """A sentence about ledgers that cannot be carried on."""
+        if not self.newer:
+            return []
+        many = "ledger is" if len(self.newer) == 1 else "ledgers are"
+        names = named(sorted("/".join(key) for key in self.newer))
+        return [f"{len(self.newer)} {many} of a later release, and shown as written: {names}"]
 
     def accounting(self) -> Accounting:
         """The scheduler's, as all ledgers together give it away."""
@@ -152,27 +141,21 @@ class Ledgers:
         promised, delivered = status.promised or 0.0, status.delivered or 0.0
         slack, state, lost = status.slack_seconds, status.state, status.lost_seconds
         if books is not None:
-            carried = carry_on(books, accounting, promised, slack, now)
-            delivered, slack = carried.delivered, carried.slack
-            state = self._state(state, status.class_, promised, delivered, slack)
+            known = self.classes.get(class_of(status.class_))
+            margin = 0.0 if known is None else known.margin_seconds
+            carried = carry_on(books, accounting, promised, slack, now, margin)
+            delivered, slack = carried.delivered, carried.left
+            if (
+                state != "Unknown"
+                and promised
+                and not (known is None and state == "AtRisk" and carried.state == "Kept")
+            ):
+                state = carried.state  # but where the margin is not known, a risk stays as written
         return Line(
             found.metadata.namespace, found.metadata.name, status.class_, promised, delivered,
             float("inf") if slack is None else slack, state, status.running, status.waiting, status.preemptions,
             status.lost, status.starving, (lost.cluster, lost.workload, lost.operator),
         )  # fmt: skip
-
-    def _state(self, state: str, service: str, promised: float, delivered: float, slack: float | None) -> str:
-        """As :class:`.slo_status.SloStatus` has it; where the class's margin is not known, as written."""
-        from slacktide.model.service_class import SLO_TOLERANCE
-
-        known = self.classes.get(class_of(service))
-        if state == "Unknown" or not promised:
-            return state
-        if delivered < promised - SLO_TOLERANCE:
-            return "Missed"
-        if known is None:
-            return "Kept" if state == "Missed" else state
-        return "AtRisk" if slack is not None and slack < known.margin_seconds else "Kept"
 
     def overloaded(self, lines: list[Line]) -> list[str]:
         """A sentence about each class that is overloaded, the most important first."""
@@ -226,38 +209,40 @@ class Classes:
     def malformed(self, problem: Malformed) -> None: ...
 
 
-async def _top(kubeconfig: Path | None, context: str | None, namespace: str, once: bool, order: str) -> None:
+async def _top(kubeconfig: Path | None, context: str | None, wanted: Wanted) -> None:
     import asyncio
 
+    from slacktide.cli.without_class import PodsWithoutClass
     from slacktide.kube.client.http import connect
     from slacktide.kube.client.reflector import Reflector
     from slacktide.kube.resources.objects import AVAILABILITY, SERVICE_CLASS
 
-    ledgers = Ledgers()
+    ledgers, others = Ledgers(), PodsWithoutClass()
     async with await connect(kubeconfig, context=context) as connection:
-        path = AVAILABILITY.path(namespace) if namespace else AVAILABILITY.path()
+        path = AVAILABILITY.path(wanted.namespace)
         await connection.get(path, query={"limit": "1"})  # what is wrong with the connection is said at once
-        watches = (
+        watches: list[Reflector[Any]] = [
             Reflector(connection, SERVICE_CLASS, Classes(ledgers)),
             Reflector(connection, AVAILABILITY, ledgers, path=path),
-        )
+            *await others.watches(connection, wanted.namespace, wanted.scheduler),
+        ]
         tasks = [asyncio.ensure_future(one.run()) for one in watches]
         try:
             for one in watches:
                 async with asyncio.timeout(30.0):
                     await one.synced.wait()
 
-            def lines() -> list[Line]:
-                return sorted(ledgers.lines(time.time()), key=ORDERS[order])
+            def picture() -> tuple[list[Line], list[str]]:
+                shown = sorted(ledgers.lines(time.time()) + others.lines(), key=ORDERS[wanted.order])
+                return shown, ledgers.overloaded(shown) + others.sentences() + ledgers.of_a_later_release()
 
-            if once:
-                shown = lines()
-                click.echo(_text(shown, ledgers.overloaded(shown), len(shown)))
+            if wanted.once:
+                shown, said = picture()
+                click.echo(_text(shown, said, len(shown)))
                 return
             with on_screen() as screen:
                 while True:
-                    shown = lines()
-                    draw(shown, ledgers.overloaded(shown), screen)
+                    draw(*picture(), screen)
                     await asyncio.sleep(REFRESH_SECONDS)
         finally:
             for task in tasks:
@@ -265,12 +250,12 @@ async def _top(kubeconfig: Path | None, context: str | None, namespace: str, onc
             await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _text(lines: list[Line], overloaded: list[str], most: int) -> str:
+def _text(lines: list[Line], sentences: list[str], most: int) -> str:
     counts = [f"{sum(one.state == state for one in lines)} {state.lower()}" for state in STATES]
     shown = [one.cells() for one in lines[:most]]
     hidden = [f"... and {len(lines) - most} more"] if len(lines) > most else []
     head = f"{len(lines)} workloads: {', '.join(counts)}"
-    return "\n".join([head, *overloaded, table(HEAD, shown, left=3), *hidden])
+    return "\n".join([head, *sentences, table(HEAD, shown, left=3), *hidden])
 
 
 def on_screen() -> Live:
@@ -281,9 +266,9 @@ def on_screen() -> Live:
     return Live(console=Console(), auto_refresh=False, vertical_overflow="crop")
 
 
-def draw(lines: list[Line], overloaded: list[str], screen: Live) -> None:
+def draw(lines: list[Line], sentences: list[str], screen: Live) -> None:
     """As much of the table as there is room for."""
     from rich.text import Text
 
-    text = _text(lines, overloaded, max(1, screen.console.height - 4 - len(overloaded)))
+    text = _text(lines, sentences, max(1, screen.console.height - 4 - len(sentences)))
     screen.update(Text(text, no_wrap=True, overflow="crop"), refresh=True)

@@ -80,6 +80,16 @@ class Scheduler:
         """Ledgers that wait to be written."""
         return 0 if self.term is None else self.term.ledger.pending
 
+    @property
+    def ledgers_left_alone(self) -> int:
+        """Ledgers that a later release wrote, and that are not written here."""
+        return 0 if self.term is None else len(self.term.feed.controllers.left_alone)
+
+    @property
+    def without_class(self) -> int:
+        """Pods that cannot be promised anything, because the class that they name, or should have, is not known."""
+        return 0 if self.term is None else self.term.without_class()
+
     def queues(self) -> dict[str, int]:
         """How many pods wait, by queue."""
         return dict.fromkeys(fed_pod.QUEUES, 0) if self.term is None else self.term.queues()

@@ -33,9 +33,11 @@ from slacktide.kube.mirror.watches import Watches
 from slacktide.kube.publish.availability import LedgerCounts, LedgerWriter
 from slacktide.kube.publish.conditions import ConditionWriter
 from slacktide.kube.publish.events import EventRecorder
+from slacktide.kube.publish.state_events import StateEvents
 from slacktide.kube.publish.term_context import TermContext
 from slacktide.kube.resources.objects import Availability
 from slacktide.kube.translate.owners import Target
+from slacktide.kube.translate.service_classes import concerns_class
 
 LOG = logging.getLogger(__name__)
 
@@ -80,7 +82,9 @@ class Term(FeedListener):
         self.actor = Actor(term, tools.counts, self.ledger.first)
         self.mover = Relocator(term, tools.counts)
         self.reporter = ConditionWriter(term)
-        self._housekeeper = Housekeeper(term, self.reporter, self.ledger)
+        targets = self.feed.controllers.targets
+        self.states = StateEvents(tools.recorder.record, engine, targets, tools.clock)
+        self._housekeeper = Housekeeper(term, self.reporter, self.ledger, self.states)
         self.losses = self._housekeeper.losses
         self._rivals = Rivals()
         self._turns = Turns(tools.config.kube.pass_budget)
@@ -91,6 +95,8 @@ class Term(FeedListener):
         """Tell the engine all that is known; from now on it hears of changes. ``ledgers`` by their controllers' UID."""
         take_over(self.feed, ledgers, self.actor.adopt)
         self._tools.mirror.follow(self.feed)
+        known = ((key, ledgers.get(target.uid)) for key, target in self.feed.controllers.targets.items())
+        self.states.knew((key, one.status.state) for key, one in known if one is not None)
         self._work.set()
 
     # -- what the feed says ----------------------------------------------------------------------------------------
@@ -112,6 +118,7 @@ class Term(FeedListener):
     def finished(self, key: str) -> None:
         self.ledger.finished(key)
         self.losses.forget(key)
+        self.states.forget(key)
 
     def buried(self, target: Target, books: dict[str, Any], status: SloStatus) -> None:
         self.ledger.buried(target, books, status)
@@ -205,3 +212,7 @@ class Term(FeedListener):
             if pod.queue in found:
                 found[pod.queue] += 1
         return found
+
+    def without_class(self) -> int:
+        """How many pods there are, waiting or running, whose class is not known or cannot be theirs; O(pods)."""
+        return sum(concerns_class(pod.problem) for pod in self.feed.pods.values() if pod.problem)

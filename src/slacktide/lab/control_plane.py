@@ -77,7 +77,7 @@ class ControlPlane:
         for part in ("logs", "data", "pki"):
             (directory / part).mkdir(parents=True, mode=0o700, exist_ok=True)
         directory.chmod(0o700)
-        etcd, peer, secure = _free_ports(3)
+        etcd, peer, secure = free_ports(3)
         layout = Layout(directory, etcd, peer, secure)
         keys.write_signing_key(layout.signing_key)
         users = {name: secrets.token_urlsafe(24) for name in USERS}
@@ -356,7 +356,8 @@ def _guard(directory: Path) -> subprocess.Popen[bytes]:
     )
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
+    """Ports of the loopback on which nobody listens, from :data:`PORTS`."""
     ports: list[int] = []
     chance = random.SystemRandom()
     while len(ports) < count:

@@ -15,6 +15,9 @@ from slacktide.lab.programs import Layout
 FILE = "lab.json"
 LOCK = "lock"
 VERSION = 1
+SCHEDULER = "slacktide"
+"""The component that is our scheduler."""
+LISTEN = "kube.listen="
 
 
 def write(layout: Layout, components: dict[str, Component]) -> None:
@@ -69,6 +72,21 @@ def _component(layout: Layout, one: dict[str, Any]) -> Component:
         int(one["pid"]),
         str(one["born"]),
     )
+
+
+def scheduler_address(directory: Path, server: str) -> str:
+    """Where the scheduler listens that the lab in this directory has started.
+
+    Empty where there is none, or where its API server is not ``server``.
+    """
+    try:
+        layout, components = read(directory)
+    except LabError:
+        return ""
+    if server != layout.url:
+        return ""
+    command = components[SCHEDULER].command if SCHEDULER in components else []
+    return next((word.removeprefix(LISTEN) for word in command if word.startswith(LISTEN)), "")
 
 
 def forget(directory: Path) -> None:

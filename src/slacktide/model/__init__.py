@@ -6,6 +6,7 @@ from slacktide.model.network import NO_ACCESS, Access, Image, Network
 from slacktide.model.placement import NO_NEIGHBOURS, Budget, Placement, Preference, Rule, Topology
 from slacktide.model.resizing import NEVER_RESIZED, Resizing
 from slacktide.model.service_class import DEFAULT_CLASSES, PenaltyTier, ServiceClass
+from slacktide.model.window import Window
 from slacktide.model.workload import AGGREGATED, APPROACHES, CONCURRENT, INDEPENDENT, Requests, Workload
 
 __all__ = [
@@ -33,5 +34,6 @@ __all__ = [
     "ServiceClass",
     "Term",
     "Topology",
+    "Window",
     "Workload",
 ]

@@ -44,7 +44,7 @@ def write_duration(seconds: float) -> str:
     parts: list[str] = []
     left = int(seconds)
     for unit, length in SECONDS_OF.items():
-        number, left = divmod(left, int(length))
+        number, left = (0, left) if unit == "w" else divmod(left, int(length))  # people say 30d, not 4w2d
         if number:
             parts.append(f"{number}{unit}")
     return "".join(parts)

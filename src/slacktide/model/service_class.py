@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from slacktide.errors import ConfigError
+from slacktide.model.window import Window
 
 SLO_TOLERANCE = 1e-9
 """An SLO counts as met from ``slo - SLO_TOLERANCE`` on, so that rounding breaks no promise."""
@@ -42,7 +43,8 @@ class ServiceClass:
     (1 = most important, equal ranks are equally important); ``margin`` is phi, the
     slack in seconds below which an instance counts as about to miss its promise;
     ``overhead_limit`` bounds the preemption overhead C (da Silva et al. 2020, equation 8), ``None`` meaning
-    ``1 - slo``; ``tiers`` say what a miss costs, where none are named :func:`default_tiers`.
+    ``1 - slo``; ``tiers`` say what a miss costs, where none are named :func:`default_tiers`;
+    ``window`` is the time over which the availability is promised, ``None`` meaning the whole life.
 
     Raises :class:`ConfigError` naming the class, the field and the value.
     """
@@ -53,6 +55,7 @@ class ServiceClass:
     margin: float = 10.0
     overhead_limit: float | None = None
     tiers: tuple[PenaltyTier, ...] = cast("tuple[PenaltyTier, ...]", None)  # never None afterwards
+    window: Window | None = None
 
     def __post_init__(self) -> None:
         def refuse(field: str, value: object, expected: str) -> None:

@@ -7,8 +7,10 @@ import numpy as np
 from slacktide.config import Config
 from slacktide.kernels.tables import schema
 from slacktide.kernels.tables.arrays import Tables
+from slacktide.kernels.tables.window_records import OUTAGE
 from slacktide.model import Hosts, ServiceClass, Workload
 from slacktide.state import cluster
+from slacktide.state.windows import FIRST_OUTAGES
 
 
 def empty_tables(config: Config, own: cluster.OwnCode | None, resources: tuple[str, ...]) -> Tables:
@@ -26,5 +28,7 @@ def empty_tables(config: Config, own: cluster.OwnCode | None, resources: tuple[s
     rules["live"], rules["same_pass"], rules["end"], rules["lost"] = 1, 0, np.inf, schema.KEPT
     rules["record"] = schema.RECORD_DECISIONS | schema.RECORD_EVENTS
     tb.put("unit", np.ones(len(resources)))
+    tb.put("outages", np.zeros(FIRST_OUTAGES, OUTAGE))
+    tb.control["moves_at"] = np.inf
     tb["hosts"]["down"] = 1
     return tb

@@ -61,6 +61,7 @@ GROWERS: dict[int, Callable[[Tables], None]] = {
     buffer_capacity.MORE_SLOTS: widen_hosts,
     buffer_capacity.MORE_QUEUE: lambda tb: double(tb, "waiting"),
     buffer_capacity.MORE_HEAP: lambda tb: double(tb, "ahead"),
+    buffer_capacity.MORE_OUTAGES: lambda tb: lengthen(tb, "outages", 2 * len(tb["outages"]) + 64),
     buffer_capacity.MORE_VISITS: enlarge_visits,
     buffer_capacity.MORE_ACTS: lambda tb: lengthen_along(tb, "steps", 2 * len(tb["acts"]) + tb["slots"].shape[1]),
 }

@@ -19,7 +19,7 @@ from slacktide.config import Config
 from slacktide.kernels.drive import apply_plan
 from slacktide.kernels.feasible import host_slots
 from slacktide.kernels.feasible.free_index import AMOUNTS, NOWHERE
-from slacktide.kernels.tables import affinity_records, request_records, schema
+from slacktide.kernels.tables import affinity_records, request_records, schema, window_records
 from slacktide.kernels.tables.arrays import Presence
 from slacktide.model import Hosts, Placement, Term
 from slacktide.model.network import NO_ACCESS
@@ -28,8 +28,9 @@ from slacktide.state.empty_tables import empty_tables
 from slacktide.state.growing_arrays import along, grow, lengthen, lengthen_along
 from slacktide.state.host_groups import HostGroups
 from slacktide.state.live_network import NOTHING, Further, LiveNetwork
-from slacktide.state.service_classes import ServiceClasses
+from slacktide.state.service_classes import NEVER, ServiceClasses
 from slacktide.state.spec import Spec
+from slacktide.state.windows import FIRST_OUTAGES
 
 FIRST = ("cpu", "memory", "pods")
 """Resources that every cluster has; the scores look at the first two."""
@@ -60,6 +61,7 @@ class Growing(ServiceClasses):
         self.tidied = 0  # kinds that were left when unused ones were last forgotten
         self._regroup = self._recount = self._rewrite = False
         self._resized = False  # what was found out about hosts may hold no more
+        self.clock, self._reaches = 0.0, NEVER
         self._changed: dict[int, Mapping[str, str]] = {}  # hosts, and their attributes when they were last grouped
         self._groups = HostGroups()
         self.tb = empty_tables(config, own, FIRST)
@@ -80,6 +82,10 @@ class Growing(ServiceClasses):
         while self.serve(int(apply_plan.lacking_capacity(self.tb.state))):
             pass
 
+    def ensure_room_for_outages(self, count: int) -> None:
+        """Make sure that an account of so many outages can be entered beside what :meth:`ensure_capacity` sees to."""
+        self._lengthen("outages", int(self.tb.control["outages"]) + count + FIRST_OUTAGES)
+
     def new_row(self) -> int:
         """A row for an instance, its record empty."""
         if self.free_rows:
@@ -97,6 +103,7 @@ class Growing(ServiceClasses):
         self.tb["duration"][row] = np.inf
         self.tb["owner"][row] = self.tb["budget"][row] = self.tb["links"][row] = -1
         self.tb["guard"][row] = -np.inf
+        self.tb["accounts"][row : row + 1] = np.zeros(1, window_records.ACCOUNT)
         return row
 
     def new_request(self) -> int:
@@ -161,6 +168,7 @@ class Growing(ServiceClasses):
             return
         count = needed + max(16, needed // 8)
         lengthen_along(self.tb, "hosts", count)
+        self.tb.put("wakes", cluster.wakes(count, int(self.tb.rules["policy"])))
         if self.tb.rules["triage"]:
             lengthen_along(self.tb, "hosts", count, Presence.TRIAGE)
         self.network.lengthen(self.tb, count)

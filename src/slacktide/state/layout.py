@@ -220,7 +220,8 @@ def class_table(classes: Sequence[ServiceClass], margin: float | None, alike: bo
     table = np.zeros(len(classes), schema.CLASS)
     for i, service in enumerate(classes):
         phi = float(on_grid(np.array(service.margin if margin is None else margin)))
-        slope = 1.0 / service.slo - 1.0
-        whole = (1.0 / service.slo).is_integer()
-        table[i] = (service.slo, phi, service.limit, slope, ranks[i], levels.index(ranks[i]), whole, 0, 0)
+        one = table[i]
+        one["slo"], one["margin"], one["limit"] = service.slo, phi, service.limit
+        one["slope"], one["whole"] = 1.0 / service.slo - 1.0, (1.0 / service.slo).is_integer()
+        one["rank"], one["level"] = ranks[i], levels.index(ranks[i])
     return table

@@ -25,12 +25,13 @@ def test_what_runs_receives_all_of_its_lifetime_and_what_waits_nothing() -> None
     bench.engine.bound("p", T0)
     bench.ready("p", 10)
     books = read(json.loads(json.dumps(export(bench.engine, "c", T0 + 20))))
-    assert carry_on(books, "always", 0.5, None, T0 + 20) == Carried(10 / 20, None)
-    assert carry_on(books, "always", 0.5, None, T0 + 60) == Carried(50 / 60, None)
+    assert carry_on(books, "always", 0.5, None, T0 + 20) == Carried(10 / 20, None, None, "Kept")
+    assert carry_on(books, "always", 0.5, None, T0 + 60) == Carried(50 / 60, None, None, "Kept")
     bench.gone("p", 60)
     books = read(json.loads(json.dumps(export(bench.engine, "c", T0 + 60))))
     # Received 50, lived 60: twice 50 less 60 is 40 s, and with alpha 10 s a slack of 30; 12 s later it is 12 s less.
-    assert carry_on(books, "always", 0.5, 30.0, T0 + 72) == Carried(50 / 72, 18.0)
+    assert carry_on(books, "always", 0.5, 30.0, T0 + 72) == Carried(50 / 72, 18.0, 28.0, "Kept")
+    assert carry_on(books, "always", 0.5, 30.0, T0 + 72, margin=29.0).state == "AtRisk"
 
 
 @pytest.mark.parametrize("accounting", ACCOUNTINGS)
@@ -50,7 +51,9 @@ def test_carried_on_is_what_the_engine_says(seed: int, accounting: Accounting) -
             assert accounting in accountings(books, round(found.delivered, 6))
             for later in (0.0, 0.75, 30.0, 4096.5):
                 then = slo_status(engine, key, at + later)
-                carried = carry_on(books, accounting, found.promised, found.slack, at + later)
+                margin = controller.service.margin
+                carried = carry_on(books, accounting, found.promised, found.slack, at + later, margin)
+                assert carried.state == then.state
                 assert math.isclose(carried.delivered, then.delivered, rel_tol=1e-12, abs_tol=1e-15)
                 if carried.slack is not None:
                     assert then.slack is not None

@@ -9,6 +9,7 @@ import pytest
 from slacktide.engine.core import types
 from slacktide.engine.core.engine import Engine
 from slacktide.engine.core.operations import Operation
+from slacktide.engine.ledger.checkpoint import VERSION, export
 from slacktide.kube.client.metadata import Metadata
 from slacktide.kube.feed.fed_pod import GATED, HELD, UNSCHEDULABLE, FedPod
 from slacktide.kube.feed.listener import FeedListener
@@ -16,7 +17,15 @@ from slacktide.kube.feed.live_feed import LiveFeed
 from slacktide.kube.feed.takeover import take_over
 from slacktide.kube.mirror.cluster import ClusterMirror
 from slacktide.kube.observe.explain import PodHistory, PodStory, told
-from slacktide.kube.resources.objects import DEPLOYMENT, POD, Identity, ServiceClass, ServiceClassSpec
+from slacktide.kube.resources.objects import (
+    AVAILABILITY,
+    DEPLOYMENT,
+    POD,
+    Availability,
+    Identity,
+    ServiceClass,
+    ServiceClassSpec,
+)
 from slacktide.settings import load_live
 from support import made_objects
 
@@ -218,3 +227,44 @@ def test_a_feed_that_begins_later_knows_the_same(scene: Scene) -> None:
     ]
     assert found[0] == found[1]
     assert [each.room("a")["cpu"] for each in (scene.engine, engine)] == [2000, 2000]
+
+
+# -- ledgers of a later release ----------------------------------------------------------------------------------------
+
+
+def ledger_of_web(**books: Any) -> Availability:
+    """That of the Deployment of a scene, as :func:`.checkpoint.export` wrote it but for these."""
+    former = Scene()
+    former.see_owner(1)
+    former.see("p", "a")
+    key = former.engine.pods["p"].key
+    owners = [{"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": "web"}]
+    metadata = {"name": "deployment-web", "namespace": "default", "ownerReferences": owners}
+    status = {"class": "gold", "accumulators": export(former.engine, key, NOW - 1000.0) | books}
+    return made_objects.decoded(AVAILABILITY, {"metadata": metadata, "status": status})
+
+
+def test_a_ledger_of_a_later_release_is_left_alone(scene: Scene, caplog: pytest.LogCaptureFixture) -> None:
+    scene.see_owner(1)
+    scene.see("p", "a")
+    later = LiveFeed(scene.mirror, Engine(load_live()), FeedListener(), lambda: NOW, lambda: 0.0)
+    take_over(later, {"web": ledger_of_web(version=VERSION + 1, records=7)}, lambda _decision, _leaving: None)
+    (key,) = later.engine.controllers
+    assert later.controllers.left_alone == {key}
+    assert later.engine.pods["p"].host == "a", "its pods are accounted for all the same"
+    (said,) = [one.getMessage() for one in caplog.records]
+    assert "ledger default/deployment-web is left alone" in said
+    assert f"version: found {VERSION + 1}, expected at most {VERSION}" in said
+    scene.mirror.follow(later)
+    scene.mirror.drop_controller("web")
+    scene.drop("p")
+    assert later.controllers.left_alone == set(), "it is no more"
+
+
+@pytest.mark.parametrize("version", [VERSION, "new", None])
+def test_others_are_gone_on_from_or_begun_anew(scene: Scene, version: object) -> None:
+    scene.see_owner(1)
+    scene.see("p", "a")
+    later = LiveFeed(scene.mirror, Engine(load_live()), FeedListener(), lambda: NOW, lambda: 0.0)
+    take_over(later, {"web": ledger_of_web(version=version)}, lambda _decision, _leaving: None)
+    assert later.controllers.left_alone == set()

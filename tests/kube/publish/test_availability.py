@@ -58,7 +58,7 @@ def test_only_a_risk_is_explained_and_the_reserve_is_no_loss() -> None:
     found, alpha = ran_for_a_minute()
     assert message(found, alpha) == ""
     risky = replace(found, state="AtRisk", slack=-5.6)
-    assert message(risky, 10.0) == (
-        "kept, but it would break 4.4 s after all pods stopped; 10 s of these are held back for a start-up "
-        "(qos.alpha), and what is left is less than the margin of class bronze"
+    assert message(replace(risky, delivered=0.6), 10.0) == (
+        "kept, but it would break 4.4 s after all pods stopped, which is less than the margin of class bronze, and 80% "
+        "of what may be lost is lost"
     )

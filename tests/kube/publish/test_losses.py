@@ -9,9 +9,9 @@ from prometheus_client.core import Metric
 
 from engine.workbench import BRONZE, T0, Workbench
 from slacktide.engine.core.engine import Engine
-from slacktide.engine.ledger.checkpoint import export
+from slacktide.engine.ledger.checkpoint import export, moved
 from slacktide.engine.ledger.overview import overview
-from slacktide.engine.ledger.rest import at_rest, risen
+from slacktide.engine.ledger.rest import at_rest
 from slacktide.engine.ledger.restore import restore
 from slacktide.kube.observe.workload_metrics import by_class, by_workload
 from slacktide.kube.publish.loss_totals import LossTotals
@@ -75,6 +75,6 @@ def test_counters_by_class_take_in_what_ledgers_gain_and_never_fall() -> None:
     engine.controller_gone(TARGET.key, T0 + 100)
     totals.forget(TARGET.key)
     engine.controller("again", BRONZE, 0, False)  # one of its name goes on from its ledger
-    restore(engine, "again", risen(rest, T0 + 200), [], T0 + 200)
+    restore(engine, "again", moved(rest, T0 + 200), [], T0 + 200)
     totals.see(overview(engine, T0 + 200))
     assert samples(by_class(totals)) == expected

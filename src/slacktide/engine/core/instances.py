@@ -86,6 +86,7 @@ class Instances:
         tb = self.tables.tb
         tb["instances"]["kind"][pod.row] = self.tables.kind_of(self.specs[pod.spec])
         tb["owner"][pod.row] = controller.q
+        live_events.enter(tb.state, pod.row, float(tb["instances"]["since"][pod.row]))
         self.budgets.assign(pod.row, pod.budget)
         if self._observer is not None:
             self._observer.entered(controller, pod)
@@ -125,11 +126,11 @@ class Instances:
     def bind(self, pod: Pod, at: float) -> None:
         """A pod is known to run where it was placed: its least running time begins."""
         pod.bound = True
-        self.tables.tb["guard"][pod.row] = at + self._min_running
+        live_events.spare(self.tables.tb.state, pod.row, at + self._min_running)
 
     def guard(self, pod: Pod) -> None:
         """There is no point in preempting a pod."""
-        self.tables.tb["guard"][pod.row] = float("inf")
+        live_events.spare(self.tables.tb.state, pod.row, float("inf"))
 
     def queue(self, pod: Pod) -> None:
         """A pod that is asleep waits in the queue; aside, where it is excused."""
@@ -212,6 +213,7 @@ class Instances:
         waits = pod.state == types.WAITING
         self.unqueue(pod)
         self.tables.tb["instances"]["kind"][pod.row] = kind
+        live_events.enter(self.tables.tb.state, pod.row, float(self.tables.tb.control["now"]))
         if waits:
             self.queue(pod)
 
@@ -288,7 +290,7 @@ class Instances:
         self.enter(controller, pod)
         if was == types.PLACED:
             self.place(pod, host, at)
-            self.tables.tb["guard"][row] = self.tables.tb["guard"][youngest]
+            live_events.spare(self.tables.tb.state, row, float(self.tables.tb["guard"][youngest]))
             if ready:
                 live_events.ready(self.tables.tb.state, row, at)
             return youngest

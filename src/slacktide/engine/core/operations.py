@@ -238,6 +238,12 @@ class Gone(Operation):
     cause: int = 0
 
 
+class Turn(Operation):
+    """Nothing happened but that calendar windows began, up to ``at``."""
+
+    at: float
+
+
 class Run(Operation):
     now: float
 

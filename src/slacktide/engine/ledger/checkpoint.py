@@ -15,7 +15,6 @@ import re
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -24,15 +23,21 @@ from numpy.typing import NDArray
 from slacktide.config import Accounting
 from slacktide.engine.core import types
 from slacktide.engine.core.engine import Engine
+from slacktide.engine.ledger import accounts
+from slacktide.engine.ledger.accounts import Accounts
+from slacktide.engine.ledger.excused import causes_said, excused_on_hosts, work_at_risk
+from slacktide.engine.ledger.pod_observation import hashed as hashed
 from slacktide.engine.ledger.slo_status import SUMS, Accrued, accrue, known, not_before, stand, totals
-from slacktide.errors import StateError
+from slacktide.errors import ConfigError, StateError
 from slacktide.kernels.tables import schema
-from slacktide.model import APPROACHES, INDEPENDENT
-from slacktide.model.causes import CAUSES, CLUSTER, OPERATOR, WORKLOAD
+from slacktide.model import APPROACHES, INDEPENDENT, Window
+from slacktide.model.causes import CAUSES, WORKLOAD
 from slacktide.qos.availability import ACCOUNTINGS
 from slacktide.state.layout import GRID
 
-VERSION = 1
+VERSION = 2
+LIFETIME_VERSION = 1
+"""Of ledgers of promises over a lifetime, which earlier releases know, too."""
 MOST_INSTANCES = 1_000_000
 """Of one controller; checkpoints that claim more are broken."""
 
@@ -63,6 +68,20 @@ TIMES = ("lifetime", "running", "startup_first", "startup_restarts", "discarded"
 COUNTS = ("live", "vacant", "waiting", "starting", "restarting", "up", "leaving", "fresh", "preemptions", "starts")
 
 
+class BrokenLedger(StateError):  # noqa: N818  # says what is the matter
+    """A ledger cannot be read: its ``field`` has a ``value`` other than ``expected``."""
+
+    def __init__(self, field: str, value: object, expected: str) -> None:
+        found = repr(value)
+        found = found if len(found) <= 80 else found[:77] + "..."
+        super().__init__(f"books: {field}: found {found}, expected {expected}")
+        self.field, self.value, self.expected = field, value, expected
+
+
+class NewerLedger(BrokenLedger):
+    """A ledger of a later release. What is in it is not known, so that nobody must write it but that release."""
+
+
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
     """What a checkpoint says; ``at`` in seconds since 1970.
@@ -84,6 +103,7 @@ class Checkpoint:
     excuses    whether that time counts as running: its class does not count everything
     vacant_causes  of each vacant instance, the longest vacant first, the cause
     leaving_startup  start-up seconds of those that are leaving
+    window, accounts independent, where the promise is over a window: that, and what of each record it asks for
     """
 
     at: float
@@ -96,17 +116,14 @@ class Checkpoint:
     at_risk: float
     risks: Mapping[int, float]
     leaving_startup: float
+    window: Window | None = None
+    accounts: Accounts | None = None
     lost: Mapping[str, float] = field(default_factory=dict)
     excused: float = 0.0
     suspended: tuple[float, int] = (0.0, 0)
     blamed: Mapping[int, int] = field(default_factory=dict)
     vacant_causes: tuple[int, ...] = ()
     excuses: bool = True
-
-
-def hashed(uid: str) -> int:
-    """A pod's uid as 63 bits, never 0."""
-    return (int.from_bytes(blake2b(uid.encode(), digest_size=8).digest(), "little") >> 1) or 1
 
 
 def export(engine: Engine, key: str, now: float) -> dict[str, Any]:
@@ -120,36 +137,24 @@ def export(engine: Engine, key: str, now: float) -> dict[str, Any]:
     vacant = set(controller.vacant)
     order = [row for row in controller.rows if row not in vacant] + list(controller.vacant)
     had = accrue(engine.tables.tb, order, len(order), at)
-    said = {"version": VERSION, "approach": APPROACHES[controller.approach], "at": at}
-    said |= _causes(engine, controller, at)
+    said: dict[str, Any] = {"version": LIFETIME_VERSION, "approach": APPROACHES[controller.approach], "at": at}
+    said |= causes_said(engine, controller, at)
     if controller.approach != INDEPENDENT:
         return {**said, **_in_sums(engine, controller, had, at)}
-    past = controller.past
+    past, window = controller.past, controller.service.window
+    if window is not None:
+        kept = accounts.of_rows(engine.tables.tb, had.rows, at)
+        said |= {
+            "version": VERSION,
+            "window": accounts.window_said(window),
+            "outages": _squeeze(kept.packed()),
+        }
     return {
         **said,
         "sums": {name: getattr(past, name) for name in SUMS} | {"overhead": 0.0},
         "counts": {"live": len(order), "preemptions": past.preemptions, "starts": past.starts},
         "records": pack(_records(engine, had)),
         "names": _squeeze(json.dumps([controller.rows[row] for row in order]).encode()),
-    }
-
-
-def _causes(engine: Engine, controller: types.Controller, at: float) -> dict[str, Any]:
-    """What was not the cluster's doing; nothing where all was."""
-    blame = engine.instances.blame
-    lost, excused = blame.sums(controller, at)
-    suspended, count = blame.suspended(controller, at), controller.suspended[0]
-    if not any(lost) and not suspended and not count and not any(row in blame.spans for row in controller.rows):
-        return {}
-    pods = {row: engine.uid_of_row[row] for row in controller.rows if row in blame.spans and row in engine.uid_of_row}
-    vacant = [blame.spans[row].cause if row in blame.spans else CLUSTER for row in controller.vacant]
-    return {
-        "lost": {CAUSES[cause]: lost[cause] for cause in (WORKLOAD, OPERATOR)},
-        "excused": excused,
-        "excuses": not controller.everything,
-        "suspended": {"seconds": suspended, "count": count},
-        "blamed": {f"{hashed(uid):x}": CAUSES[blame.spans[row].cause] for row, uid in pods.items()},
-        "vacantCauses": [CAUSES[cause] for cause in vacant] if any(vacant) else [],
     }
 
 
@@ -210,7 +215,7 @@ def _in_sums(engine: Engine, controller: types.Controller, had: Accrued, at: flo
         "sums": {**sums, "overhead": float(engine.tables.tb["requests"]["overhead"][controller.q])},
         "counts": counts,
         "together": dict(zip(ACCOUNTINGS, stood.together[0].tolist(), strict=True)),
-        "atRisk": float(_work(engine, had).sum()) if controller.batch else 0.0,
+        "atRisk": float(work_at_risk(engine, had).sum()) if controller.batch else 0.0,
         "risks": _risks(engine, had) if controller.batch else {},
         "leavingStartup": float(had["spent"][leaving].sum()),
     }
@@ -218,29 +223,9 @@ def _in_sums(engine: Engine, controller: types.Controller, had: Accrued, at: flo
 
 def _risks(engine: Engine, had: Accrued) -> dict[str, float]:
     """What a pod's own timestamps tell only if it has been ready ever since it first was."""
-    risked = _work(engine, had)
+    risked = work_at_risk(engine, had)
     some = np.argsort(-risked, kind="stable")[:MOST_RISKS]
     return {f"{hashed(engine.uid_of_row[int(had.rows[i])]):x}": float(risked[i]) for i in some if risked[i] > 0.0}
-
-
-def _work(engine: Engine, had: Accrued) -> NDArray[np.float64]:
-    """Of each row, running seconds on hosts that a stop would discard."""
-    blame, at = engine.instances.blame, had["age"] + had.records["since"]
-    work = np.where(had["on"], had["running"], 0.0)
-    for i, row in enumerate(had.rows.tolist()):
-        if work[i] > 0.0:
-            span = blame.spans.get(row)
-            lasting = float(at[i]) - span.since if span is not None and span.counted else 0.0
-            work[i] = max(0.0, work[i] - blame.forgiven.get(row, 0.0) - lasting)
-    return work
-
-
-def excused_on_hosts(engine: Engine, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Which rows are counted as ready on a host that are not."""
-    spans = engine.instances.blame.spans
-    if not spans:
-        return np.zeros(len(rows), np.bool_)
-    return np.array([row in spans and spans[row].counted for row in rows.tolist()], np.bool_)
 
 
 def _is_bound(engine: Engine, row: int) -> bool:
@@ -281,13 +266,16 @@ def _unpack(data: bytes, count: int) -> Any:
 def read(said: Mapping[str, Any]) -> Checkpoint:
     """A checkpoint from what :func:`export` said, through JSON or not.
 
-    Raises :class:`StateError` naming the field, its value and what is expected, where it is broken or newer.
+    Raises :class:`BrokenLedger` naming the field, its value and what is expected, where it is broken, and of these
+    :class:`NewerLedger` where its version is one to come.
     """
     version = said.get("version")
-    if version != VERSION:
-        raise _broken("version", version, str(VERSION))
+    if isinstance(version, int | float) and version > VERSION:
+        raise NewerLedger("version", version, f"at most {VERSION}: a later release wrote them")
+    if version not in (LIFETIME_VERSION, VERSION):
+        raise BrokenLedger("version", version, f"{LIFETIME_VERSION} or {VERSION}")
     if said.get("approach") not in APPROACHES:
-        raise _broken("approach", said.get("approach"), f"one of {', '.join(APPROACHES)}")
+        raise BrokenLedger("approach", said.get("approach"), f"one of {', '.join(APPROACHES)}")
     approach = APPROACHES.index(str(said["approach"]))
     alone = approach == INDEPENDENT
     counts = {name: _count(said, name) for name in (("live", "preemptions", "starts") if alone else COUNTS)}
@@ -297,7 +285,7 @@ def read(said: Mapping[str, Any]) -> Checkpoint:
         width = 8 * len(RECORD.names or ())
         data = _unsqueeze(said, "records", counts["live"] * width)
         if len(data) != counts["live"] * width:
-            raise _broken("records", f"{len(data)} bytes", f"{counts['live']} records of {width} bytes")
+            raise BrokenLedger("records", f"{len(data)} bytes", f"{counts['live']} records of {width} bytes")
         records = _unpack(data, counts["live"])
         names = _names(said, counts["live"])
         _check(records)
@@ -312,6 +300,8 @@ def read(said: Mapping[str, Any]) -> Checkpoint:
         at_risk=0.0 if alone else _number(said, "atRisk"),
         risks={} if alone else _read_risks(said),
         leaving_startup=0.0 if alone else _number(said, "leavingStartup"),
+        window=_window(said),
+        accounts=_accounts(said, counts["live"]) if alone and said.get("outages") is not None else None,
         **_read_causes(said),
     )
 
@@ -323,16 +313,16 @@ def _read_causes(said: Mapping[str, Any]) -> dict[str, Any]:
     blamed = said.get("blamed")
     blamed = {} if blamed is None else blamed
     if not isinstance(blamed, Mapping) or not all(re.fullmatch("[0-9a-f]{1,16}", str(uid)) for uid in blamed):
-        raise _broken("blamed", blamed, "causes by hexadecimal number")
+        raise BrokenLedger("blamed", blamed, "causes by hexadecimal number")
     vacant = said.get("vacantCauses") or []
     if not isinstance(vacant, list):
-        raise _broken("vacantCauses", vacant, "a list of causes")
+        raise BrokenLedger("vacantCauses", vacant, "a list of causes")
     for cause in (*blamed.values(), *vacant):
         if cause not in CAUSES:
-            raise _broken("blamed", cause, f"one of {', '.join(CAUSES)}")
+            raise BrokenLedger("blamed", cause, f"one of {', '.join(CAUSES)}")
     count = _number(said, "suspended", "count")
     if not 0 <= count <= MOST_INSTANCES:
-        raise _broken("suspended.count", count, f"a number from 0 to {MOST_INSTANCES}")
+        raise BrokenLedger("suspended.count", count, f"a number from 0 to {MOST_INSTANCES}")
     return {
         "lost": {name: _number(said, "lost", name) for name in CAUSES[WORKLOAD:]},
         "excused": _number(said, "excused"),
@@ -343,12 +333,32 @@ def _read_causes(said: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def _window(said: Mapping[str, Any]) -> Window | None:
+    try:
+        return accounts.window_from(said.get("window"))
+    except (TypeError, ConfigError) as error:
+        raise BrokenLedger("window", said.get("window"), f"a window: {error}") from error
+
+
+def _accounts(said: Mapping[str, Any], count: int) -> Accounts:
+    data = _unsqueeze(said, "outages", accounts.most_bytes(count))
+    found = accounts.unpack(data, count)
+    if found is None:
+        raise BrokenLedger("outages", f"{len(data)} bytes", f"accounts of {count} instances, seconds not negative")
+    return found
+
+
+def moved(said: Mapping[str, Any], at: float) -> dict[str, Any]:
+    """What :func:`export` said, as if all of it had happened so much later that it holds for the instant ``at``."""
+    return {**said, "at": at}
+
+
 def _check(records: Any) -> None:
     for name in (*TIMES, "starts", "preemptions"):
         if len(records) and not float(records[name].min()) >= 0.0:
-            raise _broken("records", f"{name} {float(records[name].min())}", f"no negative {name}")
+            raise BrokenLedger("records", f"{name} {float(records[name].min())}", f"no negative {name}")
     if not np.isin(records["state"], (VACANT, WAITING, PLACED, LEAVING)).all():
-        raise _broken("records", f"state {int(records['state'].max())}", "a state from 0 to 3")
+        raise BrokenLedger("records", f"state {int(records['state'].max())}", "a state from 0 to 3")
 
 
 def _names(said: Mapping[str, Any], count: int) -> tuple[str, ...]:
@@ -357,7 +367,7 @@ def _names(said: Mapping[str, Any], count: int) -> tuple[str, ...]:
     except ValueError:
         names = None
     if not isinstance(names, list) or len(names) != count or not all(isinstance(name, str) for name in names):
-        raise _broken("names", said.get("names"), f"a list of {count} names, compressed, in base64")
+        raise BrokenLedger("names", said.get("names"), f"a list of {count} names, compressed, in base64")
     return tuple(names)
 
 
@@ -367,14 +377,14 @@ def _unsqueeze(said: Mapping[str, Any], field: str, most: int) -> bytes:
         packed = base64.b64decode(text if isinstance(text, str) else "", validate=True)
         return zlib.decompressobj().decompress(packed, most + 1)
     except (binascii.Error, zlib.error, ValueError):
-        raise _broken(field, text, "compressed data in base64") from None
+        raise BrokenLedger(field, text, "compressed data in base64") from None
 
 
 def _read_risks(said: Mapping[str, Any]) -> dict[int, float]:
     value = said.get("risks")
     value = {} if value is None else value  # an API server does not keep empty objects
     if not isinstance(value, Mapping) or not all(re.fullmatch("[0-9a-f]{1,16}", str(uid)) for uid in value):
-        raise _broken("risks", value, "seconds by hexadecimal number")
+        raise BrokenLedger("risks", value, "seconds by hexadecimal number")
     return {int(uid, 16): _number(said, "risks", uid) for uid in value}
 
 
@@ -383,7 +393,7 @@ def _number(said: Mapping[str, Any], *path: str) -> float:
     for name in path:
         value = value.get(name) if isinstance(value, Mapping) else None
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or abs(value) > 2**43:
-        raise _broken(".".join(path), value, "seconds")
+        raise BrokenLedger(".".join(path), value, "seconds")
     return float(value)
 
 
@@ -394,10 +404,5 @@ def _count(said: Mapping[str, Any], name: str) -> int:
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
-        raise _broken(f"counts.{name}", value, f"a whole number from 0 to {most}")
+        raise BrokenLedger(f"counts.{name}", value, f"a whole number from 0 to {most}")
     return value
-
-
-def _broken(field: str, value: object, expected: str) -> StateError:
-    found = repr(value)
-    return StateError(f"books: {field}: found {found if len(found) <= 80 else found[:77] + '...'}, expected {expected}")

@@ -2,7 +2,8 @@
 
 Ledgers are written when something happens, so that this holds but for the last second or so. Between events every sum
 grows at a rate that the ledger gives away, so that the rules of :mod:`slacktide.kernels.qos` tell the rest. Their
-constant alpha, which ledgers do not carry, follows from the slack at the instant of the ledger.
+constant alpha, which ledgers do not carry, follows from the slack at the instant of the ledger. A class's margin, which
+they do not carry either, whoever asks knows.
 """
 
 from __future__ import annotations
@@ -14,9 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slacktide.config import Accounting, Config
+from slacktide.engine.ledger.accounts import Accounts, install
 from slacktide.engine.ledger.checkpoint import LEAVING, PLACED, Checkpoint
+from slacktide.engine.ledger.slo_status import STATES, SUMS, State
+from slacktide.kernels.drive import live_events
 from slacktide.kernels.qos import slo_status as rules
 from slacktide.kernels.tables import schema
+from slacktide.kernels.tables.window_records import ACCOUNT
 from slacktide.model import INDEPENDENT, ServiceClass
 from slacktide.qos.availability import ACCOUNTINGS
 from slacktide.state.growth import Growing
@@ -28,38 +33,54 @@ WRITTEN_DIGITS = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class Carried:
-    """``delivered`` from 0 to 1; ``slack`` in seconds, None where it is infinite or not known."""
+    """``delivered`` from 0 to 1; ``slack`` in seconds, None where it is infinite or not known.
+
+    ``left`` is the slack without what is held back for a start-up, None where it is infinite; ``state`` one of
+    :data:`.slo_status.STATES`.
+    """
 
     delivered: float
     slack: float | None
+    left: float | None
+    state: State
 
 
-def carry_on(saved: Checkpoint, accounting: Accounting, promised: float, slack: float | None, now: float) -> Carried:
+def carry_on(
+    saved: Checkpoint, accounting: Accounting, promised: float, slack: float | None, now: float, margin: float = 0.0
+) -> Carried:
     """From a checkpoint and the slack at its instant, what it says at ``now`` (seconds since 1970).
 
-    Exact unless instances are leaving or just being bound.
+    ``margin`` is that of the class, in seconds; with 0 no promise is at risk. Exact unless instances are leaving or
+    just being bound.
     """
     passed = max(0.0, now - saved.at)
-    delivered, metric = _at(saved, accounting, promised, passed)
-    _, base = _at(saved, accounting, promised, 0.0)
-    known = slack is not None and base is not None and metric is not None
-    return Carried(delivered, metric - (base - slack) if known else None)  # type: ignore[operator]  # asked before
+    delivered, left, state = _at(saved, accounting, promised, passed, margin)
+    _, base, _ = _at(saved, accounting, promised, 0.0, margin)
+    known = slack is not None and base is not None and left is not None
+    carried = left - (base - slack) if known else None  # type: ignore[operator]  # asked before
+    return Carried(delivered, carried, left, STATES[state])
 
 
 def accountings(saved: Checkpoint, delivered: float) -> tuple[Accounting, ...]:
     """In which accountings a checkpoint yields what the ledger says was delivered: the scheduler uses one of these."""
-    return tuple(one for one in ORDER if abs(_at(saved, one, 1.0, 0.0)[0] - delivered) <= WRITTEN_DIGITS)
+    return tuple(one for one in ORDER if abs(_at(saved, one, 1.0, 0.0, 0.0)[0] - delivered) <= WRITTEN_DIGITS)
 
 
-def _at(saved: Checkpoint, accounting: Accounting, slo: float, passed: float) -> tuple[float, float | None]:
-    """Delivered, and the metric but for alpha (None: infinite), ``passed`` seconds after the ledger's instant."""
+def _at(
+    saved: Checkpoint, accounting: Accounting, slo: float, passed: float, margin: float
+) -> tuple[float, float | None, int]:
+    """Delivered, the metric but for alpha (None: infinite), and the state, so long after the ledger's instant."""
     tables = _tables()
     tables.tb.rules["accounting"] = ACCOUNTINGS.index(accounting)
-    tables.tb["classes"]["slo"][0] = slo
+    if saved.window is None and tables.classes[0].window is None:  # of thousands of ledgers most are
+        tables.tb["classes"]["slo"][0], tables.tb["classes"]["margin"][0] = slo, margin
+    else:
+        tables.tb["instances"]["state"][: tables.rows] = schema.REMOVED
+        tables.begin_at(ServiceClass("any", slo, 1, margin, window=saved.window), saved.at)
     record = tables.tb["requests"][:1]
     record["approach"] = saved.approach
     if saved.approach == INDEPENDENT:
-        delivered, metric = _of_instances(tables, saved, accounting, passed)
+        delivered, metric, state = _of_instances(tables, saved, accounting, passed)
     else:
         counts, sums = saved.counts, saved.sums
         record["live"], record["total"] = counts["live"], sums["lifetime"]
@@ -73,12 +94,15 @@ def _at(saved: Checkpoint, accounting: Accounting, slo: float, passed: float) ->
         record["received"] = rules.received_in(tables.tb.state, one)
         for each in ACCOUNTINGS:
             record[f"together_{each}"] = saved.together[each]
-        delivered, metric = rules.carry_on(tables.tb.state, 0, passed)
-    return delivered, None if metric == float("inf") else metric
+        record["since"] = saved.at
+        delivered, metric, state = rules.carry_on(tables.tb.state, 0, saved.at + passed)
+    return delivered, None if metric == float("inf") else metric, state
 
 
-def _of_instances(tables: Growing, saved: Checkpoint, accounting: Accounting, passed: float) -> tuple[float, float]:
-    """The least of any instance; the instant of the ledger is 0."""
+def _of_instances(
+    tables: Growing, saved: Checkpoint, accounting: Accounting, passed: float
+) -> tuple[float, float, int]:
+    """The least of any instance. None is on a host here, so that all on hosts are as those that were told to leave."""
     records, count = saved.records, len(saved.records)
     while tables.rows < count:
         tables.new_row()
@@ -87,15 +111,30 @@ def _of_instances(tables: Growing, saved: Checkpoint, accounting: Accounting, pa
         instances[name] = records[name]
     on_host = np.isin(records["state"], (PLACED, LEAVING))
     excused = _excused(saved) & ~on_host  # what these had up to the instant of the ledger is in it
-    instances["since"] = np.where(excused, 0.0, -records["age"])
-    instances["state"] = np.where(on_host, schema.PLACED, np.where(excused, schema.EXCUSED, schema.VACANT))
-    tables.tb["admission"][:count] = -records["lifetime"]
+    instances["since"] = saved.at - np.where(excused, 0.0, records["age"])
+    instances["state"] = np.where(on_host, schema.LEAVING, np.where(excused, schema.EXCUSED, schema.VACANT))
+    tables.tb["admission"][:count] = saved.at - records["lifetime"]
+    tables.tb["owner"][:count] = 0
+    if saved.accounts is not None:
+        _enter_accounts(tables, saved.accounts, saved.at)
+    now = saved.at + passed
+    live_events.catch_up(tables.tb.state, now)
     columns = np.zeros(count, rules.ACCRUED)
-    rules.accrue(tables.tb.state, np.arange(count), passed, columns)
+    rules.accrue(tables.tb.state, np.arange(count), now, columns)
     status, delivered = np.zeros(1, rules.STATUS), np.zeros((1, len(ACCOUNTINGS)))
     status["count"] = count
-    rules.stand(tables.tb.state, np.arange(count), columns, passed, status, delivered, np.zeros_like(delivered))
-    return float(delivered[0, ACCOUNTINGS.index(accounting)]), float(status["slack"][0])
+    for name in SUMS:
+        status[name] = saved.sums[name]
+    rules.stand(tables.tb.state, np.arange(count), columns, now, status, delivered, np.zeros_like(delivered))
+    return float(delivered[0, ACCOUNTINGS.index(accounting)]), float(status["slack"][0]), int(status["state"][0])
+
+
+def _enter_accounts(tables: Growing, accounts: Accounts, at: float) -> None:
+    tables.tb.control["outages"] = tables.tb.control["free_outage"] = 0
+    tables.ensure_room_for_outages(len(accounts.outages))
+    for row in range(len(accounts.records)):
+        tables.tb["accounts"][row : row + 1] = np.zeros(1, ACCOUNT)
+        install(tables.tb, row, 0, accounts.records[row], accounts.outages_of(row), at)
 
 
 def _excused(saved: Checkpoint) -> NDArray[np.bool_]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Any, NotRequired, TypedDict
 
 from slacktide.engine.core.types import snap
@@ -96,3 +97,8 @@ def observe(pod: Mapping[str, Any]) -> PodObservation:
 
 def _no_earlier(at: float | None, than: float) -> float:
     return than if at is None else max(than, snap(at))
+
+
+def hashed(uid: str) -> int:
+    """A pod's uid as 63 bits, never 0."""
+    return (int.from_bytes(blake2b(uid.encode(), digest_size=8).digest(), "little") >> 1) or 1

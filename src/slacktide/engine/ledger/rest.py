@@ -52,8 +52,3 @@ def _settled(records: Any) -> Any:
     records["age"] = records["startup"] = 0.0
     records["state"], records["uid"] = VACANT, 0
     return records
-
-
-def risen(rest: Mapping[str, Any], at: float) -> dict[str, Any]:
-    """A ledger at rest as one of the instant ``at`` (seconds since 1970), to be gone on from."""
-    return {**rest, "at": at}

@@ -51,8 +51,9 @@ class SloStatus:
     delivered         in the accounting that decisions use
     delivered_*       in each accounting
     slack             seconds: the metric of its waiting instances (independent: the least of any); None: infinite
-    state             ``Kept``; ``AtRisk``: kept, with less slack than the class's margin; ``Missed``: less delivered
-                      than promised; ``Unknown``: there was nothing yet to deliver to
+    state             ``Kept``; ``AtRisk``: kept, but less than the class's margin is left and more than half of what
+                      may be lost is (docs/semantics.md); ``Missed``: less delivered than promised; ``Unknown``: there
+                      was nothing yet to deliver to
     running, waiting  live instances that are ready, and those that are not
     losses            seconds of all instances ever, by cause
     lost, starving    of those that wait in the queue, how many are late (docs/semantics.md, 'Triage'), and how
@@ -105,7 +106,9 @@ def known(engine: Engine, key: str) -> Controller:
 
 def not_before(engine: Engine, controller: Controller, now: float) -> float:
     """``now`` on the grid, and no earlier than what the controller's ledger knows."""
-    return max(snap(now), float(engine.tables.tb["requests"]["since"][controller.q]))
+    at = max(snap(now), float(engine.tables.tb["requests"]["since"][controller.q]))
+    engine.pass_time(at)
+    return at
 
 
 def totals(controller: Controller, had: Accrued) -> dict[str, float]:

@@ -9,13 +9,18 @@ import numpy as np
 
 from slacktide.kernels.runtime.compiling import kernel, leaf, whole
 from slacktide.kernels.tables import views
-from slacktide.kernels.tables.log_records import RUN_ENDS, STARTUP_ENDS
+from slacktide.kernels.tables.log_records import RUN_ENDS, STARTUP_ENDS, WINDOW_MOVES
 from slacktide.kernels.tables.schema import PLACED, VACANT, Records, State
+
+BEFORE_ALL = 2**40
+"""More than there are rows."""
 
 
 @leaf
 def turn(kind: int, row: int) -> int:
-    """The order of events of one instant: ends of start-ups, the last row first, then all others by row; O(1)."""
+    """The order of events of one instant: windows, ends of start-ups, the last row first, all others by row; O(1)."""
+    if kind == WINDOW_MOVES:
+        return whole(row) - BEFORE_ALL
     return -1 - whole(row) if kind == STARTUP_ENDS else whole(row)
 
 
@@ -75,7 +80,10 @@ def next_due(tb: State) -> float:
         event = views.heap(tb)[0]
         instance = views.instances(tb)[event["row"]]
         runs = event["kind"] == STARTUP_ENDS or event["kind"] == RUN_ENDS
-        if instance["state"] == (PLACED if runs else VACANT) and instance["starts"] == event["starts"]:
+        if event["kind"] == WINDOW_MOVES:
+            if views.accounts(tb)[event["row"]]["due"] == event["time"] and instance["state"] == PLACED:
+                return event["time"]
+        elif instance["state"] == (PLACED if runs else VACANT) and instance["starts"] == event["starts"]:
             return event["time"]
         pop(tb)
     return np.inf

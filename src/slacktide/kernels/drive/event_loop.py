@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from slacktide.kernels.drive import event_heap, instance_ledger, resize, scale, scheduling_pass
+from slacktide.kernels.drive import event_heap, instance_ledger, resize, scale, scheduling_pass, window_events
 from slacktide.kernels.feasible import disruption_budgets, host_slots
 from slacktide.kernels.memo import standstill
 from slacktide.kernels.place import search_free
@@ -12,7 +12,16 @@ from slacktide.kernels.qos import request_ledger
 from slacktide.kernels.runtime.compiling import entry, kernel, leaf, whole
 from slacktide.kernels.tables import views
 from slacktide.kernels.tables.buffer_capacity import FINISHED, LOOK, OVER, PASS_DUE, PAUSE, lacking
-from slacktide.kernels.tables.log_records import COMPLETED, EVICTED, HOST_DOWN, HOST_UP, RETURNS, RUN_ENDS, STARTUP_ENDS
+from slacktide.kernels.tables.log_records import (
+    COMPLETED,
+    EVICTED,
+    HOST_DOWN,
+    HOST_UP,
+    RETURNS,
+    RUN_ENDS,
+    STARTUP_ENDS,
+    WINDOW_MOVES,
+)
 from slacktide.kernels.tables.schema import NOBODY, REPAIR, State
 
 
@@ -31,6 +40,8 @@ def next_event(tb: State) -> float:
         at = min(at, views.admission(tb)[control["arrived"]])
     if control["triggered"] < len(views.triggers(tb)):
         at = min(at, views.triggers(tb)[control["triggered"]])
+    if at < views.rules(tb)["end"] or control["placed_now"] > 0:  # else the calendar would go on for ever
+        at = min(at, control["turns_at"])
     return at
 
 
@@ -67,6 +78,9 @@ def finish_due(tb: State, now: float) -> bool:
     while event_heap.next_due(tb) <= now:
         row, kind = whole(views.heap(tb)[0]["row"]), whole(views.heap(tb)[0]["kind"])
         event_heap.pop(tb)
+        if kind == WINDOW_MOVES:
+            window_events.move(tb, row, now)
+            continue
         if kind == STARTUP_ENDS:
             if request_ledger.decider_of(tb, row) >= 0:
                 request_ledger.became_ready(tb, request_ledger.owner_of(tb, row), row, now)
@@ -135,7 +149,8 @@ def happen_due(tb: State, now: float) -> bool:
 def happen(tb: State, now: float) -> None:
     """Everything that is due at ``now`` in its order, and whether it calls for a pass."""
     control = views.control(tb)
-    due = finish_due(tb, now)
+    due = window_events.turn_due(tb, now)
+    due = finish_due(tb, now) or due
     if lacking(tb) == FINISHED:  # else the rest of the instant comes when there is room again
         due = happen_due(tb, now) or due
     if lacking(tb) == FINISHED:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from slacktide.kernels.drive import event_heap, pending_resize
+from slacktide.kernels.drive import event_heap, pending_resize, window_events
 from slacktide.kernels.feasible import disruption_budgets, host_slots
 from slacktide.kernels.place.scores import delay_aware
 from slacktide.kernels.qos import request_ledger, slo_status
@@ -122,6 +122,7 @@ def would_be_ready(tb: State, row: int, h: int) -> bool:
 def start(tb: State, row: int, h: int, now: float) -> None:
     """Instance ``row`` leaves the queue for host ``h``; O(log)."""
     instance, rules = views.instances(tb)[row], views.rules(tb)
+    window_events.book(tb, row, now)
     tau = np.inf if rules["live"] else draw_startup(tb, row, h)
     instance["starts"] += 1
     instance["state"] = PLACED
@@ -138,6 +139,7 @@ def start(tb: State, row: int, h: int, now: float) -> None:
         disruption_budgets.change(tb, row, whole(0), whole(1))
     elif tau < np.inf and (request_ledger.decider_of(tb, row) >= 0 or disruption_budgets.budget_of(tb, row) >= 0):
         event_heap.push(tb, STARTUP_ENDS, now + tau, row, whole(instance["starts"]))
+    window_events.expect(tb, row)
     views.control(tb)["placed_now"] += 1
     views.control(tb)["placements"] += 1
     finish = now + tau + (views.duration(tb)[row] - instance["running"])
@@ -149,6 +151,7 @@ def start(tb: State, row: int, h: int, now: float) -> None:
 def settle(tb: State, row: int, now: float, lose: bool) -> float:
     """Close the ledger of the present incarnation; the seconds of start-up it spent; O(1)."""
     instance = views.instances(tb)[row]
+    window_events.book(tb, row, now)
     spent = slo_status.startup_spent(instance, now)
     useful = now - instance["since"] - spent
     slo_status.add_startup(instance, instance["starts"], spent)
@@ -157,6 +160,7 @@ def settle(tb: State, row: int, now: float, lose: bool) -> float:
         instance["running"] = 0.0
     else:
         instance["running"] += useful
+    window_events.settled(tb, row)
     return spent
 
 
@@ -244,6 +248,7 @@ def complete(tb: State, row: int, now: float) -> None:
     settle(tb, row, now, NO)
     leave_host(tb, row, now)
     views.instances(tb)[row]["state"] = DONE
+    window_events.end(tb, row, now)
     views.control(tb)["completed"] += 1
     disruption_budgets.change(tb, row, whole(-1), whole(0))
     q = request_ledger.owner_of(tb, row)
@@ -256,6 +261,7 @@ def admit(tb: State, row: int, now: float) -> None:
     """Instance ``row`` begins to wait; O(1)."""
     views.instances(tb)[row]["state"] = WAITING
     views.instances(tb)[row]["since"] = now
+    window_events.begin(tb, row, now)
     waiting_queue.enqueue(tb, row, now)
     disruption_budgets.change(tb, row, whole(1), whole(0))
     q = request_ledger.owner_of(tb, row)
@@ -269,6 +275,7 @@ def remove(tb: State, row: int, now: float) -> None:
     """Instance ``row`` is to be no more; it must be struck off the queue where it waits; O(log)."""
     instance = views.instances(tb)[row]
     host = whole(instance["host"])
+    window_events.book(tb, row, now)
     spent = 0.0
     if instance["state"] == PLACED:
         spent = settle(tb, row, now, NO)
@@ -276,6 +283,7 @@ def remove(tb: State, row: int, now: float) -> None:
     instance["startup"] = spent
     instance["state"] = REMOVED
     instance["since"] = now
+    window_events.end(tb, row, now)
     disruption_budgets.change(tb, row, whole(-1), whole(0))
     request_ledger.departed(tb, request_ledger.owner_of(tb, row), now)
     record(tb, DROPPED, row, host, NOBODY, np.nan)
@@ -301,8 +309,10 @@ def close(tb: State, now: float, begin: int, pending: NDArray[np.float64], waste
             continue
         if instance["state"] == DONE or instance["state"] == REMOVED:
             until, spent = instance["since"], instance["startup"]
-        elif instance["state"] == PLACED:
-            spent = settle(tb, row, now, NO)
+        else:
+            window_events.book(tb, row, now)
+            spent = settle(tb, row, now, NO) if instance["state"] == PLACED else 0.0
+            window_events.end(tb, row, now)
         startup = instance["startup_first"] + instance["startup_restarts"]
         pending[place] = until - views.admission(tb)[row] - instance["running"] - instance["discarded"] - startup
         wasted[place] = startup - spent

@@ -13,15 +13,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from slacktide.kernels.drive import instance_ledger
+from slacktide.kernels.drive import instance_ledger, window_events
 from slacktide.kernels.drive.apply_plan import mark_done
-from slacktide.kernels.feasible import host_slots
-from slacktide.kernels.qos import request_ledger
-from slacktide.kernels.qos.metric import received, waiting_key, withheld
+from slacktide.kernels.feasible import host_slots, sparing
+from slacktide.kernels.policies import in_force
+from slacktide.kernels.qos import request_ledger, window_ledger
 from slacktide.kernels.queue import waiting_queue
 from slacktide.kernels.runtime.compiling import entry, kernel, whole
 from slacktide.kernels.tables import views
-from slacktide.kernels.tables.schema import EXCUSED, LEAVING, PLACED, REMOVED, VACANT, WAITING, Records, State
+from slacktide.kernels.tables.schema import EXCUSED, LEAVING, PLACED, REMOVED, VACANT, WAITING, State
 
 
 @entry
@@ -36,6 +36,43 @@ def join(tb: State, row: int, now: float, queued: bool) -> None:
         request_ledger.joined(tb, q, now)
     if queued:
         waiting_queue.enqueue(tb, row, now)
+
+
+@entry
+def catch_up(tb: State, now: float) -> None:
+    """It is ``now``: old outages leave their windows, and calendar windows begin."""
+    window_events.catch_up(tb, now)
+
+
+@entry
+def enter(tb: State, row: int, now: float) -> None:
+    """An instance is of the kind that its record says from now on, which may be of another class than before."""
+    window_events.begin(tb, row, max(now, views.instances(tb)[row]["since"]))
+
+
+@entry
+def go_on(tb: State, row: int, cls: int) -> None:
+    """An instance goes on with the account that another leader kept; what counts of it follows from the class."""
+    if window_ledger.has_window(tb, cls):
+        window_ledger.count_anew(tb, row, cls)
+
+
+@entry
+def turn(tb: State, row: int, cls: int, at: float) -> None:
+    """The present calendar window of an instance's class began at ``at``, while there was no leader."""
+    window_ledger.turn_account(tb, row, cls, at)
+
+
+@entry
+def classes_changed(tb: State, cls: int, now: float) -> None:
+    """What class ``cls`` promises, or over which window, is another: its accounts count by that; O(instances)."""
+    for row in range(len(views.accounts(tb))):
+        account = views.accounts(tb)[row]
+        if account["cls"] == cls + 1:
+            account["cls"] = 2**31 - 1
+            window_events.begin(tb, whole(row), max(now, views.instances(tb)[row]["since"]))
+            if views.instances(tb)[row]["state"] == PLACED:
+                write_slot(tb, whole(row))
 
 
 @entry
@@ -110,12 +147,23 @@ def write_slot(tb: State, row: int) -> None:
     slot = views.slots(tb)[h, host_slots.slot_of(tb, h, row)]
     since = instance["since"]
     waits = request_ledger.begins_pending(views.rules(tb)["accounting"], instance["starts"])
-    slot["e"] = received(instance, views.rules(tb)["accounting"])
-    slot["p"] = withheld(since - views.admission(tb)[row], slot["e"])
-    slot["since"] = since
-    slot["on"] = since + instance["startup"] if waits else since
+    window_ledger.fill_slot(tb, row, slot, since, since + instance["startup"] if waits else since)
     views.hosts(tb)[h]["fell"] = views.control(tb)["told"] = views.control(tb)["looks"] + 1
     host_slots.look_again(tb, h)
+    window_events.expect(tb, row)
+
+
+@entry
+def spare(tb: State, row: int, until: float) -> None:
+    """An instance, on a host or not, is not preempted before this instant, and may be from then on."""
+    changed = views.guard(tb)[row] != until
+    views.guard(tb)[row] = until
+    if changed and views.instances(tb)[row]["state"] == PLACED:
+        h = whole(views.instances(tb)[row]["host"])
+        if in_force.by_metric(tb):
+            sparing.look_through(tb, h)
+        else:
+            host_slots.look_again(tb, h)
 
 
 @entry
@@ -190,6 +238,7 @@ def change_kind(tb: State, row: int, kind: int) -> None:
     placed_by = views.slots(tb)[h, host_slots.slot_of(tb, h, row)]["batch"]
     host_slots.remove(tb, h, row)
     instance["kind"] = kind
+    window_events.begin(tb, row, max(views.control(tb)["now"], instance["since"]))
     host_slots.add(tb, h, row, kind, instance["since"], instance["since"])
     views.slots(tb)[h, views.hosts(tb)[h]["count"] - 1]["batch"] = placed_by
     write_slot(tb, row)
@@ -199,22 +248,9 @@ def change_kind(tb: State, row: int, kind: int) -> None:
 def weigh_queue(tb: State) -> None:
     """Service classes changed: what waits is sorted again by the metrics that follow; O(n log n)."""
     control = views.control(tb)
-    weigh_entries(tb, views.queue(tb), whole(control["queue"]))
-    weigh_entries(tb, views.incoming(tb), whole(control["incoming"]))
+    waiting_queue.weigh_entries(tb, views.queue(tb), whole(control["queue"]))
+    waiting_queue.weigh_entries(tb, views.incoming(tb), whole(control["incoming"]))
     waiting_queue.sort_entries(tb, views.queue(tb), control["queue"])
-
-
-@kernel
-def weigh_entries(tb: State, entries: Records, count: int) -> None:
-    """Compute the keys of the first ``count`` entries again; O(n)."""
-    rules = views.rules(tb)
-    for i in range(count):
-        entry = entries[i]
-        instance = views.instances(tb)[entry["row"]]
-        slo = views.classes(tb)[views.kinds(tb)[entry["kind"]]["cls"]]["slo"]
-        e = received(instance, rules["accounting"])
-        p = withheld(instance["since"] - entry["admitted"], e)
-        entry["key"] = waiting_key(e, p, slo, rules["alpha"], instance["since"])
 
 
 @entry
@@ -222,8 +258,10 @@ def depart(tb: State, row: int, now: float, completed: bool) -> None:
     """A VACANT instance is live no more: scaled down, or completed; its request keeps its history."""
     instance = views.instances(tb)[row]
     q = request_ledger.owner_of(tb, row)
+    window_events.book(tb, row, now)
     instance["state"] = REMOVED
     instance["since"] = now
+    window_events.end(tb, row, now)
     if q >= 0:
         request_ledger.departed(tb, q, now)
     if completed:
@@ -236,6 +274,7 @@ def excuse(tb: State, row: int, now: float) -> None:
 
     Of a request it counts as one that runs, so that its siblings are neither idle nor told to do its part.
     """
+    window_events.book(tb, row, now)
     instance = views.instances(tb)[row]
     instance["state"] = EXCUSED
     instance["since"] = now
@@ -253,9 +292,11 @@ def charge(tb: State, row: int, now: float) -> None:
     if q >= 0:
         request_ledger.bring_up_to(tb, q, now)
         request_ledger.change(tb, q, whole(-1), whole(0), True, True, whole(-1), whole(0))
+    window_events.book(tb, row, now)
     instance["running"] += now - instance["since"]
     instance["since"] = now
     instance["state"] = VACANT
+    window_events.settled(tb, row)
 
 
 @entry

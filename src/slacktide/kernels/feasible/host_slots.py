@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from slacktide.kernels.feasible import affinity, free_index, grants, leeway, lendable, site_tree
+from slacktide.kernels.feasible import affinity, free_index, grants, leeway, lendable, site_tree, sparing
 from slacktide.kernels.policies import in_force, qos_driven, triage
-from slacktide.kernels.qos import request_ledger
-from slacktide.kernels.qos.metric import received, running, slope, withheld
+from slacktide.kernels.qos import request_ledger, window_ledger
+from slacktide.kernels.qos.metric import running, slope
 from slacktide.kernels.qos.metric_dynamics import NEAR, ceiling_at, pace
 from slacktide.kernels.runtime import chance
 from slacktide.kernels.runtime.compiling import entry, kernel, leaf, whole
 from slacktide.kernels.tables import views
-from slacktide.kernels.tables.schema import Records, State
+from slacktide.kernels.tables.schema import FLAT, Records, State
 
 INSTANT = 2.0**-21  # seconds; times are multiples of twice that, so that what holds so long holds now only
 
@@ -42,9 +42,17 @@ def look_again(tb: State, h: int) -> None:
     views.hosts(tb)[h]["sorted_until"] = -np.inf
     views.ceilings(tb)[h]["peak"] = np.inf
     lendable.forget(tb, h)
+    sparing.look_through(tb, h)
     control = views.control(tb)
     views.changes(tb)[control["changes"] % len(views.changes(tb))] = h
     control["changes"] += 1
+
+
+@kernel
+def wake(tb: State) -> None:
+    """Hosts that spare one less by now count as changed; O(instances + log hosts) for each."""
+    while sparing.next_instant(tb) <= views.control(tb)["now"]:
+        look_again(tb, whole(sparing.first_host(tb)))
 
 
 @kernel
@@ -61,11 +69,6 @@ def add(tb: State, h: int, row: int, kind: int, on: float, now: float) -> None:
     instance = views.instances(tb)[row]
     slot = views.slots(tb)[h, views.hosts(tb)[h]["count"]]
     slot["row"] = row
-    slot["e"] = received(instance, views.rules(tb)["accounting"])
-    slot["p"] = withheld(now - views.admission(tb)[row], slot["e"])
-    slot["since"] = now
-    slot["on"] = on
-    slot["overhead"] = instance["overhead"]
     slot["admitted"] = views.admission(tb)[row]
     slot["tie"] = chance.draw(views.rules(tb)["seed"], chance.VICTIM_TIE, row, whole(instance["starts"]))
     slot["batch"] = views.control(tb)["batch"]
@@ -73,6 +76,7 @@ def add(tb: State, h: int, row: int, kind: int, on: float, now: float) -> None:
     slot["shape"] = views.kinds(tb)[kind]["shape"]
     slot["job"] = views.member(tb)[row] if len(views.member(tb)) > 0 else views.kinds(tb)[kind]["job"]
     slot["request"] = request_ledger.decider_of(tb, row)
+    window_ledger.fill_slot(tb, row, slot, now, on)
     if len(views.granted(tb)) > 0:
         grants.take(tb, row, h, whole(slot["shape"]))
     occupy(tb, h)
@@ -160,6 +164,8 @@ def moves_alike(a: Records, b: Records, classes: Records, now: float) -> bool:
     """Whether the metrics of two instances keep their distance to the bit until a start-up ends; O(1)."""
     if now < a["on"] or now < b["on"]:
         return now < a["on"] and now < b["on"]
+    if a["request"] == FLAT or b["request"] == FLAT:
+        return a["request"] == b["request"]
     if a["cls"] != b["cls"]:
         return False
     return classes[a["cls"]]["whole"] or running(a, now) == running(b, now)
@@ -366,3 +372,4 @@ def fill(tb: State) -> None:
         views.ceilings(tb)[h]["peak"] = np.inf
         free_index.update(tb, h)
         site_tree.update(tb, h)
+        sparing.look_through(tb, whole(h))

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from slacktide.kernels.feasible import disruption_budgets
 from slacktide.kernels.policies import in_force, qos_driven
 from slacktide.kernels.qos import request_ledger
-from slacktide.kernels.qos.metric import metric
+from slacktide.kernels.qos.metric import metric, promise_of
 from slacktide.kernels.runtime.compiling import entry, kernel, whole
 from slacktide.kernels.tables import views
 from slacktide.kernels.tables.schema import Records, State
@@ -27,8 +27,9 @@ def obstacles(tb: State, hosts: NDArray[np.int64], row: int, mine: float, now: f
     nothing but scratch space. O(instances * budgeted instances of a host).
     """
     at = 0
-    cls = whole(views.kinds(tb)[views.instances(tb)[row]["kind"]]["cls"])
-    mine = in_force.standing(tb, row, mine)
+    kind = whole(views.instances(tb)[row]["kind"])
+    cls = whole(views.kinds(tb)[kind]["cls"])
+    mine = in_force.standing(tb, row, kind, mine)
     for h in hosts:
         number = 0
         for i in range(views.hosts(tb)[h]["count"]):
@@ -61,6 +62,6 @@ def obstacle(tb: State, slot: Records, cls: int, mine: float, now: float) -> int
 def metric_now(tb: State, slot: Records, now: float) -> float:
     """Q of an instance on a host, as :func:`.request_ledger.metric_of`; remembers nothing; O(1)."""
     if slot["request"] < 0:
-        return metric(slot, views.classes(tb)[slot["cls"]]["slo"], views.rules(tb)["alpha"], now)
+        return metric(slot, promise_of(slot, views.classes(tb)), views.rules(tb)["alpha"], now)
     up, lost = request_ledger.counts_as_up(slot, now), request_ledger.unearned(tb, slot, now)
     return request_ledger.weigh(tb, whole(slot["request"]), now, up, lost)

@@ -51,7 +51,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from slacktide.kernels.qos import request_ledger
+from slacktide.kernels.qos import request_ledger, window_ledger
 from slacktide.kernels.runtime.compiling import kernel, leaf, whole
 from slacktide.kernels.tables import views
 from slacktide.kernels.tables.schema import Records, State
@@ -74,19 +74,20 @@ def is_late(tb: State, cls: int, q: float) -> bool:
 
 
 @leaf
-def starves(tb: State, row: int, q: float, now: float) -> bool:
+def starves(tb: State, row: int, cls: int, q: float, now: float) -> bool:
     """Whether an instance that misses its promise has less than ``floor`` of it: A < floor sigma; O(1).
 
-    With Q = E / sigma - T - alpha and A = E / T that is Q + alpha < (floor - 1) T.
+    With Q = E / sigma - T - alpha and A = E / T that is Q + alpha < (floor - 1) T. Of a promise over a window T is as
+    much of it as it has lived.
     """
-    floor = views.rules(tb)["floor"]
-    return floor > 0.0 and q + views.rules(tb)["alpha"] < (floor - 1.0) * request_ledger.lifetime(tb, row, now)
+    floor, alpha = views.rules(tb)["floor"], views.rules(tb)["alpha"]
+    return floor > 0.0 and q + alpha < (floor - 1.0) * window_ledger.owed_lifetime(tb, row, cls, now)
 
 
 @leaf
 def is_lost(tb: State, row: int, cls: int, q: float, now: float) -> bool:
     """Whether an instance of class ``cls`` is given up: it is late, and has what ``floor`` grants it; O(1)."""
-    return is_late(tb, cls, q) and not (recovers(tb, cls) and starves(tb, row, q, now))
+    return is_late(tb, cls, q) and not (recovers(tb, cls) and starves(tb, row, cls, q, now))
 
 
 @leaf
@@ -102,12 +103,12 @@ def is_given_up(tb: State, slot: Records, q_k: float, now: float) -> bool:
 
 
 @leaf
-def standing(tb: State, row: int, q_j: float, now: float) -> float:
-    """What decides who is eligible for j, in place of its Q: SAVABLE less its shape, LOST, or inf for nobody; O(1).
+def standing(tb: State, row: int, k: int, q_j: float, now: float) -> float:
+    """What decides who is eligible for j of kind ``k``, in place of its Q; O(1).
 
-    Q itself where its class is not overloaded.
+    SAVABLE less its shape, LOST, or inf for nobody; Q itself where its class is not overloaded.
     """
-    kind = views.kinds(tb)[views.instances(tb)[row]["kind"]]
+    kind = views.kinds(tb)[k]
     cls = whole(kind["cls"])
     if not views.classes(tb)[cls]["overloaded"]:
         return q_j

@@ -21,7 +21,7 @@ from __future__ import annotations
 import numpy as np
 
 from slacktide.kernels.runtime.compiling import leaf
-from slacktide.kernels.tables.schema import ALWAYS, NEVER, Records
+from slacktide.kernels.tables.schema import ALWAYS, FLAT, NEVER, Records
 
 GRID = 2.0**20  # all times are multiples of 2^-20 s, so that their sums are exact
 
@@ -53,6 +53,12 @@ def metric(slot: Records, sigma: float, alpha: float, now: float) -> float:
 
 
 @leaf
+def promise_of(slot: Records, classes: Records) -> float:
+    """The promise by which the metric of an instance on a host moves, that its own ledger decides for; O(1)."""
+    return 1.0 if slot["request"] == FLAT else classes[slot["cls"]]["slo"]
+
+
+@leaf
 def waiting_key(e: float, p: float, sigma: float, alpha: float, since: float) -> float:
     """The static key of an instance that waits since ``since``; its metric is ``key - t``; O(1)."""
     return entitled(e, sigma) - (e + p) - alpha + since
@@ -69,9 +75,11 @@ def overhead(slot: Records, now: float) -> float:
 
 @leaf
 def slope(slot: Records, classes: Records, now: float) -> float:
-    """Change of Q a second: -1 in a start-up that counts as pending, else 1/sigma - 1; O(1)."""
+    """Change of Q a second: -1 in a start-up that counts as pending, else 1/sigma - 1, or 0 (windows); O(1)."""
     if now < slot["on"]:
         return -1.0
+    if slot["request"] == FLAT:
+        return 0.0
     return classes[slot["cls"]]["slope"]
 
 

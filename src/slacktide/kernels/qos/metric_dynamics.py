@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from slacktide.kernels.qos.metric import metric, slope
+from slacktide.kernels.qos.metric import metric, promise_of, slope
 from slacktide.kernels.qos.request_ledger import (
     LONGEST,
     ahead,
@@ -30,7 +30,7 @@ from slacktide.kernels.qos.request_ledger import (
 )
 from slacktide.kernels.runtime.compiling import kernel, leaf, whole
 from slacktide.kernels.tables import views
-from slacktide.kernels.tables.schema import Records, State
+from slacktide.kernels.tables.schema import FLAT, Records, State
 
 NEAR = 4e-6  # seconds; more than two metrics rounded to the grid of times can be off by, so that rounding cannot matter
 
@@ -40,7 +40,7 @@ def pace(tb: State, slot: Records, now: float) -> tuple[float, float, float]:
     """Slope of an instance's metric, until when it surely holds, and by how much rounding may blur it; O(1)."""
     if slot["request"] < 0:
         starting = now < slot["on"]
-        exact = starting or views.classes(tb)[slot["cls"]]["whole"]
+        exact = starting or slot["request"] == FLAT or views.classes(tb)[slot["cls"]]["whole"]
         return slope(slot, views.classes(tb), now), (slot["on"] if starting else np.inf), (0.0 if exact else NEAR)
     request = views.requests(tb)[slot["request"]]
     sigma, accounting, live = views.classes(tb)[request["cls"]]["slo"], views.rules(tb)["accounting"], request["live"]
@@ -68,10 +68,10 @@ def reaches(tb: State, slot: Records, level: float, now: float) -> float:
     Not later than in truth. Never, too, while nobody knows when it will be ready: that it is changes its host. O(1).
     """
     theirs = views.classes(tb)[slot["cls"]]
-    if theirs["slope"] <= 0.0 or slot["on"] == np.inf:
+    if theirs["slope"] <= 0.0 or slot["request"] == FLAT or slot["on"] == np.inf:
         return np.inf
     start = max(now, slot["on"])
-    gap = level - metric(slot, theirs["slo"], views.rules(tb)["alpha"], start)
+    gap = level - metric(slot, promise_of(slot, views.classes(tb)), views.rules(tb)["alpha"], start)
     return start + (gap - NEAR) / theirs["slope"]
 
 

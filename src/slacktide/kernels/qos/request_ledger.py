@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from slacktide.kernels.qos.metric import entitled, metric, overhead
+from slacktide.kernels.qos.metric import entitled, metric, overhead, promise_of
 from slacktide.kernels.runtime.compiling import kernel, leaf, whole
 from slacktide.kernels.tables import views
 from slacktide.kernels.tables.request_records import CONCURRENT, INDEPENDENT
@@ -405,7 +405,7 @@ def metric_of(tb: State, slot: Records, now: float) -> float:
     """Q of an instance on a host, by its own ledger or its request's; O(1)."""
     if slot["request"] >= 0:
         return weigh_running(tb, slot, now)
-    return metric(slot, views.classes(tb)[slot["cls"]]["slo"], views.rules(tb)["alpha"], now)
+    return metric(slot, promise_of(slot, views.classes(tb)), views.rules(tb)["alpha"], now)
 
 
 @leaf

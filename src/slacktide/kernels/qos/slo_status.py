@@ -12,7 +12,7 @@ from typing import Annotated
 import numpy as np
 from numpy.typing import NDArray
 
-from slacktide.kernels.qos import request_ledger
+from slacktide.kernels.qos import request_ledger, window_ledger
 from slacktide.kernels.qos.metric import received, waiting_key, withheld
 from slacktide.kernels.qos.request_ledger import together_at
 from slacktide.kernels.runtime.compiling import entry, kernel, leaf, whole
@@ -133,12 +133,20 @@ def stand(
             one["starts"] += views.instances(tb)[rows[k]]["starts"]
         for accounting in range(3):
             together[i, accounting] = together_at(views.requests(tb)[one["q"]], accounting, now)
-        stand_one(tb, had[first:stop], now, one, delivered[i], together[i])
+        stand_one(tb, rows[first:stop], had[first:stop], now, one, delivered[i], together[i])
         first = stop
 
 
 @kernel
-def stand_one(tb: State, had: Records, now: float, out: Records, delivered: Records, together: Records) -> None:
+def stand_one(
+    tb: State,
+    rows: NDArray[np.int64],
+    had: Records,
+    now: float,
+    out: Records,
+    delivered: Records,
+    together: Records,
+) -> None:
     """As :func:`stand`, of one request whose sums are known; O(its instances)."""
     request, decides = views.requests(tb)[out["q"]], views.rules(tb)["accounting"]
     theirs = views.classes(tb)[request["cls"]]
@@ -148,31 +156,74 @@ def stand_one(tb: State, had: Records, now: float, out: Records, delivered: Reco
     for accounting in range(3):
         e = together[accounting] if request["approach"] == CONCURRENT else received(out, accounting)
         delivered[accounting] = share(e, out["lifetime"])
-    if request["approach"] == INDEPENDENT:
-        owed = least_of(tb, had, theirs["slo"], out, delivered) if len(had) > 0 else owed
-    else:
+    risky = False
+    if request["approach"] != INDEPENDENT:
         out["slack"] = request_ledger.weigh_waiting(tb, whole(out["q"]), now)
-    out["state"] = KEPT
+        risky = is_risky(tb, theirs, out["slack"], delivered[decides])
+    elif len(had) > 0:
+        owed, risky = least_of(tb, rows, had, now, out, delivered)
+    missed = is_missed(tb, whole(request["cls"]), delivered[decides], out["slack"])
+    out["state"] = state_of(owed, missed, risky)
+
+
+@leaf
+def state_of(owed: bool, missed: bool, risky: bool) -> int:
+    """How a promise stands; O(1)."""
     if not owed:
-        out["state"] = UNKNOWN
-    elif delivered[decides] < theirs["slo"] - SLO_TOLERANCE:
-        out["state"] = MISSED
-    elif out["slack"] < theirs["margin"]:
-        out["state"] = AT_RISK
+        return whole(UNKNOWN)
+    if missed:
+        return whole(MISSED)
+    return whole(AT_RISK) if risky else whole(KEPT)
+
+
+@leaf
+def is_missed(tb: State, cls: int, delivered: float, slack: float) -> bool:
+    """Whether less was delivered than promised; of a promise over a window whether its budget is used up; O(1)."""
+    if window_ledger.has_window(tb, cls):
+        return slack + views.rules(tb)["alpha"] < -SLO_TOLERANCE
+    return delivered < views.classes(tb)[cls]["slo"] - SLO_TOLERANCE
+
+
+@leaf
+def is_risky(tb: State, theirs: Records, slack: float, delivered: float) -> bool:
+    """Whether a promise that is kept is at risk (docs/semantics.md, 'Kept, AtRisk, Missed'); O(1).
+
+    What the metric holds back for a start-up is no loss. And a budget that is small because little time has passed
+    puts nothing at risk until half of it is used up.
+    """
+    left = slack + views.rules(tb)["alpha"]
+    return left < theirs["margin"] and delivered < 0.5 * (1.0 + theirs["slo"])
 
 
 @kernel
-def least_of(tb: State, had: Records, slo: float, out: Records, delivered: Records) -> bool:
-    """The least availability and slack of any instance; whether there was anything to deliver to; O(instances)."""
+def least_of(
+    tb: State, rows: NDArray[np.int64], had: Records, now: float, out: Records, delivered: Records
+) -> tuple[bool, bool]:
+    """The least availability and slack of any instance; O(instances).
+
+    Returns whether there was anything to deliver to, and whether the promise to any of them is at risk.
+    """
     alpha, decides = views.rules(tb)["alpha"], views.rules(tb)["accounting"]
-    owed = False
+    cls = whole(views.requests(tb)[out["q"]]["cls"])
+    theirs = views.classes(tb)[cls]
+    owed = risky = False
     delivered[:] = 1.0
     for k in range(len(had)):
         owed = owed or had[k]["lifetime"] > 0.0
-        out["slack"] = min(out["slack"], metric_at(had[k], slo, alpha, decides))
+        slack = metric_at(had[k], theirs["slo"], alpha, decides)
+        given = share(received(had[k], decides), had[k]["lifetime"])
+        windowed = window_ledger.keeps_account(tb, rows[k], cls)
+        if windowed:
+            slack = window_ledger.slack_at(tb, rows[k], cls, now)
+            lost, over = window_ledger.lost_in_window(tb, rows[k], cls, now)
+            given = 1.0 - lost / over if over > 0.0 else 1.0
+        out["slack"] = min(out["slack"], slack)
+        risky = risky or is_risky(tb, theirs, slack, given)
         for accounting in range(3):
-            delivered[accounting] = min(delivered[accounting], share(received(had[k], accounting), had[k]["lifetime"]))
-    return owed
+            if not windowed:
+                given = share(received(had[k], accounting), had[k]["lifetime"])
+            delivered[accounting] = min(delivered[accounting], given)
+    return owed, risky
 
 
 @leaf
@@ -189,8 +240,11 @@ def received_in(tb: State, sums: Annotated[Records, ACCRUED]) -> float:
 
 
 @entry
-def carry_on(tb: State, q: int, now: float) -> tuple[float, float]:
-    """A and the slack of a request at ``now``, from its own sums alone; O(1)."""
+def carry_on(tb: State, q: int, now: float) -> tuple[float, float, int]:
+    """A, slack and state of a request at ``now``, from its own sums alone; O(1)."""
     request = views.requests(tb)[q]
+    theirs = views.classes(tb)[request["cls"]]
     lifetime = request_ledger.lifetime_of(request, now)
-    return share(request_ledger.earned(tb, q, now), lifetime), request_ledger.weigh_waiting(tb, q, now)
+    delivered, slack = share(request_ledger.earned(tb, q, now), lifetime), request_ledger.weigh_waiting(tb, q, now)
+    missed = is_missed(tb, whole(request["cls"]), delivered, slack)
+    return delivered, slack, state_of(lifetime > 0.0, missed, is_risky(tb, theirs, slack, delivered))

@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slacktide.kernels.policies import in_force, triage
-from slacktide.kernels.qos import request_ledger
-from slacktide.kernels.qos.metric import received, waiting_key, withheld
+from slacktide.kernels.qos import request_ledger, window_ledger
 from slacktide.kernels.runtime.compiling import entry, kernel, leaf, whole
 from slacktide.kernels.tables import views
 from slacktide.kernels.tables.schema import WAITING, State
@@ -44,6 +43,5 @@ def metric_of_waiting(tb: State, row: int, now: float) -> float:
     if q >= 0:
         return request_ledger.weigh_waiting(tb, q, now)
     instance = views.instances(tb)[row]
-    slo = views.classes(tb)[views.kinds(tb)[instance["kind"]]["cls"]]["slo"]
-    e = received(instance, views.rules(tb)["accounting"])
-    return waiting_key(e, withheld(now - views.admission(tb)[row], e), slo, views.rules(tb)["alpha"], 0.0)
+    cls = whole(views.kinds(tb)[instance["kind"]]["cls"])
+    return window_ledger.own_key(tb, row, cls, instance["since"]) - now

@@ -25,6 +25,7 @@ from slacktide.kernels.tables import log_records as log
 from slacktide.kernels.tables import network_records as network
 from slacktide.kernels.tables import request_records as request
 from slacktide.kernels.tables import schema
+from slacktide.kernels.tables import window_records as windows
 from slacktide.kernels.tables.schema import Records, State
 
 AXES = {
@@ -41,6 +42,7 @@ AXES = {
     "waiting": "more instances wait than ever did",
     "ahead": "instances have more ahead of them than ever: ends of start-ups and runs, returns",
     "visits": "the hash set is half full",
+    "outages": "more outages are kept than ever were",
     "steps": "a trial takes more steps than one ever did",
     "recorded": "it is full and nobody empties it",
 }
@@ -87,12 +89,13 @@ ARRAYS: dict[str, Array] = {
     "classes": Array(
         schema.CLASS, ("classes",), "record", "drive feasible memo place policies qos queue", "SLOs, margins, ranks"
     ),
-    "instances": Array(
-        schema.INSTANCE, (N,), "record", "drive feasible place policies qos queue", "what became of each"
-    ),
+    "instances": Array(schema.INSTANCE, (N,), "record", "drive feasible place qos queue", "what became of each"),
     "admission": Array(F8, (N,), "s", "drive feasible qos queue", "when it begins to wait", fixed=True),
     "duration": Array(F8, (N,), "s", "drive", "useful running time until completion", fixed=True),
     "member": Array(I4, (N,), "job", "feasible", "SLOT's job, where not its kind's", SIMULATION, fixed=True),
+    "accounts": Array(windows.ACCOUNT, (N,), "record", "drive qos tables", "of promises over a window", LIVE),
+    "outages": Array(windows.OUTAGE, ("outages",), "record", "qos tables", "chained by account, from 1 on", LIVE),
+    "turns": Array(F8, ("turns",), "s", "drive", "when calendar windows begin, class by class", LIVE, fixed=True),
     "owner": Array(I4, (N,), "request", "qos", "whose ledger it belongs to, or -1", LIVE, fixed=True),
     "links": Array(I4, (N, 2), "row", "drive feasible qos", "next and previous of its request on a host, or -1", LIVE),
     "requests": Array(request.REQUEST, (Q,), "record", "drive feasible memo qos queue", "ledgers"),
@@ -154,8 +157,9 @@ ARRAYS: dict[str, Array] = {
     "preferences": Array(affinity.PREFERENCE, ("preferences",), "record", "feasible", "by kind", fixed=True),
     "points": Array(I8, (H,), "points", "place", "scratch: by preferences"),
     "budget": Array(I4, (N,), "budget", "feasible", "its disruption budget, or -1", LIVE, fixed=True),
-    "budgets": Array(affinity.BUDGET, ("budgets",), "record", "drive feasible", "disruption budgets"),
-    "guard": Array(F8, (N,), "s", "feasible memo", "it is not preempted before", LIVE, fixed=True),
+    "budgets": Array(affinity.BUDGET, ("budgets",), "record", "drive feasible place", "disruption budgets"),
+    "wakes": Array(F8, ("wakes",), "s", "feasible", "when a host spares one less; of hosts in a tree", LIVE),
+    "guard": Array(F8, (N,), "s", "drive feasible", "it is not preempted before", LIVE, fixed=True),
     # The queue, and what is known of a pair on all hosts.
     "queue": Array(schema.ENTRY, ("waiting",), "record", "drive queue tables", "who waits, in order"),
     "incoming": Array(schema.ENTRY, ("waiting",), "record", "drive queue", "who waits since the last pass"),

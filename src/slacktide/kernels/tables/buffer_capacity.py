@@ -6,7 +6,8 @@ from slacktide.kernels.runtime.compiling import kernel
 from slacktide.kernels.tables import views
 from slacktide.kernels.tables.schema import State
 
-FINISHED, MORE_SLOTS, MORE_HEAP, MORE_VISITS, MORE_QUEUE, FLUSH, PASS_DUE, OVER, PAUSE, MORE_ACTS, LOOK = range(11)
+FINISHED, MORE_SLOTS, MORE_HEAP, MORE_VISITS, MORE_QUEUE, FLUSH, PASS_DUE, OVER, PAUSE, MORE_ACTS = range(10)
+LOOK, MORE_OUTAGES = range(10, 12)
 
 
 @kernel
@@ -18,11 +19,15 @@ def lacking(tb: State) -> int:
         return MORE_SLOTS
     if control["heap"] + 2 >= len(views.heap(tb)):
         return MORE_HEAP
+    if len(views.accounts(tb)) > 0 and control["outages"] + 2 * (widest + 2) >= len(views.outages(tb)):
+        return MORE_OUTAGES
     if 2 * (control["visits"] + 1) >= len(views.visits(tb)):
         return MORE_VISITS
     if control["queue"] + control["incoming"] + widest + 2 >= len(views.queue(tb)):
         return MORE_QUEUE
     more = widest + len(views.excess(tb)) + 2  # events that one host's worth of evictions, or a scale event, can cause
+    if len(views.accounts(tb)) > 0:
+        more *= 2  # each may end an outage, too
     full = control["events"] + more >= len(views.events(tb)) or control["passes"] + 1 >= len(views.passes(tb))
     if (
         full

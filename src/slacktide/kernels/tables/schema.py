@@ -48,10 +48,14 @@ SLOT = np.dtype(
         ("cls", "i8"),
         ("shape", "i8"),
         ("job", "i8"),  # its job where some instances of that keep away from others, or -1
-        ("request", "i8"),  # whose ledger decides, or -1: its own, that is ``e`` and ``p``
+        ("request", "i8"),  # whose ledger decides, or OWN, or FLAT: its own, that is ``e`` and ``p``
     ],
     align=True,
 )
+
+_OWN: tuple[Any, ...] = (np.int64(-1), np.int64(-2))  # not literals, so that kernels are compiled once
+OWN, FLAT = _OWN
+"""Of ``request`` of a slot. FLAT: its metric stands still while it runs, as if its promise were 1 (windows)."""
 
 HOST = np.dtype(
     [
@@ -90,10 +94,21 @@ CLASS = np.dtype(
         ("whole", "i8"),
         ("overloaded", "i8"),
         ("some_lost", "i8"),
+        ("waits", "i8"),
+        ("windowed", "i8"),  # LIFETIME, ROLLING or CALENDAR, of :mod:`.window_records`; the rest is 0 for LIFETIME
+        ("whole_budget", "i8"),
+        ("length", "f8"),  # W, seconds, of a rolling window
+        ("good", "f8"),  # sigma W of a rolling window
+        ("grant", "f8"),  # (1 - sigma) W of the rolling window, or of the present calendar window where that is whole
+        ("next_grant", "f8"),  # of the calendar window that follows
+        ("begins", "f8"),  # the present calendar window
+        ("ends", "f8"),
+        ("turn", "i8"),  # the place in ``turns`` of ``begins``
+        ("last_turn", "i8"),
     ],
     align=True,
 )  # whole: 1 / slo is a whole number, so that e / slo needs no rounding; overloaded: in the present pass (triage);
-# some_lost: one of it that waits, found while the pass begins
+# some_lost: one of it that waits, found while the pass begins; waits: how many of it have their turn in this round
 
 # A waiting instance. Its metric is ``key - t``, where no request's ledger decides.
 ENTRY = np.dtype(
@@ -131,6 +146,9 @@ KIND = np.dtype(
         ("preferences", "i8"),
         ("never", "i8"),  # never preempts anybody
         ("homeless", "i8"),  # whether no host is large enough and satisfies its term (:mod:`..memo.standstill`)
+        ("counted", "i8"),  # the round of turns for which ``ahead`` was counted
+        ("ahead", "i8"),  # entries that have not had their turn in it
+        ("left", "i8"),  # it is out of the pass while ``control.returns`` is this (:mod:`..memo.hopeless_kinds`)
     ],
     align=True,
 )
@@ -279,6 +297,13 @@ CONTROL = np.dtype(
         ("events", "i8"),
         ("passes", "i8"),
         ("failed", "i8"),  # kind of the last request of this pass that found no host, or -1
+        ("leaving", "i8"),  # whether kinds may leave the present pass
+        ("rounds", "i8"),  # of turns so far: those of the queue, those of its victims
+        ("ahead", "i8"),  # entries that have not had their turn in this one
+        ("open", "i8"),  # of these, those whose kind has not left
+        ("left_at", "i8"),  # end of the change log as of which kinds left
+        ("left_loosened", "i8"),  # budgets had been loosened so often
+        ("returns", "i8"),  # how often kinds that had left came back
         ("looks", "i8"),
         ("due", "i8"),  # something happened at ``now`` that calls for a pass
         ("broken", "i8"),  # a user's own score or cost raised or gave no number
@@ -291,6 +316,10 @@ CONTROL = np.dtype(
         ("tightened", "i8"),  # the last look before which a budget had more left
         ("loosened", "i8"),  # how often a budget got more left
         ("triggered", "i8"),  # triggers that have been
+        ("turns_at", "f8"),  # the next calendar window of any class begins
+        ("moves_at", "f8"),  # in a live cluster: no old outage leaves its window before
+        ("outages", "i8"),  # places of the array that were ever used
+        ("free_outage", "i8"),  # the first of a chain of those that are free, or 0
     ],
     align=True,
 )

@@ -144,7 +144,7 @@ async def load_access(kubeconfig: Path | None = None, context: str | None = None
     ``context`` names one of the kubeconfig's contexts instead of its current one. Raises ``ConfigError`` where
     nothing usable is found.
     """
-    paths = [kubeconfig] if kubeconfig is not None else _paths_of_environment()
+    paths = [kubeconfig] if kubeconfig is not None else paths_of_environment()
     if not paths and os.environ.get("KUBERNETES_SERVICE_HOST") and (SERVICE_ACCOUNT / "token").exists():
         return in_cluster(SERVICE_ACCOUNT)
     if not paths:
@@ -251,7 +251,8 @@ def _content(data: str, path: Path | None, where: str) -> bytes | None:
         raise ConfigError(f"{where}: {path}: {error.strerror}") from None
 
 
-def _paths_of_environment() -> list[Path]:
+def paths_of_environment() -> list[Path]:
+    """The files that $KUBECONFIG names."""
     return [Path(part).expanduser() for part in os.environ.get("KUBECONFIG", "").split(os.pathsep) if part]
 
 

@@ -27,6 +27,7 @@ from slacktide.errors import ConfigError, SlacktideError
 from slacktide.kube.client.credentials import Access, load_access
 from slacktide.kube.client.kinds import decode_status
 from slacktide.kube.client.rate_limit import Limiter
+from slacktide.kube.client.served_version import GROUP_PATH, NEWEST, ServedVersion
 from slacktide.kube.client.status_codes import TOO_MANY, UNAUTHORIZED, UNAVAILABLE
 
 LOG = logging.getLogger(__name__)
@@ -147,6 +148,7 @@ class Connection:
     ) -> None:
         self._agent = agent
         self.limiter = Limiter(qps, burst)
+        self._served = ServedVersion()
         self._access = access
         self._extra: dict[str, Any] = {"allow_redirects": False}
         if access.server_name:
@@ -209,19 +211,16 @@ class Connection:
     ) -> bytes:
         """Sends one request and returns the answer's body.
 
-        ``path`` is sent as it is (``Kind.path`` quotes names); ``timeout`` is in seconds, for each attempt. ``urgent``
+        ``path`` is sent as it is (``Kind.path`` quotes names), but for the version of our own resources where the
+        server has only an older one (:mod:`.served_version`); ``timeout`` is in seconds, for each attempt. ``urgent``
         waits neither for the rate limit nor for a free connection. A GET, PUT or DELETE answered with 429 or 503 is
         sent again up to ``retries`` times, after the time the server asked for (10 s at most); anything else is not,
         so that the caller decides. ``permit`` is asked before each sending, and again when the ``body`` is about to
         be written, after whatever had to be waited for.
         Raises ``ApiError``, ``Unreachable``, and of the latter kind ``NotSent`` for what is not permitted any more.
         """
-        url = URL(
-            f"{self._access.server}{path}?{urlencode(query)}" if query else self._access.server + path, encoded=True
-        )
-        limits = self._timeout if timeout is None else timeout
-        if not isinstance(limits, aiohttp.ClientTimeout):
-            limits = aiohttp.ClientTimeout(total=limits)
+        asked = f"?{urlencode(query)}" if query else ""
+        limits = self._limits(timeout)
         renewed = False
         while True:
             if self.limiter.qps and not urgent:
@@ -232,7 +231,9 @@ class Connection:
             headers = self._headers.get(content_type) or self._new_headers(content_type)
             if permit is not None and not permit():
                 raise self._not_sent(method, path)
-            data = _payload(body, permit)
+            version = self._served.version
+            url = self._url(path, asked)
+            data = _payload(self._served.body(path, body), permit)
             try:
                 response = await session.request(method, url, data=data, headers=headers, timeout=limits, **self._extra)
                 answer = await response.read()
@@ -246,11 +247,33 @@ class Connection:
                 renewed = True
                 if await self._renew(force=True, refused=headers):
                     continue
+            if ServedVersion.is_missing(path, response.status, answer) and await self._another_version(version):
+                continue
             failure = _refusal(response, answer)
             if response.status not in OVERLOADED or method not in REPEATABLE or retries <= 0:
                 raise failure
             retries -= 1
             await asyncio.sleep(min(failure.retry_after or 1.0, LONGEST_RETRY_SECONDS) * random.uniform(1.0, 1.2))
+
+    def _url(self, path: str, query: str) -> URL:
+        """Where a request goes, in the version of our resources that the server has."""
+        return URL(f"{self._access.server}{self._served.path(path)}{query}", encoded=True)
+
+    def _limits(self, timeout: float | aiohttp.ClientTimeout | None) -> aiohttp.ClientTimeout:
+        limits = self._timeout if timeout is None else timeout
+        return limits if isinstance(limits, aiohttp.ClientTimeout) else aiohttp.ClientTimeout(total=limits)
+
+    async def _another_version(self, asked: str) -> bool:
+        """Whether the server has our resources in another version than it was asked for; from now on in that."""
+        try:
+            group = await self.request("GET", GROUP_PATH)
+        except ApiError:
+            return False
+        if self._served.choose(group) and self._served.version != NEWEST:
+            LOG.warning(
+                "the API server has our resources as %s: apply the manifests of this release", self._served.version
+            )
+        return self._served.version != asked
 
     async def get(self, path: str, **options: Any) -> bytes:
         """Reads; ``request`` has the options."""
@@ -289,7 +312,7 @@ class Connection:
 
         Close it (``contextlib.aclosing``) when leaving early. Raises ``ApiError`` and ``Unreachable``.
         """
-        url = URL(f"{self._access.server}{path}?{urlencode(query, quote_via=quote)}", encoded=True)
+        url = self._url(path, f"?{urlencode(query, quote_via=quote)}")
         await self.limiter.take()
         await self._renew(force=False)
         headers = self._headers.get(JSON) or self._new_headers(JSON)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from slacktide.engine.core.engine import Engine
-from slacktide.engine.ledger.checkpoint import export
+from slacktide.engine.ledger.checkpoint import NewerLedger, export
 from slacktide.engine.ledger.rest import at_rest
 from slacktide.engine.ledger.restore import restore
 from slacktide.engine.ledger.slo_status import slo_status
@@ -44,6 +44,8 @@ class Controllers:
         self.ledgers: dict[str, Availability] = {}
         """Ledgers of a former leader that nobody went on from yet, by the UID of their controllers."""
         self.memories = Memories()
+        self.left_alone: set[str] = set()
+        """Keys of controllers whose ledgers a later release wrote: accounted for in memory, and not written."""
         self.restores_all = False
         """All pods are told at once to a new engine, which goes on from each ledger with the pods that it is about."""
 
@@ -81,6 +83,13 @@ class Controllers:
             return
         try:
             restore(self._engine, target.key, checkpoint, pods, now)
+        except NewerLedger as problem:
+            self.left_alone.add(target.key)
+            LOG.warning(
+                "ledger %s/%s is left alone, and its workload accounted for anew, in memory only: %s; run that release "
+                "again", target.namespace, target.ledger, problem
+            )  # fmt: skip
+            restore(self._engine, target.key, None, pods, now)
         except StateError as problem:
             LOG.warning("ledger %s/%s cannot be read and begins anew: %s", target.namespace, target.ledger, problem)
             restore(self._engine, target.key, None, pods, now)
@@ -134,6 +143,7 @@ class Controllers:
         elif key in self.deleted:
             self.deleted.discard(key)
             self.targets.pop(key, None)
+            self.left_alone.discard(key)
             engine.controller_gone(key, self._clock())
             self._succession.forget(key)
             self._listener.finished(key)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from slacktide.engine.ledger.rest import risen
+from slacktide.engine.ledger.checkpoint import moved
 from slacktide.kube.translate.owners import Target
 
 
@@ -39,7 +39,7 @@ class Memories:
         if known is None or known.target.uid == target.uid or not _is_same(known.target, target):
             return None
         del self._known[target.namespace, target.ledger]
-        return risen(known.rest, at)
+        return moved(known.rest, at)
 
     def over(self, now: float, longest: float, most: int) -> list[Target]:
         """Those that are kept no more, as they are older than ``longest`` seconds, or there are more than ``most`` of a

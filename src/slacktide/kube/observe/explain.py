@@ -146,14 +146,17 @@ class PodStory:
         return found
 
     def _ledger(self, target: Target, key: str) -> dict[str, Any]:
-        found = slo_status(self._feed.engine, key, self._clock())
+        engine = self._feed.engine
+        found = slo_status(engine, key, self._clock())
+        # What is held back for a start-up is no loss.
+        left = None if found.slack is None else found.slack + engine.config.qos.alpha
         return {
             "kind": target.kind,
             "name": target.name,
             "class": found.service,
             "promised": found.promised,
             "delivered": found.delivered,
-            "slack": found.slack,
+            "slack": left,
             "state": found.state,
             "running": found.running,
             "waiting": found.waiting,

@@ -141,6 +141,18 @@ class Collector(Base):
             ("result",),
             {("written",): scheduler.ledgers.written, ("failed",): scheduler.ledgers.failed},
         )
+        yield gauge(
+            "slacktide_ledgers_left_alone",
+            "Ledgers that a later release wrote: their workloads are accounted for in memory only.",
+            (),
+            {(): scheduler.ledgers_left_alone},
+        )
+        yield gauge(
+            "slacktide_pods_without_class",
+            "Pods, waiting or running, that are promised nothing because their class is not known.",
+            (),
+            {(): scheduler.without_class},
+        )
         yield gauge("slacktide_events_pending", "Events that wait to be written.", (), {(): scheduler.recorder.pending})
         yield counter(
             "slacktide_events",

@@ -48,6 +48,12 @@ def reference(target: Target) -> dict[str, Any]:
     }
 
 
+def metadata_of(target: Target) -> dict[str, Any]:
+    """Those of a ledger. It has an owner only where we do not hear that its workload is deleted."""
+    found: dict[str, Any] = {"name": target.ledger, "namespace": target.namespace}
+    return found if is_followed(target) else found | {"ownerReferences": [reference(target)]}
+
+
 @dataclass(frozen=True, slots=True)
 class Said:
     """What a ledger says that time alone may change: the state, and how many are late, and how."""
@@ -246,9 +252,12 @@ class LedgerWriter:
             self._under_way.discard(key)
 
     async def _write_now(self, key: str) -> None:
-        engine, target = self._feed.engine, self._feed.controllers.targets.get(key)
-        if target is None or key not in engine.controllers or key in self._feed.controllers.deleted:
+        engine, controllers = self._feed.engine, self._feed.controllers
+        target = controllers.targets.get(key)
+        if target is None or key not in engine.controllers or key in controllers.deleted:
             return  # whose owner is gone, the garbage collector removes
+        if key in controllers.left_alone:
+            return  # a later release wrote it
         now = self._clock()
         found = slo_status(engine, key, now)
         said = document(target, export(engine, key, now), found, engine.config.qos.alpha)
@@ -312,10 +321,11 @@ def message(found: SloStatus, alpha: float) -> str:
     """Why a kept promise is AtRisk; else nothing."""
     if found.state != "AtRisk" or found.slack is None:
         return ""
-    left = max(0.0, found.slack + alpha)
+    left, budget = max(0.0, found.slack + alpha), 1.0 - found.promised
+    used = f", and {(1.0 - found.delivered) / budget:.0%} of what may be lost is lost" if budget > 0.0 else ""
     return (
-        f"kept, but it would break {left:.1f} s after all pods stopped; {alpha:g} s of these are held back for a "
-        f"start-up (qos.alpha), and what is left is less than the margin of class {found.service}"
+        f"kept, but it would break {left:.1f} s after all pods stopped, which is less than the margin of class "
+        f"{found.service}{used}"
     )
 
 
@@ -327,8 +337,6 @@ def document(
     It stays when its controller goes, for another one of that name, where we hear that it goes.
     """
     said = _document(target, books, found, alpha)
-    if not is_followed(target):
-        said["metadata"]["ownerReferences"] = [reference(target)]
     if deleted is not None:
         words = "the workload was deleted; one of the same namespace, kind and name goes on from this ledger"
         status = {"state": "Unknown", "message": words, "slackSeconds": None, "breaksAt": None}
@@ -341,7 +349,7 @@ def _document(target: Target, books: dict[str, Any], found: SloStatus, alpha: fl
     return {
         "apiVersion": API_VERSION,
         "kind": "Availability",
-        "metadata": {"name": target.ledger, "namespace": target.namespace},
+        "metadata": metadata_of(target),
         "status": {
             "class": found.service,
             "promised": found.promised,

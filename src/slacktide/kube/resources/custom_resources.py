@@ -6,11 +6,12 @@ from typing import Any
 
 import msgspec
 
+from slacktide.kube.client import served_version
 from slacktide.kube.client.metadata import LabelSelector, Metadata, Part
 from slacktide.kube.client.timestamps import Instant
 
-API_VERSION = "slacktide.io/v1alpha1"
-MAINTENANCE_VERSION = "slacktide.io/v1beta1"
+API_VERSION = served_version.NEWEST
+MAINTENANCE_VERSION = served_version.NEWEST
 
 
 class Tier(Part, frozen=True):
@@ -20,8 +21,41 @@ class Tier(Part, frozen=True):
     bonus: float
 
 
+class WindowSpec(Part, frozen=True):
+    """Over which time a promise is kept: ``rolling``, a duration, or ``calendar``, one of 1d, 1w, 1M, 1Q and 1Y.
+
+    ``time_zone`` and ``start``, a local time, are the calendar's. What is empty was not written.
+    """
+
+    rolling: str = ""
+    calendar: str = ""
+    time_zone: str = ""
+    start: str = ""
+    budget: str = ""
+
+
+class DisruptionsSpec(Part, frozen=True):
+    """At most ``max`` disruptions within ``per``, a duration."""
+
+    max: int
+    per: str
+
+
+class HoursSpec(Part, frozen=True):
+    """Hours ``from`` - ``to``, as HH:MM, of some ``days``, Mon to Sun; without these, of every day."""
+
+    from_: str = msgspec.field(name="from")
+    to: str
+    days: tuple[str, ...] = ()
+    time_zone: str = ""
+
+
 class ServiceClassSpec(Part, frozen=True):
-    """What a class promises: availability ``slo`` (0 to 1), ``rank`` (1: most important), margin in seconds."""
+    """What a class promises: availability ``slo`` (0 to 1), ``rank`` (1: most important), margin in seconds.
+
+    ``cooldown`` and ``min_running`` are durations, empty where none was written. Without ``hours`` there is no time at
+    which disruptions are forbidden. ``counts`` is ``cluster`` or ``everything``.
+    """
 
     slo: float
     rank: int
@@ -31,8 +65,12 @@ class ServiceClassSpec(Part, frozen=True):
     approach: str = "independent"
     default: bool = False
     namespaces: tuple[str, ...] = ()
+    window: WindowSpec | None = None
     counts: str = "cluster"
-    """Which losses the promise counts: the cluster's, or ``everything``."""
+    disruptions: DisruptionsSpec | None = None
+    cooldown: str = ""
+    hours: tuple[HoursSpec, ...] = ()
+    min_running: str = ""
 
 
 class ServiceClass(Part, frozen=True):

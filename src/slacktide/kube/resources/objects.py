@@ -20,11 +20,14 @@ from slacktide.kube.resources.custom_resources import (
     MAINTENANCE_VERSION,
     Availability,
     AvailabilityStatus,
+    DisruptionsSpec,
+    HoursSpec,
     MaintenanceWindow,
     MaintenanceWindowSpec,
     ServiceClass,
     ServiceClassSpec,
     Tier,
+    WindowSpec,
 )
 from slacktide.kube.resources.nodes import Node, Taint
 from slacktide.kube.resources.pods import (
@@ -113,7 +116,9 @@ __all__ = [
     "ContainerStatus",
     "CronJob",
     "Deployment",
+    "DisruptionsSpec",
     "HasMetadata",
+    "HoursSpec",
     "Identity",
     "Instant",
     "Job",
@@ -159,6 +164,7 @@ __all__ = [
     "TopologySpreadConstraint",
     "Volume",
     "WatchEvent",
+    "WindowSpec",
     "encode",
     "encode_annotations",
     "encode_binding",

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from slacktide.errors import ConfigError
-from slacktide.kube.resources.objects import Namespace, Pod, ServiceClass
+from slacktide.kube.resources.objects import Namespace, Pod, ServiceClass, WindowSpec
 from slacktide.kube.resources.workloads import Template
 from slacktide.kube.translate.unschedulable import Unschedulable
-from slacktide.model import PenaltyTier
+from slacktide.model import PenaltyTier, Window
 from slacktide.model import ServiceClass as Promise
+from slacktide.model.durations import parse_duration
 from slacktide.model.service_class import LEAST_SLO, default_tiers
 from slacktide.model.workload import AGGREGATED, APPROACHES
 
@@ -18,6 +19,8 @@ CLASS_LABEL = "slacktide.io/class"
 APPROACH = "slacktide.io/approach"
 SLO = "slacktide.io/slo"
 DEFAULT_CLASS = "slacktide.io/default-class"
+OF_LABEL, OF_CLASS = f"label {CLASS_LABEL}: ", "service class "
+"""So begins what is said of a pod that has no class, and of one whose class does not exist or cannot be used."""
 MOST_PROMISES = 4096
 """How many promises are remembered. Pods of one class share one; only SLOs of single workloads need more."""
 
@@ -45,7 +48,23 @@ def promise_of(found: ServiceClass) -> Promise:
     tiers = default_tiers(spec.slo)
     if spec.tiers is not None:  # an empty list means that nothing is owed
         tiers = tuple(PenaltyTier(tier.boundary, tier.bonus) for tier in spec.tiers)
-    return Promise(found.metadata.name, spec.slo, spec.rank, spec.margin_seconds, spec.overhead_limit, tiers)
+    window = None if spec.window is None else window_of(spec.window)
+    return Promise(found.metadata.name, spec.slo, spec.rank, spec.margin_seconds, spec.overhead_limit, tiers, window)
+
+
+def window_of(spec: WindowSpec) -> Window:
+    """A window as the core knows it. Raises :class:`ConfigError` naming the field, as it is written."""
+    try:
+        rolling = parse_duration(spec.rolling) if spec.rolling else None
+    except ValueError as error:
+        raise ConfigError(f"window: rolling: {error}") from error
+    zone = spec.time_zone or "UTC"
+    return Window(rolling, spec.calendar or None, spec.budget or None, zone, spec.start or None)
+
+
+def concerns_class(problem: str) -> bool:
+    """Whether that a pod has no class that it may use is why it has this problem (of an :class:`.Unschedulable`)."""
+    return problem.startswith((OF_LABEL, OF_CLASS))
 
 
 def mapping(text: str) -> dict[str, str]:
@@ -112,9 +131,7 @@ class Classes:
             return default
         defaults = sorted(name for name, one in self.classes.items() if one.spec.default)
         if not defaults:
-            raise Unschedulable(
-                f"label {CLASS_LABEL}: found none, and neither its namespace nor the cluster has a default class"
-            )
+            raise Unschedulable(f"{OF_LABEL}found none, and neither its namespace nor the cluster has a default class")
         return defaults[0]
 
     def of(self, pod: Pod, batch: bool, template: Template | None = None) -> Promised:
@@ -125,11 +142,11 @@ class Classes:
         name = self.name_for(pod, template)
         found = self.classes.get(name)
         if found is None:
-            raise Unschedulable(f"service class {name!r}: does not exist")
+            raise Unschedulable(f"{OF_CLASS}{name!r}: does not exist")
         if name in self.broken:
-            raise Unschedulable(f"service class {name!r} is malformed: {self.broken[name]}")
+            raise Unschedulable(f"{OF_CLASS}{name!r} is malformed: {self.broken[name]}")
         if found.spec.namespaces and pod.metadata.namespace not in found.spec.namespaces:
-            raise Unschedulable(f"service class {name!r}: may not be used in namespace {pod.metadata.namespace}")
+            raise Unschedulable(f"{OF_CLASS}{name!r}: may not be used in namespace {pod.metadata.namespace}")
         annotations = pod.metadata.annotations if template is None else template.metadata.annotations
         own, approach = annotations.get(SLO), _approach(annotations, found, batch)
         known = self._promised.get((name, own, approach))
@@ -147,7 +164,7 @@ class Classes:
         name, at, own = said.partition("@")
         found = self.classes.get(name)
         if found is None or name in self.broken:
-            raise Unschedulable(f"service class {name!r}: does not exist, or is malformed")
+            raise Unschedulable(f"{OF_CLASS}{name!r}: does not exist, or is malformed")
         promise = promise_of(found)
         approach = AGGREGATED if batch else APPROACHES.index(found.spec.approach)
         return Promised(_with_own(promise, own) if at else promise, approach, name, _everything(found))

@@ -1,0 +1,465 @@
+"""What a promise over a window asks of one instance: which of its outages count, and from when on they do not.
+
+With the letters of :mod:`.metric`, W the length of a rolling window and time in seconds: the promise holds at t where
+the window [t - W, t] has at least sigma W seconds of running. So an outage counts until sigma W more seconds were
+received. The slack is what is left of the budget:
+
+    Q = (1 - sigma) W - (seconds lost in outages that count) - alpha
+
+once the budget is that of a full window: from admission where it is ``whole``; where it is ``accrued`` from the
+instant at which e = sigma W, and before that Q = e / sigma - (e + p) - alpha as over a lifetime. Derived in
+docs/metric.md ('Windows').
+
+The ledger of an instance stays what it is. Its *account* says how much of e and p does not count, so that with what is
+left the metric is that of :mod:`.metric`; its promise is 1 where the account is ``flat``, as the metric stands still
+while it runs.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from slacktide.kernels.qos.metric import GRID, entitled, received, waiting_key, withheld
+from slacktide.kernels.qos.request_ledger import decider_of, lifetime
+from slacktide.kernels.runtime.compiling import kernel, leaf, whole
+from slacktide.kernels.tables import views
+from slacktide.kernels.tables.log_records import OUTAGE
+from slacktide.kernels.tables.schema import (
+    ALWAYS,
+    EXCUSED,
+    FLAT,
+    LEAVING,
+    OWN,
+    PLACED,
+    RECORD_EVENTS,
+    RESTART,
+    Records,
+    State,
+)
+from slacktide.kernels.tables.window_records import CALENDAR, LIFETIME, MOST_OUTAGES, ROLLING
+
+
+@leaf
+def has_window(tb: State, cls: int) -> bool:
+    """Whether the promise of a class is over a window; O(1)."""
+    return views.classes(tb)[cls]["windowed"] != LIFETIME
+
+
+@leaf
+def keeps_account(tb: State, row: int, cls: int) -> bool:
+    """Whether the promise of an instance is over a window, and its own ledger decides; O(1)."""
+    return has_window(tb, cls) and decider_of(tb, row) < 0
+
+
+@leaf
+def own_seconds(tb: State, row: int, cls: int, since: float) -> tuple[float, float]:
+    """Seconds e and p that count, as of ``since``, when the state of the instance began; O(1)."""
+    instance = views.instances(tb)[row]
+    e = received(instance, views.rules(tb)["accounting"])
+    p = withheld(since - views.admission(tb)[row], e)
+    if keeps_account(tb, row, cls):
+        e -= views.accounts(tb)[row]["base"]
+        p -= views.accounts(tb)[row]["forgiven"]
+    return e, p
+
+
+@leaf
+def own_promise(tb: State, row: int, cls: int) -> float:
+    """The promise by which the metric of an instance moves: that of its class, or 1 where its account is flat; O(1)."""
+    if keeps_account(tb, row, cls) and views.accounts(tb)[row]["flat"]:
+        return 1.0
+    return views.classes(tb)[cls]["slo"]
+
+
+@leaf
+def own_key(tb: State, row: int, cls: int, since: float) -> float:
+    """The key of an instance that waits since ``since``: its metric is ``key - t``; O(1)."""
+    e, p = own_seconds(tb, row, cls, since)
+    alpha = views.rules(tb)["alpha"]
+    key = waiting_key(e, p, own_promise(tb, row, cls), alpha, since)
+    return breaks_at(tb, cls, key + alpha) - alpha
+
+
+@leaf
+def breaks_at(tb: State, cls: int, at: float) -> float:
+    """When a promise breaks that by the budget of the present window would at ``at``; O(1).
+
+    Where that lasts to the end of the calendar window, the next one's counts from there.
+    """
+    theirs = views.classes(tb)[cls]
+    if theirs["windowed"] == CALENDAR and at >= theirs["ends"]:
+        return theirs["ends"] + theirs["next_grant"]
+    return at
+
+
+@kernel
+def fill_slot(tb: State, row: int, slot: Records, since: float, on: float) -> None:
+    """Write the ledger of an instance into its slot, on its host since ``since`` and running from ``on`` on; O(1)."""
+    cls = whole(slot["cls"])
+    slot["e"], slot["p"] = own_seconds(tb, row, cls, since)
+    slot["since"] = since
+    slot["on"] = on
+    slot["overhead"] = views.instances(tb)[row]["overhead"]
+    if slot["request"] >= 0 or not has_window(tb, cls):
+        return
+    slot["overhead"] -= views.accounts(tb)[row]["spent"]
+    slot["request"] = FLAT if views.accounts(tb)[row]["flat"] else OWN
+    if views.classes(tb)[cls]["windowed"] == CALENDAR:
+        outlast_window(tb, row, slot, since)
+
+
+@kernel
+def outlast_window(tb: State, row: int, slot: Records, now: float) -> None:
+    """Where what is left of the budget lasts to the end of the calendar window, the metric falls until then; O(1).
+
+    As if a start-up went on to the end of the window; running time stands still in the overhead C meanwhile.
+    """
+    theirs = views.classes(tb)[slot["cls"]]
+    sigma = own_promise(tb, row, whole(slot["cls"]))
+    e, lost = slot["e"], slot["p"] + (min(now, slot["on"]) - slot["since"])
+    if now > slot["on"]:
+        e += now - slot["on"]
+    allowed = entitled(e, sigma) - e
+    if now + (allowed - lost) < theirs["ends"]:
+        return
+    slot["e"] = e
+    slot["on"] = theirs["ends"]
+    slot["p"] = allowed - (theirs["ends"] + theirs["next_grant"] - slot["since"])
+
+
+@kernel
+def lasts_from(tb: State, row: int, slot: Records) -> float:
+    """When the budget of one that runs on lasts to the end of its calendar window; inf: not before that ends; O(1)."""
+    theirs = views.classes(tb)[slot["cls"]]
+    on, ends = slot["on"], theirs["ends"]
+    if not on < ends:
+        return np.inf
+    sigma = own_promise(tb, row, whole(slot["cls"]))
+    lost = slot["p"] + (on - slot["since"])
+    at = on + np.rint((ends - on - (entitled(slot["e"], sigma) - slot["e"] - lost)) * sigma * GRID) / GRID
+    while at > on and left_at(slot, sigma, lost, at - 1.0 / GRID) >= ends:
+        at -= 1.0 / GRID
+    while left_at(slot, sigma, lost, at) < ends:
+        at += 1.0 / GRID
+    return at if at < ends else np.inf
+
+
+@leaf
+def left_at(slot: Records, sigma: float, lost: float, at: float) -> float:
+    """Until when the budget lasts of one that ran on to ``at`` and is stopped then; O(1)."""
+    e = slot["e"] + (at - slot["on"])
+    return at + (entitled(e, sigma) - e - lost)
+
+
+@leaf
+def runs_from(tb: State, row: int) -> float:
+    """When what an instance on a host has of it begins to count as running; O(1)."""
+    instance, accounting = views.instances(tb)[row], views.rules(tb)["accounting"]
+    pending = accounting == ALWAYS or (accounting == RESTART and instance["starts"] > 1)
+    return instance["since"] + instance["startup"] if pending else instance["since"]
+
+
+@kernel
+def next_move(tb: State, row: int, slot: Records) -> float:
+    """When the metric of an instance on a host leaves its present straight line, if it runs on; inf: never; O(1)."""
+    cls = whole(slot["cls"])
+    theirs, account = views.classes(tb)[cls], views.accounts(tb)[row]
+    if theirs["windowed"] == CALENDAR:
+        return lasts_from(tb, row, slot)
+    on = runs_from(tb, row)
+    e = received(views.instances(tb)[row], views.rules(tb)["accounting"])
+    if not account["flat"]:
+        return on + (theirs["good"] - (e - account["base"]))
+    if account["cursor"] != 0:
+        return on + (views.outages(tb)[account["cursor"]]["at"] + theirs["good"] - e)
+    if (
+        withheld(on - views.admission(tb)[row], e) > account["booked"]
+    ):  # its present start-up is the only one that counts
+        return on + theirs["good"]
+    return np.inf
+
+
+@leaf
+def owed_lifetime(tb: State, row: int, cls: int, now: float) -> float:
+    """Seconds over which an instance, or the request whose ledger decides for it, was promised something; O(1)."""
+    theirs = views.classes(tb)[cls]
+    lived = lifetime(tb, row, now)
+    if theirs["windowed"] == LIFETIME:
+        return lived
+    if theirs["windowed"] == ROLLING:
+        return min(lived, theirs["length"])
+    return min(lived, now - theirs["begins"])
+
+
+@kernel
+def count_anew(tb: State, row: int, cls: int) -> None:
+    """Let an account count as its class says now, from what it has kept; O(outages)."""
+    theirs, account = views.classes(tb)[cls], views.accounts(tb)[row]
+    account["flat"], account["forgiven"], account["cursor"] = 0, account["dropped"], account["head"]
+    if theirs["whole_budget"]:
+        account["flat"] = 1
+        account["forgiven"] += theirs["grant"]
+    forget(tb, row, cls, received(views.instances(tb)[row], views.rules(tb)["accounting"]))
+
+
+@kernel
+def turn_account(tb: State, row: int, cls: int, now: float) -> None:
+    """A calendar window began at ``now``, as the class says already: what was before counts no more; O(1)."""
+    account = views.accounts(tb)[row]
+    e = received_at(tb, row, now)
+    account["base"] = e
+    account["spent"] = views.instances(tb)[row]["overhead"]
+    account["dropped"] = withheld(now - views.admission(tb)[row], e)
+    count_anew(tb, row, cls)
+
+
+@kernel
+def note_calendar(tb: State, row: int, cls: int, begun: float, length: float, now: float, e: float) -> None:
+    """Remember the share that was lost of the calendar window which began at ``begun``, up to ``now``; O(1).
+
+    ``e`` is what the instance has received by now, in all.
+    """
+    account = views.accounts(tb)[row]
+    lived = now - max(begun, views.admission(tb)[row])
+    owed = length if views.classes(tb)[cls]["whole_budget"] else lived
+    if owed > 0.0:
+        lost = withheld(lived, e - account["base"])
+        account["short"] = max(account["short"], lost / owed)
+
+
+@leaf
+def received_at(tb: State, row: int, now: float) -> float:
+    """E of a live instance at ``now``, nothing of it left out; O(1)."""
+    instance = views.instances(tb)[row]
+    e = received(instance, views.rules(tb)["accounting"])
+    if instance["state"] == PLACED or instance["state"] == LEAVING:
+        e += max(0.0, now - runs_from(tb, row))
+    elif instance["state"] == EXCUSED:
+        e += max(0.0, now - instance["since"])
+    return e
+
+
+@kernel
+def book(tb: State, row: int, cls: int, now: float) -> None:
+    """Note what an instance lost up to ``now`` since it last received anything, before its ledger changes; O(1)
+    amortised, O(MOST_OUTAGES) where outages are forgotten or become one."""
+    theirs, account, instance = views.classes(tb)[cls], views.accounts(tb)[row], views.instances(tb)[row]
+    e = received(instance, views.rules(tb)["accounting"])
+    until = now
+    if instance["state"] == PLACED or instance["state"] == LEAVING:
+        until = min(now, runs_from(tb, row))
+    elif instance["state"] == EXCUSED:
+        until = min(now, instance["since"])
+    lost = withheld(until - views.admission(tb)[row], e) - account["booked"]
+    if lost > 0.0 and theirs["windowed"] == CALENDAR:
+        account["booked"] += lost
+        record_outage(tb, row, until, lost)
+    elif lost > 0.0:
+        forget(tb, row, cls, e)  # what is late to be forgotten is so before it may become one with others
+        account["booked"] += lost
+        add_outage(tb, account, e, lost)
+        record_outage(tb, row, until, lost)
+        note_rolling(tb, account, theirs["length"], views.admission(tb)[row], until)
+
+
+@kernel
+def record_outage(tb: State, row: int, until: float, lost: float) -> None:
+    """Append that ``lost`` seconds up to ``until`` were lost, in a simulation whose events are recorded; O(1)."""
+    if views.rules(tb)["live"] or not views.rules(tb)["record"] & RECORD_EVENTS:
+        return
+    event = views.events(tb)[views.control(tb)["events"]]
+    event["time"], event["kind"], event["row"], event["qos"] = until, OUTAGE, row, lost
+    event["host"] = event["by"] = -1
+    views.control(tb)["events"] += 1
+
+
+@kernel
+def add_outage(tb: State, account: Records, at: float, length: float) -> None:
+    """Add an outage of ``length`` seconds when ``at`` seconds had been received, the latest of all; O(1), seldom
+    O(MOST_OUTAGES)."""
+    outages = views.outages(tb)
+    if account["tail"] != 0 and outages[account["tail"]]["at"] == at:
+        outages[account["tail"]]["length"] += length
+        return
+    k = new_outage(tb)
+    outages[k]["at"], outages[k]["length"] = at, length
+    outages[k]["width"], outages[k]["next"] = 0.0, 0
+    if account["tail"] == 0:
+        account["head"] = k
+    else:
+        outages[account["tail"]]["next"] = k
+    account["tail"] = k
+    account["count"] += 1
+    if account["cursor"] == 0:
+        account["cursor"] = k
+    if account["count"] > MOST_OUTAGES:
+        unite_nearest(tb, account)
+
+
+@kernel
+def new_outage(tb: State) -> int:
+    """A free place for an outage; there must be one; O(1)."""
+    control = views.control(tb)
+    k = whole(control["free_outage"])
+    if k != 0:
+        control["free_outage"] = views.outages(tb)[k]["next"]
+        return k
+    control["outages"] += 1
+    return whole(control["outages"])
+
+
+@leaf
+def free_outage(tb: State, k: int) -> None:
+    """Give a place back; O(1)."""
+    views.outages(tb)[k]["next"] = views.control(tb)["free_outage"]
+    views.control(tb)["free_outage"] = k
+
+
+@kernel
+def unite_nearest(tb: State, account: Records) -> None:
+    """Make one of the two neighbours that then lie nearest together, both of which count or neither; O(its outages).
+
+    Of the first such pair. They count until the later one would not.
+    """
+    outages = views.outages(tb)
+    best, least, k = whole(0), np.inf, whole(account["head"])
+    while outages[k]["next"] != 0:
+        after = outages[whole(outages[k]["next"])]
+        width = after["at"] - outages[k]["at"] + outages[k]["width"]
+        if outages[k]["next"] != account["cursor"] and width < least:
+            best, least = k, width
+        k = whole(outages[k]["next"])
+    gone = whole(outages[best]["next"])
+    outages[best]["at"] = outages[gone]["at"]
+    outages[best]["length"] += outages[gone]["length"]
+    outages[best]["width"] = least
+    outages[best]["next"] = outages[gone]["next"]
+    if account["tail"] == gone:
+        account["tail"] = best
+    free_outage(tb, gone)
+    account["count"] -= 1
+
+
+@kernel
+def forget(tb: State, row: int, cls: int, e: float) -> bool:
+    """Count no more what needs not count when ``e`` seconds were received; whether that is more than before; O(1) for
+    each outage."""
+    theirs, account = views.classes(tb)[cls], views.accounts(tb)[row]
+    if theirs["windowed"] != ROLLING or e - account["base"] < theirs["good"]:
+        return False
+    changed = account["flat"] == 0
+    if changed:
+        account["flat"] = 1
+        account["forgiven"] += theirs["grant"]
+    while account["cursor"] != 0:
+        oldest = views.outages(tb)[account["cursor"]]
+        if oldest["at"] + theirs["good"] > e:
+            break
+        account["forgiven"] += oldest["length"]
+        account["cursor"] = oldest["next"]
+        changed = True
+    return changed
+
+
+@kernel
+def note_rolling(tb: State, account: Records, length: float, admission: float, until: float) -> None:
+    """Remember the share of the rolling window which ends with an outage at ``until`` that was lost; O(outages).
+
+    Outages that lie before the window and do not count are let go.
+    """
+    outages, begin = views.outages(tb), until - length
+    before, lost, k = account["dropped"], 0.0, whole(account["head"])
+    while k != 0:
+        at = admission + outages[k]["at"] + before
+        before += outages[k]["length"]
+        if k == account["head"] and k != account["cursor"] and at + outages[k]["length"] <= begin:
+            account["head"] = outages[k]["next"]
+            account["dropped"] += outages[k]["length"]
+            account["count"] -= 1
+            k_next = whole(outages[k]["next"])
+            free_outage(tb, k)
+            k = k_next
+            continue
+        lost += max(0.0, at + outages[k]["length"] - max(at, begin))
+        k = whole(outages[k]["next"])
+    account["short"] = max(account["short"], lost / length)
+
+
+@kernel
+def begin_anew(tb: State, row: int, cls: int, now: float) -> None:
+    """What an instance was promised is of another kind from ``now`` on: what was before counts no more."""
+    account = views.accounts(tb)[row]
+    close_account(tb, row)
+    e = received_at(tb, row, now)
+    account["base"], account["spent"], account["short"] = e, views.instances(tb)[row]["overhead"], 0.0
+    account["booked"] = account["dropped"] = withheld(now - views.admission(tb)[row], e)
+    account["begun"] = now
+    count_anew(tb, row, cls)
+
+
+@kernel
+def uncounted(tb: State, row: int, cls: int, now: float) -> float:
+    """What :func:`forget` would let an account forgive at ``now``, if it was told; O(outages)."""
+    theirs, account = views.classes(tb)[cls], views.accounts(tb)[row]
+    e, forgiven = received_at(tb, row, now), account["forgiven"]
+    if theirs["windowed"] != ROLLING or e - account["base"] < theirs["good"]:
+        return forgiven
+    if not account["flat"]:
+        forgiven += theirs["grant"]
+    k = whole(account["cursor"])
+    while k != 0 and views.outages(tb)[k]["at"] + theirs["good"] <= e:
+        forgiven += views.outages(tb)[k]["length"]
+        k = whole(views.outages(tb)[k]["next"])
+    begun = received_at(tb, row, -np.inf)
+    if k == 0 and e > begun and begun + theirs["good"] <= e:  # the present start-up, which is not noted yet
+        forgiven += withheld(now - views.admission(tb)[row], e) - account["booked"]
+    return forgiven
+
+
+@kernel
+def slack_at(tb: State, row: int, cls: int, now: float) -> float:
+    """Q of an instance at ``now`` were it to wait from then on, seconds, whether or not it was told of all that time
+    alone did; O(outages)."""
+    theirs, account = views.classes(tb)[cls], views.accounts(tb)[row]
+    e, alpha = received_at(tb, row, now), views.rules(tb)["alpha"]
+    lost = withheld(now - views.admission(tb)[row], e) - uncounted(tb, row, cls, now)
+    e -= account["base"]
+    full = account["flat"] or (theirs["windowed"] == ROLLING and e >= theirs["good"])
+    key = waiting_key(e, lost, 1.0 if full else theirs["slo"], alpha, now)
+    return breaks_at(tb, cls, key + alpha) - alpha - now
+
+
+@kernel
+def lost_in_window(tb: State, row: int, cls: int, now: float) -> tuple[float, float]:
+    """Seconds that an instance lost in the window that ends at ``now``, and of how many; O(outages)."""
+    theirs, account = views.classes(tb)[cls], views.accounts(tb)[row]
+    admission, e = views.admission(tb)[row], received_at(tb, row, now)
+    if theirs["windowed"] == CALENDAR:
+        lived = now - max(theirs["begins"], admission)
+        owed = theirs["ends"] - theirs["begins"] if theirs["whole_budget"] else lived
+        return withheld(lived, e - account["base"]), owed
+    begin, before, lost, k = now - theirs["length"], account["dropped"], 0.0, whole(account["head"])
+    while k != 0:
+        at = admission + views.outages(tb)[k]["at"] + before
+        before += views.outages(tb)[k]["length"]
+        lost += max(0.0, at + views.outages(tb)[k]["length"] - max(at, begin))
+        k = whole(views.outages(tb)[k]["next"])
+    at = admission + received_at(tb, row, -np.inf) + account["booked"]
+    late = withheld(now - admission, e) - account["booked"]
+    lost += max(0.0, at + late - max(at, begin))
+    owed = theirs["length"]
+    if not theirs["whole_budget"]:
+        owed = min(owed, now - max(admission, account["begun"]))
+    return lost, owed
+
+
+@kernel
+def close_account(tb: State, row: int) -> None:
+    """Give back the places of an instance that is no more; what it lost at worst stays known; O(its outages)."""
+    account = views.accounts(tb)[row]
+    k = whole(account["head"])
+    while k != 0:
+        after = whole(views.outages(tb)[k]["next"])
+        free_outage(tb, k)
+        k = after
+    account["head"] = account["tail"] = account["cursor"] = account["count"] = 0

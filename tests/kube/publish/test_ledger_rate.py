@@ -1,0 +1,163 @@
+"""5,000 workloads by the real writer, housekeeper and rate limit, in virtual time: only the API server is played."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Callable
+from functools import partial
+from itertools import pairwise
+from types import SimpleNamespace
+from typing import Any, cast
+
+import msgspec
+import numpy as np
+import pytest
+
+from slacktide.engine.core.engine import Engine
+from slacktide.kube.client import rate_limit
+from slacktide.kube.client.gate import Gate
+from slacktide.kube.client.metadata import Metadata, Reference
+from slacktide.kube.client.timestamps import rfc3339
+from slacktide.kube.feed.listener import FeedListener
+from slacktide.kube.feed.live_feed import LiveFeed
+from slacktide.kube.feed.takeover import take_over
+from slacktide.kube.housekeeping import Housekeeper
+from slacktide.kube.mirror.cluster import ClusterMirror
+from slacktide.kube.publish.availability import LedgerCounts, LedgerWriter
+from slacktide.kube.publish.conditions import ConditionWriter
+from slacktide.kube.publish.events import EventRecorder
+from slacktide.kube.publish.state_events import LEAST_SECONDS, MOST_A_SECOND, MOST_AT_ONCE, StateEvents
+from slacktide.kube.publish.term_context import TermContext
+from slacktide.kube.resources.objects import POD, ServiceClass, ServiceClassSpec
+from slacktide.settings import load_live
+from support import made_objects, virtual_time
+
+NOW = 1_790_000_000.0
+WORKLOADS, SECONDS, LONGEST = 5_000, 240.0, 1200.0
+ANSWER_SECONDS = 0.02
+
+
+class Server:
+    """Takes every ledger after a moment, and notes when it was sent and what it said."""
+
+    def __init__(self) -> None:
+        self.sent: list[tuple[float, str, str]] = []
+
+    async def patch(self, path: str, body: bytes, *_: Any, **__: Any) -> bytes:
+        said = msgspec.json.decode(body)
+        self.sent.append((asyncio.get_running_loop().time(), path.rpartition("-")[2], said["status"]["state"]))
+        await asyncio.sleep(ANSWER_SECONDS)
+        return b""
+
+
+class Listener(FeedListener):
+    """Tells the writer what changed."""
+
+    writer: LedgerWriter
+
+    def changed(self, key: str) -> None:
+        self.writer.changed(key)
+
+
+def late_by(seconds: float, number: int) -> dict[str, Any]:
+    """A pod that came so long ago, and is ready as of now: it has made that up after as long again."""
+    ready = {"type": "Ready", "status": "True", "lastTransitionTime": rfc3339(NOW)}
+    bound = {"type": "PodScheduled", "status": "True", "lastTransitionTime": rfc3339(NOW)}
+    created = rfc3339(NOW - seconds)
+    labels = {"slacktide.io/class": "half"}
+    metadata = {"name": f"w-{number}", "namespace": "n", "uid": f"u{number}", "labels": labels}
+    return {
+        "metadata": metadata | {"creationTimestamp": created},
+        "spec": {"schedulerName": "slacktide", "nodeName": "a", "containers": [made_objects.container(cpu="1m")]},
+        "status": {"phase": "Running", "conditions": [ready, bound]},
+    }
+
+
+def test_five_thousand_workloads_whose_states_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    config, server = load_live(), Server()
+    told: list[tuple[float, str, str]] = []
+
+    def note(clock: Callable[[], float], about: Reference, reason: str, said: str, **_: str) -> None:
+        assert said
+        told.append((clock() - NOW, about.name, reason))
+
+    behind = np.random.default_rng(17).integers(20, int(LONGEST), WORKLOADS).tolist()
+
+    async def play() -> None:
+        loop = asyncio.get_running_loop()
+        monkeypatch.setattr(rate_limit, "time", SimpleNamespace(monotonic=loop.time))
+
+        def clock() -> float:
+            return NOW + loop.time()
+
+        mirror, listener = ClusterMirror(config, clock), Listener()
+        mirror.see_class(ServiceClass(Metadata("half"), ServiceClassSpec(0.5, 1)))
+        room = {"cpu": "100", "memory": "1Gi", "pods": str(WORKLOADS)}
+        mirror.see_node(made_objects.node("a", labels={"slacktide.io/managed": "true"}, allocatable=room))
+        for number, seconds in enumerate(behind):
+            mirror.see_pod(made_objects.decoded(POD, late_by(seconds, number)))
+        feed = LiveFeed(mirror, Engine(config), listener, clock, lambda: 0.0)
+        connection = cast("Any", server)
+        recorder = EventRecorder(connection, "slacktide", "test")
+        term = TermContext(connection, config.kube, feed, recorder, clock, lambda: True, Gate())
+        listener.writer = LedgerWriter(term, LedgerCounts(), lambda: False)
+        take_over(feed, {}, lambda _decision, _leaving: None)
+        mirror.follow(feed)
+        assert len(feed.engine.controllers) == WORKLOADS
+        states = StateEvents(partial(note, clock), feed.engine, feed.controllers.targets, clock)
+        running = [listener.writer.run(), Housekeeper(term, ConditionWriter(term), listener.writer, states).run()]
+        tasks = [asyncio.ensure_future(one) for one in running]
+        await asyncio.sleep(SECONDS)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    virtual_time.run(play)
+    within_the_rate(server, config.kube.ledger_qps)
+    states_and_numbers_are_fresh(server, behind)
+    events_are_few(told)
+
+
+def events_are_few(told: list[tuple[float, str, str]]) -> None:
+    """All 5,000 have missed their promise at first. Each change is told once; the rate of all together is bounded."""
+    times = np.array([at for at, *_ in told])
+    for length in (1.0, 10.0, SECONDS):
+        most = max(np.searchsorted(times, first + length) - at for at, first in enumerate(times.tolist()))
+        assert most <= MOST_AT_ONCE + MOST_A_SECOND * (length + 1.0), length
+    assert len(told) > MOST_A_SECOND * (SECONDS - 10.0)
+    by_name: dict[str, list[tuple[float, str]]] = defaultdict(list)
+    for at, name, reason in told:
+        by_name[name].append((at, reason))
+    for changes in by_name.values():
+        for (before, former), (after, later) in pairwise(changes):
+            assert former != later
+            assert after - before >= LEAST_SECONDS
+
+
+def within_the_rate(server: Server, qps: float) -> None:
+    """In each second and each ten; at once as many may go as in a second."""
+    times = np.array([at for at, *_ in server.sent])
+    for length in (1.0, 10.0, SECONDS):
+        most = max(np.searchsorted(times, first + length) - at for at, first in enumerate(times.tolist()))
+        assert most <= qps * (length + 1.0) + 1, length
+    assert len(times) > WORKLOADS * (SECONDS / 60.0 - 1.0)
+
+
+def states_and_numbers_are_fresh(server: Server, behind: list[int]) -> None:
+    """Of each workload whose first ledger was written: no state is wrong for 2 s, no number a minute old."""
+    by_name: dict[int, list[tuple[float, str]]] = defaultdict(list)
+    for at, name, state in server.sent:
+        by_name[int(name)].append((at, state))
+    assert len(by_name) == WORKLOADS
+    turned = 0
+    for number, writes in by_name.items():
+        for (before, _), (after, _) in pairwise([*writes, (SECONDS, "")]):
+            assert after - before <= 60.0, number
+        # Half is promised: from then on it is kept, and with the ten seconds of its margin not at risk any more.
+        for instant, state in ((behind[number], "AtRisk"), (behind[number] + 10.0, "Kept")):
+            if writes[0][0] < instant < SECONDS - 2.0:
+                told = next((at for at, said in writes if said == state and at > instant - 1e-6), SECONDS)
+                assert told - instant <= 2.0, (number, behind[number], state, writes)
+                turned += 1
+    assert turned > WORKLOADS * SECONDS / LONGEST
