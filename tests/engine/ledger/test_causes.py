@@ -12,11 +12,13 @@ from engine.workbench import BRONZE, GOLD, KINDS, SILVER, T0, approach_of, engin
 from reference.causes import CLUSTER, OPERATOR, WORKLOAD, Instance, Workload
 from slacktide.engine.core import types
 from slacktide.engine.core.engine import Engine
-from slacktide.engine.ledger.checkpoint import export, read
+from slacktide.engine.ledger.checkpoint import export, moved, read
 from slacktide.engine.ledger.extrapolate import carry_on
+from slacktide.engine.ledger.rest import at_rest
 from slacktide.engine.ledger.restore import restore
 from slacktide.engine.ledger.slo_status import slo_status
-from slacktide.model import ServiceClass
+from slacktide.model import ServiceClass, Window
+from slacktide.state.spec import Spec
 
 CAUSED = (CLUSTER, WORKLOAD, OPERATOR)
 SERVICES = {"gold": GOLD, "silver": SILVER, "bronze": BRONZE}
@@ -282,3 +284,63 @@ def test_a_class_that_counts_everything_from_now_on_and_back() -> None:
     assert slo_status(engine, "c", T0 + 20).delivered == 0.5
     assert slo_status(engine, "c", T0 + 20).losses.workload == 20
     assert engine.pods["a"].cause == WORKLOAD
+
+
+# -- promises over windows ---------------------------------------------------------------------------------------------
+
+WINDOWS = (None, Window(rolling=1000.0), Window(rolling=1000.0, budget="whole"), Window(calendar="1d"))
+
+
+@pytest.mark.parametrize("window", WINDOWS, ids=str)
+def test_what_is_excused_counts_in_a_window_as_if_it_had_run(window: Window | None) -> None:
+    """One pod fails its probe, is deleted, and comes again; the other runs on. The cluster treated both alike."""
+    service = ServiceClass("over", 0.9, 2, window=window)
+    engines = []
+    for troubled in (True, False):
+        engine = engine_with()
+        engine.spec(9, Spec((("cpu", 1000), ("memory", 2**20), ("pods", 1)), service))
+        engine.controller("c", service, approach_of("independent"), False)
+        placed(engine, "p", 0, spec=9)
+        engine.ready("p", T0 + 20)
+        if troubled:
+            engine.blame("p", WORKLOAD, T0 + 300)
+            engine.unready("p", T0 + 300)
+            engine.gone("p", T0 + 800, cause=WORKLOAD)
+            engine.arrive("q", "q", "c", 9, T0 + 1100)
+            engine.bound_elsewhere("q", "node-1", T0 + 1100)
+            engine.ready("q", T0 + 1150)
+        engines.append(engine)
+    forged, honest = engines
+    for t in (1150.0, 1500.0):
+        mine, other = (slo_status(engine, "c", T0 + t) for engine in (forged, honest))
+        assert (mine.slack, mine.delivered, mine.state) == (other.slack, other.delivered, other.state), t
+    saved = json.loads(json.dumps(export(forged, "c", T0 + 1500)))
+    new = engine_with()
+    new.spec(9, Spec((("cpu", 1000), ("memory", 2**20), ("pods", 1)), service))
+    new.controller("c", service, approach_of("independent"), False)
+    pod = {
+        "uid": "q", "name": "q", "spec": 9, "created": T0 + 1100, "host": "node-1", "since": T0 + 1100, "ready": True,
+        "ready_since": T0 + 1150, "leaving": False,
+    }  # fmt: skip
+    restore(new, "c", saved, [pod], T0 + 1500)
+    for t in (1500.0, 2500.0, 5000.0, 90_000.0):
+        mine, other = (slo_status(engine, "c", T0 + t) for engine in (new, honest))
+        assert (mine.slack, mine.delivered, mine.losses.workload) == (other.slack, other.delivered, 850.0)
+
+
+@pytest.mark.parametrize("window", WINDOWS, ids=str)
+def test_a_ledger_over_a_window_is_gone_on_from_after_a_deletion(window: Window | None) -> None:
+    service = ServiceClass("over", 0.9, 2, window=window)
+    engine = engine_with()
+    engine.spec(9, Spec((("cpu", 1000), ("memory", 2**20), ("pods", 1)), service))
+    engine.controller("c", service, approach_of("independent"), False)
+    placed(engine, "p", 0, spec=9)
+    engine.ready("p", T0 + 20)
+    before = slo_status(engine, "c", T0 + 500)
+    rest = json.loads(json.dumps(at_rest(export(engine, "c", T0 + 500))))
+    new = engine_with()
+    new.controller("c", service, approach_of("independent"), False)
+    restore(new, "c", moved(rest, T0 + 700), [], T0 + 700)
+    after = slo_status(new, "c", T0 + 700)
+    assert after.delivered == before.delivered
+    assert after.slack == before.slack or (window is not None and window.calendar)  # whose day goes on meanwhile
