@@ -13,6 +13,7 @@ from reference.metric import ACCOUNTINGS
 from reference.outcome import GroupOutcome, Outcome, RequestOutcome
 from reference.policies import Choice, Mode, Pass
 from reference.queue import overloaded_ranks
+from reference.request_windows import Account
 from reference.requests import Request, group
 from reference.state import Host, Instance, Known, build
 from reference.times import config_on_grid, on_grid
@@ -90,10 +91,11 @@ class Simulation:
         self.running: list[Instance] = []
         self.now = 0.0
         self.last_pass = -inf
+        of_class = {j.service_class: j.promise for j in self.instances if j.promise is not None}
         for j in self.instances:
             if j.request is not None and j.request.decides:
+                j.request.promise = None if j.request.batch else j.promise
                 j.promise = None
-        of_class = {j.service_class: j.promise for j in self.instances if j.promise is not None}
         every = [of_class.get(i) or windows.promise_of(one, config) for i, one in enumerate(workload.classes)]
         self.promises = [one for one in every if one is not None]
 
@@ -111,6 +113,8 @@ class Simulation:
     def admit(self, j: Instance) -> None:
         j.admission = j.since = self.now
         j.admitted = True
+        if j.request is not None and j.request.promise is not None and j.request.account is None:
+            j.request.account = Account(j.request.promise, self.now)
         self.outcome.requests[j.row].admitted = True
         self.outcome.requests[j.row].admission = self.now
         self.waiting.append(j)
@@ -199,6 +203,9 @@ class Simulation:
             for j in self.instances:
                 if j.promise is promise and j.admitted and j.gone is None:
                     windows.turn(j, self.now, self.config)
+            for request in self.requests:
+                if request.account is not None and request.promise is promise:
+                    request.account.turn()
             promise.at += 1
         return bool(due)
 
@@ -469,6 +476,8 @@ class Simulation:
     def go_to(self, instant: float) -> None:
         """Let time pass, nothing else."""
         self.now = instant
+        for request in self.requests:
+            request.note_share(instant, self.config.qos.startup)
         for request in self.requests:
             if request.approach == "concurrent":
                 request.count_to(instant)
