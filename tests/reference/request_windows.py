@@ -18,7 +18,7 @@ from reference.windows import MOST, Promise
 
 @dataclass
 class Stretch:
-    """``up`` of ``live`` counted from ``begin`` on, when ``e`` had been received; in force at ``end``, or until then."""
+    """``up`` of ``live`` counted from ``begin`` to ``end``; ``e`` had been received at its begin."""
 
     begin: float
     end: float

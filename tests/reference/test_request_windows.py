@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from fractions import Fraction
+from itertools import pairwise
 from math import inf
 
 import numpy as np
@@ -235,7 +236,7 @@ def test_many_outages_become_fewer_and_lose_nothing() -> None:
         assert dropped == 0.0
         assert sum(one.length for one in kept) == (last.begin - account.begun) - last.e
         pieces = account.history()
-        assert all(a.s1 == b.s0 and a.e1 == b.e0 for a, b in zip(pieces, pieces[1:], strict=False))
+        assert all(a.s1 == b.s0 and a.e1 == b.e0 for a, b in pairwise(pieces))
         assert all(straight(one) for one in pieces[1:])
 
 

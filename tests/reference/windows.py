@@ -87,11 +87,7 @@ def forget(kept: list[Outage], good: float, e: float) -> None:
 
 def unite_nearest(kept: list[Outage]) -> None:
     """Two neighbours become one: those that then lie nearest together, both of which count, or neither."""
-    pairs = [
-        (b.at - a.at + a.width, i)
-        for i, (a, b) in enumerate(pairwise(kept))
-        if a.counts == b.counts
-    ]
+    pairs = [(b.at - a.at + a.width, i) for i, (a, b) in enumerate(pairwise(kept)) if a.counts == b.counts]
     width, i = min(pairs)
     a, b = kept[i], kept[i + 1]
     kept[i : i + 2] = [Outage(b.at, a.length + b.length, a.begin, width, a.counts)]

@@ -6,7 +6,7 @@ import numpy as np
 
 from slacktide.kernels.drive import event_heap
 from slacktide.kernels.feasible import host_slots
-from slacktide.kernels.qos import request_ledger, window_ledger
+from slacktide.kernels.qos import request_ledger, request_windows, window_ledger
 from slacktide.kernels.queue import waiting_queue
 from slacktide.kernels.runtime.compiling import kernel, leaf, whole
 from slacktide.kernels.tables import views
@@ -148,7 +148,7 @@ def turn_due(tb: State, now: float) -> bool:
 
 @kernel
 def turn_class(tb: State, cls: int, now: float) -> None:
-    """The next calendar window of a class begins at ``now``; O(instances)."""
+    """The next calendar window of a class begins at ``now``; O(instances + requests)."""
     theirs, turns, begun = views.classes(tb)[cls], views.turns(tb), views.classes(tb)[cls]["begins"]
     theirs["turn"] += 1
     while views.rules(tb)["live"] and turns[theirs["turn"] + 1] <= now:  # nobody was there when it turned
@@ -157,6 +157,7 @@ def turn_class(tb: State, cls: int, now: float) -> None:
     theirs["grant"] = theirs["next_grant"]
     if theirs["whole_budget"]:
         theirs["next_grant"] = budget_of(theirs, turns[theirs["turn"] + 2] - theirs["ends"])
+    turn_requests(tb, cls, now)
     if views.rules(tb)["live"]:
         for row in range(len(views.instances(tb))):
             turn_row(tb, whole(row), cls, begun, now)
@@ -172,6 +173,14 @@ def turn_class(tb: State, cls: int, now: float) -> None:
         event = views.heap(tb)[i]
         if event["kind"] == RETURNS or event["kind"] == RETURNS_PREEMPTED:
             turn_row(tb, whole(event["row"]), cls, begun, now)
+
+
+@kernel
+def turn_requests(tb: State, cls: int, now: float) -> None:
+    """As :func:`turn_class`, of requests whose ledger decides; O(requests)."""
+    for q in range(len(views.request_accounts(tb))):
+        if views.requests(tb)[q]["cls"] == cls and request_windows.is_windowed(tb, whole(q)):
+            request_ledger.begin_window(tb, whole(q), now)
 
 
 @kernel
