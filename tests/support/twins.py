@@ -37,7 +37,7 @@ TWINS: dict[str, str] = {
     "qos_driven.no_cost": "reference.costs:slack",
     "triage.is_late": "reference.queue:is_late",
     "triage.starves": "reference.queue:is_lost",
-    "request_ledger.lifetime": "reference.queue:decided_lifetime",
+    "request_ledger.owed_lifetime": "reference.queue:decided_lifetime",
     "request_ledger.lifetime_of": "reference.requests:Request.lifetime",
     "triage.is_lost": "reference.queue:is_lost",
     "triage.is_given_up": "reference.queue:is_lost",
