@@ -30,6 +30,7 @@ from slacktide.state.host_groups import HostGroups
 from slacktide.state.live_network import NOTHING, Further, LiveNetwork
 from slacktide.state.service_classes import ServiceClasses
 from slacktide.state.spec import Spec
+from slacktide.state.windows import FIRST_OUTAGES
 
 FIRST = ("cpu", "memory", "pods")
 """Resources that every cluster has; the scores look at the first two."""
@@ -79,6 +80,10 @@ class Growing(ServiceClasses):
         """Make sure that one instance more can be queued or placed outside of a pass."""
         while self.serve(int(apply_plan.lacking_capacity(self.tb.state))):
             pass
+
+    def ensure_room_for_outages(self, count: int) -> None:
+        """Make sure that an account of so many outages can be entered beside what :meth:`ensure_capacity` sees to."""
+        self._lengthen("outages", int(self.tb.control["outages"]) + count + FIRST_OUTAGES)
 
     def new_row(self) -> int:
         """A row for an instance, its record empty."""

@@ -38,6 +38,12 @@ class ServiceClasses:
         self._write_classes()
         return len(self.classes) - 1
 
+    def begin_at(self, service: ServiceClass, now: float) -> None:
+        """Have this class only, and let it be ``now``, be that earlier than before or not."""
+        self.classes = [service]
+        self.tb.control["now"] = now
+        self._write_classes()
+
     def overloaded(self) -> dict[str, bool]:
         """Whether each class, by its name, was overloaded in the last pass (``policy.overload = triage``).
 

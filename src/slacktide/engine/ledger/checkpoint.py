@@ -24,13 +24,17 @@ from numpy.typing import NDArray
 from slacktide.config import Accounting
 from slacktide.engine.core import types
 from slacktide.engine.core.engine import Engine
+from slacktide.engine.ledger import accounts
+from slacktide.engine.ledger.accounts import Accounts
 from slacktide.engine.ledger.slo_status import SUMS, Accrued, accrue, known, not_before, stand, totals
-from slacktide.errors import StateError
-from slacktide.model import APPROACHES, INDEPENDENT
+from slacktide.errors import ConfigError, StateError
+from slacktide.model import APPROACHES, INDEPENDENT, Window
 from slacktide.qos.availability import ACCOUNTINGS
 from slacktide.state.layout import GRID
 
-VERSION = 1
+VERSION = 2
+LIFETIME_VERSION = 1
+"""Of ledgers of promises over a lifetime, which earlier releases know, too."""
 MOST_INSTANCES = 1_000_000
 """Of one controller; checkpoints that claim more are broken."""
 
@@ -90,6 +94,7 @@ class Checkpoint:
     at_risk    batch: running seconds that stopping all instances would discard
     risks      batch: the MOST_RISKS largest of those, by hashed uid
     leaving_startup  start-up seconds of those that are leaving
+    window, accounts independent, where the promise is over a window: that, and what of each record it asks for
     """
 
     at: float
@@ -102,6 +107,8 @@ class Checkpoint:
     at_risk: float
     risks: Mapping[int, float]
     leaving_startup: float
+    window: Window | None = None
+    accounts: Accounts | None = None
 
 
 def hashed(uid: str) -> int:
@@ -120,10 +127,17 @@ def export(engine: Engine, key: str, now: float) -> dict[str, Any]:
     vacant = set(controller.vacant)
     order = [row for row in controller.rows if row not in vacant] + list(controller.vacant)
     had = accrue(engine.tables.tb, order, len(order), at)
-    said = {"version": VERSION, "approach": APPROACHES[controller.approach], "at": at}
+    said: dict[str, Any] = {"version": LIFETIME_VERSION, "approach": APPROACHES[controller.approach], "at": at}
     if controller.approach != INDEPENDENT:
         return {**said, **_in_sums(engine, controller, had, at)}
-    past = controller.past
+    past, window = controller.past, controller.service.window
+    if window is not None:
+        kept = accounts.of_rows(engine.tables.tb, had.rows, at)
+        said |= {
+            "version": VERSION,
+            "window": accounts.window_said(window),
+            "outages": _squeeze(kept.packed()),
+        }
     return {
         **said,
         "sums": {name: getattr(past, name) for name in SUMS} | {"overhead": 0.0},
@@ -244,8 +258,8 @@ def read(said: Mapping[str, Any]) -> Checkpoint:
     version = said.get("version")
     if isinstance(version, int | float) and version > VERSION:
         raise NewerLedger("version", version, f"at most {VERSION}: a later release wrote them")
-    if version != VERSION:
-        raise BrokenLedger("version", version, str(VERSION))
+    if version not in (LIFETIME_VERSION, VERSION):
+        raise BrokenLedger("version", version, f"{LIFETIME_VERSION} or {VERSION}")
     if said.get("approach") not in APPROACHES:
         raise BrokenLedger("approach", said.get("approach"), f"one of {', '.join(APPROACHES)}")
     approach = APPROACHES.index(str(said["approach"]))
@@ -272,7 +286,24 @@ def read(said: Mapping[str, Any]) -> Checkpoint:
         at_risk=0.0 if alone else _number(said, "atRisk"),
         risks={} if alone else _read_risks(said),
         leaving_startup=0.0 if alone else _number(said, "leavingStartup"),
+        window=_window(said),
+        accounts=_accounts(said, counts["live"]) if alone and said.get("outages") is not None else None,
     )
+
+
+def _window(said: Mapping[str, Any]) -> Window | None:
+    try:
+        return accounts.window_from(said.get("window"))
+    except (TypeError, ConfigError) as error:
+        raise BrokenLedger("window", said.get("window"), f"a window: {error}") from error
+
+
+def _accounts(said: Mapping[str, Any], count: int) -> Accounts:
+    data = _unsqueeze(said, "outages", accounts.most_bytes(count))
+    found = accounts.unpack(data, count)
+    if found is None:
+        raise BrokenLedger("outages", f"{len(data)} bytes", f"accounts of {count} instances, seconds not negative")
+    return found
 
 
 def moved(said: Mapping[str, Any], at: float) -> dict[str, Any]:

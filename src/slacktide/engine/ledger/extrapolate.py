@@ -14,10 +14,13 @@ from functools import cache
 import numpy as np
 
 from slacktide.config import Accounting, Config
+from slacktide.engine.ledger.accounts import Accounts, install
 from slacktide.engine.ledger.checkpoint import LEAVING, PLACED, Checkpoint
 from slacktide.engine.ledger.slo_status import STATES, SUMS, State
+from slacktide.kernels.drive import live_events
 from slacktide.kernels.qos import slo_status as rules
 from slacktide.kernels.tables import schema
+from slacktide.kernels.tables.window_records import ACCOUNT
 from slacktide.model import INDEPENDENT, ServiceClass
 from slacktide.qos.availability import ACCOUNTINGS
 from slacktide.state.growth import Growing
@@ -68,7 +71,11 @@ def _at(
     """Delivered, the metric but for alpha (None: infinite), and the state, so long after the ledger's instant."""
     tables = _tables()
     tables.tb.rules["accounting"] = ACCOUNTINGS.index(accounting)
-    tables.tb["classes"]["slo"][0], tables.tb["classes"]["margin"][0] = slo, margin
+    if saved.window is None and tables.classes[0].window is None:  # of thousands of ledgers most are
+        tables.tb["classes"]["slo"][0], tables.tb["classes"]["margin"][0] = slo, margin
+    else:
+        tables.tb["instances"]["state"][: tables.rows] = schema.REMOVED
+        tables.begin_at(ServiceClass("any", slo, 1, margin, window=saved.window), saved.at)
     record = tables.tb["requests"][:1]
     record["approach"] = saved.approach
     if saved.approach == INDEPENDENT:
@@ -84,32 +91,46 @@ def _at(
         record["received"] = rules.received_in(tables.tb.state, one)
         for each in ACCOUNTINGS:
             record[f"together_{each}"] = saved.together[each]
-        delivered, metric, state = rules.carry_on(tables.tb.state, 0, passed)
+        record["since"] = saved.at
+        delivered, metric, state = rules.carry_on(tables.tb.state, 0, saved.at + passed)
     return delivered, None if metric == float("inf") else metric, state
 
 
 def _of_instances(
     tables: Growing, saved: Checkpoint, accounting: Accounting, passed: float
 ) -> tuple[float, float, int]:
-    """The least of any instance; the instant of the ledger is 0."""
+    """The least of any instance. None is on a host here, so that all on hosts are as those that were told to leave."""
     records, count = saved.records, len(saved.records)
     while tables.rows < count:
         tables.new_row()
     instances = tables.tb["instances"][:count]
     for name in ("running", "startup_first", "startup_restarts", "startup", "starts"):
         instances[name] = records[name]
-    instances["since"] = -records["age"]
+    instances["since"] = saved.at - records["age"]
     on_host = np.isin(records["state"], (PLACED, LEAVING))
-    instances["state"] = np.where(on_host, schema.PLACED, schema.VACANT)
-    tables.tb["admission"][:count] = -records["lifetime"]
+    instances["state"] = np.where(on_host, schema.LEAVING, schema.VACANT)
+    tables.tb["admission"][:count] = saved.at - records["lifetime"]
+    tables.tb["owner"][:count] = 0
+    if saved.accounts is not None:
+        _enter_accounts(tables, saved.accounts, saved.at)
+    now = saved.at + passed
+    live_events.catch_up(tables.tb.state, now)
     columns = np.zeros(count, rules.ACCRUED)
-    rules.accrue(tables.tb.state, np.arange(count), passed, columns)
+    rules.accrue(tables.tb.state, np.arange(count), now, columns)
     status, delivered = np.zeros(1, rules.STATUS), np.zeros((1, len(ACCOUNTINGS)))
     status["count"] = count
     for name in SUMS:
         status[name] = saved.sums[name]
-    rules.stand(tables.tb.state, np.arange(count), columns, passed, status, delivered, np.zeros_like(delivered))
+    rules.stand(tables.tb.state, np.arange(count), columns, now, status, delivered, np.zeros_like(delivered))
     return float(delivered[0, ACCOUNTINGS.index(accounting)]), float(status["slack"][0]), int(status["state"][0])
+
+
+def _enter_accounts(tables: Growing, accounts: Accounts, at: float) -> None:
+    tables.tb.control["outages"] = tables.tb.control["free_outage"] = 0
+    tables.ensure_room_for_outages(len(accounts.outages))
+    for row in range(len(accounts.records)):
+        tables.tb["accounts"][row : row + 1] = np.zeros(1, ACCOUNT)
+        install(tables.tb, row, 0, accounts.records[row], accounts.outages_of(row), at)
 
 
 @cache

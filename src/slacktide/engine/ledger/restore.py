@@ -22,6 +22,7 @@ from typing import Any
 from slacktide.engine.core import operations, types
 from slacktide.engine.core.engine import Engine
 from slacktide.engine.core.types import Pod, snap
+from slacktide.engine.ledger.accounts import Accounts, install
 from slacktide.engine.ledger.checkpoint import LEAVING, PLACED, VACANT, Checkpoint, hashed, read
 from slacktide.engine.ledger.checkpoint_expand import expand
 from slacktide.engine.ledger.pod_observation import PodObservation, observe
@@ -90,6 +91,7 @@ class _Restoring:
         self.engine, self.controller, self.now = engine, controller, now
         self.tb = engine.tables.tb
         self.base = float("-inf")
+        self.turned = controller.approach != INDEPENDENT or controller.service.window is None
         self.up: set[str] = set()  # uids ready at the base
         self.names: set[str] = set()  # of all pods there are
         self.missing: dict[str, MissingPod] = {}  # by uid; of pods that vanished by a made-up one, oldest first
@@ -114,21 +116,38 @@ class _Restoring:
         if checkpoint.approach != INDEPENDENT:
             full, spared = expand(checkpoint, seen, batch=self.controller.batch)
         by_uid = {hashed(pod.uid): pod for pod in seen}
-        for record, name in zip(full.records, full.names, strict=True):
-            self._install(record, name, by_uid.get(int(record["uid"])) if record["uid"] else None)
+        for i, (record, name) in enumerate(zip(full.records, full.names, strict=True)):
+            row = self._row_of(record, name)
+            if self.controller.approach == INDEPENDENT:
+                self._go_on(row, checkpoint.accounts, i)
+            self._install(row, record, name, by_uid.get(int(record["uid"])) if record["uid"] else None)
         self._settle_sums(full, spared)
 
-    def _install(self, record: Any, name: str, pod: PodObservation | None) -> None:
-        """An instance as of the base; its pod is ``pod``, or it vanished or has none."""
+    def _row_of(self, record: Any, name: str) -> int:
+        """An instance as of the base, of which nobody knows yet what its pod does."""
         row = self.engine.instances.new_row(self.controller, self.base)
         self.tb["admission"][row] = self.base - float(record["lifetime"])
         instance = self.tb["instances"][row : row + 1]
         copied = ("running", "startup_first", "startup_restarts", "discarded", "overhead", "starts", "preemptions")
         for field in copied:
             instance[field] = record[field]
-        since = self.base - float(record["age"])
-        instance["since"] = since
+        instance["since"] = self.base - float(record["age"])
         self.controller.rows[row] = name
+        return row
+
+    def _go_on(self, row: int, saved: Accounts | None, i: int) -> None:
+        """The account of an instance as it was saved; where none was, it begins now."""
+        cls = int(self.tb["requests"]["cls"][self.controller.q])
+        if saved is not None:
+            self.engine.tables.ensure_room_for_outages(len(saved.outages_of(i)))
+            install(self.tb, row, cls, saved.records[i], saved.outages_of(i), self.base)
+        else:
+            self.tb["accounts"]["cls"][row] = cls + 1
+        live_events.enter(self.tb.state, row, self.base)
+
+    def _install(self, row: int, record: Any, name: str, pod: PodObservation | None) -> None:
+        """The pod of an instance is ``pod``, or it vanished or has none."""
+        instance, since = self.tb["instances"][row : row + 1], float(self.tb["instances"]["since"][row])
         state, on_host = int(record["state"]), int(record["state"]) in (PLACED, LEAVING)
         instance["starts"] -= on_host  # until it starts
         if state == VACANT:
@@ -230,6 +249,7 @@ class _Restoring:
 
     def _happens(self, at: float, kind: int, pod: PodObservation) -> None:
         engine, missing = self.engine, self.missing.get(pod.uid)
+        self._turn(at)
         engine.tables.ensure_capacity()
         if kind == COMES:
             row = self._row_for(pod, at)
@@ -249,6 +269,16 @@ class _Restoring:
             engine.ready(pod.uid, at)
         elif kind == STOPS:
             engine.unready(pod.uid, at)
+
+    def _turn(self, at: float) -> None:
+        """A calendar window that began since the base begins, where that is before ``at``."""
+        cls = int(self.tb["requests"]["cls"][self.controller.q])
+        begun = float(self.tb["classes"]["begins"][cls])
+        if self.turned or not self.base < begun <= at:
+            return
+        self.turned = True
+        for row in self.controller.rows:
+            live_events.turn(self.tb.state, row, cls, begun)
 
     def _happens_to_missing(self, at: float, kind: int, pod: PodObservation, missing: MissingPod) -> None:
         if kind == IS_BOUND:
@@ -294,6 +324,7 @@ class _Restoring:
         """Whoever vanished without a replacement goes now; so do instances in excess of what is desired."""
         controller = self.controller
         now = max(self.now, float(self.tb["requests"]["since"][controller.q]))
+        self._turn(now)
         for missing in self.missing.values():
             self._end(missing, now, False)
             self.engine.instances.vacate(controller, missing.row, now)

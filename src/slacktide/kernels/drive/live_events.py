@@ -49,6 +49,19 @@ def enter(tb: State, row: int, now: float) -> None:
 
 
 @entry
+def go_on(tb: State, row: int, cls: int) -> None:
+    """An instance goes on with the account that another leader kept; what counts of it follows from the class."""
+    if window_ledger.has_window(tb, cls):
+        window_ledger.count_anew(tb, row, cls)
+
+
+@entry
+def turn(tb: State, row: int, cls: int, at: float) -> None:
+    """The present calendar window of an instance's class began at ``at``, while there was no leader."""
+    window_ledger.turn_account(tb, row, cls, at)
+
+
+@entry
 def classes_changed(tb: State, cls: int, now: float) -> None:
     """What class ``cls`` promises, or over which window, is another: its accounts count by that; O(instances)."""
     for row in range(len(views.accounts(tb))):

@@ -17,7 +17,9 @@ from slacktide.kernels.tables.window_records import CALENDAR, LIFETIME
 
 @leaf
 def class_of(tb: State, row: int) -> int:
-    """The class of an instance; O(1)."""
+    """The class of an instance; in a live cluster that of its controller, which may have no pod for it; O(1)."""
+    if views.rules(tb)["live"]:
+        return whole(views.requests(tb)[views.owner(tb)[row]]["cls"])
     return whole(views.kinds(tb)[views.instances(tb)[row]["kind"]]["cls"])
 
 

@@ -246,4 +246,5 @@ def carry_on(tb: State, q: int, now: float) -> tuple[float, float, int]:
     theirs = views.classes(tb)[request["cls"]]
     lifetime = request_ledger.lifetime_of(request, now)
     delivered, slack = share(request_ledger.earned(tb, q, now), lifetime), request_ledger.weigh_waiting(tb, q, now)
-    return delivered, slack, state_of(lifetime > 0.0, delivered, theirs["slo"], is_risky(tb, theirs, slack, delivered))
+    missed = is_missed(tb, whole(request["cls"]), delivered, slack)
+    return delivered, slack, state_of(lifetime > 0.0, missed, is_risky(tb, theirs, slack, delivered))

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from slacktide.errors import ConfigError
-from slacktide.kube.resources.objects import Namespace, Pod, ServiceClass
+from slacktide.kube.resources.objects import Namespace, Pod, ServiceClass, WindowSpec
 from slacktide.kube.translate.unschedulable import Unschedulable
-from slacktide.model import PenaltyTier
+from slacktide.model import PenaltyTier, Window
 from slacktide.model import ServiceClass as Promise
+from slacktide.model.durations import parse_duration
 from slacktide.model.service_class import LEAST_SLO, default_tiers
 from slacktide.model.workload import AGGREGATED, APPROACHES
 
@@ -37,7 +38,18 @@ def promise_of(found: ServiceClass) -> Promise:
     tiers = default_tiers(spec.slo)
     if spec.tiers is not None:  # an empty list means that nothing is owed
         tiers = tuple(PenaltyTier(tier.boundary, tier.bonus) for tier in spec.tiers)
-    return Promise(found.metadata.name, spec.slo, spec.rank, spec.margin_seconds, spec.overhead_limit, tiers)
+    window = None if spec.window is None else window_of(spec.window)
+    return Promise(found.metadata.name, spec.slo, spec.rank, spec.margin_seconds, spec.overhead_limit, tiers, window)
+
+
+def window_of(spec: WindowSpec) -> Window:
+    """A window as the core knows it. Raises :class:`ConfigError` naming the field, as it is written."""
+    try:
+        rolling = parse_duration(spec.rolling) if spec.rolling else None
+    except ValueError as error:
+        raise ConfigError(f"window: rolling: {error}") from error
+    zone = spec.time_zone or "UTC"
+    return Window(rolling, spec.calendar or None, spec.budget or None, zone, spec.start or None)
 
 
 def concerns_class(problem: str) -> bool:
