@@ -181,7 +181,8 @@ def turn_class(tb: State, cls: int, now: float) -> None:
 def turn_requests(tb: State, cls: int, now: float) -> None:
     """As :func:`turn_class`, of requests whose ledger decides; O(requests)."""
     for q in range(len(views.request_accounts(tb))):
-        if views.requests(tb)[q]["cls"] == cls and request_windows.is_windowed(tb, whole(q)):
+        ours = views.requests(tb)[q]["cls"] == cls and request_windows.is_windowed(tb, whole(q))
+        if ours and views.stretches(tb)[q]["open"]:
             request_ledger.begin_window(tb, whole(q), now)
 
 

@@ -253,8 +253,7 @@ def calendar_slack(tb: State, q: int, c: float, now: float) -> float:
 def turn(tb: State, q: int, up: int, now: float) -> None:
     """A calendar window began at ``now``, as the class says already: what was before counts no more; O(1)."""
     settle(tb, q, up, now)
-    if views.stretches(tb)[q]["open"]:
-        views.request_accounts(tb)[q]["base"] = received(views.stretches(tb)[q], now)
+    views.request_accounts(tb)[q]["base"] = received(views.stretches(tb)[q], now)
 
 
 @leaf
