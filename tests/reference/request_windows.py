@@ -15,6 +15,9 @@ from reference import metric
 from reference.times import on_grid
 from reference.windows import MOST, Promise
 
+TIE = 2.0**-17
+"""Seconds that a window may lack, as rounding may have taken them, where some instances go on."""
+
 
 @dataclass
 class Stretch:
@@ -149,13 +152,14 @@ class Account:
             v = (promise.rolling - (t - self.begun)) + y
         else:
             v = metric.earned(e, promise.slo) - (t - self.begun)
-        if v < 0.0 or c == 0:
+        if c == 0 or v * one.share < -TIE:
             return v
+        v = max(v, 0.0)
         left, rho = c * v / live, c / live
         for one in pieces[where:]:
             end = one.s1 - start
             then = (y - one.e1) + c * end / live
-            if then < 0.0 and one.share > rho:
+            if then < -TIE and one.share > rho:
                 return min(max(on_grid(v + left / (one.share - rho)), v), end)
             v, left = end, then
         return inf
@@ -167,15 +171,18 @@ class Account:
         if not promise.whole:
             x = metric.earned(e, promise.slo) - lived
             d = promise.slo * live - c
-            if x < 0.0 or d <= 0.0:
-                return x if x < 0.0 else inf
+            never = c / live >= promise.slo or d <= 0.0
+            if x < 0.0 and not (never and x * promise.slo >= -TIE):
+                return x
+            if never:
+                return inf
             return min(on_grid(x * (promise.slo * live / d)), to_go)
         left = promise.budget(promise.at) - (lived - e)
         if left < 0.0:
             return left
         if c < live and on_grid(left * (live / (live - c))) < to_go:
             return on_grid(left * (live / (live - c)))
-        if c >= promise.slo * live:
+        if c / live >= promise.slo:
             return inf
         return to_go + on_grid(promise.budget(promise.at + 1) * (live / (live - c)))
 

@@ -38,6 +38,10 @@ from slacktide.kernels.tables.window_records import CALENDAR, LIFETIME, ROLLING
 _STAGES: tuple[Any, ...] = tuple(np.int64(i) for i in range(3))  # not literals, so that kernels are compiled once
 BEFORE, RUN, OUTAGE = _STAGES
 
+TIE = 2.0**-17
+"""Seconds that a window may lack and have its promise: more than rounding to the grid of times can take. Else nine of
+ten instances would keep a promise of .9 for ever at one instant, and break it at the next."""
+
 
 @leaf
 def is_windowed(tb: State, q: int) -> bool:
@@ -162,8 +166,8 @@ def walk(tb: State, q: int, up: int, c: float, now: float) -> tuple[float, float
     """Slack of a rolling window at ``now``, while ``c`` instances go on, and where it is; O(outages that count).
 
     V or R, seconds; the share of the piece of history in which the window then begins, and the seconds from there to
-    the piece's end, infinite where that moves along; the least that windows which begin with earlier pieces have to
-    spare.
+    the piece's end, infinite where that moves along; the least by which any comparison on the way would have come out
+    otherwise.
     """
     account, stretch = views.request_accounts(tb)[q], views.stretches(tb)[q]
     theirs = views.classes(tb)[views.requests(tb)[q]["cls"]]
@@ -187,18 +191,20 @@ def walk(tb: State, q: int, up: int, c: float, now: float) -> tuple[float, float
         stage, end, e_end, slope = OUTAGE, s1, e1, share
         x = entitled(s0 + (y - e0) / share, 1.0) if share < 1.0 else s1 - (e1 - y)
         v = x - start
-    if v < 0.0 or c == 0.0:
-        return v, slope, (np.inf if stage == OUTAGE and k == last else end - start - v), np.inf
-    rho, left, spare = c / live, c * v / live, np.inf
+    if c == 0.0 or v * slope < -TIE:
+        spare = np.inf if c == 0.0 else -TIE - v * slope
+        return v, slope, (np.inf if stage == OUTAGE and k == last else end - start - v), spare
+    spare, v = TIE + v * slope, max(v, 0.0)
+    rho, left = c / live, c * v / live
     while True:
         at = end - start
         then = (y - e_end) + c * at / live
-        if then < 0.0 and slope > rho:
+        if then < -TIE and slope > rho:
             found = min(max(entitled(v + left / (slope - rho), 1.0), v), at)
             return found, slope, (np.inf if stage == OUTAGE and k == last else at - found), spare
         if stage == OUTAGE and k == 0:
             return np.inf, 1.0, np.inf, spare
-        v, left, spare = at, then, min(spare, then)
+        v, left, spare = at, then, min(spare, TIE + then)
         if stage == RUN:
             stage, end, e_end, slope = OUTAGE, s1, e1, share
             continue
@@ -234,9 +240,10 @@ def calendar_slack(tb: State, q: int, c: float, now: float) -> float:
     to_go = theirs["ends"] - now
     if not theirs["whole_budget"]:
         X, D = entitled(e, theirs["slo"]) - lived, theirs["slo"] * live - c
-        if X < 0.0:
+        never = c / live >= theirs["slo"] or D <= 0.0
+        if X < 0.0 and not (never and X * theirs["slo"] >= -TIE):
             return X
-        return min(entitled(X * (theirs["slo"] * live / D), 1.0), to_go) if D > 0.0 else np.inf
+        return np.inf if never else min(entitled(X * (theirs["slo"] * live / D), 1.0), to_go)
     left = theirs["grant"] - (lived - e)
     if left < 0.0:
         return left
@@ -244,7 +251,7 @@ def calendar_slack(tb: State, q: int, c: float, now: float) -> float:
         V = entitled(left * (live / (live - c)), 1.0)
         if to_go > V:
             return V
-    if c >= theirs["slo"] * live:
+    if c / live >= theirs["slo"]:
         return np.inf
     return to_go + entitled(theirs["next_grant"] * (live / (live - c)), 1.0)
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from slacktide.kernels.qos import request_windows
 from slacktide.kernels.qos.metric import LONGEST, NEAR, entitled
+from slacktide.kernels.qos.request_windows import TIE
 from slacktide.kernels.runtime.compiling import kernel, leaf
 from slacktide.kernels.tables import views
 from slacktide.kernels.tables.schema import State
@@ -59,11 +60,16 @@ def calendar_motion(tb: State, q: int, rate: float, c: float, now: float) -> tup
     if theirs["whole_budget"]:
         left, rise, most, full = theirs["grant"] - (lived - e), rate - 1.0, c >= live, 1.0
     else:
-        left, rise, most, full = entitled(e, slo) - lived, rate / slo - 1.0, c >= slo * live, slo
-    blur = NEAR * (1.0 + 1.0 / full)
+        left, rise, full = entitled(e, slo) - lived, rate / slo - 1.0, slo
+        most = c / live >= slo or slo * live - c <= 0.0
+    blur = NEAR * (1.0 + 2.0 / full)
     until = min(until, reaches(abs(left), rise if left < 0.0 else -rise, blur, now))
-    if left < 0.0 or most:
-        return (rise if left < 0.0 else 0.0), until, blur
+    if most and abs(left * full + TIE) < NEAR:
+        until = now  # whether it can be missed at all is a matter of rounding
+    if left < 0.0 and not (most and left * full >= -TIE):
+        return rise, until, blur
+    if most:
+        return 0.0, until, blur
     factor = full * live / (full * live - c)
     blur *= 1.0 + factor
     V, rise = left * factor, rise * factor
@@ -72,7 +78,7 @@ def calendar_motion(tb: State, q: int, rate: float, c: float, now: float) -> tup
     if to_go > V:
         return rise, min(until, reaches(to_go - V, rise + 1.0, blur, now)), blur
     if theirs["whole_budget"]:
-        return beyond_end(theirs["next_grant"] * (live / (live - c)), c >= slo * live, to_go, until, blur, now)
+        return beyond_end(theirs["next_grant"] * (live / (live - c)), c / live >= slo, to_go, until, blur, now)
     return -1.0, until, blur
 
 
