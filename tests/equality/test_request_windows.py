@@ -9,9 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from slacktide.kernels.drive import instance_ledger
 from slacktide.kernels.qos import metric_dynamics, request_ledger, request_windows
 from slacktide.kernels.runtime.compiling import callable_from_python
 from slacktide.kernels.tables.window_records import CALENDAR
+from slacktide.state.request_tables import ledgers
 from support.clusters import EXACT_SWITCHES, Cluster, cluster
 from support.runs import compare, core, everything, twin
 from support.standstill import halted
@@ -114,3 +116,20 @@ def test_the_metric_moves_as_told_while_nothing_happens(tmp_path: Path) -> None:
                     kind = "calendar" if theirs["windowed"] == CALENDAR else "rolling"
                     seen[f"{kind}, {'never' if value == np.inf else 'broken' if value < 0.0 else 'kept'}"] += 1
     assert min(seen[f"{kind}, {how}"] for kind in ("rolling", "calendar") for how in ("broken", "kept")) >= 100, seen
+
+
+@pytest.mark.uncompiled
+def test_the_worst_window_of_a_request_is_remembered(tmp_path: Path) -> None:
+    lost = 0
+    for seed in range(9100, 9125):
+        one = cluster(seed, largest=3, requests=14, several=True).windowed()
+        if one.config.simulation.end is None:
+            continue
+        at, outcome = halted(one, one.config.simulation.end, tmp_path), twin(one)
+        instance_ledger.close(at.tables.state, at.t, 0, np.zeros(0), np.zeros(0))
+        chosen, _ = ledgers(one.workload)
+        for q, request in enumerate(chosen.tolist()):
+            short = float(at.tables["request_accounts"]["short"][q]) if len(at.tables["request_accounts"]) else 0.0
+            assert short == outcome.groups[request].short, f"seed {seed}, request {request}"
+            lost += short > 0.0
+    assert lost >= 20

@@ -94,9 +94,13 @@ class Account:
 
     def outages(self) -> tuple[list[Outage], float]:
         """Those of all stretches but the present one, and the seconds of others that are forgotten."""
+        return self.outages_of(self.stretches[:-1])[:2]
+
+    def outages_of(self, stretches: list[Stretch]) -> tuple[list[Outage], float, float]:
+        """As :meth:`outages`, and the most that any rolling window lost which ends with one of these."""
         kept: list[Outage] = []
-        dropped = 0.0
-        for one in self.stretches[:-1]:
+        dropped = most = 0.0
+        for one in stretches:
             e = one.received(one.end)
             width = e - one.e
             length = (one.end - one.begin) - width
@@ -113,7 +117,19 @@ class Account:
                 kept.append(Outage(e, length, width))
             if len(kept) > MOST:
                 unite_nearest(kept)
-        return kept, dropped
+            most = max(most, self.lost_since(since, kept, dropped))
+        return kept, dropped, most
+
+    def lost_since(self, instant: float, kept: list[Outage], before: float) -> float:
+        """Seconds lost from ``instant`` on."""
+        lost = 0.0
+        for one in kept:
+            begin = self.begun + one.at - one.width + before
+            before += one.length
+            end = self.begun + one.at + before
+            if end > instant:
+                lost += one.length * ((end - max(begin, instant)) / (end - begin))
+        return lost
 
     def history(self) -> list[Piece]:
         """All of it, up to ``noted_to``; the first piece is the time before its admission, which has no beginning."""
@@ -193,7 +209,23 @@ class Account:
 
     def turn(self) -> None:
         """A calendar window begins, which the promise does not know yet: what was before counts no more."""
+        self.note_calendar()
         self.base = self.received
+
+    def note_calendar(self) -> None:
+        """Remember the share of the present calendar window that was lost."""
+        begun, ends, t = self.promise.turns[self.promise.at], self.promise.ends, self.noted_to
+        lived = t - max(begun, self.begun)
+        owed = ends - begun if self.promise.whole else lived
+        if owed > 0.0:
+            self.short = max(self.short, (lived - (self.received - self.base)) / owed)
+
+    def worst(self) -> float:
+        """The run is over: the largest share of any window that was lost."""
+        if self.promise.rolling:
+            return self.outages_of(self.stretches)[2] / self.promise.rolling
+        self.note_calendar()
+        return self.short
 
 
 def unite_nearest(kept: list[Outage]) -> None:

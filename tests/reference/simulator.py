@@ -491,7 +491,9 @@ class Simulation:
     def close(self) -> Outcome:
         for request in self.requests:
             totals = {name: request.totals(self.now, name) for name in ACCOUNTINGS}
-            self.outcome.groups.append(GroupOutcome(request.approach, [j.row for j in request.had()], totals))
+            short = 0.0 if request.account is None else request.account.worst()
+            rows = [j.row for j in request.had()]
+            self.outcome.groups.append(GroupOutcome(request.approach, rows, totals, short))
         for j in self.instances:
             result = self.outcome.requests[j.row]
             if result.admitted and j.gone is None:

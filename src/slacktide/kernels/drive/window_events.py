@@ -159,7 +159,7 @@ def turn_class(tb: State, cls: int, now: float) -> None:
     theirs["grant"] = theirs["next_grant"]
     if theirs["whole_budget"]:
         theirs["next_grant"] = budget_of(theirs, turns[theirs["turn"] + 2] - theirs["ends"])
-    turn_requests(tb, cls, now)
+    turn_requests(tb, cls, begun, now)
     if views.rules(tb)["live"]:
         for row in range(len(views.instances(tb))):
             turn_row(tb, whole(row), cls, begun, now)
@@ -178,12 +178,12 @@ def turn_class(tb: State, cls: int, now: float) -> None:
 
 
 @kernel
-def turn_requests(tb: State, cls: int, now: float) -> None:
+def turn_requests(tb: State, cls: int, begun: float, now: float) -> None:
     """As :func:`turn_class`, of requests whose ledger decides; O(requests)."""
     for q in range(len(views.request_accounts(tb))):
         ours = views.requests(tb)[q]["cls"] == cls and request_windows.is_windowed(tb, whole(q))
         if ours and views.stretches(tb)[q]["open"]:
-            request_ledger.begin_window(tb, whole(q), now)
+            request_ledger.begin_window(tb, whole(q), begun, now)
 
 
 @kernel

@@ -308,11 +308,21 @@ def departed(tb: State, q: int, now: float) -> None:
 
 
 @kernel
-def begin_window(tb: State, q: int, now: float) -> None:
-    """A calendar window began at ``now``, as the request's class says already; O(1)."""
-    request_windows.turn(tb, q, whole(up_now(views.requests(tb)[q], views.rules(tb)["accounting"])), now)
+def begin_window(tb: State, q: int, begun: float, now: float) -> None:
+    """A calendar window began at ``now``, as the request's class says already, and ended one that had ``begun``; O(1).
+
+    What was before counts no more.
+    """
+    request_windows.turn(tb, q, whole(up_now(views.requests(tb)[q], views.rules(tb)["accounting"])), begun, now)
     views.requests(tb)[q]["weighed"] = -np.inf
     stir(tb, q, ROSE)
+
+
+@kernel
+def close_window(tb: State, q: int, now: float) -> None:
+    """The run is over at ``now``; O(outages)."""
+    if request_windows.is_windowed(tb, q) and views.stretches(tb)[q]["open"]:
+        request_windows.close(tb, q, whole(up_now(views.requests(tb)[q], views.rules(tb)["accounting"])), now)
 
 
 @leaf

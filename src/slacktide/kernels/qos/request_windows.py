@@ -127,6 +127,48 @@ def lose(tb: State, q: int, e: float, length: float, width: float, until: float)
         outages[tail]["length"] += length
     else:
         window_outages.append(tb, account, e, length, width)
+    note_rolling(tb, q, until)
+
+
+@kernel
+def note_rolling(tb: State, q: int, until: float) -> None:
+    """Remember the share of the rolling window which ends with an outage at ``until`` that was lost; O(outages)."""
+    account, theirs = views.request_accounts(tb)[q], views.classes(tb)[views.requests(tb)[q]["cls"]]
+    begin, before, lost, k = until - theirs["length"], account["dropped"], 0.0, whole(account["head"])
+    while k != 0:
+        s0, _, s1, _, _ = piece(tb, q, k, before, until)
+        length = views.outages(tb)[k]["length"]
+        if s1 > begin:
+            lost += length * ((s1 - max(s0, begin)) / (s1 - s0))
+        before += length
+        k = whole(views.outages(tb)[k]["next"])
+    account["short"] = max(account["short"], lost / theirs["length"])
+
+
+@kernel
+def note_calendar(tb: State, q: int, begun: float, length: float, now: float) -> None:
+    """Remember the share that was lost of the calendar window which began at ``begun``, up to ``now``; O(1)."""
+    account, stretch = views.request_accounts(tb)[q], views.stretches(tb)[q]
+    lived = now - max(begun, stretch["begun"])
+    owed = length if views.classes(tb)[views.requests(tb)[q]["cls"]]["whole_budget"] else lived
+    if owed > 0.0:
+        account["short"] = max(account["short"], (lived - (received(stretch, now) - account["base"])) / owed)
+
+
+@kernel
+def close(tb: State, q: int, up: int, now: float) -> None:
+    """The run is over at ``now``: what was lost up to then is noted; O(outages)."""
+    theirs, stretch = views.classes(tb)[views.requests(tb)[q]["cls"]], views.stretches(tb)[q]
+    settle(tb, q, up, now)
+    if theirs["windowed"] == CALENDAR:
+        note_calendar(tb, q, theirs["begins"], theirs["ends"] - theirs["begins"], now)
+        return
+    e = received(stretch, now)
+    width = e - stretch["received"]
+    length = (now - stretch["since"]) - width
+    if length > 0.0:
+        lose(tb, q, e, length, width, now)
+    stretch["since"], stretch["received"] = now, e
 
 
 @leaf
@@ -257,9 +299,10 @@ def calendar_slack(tb: State, q: int, c: float, now: float) -> float:
 
 
 @kernel
-def turn(tb: State, q: int, up: int, now: float) -> None:
-    """A calendar window began at ``now``, as the class says already: what was before counts no more; O(1)."""
+def turn(tb: State, q: int, up: int, begun: float, now: float) -> None:
+    """A calendar window began at ``now``, as the class says already, and ended one that had ``begun``; O(1)."""
     settle(tb, q, up, now)
+    note_calendar(tb, q, begun, now - begun, now)
     views.request_accounts(tb)[q]["base"] = received(views.stretches(tb)[q], now)
 
 
