@@ -183,7 +183,22 @@ def turn_requests(tb: State, cls: int, begun: float, now: float) -> None:
     for q in range(len(views.request_accounts(tb))):
         ours = views.requests(tb)[q]["cls"] == cls and request_windows.is_windowed(tb, whole(q))
         if ours and views.stretches(tb)[q]["open"]:
-            request_ledger.begin_window(tb, whole(q), begun, now)
+            request_windows.turn(tb, whole(q), up_of(tb, whole(q)), begun, now)
+            views.requests(tb)[q]["weighed"] = -np.inf
+            request_ledger.stir(tb, whole(q), request_ledger.ROSE)
+
+
+@leaf
+def up_of(tb: State, q: int) -> int:
+    """Instances of a request that count as running in decisions; O(1)."""
+    return whole(request_ledger.up_now(views.requests(tb)[q], views.rules(tb)["accounting"]))
+
+
+@kernel
+def close_request(tb: State, q: int, now: float) -> None:
+    """The run is over at ``now``; O(outages)."""
+    if request_windows.is_windowed(tb, q) and views.stretches(tb)[q]["open"]:
+        request_windows.close(tb, q, up_of(tb, q), now)
 
 
 @kernel

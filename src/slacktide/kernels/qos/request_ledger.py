@@ -158,7 +158,9 @@ def moved(tb: State, q: int, up: int, placed: int, live: int) -> int:
     """
     request = views.requests(tb)[q]
     if request_windows.is_windowed(tb, q):
-        return moved_in_window(tb, q, up, placed, live)
+        ours = whole(up_now(request, views.rules(tb)["accounting"]))
+        grew, fell = request_windows.compared(request, whole(up), whole(placed), whole(live), ours)
+        return ROSE if grew else FELL if fell else CALM
     sigma, up_then, live_then = views.classes(tb)[request["cls"]]["slo"], up, live
     up, live = up_now(request, views.rules(tb)["accounting"]), request["live"]
     rate_then, rate, c_then, c = up_then, up, up_then, up
@@ -174,27 +176,6 @@ def moved(tb: State, q: int, up: int, placed: int, live: int) -> int:
     if faster > 0.0 or wider < 0.0 or (idle and not idle_then):
         return ROSE
     return FELL if faster < 0.0 or wider > 0.0 or idle != idle_then else CALM
-
-
-@leaf
-def moved_in_window(tb: State, q: int, up: int, placed: int, live: int) -> int:
-    """As :func:`moved`, of a promise over a window; O(1).
-
-    What a window has to spare grows with the share that counts and with that which goes on, whichever instance is
-    stopped. So Q fell, now and for good, where none of them grew.
-    """
-    request = views.requests(tb)[q]
-    up_then, live_then = up, live
-    up, live = up_now(request, views.rules(tb)["accounting"]), request["live"]
-    if request["approach"] == CONCURRENT:
-        idle_then, idle = placed < live_then, request["placed"] < live
-        if (up == live and up_then < live_then) or (idle and not idle_then):
-            return ROSE
-        return FELL if (up < live and up_then == live_then) or idle != idle_then else CALM
-    if live == live_then and up == up_then:
-        return CALM
-    grew = up * live_then > up_then * live or (up - 1) * live_then > (up_then - 1) * live
-    return ROSE if grew or live == 0 or live_then == 0 else FELL
 
 
 @leaf
@@ -305,24 +286,6 @@ def departed(tb: State, q: int, now: float) -> None:
     """An instance that is on no host is live no more; O(1)."""
     bring_up_to(tb, q, now)
     change(tb, q, whole(0), whole(0), False, False, whole(0), whole(-1))
-
-
-@kernel
-def begin_window(tb: State, q: int, begun: float, now: float) -> None:
-    """A calendar window began at ``now``, as the request's class says already, and ended one that had ``begun``; O(1).
-
-    What was before counts no more.
-    """
-    request_windows.turn(tb, q, whole(up_now(views.requests(tb)[q], views.rules(tb)["accounting"])), begun, now)
-    views.requests(tb)[q]["weighed"] = -np.inf
-    stir(tb, q, ROSE)
-
-
-@kernel
-def close_window(tb: State, q: int, now: float) -> None:
-    """The run is over at ``now``; O(outages)."""
-    if request_windows.is_windowed(tb, q) and views.stretches(tb)[q]["open"]:
-        request_windows.close(tb, q, whole(up_now(views.requests(tb)[q], views.rules(tb)["accounting"])), now)
 
 
 @leaf

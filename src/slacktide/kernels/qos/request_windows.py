@@ -63,6 +63,25 @@ def share_of(request: Records, up: int) -> tuple[int, int]:
 
 
 @leaf
+def compared(request: Records, up_then: int, placed_then: int, live_then: int, up: int) -> tuple[bool, bool]:
+    """Whether slack grew when the counts changed from these, or only fell; O(1).
+
+    What a window has to spare grows with the share that counts and with that which goes on, whichever instance is
+    stopped. So it fell, now and for good, where none of them grew. Idle instances move to the front of the victims:
+    that counts as growth.
+    """
+    live = request["live"]
+    if request["approach"] == CONCURRENT:
+        idle_then, idle = placed_then < live_then, request["placed"] < live
+        grew = (up == live and up_then < live_then) or (idle and not idle_then)
+        return grew, (up < live and up_then == live_then) or idle != idle_then
+    if live == 0 or live_then == 0:
+        return True, False
+    grew = up * live_then > up_then * live or (up - 1) * live_then > (up_then - 1) * live
+    return grew, up != up_then or live != live_then
+
+
+@leaf
 def received(stretch: Records, now: float) -> float:
     """E at ``now``, which the stretch has reached; seconds; O(1)."""
     return stretch["received"] + entitled(stretch["up"] * (now - stretch["since"]) / stretch["live"], 1.0)
