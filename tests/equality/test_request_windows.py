@@ -12,9 +12,10 @@ import pytest
 from slacktide.kernels.drive import instance_ledger
 from slacktide.kernels.qos import metric_dynamics, request_ledger, request_windows
 from slacktide.kernels.runtime.compiling import callable_from_python
-from slacktide.kernels.tables.window_records import CALENDAR
+from slacktide.kernels.tables.window_records import CALENDAR, MOST_OUTAGES
 from slacktide.state.request_tables import ledgers
 from support.clusters import EXACT_SWITCHES, Cluster, cluster
+from support.crowds import crowd
 from support.runs import compare, core, everything, twin
 from support.standstill import halted
 
@@ -133,3 +134,32 @@ def test_the_worst_window_of_a_request_is_remembered(tmp_path: Path) -> None:
             assert short == outcome.groups[request].short, f"seed {seed}, request {request}"
             lost += short > 0.0
     assert lost >= 20
+
+
+@pytest.mark.parametrize("seed", [33, 70, 113, 139])
+def test_core_and_twin_agree_where_outages_become_one(seed: int, tmp_path: Path) -> None:
+    restless = {"patience": 0.0, "preempt_when": "better", "name": "qos-driven", "overhead_scope": "none"}
+    one = cluster(seed, 3, 24, several=True).windowed()
+    one = one.with_(simulation={"end": 400.0}, scheduler={"watchdog": 1.7}, policy=restless)
+    assert halted(one, 400.0, tmp_path).tables["request_accounts"]["count"].max() == MOST_OUTAGES
+    assert compare(core(one, tmp_path), twin(one)) is None
+
+
+def test_what_hosts_are_told_of_large_requests_with_windows_changes_no_decision(tmp_path: Path) -> None:
+    saved = 0
+    for seed in range(150):
+        one = crowd(seed).windowed()
+        one = one.triaged() if seed % 3 == 0 else one
+        told = core(one.with_(optimize={"large_requests": 0}), tmp_path)
+        leeway = core(one.with_(optimize={"large_requests": 1}), tmp_path)
+        assert everything(leeway) == everything(told), f"crowd({seed}).windowed()"
+        saved += leeway.operations < told.operations
+    assert saved >= 15, "a leeway that saves nothing is not being tested"
+
+
+@pytest.mark.uncompiled
+def test_core_and_twin_agree_on_crowds_with_windows(tmp_path: Path) -> None:
+    for seed in range(1000, 1020):
+        one = crowd(seed, hosts=4, size=10).windowed().with_(optimize={"large_requests": 1})
+        difference = compare(core(one, tmp_path), twin(one))
+        assert difference is None, f"crowd({seed}, 4, 10).windowed(): {difference}"
