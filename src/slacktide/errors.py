@@ -4,6 +4,7 @@
 
     SlacktideError
     ├── InputError        a workload, host, delay or failure file that cannot be used
+    │   └── RefusedError  documents that cannot become what is asked for
     ├── ConfigError       a setting that is unknown, of the wrong type or out of range
     ├── PluginError       a user's own policy, score or cost that cannot be loaded or misbehaves
     ├── OutputError       results that cannot be written
@@ -90,3 +91,12 @@ class InputError(SlacktideError):
         if hidden > 0:
             lines.append(f"... and {hidden} more ({self.total} problems in all)")
         super().__init__("\n".join(lines))
+
+
+class RefusedError(InputError):
+    """Documents are refused: a text for each, which says where, what stands there, and what to do."""
+
+    def __init__(self, refusals: Sequence[str]) -> None:
+        self.problems = ()
+        self.total = len(refusals)
+        Exception.__init__(self, "\n".join(refusals))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -41,12 +41,7 @@ def read(path: Path, kind: str = "settings", content: str = SETTINGS) -> Setting
     suffix = path.suffix.lower()
     if suffix not in readers:
         raise ConfigError(f"{path}: found {suffix or path.name!r}, expected a name ending in {', '.join(SUFFIXES)}")
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(f"{path}: {error.strerror}, expected a readable {kind} file") from error
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"{path}: byte {error.start}: expected text in UTF-8") from error
+    text = _text(path, kind)
     try:
         values, lines = readers[suffix](text, str(path))
     except RecursionError as error:
@@ -56,6 +51,38 @@ def read(path: Path, kind: str = "settings", content: str = SETTINGS) -> Setting
     if not isinstance(values, dict):
         raise ConfigError(f"{path}: found {_short(values)}, expected {content}")
     return SettingsFile(str(path), values, lines)
+
+
+def read_documents(path: Path, kind: str) -> list[SettingsFile]:
+    """The documents of a YAML file of this kind, in their order, without empty ones; instants stay the text they are.
+
+    A list counts as the documents in it. The line at ``()`` is that on which a document begins. Raises
+    :class:`ConfigError` for a file that cannot be read, is no YAML, names a key twice, or has a document that is no
+    mapping.
+    """
+    found = []
+    text = _text(path, kind)
+    try:
+        for whole, lines in _documents(text, str(path)):
+            listed = isinstance(whole, list)
+            for index, values in enumerate(whole if listed else [whole]):
+                own = {place[1:]: line for place, line in lines.items() if place[:1] == (index,)} if listed else lines
+                if not isinstance(values, dict):
+                    where = f"{path}:{own[()]}"
+                    raise ConfigError(f"{where}: found {_short(values)}, expected a document of keys and values")
+                found.append(SettingsFile(str(path), values, own))
+    except RecursionError as error:
+        raise ConfigError(f"{path}: nested too deeply, expected documents of keys and values") from error
+    return found
+
+
+def _text(path: Path, kind: str) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"{path}: {error.strerror}, expected a readable {kind} file") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: byte {error.start}: expected text in UTF-8") from error
 
 
 def _short(value: object) -> str:
@@ -98,12 +125,38 @@ def _yaml(text: str, name: str) -> tuple[Any, dict[Place, int]]:
         if root is not None:
             _walk(root, (), lines, name, set())
         return yaml.safe_load(text), lines
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        place = f"{name}:{mark.line + 1}" if mark else name
-        raise ConfigError(f"{place}: not YAML: {getattr(error, 'problem', None) or error}") from error
-    except ValueError as error:  # a date that does not exist, a number of too many digits
-        raise ConfigError(f"{name}: not YAML: {error}") from error
+    except (yaml.YAMLError, ValueError) as error:  # a date that does not exist, a number of too many digits
+        raise _no_yaml(name, error) from error
+
+
+def _documents(text: str, name: str) -> Iterator[tuple[Any, dict[Place, int]]]:
+    import yaml
+
+    class Loader(yaml.SafeLoader):
+        """Gives instants as the text they are: they may be local times of a time zone that stands beside."""
+
+    def as_text(own: Any, node: Any) -> Any:
+        return own.construct_yaml_str(node)
+
+    Loader.add_constructor("tag:yaml.org,2002:timestamp", as_text)
+    loader = Loader(text)
+    try:
+        while loader.check_node() and (root := loader.get_node()) is not None:
+            lines: dict[Place, int] = {(): root.start_mark.line + 1}
+            _walk(root, (), lines, name, set())
+            values = loader.construct_document(root)
+            if values is not None:
+                yield values, lines
+    except (yaml.YAMLError, ValueError) as error:
+        raise _no_yaml(name, error) from error
+    finally:
+        loader.dispose()
+
+
+def _no_yaml(name: str, error: Exception) -> ConfigError:
+    mark = getattr(error, "problem_mark", None)
+    place = f"{name}:{mark.line + 1}" if mark else name
+    return ConfigError(f"{place}: not YAML: {getattr(error, 'problem', None) or error}")
 
 
 def _name(key: Any) -> str:

@@ -63,7 +63,28 @@ qos:
 classes:              # replaces all three default classes
   - {name: gold, slo: 1.0, rank: 1}
   - {name: batch, slo: 0.6, rank: 2, margin: 20, overhead_limit: 0.5, tiers: [{boundary: 0.99, bonus: 0.1}]}
-```"""
+```
+
+A class may say over which time its availability is promised ([semantics.md](semantics.md#windows)):
+
+```yaml
+classes:
+  - {name: gold, slo: 0.999, rank: 1, window: {rolling: 30d}}   # the last 30 days, at any instant
+  - {name: silver, slo: 0.99, rank: 2, window: {calendar: 1M, time_zone: Europe/Berlin}}
+  - {name: bronze, slo: 0.9, rank: 3, window: lifetime}         # as without window
+```
+
+| of `window` | default | allowed | meaning |
+|---|---|---|---|
+| `rolling` | | a duration from 1m to 400d | the window is the last so many seconds |
+| `calendar` | | a number of d, w, M, Q or Y, such as `1M` | windows follow one another |
+| `budget` | `accrued` with rolling, `whole` with calendar | `accrued`, `whole` | what may be lost: a share of as \
+much of the window as the request has lived, or of the whole window from its first second on |
+| `time_zone` | `UTC` | an IANA name | of a calendar |
+| `start` | | a local date and time | when one of the calendar's windows begins |
+
+A request that lives much shorter than its window is better served by `lifetime`. A promise of 1 has no budget in any \
+window: after a loss it is broken until the loss has left the window."""
 
 
 def page() -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from slacktide.cli.top import HEAD, ORDERS, Classes, Ledgers, Line, draw, on_screen
+from slacktide.cli.top import Classes, Ledgers, draw, on_screen
+from slacktide.cli.top_rows import HEAD, ORDERS, Line
 from slacktide.cli.without_class import PodsWithoutClass
 from slacktide.engine.ledger.checkpoint import VERSION
 from slacktide.kube.resources.objects import AVAILABILITY, POD, SERVICE_CLASS, Identity, Pod

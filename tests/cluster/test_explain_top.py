@@ -14,7 +14,8 @@ from click.testing import CliRunner, Result
 from cluster.labtools import deployment, pod, pods, until
 from cluster.running import Running, prepared, service_class
 from slacktide.cli import app
-from slacktide.cli.top import HEAD, Ledgers, Line
+from slacktide.cli.top import Ledgers
+from slacktide.cli.top_rows import HEAD, Line
 from slacktide.config import Config
 from slacktide.errors import ConfigError, InputError
 from slacktide.kube.client.timestamps import unix_seconds

@@ -124,6 +124,32 @@ def test_core_and_twin_agree_under_every_policy(name: str, several: bool, neighb
 
 
 @pytest.mark.uncompiled
+@pytest.mark.parametrize("triage", [False, True], ids=["share", "triage"])
+def test_core_and_twin_agree_on_promises_over_windows(triage: bool, tmp_path: Path) -> None:
+    differs = preempting = 0
+    for seed in range(8100, 8140):
+        one = cluster(seed, largest=4, requests=20)
+        one = one.triaged() if triage else one
+        windowed = one.windowed()
+        result, outcome = core(windowed, tmp_path), twin(windowed)
+        difference = compare(result, outcome)
+        assert difference is None, f"cluster({seed}, 4, 20).windowed(), triage {triage}: {difference}"
+        preempting += result.preemptions > 0
+        differs += outcome.decisions != twin(one).decisions
+    assert preempting >= 10, "clusters without contention prove little"
+    assert differs >= 5, "windows in which nothing ages prove little"
+
+
+@pytest.mark.slow
+def test_core_and_twin_agree_on_hundreds_of_clusters_with_windows(tmp_path: Path) -> None:
+    for seed in range(8200, 8500):
+        one = cluster(seed, neighbours=seed % 3 == 0, resizes=seed % 5 == 0).windowed()
+        one = one.triaged() if seed % 2 else one
+        difference = compare(core(one, tmp_path), twin(one))
+        assert difference is None, f"seed {seed}: {difference}"
+
+
+@pytest.mark.uncompiled
 @pytest.mark.parametrize("neighbours", [False, True], ids=["alone", "neighbours"])
 @pytest.mark.parametrize("several", [False, True], ids=["rows", "requests"])
 def test_core_and_twin_agree_under_triage(several: bool, neighbours: bool, tmp_path: Path) -> None:

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from slacktide.model import AGGREGATED, CONCURRENT, INDEPENDENT, Requests, Workload
-from slacktide.qos.availability import ACCOUNTINGS
-from slacktide.qos.per_request import COUNTS, TIMES, instance_numbers, per_request
+from slacktide.qos.availability import ACCOUNTINGS, TIMES
+from slacktide.qos.per_request import COUNTS, instance_numbers, per_request
 
 NAN = float("nan")
 GIVEN = (*TIMES, "wasted_startup", *COUNTS, "hosts_used", "completed", "removed")

@@ -51,6 +51,15 @@ def rolling_slack(up: Sequence[bool], window: Window, slo: float) -> float:
     return begin - (now - length)
 
 
+def rolling_share(up: Sequence[bool], window: Window) -> float:
+    """What share of the last ``window.rolling`` seconds was delivered; of a shorter life under ``accrued``, of that."""
+    assert window.rolling is not None
+    length = round(window.rolling)
+    lost = sum(not one for one in up[-length:])
+    over = length if window.budget == "whole" else min(length, len(up))
+    return 1.0 - lost / over if over else 1.0
+
+
 def calendar_slack(up: Sequence[bool], window: Window, slo: float, begins: Sequence[int]) -> float:
     """As :func:`rolling_slack`, of windows that begin at these seconds, the first not after the admission."""
     now = len(up)

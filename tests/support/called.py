@@ -24,9 +24,13 @@ FOLDER = "SLACKTIDE_CALLED"
 
 BESIDE: dict[str, tuple[str, ...]] = {
     "engine/core/test_engine.py::test_promises_that_change_while_pods_wait_hold_from_then_on": (
-        "live_events.weigh_entries",
         "live_events.weigh_queue",
     ),
+    "engine/ledger/test_windows.py::test_a_class_that_gets_a_window_begins_it_then": (
+        "live_events.classes_changed",
+        "window_ledger.begin_anew",
+    ),
+    "engine/ledger/test_windows.py::test_the_slack_of_a_calendar_window_is_what_it_means": ("live_events.turn",),
     "engine/core/test_engine.py::test_the_engine_decides_as_the_simulator_does": (
         "apply_plan.host_changed",
         "instance_ledger.tell_to_leave",

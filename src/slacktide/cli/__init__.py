@@ -43,6 +43,7 @@ LINES = {
     "lab": "A Kubernetes control plane on this machine, to try slacktide and to test against.",
     "ledger": "Takes ledgers out of a cluster, and into a restored one.",
     "netprobe": "Round-trip times between nodes: an agent for each of them measures, others read.",
+    "openslo": "Service classes from OpenSLO documents, such documents from classes, and alerts on error budgets.",
     "plan": "Finds the smallest number of hosts, in the mix of HOSTS, on which WORKLOAD meets a goal.",
     "policies": "Lists the policies, allocation scores and preemption costs that can be used here.",
     "replay": "Decides again what DIRECTORY, written by --record, says was decided, and compares.",

@@ -68,12 +68,32 @@ def text(
                 f"simulated until {seconds(totals['end'])}"
             ),
             *_resizes(totals),
+            *_windows(config, totals["end"]),
             (
                 f"{costs['wall_seconds']:.2f} s{first}; {costs['cpu_seconds']:.2f} s of processor time, "
                 f"{costs['peak_rss_mb']:.0f} MB at most"
             ),
         ]
     )
+
+
+SHORT = 10.0
+"""A run that is so many times shorter than a window says little of it."""
+
+
+def _windows(config: Config, end: float) -> list[str]:
+    """What promises over windows mean in a run that is much shorter than these."""
+    long = [one for one in config.classes if one.window is not None and end * SHORT < one.window.about]
+    if not long:
+        return []
+    names = ", ".join(f"{one.name} ({one.window.name})" for one in long if one.window is not None)
+    return [
+        (
+            f"{names}: this run is less than a tenth of a window. A request that lives much shorter than that is "
+            "better served by a promise over its lifetime (window: lifetime): of a whole budget it may wait for "
+            "all its life, and one that is accrued decides as over a lifetime."
+        )
+    ]
 
 
 DELAY_HEAD = ("users of", "mean delay", "p95", "p99", "network", "processing", "image")

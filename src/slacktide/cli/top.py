@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from slacktide.cli.options import FILE
-from slacktide.cli.text import share, table
+from slacktide.cli.text import table
+from slacktide.cli.top_rows import HEAD, ORDERS, STATES, Line, named
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -24,49 +25,6 @@ if TYPE_CHECKING:
     from slacktide.kube.resources.objects import Availability, ServiceClass, ServiceClassSpec
 
 REFRESH_SECONDS = 1.0
-MOST_NAMES = 5
-"""So many are named in a sentence."""
-STATES = ("Missed", "AtRisk", "Kept", "Unknown")
-HEAD = (
-    "NAMESPACE", "WORKLOAD", "CLASS", "PROMISED", "DELIVERED", "SLACK", "STATE", "LOST", "STARVING",
-    "RUNNING", "WAITING", "PREEMPTED",
-)  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """A ledger as it is by now; ``slack`` is infinite where there is none. Without a class nothing is promised."""
-
-    namespace: str
-    name: str
-    service: str
-    promised: float | None
-    delivered: float | None
-    slack: float
-    state: str
-    running: int
-    waiting: int
-    preempted: int
-    lost: int = 0
-    starving: int = 0
-
-    def cells(self) -> tuple[str, ...]:
-        """For the table."""
-        slack = "-" if self.slack == float("inf") else f"{self.slack:.1f}"
-        shares = ["-" if one is None else share(one) for one in (self.promised, self.delivered)]
-        late = str(self.lost or "-"), str(self.starving or "-")
-        counts = str(self.running), str(self.waiting), str(self.preempted)
-        return (self.namespace, self.name, self.service, *shares, slack, self.state, *late, *counts)
-
-
-ORDERS = {
-    "slack": lambda one: (one.slack, one.namespace, one.name),
-    "name": lambda one: (one.namespace, one.name),
-    "delivered": lambda one: (2.0 if one.delivered is None else one.delivered, one.namespace, one.name),
-    "state": lambda one: (STATES.index(one.state) if one.state in STATES else 9, one.slack, one.name),
-    "lost": lambda one: (-one.lost, -one.starving, one.slack, one.namespace, one.name),
-    "preempted": lambda one: (-one.preempted, one.namespace, one.name),
-}
 
 
 @click.command()
@@ -215,12 +173,6 @@ class Ledgers:
             elif equals:  # triage is by rank
                 said.append(f"{name} is overloaded: it has the rank of {', '.join(equals)}")
         return said
-
-
-def named(names: list[str]) -> str:
-    """The first few of them."""
-    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
-    return ", ".join(names[:MOST_NAMES]) + more
 
 
 def class_of(service: str) -> str:

@@ -12,6 +12,7 @@ from slacktide.kube.client.status_codes import NOT_FOUND
 from slacktide.kube.feed.fed_pod import HELD
 from slacktide.kube.publish.availability import LedgerWriter
 from slacktide.kube.publish.conditions import ConditionWriter
+from slacktide.kube.publish.state_events import StateEvents
 from slacktide.kube.publish.term_context import TermContext
 from slacktide.kube.resources.objects import AVAILABILITY
 
@@ -43,9 +44,9 @@ def retire_vacant(engine: Engine, now: float, patience: float) -> list[str]:
 class Housekeeper:
     """Looks after what no event tells."""
 
-    def __init__(self, term: TermContext, reporter: ConditionWriter, ledger: LedgerWriter) -> None:
+    def __init__(self, term: TermContext, reporter: ConditionWriter, ledger: LedgerWriter, states: StateEvents) -> None:
         self._connection, self._feed, self._reporter, self._ledger = term.connection, term.feed, reporter, ledger
-        self._clock, self._leading, self._gate = term.clock, term.leading, term.gate
+        self._clock, self._leading, self._gate, self._states = term.clock, term.leading, term.gate, states
         self._asked: dict[str, float] = {}
         self._told: set[str] = set()
 
@@ -73,7 +74,9 @@ class Housekeeper:
             if not self._leading():
                 return
             known = [key for key in keys[first : first + TOGETHER] if key in engine.controllers]
-            self._ledger.compare(overview(engine, self._clock(), known))
+            found = overview(engine, self._clock(), known)
+            self._ledger.compare(found)
+            self._states.compare(found)
 
     def _speak_of_held(self, now: float) -> None:
         held = {uid for waiting in self._feed.succession.held.values() for uid in waiting}

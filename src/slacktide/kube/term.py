@@ -32,6 +32,7 @@ from slacktide.kube.mirror.watches import Watches
 from slacktide.kube.publish.availability import LedgerCounts, LedgerWriter
 from slacktide.kube.publish.conditions import ConditionWriter
 from slacktide.kube.publish.events import EventRecorder
+from slacktide.kube.publish.state_events import StateEvents
 from slacktide.kube.publish.term_context import TermContext
 from slacktide.kube.resources.objects import Availability
 from slacktide.kube.translate.service_classes import concerns_class
@@ -79,7 +80,9 @@ class Term(FeedListener):
         self.actor = Actor(term, tools.counts, self.ledger.first)
         self.mover = Relocator(term, tools.counts)
         self.reporter = ConditionWriter(term)
-        self._housekeeper = Housekeeper(term, self.reporter, self.ledger)
+        targets = self.feed.controllers.targets
+        self.states = StateEvents(tools.recorder.record, engine, targets, tools.clock)
+        self._housekeeper = Housekeeper(term, self.reporter, self.ledger, self.states)
         self._rivals = Rivals()
         self._turns = Turns(tools.config.kube.pass_budget)
         self._parts = 0
@@ -89,6 +92,8 @@ class Term(FeedListener):
         """Tell the engine all that is known; from now on it hears of changes. ``ledgers`` by their controllers' UID."""
         take_over(self.feed, ledgers, self.actor.adopt)
         self._tools.mirror.follow(self.feed)
+        known = ((key, ledgers.get(target.uid)) for key, target in self.feed.controllers.targets.items())
+        self.states.knew((key, one.status.state) for key, one in known if one is not None)
         self._work.set()
 
     # -- what the feed says ----------------------------------------------------------------------------------------
@@ -109,6 +114,7 @@ class Term(FeedListener):
 
     def finished(self, key: str) -> None:
         self.ledger.finished(key)
+        self.states.forget(key)
 
     def waits(self, pod: FedPod) -> None:
         self.reporter.report(pod)

@@ -13,6 +13,7 @@ from slacktide.config import Accounting
 from slacktide.model import ServiceClass
 from slacktide.model.resting import PART, let_go, room_beside
 from slacktide.qos.availability import ACCOUNTINGS, availability, fulfilled
+from slacktide.qos.windows import judged
 
 Columns = Mapping[str, NDArray[Any]]
 """Columns of shape (n,), one row per request, all times in seconds: ``running``, ``pending``, ``startup_first``,
@@ -84,10 +85,13 @@ def per_class(
         everyone = achieved(columns, which)
         for i, one in enumerate(classes):
             mine = _of(everyone, service_class, i)
-            met = fulfilled(mine, one.slo)
+            counted = mine
+            if which == accounting and one.window is not None and "worst_window" in columns:
+                counted = _of(judged(everyone, columns, slice(None)), service_class, i)
+            met = fulfilled(counted, one.slo)
             kept[i][which] = float(met.mean()) if len(met) else float("nan")
             if which == accounting and not met.all():
-                deficits[i] = float((one.slo - mine[~met]).mean())
+                deficits[i] = float((one.slo - counted[~met]).mean())
             described[i][which] = describe(mine)
     summaries = []
     for i, one in enumerate(classes):

@@ -90,6 +90,14 @@ class Window:
         usual = ACCRUED if self.calendar is None else WHOLE
         return said if self.budget == usual else f"{said} {self.budget}"
 
+    @property
+    def about(self) -> float:
+        """Seconds of a window, of calendar ones about."""
+        if self.rolling is not None:
+            return self.rolling
+        number, unit = int((self.calendar or "")[:-1]), (self.calendar or "")[-1]
+        return number * 86_400.0 * {"d": 1, "w": 7, "M": 30, "Q": 91, "Y": 365}[unit]
+
     def begins(self, after: datetime) -> Iterator[datetime]:
         """The instants at which calendar windows begin, from the last one not after ``after`` on, without end."""
         number, unit = int((self.calendar or "")[:-1]), (self.calendar or "")[-1]

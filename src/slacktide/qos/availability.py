@@ -20,6 +20,8 @@ from slacktide.model.service_class import SLO_TOLERANCE as SLO_TOLERANCE
 Seconds = NDArray[np.float64]
 
 ACCOUNTINGS: tuple[Accounting, ...] = get_args(Accounting)
+TIMES = ("running", "pending", "startup_first", "startup_restarts", "discarded")
+"""Of an instance these are, together, the seconds from its admission to now, its completion or removal."""
 
 
 def availability(

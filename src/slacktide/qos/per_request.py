@@ -12,12 +12,10 @@ from numpy.typing import NDArray
 from slacktide.config import Accounting
 from slacktide.model import Workload
 from slacktide.model.workload import CONCURRENT, INDEPENDENT, Requests
-from slacktide.qos.availability import ACCOUNTINGS, availability
+from slacktide.qos.availability import ACCOUNTINGS, TIMES, availability
 
 Columns = dict[str, NDArray[Any]]
 
-TIMES = ("running", "pending", "startup_first", "startup_restarts", "discarded")
-"""Of an instance these are, together, the seconds from its admission to now, its completion or removal."""
 COUNTS = ("preemptions", "starts")
 
 
@@ -41,6 +39,8 @@ def per_request(workload: Workload, instances: Mapping[str, NDArray[Any]], toget
     availability_restart, availability_always, availability_never
                   by its approach: independent, and a service of one instance in all, the least of its instances';
                   aggregated the sum of e over the sum of lifetimes; concurrent ``together`` over the latter
+
+    worst_window  where instances have it, and are measured one by one: the least of theirs
 
     :data:`TIMES`, ``wasted_startup`` (seconds) and :data:`COUNTS` (int64) are sums over the instances.
     """
@@ -68,7 +68,19 @@ def per_request(workload: Workload, instances: Mapping[str, NDArray[Any]], toget
     summed = Summed({name: columns[name] for name in TIMES}, owners[whose], instances, least, concurrent)
     for number, accounting in enumerate(ACCOUNTINGS):
         columns[f"availability_{accounting}"] = summed.availability(accounting, together[there[concurrent], number])
+    if "worst_window" in instances:
+        columns["worst_window"] = _worst_window(instances["worst_window"], owners[whose], least)
     return columns
+
+
+def _worst_window(
+    worst: NDArray[np.float64], owners: NDArray[np.int64], least: NDArray[np.bool_]
+) -> NDArray[np.float64]:
+    """Of each request whose instances are measured one by one the least of theirs; NaN: not known."""
+    lowest = np.full(len(least), np.inf)
+    np.minimum.at(lowest, owners, worst)
+    lowest[~least | np.isinf(lowest)] = np.nan
+    return lowest
 
 
 def instance_numbers(workload: Workload) -> NDArray[np.int64]:

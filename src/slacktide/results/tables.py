@@ -16,6 +16,7 @@ from slacktide.model.resting import let_go
 from slacktide.model.workload import KINDS
 from slacktide.qos.availability import ACCOUNTINGS, availability, fulfilled
 from slacktide.qos.per_request import instance_numbers
+from slacktide.qos.windows import judged
 from slacktide.results.manifest import FORMAT, SCHEMA_VERSION
 
 BATCH = 1 << 16
@@ -50,7 +51,8 @@ def write_requests(path: Path, workload: Workload, columns: Columns, accounting:
             "completion": _nullable(columns["completed"][part]),
             **_history(columns, part),
             **{f"availability_{one}": values for one, values in achieved.items()},
-            "slo_met": fulfilled(achieved[accounting], slos[code]),
+            **_worst(columns, part),
+            "slo_met": fulfilled(judged(achieved[accounting], columns, part), slos[code]),
             **_asked(workload, columns, part),
         }
 
@@ -82,7 +84,8 @@ def write_instances(path: Path, workload: Workload, columns: Columns, accounting
             "removed": _nullable(columns["removed"][part]),
             **_history(columns, part),
             **{f"availability_{one}": values for one, values in achieved.items()},
-            "slo_met": fulfilled(achieved[accounting], slos[workload.service_class[rows]]),
+            **_worst(columns, part),
+            "slo_met": fulfilled(judged(achieved[accounting], columns, part), slos[workload.service_class[rows]]),
         }
 
     _write(path, len(columns["row"]), batch, _resting(workload, columns))
@@ -159,6 +162,11 @@ def _identity(workload: Workload, columns: Columns, part: slice) -> dict[str, An
         "approach": _named(approach, list(APPROACHES)),
         "instances": instances,
     }
+
+
+def _worst(columns: Columns, part: slice) -> dict[str, Any]:
+    """The worst window, where any promise is over windows."""
+    return {"worst_window": _nullable(columns["worst_window"][part])} if "worst_window" in columns else {}
 
 
 def _history(columns: Columns, part: slice) -> dict[str, Any]:

@@ -22,7 +22,9 @@ from slacktide.kernels.tables.arrays import ARRAYS, Tables
 from slacktide.model import Hosts, Workload
 from slacktide.model.resting import PART, let_go, room_beside
 from slacktide.policy.loader import Loaded, has_own_code, load
+from slacktide.qos.availability import TIMES
 from slacktide.qos.per_request import per_request
+from slacktide.qos.windows import worst_window
 from slacktide.sim import failures, startup
 from slacktide.sim.observing import Observer, Watch
 from slacktide.sim.result import Columns, RunResult
@@ -233,6 +235,18 @@ def together(tb: Tables, workload: Workload) -> NDArray[np.float64]:
     return seconds
 
 
+def worst_windows(tb: Tables, workload: Workload, rows: Columns) -> NDArray[np.float64]:
+    """Of each row that was admitted the availability of its worst window, as :func:`.worst_window`."""
+    accounting = next(name for name, code in cluster.ACCOUNTINGS.items() if code == tb.rules["accounting"])
+    worst = room_beside(rows["running"])(len(rows["row"]), np.float64)
+    for part in parts(len(worst)):
+        had = {name: rows[name][part] for name in TIMES}
+        short, of = tb["accounts"]["short"][: len(worst)][part], workload.service_class[: len(worst)][part]
+        worst[part] = worst_window(had, short, of, workload.classes, accounting)
+        let_go(worst, tb["accounts"], tb["instances"], workload.service_class)
+    return worst
+
+
 def result_of(
     tb: Tables, workload: Workload, recorder: Recorder, final: float, events: bool, passes: bool, decisions: bool
 ) -> RunResult:
@@ -252,6 +266,8 @@ def result_of(
         tb.put(name, np.zeros(0))  # on the grid of times these may be copies; nobody needs them any more
     rows = columns(records, FIELDS)
     rows |= {"row": row, "pending": pending, "wasted_startup": wasted, "completed": completed}
+    if len(tb["accounts"]):
+        rows["worst_window"] = worst_windows(tb, workload, rows)
     requests, instances = rows, None
     if workload.requests is not None:
         instances = instances_of(records, rows, admission)

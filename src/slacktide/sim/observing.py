@@ -15,8 +15,8 @@ from slacktide.kernels.tables import schema
 from slacktide.kernels.tables.arrays import Tables
 from slacktide.model import Hosts, Workload
 from slacktide.model.workload import CONCURRENT
-from slacktide.qos.availability import availability
-from slacktide.qos.per_request import TIMES, Columns, Summed, least_counts, sums_over
+from slacktide.qos.availability import TIMES, availability
+from slacktide.qos.per_request import Columns, Summed, least_counts, sums_over
 from slacktide.state.layout import on_grid
 
 SHORTEST = 1e-3

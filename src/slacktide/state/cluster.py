@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from slacktide.config import LONGEST, Config, OptimizeSettings
+from slacktide.config import LONGEST, Accounting, Config, OptimizeSettings
 from slacktide.errors import ConfigError
 from slacktide.kernels import builtin
 from slacktide.kernels.feasible import lendable
@@ -27,7 +27,7 @@ SCOPES = {
     "all": schema.SCOPE_ALL,
     "none": schema.SCOPE_NONE,
 }
-ACCOUNTINGS = {"restart": schema.RESTART, "always": schema.ALWAYS, "never": schema.NEVER}
+ACCOUNTINGS: dict[Accounting, int] = {"restart": schema.RESTART, "always": schema.ALWAYS, "never": schema.NEVER}
 
 WORK = {"kept": schema.KEPT, "lost": schema.LOST, "by-kind": schema.LOST_BY_KIND}
 
@@ -246,6 +246,8 @@ def build(
     control["turns_at"] = windows.next_turn(classes)
     rules = rules_of(config, classes, len(hosts), own, record)
     set_units(rules, hosts, unit, config.delay.memory_per_cpu)
+    if config.policy.min_running > 0.0:
+        arrays["wakes"] = wakes(len(hosts), int(rules["policy"][0]))
     return Tables(rules, control, arrays)
 
 
@@ -329,6 +331,11 @@ def host_arrays(capacity: NDArray[np.int64], grouping: layout.Grouping) -> dict[
         "changes": np.zeros(1 << 16, np.int32),
         "releases": np.zeros(1 << 10, np.int64),
     }
+
+
+def wakes(hosts: int, policy: int) -> NDArray[np.float64]:
+    """When hosts spare one less, as far as anybody asks; ``host_slots.fill`` writes it."""
+    return np.full(2 << max(0, hosts - 1).bit_length() if policy in (builtin.PRIORITY, builtin.HYBRID) else 0, np.inf)
 
 
 def shared_arrays(hosts: int, pairs: int, levels: int, resources: int, triage: bool) -> dict[str, NDArray[Any]]:

@@ -28,7 +28,7 @@ from slacktide.state.empty_tables import empty_tables
 from slacktide.state.growing_arrays import along, grow, lengthen, lengthen_along
 from slacktide.state.host_groups import HostGroups
 from slacktide.state.live_network import NOTHING, Further, LiveNetwork
-from slacktide.state.service_classes import ServiceClasses
+from slacktide.state.service_classes import NEVER, ServiceClasses
 from slacktide.state.spec import Spec
 from slacktide.state.windows import FIRST_OUTAGES
 
@@ -61,6 +61,7 @@ class Growing(ServiceClasses):
         self.tidied = 0  # kinds that were left when unused ones were last forgotten
         self._regroup = self._recount = self._rewrite = False
         self._resized = False  # what was found out about hosts may hold no more
+        self.clock, self._reaches = 0.0, NEVER
         self._changed: dict[int, Mapping[str, str]] = {}  # hosts, and their attributes when they were last grouped
         self._groups = HostGroups()
         self.tb = empty_tables(config, own, FIRST)
@@ -167,6 +168,7 @@ class Growing(ServiceClasses):
             return
         count = needed + max(16, needed // 8)
         lengthen_along(self.tb, "hosts", count)
+        self.tb.put("wakes", cluster.wakes(count, int(self.tb.rules["policy"])))
         if self.tb.rules["triage"]:
             lengthen_along(self.tb, "hosts", count, Presence.TRIAGE)
         self.network.lengthen(self.tb, count)

@@ -12,6 +12,7 @@ SINCE_1970 = Config(simulation=SimulationSettings(epoch="1970-01-01T00:00:00Z"))
 """A live cluster counts seconds since then."""
 AHEAD = 30 * 366 * 86_400.0
 """Calendar windows are worked out for so many seconds to come, each time that classes change."""
+NEVER = float("inf")
 
 
 class ServiceClasses:
@@ -20,6 +21,10 @@ class ServiceClasses:
     config: Config
     tb: Tables
     classes: list[ServiceClass]
+    clock: float
+    """The latest instant that anybody told, seconds since 1970; 0: none yet."""
+    _reaches: float
+    """Until then calendar windows are worked out."""
     _regroup: bool
     _resized: bool
 
@@ -31,7 +36,7 @@ class ServiceClasses:
                     self.classes[number] = service
                     self._write_classes()
                     if (known.window, known.slo) != (service.window, service.slo):
-                        live_events.classes_changed(self.tb.state, number, float(self.tb.control["now"]))
+                        live_events.classes_changed(self.tb.state, number, self.clock)
                     live_events.weigh_queue(self.tb.state)
                 return number
         self.classes.append(service)
@@ -41,8 +46,19 @@ class ServiceClasses:
     def begin_at(self, service: ServiceClass, now: float) -> None:
         """Have this class only, and let it be ``now``, be that earlier than before or not."""
         self.classes = [service]
-        self.tb.control["now"] = now
+        self.tb.control["now"] = self.clock = now
         self._write_classes()
+
+    def catch_up(self, now: float) -> None:
+        """It is ``now``: old outages leave their windows, and calendar windows begin."""
+        self.clock = max(self.clock, now)
+        live_events.catch_up(self.tb.state, now)
+        if now > self._reaches:
+            self._write_classes()
+
+    def turns_by(self, now: float) -> bool:
+        """Whether a calendar window begins by ``now`` that has not yet."""
+        return bool(self.tb.control["turns_at"] <= now) or now > self._reaches
 
     def overloaded(self) -> dict[str, bool]:
         """Whether each class, by its name, was overloaded in the last pass (``policy.overload = triage``).
@@ -60,11 +76,12 @@ class ServiceClasses:
 
     def _write_classes(self) -> None:
         """Write the classes as they are now; what was found out with others no longer holds."""
-        now = float(self.tb.control["now"])
+        now = self.clock
         live_events.catch_up(self.tb.state, now)
         table = layout.class_table(self.classes, self.config.qos.margin, cluster.in_order(self.config))
         self.tb.put("turns", windows.fill_classes(table, self.classes, SINCE_1970, now + AHEAD, now))
         self.tb.control["turns_at"] = windows.next_turn(table)
+        self._reaches = now + AHEAD / 2 if len(self.tb["turns"]) else NEVER
         self.tb.put("classes", table)
         cluster.note_classes(self.tb.rules, table)
         self._regroup = self._resized = True

@@ -86,7 +86,8 @@ def exact(seconds: float) -> float:
 
 def next_turn(table: schema.Records) -> float:
     """When the next calendar window of any class begins, inf for never."""
-    return float(min((one["ends"] for one in table if one["windowed"] == CALENDAR), default=np.inf))
+    known = (one["ends"] for one in table if one["windowed"] == CALENDAR and one["turn"] + 3 < one["last_turn"])
+    return float(min(known, default=np.inf))
 
 
 def arrays(table: schema.Records, instances: int, requests: int) -> dict[str, NDArray[Any]]:

@@ -32,7 +32,7 @@ from slacktide.engine.ledger.restore import restore
 from slacktide.errors import InputError, OutputError, StateError
 from slacktide.inputs import read_hosts, read_workload
 from slacktide.inputs.align import align
-from slacktide.model import NO_CONSTRAINT, ServiceClass, Term
+from slacktide.model import NO_CONSTRAINT, ServiceClass, Term, Window
 from slacktide.model.constraint import AnyOf, Constraint, Tolerates, Toleration
 from slacktide.sim import run
 from slacktide.state.spec import Spec
@@ -43,7 +43,7 @@ from support.neighbourhoods import Neighbourhood
 from support.pace import slowness
 from support.repository import TESTS
 
-GOLD = ServiceClass("gold", 1.0, 1, overhead_limit=0.25)
+GOLD = ServiceClass("gold", 1.0, 1, overhead_limit=0.25, window=Window(calendar="1M", time_zone="Europe/Berlin"))
 ODD_TERMS = (
     Term((Tolerates((Toleration("k", "NoSchedule", "v"), Toleration(any_value=True)), ("NoExecute",)),)),
     Term(
@@ -87,6 +87,7 @@ OPERATIONS: tuple[tuple[str, tuple[Any, ...]], ...] = (
     ("refused", ("u", 1.0)),
     ("spared", ("u", 1.0)),
     ("gone", ("u", 1.0, True)),
+    ("turn", (5.5,)),
     ("run", (1790000000.123456,)),
     ("decided", (Outcome(3, (Decision("u", "n", -22.37106990814209, (Victim("v", np.inf),)),), 2, 17),)),
 )

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from engine.workbench import T0, settings
-from reference.window_definition import calendar_slack, rolling_slack
+from reference.window_definition import calendar_slack, rolling_share, rolling_slack
 from slacktide.engine.core.engine import Engine
 from slacktide.engine.ledger import checkpoint
 from slacktide.engine.ledger.extrapolate import carry_on
@@ -111,12 +111,13 @@ class OneInstance:
         self.pass_time(rng.randint(0, 4 * longest if self.state == "up" else longest))
 
 
+@pytest.mark.uncompiled
 @pytest.mark.parametrize("budget", ["accrued", "whole"])
 @pytest.mark.parametrize("slo", [1.0, 0.99, 0.9, 0.5, 1 / 3])
 @pytest.mark.parametrize("leaders", [False, True], ids=["one leader", "leaders"])
 def test_the_slack_of_a_rolling_window_is_what_it_means(budget: str, slo: float, leaders: bool) -> None:
     negative = mature = 0
-    for seed in range(12):
+    for seed in range(8):
         rng = random.Random(f"{budget} {slo} {leaders} {seed}")
         window = Window(rolling=float(rng.choice([60, 97, 240])), budget=budget)
         one = OneInstance(window, slo)
@@ -126,12 +127,14 @@ def test_the_slack_of_a_rolling_window_is_what_it_means(budget: str, slo: float,
                 one.lead_anew()
             expected = rolling_slack(one.up, window, slo)
             assert one.slack() == pytest.approx(expected, abs=CLOSE), (seed, len(one.up))
+            stands = slo_status(one.engine, "c", one.now)
+            assert stands.delivered == pytest.approx(rolling_share(one.up, window), abs=1e-9)
             negative += expected < 0
             mature += len(one.up) > (window.rolling or 0)
             if one.state != "waiting" and rng.random() < 0.3:
                 one.engine.run(one.now)
     assert mature > 100
-    assert negative > 20
+    assert negative > 10
 
 
 @pytest.mark.parametrize("budget", ["accrued", "whole"])
@@ -158,24 +161,28 @@ def test_the_slack_of_a_calendar_window_is_what_it_means(budget: str, slo: float
 
 
 def test_a_ledger_read_later_says_what_the_scheduler_would() -> None:
-    for seed in range(20):
+    states = set()
+    for seed in range(60):
         rng = random.Random(seed)
         window = Window(rolling=97.0, budget=rng.choice(["accrued", "whole"]))
-        if seed % 3 == 0:
+        if seed % 2 == 0:
             window = Window(calendar="1d", budget=rng.choice(["accrued", "whole"]))
         one = OneInstance(window, 0.9)
-        for _ in range(20):
+        for _ in range(rng.randint(1, 25)):
             one.step(rng, 9 if window.rolling else 9_000)
-            saved = checkpoint.read(json.loads(json.dumps(checkpoint.export(one.engine, "c", one.now))))
-            for later in (0.0, 5.0, 50.0, 5_000.0, 100_000.0):
-                read = carry_on(saved, "always", 0.9, one.slack() - ALPHA, one.now + later, 10.0)
-                stands = slo_status(one.engine, "c", one.now + later)
-                assert read.slack == pytest.approx(stands.slack, abs=1e-5)
-                assert read.delivered == pytest.approx(stands.delivered, abs=1e-9)
-                assert read.state == stands.state
+        saved = checkpoint.read(json.loads(json.dumps(checkpoint.export(one.engine, "c", one.now))))
+        slack = one.slack() - ALPHA
+        for later in (0.0, 5.0, 50.0, 5_000.0, 100_000.0):  # time cannot be turned back: each engine is asked once
+            read = carry_on(saved, "always", 0.9, slack, one.now + later, 10.0)
+            stands = slo_status(one.engine, "c", one.now + later)
+            assert read.slack == pytest.approx(stands.slack, abs=1e-5), (seed, later)
+            assert read.delivered == pytest.approx(stands.delivered, abs=1e-9), (seed, later)
+            assert read.state == stands.state
+            states.add(read.state)
+    assert states == {"Kept", "AtRisk", "Missed"}
 
 
-def test_a_class_that_gets_a_window_begins_it_then_and_one_that_promises_more_counts_what_was_lost() -> None:
+def test_a_class_that_gets_a_window_begins_it_then() -> None:
     one = OneInstance(None, 0.9)
     one.pass_time(500)  # waits
     one.place()

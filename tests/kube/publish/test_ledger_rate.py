@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
+from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any, cast
@@ -15,7 +17,7 @@ import pytest
 from slacktide.engine.core.engine import Engine
 from slacktide.kube.client import rate_limit
 from slacktide.kube.client.gate import Gate
-from slacktide.kube.client.metadata import Metadata
+from slacktide.kube.client.metadata import Metadata, Reference
 from slacktide.kube.client.timestamps import rfc3339
 from slacktide.kube.feed.listener import FeedListener
 from slacktide.kube.feed.live_feed import LiveFeed
@@ -25,6 +27,7 @@ from slacktide.kube.mirror.cluster import ClusterMirror
 from slacktide.kube.publish.availability import LedgerCounts, LedgerWriter
 from slacktide.kube.publish.conditions import ConditionWriter
 from slacktide.kube.publish.events import EventRecorder
+from slacktide.kube.publish.state_events import LEAST_SECONDS, MOST_A_SECOND, MOST_AT_ONCE, StateEvents
 from slacktide.kube.publish.term_context import TermContext
 from slacktide.kube.resources.objects import POD, ServiceClass, ServiceClassSpec
 from slacktide.settings import load_live
@@ -73,6 +76,12 @@ def late_by(seconds: float, number: int) -> dict[str, Any]:
 
 def test_five_thousand_workloads_whose_states_change(monkeypatch: pytest.MonkeyPatch) -> None:
     config, server = load_live(), Server()
+    told: list[tuple[float, str, str]] = []
+
+    def note(clock: Callable[[], float], about: Reference, reason: str, said: str, **_: str) -> None:
+        assert said
+        told.append((clock() - NOW, about.name, reason))
+
     behind = np.random.default_rng(17).integers(20, int(LONGEST), WORKLOADS).tolist()
 
     async def play() -> None:
@@ -96,7 +105,8 @@ def test_five_thousand_workloads_whose_states_change(monkeypatch: pytest.MonkeyP
         take_over(feed, {}, lambda _decision, _leaving: None)
         mirror.follow(feed)
         assert len(feed.engine.controllers) == WORKLOADS
-        running = [listener.writer.run(), Housekeeper(term, ConditionWriter(term), listener.writer).run()]
+        states = StateEvents(partial(note, clock), feed.engine, feed.controllers.targets, clock)
+        running = [listener.writer.run(), Housekeeper(term, ConditionWriter(term), listener.writer, states).run()]
         tasks = [asyncio.ensure_future(one) for one in running]
         await asyncio.sleep(SECONDS)
         for task in tasks:
@@ -106,6 +116,23 @@ def test_five_thousand_workloads_whose_states_change(monkeypatch: pytest.MonkeyP
     virtual_time.run(play)
     within_the_rate(server, config.kube.ledger_qps)
     states_and_numbers_are_fresh(server, behind)
+    events_are_few(told)
+
+
+def events_are_few(told: list[tuple[float, str, str]]) -> None:
+    """All 5,000 have missed their promise at first. Each change is told once; the rate of all together is bounded."""
+    times = np.array([at for at, *_ in told])
+    for length in (1.0, 10.0, SECONDS):
+        most = max(np.searchsorted(times, first + length) - at for at, first in enumerate(times.tolist()))
+        assert most <= MOST_AT_ONCE + MOST_A_SECOND * (length + 1.0), length
+    assert len(told) > MOST_A_SECOND * (SECONDS - 10.0)
+    by_name: dict[str, list[tuple[float, str]]] = defaultdict(list)
+    for at, name, reason in told:
+        by_name[name].append((at, reason))
+    for changes in by_name.values():
+        for (before, former), (after, later) in pairwise(changes):
+            assert former != later
+            assert after - before >= LEAST_SECONDS
 
 
 def within_the_rate(server: Server, qps: float) -> None:

@@ -71,6 +71,19 @@ class Engine:
         if self.journal is not None:
             self.journal(operation)
         self.tables.ensure_capacity()
+        at = getattr(operation, "at", None) or getattr(operation, "now", None)
+        if at is not None:
+            self.tables.catch_up(float(at))
+
+    def turn(self, at: float) -> None:
+        """Calendar windows have begun up to ``at``, seconds since 1970."""
+        self.note(operations.Turn(at))
+
+    def pass_time(self, now: float) -> None:
+        """It is ``now``, and somebody asks how promises stand: calendar windows that have begun do so, outside of a
+        pass; nothing else changes."""
+        if not self._deciding and self.tables.turns_by(now):
+            self.turn(now)
 
     @contextmanager
     def as_one(self, operation: Operation) -> Iterator[None]:

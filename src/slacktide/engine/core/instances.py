@@ -104,11 +104,11 @@ class Instances:
     def bind(self, pod: Pod, at: float) -> None:
         """A pod is known to run where it was placed: its least running time begins."""
         pod.bound = True
-        self.tables.tb["guard"][pod.row] = at + self._min_running
+        live_events.spare(self.tables.tb.state, pod.row, at + self._min_running)
 
     def guard(self, pod: Pod) -> None:
         """There is no point in preempting a pod."""
-        self.tables.tb["guard"][pod.row] = float("inf")
+        live_events.spare(self.tables.tb.state, pod.row, float("inf"))
 
     def queue(self, pod: Pod) -> None:
         """A pod that is asleep waits in the queue."""
@@ -188,7 +188,7 @@ class Instances:
         self.enter(controller, pod)
         if was == types.PLACED:
             self.place(pod, host, at)
-            self.tables.tb["guard"][row] = self.tables.tb["guard"][youngest]
+            live_events.spare(self.tables.tb.state, row, float(self.tables.tb["guard"][youngest]))
             if ready:
                 live_events.ready(self.tables.tb.state, row, at)
         elif was == types.WAITING:

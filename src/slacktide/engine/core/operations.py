@@ -216,6 +216,12 @@ class Gone(Operation):
     completed: bool
 
 
+class Turn(Operation):
+    """Nothing happened but that calendar windows began, up to ``at``."""
+
+    at: float
+
+
 class Run(Operation):
     now: float
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from slacktide.errors import PluginError
-from slacktide.kernels.drive import live_events, scheduling_pass
+from slacktide.kernels.drive import scheduling_pass
 from slacktide.kernels.tables.buffer_capacity import PAUSE
 from slacktide.kernels.tables.log_records import PREEMPTED
 from slacktide.model import Workload
@@ -39,7 +39,7 @@ class Cycle:
         self._operations = int(control["operations"])
         control["now"] = max(now, float(control["now"]))
         tables.ensure_capacity()
-        live_events.catch_up(tables.tb.state, float(control["now"]))
+        tables.catch_up(float(control["now"]))
         control["decisions"] = control["victims"] = control["events"] = 0
 
     def decide(self, allowance: Allowance) -> Iterator[None]:

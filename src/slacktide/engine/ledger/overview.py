@@ -55,6 +55,7 @@ def overview(engine: Engine, now: float, keys: Iterable[str] | None = None) -> O
     chosen = engine.controllers if keys is None else keys
     controllers = tuple(engine.controllers[key] for key in chosen)
     now = max(snap(now), engine.latest)
+    engine.pass_time(now)
     stood = stand(engine.tables.tb, controllers, now)
     records = stood.records
     lost, starving = count_late(engine, stood.had.rows, records["count"], now)

@@ -89,7 +89,9 @@ def known(engine: Engine, key: str) -> Controller:
 
 def not_before(engine: Engine, controller: Controller, now: float) -> float:
     """``now`` on the grid, and no earlier than what the controller's ledger knows."""
-    return max(snap(now), float(engine.tables.tb["requests"]["since"][controller.q]))
+    at = max(snap(now), float(engine.tables.tb["requests"]["since"][controller.q]))
+    engine.pass_time(at)
+    return at
 
 
 def totals(controller: Controller, had: Accrued) -> dict[str, float]:

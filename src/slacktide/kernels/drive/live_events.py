@@ -14,7 +14,8 @@ import numpy as np
 
 from slacktide.kernels.drive import instance_ledger, window_events
 from slacktide.kernels.drive.apply_plan import mark_done
-from slacktide.kernels.feasible import host_slots
+from slacktide.kernels.feasible import host_slots, sparing
+from slacktide.kernels.policies import in_force
 from slacktide.kernels.qos import request_ledger, window_ledger
 from slacktide.kernels.queue import waiting_queue
 from slacktide.kernels.runtime.compiling import entry, kernel, whole
@@ -149,6 +150,19 @@ def write_slot(tb: State, row: int) -> None:
     views.hosts(tb)[h]["fell"] = views.control(tb)["told"] = views.control(tb)["looks"] + 1
     host_slots.look_again(tb, h)
     window_events.expect(tb, row)
+
+
+@entry
+def spare(tb: State, row: int, until: float) -> None:
+    """An instance, on a host or not, is not preempted before this instant, and may be from then on."""
+    changed = views.guard(tb)[row] != until
+    views.guard(tb)[row] = until
+    if changed and views.instances(tb)[row]["state"] == PLACED:
+        h = whole(views.instances(tb)[row]["host"])
+        if in_force.by_metric(tb):
+            sparing.look_through(tb, h)
+        else:
+            host_slots.look_again(tb, h)
 
 
 @entry

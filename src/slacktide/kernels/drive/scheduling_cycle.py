@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from slacktide.kernels.drive import gang, instance_ledger
 from slacktide.kernels.feasible import affinity
-from slacktide.kernels.memo import infeasibility_memo, standstill
+from slacktide.kernels.memo import hopeless_kinds, infeasibility_memo, standstill
 from slacktide.kernels.place import search, search_free, search_with_rules, victims
 from slacktide.kernels.policies import in_force
 from slacktide.kernels.qos import request_ledger
@@ -75,7 +75,7 @@ def victims_for(tb: State, row: int, h: int, mine: float) -> int:
     """
     k = whole(views.instances(tb)[row]["kind"])
     control, kind = views.control(tb), views.kinds(tb)[k]
-    mine = in_force.standing(tb, row, mine)
+    mine = in_force.standing(tb, row, k, mine)
     if affinity.involved(tb, k):
         control["operations"] -= 1
         affinity.prepare(tb, k)
@@ -147,7 +147,7 @@ def find_in_phase(tb: State, entry: Records, mine: float) -> int:
         return search_with_rules.find_free(tb, k) if affinity.involved(tb, k) else search_free.find_free(tb, k)
     if prunable(tb, entry, views.control(tb)["failed"]):
         return whole(-1)
-    return find_host(tb, entry, in_force.standing(tb, whole(entry["row"]), mine))
+    return find_host(tb, entry, in_force.standing(tb, whole(entry["row"]), whole(entry["kind"]), mine))
 
 
 @kernel
@@ -157,6 +157,7 @@ def serve(tb: State, entries: Records, at: int) -> None:
     entry = entries[at]
     mine = request_heap.metric_of_entry(tb, entry, control["now"])
     host = whole(-1)
+    hopeless_kinds.take_turn(tb, entry)
     if control["gang"] < 0 or control["gang_starts"]:
         host = whole(find_in_phase(tb, entry, mine))
     if host >= 0:
@@ -165,6 +166,7 @@ def serve(tb: State, entries: Records, at: int) -> None:
         if control["gang"] < 0:
             control["failed"] = entry["kind"]
         standstill.note(tb, entry, mine)
+        hopeless_kinds.note(tb, entry, mine)
         instance_ledger.record(tb, HELD, entry["row"], NOBODY, NOBODY, mine)
     if control["gang"] >= 0 and entry["done"] == OPEN:
         entry["done"] = SERVED
@@ -193,13 +195,16 @@ def next_place(tb: State, entries: Records, count: int) -> int:
             return at
         control["gang"] = NOBODY
     while control["at"] < control["order"] or control["request_heap"] > 0:
+        if hopeless_kinds.all_left(tb):
+            request_heap.empty(tb)
+            break
         if control["request_heap"] > 0 and (
             control["at"] >= control["order"]
             or request_heap.first_is_before(tb, entries[views.order(tb)[control["at"]]])
         ):
             return whole(views.request_heap(tb)[0]["at"])
         at = whole(views.order(tb)[control["at"]])
-        if entries[at]["done"] == OPEN:
+        if entries[at]["done"] == OPEN and not hopeless_kinds.passed_over(tb, entries[at]):
             return at
         control["at"] += 1
     return whole(-1)

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from slacktide.kernels.builtin import PRIORITY
 from slacktide.kernels.drive import gang, scheduling_cycle
-from slacktide.kernels.memo import standstill
+from slacktide.kernels.feasible import host_slots
+from slacktide.kernels.memo import hopeless_kinds, standstill
 from slacktide.kernels.policies import in_force
 from slacktide.kernels.queue import request_heap, waiting_queue
 from slacktide.kernels.runtime.compiling import entry, kernel, leaf, whole
@@ -52,6 +54,7 @@ def begin(tb: State) -> None:
     change_mode(tb, in_force.of_next_pass(tb))
     waiting_queue.merge_incoming(tb)
     count(tb)
+    waiting_queue.take_stock(tb, views.queue(tb), whole(control["queue"]))
     weigh_overload(tb)
     control["phase"] = 1
     control["failed"] = NOBODY
@@ -147,19 +150,25 @@ def run_pass(tb: State) -> int:
     """
     control = views.control(tb)
     if control["phase"] == 0:
+        if in_force.of_next_pass(tb) == PRIORITY:
+            host_slots.wake(tb)
         if standstill.lasts(tb) and lacking(tb) == FINISHED:
             count(tb)
             end(tb)
             return FINISHED
         begin(tb)
+        hopeless_kinds.begin(tb)
         standstill.begin(tb)  # not where a plan is carried out: whose it is, that one knows what it depends on
     if control["phase"] == 1:
         code = work_off(tb, views.queue(tb), whole(control["queue"]))
         if code != FINISHED:
             return code
-        control["queue"] = waiting_queue.drop_done(views.queue(tb), control["queue"])
+        if control["pass_placed"] > 0 or views.rules(tb)["gang"]:
+            control["queue"] = waiting_queue.drop_done(views.queue(tb), control["queue"])
+        control["leaving"] = 0  # who looks for what is free now finds it, whatever failed before
         if views.rules(tb)["same_pass"] and in_force.by_metric(tb) and control["incoming"] > 0:
             waiting_queue.sort_entries(tb, views.incoming(tb), control["incoming"])
+            waiting_queue.take_stock(tb, views.incoming(tb), whole(control["incoming"]))
             line_up(tb, views.incoming(tb), whole(control["incoming"]))
             control["phase"] = 2
     if control["phase"] == 2:

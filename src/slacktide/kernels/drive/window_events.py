@@ -135,9 +135,9 @@ def turn_due(tb: State, now: float) -> bool:
     """Let all calendar windows begin that do by ``now``; whether any did; O(instances) where one did."""
     control, found = views.control(tb), False
     while control["turns_at"] <= now:
-        at = now if views.rules(tb)["live"] else control["turns_at"]
+        at = control["turns_at"]
         for c in range(len(views.classes(tb))):
-            if views.classes(tb)[c]["windowed"] == CALENDAR and views.classes(tb)[c]["ends"] <= at:
+            if has_next(views.classes(tb)[c]) and views.classes(tb)[c]["ends"] <= at:
                 turn_class(tb, whole(c), at)
         tell_next_turn(tb)
         found = True
@@ -148,13 +148,17 @@ def turn_due(tb: State, now: float) -> bool:
     return found
 
 
+@leaf
+def has_next(theirs: Records) -> bool:
+    """Whether it is known when the calendar windows after the present one of a class begin and end; O(1)."""
+    return theirs["windowed"] == CALENDAR and theirs["turn"] + 3 < theirs["last_turn"]
+
+
 @kernel
 def turn_class(tb: State, cls: int, now: float) -> None:
     """The next calendar window of a class begins at ``now``; O(instances + requests)."""
     theirs, turns, begun = views.classes(tb)[cls], views.turns(tb), views.classes(tb)[cls]["begins"]
     theirs["turn"] += 1
-    while views.rules(tb)["live"] and turns[theirs["turn"] + 1] <= now:  # nobody was there when it turned
-        theirs["turn"] += 1
     theirs["begins"], theirs["ends"] = turns[theirs["turn"]], turns[theirs["turn"] + 1]
     theirs["grant"] = theirs["next_grant"]
     if theirs["whole_budget"]:
@@ -235,6 +239,6 @@ def tell_next_turn(tb: State) -> None:
     at = np.inf
     for c in range(len(views.classes(tb))):
         theirs = views.classes(tb)[c]
-        if theirs["windowed"] == CALENDAR and theirs["turn"] + 2 < theirs["last_turn"]:
+        if has_next(theirs):
             at = min(at, theirs["ends"])
     views.control(tb)["turns_at"] = at

@@ -9,7 +9,7 @@ from __future__ import annotations
 from slacktide.kernels.runtime.compiling import kernel, leaf, whole
 from slacktide.kernels.tables import views
 from slacktide.kernels.tables.affinity_records import GIVEN, UNAVAILABLE
-from slacktide.kernels.tables.schema import State
+from slacktide.kernels.tables.schema import Records, State
 
 
 @leaf
@@ -33,9 +33,13 @@ def left_of(tb: State, b: int) -> int:
 
 
 @leaf
-def steady(tb: State) -> bool:
-    """Whether who is eligible depends on nothing but metrics, ranks and the overhead limit; O(1)."""
-    return len(views.budgets(tb)) == 0 and len(views.guard(tb)) == 0 and not views.rules(tb)["min_running"] > 0.0
+def spared_until(tb: State, slot: Records) -> float:
+    """Until when an instance on a host is no victim for the time that it has run; O(1).
+
+    All that spares somebody by the clock alone belongs here: hosts are looked at again when it ends (:mod:`.sparing`).
+    """
+    until = slot["since"] + views.rules(tb)["min_running"]
+    return max(until, views.guard(tb)[slot["row"]]) if len(views.guard(tb)) > 0 else until
 
 
 @kernel
@@ -43,9 +47,7 @@ def spared(tb: State, h: int, i: int, number: int, now: float) -> bool:
     """Whether the instance in slot ``i`` of host ``h`` is no victim, ``number`` of others chosen; O(1), O(chosen)
     where it has a budget."""
     slot = views.slots(tb)[h, i]
-    if now < slot["since"] + views.rules(tb)["min_running"]:
-        return True
-    if len(views.guard(tb)) > 0 and now < views.guard(tb)[slot["row"]]:
+    if now < spared_until(tb, slot):
         return True
     b = budget_of(tb, whole(slot["row"]))
     if b < 0:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from slacktide.kernels.feasible import affinity, free_index, grants, leeway, lendable, site_tree
+from slacktide.kernels.feasible import affinity, free_index, grants, leeway, lendable, site_tree, sparing
 from slacktide.kernels.policies import in_force, qos_driven, triage
 from slacktide.kernels.qos import request_ledger, window_ledger
 from slacktide.kernels.qos.metric import NEAR, running, slope
@@ -42,9 +42,17 @@ def look_again(tb: State, h: int) -> None:
     views.hosts(tb)[h]["sorted_until"] = -np.inf
     views.ceilings(tb)[h]["peak"] = np.inf
     lendable.forget(tb, h)
+    sparing.look_through(tb, h)
     control = views.control(tb)
     views.changes(tb)[control["changes"] % len(views.changes(tb))] = h
     control["changes"] += 1
+
+
+@kernel
+def wake(tb: State) -> None:
+    """Hosts that spare one less by now count as changed; O(instances + log hosts) for each."""
+    while sparing.next_instant(tb) <= views.control(tb)["now"]:
+        look_again(tb, whole(sparing.first_host(tb)))
 
 
 @kernel
@@ -364,3 +372,4 @@ def fill(tb: State) -> None:
         views.ceilings(tb)[h]["peak"] = np.inf
         free_index.update(tb, h)
         site_tree.update(tb, h)
+        sparing.look_through(tb, whole(h))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from slacktide.kernels.feasible import disruption_budgets, free_index, host_slots
+from slacktide.kernels.feasible import free_index, host_slots
 from slacktide.kernels.place import victims
 from slacktide.kernels.policies import in_force, qos_driven
 from slacktide.kernels.policies.qos_driven import BETWEEN_EQUALS, BY_METRIC, NEVER
@@ -161,7 +161,7 @@ def earliest_anywhere(tb: State, kind: int, mine: float, fall: float) -> float:
     if mine == np.inf:
         return np.inf  # who can never miss its promise preempts nobody
     if not in_force.by_metric(tb):
-        return np.inf if disruption_budgets.steady(tb) else now
+        return np.inf  # a host that spares one less counts as changed
     cls = views.kinds(tb)[kind]["cls"]
     margin = views.classes(tb)[cls]["margin"]
     if qos_driven.can_wait(tb, cls, mine):

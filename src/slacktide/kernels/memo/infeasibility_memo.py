@@ -7,16 +7,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from slacktide.kernels.feasible import disruption_budgets
 from slacktide.kernels.memo import earliest_feasible
+from slacktide.kernels.place.search import MANY
 from slacktide.kernels.policies import in_force, qos_driven
 from slacktide.kernels.qos import metric_dynamics
 from slacktide.kernels.qos.metric import NEAR
 from slacktide.kernels.runtime.compiling import kernel, whole
 from slacktide.kernels.tables import views
 from slacktide.kernels.tables.schema import Records, State
-
-MANY = 64  # changed hosts that are few even in a small cluster
 
 
 @kernel
@@ -34,10 +32,11 @@ def known_since(tb: State, kind: Records, mine: float) -> int:
     if not views.rules(tb)["feasible_time"]:
         return -1
     position = whole(-1)
-    fresh = kind["batch"] == control["batch"] and kind["loosened"] == control["loosened"]
-    if fresh and on_path(tb, mine, 1.0) >= kind["pass_key"]:
+    tight = kind["loosened"] == control["loosened"]
+    lasts = control["now"] < kind["until"] and (tight or in_force.by_metric(tb))
+    if tight and kind["batch"] == control["batch"] and on_path(tb, mine, 1.0) >= kind["pass_key"]:
         position = kind["pass_position"]
-    elif control["now"] < kind["until"] and on_path(tb, mine, kind["fall"]) >= kind["key"] - kind["slop"]:
+    elif lasts and on_path(tb, mine, kind["fall"]) >= kind["key"] - kind["slop"]:
         position = kind["position"]
     if position >= 0 and control["changes"] - position > min(len(views.changes(tb)), 2 * len(views.hosts(tb)) + MANY):
         return -1  # there is less to look at everywhere
@@ -48,8 +47,6 @@ def known_since(tb: State, kind: Records, mine: float) -> int:
 def earliest_at_changes(tb: State, kind: int, mine: float, fall: float, position: int) -> float:
     """As :func:`.earliest_feasible.earliest_anywhere`, of the hosts that changed since ``position``."""
     until, now, cls = np.inf, views.control(tb)["now"], views.kinds(tb)[kind]["cls"]
-    if not in_force.by_metric(tb) and not disruption_budgets.steady(tb):
-        return now
     if not in_force.by_metric(tb) or mine == np.inf:
         return until
     margin = views.classes(tb)[cls]["margin"]

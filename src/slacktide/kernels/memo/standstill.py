@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from slacktide.kernels.feasible import affinity
+from slacktide.kernels.feasible import affinity, sparing
 from slacktide.kernels.memo import infeasibility_memo
 from slacktide.kernels.policies import in_force
 from slacktide.kernels.qos import metric_dynamics
@@ -70,8 +70,7 @@ def note(tb: State, entry: Records, mine: float) -> None:
     if control["still_until"] == -np.inf:
         return
     if not in_force.by_metric(tb):
-        timeless = len(views.guard(tb)) == 0 and not views.rules(tb)["min_running"] > 0.0
-        control["still_until"] = np.inf if timeless else -np.inf
+        control["still_until"] = min(control["still_until"], sparing.next_instant(tb))
         return
     fall, kink, blur = 1.0, np.inf, 0.0
     if entry["request"] >= 0:

@@ -36,7 +36,7 @@ def count_hosts(tb: State, row: int, mine: float, counts: NDArray[np.int64]) -> 
     if with_rules:
         affinity.prepare(tb, kind)
     shape, cls = views.kinds(tb)[kind]["shape"], views.kinds(tb)[kind]["cls"]
-    mine = in_force.standing(tb, row, mine)
+    mine = in_force.standing(tb, row, kind, mine)
     for h in range(len(views.hosts(tb))):
         host = views.hosts(tb)[h]
         if host["down"]:

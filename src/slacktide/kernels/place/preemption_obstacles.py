@@ -27,8 +27,9 @@ def obstacles(tb: State, hosts: NDArray[np.int64], row: int, mine: float, now: f
     nothing but scratch space. O(instances * budgeted instances of a host).
     """
     at = 0
-    cls = whole(views.kinds(tb)[views.instances(tb)[row]["kind"]]["cls"])
-    mine = in_force.standing(tb, row, mine)
+    kind = whole(views.instances(tb)[row]["kind"])
+    cls = whole(views.kinds(tb)[kind]["cls"])
+    mine = in_force.standing(tb, row, kind, mine)
     for h in hosts:
         number = 0
         for i in range(views.hosts(tb)[h]["count"]):

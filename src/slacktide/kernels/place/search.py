@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from slacktide.kernels.feasible import disruption_budgets, free_index, host_slots, leeway, lendable
+from slacktide.kernels.feasible import free_index, host_slots, leeway, lendable
 from slacktide.kernels.feasible.free_index import NOWHERE
 from slacktide.kernels.place import ranking, search_free, victims
 from slacktide.kernels.place.scores import comparing
@@ -21,6 +21,7 @@ from slacktide.kernels.runtime.compiling import kernel, leaf, whole
 from slacktide.kernels.tables import views
 from slacktide.kernels.tables.schema import NOBODY, State
 
+MANY = 64  # changed hosts that are few even in a small cluster
 UNSHARED = whole(0)  # the set of evaluations that nobody else may read
 
 
@@ -44,7 +45,7 @@ def evaluate(tb: State, at: int, h: int, shape: int, cls: int, mine: float) -> N
 @kernel
 def lasting(tb: State) -> bool:
     """Whether evaluations outlive a pass, as they depend on nothing but a host's contents (the *score cache*)."""
-    return in_force.by_contents(tb) and disruption_budgets.steady(tb)
+    return in_force.by_contents(tb) and len(views.budgets(tb)) == 0
 
 
 @kernel
@@ -108,7 +109,10 @@ def bring_up_to_date(tb: State, at: int, kind: int, mine: float) -> None:
         current = False  # a request that fell behind what it was worth when others were served
     if record["loosened"] != control["loosened"]:
         current = False
-    if at != UNSHARED and current and behind <= len(views.changes(tb)):
+    at_most = len(views.changes(tb))
+    if lasting(tb) and record["batch"] != control["batch"]:
+        at_most = min(at_most, 2 * len(views.hosts(tb)) + MANY)  # beyond, there is less to look at everywhere
+    if at != UNSHARED and current and behind <= at_most:
         for i in range(record["position"], control["changes"]):
             skip_or_evaluate(tb, at, views.changes(tb)[i % len(views.changes(tb))], kind, mine)
     else:

@@ -62,11 +62,12 @@ def has_tiers(tb: State) -> bool:
 
 
 @leaf
-def standing(tb: State, row: int, mine: float) -> float:
-    """What the search for a host is given in place of the metric ``mine`` of the waiting instance ``row``; O(1)."""
+def standing(tb: State, row: int, k: int, mine: float) -> float:
+    """What the search for a host is given in place of the metric ``mine`` of the waiting instance ``row`` of kind
+    ``k``; O(1)."""
     if not by_metric(tb):
         return mine
-    return triage.standing(tb, row, mine, views.control(tb)["now"])
+    return triage.standing(tb, row, k, mine, views.control(tb)["now"])
 
 
 @leaf

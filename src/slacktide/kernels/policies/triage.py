@@ -103,12 +103,12 @@ def is_given_up(tb: State, slot: Records, q_k: float, now: float) -> bool:
 
 
 @leaf
-def standing(tb: State, row: int, q_j: float, now: float) -> float:
-    """What decides who is eligible for j, in place of its Q: SAVABLE less its shape, LOST, or inf for nobody; O(1).
+def standing(tb: State, row: int, k: int, q_j: float, now: float) -> float:
+    """What decides who is eligible for j of kind ``k``, in place of its Q; O(1).
 
-    Q itself where its class is not overloaded.
+    SAVABLE less its shape, LOST, or inf for nobody; Q itself where its class is not overloaded.
     """
-    kind = views.kinds(tb)[views.instances(tb)[row]["kind"]]
+    kind = views.kinds(tb)[k]
     cls = whole(kind["cls"])
     if not views.classes(tb)[cls]["overloaded"]:
         return q_j

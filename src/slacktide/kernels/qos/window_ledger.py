@@ -24,7 +24,18 @@ from slacktide.kernels.qos.metric import GRID, entitled, received, waiting_key, 
 from slacktide.kernels.qos.request_ledger import decider_of
 from slacktide.kernels.runtime.compiling import kernel, leaf, whole
 from slacktide.kernels.tables import views
-from slacktide.kernels.tables.schema import ALWAYS, FLAT, LEAVING, OWN, PLACED, RESTART, Records, State
+from slacktide.kernels.tables.log_records import OUTAGE
+from slacktide.kernels.tables.schema import (
+    ALWAYS,
+    FLAT,
+    LEAVING,
+    OWN,
+    PLACED,
+    RECORD_EVENTS,
+    RESTART,
+    Records,
+    State,
+)
 from slacktide.kernels.tables.window_records import CALENDAR, LIFETIME, ROLLING
 
 
@@ -233,18 +244,31 @@ def book(tb: State, row: int, cls: int, now: float) -> None:
     """Note what an instance lost up to ``now`` since it last received anything, before its ledger changes; O(1)
     amortised, O(MOST_OUTAGES) where outages are forgotten or become one."""
     theirs, account, instance = views.classes(tb)[cls], views.accounts(tb)[row], views.instances(tb)[row]
-    if theirs["windowed"] != ROLLING:
-        return
     e = received(instance, views.rules(tb)["accounting"])
     until = now
     if instance["state"] == PLACED or instance["state"] == LEAVING:
         until = min(now, runs_from(tb, row))
     lost = withheld(until - views.admission(tb)[row], e) - account["booked"]
-    if lost > 0.0:
+    if lost > 0.0 and theirs["windowed"] == CALENDAR:
+        account["booked"] += lost
+        record_outage(tb, row, until, lost)
+    elif lost > 0.0:
         forget(tb, row, cls, e)  # what is late to be forgotten is so before it may become one with others
         account["booked"] += lost
         window_outages.add(tb, account, e, lost)
+        record_outage(tb, row, until, lost)
         note_rolling(tb, account, theirs["length"], views.admission(tb)[row], until)
+
+
+@kernel
+def record_outage(tb: State, row: int, until: float, lost: float) -> None:
+    """Append that ``lost`` seconds up to ``until`` were lost, in a simulation whose events are recorded; O(1)."""
+    if views.rules(tb)["live"] or not views.rules(tb)["record"] & RECORD_EVENTS:
+        return
+    event = views.events(tb)[views.control(tb)["events"]]
+    event["time"], event["kind"], event["row"], event["qos"] = until, OUTAGE, row, lost
+    event["host"] = event["by"] = -1
+    views.control(tb)["events"] += 1
 
 
 @kernel

@@ -57,12 +57,18 @@ def sift(tb: State, i: int) -> None:
 
 
 @kernel
+def empty(tb: State) -> None:
+    """Take all requests out of the heap; O(requests in it)."""
+    for i in range(views.control(tb)["request_heap"]):
+        views.requests(tb)[views.request_heap(tb)[i]["request"]]["heap_at"] = -1
+    views.control(tb)["request_heap"] = 0
+
+
+@kernel
 def build(tb: State, entries: Records, first: int, count: int) -> None:
     """The heap of the entries from ``first`` on, which are in order of (request, row); O(n + requests log requests)."""
     control = views.control(tb)
-    for i in range(control["request_heap"]):  # those of a pass whose decisions came from outside
-        views.requests(tb)[views.request_heap(tb)[i]["request"]]["heap_at"] = -1
-    control["request_heap"] = 0
+    empty(tb)  # of those of a pass whose decisions came from outside
     at = first
     while at < count:
         q = whole(entries[at]["request"])

@@ -6,6 +6,8 @@ the tier (below the margin or not) changes with time (docs/semantics.md, 'A pass
 
 from __future__ import annotations
 
+import numpy as np
+
 from slacktide.kernels.policies import in_force, qos_driven, triage
 from slacktide.kernels.qos import request_ledger, window_ledger
 from slacktide.kernels.queue import request_heap
@@ -130,22 +132,67 @@ def is_turned(tb: State, tier: int) -> bool:
 
 
 @kernel
+def take_stock(tb: State, entries: Records, count: int) -> None:
+    """Count by kind and by class those who have their turn in the round that begins; O(n)."""
+    control, kinds, classes = views.control(tb), views.kinds(tb), views.classes(tb)
+    control["rounds"] += 1
+    control["ahead"] = count
+    for c in range(len(classes)):
+        classes[c]["waits"] = 0
+    for i in range(count):
+        kind = kinds[entries[i]["kind"]]
+        if kind["counted"] != control["rounds"]:
+            kind["counted"], kind["ahead"] = control["rounds"], 0
+        kind["ahead"] += 1
+        classes[kind["cls"]]["waits"] += 1
+
+
+@leaf
+def note_if_late(tb: State, entry: Records) -> None:
+    """Note of the class of one that waits whether it is late; O(1)."""
+    cls = whole(views.kinds(tb)[entry["kind"]]["cls"])
+    if not views.classes(tb)[cls]["some_lost"]:
+        mine = request_heap.metric_of_entry(tb, entry, views.control(tb)["now"])
+        views.classes(tb)[cls]["some_lost"] = triage.is_late(tb, cls, mine)
+
+
+@kernel
+def find_late_alone(tb: State, entries: Records, count: int) -> None:
+    """Note of the classes of entries by key whether one of it is late: none is whose first is not; O(n)."""
+    classes = views.classes(tb)
+    seen, unseen = np.zeros(len(classes), np.int64), whole(0)
+    for c in range(len(classes)):
+        unseen += classes[c]["waits"] > 0
+    for i in range(count):
+        cls = views.kinds(tb)[entries[i]["kind"]]["cls"]
+        if seen[cls]:
+            continue
+        seen[cls] = 1
+        note_if_late(tb, entries[i])
+        unseen -= 1
+        if unseen == 0:
+            return
+
+
+@kernel
 def find_overloaded(tb: State) -> bool:
-    """Mark the classes of which one that waits is late, and all of their rank; whether marks changed; O(queue)."""
-    control, now = views.control(tb), views.control(tb)["now"]
+    """Mark the classes of which one that waits is late, and all of their rank; whether marks changed.
+
+    Those with a ledger of their own come by metric. O(queue), but as a rule it ends with the first of each class.
+    """
     if in_force.by_metric(tb):
-        for i in range(control["queue"]):
-            entry = views.queue(tb)[i]
-            cls = whole(views.kinds(tb)[entry["kind"]]["cls"])
-            if views.classes(tb)[cls]["some_lost"]:
-                continue
-            views.classes(tb)[cls]["some_lost"] = triage.is_late(tb, cls, request_heap.metric_of_entry(tb, entry, now))
+        queue, count = views.queue(tb), whole(views.control(tb)["queue"])
+        alone = whole(with_own_ledger(tb, queue, count))
+        find_late_alone(tb, queue, alone)
+        for i in range(alone, count):
+            if i == alone or queue[i]["request"] != queue[i - 1]["request"]:
+                note_if_late(tb, queue[i])
     return triage.tell_overload(tb)
 
 
 @kernel
 def arrange_turned(tb: State, entries: Records, count: int, turn: int, n: int) -> int:
-    """As :func:`arrange`, of one tier by decreasing metric, of equal ones by row; the number arranged so far; O(n)."""
+    """As :func:`arrange_part`, by decreasing metric, of equal ones by row; O(n)."""
     now, stop = views.control(tb)["now"], whole(count)
     while stop > 0:
         first = stop - 1
@@ -162,22 +209,74 @@ def arrange_turned(tb: State, entries: Records, count: int, turn: int, n: int) -
 @kernel
 def arrange(tb: State, entries: Records, count: int) -> None:
     """The order of this pass as positions in ``entries``, which must be in static order; O(levels * n)."""
-    now = views.control(tb)["now"]
-    n = 0
+    n = whole(0)
     if not in_force.has_tiers(tb):
         for i in range(count):
             views.order(tb)[i] = i
-        n = count
+        n = whole(count)
     else:
-        for turn in range(views.rules(tb)["levels"] + 1):
-            if is_turned(tb, turn):
-                n = arrange_turned(tb, entries, count, turn, n)
+        first_above = whole(reached(tb, entries, count, least_margin(tb)))
+        last_below = whole(reached(tb, entries, count, largest_margin(tb)))
+        for turn in range(views.rules(tb)["levels"]):
+            if not somebody_waits(tb, turn):
                 continue
-            for i in range(count):
-                if tier(tb, entries[i], now) == turn:
-                    views.order(tb)[n] = i
-                    n += 1
+            if is_turned(tb, turn):
+                n = whole(arrange_turned(tb, entries, last_below, turn, n))
+            else:
+                n = whole(arrange_part(tb, entries, whole(0), last_below, turn, n))
+        n = whole(arrange_part(tb, entries, first_above, count, whole(views.rules(tb)["levels"]), n))
     views.control(tb)["order"] = n
+
+
+@kernel
+def arrange_part(tb: State, entries: Records, first: int, stop: int, turn: int, n: int) -> int:
+    """As :func:`arrange`, of one tier, which is among these entries; the number arranged so far; O(stop - first)."""
+    now = views.control(tb)["now"]
+    for i in range(first, stop):
+        if tier(tb, entries[i], now) == turn:
+            views.order(tb)[n] = i
+            n += 1
+    return n
+
+
+@leaf
+def least_margin(tb: State) -> float:
+    """Who is below this is below its margin, whatever its class; O(classes)."""
+    found = np.inf
+    for c in range(len(views.classes(tb))):
+        found = min(found, views.classes(tb)[c]["margin"])
+    return found
+
+
+@leaf
+def largest_margin(tb: State) -> float:
+    """Who is not below this is not below its margin, whatever its class; O(classes)."""
+    found = -np.inf
+    for c in range(len(views.classes(tb))):
+        found = max(found, views.classes(tb)[c]["margin"])
+    return found
+
+
+@leaf
+def somebody_waits(tb: State, level: int) -> bool:
+    """Whether somebody of a class at this place of importance has a turn in this round; O(classes)."""
+    for c in range(len(views.classes(tb))):
+        if views.classes(tb)[c]["level"] == level and views.classes(tb)[c]["waits"] > 0:
+            return True
+    return False
+
+
+@kernel
+def reached(tb: State, entries: Records, count: int, metric: float) -> int:
+    """How many entries by key have a metric below this; O(log n)."""
+    now, low, high = views.control(tb)["now"], whole(0), whole(count)
+    while low < high:
+        middle = (low + high) // 2
+        if entries[middle]["key"] - now < metric:
+            low = middle + 1
+        else:
+            high = middle
+    return low
 
 
 @kernel

@@ -89,9 +89,7 @@ ARRAYS: dict[str, Array] = {
     "classes": Array(
         schema.CLASS, ("classes",), "record", "drive feasible memo place policies qos queue", "SLOs, margins, ranks"
     ),
-    "instances": Array(
-        schema.INSTANCE, (N,), "record", "drive feasible place policies qos queue", "what became of each"
-    ),
+    "instances": Array(schema.INSTANCE, (N,), "record", "drive feasible place qos queue", "what became of each"),
     "admission": Array(F8, (N,), "s", "drive feasible qos queue", "when it begins to wait", fixed=True),
     "duration": Array(F8, (N,), "s", "drive", "useful running time until completion", fixed=True),
     "member": Array(I4, (N,), "job", "feasible", "SLOT's job, where not its kind's", SIMULATION, fixed=True),
@@ -161,8 +159,9 @@ ARRAYS: dict[str, Array] = {
     "preferences": Array(affinity.PREFERENCE, ("preferences",), "record", "feasible", "by kind", fixed=True),
     "points": Array(I8, (H,), "points", "place", "scratch: by preferences"),
     "budget": Array(I4, (N,), "budget", "feasible", "its disruption budget, or -1", LIVE, fixed=True),
-    "budgets": Array(affinity.BUDGET, ("budgets",), "record", "drive feasible", "disruption budgets"),
-    "guard": Array(F8, (N,), "s", "feasible memo", "it is not preempted before", LIVE, fixed=True),
+    "budgets": Array(affinity.BUDGET, ("budgets",), "record", "drive feasible place", "disruption budgets"),
+    "wakes": Array(F8, ("wakes",), "s", "feasible", "when a host spares one less; of hosts in a tree", LIVE),
+    "guard": Array(F8, (N,), "s", "drive feasible", "it is not preempted before", LIVE, fixed=True),
     # The queue, and what is known of a pair on all hosts.
     "queue": Array(schema.ENTRY, ("waiting",), "record", "drive queue tables", "who waits, in order"),
     "incoming": Array(schema.ENTRY, ("waiting",), "record", "drive queue", "who waits since the last pass"),

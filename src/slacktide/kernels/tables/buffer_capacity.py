@@ -27,6 +27,8 @@ def lacking(tb: State) -> int:
     if control["queue"] + control["incoming"] + widest + 2 >= len(views.queue(tb)):
         return MORE_QUEUE
     more = widest + len(views.excess(tb)) + 2  # events that one host's worth of evictions, or a scale event, can cause
+    if len(views.accounts(tb)) > 0:
+        more *= 2  # each may end an outage, too
     full = control["events"] + more >= len(views.events(tb)) or control["passes"] + 1 >= len(views.passes(tb))
     if (
         full

@@ -26,12 +26,15 @@ PASS = np.dtype(
 )
 EVENT_KINDS = (
     *("admitted", "placed", "preempted", "completed", "evicted", "host-down", "host-up", "held", "removed"),
-    *("resized", "moved", "deferred"),
+    *("resized", "moved", "deferred", "outage"),
 )
 _KINDS: tuple[Any, ...] = tuple(
-    np.int64(i) for i in range(12)
+    np.int64(i) for i in range(13)
 )  # not literals: kernels would be compiled once more for each
-ADMITTED, BEGUN, PREEMPTED, COMPLETED, EVICTED, HOST_DOWN, HOST_UP, HELD, DROPPED, RESIZED, MOVED, DEFERRED = _KINDS
+ADMITTED, BEGUN, PREEMPTED, COMPLETED, EVICTED, HOST_DOWN, HOST_UP, HELD, DROPPED, RESIZED, MOVED, DEFERRED = _KINDS[
+    :12
+]
+OUTAGE = _KINDS[12]  # of a promise over a window: it ended; ``qos`` is how long it was
 
 # What an instance has ahead of it, unless it is stopped first: void where its starts are not ``starts`` any more.
 INSTANCE_EVENT = np.dtype([("time", "f8"), ("row", "i4"), ("starts", "i4"), ("kind", "i4")], align=True)

@@ -93,6 +93,7 @@ CLASS = np.dtype(
         ("whole", "i8"),
         ("overloaded", "i8"),
         ("some_lost", "i8"),
+        ("waits", "i8"),
         ("windowed", "i8"),  # LIFETIME, ROLLING or CALENDAR, of :mod:`.window_records`; the rest is 0 for LIFETIME
         ("whole_budget", "i8"),
         ("length", "f8"),  # W, seconds, of a rolling window
@@ -106,7 +107,7 @@ CLASS = np.dtype(
     ],
     align=True,
 )  # whole: 1 / slo is a whole number, so that e / slo needs no rounding; overloaded: in the present pass (triage);
-# some_lost: one of it that waits, found while the pass begins
+# some_lost: one of it that waits, found while the pass begins; waits: how many of it have their turn in this round
 
 # A waiting instance. Its metric is ``key - t``, where no request's ledger decides.
 ENTRY = np.dtype(
@@ -144,6 +145,9 @@ KIND = np.dtype(
         ("preferences", "i8"),
         ("never", "i8"),  # never preempts anybody
         ("homeless", "i8"),  # whether no host is large enough and satisfies its term (:mod:`..memo.standstill`)
+        ("counted", "i8"),  # the round of turns for which ``ahead`` was counted
+        ("ahead", "i8"),  # entries that have not had their turn in it
+        ("left", "i8"),  # it is out of the pass while ``control.returns`` is this (:mod:`..memo.hopeless_kinds`)
     ],
     align=True,
 )
@@ -292,6 +296,13 @@ CONTROL = np.dtype(
         ("events", "i8"),
         ("passes", "i8"),
         ("failed", "i8"),  # kind of the last request of this pass that found no host, or -1
+        ("leaving", "i8"),  # whether kinds may leave the present pass
+        ("rounds", "i8"),  # of turns so far: those of the queue, those of its victims
+        ("ahead", "i8"),  # entries that have not had their turn in this one
+        ("open", "i8"),  # of these, those whose kind has not left
+        ("left_at", "i8"),  # end of the change log as of which kinds left
+        ("left_loosened", "i8"),  # budgets had been loosened so often
+        ("returns", "i8"),  # how often kinds that had left came back
         ("looks", "i8"),
         ("due", "i8"),  # something happened at ``now`` that calls for a pass
         ("broken", "i8"),  # a user's own score or cost raised or gave no number

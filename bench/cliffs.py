@@ -1,0 +1,226 @@
+"""Loads on which a scheduler may fall off a cliff: how their cost grows with their size.
+
+    python bench/cliffs.py [--case NAME ...] [--policy NAME ...] [--repeats 3] [--scale 1]
+
+Each case is a cluster that is full, and an instant or a while that is measured, without what leads there. Seconds are
+processor seconds of the kernels, the shortest of all repetitions (what others do makes a run longer, never shorter);
+operations and bound checks are exact counts. The last column is the exponent of growth from the smallest size on: 1 is
+linear in the size, 0 constant.
+
+preempting        500 gold instances come at once, of so many demands; each must preempt, and can on each host
+large request     all instances of one request preempt in one pass; each can on each host
+waiting           so many instances of three demands wait and fit nowhere; 200 passes after events that help none
+spared            as waiting, with few who wait, on so many hosts, and policy.min_running
+hopeless          as spared, without policy.min_running
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from math import log
+from typing import Any, NamedTuple
+
+import numpy as np
+from large import GOLD, cluster
+from measuring import announce, settings, table
+from numpy.typing import NDArray
+
+from slacktide.config import Config
+from slacktide.kernels.drive import event_loop, scheduling_pass
+from slacktide.kernels.tables.buffer_capacity import OVER, PASS_DUE
+from slacktide.model import Hosts, Workload
+from slacktide.policy.loader import load as own_code
+from slacktide.sim.engine import prepare
+from slacktide.state.growing_arrays import grow
+
+SILVER, BRONZE = 1, 2
+PASSES = 200
+"""Events of a while."""
+WAITING_DEMANDS = (1.5, 2.0, 3.0)
+"""Cores that those ask for who fit nowhere."""
+HEAD = ("case", "settings", "size", "processor ms", "µs per unit", "unit", "operations", "bound checks", "exponent")
+POLICIES: dict[str, dict[str, Any]] = {
+    "priority": {"policy.name": "priority"},
+    "share": {"policy.overload": "share"},
+    "recommended": {},
+}
+
+
+class Load(NamedTuple):
+    """One size of a case."""
+
+    workload: Workload
+    hosts: Hosts
+    before: float
+    """Seconds: what is measured begins with the first pass after it."""
+    after: float
+    """Seconds: the end."""
+    units: int
+    """What costs are divided by."""
+
+
+class Case(NamedTuple):
+    """A load in several sizes."""
+
+    name: str
+    made: Callable[[int], Load]
+    sizes: tuple[int, ...]
+    unit: str
+    values: dict[str, Any]
+    """Settings beside those of the policy."""
+    policies: tuple[str, ...]
+
+
+def machines(count: int, cores: float) -> Hosts:
+    """Equal hosts."""
+    names = tuple(f"host-{row}" for row in range(count))
+    return Hosts(np.arange(count), names, np.full((count, 2), cores), ({},) * count)
+
+
+def alone(
+    admission: NDArray[np.float64], demand: NDArray[np.float64], cls: NDArray[np.int64], duration: NDArray[np.float64]
+) -> Workload:
+    """Requests of one instance; they must be in order of admission."""
+    count = len(admission)
+    return Workload(
+        ids=np.arange(count),
+        admission=admission,
+        duration=duration,
+        demand=np.stack([demand, demand], axis=1),
+        service_class=cls.astype(np.int16),
+        job=np.arange(count),
+        anti_affinity=np.zeros(count, np.bool_),
+        term=np.zeros(count, np.int32),
+    )
+
+
+def preempting(demands: int, count: int = 500) -> Callable[[int], Load]:
+    """``count`` gold instances of so many demands, on hosts of four bronze ones."""
+
+    def made(hosts: int) -> Load:
+        wanted = 1.0 - (np.arange(count) % demands) / (2.0 * demands)
+        full = 4 * hosts
+        workload = alone(
+            np.repeat([0.0, 100.0], (full, count)),
+            np.concatenate([np.ones(full), wanted]),
+            np.repeat([BRONZE, GOLD], (full, count)),
+            np.full(full + count, np.inf),
+        )
+        return Load(workload, machines(hosts, 4.0), 99.0, 101.0, count)
+
+    return made
+
+
+def large(instances: int) -> Load:
+    """Half of the instances of a gold request preempt."""
+    return Load(*cluster("preempts", "aggregated", instances, instances // 4), 9.0, 12.0, instances // 2)
+
+
+def standing(hosts: int, waiting: int, passes: int = PASSES) -> Load:
+    """Gold instances fill all hosts; now and then a small one completes, of which nobody who waits has anything.
+
+    One small one is on each of the first hosts; hosts are so large that it fits beside four others.
+    """
+    passes = min(passes, hosts)
+    small = np.where(np.arange(hosts) < passes, 1000.0 + 2.0 * np.arange(hosts), np.inf)
+    asked = np.array(WAITING_DEMANDS)[np.arange(waiting) % len(WAITING_DEMANDS)]
+    workload = alone(
+        np.repeat([0.0, 1.0, 2.0], (4 * hosts, hosts, waiting)),
+        np.concatenate([np.ones(4 * hosts), np.full(hosts, 0.25), asked]),
+        np.repeat([GOLD, GOLD, BRONZE], (4 * hosts, hosts, waiting)),
+        np.concatenate([np.full(4 * hosts, np.inf), small, np.full(waiting, np.inf)]),
+    )
+    return Load(workload, machines(hosts, 4.25), 999.0, 1000.0 + 2.0 * passes, passes)
+
+
+ALL = tuple(POLICIES)
+CASES = (
+    *(Case(f"preempting, {n}", preempting(n), (1250, 5000, 20000), "instance", {}, ALL) for n in (1, 16, 500)),
+    Case("large request", large, (2000, 8000, 32000), "instance", {}, ALL),
+    Case("waiting", lambda n: standing(PASSES, n), (500, 4000, 32000), "pass", {}, ALL),
+    Case("spared", lambda n: standing(n, 9), (500, 4000, 32000), "pass", {"policy.min_running": 30.0}, ALL),
+    Case("hopeless", lambda n: standing(n, 9), (500, 4000, 32000), "pass", {}, ALL),
+)
+
+
+class Found(NamedTuple):
+    """What a run spent from the instant on that is measured."""
+
+    seconds: float
+    operations: int
+    bound_checks: int
+
+
+def once(load: Load, config: Config) -> Found:
+    """Processor seconds and counts from the first pass after ``load.before`` on, without what leads there."""
+    config = replace(config, simulation=replace(config.simulation, end=load.after))
+    tb = prepare(load.workload, load.hosts, config, own_code(config), 0)
+    control = tb.control
+    while True:
+        code = int(event_loop.advance(tb.state))
+        if code == PASS_DUE and control["now"] > load.before:
+            break
+        while code == PASS_DUE and grow(tb, int(scheduling_pass.run_pass(tb.state)), forget):
+            pass
+        if code == OVER:
+            sys.exit(f"{load.before} s: no pass comes after it")
+        if code != PASS_DUE:
+            grow(tb, code, forget)
+    less = int(control["operations"]), int(control["bounds"])
+    begun = time.process_time()
+    while grow(tb, int(scheduling_pass.run_pass(tb.state)), forget):
+        pass
+    while (code := int(event_loop.run(tb.state, 1 << 30))) != OVER:
+        grow(tb, code, forget)
+    seconds = time.process_time() - begun
+    return Found(seconds, int(control["operations"]) - less[0], int(control["bounds"]) - less[1])
+
+
+def forget(_: object) -> None:
+    """Nobody reads what was recorded."""
+
+
+def measured(case: Case, policy: str, repeats: int, scale: float) -> Iterator[list[str]]:
+    """A line for each size."""
+    config, first = settings("recommended", {**POLICIES[policy], **case.values}), None
+    for full in case.sizes:
+        size = max(int(full * scale), 8)
+        print(f"{case.name}, {policy}, {size:,} ...", file=sys.stderr, flush=True)
+        load = case.made(size)
+        runs = [once(load, config) for _ in range(repeats)]
+        spent = min(one.seconds for one in runs)
+        first = first or (size, spent)
+        power = f"{log(spent / first[1]) / log(size / first[0]):.1f}" if size > first[0] else ""
+        yield [
+            *(case.name, policy, f"{size:,}", f"{spent * 1e3:.2f}", f"{spent / load.units * 1e6:.2f}", case.unit),
+            *(f"{runs[0].operations:,}", f"{runs[0].bound_checks:,}", power),
+        ]
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--case", nargs="+", default=[], help="those whose names begin so (all)")
+    parser.add_argument("--policy", nargs="+", choices=POLICIES, default=list(POLICIES))
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--scale", type=float, default=1.0, help="of all sizes, to try the program (1)")
+    asked = parser.parse_args()
+    once(preempting(1)(8), settings("recommended", {}))  # loads the kernels
+    rows = [
+        row
+        for case in CASES
+        if not asked.case or any(case.name.startswith(word) for word in asked.case)
+        for policy in case.policies
+        if policy in asked.policy
+        for row in measured(case, policy, asked.repeats, asked.scale)
+    ]
+    announce(f", the shortest of {asked.repeats}:")
+    print(table(HEAD, rows))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,57 @@
+"""The rows of ``slacktide top``, and in which order they stand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from slacktide.cli.text import share
+
+MOST_NAMES = 5
+"""So many are named in a sentence."""
+STATES = ("Missed", "AtRisk", "Kept", "Unknown")
+HEAD = (
+    "NAMESPACE", "WORKLOAD", "CLASS", "PROMISED", "DELIVERED", "SLACK", "STATE", "LOST", "STARVING",
+    "RUNNING", "WAITING", "PREEMPTED",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A ledger as it is by now; ``slack`` is infinite where there is none. Without a class nothing is promised."""
+
+    namespace: str
+    name: str
+    service: str
+    promised: float | None
+    delivered: float | None
+    slack: float
+    state: str
+    running: int
+    waiting: int
+    preempted: int
+    lost: int = 0
+    starving: int = 0
+
+    def cells(self) -> tuple[str, ...]:
+        """For the table."""
+        slack = "-" if self.slack == float("inf") else f"{self.slack:.1f}"
+        shares = ["-" if one is None else share(one) for one in (self.promised, self.delivered)]
+        late = str(self.lost or "-"), str(self.starving or "-")
+        counts = str(self.running), str(self.waiting), str(self.preempted)
+        return (self.namespace, self.name, self.service, *shares, slack, self.state, *late, *counts)
+
+
+ORDERS = {
+    "slack": lambda one: (one.slack, one.namespace, one.name),
+    "name": lambda one: (one.namespace, one.name),
+    "delivered": lambda one: (2.0 if one.delivered is None else one.delivered, one.namespace, one.name),
+    "state": lambda one: (STATES.index(one.state) if one.state in STATES else 9, one.slack, one.name),
+    "lost": lambda one: (-one.lost, -one.starving, one.slack, one.namespace, one.name),
+    "preempted": lambda one: (-one.preempted, one.namespace, one.name),
+}
+
+
+def named(names: list[str]) -> str:
+    """The first few of them."""
+    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+    return ", ".join(names[:MOST_NAMES]) + more

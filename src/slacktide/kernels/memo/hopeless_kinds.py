@@ -1,0 +1,108 @@
+"""A kind of which nobody finds a host leaves the pass, until a host changes.
+
+Who waits has its turn by increasing metric within its class, and a failure holds in its pass for every larger metric
+(:mod:`.infeasibility_memo`). So after one failure all the others of its kind fail, as long as no host changed. Their
+turns are left out, and where all kinds of those that are still to come have left, the pass is over.
+
+In an overloaded class turns go by other rules. There a kind leaves when one has failed that may preempt everybody whom
+any of them may (:func:`slacktide.kernels.policies.triage.standing`).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from slacktide.kernels.memo import infeasibility_memo
+from slacktide.kernels.policies import in_force, triage
+from slacktide.kernels.runtime.compiling import kernel, leaf, whole
+from slacktide.kernels.tables import views
+from slacktide.kernels.tables.schema import RECORD_EVENTS, Records, State
+
+
+@kernel
+def begin(tb: State) -> None:
+    """A pass begins; O(1).
+
+    Where events are recorded each pass tells of everybody who is held, and `queue_pruning` asks who failed last. A gang
+    has its turn together.
+    """
+    control, rules = views.control(tb), views.rules(tb)
+    spoken_of = rules["record"] & RECORD_EVENTS or rules["pruning"] or rules["gang"]
+    control["leaving"] = 1 if rules["feasible_time"] and not spoken_of else 0
+    control["left_at"] = -1
+
+
+@leaf
+def settle(tb: State) -> None:
+    """Where a host changed since a kind left, or a budget has more left, all kinds are back; O(1)."""
+    control = views.control(tb)
+    if control["left_at"] != control["changes"] or control["left_loosened"] != control["loosened"]:
+        control["left_at"], control["left_loosened"] = control["changes"], control["loosened"]
+        control["returns"] += 1
+        control["open"] = control["ahead"]
+
+
+@leaf
+def has_left(tb: State, kind: Records) -> bool:
+    """Whether a kind is out of the pass, as things stand since :func:`settle`; O(1)."""
+    return kind["left"] == views.control(tb)["returns"]
+
+
+@leaf
+def take_turn(tb: State, entry: Records) -> None:
+    """An entry has its turn, or is passed over; O(1)."""
+    control = views.control(tb)
+    if not control["leaving"]:
+        return
+    settle(tb)
+    kind = views.kinds(tb)[entry["kind"]]
+    kind["ahead"] -= 1
+    control["ahead"] -= 1
+    if not has_left(tb, kind):
+        control["open"] -= 1
+
+
+@kernel
+def note(tb: State, entry: Records, mine: float) -> None:
+    """An entry has found no host with metric ``mine``, or what stands in its place: its kind may leave; O(1)."""
+    control, kind = views.control(tb), views.kinds(tb)[entry["kind"]]
+    if not control["leaving"] or not (entry["request"] < 0 or unwatched(tb)):
+        return
+    settle(tb)
+    known = views.kinds(tb)[kind["alike"]]
+    fresh = known["batch"] == control["batch"] and known["pass_position"] == control["changes"]
+    if has_left(tb, kind) or not fresh or known["loosened"] != control["loosened"]:
+        return
+    if views.classes(tb)[kind["cls"]]["overloaded"]:
+        mine = min(mine, triage.SAVABLE - kind["shape"])
+    if infeasibility_memo.on_path(tb, mine, 1.0) >= known["pass_key"]:
+        kind["left"] = control["returns"]
+        control["open"] -= kind["ahead"]
+
+
+@leaf
+def unwatched(tb: State) -> bool:
+    """Whether nothing is to be learnt of requests that fail for passes to come (:mod:`.standstill`); O(1)."""
+    return views.control(tb)["still_until"] == -np.inf or not in_force.by_metric(tb)
+
+
+@leaf
+def passed_over(tb: State, entry: Records) -> bool:
+    """Whether an entry's turn is left out, as its kind has left; O(1)."""
+    if not views.control(tb)["leaving"]:
+        return False
+    settle(tb)
+    if not has_left(tb, views.kinds(tb)[entry["kind"]]):
+        return False
+    take_turn(tb, entry)
+    return True
+
+
+@leaf
+def all_left(tb: State) -> bool:
+    """Whether everybody who is still to come would fail; O(1)."""
+    control = views.control(tb)
+    if not control["leaving"] or (control["request_heap"] > 0 and not unwatched(tb)):
+        return False
+    settle(tb)
+    return control["open"] == whole(0)

@@ -1,0 +1,1 @@
+"""OpenSLO: service classes from its documents, documents from classes, and alert rules about their error budgets."""

@@ -1,0 +1,151 @@
+"""OpenSLO on a real control plane: pods bound to classes by label, classes exported; events on the workload itself."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from cluster.kubectl import Json
+from cluster.labtools import deployment, pod, until
+from cluster.running import CLASSES, Place, Stage, service_class, staged
+from slacktide.cli import app
+from slacktide.kube.client.http import STRATEGIC_MERGE_PATCH as STRATEGIC
+from slacktide.lab import Binaries
+from support.repository import REPOSITORY
+
+SHOP = REPOSITORY / "examples" / "openslo" / "shop.yaml"
+CLASS = "slacktide.io/class"
+STARTUP = "slacktide.io/startup-seconds"
+LONG_ENOUGH = 5.0
+"""Seconds: the margin below which a promise is AtRisk; the states of all controllers are looked at every second."""
+
+
+@pytest.fixture(scope="module")
+def stage(binaries: Binaries, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    """A fifth is promised: a workload that ran for some seconds keeps that for some more without a pod."""
+    classes = [service_class("fifth", 0.2, 2, marginSeconds=LONG_ENOUGH)]
+    yield from staged(binaries, tmp_path_factory.mktemp("openslo"), classes, qos__alpha=0, scheduler__watchdog=1)
+
+
+def place_of(stage: Stage, name: str) -> Place:
+    found = Place(stage, name)
+    found.nodes(1, cpu="1")
+    return found
+
+
+def told(place: Place, reason: str, kind: str = "Deployment", name: str = "web") -> list[Json]:
+    """The events of a workload by their reason."""
+    path = f"/api/v1/namespaces/{place.namespace}/events?fieldSelector=involvedObject.name={name}"
+    items = place.api.get(path)["items"]
+    return [one for one in items if one["reason"] == reason and one["involvedObject"]["kind"] == kind]
+
+
+def times(place: Place, reason: str) -> int:
+    return sum(one["count"] for one in told(place, reason))
+
+
+def test_a_workload_is_told_when_its_promise_is_at_risk_missed_and_kept_again(stage: Stage) -> None:
+    """It waits for its first start, so that its promise is missed; it runs; its only pod finds no place; it runs."""
+    place = place_of(stage, "states")
+    body = deployment("web", 1, cpu="1", labels={CLASS: "fifth"}, annotations={STARTUP: "3"})
+    made = place.create("deployments", body)
+    until(lambda: times(place, "Missed") == 1, "nothing was delivered while it started")
+    until(lambda: times(place, "Recovered") == 1, "it runs and has a fifth")
+    (first,) = told(place, "Recovered")
+    assert first["involvedObject"]["uid"] == made["metadata"]["uid"]
+    assert first["type"] == "Normal"
+    assert "promised 0.2 of class fifth; 1 of 1 pods ready" in first["message"]
+
+    (ready,) = place.ready("web")
+    name = ready["metadata"]["name"]
+    place.api.patch(f"/api/v1/nodes/{place.node_of(name)}", {"spec": {"unschedulable": True}}, STRATEGIC)
+    place.heard()
+    place.delete("pods", name, 0)
+    until(lambda: times(place, "AtRisk") == 1, "its slack is below the margin")
+    (risk,) = told(place, "AtRisk")
+    assert risk["type"] == "Warning"
+    assert "after all pods stopped" in risk["message"]
+    until(lambda: times(place, "Missed") == 2, "its slack is used up")
+    (missed,) = told(place, "Missed")
+    assert missed["type"] == "Warning"
+    assert missed["message"].startswith("was AtRisk; delivered 0.")
+    assert "0 of 1 pods ready" in missed["message"]
+
+    place.nodes(1, prefix="new", cpu="1")
+    until(lambda: times(place, "Recovered") == 2, "it runs again")
+    assert times(place, "Missed") == 2
+    said = place.kubectl.ok("describe", "deployment", "web", "-n", place.namespace)
+    assert [reason for reason in ("AtRisk", "Missed", "Recovered") if reason not in said] == []
+
+
+def test_a_new_leader_does_not_tell_again_what_was_told(stage: Stage) -> None:
+    place = place_of(stage, "leaders")
+    body = deployment("web", 1, cpu="1", labels={CLASS: "fifth"}, annotations={STARTUP: "3"})
+    place.create("deployments", body)
+    until(lambda: times(place, "Recovered") == 1, "it runs and has a fifth")
+    until(lambda: (place.ledger("deployment-web") or {}).get("status", {}).get("state") == "Kept", "so says its ledger")
+    stage.scheduler.stop()
+    stage.scheduler.restart()
+    second = deployment("later", 1, cpu="10m", labels={CLASS: "fifth"}, annotations={STARTUP: "3"})
+    place.nodes(1, prefix="more", cpu="1")
+    place.create("deployments", second)
+    until(lambda: told(place, "Recovered", name="later"), "the new leader looks at states, and tells")
+    assert times(place, "Recovered") == 1
+    assert times(place, "Missed") == 1
+
+
+@pytest.fixture(scope="module")
+def imported(stage: Stage, tmp_path_factory: pytest.TempPathFactory) -> list[Json]:
+    """What the example becomes, applied by kubectl."""
+    out = tmp_path_factory.mktemp("imported") / "classes.yaml"
+    done = CliRunner().invoke(app, ["openslo", "import", str(SHOP), "--out", str(out)])
+    assert done.exit_code == 0, done.output
+    objects = list(yaml.safe_load_all(out.read_text()))
+    stage.kubectl.ok("apply", "-f", "-", stdin=objects)
+    return objects
+
+
+def labels_of(place: Place, name: str, **labels: str) -> str | None:
+    """The class label that a new pod with these labels has."""
+    body = pod(name, labels={key.replace("__", "/"): value for key, value in labels.items()}, schedulerName="nobody")
+    made = place.api.post(place.kinds_path("pods"), body)
+    place.delete("pods", name, 0)
+    found = made["metadata"].get("labels", {}).get(CLASS)
+    return None if found is None else str(found)
+
+
+def test_pods_of_the_selector_get_the_class_and_others_do_not(stage: Stage, imported: list[Json]) -> None:
+    assert [one["kind"] for one in imported if one["kind"] != "ServiceClass"] == [
+        "MutatingAdmissionPolicy",
+        "MutatingAdmissionPolicyBinding",
+    ] * 2
+    shop, other = place_of(stage, "shop"), place_of(stage, "other")
+    front = {"app.kubernetes.io__part-of": "shop", "app.kubernetes.io__component": "front"}
+    numbers = iter(range(10_000))
+    # A policy takes some seconds until it holds.
+    until(lambda: labels_of(shop, f"a-{next(numbers)}", **front) == "shop-front", "the first policy holds")
+    orders = {"app.kubernetes.io__name": "orders"}
+    until(lambda: labels_of(other, f"b-{next(numbers)}", **orders) == "shop-orders", "the second policy holds")
+    assert labels_of(other, "c", **front) is None  # the class is for one namespace
+    assert labels_of(shop, "d", **front | {"app.kubernetes.io__component": "mail"}) is None
+    assert labels_of(shop, "e") is None
+    assert labels_of(shop, "f", **front | {"slacktide.io__class": "fifth"}) == "fifth"  # it names one itself
+
+
+@pytest.mark.usefixtures("imported")
+def test_classes_of_a_cluster_are_exported_and_imported_again(stage: Stage, tmp_path: Path) -> None:
+    out = tmp_path / "slos.yaml"
+    cluster = ["--kubeconfig", str(stage.plane.kubeconfig)]
+    done = CliRunner().invoke(app, ["openslo", "export", *cluster, "--out", str(out)])
+    assert done.exit_code == 0, done.output
+    again = CliRunner().invoke(app, ["openslo", "import", str(out), "--json"])
+    assert again.exit_code == 0, again.output
+    found = {one["metadata"]["name"]: one["spec"] for one in json.loads(again.output)["classes"]}
+    there = {one["metadata"]["name"]: one["spec"] for one in stage.plane.api.get(CLASSES)["items"]}
+    assert {"fifth", "shop-front", "shop-orders"} <= set(found)
+    assert found == there
