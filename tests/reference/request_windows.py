@@ -220,8 +220,14 @@ class Account:
         if owed > 0.0:
             self.short = max(self.short, (lived - (self.received - self.base)) / owed)
 
-    def worst(self) -> float:
-        """The run is over: the largest share of any window that was lost."""
+    def worst(self, ended: float) -> float:
+        """The run is over, and its life was at ``ended``: the largest share of any window that was lost.
+
+        A life shorter than its rolling window is its only window.
+        """
+        lived = ended - self.begun
+        if lived < self.promise.rolling:
+            return ((self.noted_to - self.begun) - self.received) / lived if lived > 0.0 else 0.0
         if self.promise.rolling:
             return self.outages_of(self.stretches)[2] / self.promise.rolling
         self.note_calendar()

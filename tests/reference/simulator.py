@@ -491,7 +491,8 @@ class Simulation:
     def close(self) -> Outcome:
         for request in self.requests:
             totals = {name: request.totals(self.now, name) for name in ACCOUNTINGS}
-            short = 0.0 if request.account is None else request.account.worst()
+            ended = max((j.gone or 0.0 for j in request.had()), default=0.0) if not request.live() else self.now
+            short = 0.0 if request.account is None else request.account.worst(ended)
             rows = [j.row for j in request.had()]
             self.outcome.groups.append(GroupOutcome(request.approach, rows, totals, short))
         for j in self.instances:
