@@ -97,6 +97,8 @@ ARRAYS: dict[str, Array] = {
     "duration": Array(F8, (N,), "s", "drive", "useful running time until completion", fixed=True),
     "member": Array(I4, (N,), "job", "feasible", "SLOT's job, where not its kind's", SIMULATION, fixed=True),
     "accounts": Array(windows.ACCOUNT, (N,), "record", "drive qos tables", "of promises over a window", LIVE),
+    "request_accounts": Array(windows.ACCOUNT, (Q,), "record", "drive qos", "of promises over a window", LIVE),
+    "stretches": Array(windows.STRETCH, (Q,), "record", "drive qos", "what share of each counts, since when", LIVE),
     "outages": Array(windows.OUTAGE, ("outages",), "record", "qos tables", "chained by account, from 1 on", LIVE),
     "turns": Array(F8, ("turns",), "s", "drive", "when calendar windows begin, class by class", LIVE, fixed=True),
     "owner": Array(I4, (N,), "request", "qos", "whose ledger it belongs to, or -1", LIVE, fixed=True),
