@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from slacktide.engine.core.types import Outcome
-from slacktide.model import ServiceClass
+from slacktide.model import DisruptionLimits, ServiceClass
 from slacktide.state import spec as specs
 
 
@@ -104,6 +104,25 @@ class Controller(Operation):
     service: ServiceClass
     approach: int
     batch: bool
+    everything: bool = False
+    at: float = 0.0
+
+
+class Limits(Operation):
+    key: str
+    limits: DisruptionLimits | None
+    at: float
+
+
+class Displace(Operation):
+    uid: str
+    at: float
+
+
+class Displaced(Operation):
+    uid: str
+    at: float
+    told: bool
 
 
 class Desired(Operation):
@@ -195,6 +214,25 @@ class Unready(Operation):
     at: float
 
 
+class Blame(Operation):
+    uid: str
+    cause: int
+    at: float
+
+
+class BlameVacant(Operation):
+    key: str
+    count: int
+    cause: int
+    at: float
+
+
+class Suspend(Operation):
+    key: str
+    count: int
+    at: float
+
+
 class Bound(Operation):
     uid: str
     at: float
@@ -214,6 +252,7 @@ class Gone(Operation):
     uid: str
     at: float
     completed: bool
+    cause: int = 0
 
 
 class Turn(Operation):

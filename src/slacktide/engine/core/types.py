@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 
-from slacktide.model import ServiceClass
+from slacktide.model import DisruptionLimits, ServiceClass
 from slacktide.state.layout import GRID
 
 ASLEEP, WAITING, PLACED, LEAVING = range(4)
@@ -22,7 +22,7 @@ class Pod:
     """What an instance runs in for a while.
 
     ``row`` is the instance, ``host`` where the pod is or will be; ``bound``: it is known to run there, not only
-    assumed.
+    assumed. ``cause``: whose doing it is while it delivers nothing (a number of :data:`slacktide.model.causes.CAUSES`).
     """
 
     uid: str
@@ -36,6 +36,7 @@ class Pod:
     ready: bool = False
     preempted: bool = False
     budget: str = ""
+    cause: int = 0
 
 
 @dataclass(slots=True)
@@ -49,6 +50,16 @@ class Past:
     lifetime: float = 0.0
     preemptions: int = 0
     starts: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Suffered:
+    """What a controller's account of disruptions says: when the latest began, in order; when the last that ended did;
+    how many have not ended. Seconds since 1970."""
+
+    begun: tuple[float, ...] = ()
+    ended: float = float("-inf")
+    recovering: int = 0
 
 
 @dataclass(slots=True)
@@ -69,6 +80,22 @@ class Controller:
     vacant: deque[int] = field(default_factory=deque)
     desired: int = -1
     past: Past = field(default_factory=Past)
+    limits: DisruptionLimits | None = None
+    """What it may suffer."""
+    account: int = -1
+    """Its account of disruptions in the tables; -1: nothing of it is counted."""
+    suffered: Suffered | None = None
+    """What a ledger says that it suffered, while nothing is counted."""
+    everything: bool = False
+    """Its promise counts every loss, whoever caused it."""
+    lost: list[float] = field(default_factory=lambda: [0.0, 0.0, 0.0])
+    """Seconds by cause in which instances delivered nothing, of spans that are over; the cluster's are not kept."""
+    excused: float = 0.0
+    """How many of these counted as running."""
+    suspended: tuple[int, float] = (0, 0.0)
+    """So many instances are suspended, since then."""
+    suspended_for: float = 0.0
+    """Instance seconds in which they were suspended before."""
 
 
 @dataclass(frozen=True, slots=True)

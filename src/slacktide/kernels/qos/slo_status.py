@@ -18,7 +18,7 @@ from slacktide.kernels.qos.request_ledger import together_at
 from slacktide.kernels.runtime.compiling import entry, kernel, leaf, whole
 from slacktide.kernels.tables import views
 from slacktide.kernels.tables.request_records import CONCURRENT, INDEPENDENT
-from slacktide.kernels.tables.schema import LEAVING, PLACED, Records, State
+from slacktide.kernels.tables.schema import EXCUSED, LEAVING, PLACED, Records, State
 from slacktide.model.service_class import SLO_TOLERANCE
 
 ACCRUED = np.dtype(
@@ -75,7 +75,7 @@ def accrued(instance: Records, admission: float, now: float, out: Records) -> No
     out["lifetime"] = now - admission
     out["age"], out["spent"] = passed, spent
     out["on"], out["up"] = on, on and passed >= instance["startup"]
-    out["running"] = instance["running"] + (passed - spent if on else 0.0)
+    out["running"] = instance["running"] + (passed - spent if on or instance["state"] == EXCUSED else 0.0)
     out["startup_first"], out["startup_restarts"] = instance["startup_first"], instance["startup_restarts"]
     add_startup(out, instance["starts"], spent)
     out["discarded"] = instance["discarded"]

@@ -27,6 +27,7 @@ from slacktide.kernels.tables import views
 from slacktide.kernels.tables.log_records import OUTAGE
 from slacktide.kernels.tables.schema import (
     ALWAYS,
+    EXCUSED,
     FLAT,
     LEAVING,
     OWN,
@@ -236,6 +237,8 @@ def received_at(tb: State, row: int, now: float) -> float:
     e = received(instance, views.rules(tb)["accounting"])
     if instance["state"] == PLACED or instance["state"] == LEAVING:
         e += max(0.0, now - runs_from(tb, row))
+    elif instance["state"] == EXCUSED:
+        e += max(0.0, now - instance["since"])
     return e
 
 
@@ -248,6 +251,8 @@ def book(tb: State, row: int, cls: int, now: float) -> None:
     until = now
     if instance["state"] == PLACED or instance["state"] == LEAVING:
         until = min(now, runs_from(tb, row))
+    elif instance["state"] == EXCUSED:
+        until = min(now, instance["since"])
     lost = withheld(until - views.admission(tb)[row], e) - account["booked"]
     if lost > 0.0 and theirs["windowed"] == CALENDAR:
         account["booked"] += lost

@@ -6,8 +6,11 @@ import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
+from slacktide.engine.core.disruptions import suffered
+from slacktide.engine.core.types import Suffered
 from slacktide.engine.ledger.checkpoint import export
 from slacktide.engine.ledger.overview import STATES, Overview
 from slacktide.engine.ledger.slo_status import SloStatus, slo_status
@@ -22,15 +25,17 @@ from slacktide.kube.publish.term_context import TermContext
 from slacktide.kube.publish.write_plan import WritePlan
 from slacktide.kube.resources.custom_resources import API_VERSION
 from slacktide.kube.resources.objects import AVAILABILITY, Availability
-from slacktide.kube.translate.owners import Target
+from slacktide.kube.translate.owners import Target, is_followed
 
 LOG = logging.getLogger(__name__)
 
 WRITERS = 4
 MANAGER = {"fieldManager": "slacktide", "force": "true"}
 LOOK_SECONDS = 0.01
-NEWER = ("lost", "starving", "breaksAt")
+NEWER = ("lost", "starving", "breaksAt", "goodSeconds", "lostSeconds", "deletedAt")
 """Fields of a ledger that a custom resource definition of before does not declare."""
+RETRY_SECONDS, COUNTED_SECONDS = 0.2, 10.0
+"""Before an eviction that must be counted a ledger is tried so often, and for so long."""
 LATER_SECONDS = 10.0
 """After this long a ledger is tried again that the API server would not take."""
 
@@ -45,6 +50,12 @@ def reference(target: Target) -> dict[str, Any]:
         "controller": False,
         "blockOwnerDeletion": False,
     }
+
+
+def metadata_of(target: Target) -> dict[str, Any]:
+    """Those of a ledger. It has an owner only where we do not hear that its workload is deleted."""
+    found: dict[str, Any] = {"name": target.ledger, "namespace": target.namespace}
+    return found if is_followed(target) else found | {"ownerReferences": [reference(target)]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +93,14 @@ class LedgerWriter:
         """Those that wait for their turn in the rate."""
         self._said: dict[str, Said] = {}
         """What the ledgers say that were written."""
+        self._suffered: dict[str, Suffered | None] = {}
+        """The accounts of disruptions that the ledgers have that were written."""
         self._under_way: set[str] = set()
         """Of one ledger there is one request at a time: the API server may carry two out in any order."""
         self._some = asyncio.Event()
         self._problem = ""
+        self._burials: dict[str, tuple[Target, dict[str, Any], SloStatus]] = {}
+        """Ledgers of workloads that were deleted, by the path of their objects."""
         self._left_out: tuple[str, ...] = ()
         self._warned: tuple[str, ...] = ()
 
@@ -100,6 +115,63 @@ class LedgerWriter:
         """A controller is no more; the garbage collector removes its ledger."""
         self._plan.forget(key)
         self._said.pop(key, None)
+        self._suffered.pop(key, None)
+
+    def buried(self, target: Target, books: dict[str, Any], status: SloStatus) -> None:
+        """A workload was deleted: its ledger stays as it was then."""
+        self._burials[AVAILABILITY.path(target.namespace, target.ledger)] = target, books, status
+        self._some.set()
+
+    async def forget(self, target: Target) -> None:
+        """The ledger of a workload that was deleted is kept no more."""
+        path = AVAILABILITY.path(target.namespace, target.ledger)
+        if self._is_of_another(target) or not self._leading():
+            return
+        await self._limiter.take()
+        try:
+            await self._connection.delete(path, b"{}", permit=self._leading)
+        except (ApiError, Unreachable) as error:
+            LOG.debug("ledger %s/%s: %s", target.namespace, target.ledger, error)
+
+    def _is_of_another(self, target: Target) -> bool:
+        """Whether a workload that lives has the ledger of one that was deleted."""
+        return any(
+            (one.namespace, one.ledger) == (target.namespace, target.ledger) and key not in self._deleted
+            for key, one in self._feed.controllers.targets.items()
+        )
+
+    @property
+    def _deleted(self) -> set[str]:
+        return self._feed.controllers.deleted
+
+    async def _bury_all(self) -> None:
+        """Write the ledgers of workloads that were deleted."""
+        while self._burials:
+            path = next(iter(self._burials))
+            target, books, status = self._burials.pop(path)
+            await self._limiter.take()
+            await self._gate.passed()
+            if not self._leading() or self._is_of_another(target):
+                continue
+            said = document(target, books, status, self._feed.engine.config.qos.alpha, deleted=books["at"])
+            await self._send(path, said, partial(self._bury_again, path, target, books, status))
+
+    def _bury_again(self, path: str, target: Target, books: dict[str, Any], status: SloStatus) -> None:
+        self._burials.setdefault(path, (target, books, status))
+        self._some.set()
+
+    async def _send(self, path: str, said: dict[str, Any], again: Callable[[], None]) -> None:
+        for name in self._left_out:
+            said["status"].pop(name, None)
+        try:
+            body = encode(said)
+            await self._connection.patch(path, body, APPLY_PATCH, query=MANAGER, timeout=10.0, permit=self._leading)
+            self._counts.written += 1
+        except (ApiError, Unreachable) as error:
+            self._counts.failed += 1
+            LOG.debug("ledger %s: %s", path, error)
+            if not isinstance(error, ApiError) or error.status not in (FORBIDDEN, NOT_FOUND):
+                asyncio.get_running_loop().call_later(1.0, again)
 
     def compare(self, found: Overview) -> None:
         """How controllers stand by now: ledgers whose state, or whose count of those who are lost or starve, is another
@@ -141,8 +213,39 @@ class LedgerWriter:
         while key in self._under_way and key not in self._said:
             await asyncio.sleep(LOOK_SECONDS)
 
+    async def before_eviction(self, key: str) -> bool:
+        """Make sure that a ledger tells a new leader of what is about to happen to a controller's pods.
+
+        Its first ledger is written. Where disruptions of it are limited, a ledger is written that counts those decided
+        on by now: it is tried until it has been. Whether there is one that does; else no pod may be disrupted.
+        """
+        await self.first(key)
+        until = self._clock() + COUNTED_SECONDS
+        while self._leading() and key in self._feed.engine.controllers:
+            if key in self._feed.controllers.left_alone or self._is_counted(key):
+                return True
+            if self._clock() > until:
+                return False
+            if key in self._under_way:
+                await asyncio.sleep(LOOK_SECONDS)
+                continue
+            self._taken.pop(key, None)
+            self._plan.begins(key, self._clock())
+            await self._write(key)
+            if not self._is_counted(key):
+                await asyncio.sleep(RETRY_SECONDS)
+        return False
+
+    def _is_counted(self, key: str) -> bool:
+        """Whether the ledger that is written has every disruption that is counted."""
+        engine = self._feed.engine
+        now = suffered(engine.tables, engine.controllers[key])
+        written = self._suffered.get(key)
+        return now is None or (written is not None and written.begun == now.begun)
+
     async def _write_all(self) -> None:
         while True:
+            await self._bury_all()
             key = self._next()
             if key is None:
                 self._some.clear()
@@ -164,6 +267,7 @@ class LedgerWriter:
 
     async def flush(self) -> None:
         """Write all that is noted down, now, each once; for a clean stop."""
+        await self._bury_all()
         due = list(self._taken | dict.fromkeys(self._plan.take_all()))
         self._taken = {}
         async with asyncio.TaskGroup() as group:
@@ -193,9 +297,10 @@ class LedgerWriter:
             return  # a later release wrote it
         now = self._clock()
         found = slo_status(engine, key, now)
-        said = document(target, export(engine, key, now), found, engine.config.qos.alpha)
+        books, account = export(engine, key, now), suffered(engine.tables, engine.controllers[key])
+        said = document(target, books, found, engine.config.qos.alpha)
         for name in self._left_out:
-            del said["status"][name]
+            said["status"].pop(name, None)
         body = encode(said)
         self._said.pop(key, None)
         path = AVAILABILITY.path(target.namespace, target.ledger)
@@ -203,6 +308,7 @@ class LedgerWriter:
             await self._connection.patch(path, body, APPLY_PATCH, query=MANAGER, timeout=10.0, permit=self._leading)
             self._counts.written += 1
             self._problem = ""
+            self._suffered[key] = account
             if key in self._plan.written_at:  # else its controller went meanwhile
                 self._said[key] = Said(found.state, found.lost, found.starving)
         except ApiError as error:
@@ -262,17 +368,27 @@ def message(found: SloStatus, alpha: float) -> str:
     )
 
 
-def document(target: Target, books: dict[str, Any], found: SloStatus, alpha: float) -> dict[str, Any]:
-    """The Availability of a controller; ``alpha`` as in the settings, seconds."""
-    breaks = breaks_at(found, books["at"], alpha)
+def document(
+    target: Target, books: dict[str, Any], found: SloStatus, alpha: float, deleted: float | None = None
+) -> dict[str, Any]:
+    """The Availability of a controller; ``alpha`` as in the settings, seconds; ``deleted``: when it was.
+
+    It stays when its controller goes, for another one of that name, where we hear that it goes.
+    """
+    said = _document(target, books, found, alpha)
+    if deleted is not None:
+        words = "the workload was deleted; one of the same namespace, kind and name goes on from this ledger"
+        status = {"state": "Unknown", "message": words, "slackSeconds": None, "breaksAt": None}
+        said["status"] |= status | {"running": 0, "waiting": 0, "deletedAt": rfc3339(deleted)}
+    return said
+
+
+def _document(target: Target, books: dict[str, Any], found: SloStatus, alpha: float) -> dict[str, Any]:
+    breaks, losses = breaks_at(found, books["at"], alpha), found.losses
     return {
         "apiVersion": API_VERSION,
         "kind": "Availability",
-        "metadata": {
-            "name": target.ledger,
-            "namespace": target.namespace,
-            "ownerReferences": [reference(target)],
-        },
+        "metadata": metadata_of(target),
         "status": {
             "class": found.service,
             "promised": found.promised,
@@ -288,6 +404,12 @@ def document(target: Target, books: dict[str, Any], found: SloStatus, alpha: flo
             "waiting": found.waiting,
             "lost": found.lost,
             "starving": found.starving,
+            "goodSeconds": round(losses.good, 3),
+            "lostSeconds": {
+                "cluster": round(losses.cluster, 3),
+                "workload": round(losses.workload, 3),
+                "operator": round(losses.operator, 3),
+            },
             "preemptions": found.preemptions,
             "at": rfc3339(books["at"]),
             "target": {
@@ -302,7 +424,8 @@ def document(target: Target, books: dict[str, Any], found: SloStatus, alpha: flo
 
 
 async def load(connection: Connection) -> dict[str, Availability]:
-    """All ledgers by the UID of their controllers. Raises ``ApiError`` and ``Unreachable``."""
+    """All ledgers by the UID of their controllers, also of those that were deleted. Raises ``ApiError`` and
+    ``Unreachable``."""
     listing = AVAILABILITY.decode_list(await connection.get_list(AVAILABILITY.path()))
     for problem in listing.malformed:
         LOG.warning("ledger %s/%s is malformed: %s", problem.namespace, problem.name, problem.problem)

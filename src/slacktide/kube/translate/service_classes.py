@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from slacktide.errors import ConfigError
 from slacktide.kube.resources.objects import Namespace, Pod, ServiceClass, WindowSpec
+from slacktide.kube.resources.workloads import Template
 from slacktide.kube.translate.unschedulable import Unschedulable
-from slacktide.model import PenaltyTier, Window
+from slacktide.model import DisruptionLimits, PenaltyTier, Window, limit_fields
 from slacktide.model import ServiceClass as Promise
 from slacktide.model.durations import parse_duration
+from slacktide.model.hours import DAYS
 from slacktide.model.service_class import LEAST_SLO, default_tiers
 from slacktide.model.workload import AGGREGATED, APPROACHES
 
 CLASS_LABEL = "slacktide.io/class"
 APPROACH = "slacktide.io/approach"
 SLO = "slacktide.io/slo"
+PREFIX = "slacktide.io/"
+OWN_LIMITS = tuple(PREFIX + name for name in ("disruptions", "cooldown", "hours", "min-running"))
 DEFAULT_CLASS = "slacktide.io/default-class"
 OF_LABEL, OF_CLASS = f"label {CLASS_LABEL}: ", "service class "
 """So begins what is said of a pod that has no class, and of one whose class does not exist or cannot be used."""
@@ -25,11 +30,21 @@ MOST_PROMISES = 4096
 
 @dataclass(frozen=True, slots=True)
 class Promised:
-    """A pod's class as the core knows it, and the index of its approach in ``APPROACHES``."""
+    """A pod's class as the core knows it, and the index of its approach in ``APPROACHES``.
+
+    ``everything``: the promise counts every loss, not only those that the cluster caused.
+    """
 
     service: Promise
     approach: int
     class_name: str
+    limits: DisruptionLimits | None = None
+    """What its workload may suffer: what the class says, or less."""
+    everything: bool = False
+
+
+COUNTS = ("cluster", "everything")
+"""What a class may count."""
 
 
 def promise_of(found: ServiceClass) -> Promise:
@@ -39,7 +54,10 @@ def promise_of(found: ServiceClass) -> Promise:
     if spec.tiers is not None:  # an empty list means that nothing is owed
         tiers = tuple(PenaltyTier(tier.boundary, tier.bonus) for tier in spec.tiers)
     window = None if spec.window is None else window_of(spec.window)
-    return Promise(found.metadata.name, spec.slo, spec.rank, spec.margin_seconds, spec.overhead_limit, tiers, window)
+    limits = limits_of(found)
+    return Promise(
+        found.metadata.name, spec.slo, spec.rank, spec.margin_seconds, spec.overhead_limit, tiers, window, limits
+    )
 
 
 def window_of(spec: WindowSpec) -> Window:
@@ -50,6 +68,41 @@ def window_of(spec: WindowSpec) -> Window:
         raise ConfigError(f"window: rolling: {error}") from error
     zone = spec.time_zone or "UTC"
     return Window(rolling, spec.calendar or None, spec.budget or None, zone, spec.start or None)
+
+
+def limits_of(found: ServiceClass) -> DisruptionLimits | None:
+    """What workloads of a ServiceClass may suffer. Raises :class:`ConfigError` where it is malformed."""
+    spec = found.spec
+    said = {
+        "disruptions": spec.disruptions and {"max": spec.disruptions.max, "per": spec.disruptions.per},
+        "cooldown": spec.cooldown or None,
+        "hours": [
+            {"days": one.days or DAYS, "from": one.from_, "to": one.to, "time_zone": one.time_zone}
+            for one in spec.hours
+        ]
+        or None,
+        "min_running": spec.min_running or None,
+    }
+    return limit_fields.limits_of(said)
+
+
+def own_limits(annotations: Mapping[str, str]) -> tuple[str | None, ...]:
+    """The annotations by which a workload is stricter than its class, those of :data:`OWN_LIMITS` in their order."""
+    return tuple(annotations.get(name) for name in OWN_LIMITS)
+
+
+def _stricter(promise: Promise, own: tuple[str | None, ...]) -> DisruptionLimits | None:
+    """What a workload may suffer: what its class says, and its annotations. Raises :class:`Unschedulable`."""
+    if not any(own):
+        return promise.limits
+    limits = promise.limits or DisruptionLimits()
+    for name, text in zip(OWN_LIMITS, own, strict=True):
+        if text is not None:
+            try:
+                limits = limits.stricter(limit_fields.limits_of_text(name.removeprefix(PREFIX), text))
+            except ConfigError as problem:
+                raise Unschedulable(f"annotation {name}: {problem}") from problem
+    return limits
 
 
 def concerns_class(problem: str) -> bool:
@@ -81,7 +134,7 @@ class Classes:
         self.broken: dict[str, str] = {}
         self.namespaces: dict[str, Namespace] = {}
         self._by_priority = mapping(priority_classes)
-        self._promised: dict[tuple[str, str | None, int], Promised] = {}
+        self._promised: dict[tuple[str, str | None, tuple[str | None, ...], int], Promised] = {}
 
     def see(self, found: ServiceClass) -> None:
         """A class, new or changed."""
@@ -91,6 +144,8 @@ class Classes:
             promise_of(found)
             if found.spec.approach not in APPROACHES:
                 raise ConfigError(f"approach: found {found.spec.approach!r}, expected one of {', '.join(APPROACHES)}")
+            if found.spec.counts not in COUNTS:
+                raise ConfigError(f"counts: found {found.spec.counts!r}, expected one of {', '.join(COUNTS)}")
         except ConfigError as problem:
             self.broken[name] = str(problem)
         self.classes[name] = found
@@ -102,9 +157,16 @@ class Classes:
         self._promised.clear()
         self.broken.pop(name, None)
 
-    def name_for(self, pod: Pod) -> str:
-        """The class that a pod is of: its label's, its PriorityClass's, its namespace's default, the cluster's."""
-        named = pod.metadata.labels.get(CLASS_LABEL) or self._by_priority.get(pod.spec.priority_class_name)
+    def name_for(self, pod: Pod, template: Template | None = None) -> str:
+        """The class that a pod is of: its label's, its PriorityClass's, its namespace's default, the cluster's.
+
+        The label is that of ``template``, from which its controller makes its pods, where that is known: whoever labels
+        a single pod changes no promise.
+        """
+        labels, priority = pod.metadata.labels, pod.spec.priority_class_name
+        if template is not None:
+            labels, priority = template.metadata.labels, template.spec.priority_class_name or priority
+        named = labels.get(CLASS_LABEL) or self._by_priority.get(priority)
         if named:
             return named
         default = default_of(self.namespaces.get(pod.metadata.namespace))
@@ -115,9 +177,12 @@ class Classes:
             raise Unschedulable(f"{OF_LABEL}found none, and neither its namespace nor the cluster has a default class")
         return defaults[0]
 
-    def of(self, pod: Pod, batch: bool) -> Promised:
-        """What a pod was promised. Raises :class:`Unschedulable` with the reason where that cannot be told."""
-        name = self.name_for(pod)
+    def of(self, pod: Pod, batch: bool, template: Template | None = None) -> Promised:
+        """What a pod was promised, by its controller's ``template`` where that is known.
+
+        Raises :class:`Unschedulable` with the reason where that cannot be told.
+        """
+        name = self.name_for(pod, template)
         found = self.classes.get(name)
         if found is None:
             raise Unschedulable(f"{OF_CLASS}{name!r}: does not exist")
@@ -125,15 +190,19 @@ class Classes:
             raise Unschedulable(f"{OF_CLASS}{name!r} is malformed: {self.broken[name]}")
         if found.spec.namespaces and pod.metadata.namespace not in found.spec.namespaces:
             raise Unschedulable(f"{OF_CLASS}{name!r}: may not be used in namespace {pod.metadata.namespace}")
-        own, approach = pod.metadata.annotations.get(SLO), _approach(pod, found, batch)
-        known = self._promised.get((name, own, approach))
+        annotations = pod.metadata.annotations if template is None else template.metadata.annotations
+        own, suffers, approach = annotations.get(SLO), own_limits(annotations), _approach(annotations, found, batch)
+        known = self._promised.get((name, own, suffers, approach))
         if known is None:
             promise = promise_of(found)
+            limits = _stricter(promise, suffers)
             if own is not None:
                 promise = _with_own(promise, own)
             if len(self._promised) >= MOST_PROMISES:
                 self._promised.clear()
-            known = self._promised[name, own, approach] = Promised(promise, approach, name)
+            everything = _everything(found)
+            known = Promised(promise, approach, name, limits, everything)
+            self._promised[name, own, suffers, approach] = known
         return known
 
     def remembered(self, said: str, batch: bool) -> Promised:
@@ -144,7 +213,8 @@ class Classes:
             raise Unschedulable(f"{OF_CLASS}{name!r}: does not exist, or is malformed")
         promise = promise_of(found)
         approach = AGGREGATED if batch else APPROACHES.index(found.spec.approach)
-        return Promised(_with_own(promise, own) if at else promise, approach, name)
+        service = _with_own(promise, own) if at else promise
+        return Promised(service, approach, name, promise.limits, _everything(found))
 
 
 def _with_own(promise: Promise, text: str) -> Promise:
@@ -164,8 +234,12 @@ def _own_slo(text: str, promise: Promise) -> float:
     return slo
 
 
-def _approach(pod: Pod, found: ServiceClass, batch: bool) -> int:
-    named = pod.metadata.annotations.get(APPROACH)
+def _everything(found: ServiceClass) -> bool:
+    return found.spec.counts == COUNTS[1]
+
+
+def _approach(annotations: Mapping[str, str], found: ServiceClass, batch: bool) -> int:
+    named = annotations.get(APPROACH)
     if named is not None and named not in APPROACHES:
         raise Unschedulable(f"annotation {APPROACH}: found {named!r}, expected one of {', '.join(APPROACHES)}")
     if batch:
