@@ -66,6 +66,7 @@ class Table:
 
 
 COSTS, SAVED, SEVERAL, TRACES = "docs/benchmarks.md", "docs/optimisations.md", "docs/requests.md", "docs/traces.md"
+WINDOWS = "docs/windows.md"
 TABLES = (
     Table("one-hour", COSTS, "one_hour.py --repeats 5", "--repeats 1 --end 60", published=True),
     Table("startup", COSTS, "startup.py --repeats 10", "--repeats 1"),
@@ -85,6 +86,8 @@ TABLES = (
     Table("standstill", SAVED, "standstill.py --settings policy.name=priority",
           "--settings policy.name=priority --end 10000", published=True),
     Table("requests-large", SEVERAL, "large.py --repeats 3", "--repeats 1 --instances 80 --hosts 20"),
+    Table("windows-year", WINDOWS, "windows.py", "--days 65"),
+    Table("windows-cost", WINDOWS, "windows.py --cost", "--cost --repeats 1", published=True),
     Table("trace", TRACES, "trace_memory.py --rows 25e6", "--rows 2e4"),
     Table("month", COSTS, "month.py", "--fraction 0.0001"),
 )  # fmt: skip

@@ -24,19 +24,18 @@ from slacktide.model import Hosts, ServiceClass, Window, Workload
 from slacktide.sim import RunResult, run
 
 HOUR, DAY = 3600.0, 86_400.0
-SERVICES, MONTH, YEAR = 10, 30 * DAY, 365 * DAY
+SERVICES, MONTH = 10, 30 * DAY
 WINDOWS = {
     "lifetime": None,
     "rolling 30d, accrued": Window(rolling=MONTH),
     "rolling 30d, whole": Window(rolling=MONTH, budget="whole"),
     "calendar 1M": Window(calendar="1M"),
 }
-REPEATS = 5
 
 
-def year(window: Window | None) -> tuple[Workload, Hosts]:
-    """The services, from the first second on, and the requests that take one of their places."""
-    begins = np.arange(MONTH, YEAR - 3 * DAY, MONTH)
+def year(window: Window | None, end: float) -> tuple[Workload, Hosts]:
+    """The services, from the first second on, and the requests that take one of their places up to ``end``, seconds."""
+    begins = np.arange(MONTH, end - 3 * DAY, MONTH)
     lengths = np.linspace(60.0, 70.0, len(begins)) * HOUR
     count = SERVICES + len(begins)
     workload = Workload(
@@ -53,7 +52,7 @@ def year(window: Window | None) -> tuple[Workload, Hosts]:
     return workload, Hosts(np.arange(1), ("host",), np.full((1, 2), float(SERVICES)), ({},))
 
 
-def lives(result: RunResult) -> list[Outages]:
+def lives(result: RunResult, end: float) -> list[Outages]:
     """Outages of each service, seconds, as those who wait see them: from each wait to the next placement."""
     events = result.events or {}
     kinds = [EVENT_KINDS[kind] for kind in events["kind"].tolist()]
@@ -66,22 +65,22 @@ def lives(result: RunResult) -> list[Outages]:
             elif who == row and kind == "placed":
                 until.append(time)
                 length.append(time - since)
-        found.append(Outages.of(until, length, 0.0, YEAR))
+        found.append(Outages.of(until, length, 0.0, end))
     return found
 
 
-def measured(name: str) -> list[str]:
+def measured(name: str, end: float) -> list[str]:
     """A line: the longest outage of any service, its worst window, the share of windows kept, preemptions."""
-    workload, hosts = year(WINDOWS[name])
-    result = run(workload, hosts, settings("recommended", {"simulation.end": YEAR}), events=True)
-    services = lives(result)
+    workload, hosts = year(WINDOWS[name], end)
+    result = run(workload, hosts, settings("recommended", {"simulation.end": end}), events=True)
+    services = lives(result, end)
     worst = min(float(worst_windows(one, [MONTH])[0]) for one in services)
     kept = statistics.mean(kept_share(one, MONTH, 0.99) for one in services)
     longest = max(one.longest for one in services) / HOUR
     return [name, f"{longest:.1f}", f"{worst:.4f}", f"{100 * kept:.2f} %", f"{result.preemptions:,}"]
 
 
-def cost() -> list[list[str]]:
+def cost(repeats: int) -> list[list[str]]:
     """Lines: each sample, processor seconds and memory without and with windows, and their ratios."""
     lines = []
     for which in ("higher", "lower"):
@@ -92,7 +91,7 @@ def cost() -> list[list[str]]:
         )
         seconds: dict[bool, list[float]] = {False: [], True: []}
         decided = {}
-        for _ in range(REPEATS):
+        for _ in range(repeats):
             for over in (False, True):
                 one = simulated(windowed if over else workload, hosts, config, decisions=True)
                 seconds[over].append(one.seconds)
@@ -107,13 +106,15 @@ def main() -> None:
     """Run the year for every window, or measure what windows cost, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cost", action="store_true", help="what windows cost on the one-hour samples")
+    parser.add_argument("--repeats", type=int, default=5, help="runs of each with --cost")
+    parser.add_argument("--days", type=int, default=365)
     asked = parser.parse_args()
     announce()
     if asked.cost:
-        print(table(["sample", "lifetime, s", "rolling 30d, s", "ratio", "decisions"], cost()))
+        print(table(["sample", "lifetime, s", "rolling 30d, s", "ratio", "decisions"], cost(asked.repeats)))
         return
     head = ["promise over", "longest outage, h", "worst 30 days", "windows kept", "preemptions"]
-    print(table(head, [measured(name) for name in WINDOWS]))
+    print(table(head, [measured(name, asked.days * DAY) for name in WINDOWS]))
 
 
 if __name__ == "__main__":

@@ -29,6 +29,7 @@ REQUESTS = "tests/equality/test_requests.py"
 LEAVES = "tests/kernels/test_kernels.py"
 SIMULATOR = "tests/sim/test_simulator.py"
 BUDGETED = "tests/sim/test_budgets.py"
+LIMITED = "tests/sim/test_limits.py"
 BOOKS = "tests/engine/ledger/test_ledger.py"
 TRANSLATE = "tests/kube/translate"
 DEMANDS = f"{TRANSLATE}/test_pod_resources.py"
@@ -47,6 +48,7 @@ class Mutant(NamedTuple):
 
 
 QOS, BUDGETS = "kernels/policies/qos_driven.py", "kernels/feasible/disruption_budgets.py"
+LIMITS = "kernels/feasible/disruption_limits.py"
 LEDGER, RESIZE = "kernels/drive/instance_ledger.py", "kernels/drive/resize.py"
 AFFINITY, BOOK = "kernels/feasible/affinity.py", "kube/translate/pod_constraints.py"
 METRIC, SCALE, PODS = "kernels/qos/metric.py", "kernels/drive/scale.py", "kube/translate/pod_resources.py"
@@ -289,9 +291,47 @@ MUTANTS = (
         BUDGETED,
     ),
     Mutant(
+        "limits: those chosen already count",
+        LIMITS,
+        '        used += account_of(tb, whole(views.slots(tb)[h, views.taken(tb)[v]]["row"])) == a\n',
+        "        pass\n",
+        LIMITED,
+    ),
+    Mutant(
+        "limits: a disruption ages out of its window",
+        LIMITS,
+        'if now < views.disruptions(tb)[at] + limits["per"]:',
+        'if now <= views.disruptions(tb)[at] + limits["per"]:',
+        LIMITED,
+    ),
+    Mutant("limits: a cooldown waits for readiness", LIMITS, 'or account["recovering"] > 0 ', "", LIMITED),
+    Mutant("limits: hours close", LIMITS, "return low < at + count and hours[low, 0] <= now", "return True", LIMITED),
+    Mutant("limits: a move is a disruption", RESIZE, "    disruption_limits.begin(tb, row, now)\n", "", LIMITED),
+    Mutant(
+        "limits: a trial leaves no trace",
+        "kernels/drive/gang.py",
+        "            disruption_limits.try_one(tb, row, whole(-1))\n",
+        "",
+        LIMITED,
+    ),
+    Mutant(
+        "limits: what failed by rank is looked at again as they loosen",
+        LIMITS,
+        "    if any_limits(tb):\n",
+        "    if False:\n",
+        LIMITED,
+    ),
+    Mutant(
+        "limits: within a pass what was evaluated is looked at again as they tighten",
+        LIMITS,
+        '    if account["several"]:  # else',
+        "    if False:  # else",
+        LIMITED,
+    ),
+    Mutant(
         "least running time of a victim",
         BUDGETS,
-        '    if now < slot["since"] + views.rules(tb)["min_running"]:',
+        '    if now < slot["since"] + views.classes(tb)[slot["cls"]]["min_running"]:',
         "    if False:",
         FEW,
     ),

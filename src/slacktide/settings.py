@@ -22,7 +22,7 @@ from slacktide.config import Amount, Config, PresetName, Share, Text, live, pres
 from slacktide.conversion import Kind, Node, Strict, given
 from slacktide.errors import ConfigError
 from slacktide.inputs.columns.cells import expected_name
-from slacktide.model import PenaltyTier, ServiceClass, Window
+from slacktide.model import PenaltyTier, ServiceClass, Window, limit_fields
 from slacktide.model.durations import EXPECTED as EXPECTED_DURATION
 from slacktide.model.durations import parse_duration
 from slacktide.settings_file import Place, SettingsFile
@@ -50,6 +50,34 @@ Tiers = Annotated[
 ]
 
 
+TimeOfDay = Annotated[str | int, Meta(description="a time of day from 00:00 to 24:00, such as 22:00")]
+
+
+class Disruptions(Strict):
+    """At most ``max`` disruptions in any ``per``."""
+
+    max: int
+    per: Duration
+
+
+class Allowed(Strict, rename={"begin": "from", "end": "to"}):
+    """Hours at which disruptions are allowed."""
+
+    days: Annotated[list[Annotated[str, Meta(description="Mon, Tue, Wed, ...")]], Meta(description="a list of days")]
+    begin: TimeOfDay
+    end: TimeOfDay
+    time_zone: Text = "UTC"
+
+    def fields(self) -> dict[str, Any]:
+        """By the names of the file."""
+        return {"days": self.days, "from": self.begin, "to": self.end, "time_zone": self.time_zone}
+
+
+Entries = Annotated[
+    list[Annotated[Allowed, Meta(description="days, from, to")]], Meta(description="a list of days, from and to")
+]
+
+
 class Class(Strict):
     """A service class as a file gives it; :class:`ServiceClass` checks the ranges."""
 
@@ -60,13 +88,34 @@ class Class(Strict):
     overhead_limit: float | UnsetType | None = UNSET
     tiers: Tiers | UnsetType | None = UNSET
     window: Any = UNSET
+    disruptions: Disruptions | UnsetType | None = UNSET
+    cooldown: Duration | UnsetType | None = UNSET
+    hours: Entries | UnsetType | None = UNSET
+    min_running: Duration | UnsetType | None = UNSET
 
     def made(self, window: Window | None) -> ServiceClass:
         """Raises :class:`ConfigError` for a number out of range."""
         fields = given(self) | {"window": window}
         if fields.get("tiers"):
             fields["tiers"] = tuple(PenaltyTier(one.boundary, one.bonus) for one in fields["tiers"])
-        return ServiceClass(**fields)
+        said = {name: fields.pop(name, None) for name in limit_fields.FIELDS}
+        if said["disruptions"]:
+            said["disruptions"] = {"max": said["disruptions"].max, "per": said["disruptions"].per}
+        if said["hours"] is not None:
+            said["hours"] = [one.fields() for one in said["hours"]]
+        try:
+            limits = limit_fields.limits_of(said)
+        except ConfigError as error:
+            raise ConfigError(f"service class {self.name!r}: {error}") from error
+        return ServiceClass(**fields, limits=limits)
+
+
+def class_of(values: Mapping[str, Any]) -> ServiceClass:
+    """A class from plain values, as :func:`to_mapping` made them."""
+    window = values.get("window")
+    return msgspec.convert(values, Class).made(
+        None if window in (None, LIFETIME) else msgspec.convert(window, WindowFields).made()
+    )
 
 
 class WindowFields(Strict):
@@ -138,8 +187,15 @@ def _load(config: Config, path: Path | None, overrides: Sequence[str]) -> Config
 def to_mapping(config: Config) -> dict[str, Any]:
     """All settings as nested mappings and lists, ready for JSON; :func:`load` reads them back unchanged."""
     mapping = dataclasses.asdict(config)
-    mapping["classes"] = [{**one, "tiers": list(one["tiers"])} for one in mapping["classes"]]
+    mapping["classes"] = [class_mapping(one) for one in config.classes]
     return mapping
+
+
+def class_mapping(one: ServiceClass) -> dict[str, Any]:
+    """A class as a file has it; :func:`class_of` reads it back unchanged."""
+    fields = dataclasses.asdict(one)
+    del fields["limits"]
+    return {**fields, "tiers": list(fields["tiers"]), **limit_fields.fields_of(one.limits)}
 
 
 def names() -> list[str]:

@@ -84,7 +84,20 @@ much of the window as the request has lived, or of the whole window from its fir
 | `start` | | a local date and time | when one of the calendar's windows begins |
 
 A request that lives much shorter than its window is better served by `lifetime`. A promise of 1 has no budget in any \
-window: after a loss it is broken until the loss has left the window."""
+window: after a loss it is broken until the loss has left the window.
+
+A class may also say what its workloads may suffer in time ([limits.md](limits.md)); each of these may be left out:
+
+```yaml
+classes:
+  - name: web
+    slo: 0.999
+    rank: 1
+    disruptions: {max: 2, per: 1h}
+    cooldown: 10m
+    hours: [{days: [Mon, Tue, Wed, Thu, Fri], from: "22:00", to: "06:00", time_zone: Europe/Berlin}]
+    min_running: 5m
+```"""
 
 
 def page() -> str:

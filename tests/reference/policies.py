@@ -10,6 +10,7 @@ from reference import neighbours, placing
 from reference.amounts import Amounts, fits, plus
 from reference.budgets import spares
 from reference.costs import COSTS, Victim
+from reference.limits import permits
 from reference.queue import is_lost, priority_order, qos_order, recovers, victim_order
 from reference.scores import SCORES, left_over
 from reference.state import Host, Instance
@@ -110,7 +111,7 @@ class Pass:
 
     def eligible(self, j: Instance, k: Instance, taken: Sequence[Instance] = ()) -> bool:
         """Whether ``k`` may be preempted for ``j``, besides those ``taken`` already."""
-        if self.t - k.since < self.config.policy.min_running or not spares(k, taken, self.t):
+        if not permits(k, taken, self.t) or not spares(k, taken, self.t):
             return False
         if self.mode == "priority":
             return k.rank > j.rank

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from reference import placing
 from reference.amounts import fits, minus
 from reference.budgets import spares
+from reference.limits import permits
 from reference.wanted import Wanted
 from slacktide.config import Config
 
@@ -37,8 +38,8 @@ def take(j: Instance, wanted: Wanted, config: Config) -> None:
         j.host.changes += 1
 
 
-def may_move(j: Instance, t: float, config: Config) -> bool:
-    return t - j.since >= config.policy.min_running and spares(j, (), t)
+def may_move(j: Instance, t: float) -> bool:
+    return permits(j, (), t) and spares(j, (), t)
 
 
 def another_host(this: Pass, j: Instance, wanted: Wanted, hosts: Sequence[Host]) -> Host | None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from reference import chance, placing, resizes, windows
 from reference.amounts import fits
+from reference.limits import open_accounts
 from reference.metric import ACCOUNTINGS
 from reference.outcome import GroupOutcome, Outcome, RequestOutcome
 from reference.policies import Choice, Mode, Pass
@@ -58,6 +59,7 @@ class Simulation:
         self.config = config = config_on_grid(config)
         self.hot, self.cold = [on_grid(delay) for delay in hot], [on_grid(delay) for delay in cold]
         self.instances, self.hosts = build(workload, hosts, config)
+        self.accounts = open_accounts(workload, self.instances, config)
         if config.policy.name in IN_ORDER:
             for one in self.instances:
                 one.rank = 1
@@ -161,6 +163,11 @@ class Simulation:
             j.lose_work()
             result.discarded = j.lost
         self.forget(j, host)
+
+    def disrupt(self, j: Instance) -> None:
+        """A preemption or a move counts against what its workload may suffer."""
+        if j.account is not None:
+            j.account.note(j, self.now)
 
     def send_back(self, j: Instance, preempted: bool) -> None:
         """``j`` loses its host and waits again."""
@@ -284,9 +291,10 @@ class Simulation:
             return
         this = Pass(self.now, -1, self.mode(), self.config, self.ranks, self.cpu, self.memory, self.map)
         host = None
-        if resizes.may_move(j, self.now, self.config):
+        if resizes.may_move(j, self.now):
             host = resizes.another_host(this, j, j.wanted, self.hosts)
         if host is not None:
+            self.disrupt(j)
             self.stop(j, preempted=False)
             self.waiting.append(j)
             self.start(j, host, len(self.outcome.passes) - 1)
@@ -413,7 +421,7 @@ class Simulation:
 
     def remember(self) -> Callable[[], None]:
         """A way back to how everything is now."""
-        things = [self, self.outcome, *self.instances, *self.hosts, *self.outcome.requests]
+        things = [self, self.outcome, *self.instances, *self.hosts, *self.outcome.requests, *self.accounts]
         before = [(thing, fields_of(thing)) for thing in things]
         images = {row: set(present) for row, present in self.map.images.items()}
 
@@ -428,6 +436,7 @@ class Simulation:
 
     def carry_out(self, j: Instance, choice: Choice, number: int) -> None:
         for k in choice.victims:
+            self.disrupt(k)
             self.send_back(k, preempted=True)
         self.start(j, choice.host, number)
         rows = tuple(k.row for k in choice.victims)
@@ -469,6 +478,8 @@ class Simulation:
     def go_to(self, instant: float) -> None:
         """Let time pass, nothing else."""
         self.now = instant
+        for account in self.accounts:
+            account.come_to(instant)
         for request in self.requests:
             if request.approach == "concurrent":
                 request.count_to(instant)

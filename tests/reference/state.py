@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from reference import chance, metric, windows
 from reference.amounts import Amounts, minus, plus, scale, whole
 from reference.budgets import Guarded, guard
+from reference.limits import Account
 from reference.metric import ACCOUNTINGS, Ledger
 from reference.requests import Request
 from reference.times import on_grid
@@ -64,6 +65,10 @@ class Instance:
     term: Term = NO_CONSTRAINT
     placement: Placement = NO_NEIGHBOURS
     budget: Guarded | None = None
+    account: Account | None = None
+    """Where its disruptions count."""
+    min_running: float = 0.0
+    """Seconds on a host before which it is no victim."""
     access: Access = NO_ACCESS
     most: Amounts | None = None
     """Most that it may be granted; ``None``: its demand."""

@@ -15,7 +15,9 @@ from slacktide import settings, settings_page
 from slacktide.config import Config, preset
 from slacktide.conversion import Kind
 from slacktide.errors import ConfigError
-from slacktide.model import PenaltyTier, ServiceClass
+from slacktide.metrics.columns import classes_of
+from slacktide.model import DisruptionLimits, Hours, PenaltyTier, ServiceClass
+from slacktide.model.limit_fields import hours_of_text
 from slacktide.state.cluster import score_name
 from support.repository import REPOSITORY
 
@@ -63,6 +65,11 @@ def test_the_three_formats_say_the_same(tmp_path: Path, name: str, text: str) ->
     assert isinstance(config.qos.margin, float)
 
 
+def limited(limits: str) -> str:
+    """A settings file with a class that has these limits."""
+    return f"classes:\n  - {{name: a, slo: 0.9, rank: 1, {limits}}}\n"
+
+
 @pytest.mark.parametrize(
     ("text", "line", "parts"),
     [
@@ -83,6 +90,22 @@ def test_the_three_formats_say_the_same(tmp_path: Path, name: str, text: str) ->
         ("classes:\n  - {name: a, slo: 1.9, rank: 1}\n", 2, ["slo", "1.9"]),
         ("classes:\n  - {name: a, slo: 0.9, rank: 1}\n  - {name: a, slo: 0.8, rank: 2}\n", 3, ["'a' twice"]),
         ("classes:\n  - {name: a, slo: 0.9, rank: 1, tires: []}\n", 2, ["tires", "'tiers'"]),
+        (limited("cooldown: 10x"), 2, ["cooldown", "'10x'", "seconds, or numbers with units"]),
+        (limited("cooldown: [1]"), 2, ["cooldown", "[1]", "seconds, or numbers with units"]),
+        (limited("min_running: -1"), 2, ["min_running", "-1", "seconds"]),
+        (limited("disruptions: {max: 2}"), 2, ["disruptions", "per is missing"]),
+        (limited("disruptions: {max: 65, per: 1h}"), 2, ["disruptions.max", "65", "from 0 to 64"]),
+        (limited("disruptions: {max: 1.5, per: 1h}"), 2, ["disruptions.max", "1.5", "a whole number"]),
+        (limited("disruptions: {max: 1, per: 0}"), 2, ["disruptions.per", "0.0", "above 0"]),
+        (limited("hours: []"), 2, ["hours", "at least one"]),
+        (limited("hours: [{days: [Mon], from: '7', to: '08:00'}]"), 2, ["hours.from", "'7'", "such as 22:00"]),
+        (limited("hours: [{days: [Someday], from: '07:00', to: '08:00'}]"), 2, ["hours.days", "Someday", "Mon, Tue"]),
+        (limited("hours: [{days: [Mon], from: '07:00', until: '08:00'}]"), 2, ["until", "unknown", "days, from, to"]),
+        (
+            limited("hours: [{days: [Mon], from: '07:00', to: '08:00', time_zone: Mars}]"),
+            2,
+            ["time zone", "'Mars'", "Europe/Berlin"],
+        ),
     ],
 )
 def test_errors_name_file_line_and_what_is_right(tmp_path: Path, text: str, line: int, parts: list[str]) -> None:
@@ -143,6 +166,41 @@ def test_a_broken_file_is_one_clear_error(tmp_path: Path, name: str, content: by
 def test_a_missing_file_and_an_unknown_format_are_refused(tmp_path: Path) -> None:
     assert "No such file" in refused(tmp_path / "none.yaml")
     assert "expected a name ending in" in refused(tmp_path / "a.ini")
+
+
+def test_limits_of_classes_come_from_the_file_and_go_back_there(tmp_path: Path) -> None:
+    text = limited(
+        "disruptions: {max: 2, per: 1h}, cooldown: 10m, min_running: 90, hours: [{days: [Mon, Fri], from: 22:00, "
+        "to: '06:00', time_zone: Europe/Berlin}, {days: [Sun], from: '00:00', to: 24:00}]"
+    )
+    config = settings.load(written(tmp_path, "a.yaml", text))
+    hours = (Hours(("Mon", "Fri"), 1320, 360, "Europe/Berlin"), Hours(("Sun",), 0, 1440))
+    assert config.classes == (ServiceClass("a", 0.9, 1, limits=DisruptionLimits(2, 3600.0, 600.0, hours, 90.0)),)
+    again = json.dumps(settings.to_mapping(config), allow_nan=False)
+    assert settings.load(written(tmp_path, "a.json", again)) == config
+    assert classes_of({"configuration": json.loads(again)}) == config.classes
+    for some in ("cooldown: 0.5s", "min_running: 0", "disruptions: {max: 0, per: 0.25}"):
+        one = settings.load(written(tmp_path, "b.yaml", limited(some)))
+        assert one.classes[0].limits is not None
+        assert settings.load(written(tmp_path, "b.json", json.dumps(settings.to_mapping(one)))) == one
+    assert settings.load(written(tmp_path, "c.yaml", limited("cooldown: null"))).classes[0].limits is None
+
+
+def test_hours_of_an_annotation_are_those_of_a_class() -> None:
+    assert hours_of_text("Sat,Sun 00:00-24:00 Europe/Berlin") == (Hours(("Sat", "Sun"), 0, 1440, "Europe/Berlin"),)
+    night = Hours(("Mon", "Tue", "Wed", "Fri"), 1320, 360)
+    assert hours_of_text(" Mon-Wed,Fri 22:00-06:00 ; Sun 01:00-02:00 UTC") == (night, Hours(("Sun",), 60, 120))
+    for wrong in (
+        "",
+        "Mon",
+        "Mon 22:00",
+        "Mon 22:00-06:00 UTC UTC",
+        "Fri-Mon 01:00-02:00",
+        "Mon 1-2",
+        "Mon 22:00-22:00",
+    ):
+        with pytest.raises(ConfigError, match="hours"):
+            hours_of_text(wrong)
 
 
 def test_an_unknown_preset_is_refused() -> None:

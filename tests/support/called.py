@@ -23,6 +23,12 @@ FOLDER = "SLACKTIDE_CALLED"
 """Environment variable: the folder into which workers write what they saw. Emptied at the start."""
 
 BESIDE: dict[str, tuple[str, ...]] = {
+    "engine/core/test_disruptions.py::test_a_move_is_a_disruption_until_it_is_refused": (
+        "disruption_limits.limit_in_force",
+        "live_events.disrupt",
+        "live_events.stays",
+    ),
+    "engine/core/test_disruptions.py::test_what_is_counted_is_what_happened": ("disruption_limits.take_back",),
     "engine/core/test_engine.py::test_promises_that_change_while_pods_wait_hold_from_then_on": (
         "live_events.weigh_queue",
     ),

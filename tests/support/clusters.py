@@ -16,7 +16,9 @@ from slacktide.model import (
     NEVER_RESIZED,
     NO_CONSTRAINT,
     Constraint,
+    DisruptionLimits,
     Hosts,
+    Hours,
     Requests,
     Resizing,
     ServiceClass,
@@ -24,6 +26,7 @@ from slacktide.model import (
     Window,
     Workload,
 )
+from slacktide.model.hours import DAYS
 from slacktide.model.window import EPOCH
 from slacktide.model.workload import AGGREGATED, CONCURRENT, INDEPENDENT
 from support.neighbourhoods import Neighbourhood
@@ -102,6 +105,20 @@ class Cluster:
                 "victim_order": "importance",
             }
         )
+
+    def limited(self) -> Cluster:
+        """The same cluster with limits on what its classes may suffer, some of which loosen within its time."""
+        random = np.random.default_rng([self.seed, 0x5EED, 19])
+        zone = str(_pick(random, "UTC", "Europe/Berlin", "Asia/Kathmandu"))
+        classes = tuple(replace(one, limits=_limits(random, zone)) for one in self.workload.classes)
+        if all(one.limits is None for one in classes):
+            classes = (replace(classes[0], limits=DisruptionLimits(1, 30.0)), *classes[1:])
+        minute = int(random.integers(24 * 60))
+        epoch = (
+            f"2026-06-{1 + int(random.integers(14)):02}T{minute // 60:02}:{minute % 60:02}:{random.integers(60):02}Z"
+        )
+        limited = replace(self, workload=replace(self.workload, classes=classes))
+        return limited.with_(simulation={"epoch": epoch})
 
     def windowed(self) -> Cluster:
         """The same cluster with promises over windows, of which some are full, or turn, within its time."""
@@ -189,6 +206,27 @@ def _resizing(random: Random, one: Cluster) -> Cluster:
 
 def _pick(random: Random, *options: Any) -> Any:
     return options[int(random.integers(len(options)))]
+
+
+def _limits(random: Random, zone: str) -> DisruptionLimits | None:
+    """What a class may suffer, ``None``: whatever happens."""
+    if random.random() < 0.25:
+        return None
+    most, hours = _pick(random, None, 0, 1, 1, 1, 2, 2, 3, 5), None
+    if random.random() < 0.3:
+        opens = [int(random.integers(24 * 60)) for _ in range(int(random.integers(1, 5)))]
+        hours = tuple(
+            Hours(tuple(random.choice(DAYS, int(random.integers(3, 8)), replace=False).tolist()), begin, end, zone)
+            for begin in (*opens, *(minute for minute in range(0, 24 * 60, 60) if random.random() < 0.7))
+            for end in [(begin + int(_pick(random, 1, 2, 58, 600))) % (24 * 60)]
+        )
+    return DisruptionLimits(
+        most=most,
+        per=float(_pick(random, 5.0, 20.0, 33.3, 60.0, 1e4)) if most is not None else 0.0,
+        cooldown=float(_pick(random, 0.0, 0.0, 3.0, 12.5, 40.0)),
+        hours=hours,
+        min_running=_pick(random, None, None, 0.0, 7.7, 25.0),
+    )
 
 
 def _hosts(random: Random, largest: int, resources: tuple[str, ...]) -> Hosts:

@@ -22,8 +22,9 @@ from slacktide.inputs import (
 from slacktide.inputs.generators.registry import GENERATORS
 from slacktide.inputs.prepare.host_sets import binding_resource, draw_hosts, keep_share
 from slacktide.inputs.prepare.peak import peak
-from slacktide.model import DEFAULT_CLASSES, Hosts, PenaltyTier, ServiceClass, Workload
+from slacktide.model import DEFAULT_CLASSES, Hosts, ServiceClass, Workload
 from slacktide.results import replaced_directory
+from slacktide.settings import class_of
 
 WORKLOAD, HOSTS, ABOUT = "workload.parquet", "hosts.parquet", "about.json"
 PREPARED = frozenset({WORKLOAD, HOSTS, ABOUT})
@@ -140,9 +141,7 @@ def classes_of(folder: Path, classes: tuple[ServiceClass, ...]) -> tuple[Service
     listed = about(folder)["classes"]
     if listed is None:
         return classes
-    return tuple(
-        ServiceClass(**{**one, "tiers": tuple(PenaltyTier(**tier) for tier in one["tiers"])}) for one in listed
-    )
+    return tuple(class_of(one) for one in listed)
 
 
 def load_workload(

@@ -79,8 +79,8 @@ class Term(FeedListener):
             tools.connection, tools.config.kube, self.feed, tools.recorder, tools.clock, tools.leading, self.gate
         )
         self.ledger = LedgerWriter(term, tools.ledgers, lambda: self.actor.under_way > 0)
-        self.actor = Actor(term, tools.counts, self.ledger.first)
-        self.mover = Relocator(term, tools.counts)
+        self.actor = Actor(term, tools.counts, self.ledger.before_eviction)
+        self.mover = Relocator(term, tools.counts, self.ledger.before_eviction)
         self.reporter = ConditionWriter(term)
         targets = self.feed.controllers.targets
         self.states = StateEvents(tools.recorder.record, engine, targets, tools.clock)

@@ -10,7 +10,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from slacktide.config import Accounting
-from slacktide.model import PenaltyTier, ServiceClass
+from slacktide.model import ServiceClass
+from slacktide.settings import class_of
 
 PART = 1 << 20
 """Rows worked on at a time, so that 25 million need no copies of all columns."""
@@ -18,10 +19,7 @@ PART = 1 << 20
 
 def classes_of(manifest: Mapping[str, Any]) -> tuple[ServiceClass, ...]:
     """The service classes of a run, from its manifest.json, with their penalty tiers."""
-    return tuple(
-        ServiceClass(**{**one, "tiers": tuple(PenaltyTier(**tier) for tier in one["tiers"])})
-        for one in manifest["configuration"]["classes"]
-    )
+    return tuple(class_of(one) for one in manifest["configuration"]["classes"])
 
 
 def accounting_of(manifest: Mapping[str, Any]) -> Accounting:

@@ -1,7 +1,9 @@
 """What is scheduled, where, and what was promised: plain, validated data without behaviour."""
 
 from slacktide.model.constraint import NO_CONSTRAINT, Constraint, Term
+from slacktide.model.disruption_limits import DisruptionLimits
 from slacktide.model.hosts import Hosts
+from slacktide.model.hours import Hours
 from slacktide.model.network import NO_ACCESS, Access, Image, Network
 from slacktide.model.placement import NO_NEIGHBOURS, Budget, Placement, Preference, Rule, Topology
 from slacktide.model.resizing import NEVER_RESIZED, Resizing
@@ -22,7 +24,9 @@ __all__ = [
     "Access",
     "Budget",
     "Constraint",
+    "DisruptionLimits",
     "Hosts",
+    "Hours",
     "Image",
     "Network",
     "PenaltyTier",

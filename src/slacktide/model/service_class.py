@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from slacktide.errors import ConfigError
+from slacktide.model.disruption_limits import DisruptionLimits
 from slacktide.model.window import Window
 
 SLO_TOLERANCE = 1e-9
@@ -44,7 +45,8 @@ class ServiceClass:
     slack in seconds below which an instance counts as about to miss its promise;
     ``overhead_limit`` bounds the preemption overhead C (da Silva et al. 2020, equation 8), ``None`` meaning
     ``1 - slo``; ``tiers`` say what a miss costs, where none are named :func:`default_tiers`;
-    ``window`` is the time over which the availability is promised, ``None`` meaning the whole life.
+    ``window`` is the time over which the availability is promised, ``None`` meaning the whole life;
+    ``limits`` say what its workloads may suffer, ``None``: whatever happens.
 
     Raises :class:`ConfigError` naming the class, the field and the value.
     """
@@ -56,6 +58,7 @@ class ServiceClass:
     overhead_limit: float | None = None
     tiers: tuple[PenaltyTier, ...] = cast("tuple[PenaltyTier, ...]", None)  # never None afterwards
     window: Window | None = None
+    limits: DisruptionLimits | None = None
 
     def __post_init__(self) -> None:
         def refuse(field: str, value: object, expected: str) -> None:

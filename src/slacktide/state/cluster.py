@@ -19,7 +19,15 @@ from slacktide.kernels.tables.arrays import Tables
 from slacktide.model import Hosts, Workload
 from slacktide.model.matching import matching_hosts
 from slacktide.model.resting import let_go, room_beside
-from slacktide.state import affinity_tables, layout, network_tables, request_tables, resize_tables, windows
+from slacktide.state import (
+    affinity_tables,
+    layout,
+    limit_tables,
+    network_tables,
+    request_tables,
+    resize_tables,
+    windows,
+)
 
 SCOPES = {
     "same-or-more-important": schema.SCOPE_LEVEL,
@@ -33,7 +41,7 @@ WORK = {"kept": schema.KEPT, "lost": schema.LOST, "by-kind": schema.LOST_BY_KIND
 
 ON_GRID = (
     *("alpha", "patience", "savable", "overload_patience", "recovery", "watchdog", "end", "tolerance", "expiry"),
-    *("min_running", "recreation"),
+    "recreation",
 )
 """Rules that are times."""
 
@@ -97,7 +105,6 @@ def rules_of(config: Config, classes: schema.Records, hosts: int, own: OwnCode, 
         "accounting": ACCOUNTINGS[config.qos.startup],
         "lost": WORK[config.simulation.preempted_work],
         "gang": policy.gang,
-        "min_running": policy.min_running,
         "recreation": config.simulation.recreation,
         "free_index": optimize.free_index,
         "shared": optimize.shared_evaluations,
@@ -131,6 +138,7 @@ def note_classes(rules: schema.Records, classes: schema.Records) -> None:
     """Write what ``rules`` (one record) say of all classes together."""
     rules["levels"] = int(classes["level"].max()) + 1
     rules["fastest"] = float(classes["slope"].max())
+    rules["min_running"] = classes["min_running"].max()
     rules["one_margin"] = len(set(classes["margin"].tolist())) == 1
     rules["spare_from"] = classes["margin"].min() + rules["overload_patience"]
 
@@ -211,7 +219,7 @@ def build(
     kinds, resizing = resize_tables.apart(workload, kinds)
     terms = [*workload.terms, *affinity_tables.preferred_terms(workload.placements)]
     grouping = layout.group_hosts(capacity, matching_hosts(terms, hosts))
-    classes = layout.class_table(workload.classes, config.qos.margin, in_order(config))
+    classes = layout.class_table(workload.classes, config.qos.margin, config.policy.min_running, in_order(config))
     turns = windows.fill_classes(classes, workload.classes, config, config.simulation.end or LONGEST)
     levels = int(classes["level"].max()) + 1
     arrays = {
@@ -233,6 +241,7 @@ def build(
         **affinity_tables.arrays(workload, hosts, kinds.kinds, kinds.placement),
         **resizing,
         **edges,
+        **limit_tables.arrays(workload, config.simulation.epoch, config.simulation.end, happenings),
         **request_tables.arrays(workload, config.simulation.preempted_work != "kept"),
         **host_arrays(capacity, grouping),
         **shared_arrays(len(hosts), kinds.pairs, levels, capacity.shape[1], config.policy.overload == "triage"),
@@ -245,7 +254,7 @@ def build(
     control["turns_at"] = windows.next_turn(classes)
     rules = rules_of(config, classes, len(hosts), own, record)
     set_units(rules, hosts, unit, config.delay.memory_per_cpu)
-    if config.policy.min_running > 0.0:
+    if arrays["classes"]["min_running"].max() > 0.0:
         arrays["wakes"] = wakes(len(hosts), int(rules["policy"][0]))
     return Tables(rules, control, arrays)
 

@@ -27,6 +27,7 @@ from slacktide.state import affinity_tables, cluster, layout
 from slacktide.state.empty_tables import empty_tables
 from slacktide.state.growing_arrays import along, grow, lengthen, lengthen_along
 from slacktide.state.host_groups import HostGroups
+from slacktide.state.live_limits import LiveLimits
 from slacktide.state.live_network import NOTHING, Further, LiveNetwork
 from slacktide.state.service_classes import NEVER, ServiceClasses
 from slacktide.state.spec import Spec
@@ -65,6 +66,7 @@ class Growing(ServiceClasses):
         self._changed: dict[int, Mapping[str, str]] = {}  # hosts, and their attributes when they were last grouped
         self._groups = HostGroups()
         self.tb = empty_tables(config, own, FIRST)
+        self.limits = LiveLimits(self.tb)
         self.network = LiveNetwork(config)
         self.network.begin(self.tb)
 
@@ -101,8 +103,8 @@ class Growing(ServiceClasses):
         instance[:] = np.zeros(1, schema.INSTANCE)
         instance["host"] = instance["first_host"] = -1
         self.tb["duration"][row] = np.inf
-        self.tb["owner"][row] = self.tb["budget"][row] = self.tb["links"][row] = -1
-        self.tb["guard"][row] = -np.inf
+        self.tb["owner"][row] = self.tb["budget"][row] = self.tb["disruption_account"][row] = self.tb["links"][row] = -1
+        self.tb["guard"][row] = self.tb["disrupted_at"][row] = -np.inf
         self.tb["accounts"][row : row + 1] = np.zeros(1, window_records.ACCOUNT)
         return row
 

@@ -213,15 +213,23 @@ def classify(workload: Workload, demand: NDArray[np.int64], further: Sequence[ND
     return Kinds(demand[first_of_shape], first_of_shape, kinds, kind, len(first_of_pair), member, placement)
 
 
-def class_table(classes: Sequence[ServiceClass], margin: float | None, alike: bool = False) -> schema.Records:
-    """Service classes as the kernels read them; ``margin`` overrides each class's own, ``alike`` gives all one rank."""
+def class_table(
+    classes: Sequence[ServiceClass], margin: float | None, min_running: float, alike: bool = False
+) -> schema.Records:
+    """Service classes as the kernels read them.
+
+    ``margin`` overrides each class's own, ``min_running`` is of those that say nothing of it, ``alike`` gives all one
+    rank.
+    """
     ranks = [1 if alike else service.rank for service in classes]
     levels = sorted(set(ranks))
     table = np.zeros(len(classes), schema.CLASS)
     for i, service in enumerate(classes):
         phi = float(on_grid(np.array(service.margin if margin is None else margin)))
+        least = None if service.limits is None else service.limits.min_running
         one = table[i]
         one["slo"], one["margin"], one["limit"] = service.slo, phi, service.limit
         one["slope"], one["whole"] = 1.0 / service.slo - 1.0, (1.0 / service.slo).is_integer()
         one["rank"], one["level"] = ranks[i], levels.index(ranks[i])
+        one["min_running"] = float(on_grid(np.array(min_running if least is None else least)))
     return table

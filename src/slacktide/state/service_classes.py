@@ -78,7 +78,8 @@ class ServiceClasses:
         """Write the classes as they are now; what was found out with others no longer holds."""
         now = self.clock
         live_events.catch_up(self.tb.state, now)
-        table = layout.class_table(self.classes, self.config.qos.margin, cluster.in_order(self.config))
+        config = self.config
+        table = layout.class_table(self.classes, config.qos.margin, config.policy.min_running, cluster.in_order(config))
         self.tb.put("turns", windows.fill_classes(table, self.classes, SINCE_1970, now + AHEAD, now))
         self.tb.control["turns_at"] = windows.next_turn(table)
         self._reaches = now + AHEAD / 2 if len(self.tb["turns"]) else NEVER

@@ -11,11 +11,11 @@ import pytest
 
 from engine.workbench import BRONZE, GOLD, SILVER, T0, Chaos, settings
 from slacktide.config import Config
-from slacktide.engine.core import types
+from slacktide.engine.core import disruptions, types
 from slacktide.engine.core.engine import Engine
 from slacktide.engine.explain import preemption
 from slacktide.engine.explain.reasons import Explainer, Explanation
-from slacktide.model import Constraint, Placement, Rule, ServiceClass, Term
+from slacktide.model import Constraint, DisruptionLimits, Hours, Placement, Rule, ServiceClass, Term
 from slacktide.model.constraint import AnyOf, Tolerates, Toleration, taint_attribute
 from slacktide.model.placement import Topology
 from slacktide.state.spec import Spec
@@ -334,3 +334,43 @@ def test_a_kind_takes_less_than_20_ms_on_5000_nodes() -> None:
         assert sum(found.counts.values()) == 5000
     assert min(took[1:]) < 0.02 * slow, [f"{one * 1000:.1f} ms" for one in took]
     assert took[0] < 0.1 * slow, "also the first time, when taints are read"
+
+
+@pytest.mark.parametrize(
+    ("limits", "sentence", "words"),
+    [
+        (
+            DisruptionLimits(1, 200.0),
+            preemption.TOO_MANY,
+            ["disrupted 1 times of at most 1 in 3m20s; the next one in 110 s at the earliest"],
+        ),
+        (
+            DisruptionLimits(cooldown=300.0),
+            preemption.COOLING,
+            ["cooldown of 5m after a disruption: begins when 1 of its pods are ready again"],
+        ),
+        (
+            DisruptionLimits(hours=(Hours(("Mon",), 0, 1),)),
+            preemption.CLOSED,
+            ["may be disrupted at some hours only: from 2026-09-28T00:00:00Z on"],
+        ),
+        (
+            DisruptionLimits(min_running=500.0),
+            preemption.PROTECTED,
+            ["no pod is disrupted in its first 8m20s on a node"],
+        ),
+    ],
+)
+def test_which_limit_protects_a_pod_is_said(limits: DisruptionLimits, sentence: str, words: list[str]) -> None:
+    cluster = Cluster(replace(settings(), policy=replace(settings().policy, name="priority")))
+    cluster.host("node")
+    victim = cluster.put("node", BRONZE, 4000)
+    engine = cluster.engine
+    controller = engine.controllers[engine.pods[victim].key]
+    assert disruptions.standing(engine.tables, controller, T0) == []
+    engine.limits(controller.key, limits, T0)
+    engine.displace(victim, T0 + 10.0)
+    engine.instances.bind(engine.pods[victim], T0)  # as if it had been bound with these limits
+    found = cluster.wait(GOLD, 1000)
+    assert found.preemption == {sentence: 1}
+    assert disruptions.standing(engine.tables, controller, T0 + 100.0) == words

@@ -32,7 +32,7 @@ from slacktide.engine.ledger.restore import restore
 from slacktide.errors import InputError, OutputError, StateError
 from slacktide.inputs import read_hosts, read_workload
 from slacktide.inputs.align import align
-from slacktide.model import NO_CONSTRAINT, ServiceClass, Term
+from slacktide.model import NO_CONSTRAINT, DisruptionLimits, Hours, ServiceClass, Term, Window
 from slacktide.model.constraint import AnyOf, Constraint, Tolerates, Toleration
 from slacktide.sim import run
 from slacktide.state.spec import Spec
@@ -43,7 +43,7 @@ from support.neighbourhoods import Neighbourhood
 from support.pace import slowness
 from support.repository import TESTS
 
-GOLD = ServiceClass("gold", 1.0, 1, overhead_limit=0.25)
+GOLD = ServiceClass("gold", 1.0, 1, overhead_limit=0.25, window=Window(calendar="1M", time_zone="Europe/Berlin"))
 ODD_TERMS = (
     Term((Tolerates((Toleration("k", "NoSchedule", "v"), Toleration(any_value=True)), ("NoExecute",)),)),
     Term(
@@ -64,6 +64,10 @@ OPERATIONS: tuple[tuple[str, tuple[Any, ...]], ...] = (
     ("budget", ("b", 0)),
     ("budget_gone", ("b",)),
     ("controller", ("ns/d", GOLD, 2, True, False, 1.79e9)),
+    ("limits", ("ns/d", DisruptionLimits(2, 3600.0, 0.5, (Hours(("Mon",), 1320, 360, "Europe/Berlin"),)), 1.79e9)),
+    ("limits", ("ns/d", None, 1.79e9)),
+    ("displace", ("u", 1.0)),
+    ("displaced", ("u", 1.0, False)),
     ("desired", ("ns/d", -1, 1.79e9 + 1 / 3)),
     ("retire", ("ns/d", 1.79e9, 60.0)),
     ("controller_gone", ("ns/d", 1.79e9)),
@@ -90,6 +94,7 @@ OPERATIONS: tuple[tuple[str, tuple[Any, ...]], ...] = (
     ("blame", ("u", 1, 1.0)),
     ("blame_vacant", ("ns/d", 2, 1, 1.0)),
     ("suspend", ("ns/d", 3, 1.0)),
+    ("turn", (5.5,)),
     ("run", (1790000000.123456,)),
     ("decided", (Outcome(3, (Decision("u", "n", -22.37106990814209, (Victim("v", np.inf),)),), 2, 17),)),
 )

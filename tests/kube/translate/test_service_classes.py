@@ -18,6 +18,8 @@ from slacktide.kube.translate.service_classes import (
     mapping,
 )
 from slacktide.kube.translate.unschedulable import Unschedulable
+from slacktide.model import DisruptionLimits, Hours
+from slacktide.model.hours import DAYS
 from slacktide.model.service_class import default_tiers
 from slacktide.model.workload import AGGREGATED, APPROACHES
 from support import made_objects
@@ -113,3 +115,64 @@ def test_the_mapping_from_priority_classes_is_read_or_refused() -> None:
     for text in ("a", "a=", "=gold"):
         with pytest.raises(ConfigError, match=f"priority_classes: found '{text}'"):
             mapping(text)
+
+
+LIMITED: dict[str, Any] = {
+    "disruptions": {"max": 2, "per": "1h"},
+    "cooldown": "10m",
+    "hours": [
+        {"from": "22:00", "to": "06:00", "days": ["Sat"], "timeZone": "Europe/Berlin"},
+        {"from": "01:00", "to": "02:00"},
+    ],
+    "minRunning": "5m",
+}
+
+
+def annotated(**annotations: str) -> Pod:
+    """A pod of class ``gold``; ``min_running`` is the annotation slacktide.io/min-running."""
+    names = {f"slacktide.io/{name.replace('_', '-')}": text for name, text in annotations.items()}
+    metadata = {"name": "p", "namespace": "shop", "labels": {CLASS_LABEL: "gold"}, "annotations": names}
+    return made_objects.decoded(POD, {"metadata": metadata, "spec": {}})
+
+
+def test_a_class_says_what_its_workloads_may_suffer() -> None:
+    found = classes(gold=LIMITED, plain={}).of(annotated(), False)
+    hours = (Hours(("Sat",), 1320, 360, "Europe/Berlin"), Hours(DAYS, 60, 120))
+    assert found.limits == found.service.limits == DisruptionLimits(2, 3600.0, 600.0, hours, 300.0)
+    assert classes(gold={}).of(annotated(), False).limits is None
+    assert classes(gold={"minRunning": "0s"}).of(annotated(), False).limits == DisruptionLimits(min_running=0.0)
+
+
+def test_a_workload_may_be_stricter_than_its_class() -> None:
+    every = classes(gold=LIMITED)
+    said = every.of(
+        annotated(disruptions="1 per 2h", cooldown="30m", min_running="10m", hours="Sun 00:00-24:00"), False
+    )
+    hours = (Hours(("Sat",), 1320, 360, "Europe/Berlin"), Hours(DAYS, 60, 120))
+    own = (Hours(("Sun",), 0, 1440),)
+    assert said.limits == DisruptionLimits(1, 7200.0, 1800.0, hours, 600.0, own)
+    assert said.service == every.of(annotated(), False).service  # of one class
+    assert every.of(annotated(), False).limits == said.service.limits
+    assert classes(gold={}).of(annotated(cooldown="1m"), False).limits == DisruptionLimits(cooldown=60.0)
+
+
+@pytest.mark.parametrize(
+    ("annotations", "reason"),
+    [
+        ({"disruptions": "3 per 1h"}, r"annotation slacktide.io/disruptions: .*found '3 per 3600s', expected no more"),
+        ({"disruptions": "twice"}, r"annotation slacktide.io/disruptions: found 'twice', expected such as '1 per 2h'"),
+        ({"cooldown": "9m"}, r"annotation slacktide.io/cooldown: cooldown: found 540.0, expected 600 or more"),
+        ({"cooldown": "soon"}, r"annotation slacktide.io/cooldown: cooldown: found 'soon', expected seconds"),
+        ({"min_running": "1s"}, r"annotation slacktide.io/min-running: min_running: found 1.0"),
+        ({"hours": "at night"}, r"annotation slacktide.io/hours: hours: found 'at night', expected such as"),
+    ],
+)
+def test_a_workload_that_would_be_less_strict_is_refused(annotations: dict[str, str], reason: str) -> None:
+    with pytest.raises(Unschedulable, match=reason):
+        classes(gold=LIMITED).of(annotated(**annotations), False)
+
+
+def test_a_class_with_limits_that_cannot_be_is_malformed() -> None:
+    every = classes(gold={"hours": [{"from": "01:00", "to": "02:00", "timeZone": "Europe/Atlantis"}]})
+    assert "Europe/Atlantis" in every.broken["gold"]
+    assert "disruptions.max" in classes(gold={"disruptions": {"max": 65, "per": "1h"}}).broken["gold"]

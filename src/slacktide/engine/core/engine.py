@@ -10,7 +10,7 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from slacktide.config import Config
-from slacktide.engine.core import operations, types
+from slacktide.engine.core import disruptions, operations, types
 from slacktide.engine.core.budgets import Budgets
 from slacktide.engine.core.hosts import Hosts
 from slacktide.engine.core.instances import Instances, Observer
@@ -20,7 +20,7 @@ from slacktide.engine.core.run_cycle import Allowance, Cycle, Made
 from slacktide.engine.core.types import Controller, Decision, Outcome, Pod, Victim, snap
 from slacktide.errors import StateError
 from slacktide.kernels.drive import live_events
-from slacktide.model import ServiceClass
+from slacktide.model import DisruptionLimits, ServiceClass
 from slacktide.policy.loader import load
 from slacktide.state.growth import Growing
 from slacktide.state.spec import Spec
@@ -190,6 +190,11 @@ class Engine:
         if known.everything != everything:
             self.instances.count_everything(known, everything, max(at, self.latest))
 
+    def limits(self, key: str, limits: DisruptionLimits | None, at: float) -> None:
+        """What a controller's instances may suffer from now on; what they have suffered still counts."""
+        self.note(operations.Limits(key, limits, at))
+        disruptions.limit(self.tables, self.controllers[key], limits, max(snap(at), self.latest))
+
     def desired(self, key: str, count: int, at: float) -> None:
         """How many instances a controller shall have (-1: not known); vacant ones in excess are no more."""
         self.note(operations.Desired(key, count, at))
@@ -215,6 +220,7 @@ class Engine:
             raise StateError(f"controller {key}: found incarnations, expected none when it goes")
         while controller.vacant:
             self.instances.depart(controller, controller.vacant.pop(), self.instances.at(controller, at), False)
+        self.tables.limits.assign(controller.q, None, self.latest)
         del self.controllers[key]
         self.tables.free_requests.append(controller.q)
 
@@ -364,6 +370,20 @@ class Engine:
         live_events.put_back(self.tables.tb.state, pod.row, self._at(pod, at))
         pod.state, pod.preempted = types.PLACED, False
 
+    def displace(self, uid: str, at: float) -> None:
+        """A pod is about to be told to leave its host, so that its instance moves: a disruption of it begins."""
+        self.note(operations.Displace(uid, at))
+        pod = self.instances.known(uid)
+        if pod.state == types.PLACED:
+            live_events.disrupt(self.tables.tb.state, pod.row, self._at(pod, at))
+
+    def displaced(self, uid: str, at: float, told: bool) -> None:
+        """Whether a pod was told to leave after :meth:`displace`; if it was not, there was no disruption."""
+        self.note(operations.Displaced(uid, at, told))
+        pod = self.pods.get(uid)
+        if not told and pod is not None and pod.state == types.PLACED:
+            live_events.stays(self.tables.tb.state, pod.row, self._at(pod, at))
+
     def gone(self, uid: str, at: float, completed: bool = False, cause: int = 0) -> None:
         """A pod has ended. Its instance is vacant until the next one comes, or no more: it completed, or the
         controller has as many as it shall have. ``cause``: whose doing it is that it is vacant."""
@@ -426,6 +446,7 @@ class Engine:
     def _pass(self, now: float, allowance: Allowance) -> Generator[None, None, Outcome]:
         self.passes += 1
         now = max(snap(now), self.latest)
+        self.tables.limits.refresh(now)
         self._roused = self.instances.rouse(now)
         cycle = Cycle(self.tables, now, self._own.policy)
         self._deciding = True

@@ -75,6 +75,7 @@ class Instances:
         """A new instance, vacant."""
         row = self.tables.new_row()
         self.tables.tb["owner"][row] = controller.q
+        self.tables.tb["disruption_account"][row] = controller.account
         live_events.join(self.tables.tb.state, row, at, False)
         return row
 
@@ -126,7 +127,9 @@ class Instances:
     def bind(self, pod: Pod, at: float) -> None:
         """A pod is known to run where it was placed: its least running time begins."""
         pod.bound = True
-        live_events.spare(self.tables.tb.state, pod.row, at + self._min_running)
+        limits = self.controllers[pod.key].limits
+        least = self._min_running if limits is None or limits.min_running is None else snap(limits.min_running)
+        live_events.spare(self.tables.tb.state, pod.row, at + least)
 
     def guard(self, pod: Pod) -> None:
         """There is no point in preempting a pod."""

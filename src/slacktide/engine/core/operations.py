@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from slacktide.engine.core.types import Outcome
-from slacktide.model import ServiceClass
+from slacktide.model import DisruptionLimits, ServiceClass
 from slacktide.state import spec as specs
 
 
@@ -106,6 +106,23 @@ class Controller(Operation):
     batch: bool
     everything: bool = False
     at: float = 0.0
+
+
+class Limits(Operation):
+    key: str
+    limits: DisruptionLimits | None
+    at: float
+
+
+class Displace(Operation):
+    uid: str
+    at: float
+
+
+class Displaced(Operation):
+    uid: str
+    at: float
+    told: bool
 
 
 class Desired(Operation):

@@ -10,11 +10,18 @@ from numpy.typing import NDArray
 from slacktide.engine.core import types
 from slacktide.engine.core.engine import Engine
 from slacktide.kernels.drive import apply_plan, resize
+from slacktide.kernels.feasible import disruption_limits
+from slacktide.kernels.tables import limit_records
 from slacktide.model.constraint import NO_CONSTRAINT, Term
 from slacktide.state import layout
 
 NOT_ALL_READY = "not all other pods of its controller are ready"
 PROTECTED = "a disruption budget or the least running time protects it"
+LIMITED = {
+    limit_records.TOO_MANY: "its workload was disrupted as often as its limits allow",
+    limit_records.COOLING: "its workload was disrupted too short a time ago (cooldown)",
+    limit_records.CLOSED: "its workload may be disrupted at other hours only",
+}
 NO_ROOM = "no other node that may take it has room for it"
 
 
@@ -33,6 +40,10 @@ def obstacle(engine: Engine, uid: str, wanted: Mapping[str, int], now: float, vo
         return NOT_ALL_READY
     tb, h = engine.tables.tb, engine.hosts[one.host]
     at = max(types.snap(now), engine.latest)
+    engine.tables.limits.refresh(at)
+    limit = int(disruption_limits.limit_in_force(tb.state, one.row, at))
+    if limit in LIMITED:
+        return LIMITED[limit]
     if apply_plan.spared(tb.state, h, np.array([one.row]), at) >= 0:
         return PROTECTED
     slack = float(apply_plan.metric_on_host(tb.state, h, one.row, at))

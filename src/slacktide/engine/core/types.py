@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 
-from slacktide.model import ServiceClass
+from slacktide.model import DisruptionLimits, ServiceClass
 from slacktide.state.layout import GRID
 
 ASLEEP, WAITING, PLACED, LEAVING = range(4)
@@ -52,6 +52,16 @@ class Past:
     starts: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Suffered:
+    """What a controller's account of disruptions says: when the latest began, in order; when the last that ended did;
+    how many have not ended. Seconds since 1970."""
+
+    begun: tuple[float, ...] = ()
+    ended: float = float("-inf")
+    recovering: int = 0
+
+
 @dataclass(slots=True)
 class Controller:
     """A request: the instances that one promise is made to.
@@ -70,6 +80,12 @@ class Controller:
     vacant: deque[int] = field(default_factory=deque)
     desired: int = -1
     past: Past = field(default_factory=Past)
+    limits: DisruptionLimits | None = None
+    """What it may suffer."""
+    account: int = -1
+    """Its account of disruptions in the tables; -1: nothing of it is counted."""
+    suffered: Suffered | None = None
+    """What a ledger says that it suffered, while nothing is counted."""
     everything: bool = False
     """Its promise counts every loss, whoever caused it."""
     lost: list[float] = field(default_factory=lambda: [0.0, 0.0, 0.0])

@@ -17,6 +17,9 @@ from slacktide.kernels.tables.arrays import Tables
 
 TOO_SMALL = "had too little room even without pods of ours"
 PROTECTED = "were protected by disruption budgets or by a least running time"
+TOO_MANY = "were protected because their workloads were disrupted as often as their classes allow"
+COOLING = "were protected because their workloads were disrupted too short a time ago (cooldown)"
+CLOSED = "were protected because their workloads may be disrupted at other hours only"
 OVERHEAD = "were preempted too often already"
 PROMISE = "kept their promise only if left alone"
 PRIORITY_RULES = "run nothing of lower priority that would suffice"
@@ -40,14 +43,19 @@ def classify(engine: Engine, row: int, mine: float, found: Obstacles, now: float
     rules.obstacles(tb.state, here.hosts, row, mine, now, stopped_by)
     eligible = PRIORITY_RULES if tb.control["mode"] == PRIORITY else PROMISE
     steps = (
-        (TOO_SMALL, ()),
-        (PROTECTED, (rules.PROTECTED,)),
-        (OVERHEAD, (rules.PROTECTED, rules.OVERHEAD)),
-        (eligible, (rules.PROTECTED, rules.OVERHEAD, rules.NOT_ELIGIBLE)),
+        (TOO_SMALL, None),
+        (TOO_MANY, rules.TOO_MANY),
+        (COOLING, rules.COOLING),
+        (CLOSED, rules.CLOSED),
+        (PROTECTED, rules.PROTECTED),
+        (OVERHEAD, rules.OVERHEAD),
+        (eligible, rules.NOT_ELIGIBLE),
     )
     said = Counter[str]()
     left: Mask = np.ones(len(here.hosts), np.bool_)
-    for text, obstacles in steps:
+    obstacles: list[int] = []
+    for text, obstacle in steps:
+        obstacles += [] if obstacle is None else [obstacle]
         enough = _enough(tb, here, kind, found, ~np.isin(stopped_by, obstacles))
         if stopped := int((left & ~enough).sum()):
             said[text] = stopped

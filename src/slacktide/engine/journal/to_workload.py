@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -378,6 +379,7 @@ def _write_settings(
             config.simulation,
             end=max(SHORTEST, history.now - history.begin),
             recreation=float(np.median(history.recreations)) if history.recreations else 0.0,
+            epoch=datetime.fromtimestamp(history.begin, UTC).isoformat(),
         ),
         classes=workload.classes,
     )

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slacktide.config import Accounting
-from slacktide.engine.core import types
+from slacktide.engine.core import disruptions, types
 from slacktide.engine.core.engine import Engine
 from slacktide.engine.ledger import accounts
 from slacktide.engine.ledger.accounts import Accounts
@@ -32,6 +32,7 @@ from slacktide.errors import ConfigError, StateError
 from slacktide.kernels.tables import schema
 from slacktide.model import APPROACHES, INDEPENDENT, Window
 from slacktide.model.causes import CAUSES, WORKLOAD
+from slacktide.model.disruption_limits import MOST_DISRUPTIONS
 from slacktide.qos.availability import ACCOUNTINGS
 from slacktide.state.layout import GRID
 
@@ -103,6 +104,7 @@ class Checkpoint:
     excuses    whether that time counts as running: its class does not count everything
     vacant_causes  of each vacant instance, the longest vacant first, the cause
     leaving_startup  start-up seconds of those that are leaving
+    suffered   where disruptions are limited: the account of them
     window, accounts independent, where the promise is over a window: that, and what of each record it asks for
     """
 
@@ -118,6 +120,7 @@ class Checkpoint:
     leaving_startup: float
     window: Window | None = None
     accounts: Accounts | None = None
+    suffered: types.Suffered | None = None
     lost: Mapping[str, float] = field(default_factory=dict)
     excused: float = 0.0
     suspended: tuple[float, int] = (0.0, 0)
@@ -138,6 +141,9 @@ def export(engine: Engine, key: str, now: float) -> dict[str, Any]:
     order = [row for row in controller.rows if row not in vacant] + list(controller.vacant)
     had = accrue(engine.tables.tb, order, len(order), at)
     said: dict[str, Any] = {"version": LIFETIME_VERSION, "approach": APPROACHES[controller.approach], "at": at}
+    had_to = disruptions.suffered(engine.tables, controller)
+    if had_to is not None:
+        said["disruptions"] = _of_suffered(had_to)
     said |= causes_said(engine, controller, at)
     if controller.approach != INDEPENDENT:
         return {**said, **_in_sums(engine, controller, had, at)}
@@ -156,6 +162,12 @@ def export(engine: Engine, key: str, now: float) -> dict[str, Any]:
         "records": pack(_records(engine, had)),
         "names": _squeeze(json.dumps([controller.rows[row] for row in order]).encode()),
     }
+
+
+def _of_suffered(had: types.Suffered) -> dict[str, Any]:
+    """An account of disruptions; ``ended`` is not there where none did."""
+    said = {"begun": list(had.begun), "recovering": had.recovering}
+    return {**said, "ended": had.ended} if math.isfinite(had.ended) else said
 
 
 def _states(engine: Engine, had: Accrued) -> NDArray[np.int64]:
@@ -302,6 +314,7 @@ def read(said: Mapping[str, Any]) -> Checkpoint:
         leaving_startup=0.0 if alone else _number(said, "leavingStartup"),
         window=_window(said),
         accounts=_accounts(said, counts["live"]) if alone and said.get("outages") is not None else None,
+        suffered=_read_suffered(said),
         **_read_causes(said),
     )
 
@@ -350,7 +363,13 @@ def _accounts(said: Mapping[str, Any], count: int) -> Accounts:
 
 def moved(said: Mapping[str, Any], at: float) -> dict[str, Any]:
     """What :func:`export` said, as if all of it had happened so much later that it holds for the instant ``at``."""
-    return {**said, "at": at}
+    moved_on = {**said, "at": at}
+    had = _read_suffered(said)
+    if had is not None:
+        later = at - _number(said, "at")
+        begun = tuple(one + later for one in had.begun)
+        moved_on["disruptions"] = _of_suffered(types.Suffered(begun, had.ended + later, had.recovering))
+    return moved_on
 
 
 def _check(records: Any) -> None:
@@ -386,6 +405,23 @@ def _read_risks(said: Mapping[str, Any]) -> dict[int, float]:
     if not isinstance(value, Mapping) or not all(re.fullmatch("[0-9a-f]{1,16}", str(uid)) for uid in value):
         raise BrokenLedger("risks", value, "seconds by hexadecimal number")
     return {int(uid, 16): _number(said, "risks", uid) for uid in value}
+
+
+def _read_suffered(said: Mapping[str, Any]) -> types.Suffered | None:
+    value = said.get("disruptions")
+    if value is None:
+        return None
+    begun = value.get("begun", []) if isinstance(value, Mapping) else None
+    if not isinstance(begun, list) or len(begun) > MOST_DISRUPTIONS:
+        raise BrokenLedger("disruptions.begun", begun, f"at most {MOST_DISRUPTIONS} instants in order")
+    instants = tuple(_number({"disruptions.begun": one}, "disruptions.begun") for one in begun)
+    if list(instants) != sorted(instants):
+        raise BrokenLedger("disruptions.begun", begun, "instants in order")
+    count = value.get("recovering", 0)
+    if isinstance(count, bool) or not isinstance(count, int) or not 0 <= count <= MOST_INSTANCES:
+        raise BrokenLedger("disruptions.recovering", count, f"a whole number from 0 to {MOST_INSTANCES}")
+    ended = _number(said, "disruptions", "ended") if value.get("ended") is not None else float("-inf")
+    return types.Suffered(instants, ended, count)
 
 
 def _number(said: Mapping[str, Any], *path: str) -> float:

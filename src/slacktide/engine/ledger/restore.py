@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from slacktide.engine.core import operations, types
+from slacktide.engine.core import disruptions, operations, types
 from slacktide.engine.core.blame import Span
 from slacktide.engine.core.engine import Engine
 from slacktide.engine.core.types import Pod, snap
@@ -110,6 +110,8 @@ class _Restoring:
             self._happens(at, kind, pod)
         self.controller.desired = desired
         self._finish()
+        if checkpoint is not None and checkpoint.suffered is not None:
+            self._go_on_suffering(checkpoint.suffered)
 
     # -- at the base -----------------------------------------------------------------------------------------------
 
@@ -362,6 +364,15 @@ class _Restoring:
         missing = self.missing.pop(found or vanished[0])
         self._end(missing, at, False)
         return missing.row
+
+    def _go_on_suffering(self, said: types.Suffered) -> None:
+        engine = self.engine
+
+        def ready(row: int) -> bool:
+            pod = engine.pods.get(engine.uid_of_row.get(row, ""))
+            return pod is not None and pod.state == types.PLACED and pod.ready and not pod.preempted
+
+        disruptions.go_on(engine.tables, self.controller, said, ready, self.now)
 
     def _finish(self) -> None:
         """Whoever vanished without a replacement goes now; so do instances in excess of what is desired."""

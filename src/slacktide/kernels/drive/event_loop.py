@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from slacktide.kernels.drive import event_heap, instance_ledger, resize, scale, scheduling_pass, window_events
-from slacktide.kernels.feasible import disruption_budgets, host_slots
+from slacktide.kernels.feasible import disruption_budgets, disruption_limits, host_slots
 from slacktide.kernels.memo import standstill
 from slacktide.kernels.place import search_free
 from slacktide.kernels.qos import request_ledger
@@ -85,6 +85,7 @@ def finish_due(tb: State, now: float) -> bool:
             if request_ledger.decider_of(tb, row) >= 0:
                 request_ledger.became_ready(tb, request_ledger.owner_of(tb, row), row, now)
             disruption_budgets.change(tb, row, whole(0), whole(1))
+            disruption_limits.over(tb, row, now)
             continue
         if kind != RUN_ENDS:
             instance_ledger.come_back(tb, row, now)

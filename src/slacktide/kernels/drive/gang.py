@@ -8,7 +8,7 @@ decisions in earnest: all hosts are as they were, to their versions and ties.
 from __future__ import annotations
 
 from slacktide.kernels.drive import instance_ledger
-from slacktide.kernels.feasible import disruption_budgets, host_slots
+from slacktide.kernels.feasible import disruption_budgets, disruption_limits, host_slots
 from slacktide.kernels.qos import request_ledger
 from slacktide.kernels.runtime.compiling import kernel, whole
 from slacktide.kernels.tables import views
@@ -71,6 +71,7 @@ def take_off(tb: State, h: int, row: int, now: float) -> None:
     note_act(tb, row, h, whole(1))
     if disruption_budgets.is_ready(tb, row, now):
         disruption_budgets.change(tb, row, whole(0), whole(-1))
+    disruption_limits.try_one(tb, row, whole(1))
     host_slots.remove(tb, h, row)
 
 
@@ -107,6 +108,7 @@ def undo(tb: State, now: float) -> None:
             host_slots.occupy(tb, h)
             if disruption_budgets.is_ready(tb, row, now):
                 disruption_budgets.change(tb, row, whole(0), whole(1))
+            disruption_limits.try_one(tb, row, whole(-1))
             if q >= 0:
                 put_back(tb, q, row, now)
                 request_ledger.gets_back(tb, q, act["overhead"], act["received"])

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slacktide.kernels.drive import event_heap, pending_resize, window_events
-from slacktide.kernels.feasible import disruption_budgets, host_slots
+from slacktide.kernels.feasible import disruption_budgets, disruption_limits, host_slots
 from slacktide.kernels.place.scores import delay_aware
 from slacktide.kernels.qos import request_ledger, slo_status
 from slacktide.kernels.queue import waiting_queue
@@ -137,7 +137,8 @@ def start(tb: State, row: int, h: int, now: float) -> None:
         request_ledger.started(tb, q, row, now)
     if tau == 0.0:
         disruption_budgets.change(tb, row, whole(0), whole(1))
-    elif tau < np.inf and (request_ledger.decider_of(tb, row) >= 0 or disruption_budgets.budget_of(tb, row) >= 0):
+        disruption_limits.over(tb, row, now)
+    elif tau < np.inf and asks_for_readiness(tb, row):
         event_heap.push(tb, STARTUP_ENDS, now + tau, row, whole(instance["starts"]))
     window_events.expect(tb, row)
     views.control(tb)["placed_now"] += 1
@@ -145,6 +146,14 @@ def start(tb: State, row: int, h: int, now: float) -> None:
     finish = now + tau + (views.duration(tb)[row] - instance["running"])
     if finish <= rules["end"] and finish < np.inf:
         event_heap.push(tb, RUN_ENDS, finish, row, whole(instance["starts"]))
+
+
+@leaf
+def asks_for_readiness(tb: State, row: int) -> bool:
+    """Whether the end of an instance's start-up is an event; O(1)."""
+    if request_ledger.decider_of(tb, row) >= 0 or disruption_budgets.budget_of(tb, row) >= 0:
+        return True
+    return disruption_limits.recovers(tb, row)
 
 
 @kernel
@@ -201,6 +210,7 @@ def stop(tb: State, row: int, now: float, preempted: bool) -> None:
     discarded = instance["discarded"]
     spent = settle(tb, row, now, loses(tb, row))
     if preempted:
+        disruption_limits.begin(tb, row, now)
         instance["overhead"] += spent
         instance["preemptions"] += 1
         views.control(tb)["preemptions"] += 1
@@ -235,6 +245,7 @@ def tell_to_leave(tb: State, row: int, now: float) -> None:
     if b >= 0:  # what is left of a live budget is told from outside, and late
         views.budgets(tb)[b]["amount"] -= 1
         views.control(tb)["tightened"] = views.control(tb)["looks"] + 1
+    disruption_limits.begin(tb, row, now)
     host_slots.remove(tb, whole(instance["host"]), row)
     instance["state"] = LEAVING
     instance["preemptions"] += 1
@@ -251,6 +262,7 @@ def complete(tb: State, row: int, now: float) -> None:
     window_events.end(tb, row, now)
     views.control(tb)["completed"] += 1
     disruption_budgets.change(tb, row, whole(-1), whole(0))
+    disruption_limits.over(tb, row, now)
     q = request_ledger.owner_of(tb, row)
     if q >= 0:
         request_ledger.departed(tb, q, now)
@@ -285,6 +297,7 @@ def remove(tb: State, row: int, now: float) -> None:
     instance["since"] = now
     window_events.end(tb, row, now)
     disruption_budgets.change(tb, row, whole(-1), whole(0))
+    disruption_limits.over(tb, row, now)
     request_ledger.departed(tb, request_ledger.owner_of(tb, row), now)
     record(tb, DROPPED, row, host, NOBODY, np.nan)
 

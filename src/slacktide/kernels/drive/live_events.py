@@ -15,7 +15,7 @@ import numpy as np
 
 from slacktide.kernels.drive import instance_ledger, window_events
 from slacktide.kernels.drive.apply_plan import mark_done
-from slacktide.kernels.feasible import host_slots, sparing
+from slacktide.kernels.feasible import disruption_limits, host_slots, sparing
 from slacktide.kernels.policies import in_force
 from slacktide.kernels.qos import request_ledger, window_ledger
 from slacktide.kernels.queue import waiting_queue
@@ -112,6 +112,8 @@ def ready(tb: State, row: int, at: float) -> None:
     elif q >= 0:
         request_ledger.became_ready(tb, q, row, at)
     if not leaving:
+        if disruption_limits.recovers(tb, row) and instance["since"] >= views.disrupted_at(tb)[row]:
+            disruption_limits.over(tb, row, at)  # else it is on the host that it was told to leave
         write_slot(tb, row)
 
 
@@ -217,6 +219,7 @@ def put_back(tb: State, row: int, now: float) -> None:
     q = request_ledger.owner_of(tb, row)
     h = whole(instance["host"])
     instance["state"] = PLACED
+    disruption_limits.take_back(tb, row, now < instance["since"] + instance["startup"])
     instance["preemptions"] -= 1
     views.control(tb)["preemptions"] -= 1
     views.control(tb)["placed_now"] += 1
@@ -228,6 +231,19 @@ def put_back(tb: State, row: int, now: float) -> None:
         request_ledger.link(tb, q, row)
         request_ledger.change(tb, q, whole(1), whole(instance["starts"]), ready, True, whole(1), whole(0))
     write_slot(tb, row)
+
+
+@entry
+def disrupt(tb: State, row: int, now: float) -> None:
+    """A PLACED instance is told to leave so that it moves to another host; it goes on where it is until it is gone."""
+    disruption_limits.begin(tb, row, now)
+
+
+@entry
+def stays(tb: State, row: int, now: float) -> None:
+    """A PLACED instance that was told to leave by :func:`disrupt` stays after all."""
+    instance = views.instances(tb)[row]
+    disruption_limits.take_back(tb, row, now < instance["since"] + instance["startup"])
 
 
 @entry
@@ -261,6 +277,7 @@ def depart(tb: State, row: int, now: float, completed: bool) -> None:
     window_events.book(tb, row, now)
     instance["state"] = REMOVED
     instance["since"] = now
+    disruption_limits.over(tb, row, now)
     window_events.end(tb, row, now)
     if q >= 0:
         request_ledger.departed(tb, q, now)

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slacktide.kernels.drive import gang, instance_ledger, pending_resize
-from slacktide.kernels.feasible import affinity, disruption_budgets, grants, host_slots
+from slacktide.kernels.feasible import affinity, disruption_budgets, disruption_limits, grants, host_slots
 from slacktide.kernels.place import search_free, search_with_rules
 from slacktide.kernels.qos import request_ledger
 from slacktide.kernels.queue import waiting_queue
@@ -109,7 +109,7 @@ def fit_in(tb: State, row: int) -> None:
 
 @kernel
 def may_move(tb: State, row: int, now: float) -> bool:
-    """Whether budget and least running time let an instance leave its host; O(instances on it)."""
+    """Whether budget, limits and least running time let an instance leave its host; O(instances on it)."""
     h = whole(views.instances(tb)[row]["host"])
     return not disruption_budgets.spared(tb, h, host_slots.slot_of(tb, h, row), whole(0), now)
 
@@ -131,6 +131,7 @@ def move(tb: State, row: int, h: int, now: float) -> None:
     instance = views.instances(tb)[row]
     q = request_ledger.owner_of(tb, row)
     discarded = instance["discarded"]
+    disruption_limits.begin(tb, row, now)
     instance_ledger.settle(tb, row, now, instance_ledger.loses(tb, row))
     instance_ledger.leave_host(tb, row, now)
     if q >= 0:

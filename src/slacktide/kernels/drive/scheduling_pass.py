@@ -10,7 +10,7 @@ import numpy as np
 
 from slacktide.kernels.builtin import PRIORITY
 from slacktide.kernels.drive import gang, scheduling_cycle
-from slacktide.kernels.feasible import host_slots
+from slacktide.kernels.feasible import disruption_limits, host_slots
 from slacktide.kernels.memo import hopeless_kinds, standstill
 from slacktide.kernels.policies import in_force
 from slacktide.kernels.queue import request_heap, waiting_queue
@@ -53,6 +53,7 @@ def begin(tb: State) -> None:
     control = views.control(tb)
     change_mode(tb, in_force.of_next_pass(tb))
     waiting_queue.merge_incoming(tb)
+    disruption_limits.pass_begins(tb)
     count(tb)
     waiting_queue.take_stock(tb, views.queue(tb), whole(control["queue"]))
     weigh_overload(tb)

@@ -1,11 +1,13 @@
 """How many instances of a budget may be disrupted, and who is spared for other reasons.
 
-docs/semantics.md, 'Neighbours, preferences and budgets'. Where a run has no budgets,
-no least running time and no guards, nothing here costs more than a comparison.
+docs/semantics.md, 'Neighbours, preferences and budgets'. Where a run has no budgets, no limits on
+disruption, no least running time and no guards, nothing here costs more than a comparison.
 """
 
 from __future__ import annotations
 
+from slacktide.kernels.feasible import disruption_limits
+from slacktide.kernels.feasible.disruption_limits import ALLOWED
 from slacktide.kernels.runtime.compiling import kernel, leaf, whole
 from slacktide.kernels.tables import views
 from slacktide.kernels.tables.affinity_records import GIVEN, UNAVAILABLE
@@ -38,16 +40,18 @@ def spared_until(tb: State, slot: Records) -> float:
 
     All that spares somebody by the clock alone belongs here: hosts are looked at again when it ends (:mod:`.sparing`).
     """
-    until = slot["since"] + views.rules(tb)["min_running"]
+    until = slot["since"] + views.classes(tb)[slot["cls"]]["min_running"]
     return max(until, views.guard(tb)[slot["row"]]) if len(views.guard(tb)) > 0 else until
 
 
 @kernel
 def spared(tb: State, h: int, i: int, number: int, now: float) -> bool:
     """Whether the instance in slot ``i`` of host ``h`` is no victim, ``number`` of others chosen; O(1), O(chosen)
-    where it has a budget."""
+    where it has a budget or limits."""
     slot = views.slots(tb)[h, i]
     if now < spared_until(tb, slot):
+        return True
+    if disruption_limits.any_limits(tb) and disruption_limits.protects(tb, h, i, number, now) != ALLOWED:
         return True
     b = budget_of(tb, whole(slot["row"]))
     if b < 0:

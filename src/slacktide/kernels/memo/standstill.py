@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from slacktide.kernels.feasible import affinity, sparing
+from slacktide.kernels.feasible import affinity, disruption_limits, sparing
 from slacktide.kernels.memo import infeasibility_memo
 from slacktide.kernels.policies import in_force
 from slacktide.kernels.qos import metric_dynamics
@@ -70,7 +70,8 @@ def note(tb: State, entry: Records, mine: float) -> None:
     if control["still_until"] == -np.inf:
         return
     if not in_force.by_metric(tb):
-        control["still_until"] = min(control["still_until"], sparing.next_instant(tb))
+        until = -np.inf if disruption_limits.any_limits(tb) else sparing.next_instant(tb)
+        control["still_until"] = min(control["still_until"], until)
         return
     fall, kink, blur = 1.0, np.inf, 0.0
     if entry["request"] >= 0:

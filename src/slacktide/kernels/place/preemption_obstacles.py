@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from slacktide.kernels.feasible import disruption_budgets
+from slacktide.kernels.feasible import disruption_budgets, disruption_limits
 from slacktide.kernels.policies import in_force, qos_driven
 from slacktide.kernels.qos import request_ledger
 from slacktide.kernels.qos.metric import metric, promise_of
@@ -15,8 +15,10 @@ from slacktide.kernels.runtime.compiling import entry, kernel, whole
 from slacktide.kernels.tables import views
 from slacktide.kernels.tables.schema import Records, State
 
-_OBSTACLES: tuple[Any, ...] = tuple(np.int64(i) for i in range(4))  # not literals, so that kernels are compiled once
-NOTHING, PROTECTED, OVERHEAD, NOT_ELIGIBLE = _OBSTACLES
+_OBSTACLES: tuple[Any, ...] = tuple(np.int64(i) for i in range(7))  # not literals, so that kernels are compiled once
+NOTHING, PROTECTED, OVERHEAD, NOT_ELIGIBLE, TOO_MANY, COOLING, CLOSED = _OBSTACLES
+LIMITS: Any = NOT_ELIGIBLE
+"""What forbids a disruption (:data:`.limit_records.TOO_MANY` and those after it) follows behind this one."""
 
 
 @entry
@@ -33,7 +35,10 @@ def obstacles(tb: State, hosts: NDArray[np.int64], row: int, mine: float, now: f
     for h in hosts:
         number = 0
         for i in range(views.hosts(tb)[h]["count"]):
-            if disruption_budgets.spared(tb, h, i, number, now):
+            limit = whole(disruption_limits.protects(tb, h, i, number, now))
+            if limit != disruption_limits.ALLOWED:
+                out[at] = LIMITS + limit
+            elif disruption_budgets.spared(tb, h, i, number, now):
                 out[at] = PROTECTED
             else:
                 views.taken(tb)[number] = i

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slacktide.kernels.tables import affinity_records as affinity
+from slacktide.kernels.tables import limit_records as limits
 from slacktide.kernels.tables import log_records as log
 from slacktide.kernels.tables import network_records as network
 from slacktide.kernels.tables import request_records as request
@@ -37,6 +38,8 @@ AXES = {
     "shapes": "a kind of a new demand comes",
     "pairs": "a kind of a new demand or class comes",
     "kinds": "a kind comes",
+    "disruption accounts": "a request comes whose disruptions are limited",
+    "remembered": "more disruptions of such requests are remembered",
     "logins": "a shape comes whose users log in",
     "slots": "a host has more instances than one ever had: one place for each, and one to spare",
     "waiting": "more instances wait than ever did",
@@ -158,6 +161,21 @@ ARRAYS: dict[str, Array] = {
     "points": Array(I8, (H,), "points", "place", "scratch: by preferences"),
     "budget": Array(I4, (N,), "budget", "feasible", "its disruption budget, or -1", LIVE, fixed=True),
     "budgets": Array(affinity.BUDGET, ("budgets",), "record", "drive feasible place", "disruption budgets"),
+    # What a workload may suffer in time.
+    "disruption_account": Array(
+        I4, (N,), "account", "feasible", "whose disruptions count together, or -1", LIVE, fixed=True
+    ),
+    "disruption_accounts": Array(
+        limits.ACCOUNT, ("disruption accounts",), "record", "feasible", "disruptions so far", LIVE
+    ),
+    "disruptions": Array(F8, ("remembered",), "s", "feasible", "when the latest began, a ring for each account", LIVE),
+    "disrupted_at": Array(F8, (N,), "s", "drive feasible", "when that began which has not ended, or -inf", LIVE),
+    "disruption_limits": Array(
+        limits.DISRUPTION_LIMITS, ("limits",), "record", "feasible", "by number", LIVE, fixed=True
+    ),
+    "open_hours": Array(
+        F8, ("intervals", 2), "s", "feasible", "allowed intervals, those of each in order", LIVE, fixed=True
+    ),
     "wakes": Array(F8, ("wakes",), "s", "feasible", "when a host spares one less; of hosts in a tree", LIVE),
     "guard": Array(F8, (N,), "s", "drive feasible", "it is not preempted before", LIVE, fixed=True),
     # The queue, and what is known of a pair on all hosts.

@@ -89,6 +89,7 @@ CLASS = np.dtype(
         ("margin", "f8"),
         ("limit", "f8"),
         ("slope", "f8"),
+        ("min_running", "f8"),  # seconds on a host before which an instance is no victim
         ("rank", "i8"),
         ("level", "i8"),
         ("whole", "i8"),
@@ -224,7 +225,7 @@ RULES = np.dtype(
         ("record", "i8"),  # sum of the RECORD_ flags
         ("one_margin", "i8"),  # all classes have the same margin
         ("gang", "i8"),
-        ("min_running", "f8"),
+        ("min_running", "f8"),  # the largest of any class
         ("recreation", "f8"),
         ("weight", "f8"),  # alpha of equation 3
         ("phi", "f8"),
@@ -313,8 +314,8 @@ CONTROL = np.dtype(
         ("still_from", "i8"),  # end of the change log as of that
         ("late_at", "f8"),  # no class becomes overloaded before
         ("hopeful", "i8"),  # who waited in the last pass and would fit on some host, if it were empty
-        ("tightened", "i8"),  # the last look before which a budget had more left
-        ("loosened", "i8"),  # how often a budget got more left
+        ("tightened", "i8"),  # the last look before which a budget or an account had more left
+        ("loosened", "i8"),  # how often a budget or an account got more left
         ("triggered", "i8"),  # triggers that have been
         ("turns_at", "f8"),  # the next calendar window of any class begins
         ("moves_at", "f8"),  # in a live cluster: no old outage leaves its window before

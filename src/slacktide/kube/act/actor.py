@@ -40,15 +40,15 @@ CLOSED = "node {} does not take it any more"
 class Actor:
     """Carries decisions out, ``settings.bindings`` at a time. ``leading`` is asked before every act.
 
-    ``first_ledger`` is awaited before a pod is evicted: see :class:`.eviction.EvictionListener`.
+    ``before_eviction`` is awaited before a pod is evicted: see :class:`.eviction.EvictionListener`.
     """
 
     def __init__(
-        self, term: TermContext, counts: Counts, first_ledger: Callable[[str], Coroutine[Any, Any, None]]
+        self, term: TermContext, counts: Counts, before_eviction: Callable[[str], Coroutine[Any, Any, bool]]
     ) -> None:
         self.connection, self.settings, self.feed = term.connection, term.settings, term.feed
         self.recorder, self.clock, self.leading, self.counts = term.recorder, term.clock, term.leading, counts
-        self._gate, self.first_ledger = term.gate, first_ledger
+        self._gate, self.before_eviction = term.gate, before_eviction
         self.reservations = Reservations()
         self._bindings: asyncio.Queue[Decision] = asyncio.Queue()
         self._volumes = VolumeProvisioner(term)
@@ -289,6 +289,7 @@ class Actor:
             one = engine.pods.get(uid)
             if one is not None and one.state == types.LEAVING:
                 engine.spared(uid, self.clock())
+                engine.displace(uid, self.clock())  # it was told to go, and counts as disrupted
                 engine.doomed(uid)
                 self.feed.succeed(one.key, uid)
                 self.feed.listener.changed(one.key)

@@ -27,6 +27,7 @@ from slacktide.kube.resources.objects import POD, pod_reference
 
 EVICTED = "DisruptionTarget"
 """The condition of a pod that is evicted."""
+NOT_COUNTED = "its ledger, by which a new leader knows of disruptions, cannot be written"
 SEVERAL_BUDGETS = "more than one PodDisruptionBudget"
 
 
@@ -42,8 +43,8 @@ class EvictionListener(Protocol):
     async def nominate(self, decision: Decision) -> None:
         """Write down for which node the pod waits."""
 
-    async def first_ledger(self, key: str) -> None:
-        """Write down what a controller has, where no ledger tells of it yet."""
+    async def before_eviction(self, key: str) -> bool:
+        """Write down what a controller has and suffers, where no ledger tells of it yet; whether one does then."""
 
 
 class Evictor:
@@ -76,8 +77,11 @@ class Evictor:
                 self.listener.ended(uid)  # the watch may have told before it was chosen
             elif self.is_wanted(decision):
                 await self.listener.nominate(decision)
-                await self.listener.first_ledger(victim.key)
-                await self._evict(victim, decision)
+                if await self.listener.before_eviction(victim.key):
+                    await self._evict(victim, decision)
+                elif self.leading():
+                    await self._gate.passed()
+                    self._refused_to_go(victim, decision, NOT_COUNTED, overdrawn=False)
             elif self.leading():
                 await self._gate.passed()
                 self._spare(victim, decision)

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 from slacktide.engine.core.relocation import is_whole, obstacle
 from slacktide.kube.act.counts import Counts
@@ -49,10 +51,12 @@ def stays(pod: Pod) -> str:
 class Relocator:
     """Evicts pods whose resizes have waited for ``kube.resize_patience``, one at a time; ``leading`` is asked first."""
 
-    def __init__(self, term: TermContext, counts: Counts) -> None:
+    def __init__(
+        self, term: TermContext, counts: Counts, before_eviction: Callable[[str], Coroutine[Any, Any, bool]]
+    ) -> None:
         self._connection, self._settings, self._feed = term.connection, term.settings, term.feed
         self._recorder, self._leading, self._counts = term.recorder, term.leading, counts
-        self._gate = term.gate
+        self._gate, self._before_eviction = term.gate, before_eviction
         self._moving: tuple[str, str, float] | None = None  # a pod's UID, its controller, and until when we wait
         self._not_before: dict[str, float] = {}
         self._unknown: set[str] = set()  # evictions to which no answer came
@@ -123,16 +127,21 @@ class Relocator:
         namespace, name = pod.namespaced_name
         path, body = POD.path(namespace, name, "eviction"), encode_eviction(namespace, name, pod.uid)
         self._not_before[pod.uid] = now + ASK_AGAIN_SECONDS
+        engine = self._feed.engine
+        engine.displace(pod.uid, now)
+        if not await self._gate.after(self._before_eviction(pod.key)):
+            self._stays(pod.uid)
+            return
         pod.evicted = True  # the watch may tell of it before the answer comes
         try:
             await self._gate.after(self._connection.post(path, body, timeout=15.0, permit=self._leading))
         except ApiError as error:
             if error.status == NOT_FOUND:
                 return  # the watch will tell
+            self._stays(pod.uid)
             pod.evicted = False
             self._counts.evictions_refused += 1
             LOG.info("pod %s/%s is not moved for its resize: %s", namespace, name, error)
-            engine = self._feed.engine
             overdrawn = error.status == TOO_MANY and "disruption budget" in error.message
             # Where budgets are best effort, decisions do not look at them: this one is a matter of moving only.
             overdrawn = overdrawn and self._settings.disruption_budgets != "best-effort"
@@ -142,6 +151,11 @@ class Relocator:
             self._unknown.add(pod.uid)
         else:
             self._has_moved(pod, pending, now)
+
+    def _stays(self, uid: str) -> None:
+        """A pod was not told to leave: nothing of it is counted."""
+        if uid in self._feed.engine.pods:
+            self._feed.engine.displaced(uid, self._feed.clock(), told=False)
 
     def _has_moved(self, pod: FedPod, pending: PendingResize, now: float) -> None:
         """A pod is told to go for its resize; whoever replaces it goes on with its ledger when it is gone."""

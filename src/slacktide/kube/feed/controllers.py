@@ -60,6 +60,8 @@ class Controllers:
         if known is None or (known.service, known.everything) != (promised.service, promised.everything):
             approach, everything = _approach(ledger, promised.approach), promised.everything
             engine.controller(key, promised.service, approach, batch, everything, self._clock())
+        if (None if known is None else known.limits) != promised.limits:
+            engine.limits(key, promised.limits, self._clock())
         if known is None:
             self.targets[key] = target
             self._listener.changed(key)

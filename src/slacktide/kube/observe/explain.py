@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from slacktide.engine.core import operations, types
+from slacktide.engine.core import disruptions, operations, types
 from slacktide.engine.core.operations import Bound, Gone, Operation, Ready, Refused, Spared, Unready
 from slacktide.engine.core.types import Decision
 from slacktide.engine.explain.reasons import Explainer
@@ -143,6 +143,9 @@ class PodStory:
             found["nominated"] = {"node": nominated[0], "outstanding": nominated[1]}
         if pod.target is not None:
             found["ledger"] = self._ledger(pod.target, one.key)
+        now = max(types.snap(self._clock()), self._feed.engine.latest)
+        if limits := disruptions.standing(self._feed.engine.tables, self._feed.engine.controllers[one.key], now):
+            found["limits"] = limits
         return found
 
     def _ledger(self, target: Target, key: str) -> dict[str, Any]:
@@ -200,6 +203,7 @@ def told(found: dict[str, Any]) -> str:
         )
     if found["exists"]:
         lines += [f"  {line}" for line in _now(found)]
+        lines += [f"  {line}" for line in found.get("limits", [])]
     if found["history"]:
         lines.append("What happened, the latest last:")
         lines += [f"  {one['at'][11:19]}  {_happened(one)}" for one in found["history"]]

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from slacktide.engine.core.disruptions import suffered
+from slacktide.engine.core.types import Suffered
 from slacktide.engine.ledger.checkpoint import export
 from slacktide.engine.ledger.overview import STATES, Overview
 from slacktide.engine.ledger.slo_status import SloStatus, slo_status
@@ -32,6 +34,8 @@ MANAGER = {"fieldManager": "slacktide", "force": "true"}
 LOOK_SECONDS = 0.01
 NEWER = ("lost", "starving", "breaksAt", "goodSeconds", "lostSeconds", "deletedAt")
 """Fields of a ledger that a custom resource definition of before does not declare."""
+RETRY_SECONDS, COUNTED_SECONDS = 0.2, 10.0
+"""Before an eviction that must be counted a ledger is tried so often, and for so long."""
 LATER_SECONDS = 10.0
 """After this long a ledger is tried again that the API server would not take."""
 
@@ -89,6 +93,8 @@ class LedgerWriter:
         """Those that wait for their turn in the rate."""
         self._said: dict[str, Said] = {}
         """What the ledgers say that were written."""
+        self._suffered: dict[str, Suffered | None] = {}
+        """The accounts of disruptions that the ledgers have that were written."""
         self._under_way: set[str] = set()
         """Of one ledger there is one request at a time: the API server may carry two out in any order."""
         self._some = asyncio.Event()
@@ -109,6 +115,7 @@ class LedgerWriter:
         """A controller is no more; the garbage collector removes its ledger."""
         self._plan.forget(key)
         self._said.pop(key, None)
+        self._suffered.pop(key, None)
 
     def buried(self, target: Target, books: dict[str, Any], status: SloStatus) -> None:
         """A workload was deleted: its ledger stays as it was then."""
@@ -206,6 +213,36 @@ class LedgerWriter:
         while key in self._under_way and key not in self._said:
             await asyncio.sleep(LOOK_SECONDS)
 
+    async def before_eviction(self, key: str) -> bool:
+        """Make sure that a ledger tells a new leader of what is about to happen to a controller's pods.
+
+        Its first ledger is written. Where disruptions of it are limited, a ledger is written that counts those decided
+        on by now: it is tried until it has been. Whether there is one that does; else no pod may be disrupted.
+        """
+        await self.first(key)
+        until = self._clock() + COUNTED_SECONDS
+        while self._leading() and key in self._feed.engine.controllers:
+            if key in self._feed.controllers.left_alone or self._is_counted(key):
+                return True
+            if self._clock() > until:
+                return False
+            if key in self._under_way:
+                await asyncio.sleep(LOOK_SECONDS)
+                continue
+            self._taken.pop(key, None)
+            self._plan.begins(key, self._clock())
+            await self._write(key)
+            if not self._is_counted(key):
+                await asyncio.sleep(RETRY_SECONDS)
+        return False
+
+    def _is_counted(self, key: str) -> bool:
+        """Whether the ledger that is written has every disruption that is counted."""
+        engine = self._feed.engine
+        now = suffered(engine.tables, engine.controllers[key])
+        written = self._suffered.get(key)
+        return now is None or (written is not None and written.begun == now.begun)
+
     async def _write_all(self) -> None:
         while True:
             await self._bury_all()
@@ -260,7 +297,8 @@ class LedgerWriter:
             return  # a later release wrote it
         now = self._clock()
         found = slo_status(engine, key, now)
-        said = document(target, export(engine, key, now), found, engine.config.qos.alpha)
+        books, account = export(engine, key, now), suffered(engine.tables, engine.controllers[key])
+        said = document(target, books, found, engine.config.qos.alpha)
         for name in self._left_out:
             said["status"].pop(name, None)
         body = encode(said)
@@ -270,6 +308,7 @@ class LedgerWriter:
             await self._connection.patch(path, body, APPLY_PATCH, query=MANAGER, timeout=10.0, permit=self._leading)
             self._counts.written += 1
             self._problem = ""
+            self._suffered[key] = account
             if key in self._plan.written_at:  # else its controller went meanwhile
                 self._said[key] = Said(found.state, found.lost, found.starving)
         except ApiError as error:

@@ -9,15 +9,18 @@ from slacktide.errors import ConfigError
 from slacktide.kube.resources.objects import Namespace, Pod, ServiceClass, WindowSpec
 from slacktide.kube.resources.workloads import Template
 from slacktide.kube.translate.unschedulable import Unschedulable
-from slacktide.model import PenaltyTier, Window
+from slacktide.model import DisruptionLimits, PenaltyTier, Window, limit_fields
 from slacktide.model import ServiceClass as Promise
 from slacktide.model.durations import parse_duration
+from slacktide.model.hours import DAYS
 from slacktide.model.service_class import LEAST_SLO, default_tiers
 from slacktide.model.workload import AGGREGATED, APPROACHES
 
 CLASS_LABEL = "slacktide.io/class"
 APPROACH = "slacktide.io/approach"
 SLO = "slacktide.io/slo"
+PREFIX = "slacktide.io/"
+OWN_LIMITS = tuple(PREFIX + name for name in ("disruptions", "cooldown", "hours", "min-running"))
 DEFAULT_CLASS = "slacktide.io/default-class"
 OF_LABEL, OF_CLASS = f"label {CLASS_LABEL}: ", "service class "
 """So begins what is said of a pod that has no class, and of one whose class does not exist or cannot be used."""
@@ -35,6 +38,8 @@ class Promised:
     service: Promise
     approach: int
     class_name: str
+    limits: DisruptionLimits | None = None
+    """What its workload may suffer: what the class says, or less."""
     everything: bool = False
 
 
@@ -49,7 +54,10 @@ def promise_of(found: ServiceClass) -> Promise:
     if spec.tiers is not None:  # an empty list means that nothing is owed
         tiers = tuple(PenaltyTier(tier.boundary, tier.bonus) for tier in spec.tiers)
     window = None if spec.window is None else window_of(spec.window)
-    return Promise(found.metadata.name, spec.slo, spec.rank, spec.margin_seconds, spec.overhead_limit, tiers, window)
+    limits = limits_of(found)
+    return Promise(
+        found.metadata.name, spec.slo, spec.rank, spec.margin_seconds, spec.overhead_limit, tiers, window, limits
+    )
 
 
 def window_of(spec: WindowSpec) -> Window:
@@ -60,6 +68,41 @@ def window_of(spec: WindowSpec) -> Window:
         raise ConfigError(f"window: rolling: {error}") from error
     zone = spec.time_zone or "UTC"
     return Window(rolling, spec.calendar or None, spec.budget or None, zone, spec.start or None)
+
+
+def limits_of(found: ServiceClass) -> DisruptionLimits | None:
+    """What workloads of a ServiceClass may suffer. Raises :class:`ConfigError` where it is malformed."""
+    spec = found.spec
+    said = {
+        "disruptions": spec.disruptions and {"max": spec.disruptions.max, "per": spec.disruptions.per},
+        "cooldown": spec.cooldown or None,
+        "hours": [
+            {"days": one.days or DAYS, "from": one.from_, "to": one.to, "time_zone": one.time_zone}
+            for one in spec.hours
+        ]
+        or None,
+        "min_running": spec.min_running or None,
+    }
+    return limit_fields.limits_of(said)
+
+
+def own_limits(annotations: Mapping[str, str]) -> tuple[str | None, ...]:
+    """The annotations by which a workload is stricter than its class, those of :data:`OWN_LIMITS` in their order."""
+    return tuple(annotations.get(name) for name in OWN_LIMITS)
+
+
+def _stricter(promise: Promise, own: tuple[str | None, ...]) -> DisruptionLimits | None:
+    """What a workload may suffer: what its class says, and its annotations. Raises :class:`Unschedulable`."""
+    if not any(own):
+        return promise.limits
+    limits = promise.limits or DisruptionLimits()
+    for name, text in zip(OWN_LIMITS, own, strict=True):
+        if text is not None:
+            try:
+                limits = limits.stricter(limit_fields.limits_of_text(name.removeprefix(PREFIX), text))
+            except ConfigError as problem:
+                raise Unschedulable(f"annotation {name}: {problem}") from problem
+    return limits
 
 
 def concerns_class(problem: str) -> bool:
@@ -91,7 +134,7 @@ class Classes:
         self.broken: dict[str, str] = {}
         self.namespaces: dict[str, Namespace] = {}
         self._by_priority = mapping(priority_classes)
-        self._promised: dict[tuple[str, str | None, int], Promised] = {}
+        self._promised: dict[tuple[str, str | None, tuple[str | None, ...], int], Promised] = {}
 
     def see(self, found: ServiceClass) -> None:
         """A class, new or changed."""
@@ -148,15 +191,18 @@ class Classes:
         if found.spec.namespaces and pod.metadata.namespace not in found.spec.namespaces:
             raise Unschedulable(f"{OF_CLASS}{name!r}: may not be used in namespace {pod.metadata.namespace}")
         annotations = pod.metadata.annotations if template is None else template.metadata.annotations
-        own, approach = annotations.get(SLO), _approach(annotations, found, batch)
-        known = self._promised.get((name, own, approach))
+        own, suffers, approach = annotations.get(SLO), own_limits(annotations), _approach(annotations, found, batch)
+        known = self._promised.get((name, own, suffers, approach))
         if known is None:
             promise = promise_of(found)
+            limits = _stricter(promise, suffers)
             if own is not None:
                 promise = _with_own(promise, own)
             if len(self._promised) >= MOST_PROMISES:
                 self._promised.clear()
-            known = self._promised[name, own, approach] = Promised(promise, approach, name, _everything(found))
+            everything = _everything(found)
+            known = Promised(promise, approach, name, limits, everything)
+            self._promised[name, own, suffers, approach] = known
         return known
 
     def remembered(self, said: str, batch: bool) -> Promised:
@@ -167,7 +213,8 @@ class Classes:
             raise Unschedulable(f"{OF_CLASS}{name!r}: does not exist, or is malformed")
         promise = promise_of(found)
         approach = AGGREGATED if batch else APPROACHES.index(found.spec.approach)
-        return Promised(_with_own(promise, own) if at else promise, approach, name, _everything(found))
+        service = _with_own(promise, own) if at else promise
+        return Promised(service, approach, name, promise.limits, _everything(found))
 
 
 def _with_own(promise: Promise, text: str) -> Promise:

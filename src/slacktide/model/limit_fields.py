@@ -1,0 +1,113 @@
+"""Limits on disruption as the fields of a class: ``disruptions``, ``cooldown``, ``hours`` and ``min_running``.
+
+Settings files, manifests and ServiceClass objects have them alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from slacktide.errors import ConfigError
+from slacktide.model.disruption_limits import DisruptionLimits
+from slacktide.model.durations import parse_duration
+from slacktide.model.hours import DAYS, Hours, clock, minutes_of
+
+FIELDS = ("disruptions", "cooldown", "hours", "min_running")
+
+
+def limits_of(fields: Mapping[str, Any]) -> DisruptionLimits | None:
+    """The limits that the fields say, those of :data:`FIELDS` of them; ``None`` where they say none.
+
+    ``disruptions`` has ``max`` and ``per``, ``hours`` a list of ``days``, ``from``, ``to`` and ``time_zone`` (default
+    UTC). Durations are seconds or text, times of day text or minutes since midnight, as YAML reads ``22:00``.
+    Raises :class:`ConfigError` naming the field.
+    """
+    said = {name: fields[name] for name in FIELDS if fields.get(name) is not None}
+    if not said:
+        return None
+    values: dict[str, Any] = {name: _seconds(name, said[name]) for name in ("cooldown", "min_running") if name in said}
+    if "disruptions" in said:
+        values |= {"most": said["disruptions"]["max"], "per": _seconds("disruptions.per", said["disruptions"]["per"])}
+    if "hours" in said:
+        values["hours"] = tuple(_hours(one) for one in said["hours"])
+    return DisruptionLimits(**values)
+
+
+def fields_of(limits: DisruptionLimits | None) -> dict[str, Any]:
+    """The fields that :func:`limits_of` reads back; only those that say something."""
+    if limits is None:
+        return {}
+    fields: dict[str, Any] = {}
+    if limits.most is not None:
+        fields["disruptions"] = {"max": limits.most, "per": limits.per}
+    if limits.cooldown > 0.0:
+        fields["cooldown"] = limits.cooldown
+    if limits.hours is not None:
+        fields["hours"] = [
+            {"days": list(one.days), "from": clock(one.begin), "to": clock(one.end), "time_zone": one.time_zone}
+            for one in limits.hours
+        ]
+    if limits.min_running is not None:
+        fields["min_running"] = limits.min_running
+    return fields
+
+
+def limits_of_text(name: str, text: str) -> DisruptionLimits:
+    """One limit as an annotation has it: ``disruptions`` (``1 per 2h``), ``cooldown``, ``hours``, ``min-running``.
+
+    Raises :class:`ConfigError`.
+    """
+    if name == "hours":
+        return DisruptionLimits(hours=hours_of_text(text))
+    if name != "disruptions":
+        found = limits_of({name.replace("-", "_"): text})
+        return found or DisruptionLimits()
+    words = text.split()
+    if len(words) != 3 or words[1] != "per" or not words[0].isdecimal():
+        raise ConfigError(f"found {text!r}, expected such as '1 per 2h'")
+    return DisruptionLimits(most=int(words[0]), per=_seconds("per", words[2]))
+
+
+def hours_of_text(text: str) -> tuple[Hours, ...]:
+    """Hours as an annotation has them: ``Mon,Tue 22:00-06:00 Europe/Berlin; Sat,Sun 00:00-24:00``.
+
+    Days may be a range, ``Mon-Fri``. Without a time zone it is UTC. Raises :class:`ConfigError`.
+    """
+    found = []
+    for entry in text.split(";"):
+        words = entry.split()
+        if len(words) not in (2, 3) or words[1].count("-") != 1:
+            raise ConfigError(f"hours: found {entry.strip()!r}, expected such as 'Sat,Sun 00:00-24:00 Europe/Berlin'")
+        begin, end = words[1].split("-")
+        days = [day for part in words[0].split(",") for day in _days(part)]
+        found.append(_hours({"days": days, "from": begin, "to": end, "time_zone": "".join(words[2:]) or "UTC"}))
+    return tuple(found)
+
+
+def _days(text: str) -> Sequence[str]:
+    first, dash, last = text.partition("-")
+    if not dash or first not in DAYS or last not in DAYS or DAYS.index(last) < DAYS.index(first):
+        return [text]
+    return DAYS[DAYS.index(first) : DAYS.index(last) + 1]
+
+
+def _hours(one: Mapping[str, Any]) -> Hours:
+    begin, end = (_minutes(f"hours.{name}", one[name]) for name in ("from", "to"))
+    return Hours(tuple(one["days"]), begin, end, one.get("time_zone") or "UTC")
+
+
+def _minutes(field: str, value: str | int) -> int:
+    if isinstance(value, int):
+        return value
+    try:
+        return minutes_of(value)
+    except ConfigError as error:
+        raise ConfigError(f"{field}: {error}") from error
+
+
+def _seconds(field: str, value: str | float) -> float:
+    try:
+        return parse_duration(value)
+    except ValueError as error:
+        raise ConfigError(f"{field}: {error}") from error
