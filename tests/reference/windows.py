@@ -20,7 +20,7 @@ from slacktide.model.window import parse_epoch, turns
 if TYPE_CHECKING:
     from reference.state import Instance
 
-MOST = 36
+MOST = 28
 """Outages that are kept apart."""
 STEP = 2.0**-20
 

@@ -17,7 +17,7 @@ SECONDS = ("base", "spent", "booked", "dropped", "short")
 RECORD = np.dtype([*((name, "<f8") for name in SECONDS), ("known", "<f8"), ("kind", "<i4"), ("count", "<i4")])
 """An account: fields of ACCOUNT that do not follow from others; ``known``, for how many seconds it has been there where
 that is less than its instance has; and how many outages it keeps."""
-OUTAGE = np.dtype([("at", "<f8"), ("length", "<f8"), ("width", "<f4")])
+OUTAGE = np.dtype([("at", "<f8"), ("length", "<f8"), ("width", "<f8")])
 
 
 @dataclass(frozen=True, slots=True)

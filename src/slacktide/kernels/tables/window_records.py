@@ -10,7 +10,7 @@ _KINDS: tuple[Any, ...] = tuple(np.int64(i) for i in range(3))  # not literals, 
 LIFETIME, ROLLING, CALENDAR = _KINDS
 """Of ``windowed`` of a class."""
 
-MOST_OUTAGES = 36
+MOST_OUTAGES = 28
 """Outages that an account keeps apart; when there are more, two neighbours become one."""
 
 # Of an instance whose own ledger decides, or of a request of several: what a window needs beside the ledger. All zero
