@@ -252,6 +252,19 @@ class KubeSettings:
     """A used-up PodDisruptionBudget protects its pods (``hard``), or these are deleted where it forbids an eviction."""
     vacancy: Seconds = 60.0
     """Seconds after which an instance that nobody replaced counts no more, where its controller's wish is not known."""
+    startup_allowance: Seconds = 300.0
+    """Seconds that containers may take from their start until the pod is ready the first time; later than that it is
+    the workload's doing (docs/causes.md)."""
+    creation_allowance: Seconds = 600.0
+    """Seconds within which a node should have a pod's containers started (images, volumes, network); later than that it
+    is the workload's doing."""
+    ledger_memory: Seconds = 2_592_000.0
+    """Seconds for which the ledger of a workload that was deleted is kept (30 days): one of the same namespace, kind
+    and name goes on from it."""
+    ledger_memories: Annotated[int, Meta(ge=0, le=1_000_000)] = 1000
+    """So many ledgers of workloads that were deleted are kept in each namespace; beyond that the oldest go."""
+    metrics_workloads: Annotated[int, Meta(ge=0, le=1_000_000)] = 2000
+    """Metrics of each workload are given while there are at most so many; else by class only."""
     priority_classes: str | None = None
     """Service classes of pods that name none, by PriorityClass: ``PRIORITY=CLASS,...``."""
     hard_pod_affinity_weight: Annotated[int, Meta(ge=0, le=100)] = 1

@@ -67,7 +67,8 @@ class Running:
         words_of = {key: str(value).lower() if isinstance(value, bool) else value for key, value in chosen.items()}
         sets = [f"--set={key}={value}" for key, value in words_of.items()]
         command = [sys.executable, "-m", "slacktide", "run", f"--kubeconfig={self.kubeconfig}", *sets, *words]
-        environment = {key: os.environ[key] for key in ("PYTHONPATH", "SLACKTIDE_CACHE") if key in os.environ}
+        passed_on = ("PYTHONPATH", "SLACKTIDE_CACHE", "SLACKTIDE_TRACEBACK")
+        environment = {key: os.environ[key] for key in passed_on if key in os.environ}
         self._from = 0
         self.component: Component = plane.add(name, command, environment)
 

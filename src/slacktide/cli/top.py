@@ -129,16 +129,17 @@ class Ledgers:
         return left[0]
 
     def lines(self, now: float) -> list[Line]:
-        """All ledgers at ``now``, seconds since 1970."""
+        """All ledgers of workloads that are there at ``now``, seconds since 1970."""
         accounting = self.accounting()
-        return [self._line(found, books, accounting, now) for found, books in self.found.values()]
+        there = [one for one in self.found.values() if one[0].status.deleted_at is None]
+        return [self._line(found, books, accounting, now) for found, books in there]
 
     def _line(self, found: Availability, books: Checkpoint | None, accounting: Accounting, now: float) -> Line:
         from slacktide.engine.ledger.extrapolate import carry_on
 
         status = found.status
         promised, delivered = status.promised or 0.0, status.delivered or 0.0
-        slack, state = status.slack_seconds, status.state
+        slack, state, lost = status.slack_seconds, status.state, status.lost_seconds
         if books is not None:
             known = self.classes.get(class_of(status.class_))
             margin = 0.0 if known is None else known.margin_seconds
@@ -153,7 +154,7 @@ class Ledgers:
         return Line(
             found.metadata.namespace, found.metadata.name, status.class_, promised, delivered,
             float("inf") if slack is None else slack, state, status.running, status.waiting, status.preemptions,
-            status.lost, status.starving,
+            status.lost, status.starving, (lost.cluster, lost.workload, lost.operator),
         )  # fmt: skip
 
     def overloaded(self, lines: list[Line]) -> list[str]:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from slacktide.cli.text import share
+from slacktide.cli.text import seconds, share
 
 MOST_NAMES = 5
 """So many are named in a sentence."""
 STATES = ("Missed", "AtRisk", "Kept", "Unknown")
 HEAD = (
     "NAMESPACE", "WORKLOAD", "CLASS", "PROMISED", "DELIVERED", "SLACK", "STATE", "LOST", "STARVING",
-    "RUNNING", "WAITING", "PREEMPTED",
+    "RUNNING", "WAITING", "PREEMPTED", "BY CLUSTER", "BY WORKLOAD", "BY OPERATOR",
 )  # fmt: skip
 
 
@@ -31,6 +31,8 @@ class Line:
     preempted: int
     lost: int = 0
     starving: int = 0
+    lost_by: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    """Instance seconds lost by the doing of the cluster, the workload, an operator, as written."""
 
     def cells(self) -> tuple[str, ...]:
         """For the table."""
@@ -38,7 +40,8 @@ class Line:
         shares = ["-" if one is None else share(one) for one in (self.promised, self.delivered)]
         late = str(self.lost or "-"), str(self.starving or "-")
         counts = str(self.running), str(self.waiting), str(self.preempted)
-        return (self.namespace, self.name, self.service, *shares, slack, self.state, *late, *counts)
+        by = (seconds(one) for one in self.lost_by)
+        return (self.namespace, self.name, self.service, *shares, slack, self.state, *late, *counts, *by)
 
 
 ORDERS = {

@@ -199,6 +199,8 @@ class DryRun:
             await asyncio.sleep(TICK_SECONDS)
             shadow.forget_displaced(patience)
             for feed in (reality, shadow):
+                feed.reconsider(feed.blame.due(self.clock(), feed.pods.values()))
+            for feed in (reality, shadow):
                 retire_vacant(feed.engine, self.clock(), patience)
 
     def report(self) -> dict[str, Any]:

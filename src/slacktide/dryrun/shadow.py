@@ -27,6 +27,7 @@ from slacktide.kube.mirror.cluster import ClusterMirror
 from slacktide.kube.mirror.pod_record import PodRecord
 from slacktide.kube.translate.owners import Target
 from slacktide.kube.translate.unschedulable import Unschedulable, gated
+from slacktide.model.causes import CLUSTER, WORKLOAD
 
 LOG = logging.getLogger(__name__)
 
@@ -159,10 +160,14 @@ class Shadow(Feed):
         if one is None or one.state not in (types.PLACED, types.LEAVING):
             return
         well = uid in self._over and uid not in self._sick
+        now = self.clock()
         if well and not one.ready:
-            engine.ready(uid, self.clock())
+            engine.ready(uid, now)
+            engine.blame(uid, CLUSTER, now)
         elif one.ready and not well:
-            engine.unready(uid, self.clock())
+            if uid in self._sick:  # on any node it would be
+                engine.blame(uid, WORKLOAD, now)
+            engine.unready(uid, now)
 
     # -- what another scheduler preempts, and we would not have ----------------------------------------------------
 

@@ -12,6 +12,7 @@ from slacktide.kube.client.status_codes import NOT_FOUND
 from slacktide.kube.feed.fed_pod import HELD
 from slacktide.kube.publish.availability import LedgerWriter
 from slacktide.kube.publish.conditions import ConditionWriter
+from slacktide.kube.publish.loss_totals import LossTotals
 from slacktide.kube.publish.state_events import StateEvents
 from slacktide.kube.publish.term_context import TermContext
 from slacktide.kube.resources.objects import AVAILABILITY
@@ -47,6 +48,7 @@ class Housekeeper:
     def __init__(self, term: TermContext, reporter: ConditionWriter, ledger: LedgerWriter, states: StateEvents) -> None:
         self._connection, self._feed, self._reporter, self._ledger = term.connection, term.feed, reporter, ledger
         self._clock, self._leading, self._gate, self._states = term.clock, term.leading, term.gate, states
+        self.losses = LossTotals()
         self._asked: dict[str, float] = {}
         self._told: set[str] = set()
 
@@ -60,9 +62,13 @@ class Housekeeper:
             now = self._clock()
             for key in retire_vacant(self._feed.engine, now, self._feed.config.kube.vacancy):
                 self._feed.listener.changed(key)
+            self._feed.reconsider(self._feed.blame.due(now, self._feed.pods.values()))
             await self._compare()
             self._speak_of_held(now)
             await self._ask_for_owners(now)
+            kube = self._feed.config.kube
+            for target in self._feed.controllers.memories.over(now, kube.ledger_memory, kube.ledger_memories):
+                await self._ledger.forget(target)
 
     async def _compare(self) -> None:
         """Look how all controllers stand by now, some at a time, so that nobody waits for long."""
@@ -76,6 +82,7 @@ class Housekeeper:
             known = [key for key in keys[first : first + TOGETHER] if key in engine.controllers]
             found = overview(engine, self._clock(), known)
             self._ledger.compare(found)
+            self.losses.see(found)
             self._states.compare(found)
 
     def _speak_of_held(self, now: float) -> None:

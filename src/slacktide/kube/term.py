@@ -14,6 +14,7 @@ from slacktide.config import Config
 from slacktide.engine.core import types
 from slacktide.engine.core.engine import Engine
 from slacktide.engine.core.types import Decision
+from slacktide.engine.ledger.slo_status import SloStatus
 from slacktide.kube.act.actor import Actor
 from slacktide.kube.act.counts import Counts
 from slacktide.kube.act.relocation import Relocator
@@ -35,6 +36,7 @@ from slacktide.kube.publish.events import EventRecorder
 from slacktide.kube.publish.state_events import StateEvents
 from slacktide.kube.publish.term_context import TermContext
 from slacktide.kube.resources.objects import Availability
+from slacktide.kube.translate.owners import Target
 from slacktide.kube.translate.service_classes import concerns_class
 
 LOG = logging.getLogger(__name__)
@@ -83,6 +85,7 @@ class Term(FeedListener):
         targets = self.feed.controllers.targets
         self.states = StateEvents(tools.recorder.record, engine, targets, tools.clock)
         self._housekeeper = Housekeeper(term, self.reporter, self.ledger, self.states)
+        self.losses = self._housekeeper.losses
         self._rivals = Rivals()
         self._turns = Turns(tools.config.kube.pass_budget)
         self._parts = 0
@@ -114,7 +117,11 @@ class Term(FeedListener):
 
     def finished(self, key: str) -> None:
         self.ledger.finished(key)
+        self.losses.forget(key)
         self.states.forget(key)
+
+    def buried(self, target: Target, books: dict[str, Any], status: SloStatus) -> None:
+        self.ledger.buried(target, books, status)
 
     def waits(self, pod: FedPod) -> None:
         self.reporter.report(pod)

@@ -49,7 +49,7 @@ def compact(growing: Growing) -> None:
 def _used_kinds(growing: Growing) -> NDArray[np.int64]:
     """Kinds of live instances, ascending."""
     instances = growing.tb["instances"][: growing.rows]
-    living = np.isin(instances["state"], (schema.WAITING, schema.PLACED, schema.LEAVING, schema.VACANT))
+    living = np.isin(instances["state"], (schema.WAITING, schema.PLACED, schema.LEAVING, schema.VACANT, schema.EXCUSED))
     return np.unique(instances["kind"][living]).astype(np.int64)
 
 

@@ -63,7 +63,7 @@ OPERATIONS: tuple[tuple[str, tuple[Any, ...]], ...] = (
     ("spec_gone", (7,)),
     ("budget", ("b", 0)),
     ("budget_gone", ("b",)),
-    ("controller", ("ns/d", GOLD, 2, True)),
+    ("controller", ("ns/d", GOLD, 2, True, False, 1.79e9)),
     ("limits", ("ns/d", DisruptionLimits(2, 3600.0, 0.5, (Hours(("Mon",), 1320, 360, "Europe/Berlin"),)), 1.79e9)),
     ("limits", ("ns/d", None, 1.79e9)),
     ("displace", ("u", 1.0)),
@@ -90,7 +90,10 @@ OPERATIONS: tuple[tuple[str, tuple[Any, ...]], ...] = (
     ("bound", ("u", 1.0)),
     ("refused", ("u", 1.0)),
     ("spared", ("u", 1.0)),
-    ("gone", ("u", 1.0, True)),
+    ("gone", ("u", 1.0, True, 2)),
+    ("blame", ("u", 1, 1.0)),
+    ("blame_vacant", ("ns/d", 2, 1, 1.0)),
+    ("suspend", ("ns/d", 3, 1.0)),
     ("turn", (5.5,)),
     ("run", (1790000000.123456,)),
     ("decided", (Outcome(3, (Decision("u", "n", -22.37106990814209, (Victim("v", np.inf),)),), 2, 17),)),
@@ -104,6 +107,13 @@ def test_an_operation_is_read_as_it_was_written(operation: tuple[str, tuple[Any,
     if name != "decided":
         assert line == msgspec.json.encode([name, *arguments]) + b"\n"
     assert codec.decode(line) == operations.OPERATIONS[name](*arguments)
+
+
+def test_lines_of_before_lack_what_was_added_since() -> None:
+    assert codec.decode(b'["gone","u",1.0,true]') == operations.Gone("u", 1.0, True, 0)
+    read = codec.decode(b'["controller","k",{"name":"g","slo":0.5,"rank":1},0,false]')
+    assert isinstance(read, operations.Controller)
+    assert (read.everything, read.at) == (False, 0.0)
 
 
 def test_a_line_is_written_as_it_always_was() -> None:

@@ -52,6 +52,7 @@ class Engine:
         self.pods, self.uid_of_row = self.instances.pods, self.instances.uid_of_row
         self.passes = 0
         self._deciding = False
+        self._roused: list[Pod] = []
         self.note(operations.Begin())
 
     @property
@@ -170,9 +171,12 @@ class Engine:
 
     # -- controllers -----------------------------------------------------------------------------------------------
 
-    def controller(self, key: str, service: ServiceClass, approach: int, batch: bool) -> None:
-        """A controller, or its class now; its approach stays what it was at first."""
-        self.note(operations.Controller(key, service, approach, batch))
+    def controller(
+        self, key: str, service: ServiceClass, approach: int, batch: bool, everything: bool = False, at: float = 0.0
+    ) -> None:
+        """A controller, or its class now; its approach stays what it was at first. ``everything``: from ``at`` on its
+        promise counts also what it loses by its own or an operator's doing."""
+        self.note(operations.Controller(key, service, approach, batch, everything, at))
         cls = self.tables.class_number(service)
         known = self.controllers.get(key)
         if known is None:
@@ -180,8 +184,11 @@ class Engine:
             known = self.controllers[key] = Controller(key, q, service, approach, batch)
             record = self.tables.tb["requests"][q]
             record["approach"], record["batch"], record["loses"] = approach, batch, batch
+            known.everything = everything
         known.service = service
         self.tables.tb["requests"]["cls"][known.q] = cls
+        if known.everything != everything:
+            self.instances.count_everything(known, everything, max(at, self.latest))
 
     def limits(self, key: str, limits: DisruptionLimits | None, at: float) -> None:
         """What a controller's instances may suffer from now on; what they have suffered still counts."""
@@ -224,7 +231,7 @@ class Engine:
         self.note(operations.Arrive(uid, name, key, spec, at, budget))
         controller = self.controllers[key]
         row = self.instances.row_for(controller, name, self.instances.at(controller, at))
-        self.instances.enter(controller, Pod(uid, name, key, row, spec, types.ASLEEP, budget=budget))
+        self.instances.enter(controller, self._pod(uid, name, key, row, spec, budget))
 
     def found(self, uid: str, name: str, key: str, spec: int, host: str, since: float, budget: str = "") -> None:
         """A pod that runs on a host since then; it counts as started, not as ready."""
@@ -232,10 +239,15 @@ class Engine:
         controller = self.controllers[key]
         at = self.instances.at(controller, since)
         row = self.instances.row_for(controller, name, at)
-        pod = Pod(uid, name, key, row, spec, types.ASLEEP, budget=budget)
+        pod = self._pod(uid, name, key, row, spec, budget)
         self.instances.enter(controller, pod)
         self.instances.place(pod, host, at)
         self.instances.bind(pod, at)
+
+    def _pod(self, uid: str, name: str, key: str, row: int, spec: int, budget: str) -> Pod:
+        """A pod that ends a vacancy goes on with what that was blamed on."""
+        span = self.instances.blame.spans.get(row)
+        return Pod(uid, name, key, row, spec, types.ASLEEP, budget=budget, cause=0 if span is None else span.cause)
 
     def bound_elsewhere(self, uid: str, host: str, at: float) -> None:
         """A pod that waits was bound to a host by somebody else."""
@@ -246,8 +258,7 @@ class Engine:
             raise StateError(f"incarnation {uid}: found bound to {pod.host}, expected bound nowhere")
         self.instances.unqueue(pod)
         if pod.state == types.PLACED:
-            live_events.forget(self.tables.tb.state, pod.row, at)
-            pod.ready = False
+            self.instances.take_off(pod, at)
         self.instances.place(pod, host, at)
         self.instances.bind(pod, at)
 
@@ -286,16 +297,39 @@ class Engine:
         self.note(operations.Ready(uid, at))
         pod = self.instances.known(uid)
         if pod.state in (types.PLACED, types.LEAVING) and not pod.ready:
-            pod.ready = True
-            live_events.ready(self.tables.tb.state, pod.row, self._at(pod, at))
+            self.instances.blame.ready(self.controllers[pod.key], pod, self._at(pod, at))
 
     def unready(self, uid: str, at: float) -> None:
-        """A pod on a host is ready no more."""
+        """A pod on a host is ready no more, for the cause that it was last told to have."""
         self.note(operations.Unready(uid, at))
         pod = self.instances.known(uid)
         if pod.state in (types.PLACED, types.LEAVING) and pod.ready:
-            pod.ready = False
-            live_events.unready(self.tables.tb.state, pod.row, self._at(pod, at))
+            self.instances.blame.unready(self.controllers[pod.key], pod, self._at(pod, at))
+
+    def blame(self, uid: str, cause: int, at: float) -> None:
+        """Whose doing it is, from now on, while a pod delivers nothing (a number of :data:`.causes.CAUSES`).
+
+        At first it is the cluster's, or that of the vacancy that the pod ends. One that waits takes no part in passes
+        while it is the workload's.
+        """
+        self.note(operations.Blame(uid, cause, at))
+        pod = self.instances.known(uid)
+        if pod.cause != cause:
+            self.instances.reblame(pod, cause, self._at(pod, at))
+
+    def blame_vacant(self, key: str, count: int, cause: int, at: float) -> None:
+        """At least so many of a controller's vacant instances are vacant for a cause that is not the cluster's."""
+        self.note(operations.BlameVacant(key, count, cause, at))
+        controller = self.controllers[key]
+        self.instances.blame_vacant(controller, count, cause, self.instances.at(controller, at))
+
+    def suspend(self, key: str, count: int, at: float) -> None:
+        """So many instances that a controller would have are suspended by an operator (0: none any more)."""
+        self.note(operations.Suspend(key, count, at))
+        controller = self.controllers[key]
+        at = self.instances.at(controller, at)
+        controller.suspended_for = self.instances.blame.suspended(controller, at)
+        controller.suspended = count, at
 
     def bound(self, uid: str, at: float) -> None:
         """The binding of a decision went through."""
@@ -321,8 +355,7 @@ class Engine:
         pod = self.instances.known(uid)
         if pod.state != types.PLACED or pod.bound:
             raise StateError(f"incarnation {uid}: found {types.STATES[pod.state]}, expected placed and not bound")
-        live_events.forget(self.tables.tb.state, pod.row, self._at(pod, at))
-        pod.state, pod.ready = types.ASLEEP, False
+        self.instances.take_off(pod, self._at(pod, at))
         host, pod.host = pod.host, ""
         self._hosts.forget_if_empty(host)
 
@@ -351,12 +384,12 @@ class Engine:
         if not told and pod is not None and pod.state == types.PLACED:
             live_events.stays(self.tables.tb.state, pod.row, self._at(pod, at))
 
-    def gone(self, uid: str, at: float, completed: bool = False) -> None:
+    def gone(self, uid: str, at: float, completed: bool = False, cause: int = 0) -> None:
         """A pod has ended. Its instance is vacant until the next one comes, or no more: it completed, or the
-        controller has as many as it shall have."""
-        self.note(operations.Gone(uid, at, completed))
+        controller has as many as it shall have. ``cause``: whose doing it is that it is vacant."""
+        self.note(operations.Gone(uid, at, completed, cause))
         pod = self.instances.known(uid)
-        self.instances.leave(pod, self._at(pod, at), completed)
+        self.instances.leave(pod, self._at(pod, at), completed, cause)
 
     # -- questions -------------------------------------------------------------------------------------------------
 
@@ -369,20 +402,24 @@ class Engine:
 
     def is_open(self, uid: str, host: str) -> bool:
         """Whether a host takes pods, and its attributes and taints this one; room and neighbours apart."""
-        term = self.specs[self.pods[uid].spec].term
+        return self.takes(self.pods[uid].spec, host)
+
+    def takes(self, spec: int, host: str) -> bool:
+        """As :meth:`is_open`, of pods of a spec."""
+        term = self.specs[spec].term
         return self._hosts.is_up(host) and term.holds(self.tables.attributes[self.hosts[host]])
 
     def anybody_waits(self) -> bool:
         """Whether a pod is awake and waits; O(1)."""
         control = self.tables.tb.control
-        return bool(control["queue"] + control["incoming"] > 0)
+        return bool(control["queue"] + control["incoming"] > 0 or self.instances.anybody_aside())
 
     def waiting(self) -> list[str]:
         """Pods that are awake and wait, in no particular order."""
         tb = self.tables.tb
         rows: list[int] = tb["queue"]["row"][: int(tb.control["queue"])].tolist()
         rows += tb["incoming"]["row"][: int(tb.control["incoming"])].tolist()
-        return [self.uid_of_row[row] for row in rows]
+        return [*(self.uid_of_row[row] for row in rows), *self.instances.aside]
 
     # -- passes ----------------------------------------------------------------------------------------------------
 
@@ -408,8 +445,10 @@ class Engine:
 
     def _pass(self, now: float, allowance: Allowance) -> Generator[None, None, Outcome]:
         self.passes += 1
-        self.tables.limits.refresh(max(snap(now), self.latest))
-        cycle = Cycle(self.tables, max(snap(now), self.latest), self._own.policy)
+        now = max(snap(now), self.latest)
+        self.tables.limits.refresh(now)
+        self._roused = self.instances.rouse(now)
+        cycle = Cycle(self.tables, now, self._own.policy)
         self._deciding = True
         decisions: list[Decision] = []
         parts = self._decide(cycle, allowance, decisions)
@@ -426,20 +465,22 @@ class Engine:
     def _decide(self, cycle: Cycle, allowance: Allowance, decisions: list[Decision]) -> Iterator[None]:
         yield from cycle.decide(allowance)
         for made in cycle.made(TOGETHER):
-            decisions += map(self._decided, made)
+            decisions += [self._decided(one, cycle.now) for one in made]
             yield
 
     def _over(self, cycle: Cycle, decisions: list[Decision]) -> Outcome:
         outcome = Outcome(self.passes, tuple(decisions), cycle.waiting, cycle.operations, cycle.problem)
+        self.instances.calm(self._roused, cycle.now)
         self._deciding = False
         self.note(operations.Decided(outcome))
         return outcome
 
-    def _decided(self, made: Made) -> Decision:
+    def _decided(self, made: Made, now: float) -> Decision:
         row, h, metric, victims = made
         pod = self.pods[self.uid_of_row[row]]
         pod.state, pod.host, pod.bound, pod.ready = types.PLACED, self.tables.names[h], False, False
         self.instances.guard(pod)
+        self.instances.starts(pod, now)
         gone = []
         for victim, its_metric in victims:
             other = self.pods[self.uid_of_row[victim]]

@@ -9,11 +9,13 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from slacktide.engine.core import types
+from slacktide.engine.core.blame import Blame
 from slacktide.engine.core.budgets import Budgets
 from slacktide.engine.core.hosts import Hosts
 from slacktide.engine.core.types import Controller, Past, Pod, snap
 from slacktide.errors import StateError
 from slacktide.kernels.drive import live_events
+from slacktide.model.causes import CLUSTER, OPERATOR
 from slacktide.model.workload import INDEPENDENT
 from slacktide.state.growth import Growing
 from slacktide.state.spec import Spec
@@ -41,6 +43,9 @@ class Instances:
         self.uid_of_row: dict[int, str] = {}
         self.specs: dict[int, Spec] = {}
         self.latest = 0.0
+        self.blame = Blame(tables)
+        self.aside: dict[str, None] = {}
+        """Pods that wait and are excused: they are in no queue of the tables."""
         self._min_running = snap(min_running)
         self._observer = observer
 
@@ -97,10 +102,27 @@ class Instances:
 
     def place(self, pod: Pod, host: str, at: float) -> None:
         """A pod that does not wait in the queue is on a host."""
+        controller = self.controllers[pod.key]
+        self.blame.end(controller, pod.row, at, on_host=False)
         self.tables.settle()
         self.tables.ensure_capacity()
         live_events.place(self.tables.tb.state, pod.row, self.hosts.numbers[host], at)
         pod.host, pod.state = host, types.PLACED
+        self.starts(pod, at)
+
+    def starts(self, pod: Pod, at: float) -> None:
+        """A pod was put on a host just now: its start-up is excused, where what it does not deliver is."""
+        if pod.cause and not pod.ready and pod.row not in self.blame.spans:
+            self.blame.begin(self.controllers[pod.key], pod.row, pod.cause, at, on_host=True)
+
+    def take_off(self, pod: Pod, at: float) -> None:
+        """A pod was not bound after all: it is asleep, as if it had waited on."""
+        controller = self.controllers[pod.key]
+        self.blame.end(controller, pod.row, at, on_host=True)
+        live_events.forget(self.tables.tb.state, pod.row, at)
+        pod.state, pod.ready = types.ASLEEP, False
+        if pod.cause:
+            self.blame.begin(controller, pod.row, pod.cause, at, on_host=False)
 
     def bind(self, pod: Pod, at: float) -> None:
         """A pod is known to run where it was placed: its least running time begins."""
@@ -114,7 +136,11 @@ class Instances:
         live_events.spare(self.tables.tb.state, pod.row, float("inf"))
 
     def queue(self, pod: Pod) -> None:
-        """A pod that is asleep waits in the queue."""
+        """A pod that is asleep waits in the queue; aside, where it is excused."""
+        if self.blame.is_excused(pod.row):
+            self.aside[pod.uid] = None
+            pod.state = types.WAITING
+            return
         self.tables.ensure_capacity()
         tb = self.tables.tb
         live_events.enqueue(tb.state, pod.row, float(tb["instances"]["since"][pod.row]))
@@ -123,8 +149,61 @@ class Instances:
     def unqueue(self, pod: Pod) -> None:
         """A pod that waits in the queue, or not, is asleep."""
         if pod.state == types.WAITING:
-            live_events.dequeue(self.tables.tb.state, pod.row)
+            if pod.uid in self.aside:
+                del self.aside[pod.uid]
+            else:
+                live_events.dequeue(self.tables.tb.state, pod.row)
             pod.state = types.ASLEEP
+
+    def reblame(self, pod: Pod, cause: int, at: float) -> None:
+        """What a pod does not deliver has another cause from now on."""
+        waits = pod.state == types.WAITING
+        self.unqueue(pod)
+        self.blame.change(self.controllers[pod.key], pod, cause, at)
+        if waits:
+            self.queue(pod)
+
+    def count_everything(self, controller: Controller, everything: bool, at: float) -> None:
+        """A controller's promise counts every loss from now on, or only the cluster's."""
+        at = self.at(controller, at)
+        excused = [(row, self.blame.spans[row]) for row in controller.rows if row in self.blame.spans]
+        pods = {row: self.pods[uid] for row, _ in excused if (uid := self.uid_of_row.get(row)) is not None}
+        waiting = [pod for pod in pods.values() if pod.state == types.WAITING]
+        for pod in waiting:
+            self.unqueue(pod)
+        on_hosts = {row for row, pod in pods.items() if pod.state in (types.PLACED, types.LEAVING)}
+        for row, _ in excused:
+            self.blame.end(controller, row, at, on_host=row in on_hosts)
+        controller.everything = everything
+        for row, span in excused:
+            self.blame.begin(controller, row, span.cause, at, on_host=row in on_hosts)
+        for pod in waiting:
+            self.queue(pod)
+
+    def anybody_aside(self) -> bool:
+        """Whether a pod waits that :meth:`rouse` would have take part in a pass."""
+        return any(self.pods[uid].cause == OPERATOR for uid in self.aside)
+
+    def rouse(self, now: float) -> list[Pod]:
+        """Pods that wait for a node, and that an operator keeps from theirs, take part in a pass: until it is over
+        they wait as any other."""
+        roused = [one for one in (self.pods[uid] for uid in self.aside) if one.cause == OPERATOR]
+        for pod in roused:
+            controller = self.controllers[pod.key]
+            self.unqueue(pod)
+            self.blame.end(controller, pod.row, self.at(controller, now), on_host=False)
+            self.queue(pod)
+        return roused
+
+    def calm(self, roused: list[Pod], now: float) -> None:
+        """A pass is over: those of them that still wait are excused again."""
+        for pod in roused:
+            if pod.state == types.WAITING:
+                controller = self.controllers[pod.key]
+                self.unqueue(pod)
+                at = self.at(controller, now)
+                self.blame.begin(controller, pod.row, pod.cause, at, on_host=False)
+                self.queue(pod)
 
     def respec(self, pod: Pod, spec: int) -> None:
         """A pod is of another spec."""
@@ -143,27 +222,49 @@ class Instances:
 
     # -- an instance without its pod -------------------------------------------------------------------------------
 
-    def leave(self, pod: Pod, at: float, completed: bool) -> None:
-        """A pod has ended: its instance is vacant, or no more, where it completed or there are enough without it."""
+    def leave(self, pod: Pod, at: float, completed: bool, cause: int) -> None:
+        """A pod has ended: its instance is vacant, or no more, where it completed or there are enough without it.
+        ``cause``: whose doing that was; work that is lost by another's than the cluster's is not charged."""
         controller = self.controllers[pod.key]
         self.unqueue(pod)
-        if pod.state in (types.PLACED, types.LEAVING):
-            lose = controller.batch and not completed
-            live_events.gone(self.tables.tb.state, pod.row, at, lose, pod.preempted)
+        on_host = pod.state in (types.PLACED, types.LEAVING)
+        self.blame.end(controller, pod.row, at, on_host=on_host)
+        if on_host:
+            lose = controller.batch and not completed and (cause == CLUSTER or controller.everything)
+            self.end_incarnation(pod.row, at, lose, pod.preempted)
             self.hosts.forget_if_empty(pod.host)
         del self.pods[pod.uid]
         del self.uid_of_row[pod.row]
         if completed:
             self.depart(controller, pod.row, at, True)
         else:
-            self.vacate(controller, pod.row, at)
+            self.vacate(controller, pod.row, at, cause)
 
-    def vacate(self, controller: Controller, row: int, at: float) -> None:
+    def end_incarnation(self, row: int, at: float, lose: bool, preempted: bool) -> None:
+        """What an instance ran in has ended, and what it did is lost, or not. Time that was forgiven was no work."""
+        live_events.gone(self.tables.tb.state, row, at, lose, preempted)
+        if lose and row in self.blame.forgiven:
+            live_events.give_back(self.tables.tb.state, row, self.blame.forgiven[row])
+
+    def vacate(self, controller: Controller, row: int, at: float, cause: int) -> None:
         """An instance has no pod any more: it is vacant, or one is no more where the controller has too many."""
         if 0 <= controller.desired < len(controller.rows):
             self.depart(controller, self._hand_over(controller, row, at), at, False)
         else:
             controller.vacant.append(row)
+            if cause:
+                self.blame.begin(controller, row, cause, at, on_host=False)
+
+    def blame_vacant(self, controller: Controller, count: int, cause: int, at: float) -> None:
+        """At least so many of a controller's vacant instances, the longest vacant first, are vacant for this cause;
+        of the others those that were so for it before are not any more."""
+        spans = self.blame.spans
+        excused = [row for row in controller.vacant if row in spans]
+        for row in [row for row in controller.vacant if row not in spans][: max(0, count - len(excused))]:
+            self.blame.begin(controller, row, cause, at, on_host=False)
+        theirs = [row for row in excused if spans[row].cause == cause]
+        for row in theirs[::-1][: max(0, len(excused) - count)]:
+            self.blame.end(controller, row, at, on_host=False)
 
     def drop_surplus(self, controller: Controller, at: float) -> None:
         """Vacant instances beyond the desired number are no more."""
@@ -184,6 +285,7 @@ class Instances:
             return row
         was, host, ready = pod.state, pod.host, pod.ready
         self.unqueue(pod)
+        self.blame.end(controller, youngest, at, on_host=was == types.PLACED)
         if was == types.PLACED:
             live_events.gone(self.tables.tb.state, youngest, at, False, False)
         del self.uid_of_row[youngest]
@@ -194,12 +296,17 @@ class Instances:
             live_events.spare(self.tables.tb.state, row, float(self.tables.tb["guard"][youngest]))
             if ready:
                 live_events.ready(self.tables.tb.state, row, at)
-        elif was == types.WAITING:
+            return youngest
+        if pod.cause:
+            self.blame.begin(controller, row, pod.cause, at, on_host=False)
+        if was == types.WAITING:
             self.queue(pod)
         return youngest
 
     def depart(self, controller: Controller, row: int, at: float, completed: bool) -> None:
         """A vacant instance is live no more; its history goes to the controller's past."""
+        self.blame.end(controller, row, at, on_host=False)
+        self.blame.forgiven.pop(row, None)
         if self._observer is not None:
             self._observer.departs(controller, row, at, completed)
         tb = self.tables.tb

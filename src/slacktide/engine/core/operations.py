@@ -104,6 +104,8 @@ class Controller(Operation):
     service: ServiceClass
     approach: int
     batch: bool
+    everything: bool = False
+    at: float = 0.0
 
 
 class Limits(Operation):
@@ -212,6 +214,25 @@ class Unready(Operation):
     at: float
 
 
+class Blame(Operation):
+    uid: str
+    cause: int
+    at: float
+
+
+class BlameVacant(Operation):
+    key: str
+    count: int
+    cause: int
+    at: float
+
+
+class Suspend(Operation):
+    key: str
+    count: int
+    at: float
+
+
 class Bound(Operation):
     uid: str
     at: float
@@ -231,6 +252,7 @@ class Gone(Operation):
     uid: str
     at: float
     completed: bool
+    cause: int = 0
 
 
 class Turn(Operation):

@@ -37,9 +37,9 @@ class Cycle:
         tables.settle()
         control = tables.tb.control
         self._operations = int(control["operations"])
-        control["now"] = max(now, float(control["now"]))
+        self.now = control["now"] = max(now, float(control["now"]))
         tables.ensure_capacity()
-        tables.catch_up(float(control["now"]))
+        tables.catch_up(self.now)
         control["decisions"] = control["victims"] = control["events"] = 0
 
     def decide(self, allowance: Allowance) -> Iterator[None]:

@@ -22,7 +22,7 @@ class Pod:
     """What an instance runs in for a while.
 
     ``row`` is the instance, ``host`` where the pod is or will be; ``bound``: it is known to run there, not only
-    assumed.
+    assumed. ``cause``: whose doing it is while it delivers nothing (a number of :data:`slacktide.model.causes.CAUSES`).
     """
 
     uid: str
@@ -36,6 +36,7 @@ class Pod:
     ready: bool = False
     preempted: bool = False
     budget: str = ""
+    cause: int = 0
 
 
 @dataclass(slots=True)
@@ -85,6 +86,16 @@ class Controller:
     """Its account of disruptions in the tables; -1: nothing of it is counted."""
     suffered: Suffered | None = None
     """What a ledger says that it suffered, while nothing is counted."""
+    everything: bool = False
+    """Its promise counts every loss, whoever caused it."""
+    lost: list[float] = field(default_factory=lambda: [0.0, 0.0, 0.0])
+    """Seconds by cause in which instances delivered nothing, of spans that are over; the cluster's are not kept."""
+    excused: float = 0.0
+    """How many of these counted as running."""
+    suspended: tuple[int, float] = (0, 0.0)
+    """So many instances are suspended, since then."""
+    suspended_for: float = 0.0
+    """Instance seconds in which they were suspended before."""
 
 
 @dataclass(frozen=True, slots=True)

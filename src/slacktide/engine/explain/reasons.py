@@ -17,6 +17,7 @@ from slacktide.engine.core.engine import Engine
 from slacktide.engine.explain.feasibility import Looker, Obstacles, rule_text
 from slacktide.engine.explain.preemption import classify
 from slacktide.engine.ledger import lateness
+from slacktide.engine.ledger.slo_status import slo_status
 from slacktide.kernels.drive import apply_plan
 from slacktide.kernels.place import preemption_obstacles
 from slacktide.kernels.queue.lateness import LOST, NOT_LATE
@@ -91,7 +92,11 @@ class Explainer:
         tb = engine.tables.tb
         kind = int(tb["instances"]["kind"][one.row])
         at = max(types.snap(now), engine.latest)
-        slack = float(apply_plan.metric_in_queue(tb.state, one.row, at))
+        if engine.instances.blame.is_excused(one.row):  # it is in no queue
+            found = slo_status(engine, one.key, at).slack
+            slack = float("inf") if found is None else found
+        else:
+            slack = float(apply_plan.metric_in_queue(tb.state, one.row, at))
         overload = self._overload(one.row, kind, slack, at)
         key = kind, round(min(slack, 1e9)), overload
         known = self._known.get(key)

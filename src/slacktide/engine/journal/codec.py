@@ -246,7 +246,9 @@ def _problem(line: bytes) -> str:
         return f"not a JSON list: {error}"
     if name not in OPERATIONS:
         return f"found operation {name!r}, expected one of {', '.join(OPERATIONS)}"
-    fields = tuple(field.type for field in msgspec.structs.fields(_LINES[name]))
+    known = msgspec.structs.fields(_LINES[name])
+    needed = sum(field.required for field in known)  # records of before lack what was added since
+    fields = tuple(field.type for field in known[: max(needed, len(arguments))])
     try:
         read = msgspec.convert(arguments, tuple[fields])  # type: ignore[valid-type]
         if name == "spec":

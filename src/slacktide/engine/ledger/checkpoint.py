@@ -14,8 +14,7 @@ import math
 import re
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
-from hashlib import blake2b
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -26,9 +25,13 @@ from slacktide.engine.core import disruptions, types
 from slacktide.engine.core.engine import Engine
 from slacktide.engine.ledger import accounts
 from slacktide.engine.ledger.accounts import Accounts
+from slacktide.engine.ledger.excused import causes_said, excused_on_hosts, work_at_risk
+from slacktide.engine.ledger.pod_observation import hashed as hashed
 from slacktide.engine.ledger.slo_status import SUMS, Accrued, accrue, known, not_before, stand, totals
 from slacktide.errors import ConfigError, StateError
+from slacktide.kernels.tables import schema
 from slacktide.model import APPROACHES, INDEPENDENT, Window
+from slacktide.model.causes import CAUSES, WORKLOAD
 from slacktide.model.disruption_limits import MOST_DISRUPTIONS
 from slacktide.qos.availability import ACCOUNTINGS
 from slacktide.state.layout import GRID
@@ -94,6 +97,12 @@ class Checkpoint:
     together   concurrent: seconds times instances in which all ran, by accounting
     at_risk    batch: running seconds that stopping all instances would discard
     risks      batch: the MOST_RISKS largest of those, by hashed uid
+    lost       seconds by cause (the cluster's apart) in which instances delivered nothing, of all instances
+    excused    how many of these counted as running
+    suspended  instance seconds in which the controller was suspended, and how many instances were at the instant
+    blamed     pods that delivered nothing at the instant for a cause that is not the cluster's, by hashed uid
+    excuses    whether that time counts as running: its class does not count everything
+    vacant_causes  of each vacant instance, the longest vacant first, the cause
     leaving_startup  start-up seconds of those that are leaving
     suffered   where disruptions are limited: the account of them
     window, accounts independent, where the promise is over a window: that, and what of each record it asks for
@@ -112,11 +121,12 @@ class Checkpoint:
     window: Window | None = None
     accounts: Accounts | None = None
     suffered: types.Suffered | None = None
-
-
-def hashed(uid: str) -> int:
-    """A pod's uid as 63 bits, never 0."""
-    return (int.from_bytes(blake2b(uid.encode(), digest_size=8).digest(), "little") >> 1) or 1
+    lost: Mapping[str, float] = field(default_factory=dict)
+    excused: float = 0.0
+    suspended: tuple[float, int] = (0.0, 0)
+    blamed: Mapping[int, int] = field(default_factory=dict)
+    vacant_causes: tuple[int, ...] = ()
+    excuses: bool = True
 
 
 def export(engine: Engine, key: str, now: float) -> dict[str, Any]:
@@ -134,6 +144,7 @@ def export(engine: Engine, key: str, now: float) -> dict[str, Any]:
     had_to = disruptions.suffered(engine.tables, controller)
     if had_to is not None:
         said["disruptions"] = _of_suffered(had_to)
+    said |= causes_said(engine, controller, at)
     if controller.approach != INDEPENDENT:
         return {**said, **_in_sums(engine, controller, had, at)}
     past, window = controller.past, controller.service.window
@@ -148,7 +159,7 @@ def export(engine: Engine, key: str, now: float) -> dict[str, Any]:
         **said,
         "sums": {name: getattr(past, name) for name in SUMS} | {"overhead": 0.0},
         "counts": {"live": len(order), "preemptions": past.preemptions, "starts": past.starts},
-        "records": _pack(_records(engine, had)),
+        "records": pack(_records(engine, had)),
         "names": _squeeze(json.dumps([controller.rows[row] for row in order]).encode()),
     }
 
@@ -176,6 +187,8 @@ def _records(engine: Engine, had: Accrued) -> Any:
     for name in ("running", "startup_first", "startup_restarts", "discarded", "overhead", "starts", "preemptions"):
         records[name] = had.records[name]
     records["lifetime"], records["age"] = had["lifetime"], had["age"]
+    excused = had.records["state"] == schema.EXCUSED
+    records["running"][excused] = had["running"][excused]
     records["startup"] = np.where(had["on"], had.records["startup"], 0.0)
     records["state"] = _states(engine, had)
     uids = (engine.uid_of_row.get(row, "") for row in had.rows.tolist())
@@ -195,7 +208,8 @@ def _in_sums(engine: Engine, controller: types.Controller, had: Accrued, at: flo
     sums = totals(controller, had)
     sums["startup_first"] -= float(had["spent"][assumed & first].sum())
     sums["startup_restarts"] -= float(had["spent"][assumed & ~first].sum())
-    starting = had["on"] & bound & ~had["up"]
+    ready = had["up"] & ~excused_on_hosts(engine, had.rows)
+    starting = had["on"] & bound & ~ready
     leaving = states == LEAVING
     counts = {
         "live": len(states),
@@ -203,7 +217,7 @@ def _in_sums(engine: Engine, controller: types.Controller, had: Accrued, at: flo
         "waiting": int(np.count_nonzero(states == WAITING)),
         "starting": int(np.count_nonzero(starting)),
         "restarting": int(np.count_nonzero(starting & ~first)),
-        "up": int(np.count_nonzero(had["up"] & bound)),
+        "up": int(np.count_nonzero(ready & bound)),
         "leaving": int(np.count_nonzero(leaving)),
         "fresh": int(np.count_nonzero((states <= WAITING) & (starts == 0))),
         "preemptions": controller.past.preemptions + int(had.records["preemptions"].sum()),
@@ -213,7 +227,7 @@ def _in_sums(engine: Engine, controller: types.Controller, had: Accrued, at: flo
         "sums": {**sums, "overhead": float(engine.tables.tb["requests"]["overhead"][controller.q])},
         "counts": counts,
         "together": dict(zip(ACCOUNTINGS, stood.together[0].tolist(), strict=True)),
-        "atRisk": float(had["running"][had["on"]].sum()) if controller.batch else 0.0,
+        "atRisk": float(work_at_risk(engine, had).sum()) if controller.batch else 0.0,
         "risks": _risks(engine, had) if controller.batch else {},
         "leavingStartup": float(had["spent"][leaving].sum()),
     }
@@ -221,7 +235,7 @@ def _in_sums(engine: Engine, controller: types.Controller, had: Accrued, at: flo
 
 def _risks(engine: Engine, had: Accrued) -> dict[str, float]:
     """What a pod's own timestamps tell only if it has been ready ever since it first was."""
-    risked = np.where(had["on"], had["running"], 0.0)
+    risked = work_at_risk(engine, had)
     some = np.argsort(-risked, kind="stable")[:MOST_RISKS]
     return {f"{hashed(engine.uid_of_row[int(had.rows[i])]):x}": float(risked[i]) for i in some if risked[i] > 0.0}
 
@@ -238,7 +252,7 @@ def _squeeze(data: bytes) -> str:
     return base64.b64encode(zlib.compress(data, 6)).decode("ascii")
 
 
-def _pack(records: Any) -> str:
+def pack(records: Any) -> str:
     """Columns of 64-bit numbers, times in units of 2^-20 s (-1: infinite), by place of the byte: most are 0."""
     columns = np.empty((len(RECORD.names or ()), len(records)), "<i8")
     for i, name in enumerate(RECORD.names or ()):
@@ -301,7 +315,35 @@ def read(said: Mapping[str, Any]) -> Checkpoint:
         window=_window(said),
         accounts=_accounts(said, counts["live"]) if alone and said.get("outages") is not None else None,
         suffered=_read_suffered(said),
+        **_read_causes(said),
     )
+
+
+def _read_causes(said: Mapping[str, Any]) -> dict[str, Any]:
+    """What was not the cluster's doing; ledgers of before do not say it."""
+    if said.get("lost") is None:
+        return {}
+    blamed = said.get("blamed")
+    blamed = {} if blamed is None else blamed
+    if not isinstance(blamed, Mapping) or not all(re.fullmatch("[0-9a-f]{1,16}", str(uid)) for uid in blamed):
+        raise BrokenLedger("blamed", blamed, "causes by hexadecimal number")
+    vacant = said.get("vacantCauses") or []
+    if not isinstance(vacant, list):
+        raise BrokenLedger("vacantCauses", vacant, "a list of causes")
+    for cause in (*blamed.values(), *vacant):
+        if cause not in CAUSES:
+            raise BrokenLedger("blamed", cause, f"one of {', '.join(CAUSES)}")
+    count = _number(said, "suspended", "count")
+    if not 0 <= count <= MOST_INSTANCES:
+        raise BrokenLedger("suspended.count", count, f"a number from 0 to {MOST_INSTANCES}")
+    return {
+        "lost": {name: _number(said, "lost", name) for name in CAUSES[WORKLOAD:]},
+        "excused": _number(said, "excused"),
+        "excuses": said.get("excuses") is not False,
+        "suspended": (_number(said, "suspended", "seconds"), int(count)),
+        "blamed": {int(uid, 16): CAUSES.index(cause) for uid, cause in blamed.items()},
+        "vacant_causes": tuple(CAUSES.index(cause) for cause in vacant),
+    }
 
 
 def _window(said: Mapping[str, Any]) -> Window | None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from slacktide.config import Accounting, Config
 from slacktide.engine.ledger.accounts import Accounts, install
@@ -83,8 +84,10 @@ def _at(
     else:
         counts, sums = saved.counts, saved.sums
         record["live"], record["total"] = counts["live"], sums["lifetime"]
-        record["up_always"], record["up_never"] = counts["up"], counts["up"] + counts["starting"]
-        record["up_restart"] = counts["up"] + counts["starting"] - counts["restarting"]
+        excused = len(saved.blamed) + sum(map(bool, saved.vacant_causes)) if saved.excuses else 0
+        first = counts["up"] + counts["starting"] - counts["restarting"]
+        for name, up in (("always", counts["up"]), ("never", first + counts["restarting"]), ("restart", first)):
+            record[f"up_{name}"] = min(up + excused, counts["live"])  # who is excused may be in a start-up
         one = np.zeros(1, rules.ACCRUED)
         for name in ("running", "startup_first", "startup_restarts"):
             one[name] = sums[name]
@@ -106,9 +109,10 @@ def _of_instances(
     instances = tables.tb["instances"][:count]
     for name in ("running", "startup_first", "startup_restarts", "startup", "starts"):
         instances[name] = records[name]
-    instances["since"] = saved.at - records["age"]
     on_host = np.isin(records["state"], (PLACED, LEAVING))
-    instances["state"] = np.where(on_host, schema.LEAVING, schema.VACANT)
+    excused = _excused(saved) & ~on_host  # what these had up to the instant of the ledger is in it
+    instances["since"] = saved.at - np.where(excused, 0.0, records["age"])
+    instances["state"] = np.where(on_host, schema.LEAVING, np.where(excused, schema.EXCUSED, schema.VACANT))
     tables.tb["admission"][:count] = saved.at - records["lifetime"]
     tables.tb["owner"][:count] = 0
     if saved.accounts is not None:
@@ -131,6 +135,16 @@ def _enter_accounts(tables: Growing, accounts: Accounts, at: float) -> None:
     for row in range(len(accounts.records)):
         tables.tb["accounts"][row : row + 1] = np.zeros(1, ACCOUNT)
         install(tables.tb, row, 0, accounts.records[row], accounts.outages_of(row), at)
+
+
+def _excused(saved: Checkpoint) -> NDArray[np.bool_]:
+    """Of each record whether its time counts as running though the cause is not the cluster's."""
+    found = np.zeros(len(saved.records), np.bool_)
+    if saved.excuses:
+        found |= np.isin(saved.records["uid"], np.array(list(saved.blamed), np.uint64)) & (saved.records["uid"] != 0)
+        if saved.vacant_causes:  # vacant ones come last
+            found[len(found) - len(saved.vacant_causes) :] = np.array(saved.vacant_causes) != 0
+    return found
 
 
 @cache

@@ -12,7 +12,7 @@ from slacktide.engine.core.engine import Engine
 from slacktide.engine.core.types import Controller, snap
 from slacktide.engine.ledger.lateness import count_late
 from slacktide.engine.ledger.slo_status import STATES as STATES
-from slacktide.engine.ledger.slo_status import stand
+from slacktide.engine.ledger.slo_status import Losses, count_ready, losses, stand
 from slacktide.qos.availability import ACCOUNTINGS
 
 Floats = NDArray[np.float64]
@@ -29,6 +29,7 @@ class Overview:
     running, waiting       live instances that are ready, and those that are not
     lost, starving         of those that wait in the queue, how many are late, and how
     lifetime, received     seconds, over all instances ever; ``received`` as of an aggregated request
+    losses                 seconds of all instances ever, by cause
     """
 
     at: float
@@ -45,6 +46,7 @@ class Overview:
     starts: Ints
     lifetime: Floats
     received: Floats
+    losses: tuple[Losses, ...]
 
 
 def overview(engine: Engine, now: float, keys: Iterable[str] | None = None) -> Overview:
@@ -59,6 +61,8 @@ def overview(engine: Engine, now: float, keys: Iterable[str] | None = None) -> O
     stood = stand(engine.tables.tb, controllers, now)
     records = stood.records
     lost, starving = count_late(engine, stood.had.rows, records["count"], now)
+    counted = zip(controllers, records["running_now"].tolist(), strict=True)
+    ready = np.array([count_ready(engine, one, count) for one, count in counted], np.int64)
     return Overview(
         at=now,
         controllers=controllers,
@@ -66,12 +70,13 @@ def overview(engine: Engine, now: float, keys: Iterable[str] | None = None) -> O
         delivered=stood.delivered[:, ACCOUNTINGS.index(engine.config.qos.startup)],
         slack=records["slack"],
         state=records["state"],
-        running=records["running_now"],
-        waiting=records["count"] - records["running_now"],
+        running=ready,
+        waiting=records["count"] - ready,
         lost=lost,
         starving=starving,
         preemptions=records["preemptions"],
         starts=records["starts"],
         lifetime=records["lifetime"],
         received=records["received"],
+        losses=tuple(losses(engine, one, records[i], now) for i, one in enumerate(controllers)),
     )

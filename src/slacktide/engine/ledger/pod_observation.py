@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Any, NotRequired, TypedDict
 
 from slacktide.engine.core.types import snap
@@ -19,6 +20,7 @@ class PodNow(TypedDict):
     ready, ready_since  its Ready condition and the lastTransitionTime of that
     leaving      it has a deletionTimestamp
     budget       as for ``Engine.arrive``
+    cause, cause_since  whose doing it is that it is not ready (as in ``Engine.blame``), and since when
     stopped      the last end of a container before ``ready_since``, where it is ready again after that
     ended, completed    of a pod that ran to its end and is still listed: when (the last container's finishedAt), and
                  whether it succeeded; then ``ready`` and ``ready_since`` tell since when it had been ready
@@ -34,6 +36,8 @@ class PodNow(TypedDict):
     ready_since: float | None
     leaving: bool
     budget: NotRequired[str]
+    cause: NotRequired[int]
+    cause_since: NotRequired[float | None]
     stopped: NotRequired[float | None]
     ended: NotRequired[float | None]
     completed: NotRequired[bool]
@@ -56,6 +60,8 @@ class PodObservation:
     stopped: float | None
     ended: float | None
     completed: bool
+    cause: int = 0
+    cause_since: float = 0.0
 
 
 def observe(pod: Mapping[str, Any]) -> PodObservation:
@@ -84,8 +90,15 @@ def observe(pod: Mapping[str, Any]) -> PodObservation:
         stopped=None if stopped is None else snap(stopped),
         ended=None if ended is None else _no_earlier(ended, created),
         completed=bool(pod.get("completed")),
+        cause=int(pod.get("cause") or 0),
+        cause_since=_no_earlier(pod.get("cause_since"), since),
     )
 
 
 def _no_earlier(at: float | None, than: float) -> float:
     return than if at is None else max(than, snap(at))
+
+
+def hashed(uid: str) -> int:
+    """A pod's uid as 63 bits, never 0."""
+    return (int.from_bytes(blake2b(uid.encode(), digest_size=8).digest(), "little") >> 1) or 1

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from slacktide.engine.core import disruptions, operations, types
+from slacktide.engine.core.blame import Span
 from slacktide.engine.core.engine import Engine
 from slacktide.engine.core.types import Pod, snap
 from slacktide.engine.ledger.accounts import Accounts, install
@@ -31,9 +32,10 @@ from slacktide.errors import StateError
 from slacktide.kernels.drive import live_events
 from slacktide.kernels.tables import schema as codes
 from slacktide.model import APPROACHES, INDEPENDENT
+from slacktide.model.causes import CAUSES, CLUSTER
 from slacktide.qos.availability import ACCOUNTINGS
 
-ENDS, COMES, IS_BOUND, STOPS, IS_READY = range(5)  # in this order at one instant
+ENDS, COMES, IS_BOUND, BLAMED, STOPS, IS_READY = range(6)  # in this order at one instant
 
 
 @dataclass(slots=True)
@@ -90,6 +92,7 @@ class _Restoring:
     def __init__(self, engine: Engine, controller: types.Controller, now: float) -> None:
         self.engine, self.controller, self.now = engine, controller, now
         self.tb = engine.tables.tb
+        self.blame = engine.instances.blame
         self.base = float("-inf")
         self.turned = controller.approach != INDEPENDENT or controller.service.window is None
         self.up: set[str] = set()  # uids ready at the base
@@ -118,12 +121,21 @@ class _Restoring:
         if checkpoint.approach != INDEPENDENT:
             full, spared = expand(checkpoint, seen, batch=self.controller.batch)
         by_uid = {hashed(pod.uid): pod for pod in seen}
+        vacant_causes = iter(checkpoint.vacant_causes)
         for i, (record, name) in enumerate(zip(full.records, full.names, strict=True)):
             row = self._row_of(record, name)
             if self.controller.approach == INDEPENDENT:
                 self._go_on(row, checkpoint.accounts, i)
-            self._install(row, record, name, by_uid.get(int(record["uid"])) if record["uid"] else None)
+            cause = checkpoint.blamed.get(int(record["uid"]), CLUSTER)
+            if record["state"] == VACANT:
+                cause = next(vacant_causes, CLUSTER)
+            self._install(row, record, name, by_uid.get(int(record["uid"])) if record["uid"] else None, cause)
         self._settle_sums(full, spared)
+        self.controller.lost = [checkpoint.lost.get(name, 0.0) for name in CAUSES]
+        self.controller.excused = checkpoint.excused
+        seconds, count = checkpoint.suspended
+        self.controller.suspended_for = seconds + count * (self.now - self.base)
+        self.controller.suspended = (self.controller.suspended[0], self.now)
 
     def _row_of(self, record: Any, name: str) -> int:
         """An instance as of the base, of which nobody knows yet what its pod does."""
@@ -147,33 +159,53 @@ class _Restoring:
             self.tb["accounts"]["cls"][row] = cls + 1
         live_events.enter(self.tb.state, row, self.base)
 
-    def _install(self, row: int, record: Any, name: str, pod: PodObservation | None) -> None:
-        """The pod of an instance is ``pod``, or it vanished or has none."""
+    def _install(self, row: int, record: Any, name: str, pod: PodObservation | None, cause: int) -> None:
+        """The pod of an instance is ``pod``, or it vanished or has none. ``cause``: whose doing it is that it delivers
+        nothing at the base, where that is known."""
         instance, since = self.tb["instances"][row : row + 1], float(self.tb["instances"]["since"][row])
         state, on_host = int(record["state"]), int(record["state"]) in (PLACED, LEAVING)
         instance["starts"] -= on_host  # until it starts
         if state == VACANT:
             self.controller.vacant.append(row)
+            if cause:
+                self.blame.begin(self.controller, row, cause, self.base, on_host=False)
         elif pod is None or pod.ended is not None:
             missing = MissingPod(row, name, preempted=state == LEAVING, end=pod is not None)
             self.missing[pod.uid if pod else f"row {row}"] = missing
             if on_host:
                 self._begin_leaving(missing, since)
-                if record["startup"] < float("inf"):
-                    live_events.ready(self.tb.state, row, since + float(record["startup"]))
+                if self._goes_on(row, record, since, cause):
                     self.up.update([pod.uid] if pod else [])
         else:
-            self._install_pod(row, record, pod, since, on_host and bool(pod.host))
+            self._install_pod(row, record, pod, since, cause, on_host=on_host and bool(pod.host))
 
-    def _install_pod(self, row: int, record: Any, pod: PodObservation, since: float, on_host: bool) -> None:
+    def _goes_on(self, row: int, record: Any, since: float, cause: int) -> bool:
+        """What runs on a host was ready at the base, or excused for this cause; whether it was ready."""
+        up = bool(record["startup"] < float("inf"))
+        if up:
+            live_events.ready(self.tb.state, row, since + float(record["startup"]))
+        if not cause:
+            return up
+        if up and not self.controller.everything:  # the ledger of an independent instance counts it as ready
+            self.blame.spans[row] = Span(cause, self.base, True)
+        else:
+            self.blame.begin(self.controller, row, cause, self.base, on_host=True)
+        return False
+
+    def _install_pod(
+        self, row: int, record: Any, pod: PodObservation, since: float, cause: int, *, on_host: bool
+    ) -> None:
         one = self._enter(row, pod)
         if not on_host:
+            one.cause = cause
+            if cause:
+                self.blame.begin(self.controller, row, cause, self.base, on_host=False)
             return
         self.engine.instances.place(one, pod.host, since)
         self._bound(one, pod, since)
-        if record["startup"] < float("inf"):
+        one.cause = cause
+        if self._goes_on(row, record, since, cause):
             one.ready = True
-            live_events.ready(self.tb.state, row, since + float(record["startup"]))
             self.up.add(pod.uid)
         if record["state"] == LEAVING:
             one.preempted = pod.leaving
@@ -185,7 +217,9 @@ class _Restoring:
             self.engine.instances.guard(one)
 
     def _enter(self, row: int, pod: PodObservation) -> Pod:
-        one = Pod(pod.uid, pod.name, self.controller.key, row, pod.spec, types.ASLEEP, budget=pod.budget)
+        span = self.blame.spans.get(row)
+        cause = CLUSTER if span is None else span.cause
+        one = Pod(pod.uid, pod.name, self.controller.key, row, pod.spec, types.ASLEEP, budget=pod.budget, cause=cause)
         self.engine.instances.enter(self.controller, one)
         return one
 
@@ -235,6 +269,8 @@ class _Restoring:
             placed = missing.runs if missing else one is not None and one.state == types.PLACED
         if pod.host and not placed:
             timeline.append((self._clip(pod.since), IS_BOUND, pod))
+        if pod.cause and pod.host and not pod.ready and pod.ended is None:
+            timeline.append((self._clip(pod.cause_since), BLAMED, pod))
         if was_up and not pod.ready:
             timeline.append((self._clip(pod.ready_since), STOPS, pod))
         elif was_up and pod.stopped is not None and self.base < pod.stopped < pod.ready_since:
@@ -269,6 +305,8 @@ class _Restoring:
             self._bound(engine.pods[pod.uid], pod, at)
         elif kind == IS_READY:
             engine.ready(pod.uid, at)
+        elif kind == BLAMED:
+            engine.blame(pod.uid, pod.cause, at)
         elif kind == STOPS:
             engine.unready(pod.uid, at)
 
@@ -286,6 +324,10 @@ class _Restoring:
         if kind == IS_BOUND:
             live_events.bring_up_to(self.tb.state, self.controller.q, at)
             self._begin_leaving(missing, at)
+        elif kind in (IS_READY, STOPS) and missing.row in self.blame.spans:
+            self.blame.end(self.controller, missing.row, at, on_host=missing.runs)
+            if kind == IS_READY and missing.runs:
+                live_events.ready(self.tb.state, missing.row, at)
         elif kind == IS_READY and missing.runs:
             live_events.ready(self.tb.state, missing.row, at)
         elif kind == STOPS and missing.runs:
@@ -300,9 +342,10 @@ class _Restoring:
 
     def _end(self, missing: MissingPod, at: float, completed: bool) -> None:
         """Nobody runs in a missing pod any more."""
+        self.blame.end(self.controller, missing.row, at, on_host=missing.runs)
         if missing.runs:
             lose = self.controller.batch and not completed
-            live_events.gone(self.tb.state, missing.row, at, lose, missing.preempted)
+            self.engine.instances.end_incarnation(missing.row, at, lose, missing.preempted)
 
     def _row_for(self, pod: PodObservation, at: float) -> int:
         """The instance that a pod created at ``at`` continues, or a new one."""
@@ -338,5 +381,5 @@ class _Restoring:
         self._turn(now)
         for missing in self.missing.values():
             self._end(missing, now, False)
-            self.engine.instances.vacate(controller, missing.row, now)
+            self.engine.instances.vacate(controller, missing.row, now, CLUSTER)
         self.engine.instances.drop_surplus(controller, now)

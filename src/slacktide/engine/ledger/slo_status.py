@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slacktide.engine.core.engine import Engine
-from slacktide.engine.core.types import Controller, snap
+from slacktide.engine.core.types import LEAVING, PLACED, Controller, snap
 from slacktide.engine.ledger.lateness import count_late
 from slacktide.errors import StateError
 from slacktide.kernels.qos import slo_status as rules
@@ -28,6 +28,21 @@ SUMS = ("lifetime", "running", "startup_first", "startup_restarts", "discarded")
 
 
 @dataclass(frozen=True, slots=True)
+class Losses:
+    """Instance seconds, in the accounting of decisions (docs/causes.md).
+
+    good       ready; of a batch also what was discarded later, so that it never falls
+    cluster, workload, operator  not ready, by whose doing; ``cluster`` has what was discarded, ``operator`` also what
+               a controller was suspended, which is nobody's lifetime
+    """
+
+    good: float
+    cluster: float
+    workload: float
+    operator: float
+
+
+@dataclass(frozen=True, slots=True)
 class SloStatus:
     """A controller at an instant. Availabilities are shares from 0 to 1, 1 where nothing was owed yet.
 
@@ -40,6 +55,7 @@ class SloStatus:
                       may be lost is (docs/semantics.md); ``Missed``: less delivered than promised; ``Unknown``: there
                       was nothing yet to deliver to
     running, waiting  live instances that are ready, and those that are not
+    losses            seconds of all instances ever, by cause
     lost, starving    of those that wait in the queue, how many are late (docs/semantics.md, 'Triage'), and how
     """
 
@@ -57,6 +73,7 @@ class SloStatus:
     starts: int
     lost: int
     starving: int
+    losses: Losses
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +141,29 @@ def stand(tables: Tables, controllers: Sequence[Controller], now: float) -> Stoo
     return Stood(records, delivered, together, had)
 
 
+def losses(engine: Engine, controller: Controller, status: Any, at: float) -> Losses:
+    """What a controller's instances had and lost up to ``at``, where its STATUS record is ``status``."""
+    blame = engine.instances.blame
+    (_, workload, operator), excused = blame.sums(controller, at)
+    lifetime, received, discarded = (float(status[name]) for name in ("lifetime", "received", "discarded"))
+    return Losses(
+        good=received - excused + discarded,
+        cluster=lifetime - received - (workload + operator - excused),
+        workload=workload,
+        operator=operator + blame.suspended(controller, at),
+    )
+
+
+def count_ready(engine: Engine, controller: Controller, counted: int) -> int:
+    """Live instances that are ready, of those that the tables count as ready."""
+    uids, pods = engine.uid_of_row, engine.pods
+    excused = sum(
+        engine.instances.blame.is_excused(row) and row in uids and pods[uids[row]].state in (PLACED, LEAVING)
+        for row in controller.rows
+    ) if engine.instances.blame.spans else 0  # fmt: skip
+    return counted - excused
+
+
 def slo_status(engine: Engine, key: str, now: float) -> SloStatus:
     """Where the controller stands at ``now``, exact; O(its live instances).
 
@@ -138,6 +178,7 @@ def slo_status(engine: Engine, key: str, now: float) -> SloStatus:
     one = stood.records[0]
     lost, starving = count_late(engine, stood.had.rows, stood.records["count"], at)
     delivered = dict(zip(ACCOUNTINGS, stood.delivered[0].tolist(), strict=True))
+    running = count_ready(engine, controller, int(one["running_now"]))
     slack = float(one["slack"])
     return SloStatus(
         service=controller.service.name,
@@ -148,10 +189,11 @@ def slo_status(engine: Engine, key: str, now: float) -> SloStatus:
         delivered_never=delivered["never"],
         slack=None if slack == float("inf") else slack,
         state=STATES[one["state"]],
-        running=int(one["running_now"]),
-        waiting=int(one["count"] - one["running_now"]),
+        running=running,
+        waiting=int(one["count"]) - running,
         preemptions=int(one["preemptions"]),
         starts=int(one["starts"]),
         lost=int(lost[0]),
         starving=int(starving[0]),
+        losses=losses(engine, controller, one, at),
     )

@@ -5,7 +5,8 @@ told instead of known. An instance's start-up lasts for ever (``startup`` is inf
 until its readiness is told. A preempted one is LEAVING from the decision on: it takes
 no room and its request no longer counts on it, while its ledger goes on until its end
 is told. VACANT is one whose next incarnation has not come yet: it is live and waits, but
-there is nothing to place.
+there is nothing to place. EXCUSED is a VACANT one that is on no host for a reason which is not
+the cluster's doing (docs/causes.md): its time counts as running, in decisions as well.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from slacktide.kernels.qos import request_ledger, window_ledger
 from slacktide.kernels.queue import waiting_queue
 from slacktide.kernels.runtime.compiling import entry, kernel, whole
 from slacktide.kernels.tables import views
-from slacktide.kernels.tables.schema import LEAVING, PLACED, REMOVED, VACANT, WAITING, State
+from slacktide.kernels.tables.schema import EXCUSED, LEAVING, PLACED, REMOVED, VACANT, WAITING, State
 
 
 @entry
@@ -282,6 +283,49 @@ def depart(tb: State, row: int, now: float, completed: bool) -> None:
         request_ledger.departed(tb, q, now)
     if completed:
         views.control(tb)["completed"] += 1
+
+
+@entry
+def excuse(tb: State, row: int, now: float) -> None:
+    """A VACANT instance is on no host for a reason that is not the cluster's: from now on its time counts as running.
+
+    Of a request it counts as one that runs, so that its siblings are neither idle nor told to do its part.
+    """
+    window_events.book(tb, row, now)
+    instance = views.instances(tb)[row]
+    instance["state"] = EXCUSED
+    instance["since"] = now
+    q = request_ledger.owner_of(tb, row)
+    if q >= 0:
+        request_ledger.bring_up_to(tb, q, now)
+        request_ledger.change(tb, q, whole(1), whole(0), True, True, whole(1), whole(0))
+
+
+@entry
+def charge(tb: State, row: int, now: float) -> None:
+    """An EXCUSED instance is VACANT again, and its time counts as waiting."""
+    instance = views.instances(tb)[row]
+    q = request_ledger.owner_of(tb, row)
+    if q >= 0:
+        request_ledger.bring_up_to(tb, q, now)
+        request_ledger.change(tb, q, whole(-1), whole(0), True, True, whole(-1), whole(0))
+    window_events.book(tb, row, now)
+    instance["running"] += now - instance["since"]
+    instance["since"] = now
+    instance["state"] = VACANT
+    window_events.settled(tb, row)
+
+
+@entry
+def give_back(tb: State, row: int, work: float) -> None:
+    """Of what an instance's stop discarded, so many seconds were not its work: they count as running again."""
+    instance = views.instances(tb)[row]
+    instance["discarded"] -= work
+    instance["running"] += work
+    q = request_ledger.owner_of(tb, row)
+    if q >= 0:
+        request = views.requests(tb)[q]
+        request_ledger.gets_back(tb, q, request["overhead"], request["received"] + work)
 
 
 @entry

@@ -29,8 +29,9 @@ INSTANCE = np.dtype(
     ],
     align=True,
 )
-FUTURE, WAITING, PLACED, DONE, REMOVED, LEAVING, VACANT = range(7)
-# LEAVING: only in a live cluster, told to go; VACANT: its next incarnation has not come yet
+FUTURE, WAITING, PLACED, DONE, REMOVED, LEAVING, VACANT, EXCUSED = range(8)
+# LEAVING: only in a live cluster, told to go; VACANT: its next incarnation has not come yet; EXCUSED: only in a live
+# cluster, VACANT for a reason that is not the cluster's doing, so that its time counts as running
 
 # An instance on a host: all a victim search needs, side by side.
 SLOT = np.dtype(

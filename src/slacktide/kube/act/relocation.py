@@ -15,6 +15,7 @@ from slacktide.kube.act.counts import Counts
 from slacktide.kube.client.http import ApiError, Unreachable
 from slacktide.kube.client.status_codes import NOT_FOUND, TOO_MANY
 from slacktide.kube.feed.fed_pod import FedPod
+from slacktide.kube.feed.hosts import BOUND_TO_NODES
 from slacktide.kube.mirror.pending_resizes import PendingResize
 from slacktide.kube.mirror.pod_record import grace
 from slacktide.kube.publish.term_context import TermContext
@@ -28,8 +29,6 @@ LOG = logging.getLogger(__name__)
 
 ON_RESIZE = "slacktide.io/on-resize"
 MOVE, STAY = "move", "stay"
-BOUND_TO_NODES = ("DaemonSet", "Node")
-"""Owners whose pods return to the node that they left."""
 TICK_SECONDS = 1.0
 ASK_AGAIN_SECONDS = 10.0
 """After an eviction that was refused."""
@@ -133,12 +132,14 @@ class Relocator:
         if not await self._gate.after(self._before_eviction(pod.key)):
             self._stays(pod.uid)
             return
+        pod.evicted = True  # the watch may tell of it before the answer comes
         try:
             await self._gate.after(self._connection.post(path, body, timeout=15.0, permit=self._leading))
         except ApiError as error:
             if error.status == NOT_FOUND:
                 return  # the watch will tell
             self._stays(pod.uid)
+            pod.evicted = False
             self._counts.evictions_refused += 1
             LOG.info("pod %s/%s is not moved for its resize: %s", namespace, name, error)
             overdrawn = error.status == TOO_MANY and "disruption budget" in error.message

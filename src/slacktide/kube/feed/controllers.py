@@ -7,14 +7,17 @@ from collections.abc import Callable
 from typing import Any
 
 from slacktide.engine.core.engine import Engine
-from slacktide.engine.ledger.checkpoint import NewerLedger
+from slacktide.engine.ledger.checkpoint import NewerLedger, export
+from slacktide.engine.ledger.rest import at_rest
 from slacktide.engine.ledger.restore import restore
+from slacktide.engine.ledger.slo_status import slo_status
 from slacktide.errors import StateError
 from slacktide.kube.feed.listener import FeedListener
+from slacktide.kube.feed.memories import Memories
 from slacktide.kube.feed.succession import Succession
 from slacktide.kube.mirror.cluster import ClusterMirror
 from slacktide.kube.resources.objects import Availability
-from slacktide.kube.translate.owners import Target
+from slacktide.kube.translate.owners import Target, is_followed
 from slacktide.kube.translate.service_classes import Promised
 from slacktide.model import APPROACHES
 
@@ -40,18 +43,23 @@ class Controllers:
         """Keys of controllers that are no more but may have pods yet."""
         self.ledgers: dict[str, Availability] = {}
         """Ledgers of a former leader that nobody went on from yet, by the UID of their controllers."""
+        self.memories = Memories()
         self.left_alone: set[str] = set()
         """Keys of controllers whose ledgers a later release wrote: accounted for in memory, and not written."""
         self.restores_all = False
         """All pods are told at once to a new engine, which goes on from each ledger with the pods that it is about."""
 
     def ensure(self, target: Target, promised: Promised, batch: bool) -> None:
-        """Make sure that the engine knows a controller and its class, which is that of its youngest pod."""
+        """Make sure that the engine knows a controller and its class.
+
+        That is its template's, where this is known, else that of its youngest pod.
+        """
         engine, key = self._engine, target.key
         known = engine.controllers.get(key)
         ledger = self.ledgers.get(target.uid) if known is None else None
-        if known is None or known.service != promised.service:
-            engine.controller(key, promised.service, _approach(ledger, promised.approach), batch)
+        if known is None or (known.service, known.everything) != (promised.service, promised.everything):
+            approach, everything = _approach(ledger, promised.approach), promised.everything
+            engine.controller(key, promised.service, approach, batch, everything, self._clock())
         if (None if known is None else known.limits) != promised.limits:
             engine.limits(key, promised.limits, self._clock())
         if known is None:
@@ -62,14 +70,19 @@ class Controllers:
                 engine.desired(key, 1, self._clock())
             elif watched is not None and watched.desired >= 0:
                 engine.desired(key, watched.desired, self._clock())
-        if ledger is not None and not self.restores_all:
+            if watched is not None and watched.suspended:
+                engine.suspend(key, watched.suspended, self._clock())
+        if known is None and not self.restores_all:
             self.restore(target, [])
 
     def restore(self, target: Target, pods: list[dict[str, Any]]) -> None:
         """Go on from a controller's ledger, where there is one that can be read, and from what its pods say."""
-        ledger = self.ledgers.pop(target.uid, None)
+        ledger, now = self.ledgers.pop(target.uid, None), self._clock()
         checkpoint = dict(ledger.status.accumulators) if ledger is not None and ledger.status.accumulators else None
-        now = self._clock()
+        if checkpoint is None:
+            checkpoint = self._remembered(target, min([now, *(one["created"] for one in pods)]))
+        if checkpoint is None and not pods:
+            return
         try:
             restore(self._engine, target.key, checkpoint, pods, now)
         except NewerLedger as problem:
@@ -84,6 +97,21 @@ class Controllers:
             restore(self._engine, target.key, None, pods, now)
         self._listener.changed(target.key)
 
+    def _remembered(self, target: Target, at: float) -> dict[str, Any] | None:
+        """The ledger of one that was deleted and had the same name, where it was measured in the same way."""
+        found = self.memories.take(target, at)
+        approach = APPROACHES[self._engine.controllers[target.key].approach]
+        return found if found is not None and found.get("approach") == approach else None
+
+    def bury(self, target: Target) -> None:
+        """A workload is deleted: its ledger is kept as it is now, for one of the same name."""
+        engine, now, key = self._engine, self._clock(), target.key
+        if key not in engine.controllers or key in self.deleted or not is_followed(target):
+            return
+        books, status = at_rest(export(engine, key, now)), slo_status(engine, key, now)
+        self.memories.keep(target, books, now)
+        self._listener.buried(target, books, status)
+
     def want(self, target: Target, desired: int, finished: bool) -> None:
         """How many instances a controller wants; ``finished``: it makes no more."""
         engine = self._engine
@@ -94,6 +122,13 @@ class Controllers:
             self._listener.changed(target.key)
         if finished and engine.controllers[target.key].vacant:
             engine.retire(target.key, self._clock())
+            self._listener.changed(target.key)
+
+    def suspend(self, target: Target, count: int) -> None:
+        """So many instances of a controller are suspended (0: none)."""
+        known = self._engine.controllers.get(target.key)
+        if known is not None and known.suspended[0] != count:
+            self._engine.suspend(target.key, count, self._clock())
             self._listener.changed(target.key)
 
     def pod_left(self, target: Target) -> None:
@@ -118,6 +153,7 @@ class Controllers:
     def gone(self, target: Target) -> None:
         """A controller object is gone; its ledger goes with its last pod."""
         key = target.key
+        self.bury(target)
         if key in self._engine.controllers:
             self.deleted.add(key)
             self._engine.desired(key, 0, self._clock())

@@ -36,6 +36,24 @@ class FedPod:
     doomed: bool = False
     followed: int = 0
     """The alterations of its record that the engine knows while it runs."""
+    origin: int = 0
+    """Whose doing it was that its predecessor ended (a number of :data:`slacktide.model.causes.CAUSES`)."""
+    origin_until: float = 0.0
+    """That of an operator holds until then, the end of a maintenance window."""
+    bound: float = 0.0
+    """When it was seen to be bound."""
+    ready: float = 0.0
+    """When it was seen to become ready last."""
+    ended_by: int | None = None
+    """Whose doing it is that it ends, once it does."""
+    successor: str = ""
+    """Once it was told to go: the UID of the pod that came for it while it was still there."""
+    is_successor: bool = False
+    """It came for one that was told to go and was still there."""
+    evicted: bool = False
+    """We told it to go."""
+    replaced: bool = False
+    """Another pod goes on with its instance though it is not gone: it takes room, and nothing else."""
 
     @property
     def pod(self) -> Pod:

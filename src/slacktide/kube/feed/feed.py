@@ -15,11 +15,13 @@ from slacktide.engine.core.engine import Engine
 from slacktide.engine.core.relocation import has_room
 from slacktide.kube.client.timestamps import happened
 from slacktide.kube.feed import fed_pod
+from slacktide.kube.feed.blame import BlameFeed
 from slacktide.kube.feed.controllers import Controllers
 from slacktide.kube.feed.fed_pod import FedPod
 from slacktide.kube.feed.hosts import Hosts
 from slacktide.kube.feed.listener import FeedListener
 from slacktide.kube.feed.network import NetworkFeed
+from slacktide.kube.feed.replacements import Replacements
 from slacktide.kube.feed.specs import Specs
 from slacktide.kube.feed.succession import Succession
 from slacktide.kube.mirror.changes import Changes
@@ -52,8 +54,11 @@ class Feed(Changes, ABC):
         """Pods whose owner, by UID, is not known yet, the first come first."""
         self.specs = Specs(mirror, engine)
         self.succession = Succession()
+        self.blame = BlameFeed(mirror, engine, clock)
+        self.replacements = Replacements(engine, self.pods, self.succession, self.blame, self._replace)
         self.controllers = Controllers(mirror, engine, listener, self.succession, clock)
         self.hosts = Hosts(mirror, engine, listener, self.specs.demands)
+        self.specs.residents = self.hosts.residents
         self.network = NetworkFeed(mirror.network, engine, engine.config.kube.latency_stale)
 
     @property
@@ -66,7 +71,31 @@ class Feed(Changes, ABC):
         self.hosts.tell(view)
         if before is None or before.ours != view.ours:
             self.reconsider([one.uid for one in self.pods.values() if not one.ours and _is_on(one, view.name)])
+        if before is not None and before.attributes != view.attributes:
+            for one in self.replacements.going_from(view.name):  # the watch of nodes may come later than that of pods
+                successor = self.pods.get(one.successor)
+                known = successor is not None and bool(successor.key)
+                self.blame.look_at_end_again(one, successor if known else None)
+                self.reconsider([one.uid, one.successor])
+        if before is not None and before.ready != view.ready:
+            self._node_turned(view)
+        self._perhaps_possible()
         self.listener.work()
+
+    def _node_turned(self, view: NodeView) -> None:
+        """A node is ready, or is not any more: that says whose doing it is that pods there are not."""
+        on_it = [one for one in self.pods.values() if one.key and _is_on(one, view.name)]
+        self.reconsider([one.uid for one in on_it])
+        if not view.ready:
+            for one in on_it:
+                if one.key in self.succession.held:
+                    self.replacements.replace_lost(one.key)
+
+    def _perhaps_possible(self) -> None:
+        """Nodes changed: pods that none could take may be placed now."""
+        numbers = self.specs.possible_now()
+        if numbers:
+            self.reconsider([one.uid for one in self.pods.values() if one.spec in numbers])
 
     def node_gone(self, name: str) -> None:
         self.hosts.gone(name)
@@ -83,6 +112,10 @@ class Feed(Changes, ABC):
     def replicas(self, target: Target, desired: int, finished: bool) -> None:
         self.controllers.want(target, desired, finished)
 
+    def controller_state(self, target: Target, suspended: int, fails: bool) -> None:
+        self.controllers.suspend(target, suspended)
+        self.blame.cannot_make(target, is_so=fails)
+
     def owner_known(self, uid: str) -> None:
         if uid in self.orphans:
             self.reconsider(self.orphans.pop(uid))
@@ -98,6 +131,13 @@ class Feed(Changes, ABC):
             and (not namespace or one.pod.metadata.namespace == namespace)
             and (not names or one.promised is None or one.problem or one.promised.class_name in names)
         ]
+        self._promises_changed(concerned)
+
+    def template(self, uid: str) -> None:
+        ours = [one for one in self.pods.values() if one.ours]
+        self._promises_changed([one for one in ours if one.target is not None and one.target.uid == uid])
+
+    def _promises_changed(self, concerned: Sequence[FedPod]) -> None:
         for one in concerned:
             self._follow_promise(one)
         self.reconsider([one.uid for one in concerned])
@@ -143,10 +183,12 @@ class Feed(Changes, ABC):
         if pod is None:
             return
         target = pod.target
+        self.blame.forget(pod)
         bare = (
             target if target is not None and target.kind == "Pod" and target.key in self.controllers.targets else None
         )
         if bare is not None:
+            self.controllers.bury(bare)
             self.controllers.deleted.add(bare.key)
         self._end(pod, succeeded)
         if bare is not None:
@@ -195,12 +237,14 @@ class Feed(Changes, ABC):
         if pod.pod.metadata.deletion_timestamp is not None:
             pod.queue = fed_pod.NOWHERE  # it goes at once, or when its finalizers let it
             if pod.key:
+                self.blame.held_back(pod, is_so=True)
                 engine.sleep(pod.uid)
             return
         if pod.key and engine.pods[pod.uid].state == types.PLACED:
             return  # its binding is on the way
         if gated(pod.pod):
             pod.queue = fed_pod.GATED
+            self.blame.held_back(pod, is_so=True)
             return
         try:
             number = self.specs.of(pod)
@@ -209,8 +253,10 @@ class Feed(Changes, ABC):
             return
         pod.problem = ""
         news = calls = True
+        self.blame.held_back(pod, is_so=False)
         if not pod.key:
             key = self.enter(pod)
+            self.replacements.replace_lost(key)
             if not key or self.succession.must_wait(key, pod.uid):
                 self.specs.unused(number)
                 pod.queue = fed_pod.BACKOFF if key else pod.queue
@@ -222,10 +268,14 @@ class Feed(Changes, ABC):
             self.specs.take(pod, number)
         else:
             news = engine.pods[pod.uid].state == types.ASLEEP  # else only its status changed
+        impossible = self.specs.is_impossible(number)
+        self.blame.waits(pod, impossible=impossible)
         if pod.queue != fed_pod.BACKOFF and news:
-            pod.queue = fed_pod.ACTIVE
+            pod.queue = fed_pod.UNSCHEDULABLE if impossible else fed_pod.ACTIVE
             engine.wake(pod.uid)
-            if calls:
+            if impossible:
+                self.listener.waits(pod)
+            elif calls:
                 self.listener.work()
 
     def _arrive(self, pod: FedPod, key: str, number: int) -> bool:
@@ -235,7 +285,9 @@ class Feed(Changes, ABC):
         if pod.queue == fed_pod.BACKOFF:
             pod.queue = fed_pod.ACTIVE
         at = pod.record.waits_since(self.clock(), self.away())
+        self.replacements.make_way(key)
         self.engine.arrive(pod.uid, pod.pod.metadata.name, key, number, at, pod.budget)
+        self.blame.arrived(pod, self.replacements.predecessor(pod))
         self.listener.changed(key)
         # What takes a preempted pod's place calls for a pass only where it fits: else it waits for the next, as a
         # victim does in the simulator, or each preemption would lead to others.
@@ -273,6 +325,7 @@ class Feed(Changes, ABC):
 
     def _set_aside(self, pod: FedPod, reason: str) -> None:
         """A pod waits for a reason that no host can help."""
+        self.blame.held_back(pod, is_so=True)
         if pod.key:
             self.engine.sleep(pod.uid)
         pod.queue = fed_pod.UNSCHEDULABLE
@@ -291,14 +344,21 @@ class Feed(Changes, ABC):
         """Tell the engine whether a pod that runs is ready."""
         found = next((one for one in pod.pod.status.conditions if one.type == "Ready"), None)
         is_ready = found is not None and found.status == "True"
-        if is_ready == self.engine.pods[pod.uid].ready:
-            return
-        at = happened(found.last_transition_time if found else None, self.clock(), self.away())
-        if is_ready:
-            self.engine.ready(pod.uid, at)
-        else:
-            self.engine.unready(pod.uid, at)
-        self.listener.changed(pod.key)
+        since = found.last_transition_time if found else None
+        if not is_ready:
+            if self.blame.not_ready(pod, since, self.away()):
+                self.listener.changed(pod.key)
+        elif not self.engine.pods[pod.uid].ready:
+            self.blame.ready(pod, happened(since, self.clock(), self.away()))
+            self.listener.changed(pod.key)
+
+    def _replace(self, pod: FedPod) -> None:
+        """A pod counts no more, though it is there and takes room: another one goes on with its instance."""
+        key = pod.key
+        self._leave(pod, False)
+        pod.replaced = True
+        self.hosts.stranger(pod)
+        self.succeed(key, pod.uid)
 
     def grace(self, uid: str) -> float:
         """Seconds that a pod may take to end, as far as it is known and says so."""
@@ -323,18 +383,27 @@ class Feed(Changes, ABC):
             if pod.target is not None:
                 self.succeed(pod.target.key, pod.uid)
             return
-        key, pod.key = pod.key, ""
+        key = pod.key
         makes_room = engine.pods[pod.uid].state == types.PLACED  # a victim's room was given away before
-        engine.gone(pod.uid, self.clock(), succeeded and engine.controllers[key].batch)
-        self.specs.release(pod.spec)
-        pod.spec = -1
-        self.listener.changed(key)
-        self.listener.ended(pod.uid)
+        self._leave(pod, succeeded)
         if pod.target is not None:
             self.controllers.pod_left(pod.target)
         self.succeed(key, pod.uid)
         if makes_room:
             self.listener.work()
+
+    def _leave(self, pod: FedPod, succeeded: bool) -> None:
+        """The engine hears that a pod is no more."""
+        engine, key = self.engine, pod.key
+        cause = self.blame.goes(pod)
+        pod.key = ""
+        engine.gone(pod.uid, self.clock(), succeeded and engine.controllers[key].batch, cause)
+        self.blame.vacated(key)
+        self.replacements.gone(key, pod.uid)
+        self.specs.release(pod.spec)
+        pod.spec = -1
+        self.listener.changed(key)
+        self.listener.ended(pod.uid)
 
 
 def _is_on(pod: FedPod, node: str) -> bool:

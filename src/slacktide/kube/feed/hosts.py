@@ -10,10 +10,14 @@ from slacktide.kube.feed.fed_pod import FedPod
 from slacktide.kube.feed.listener import FeedListener
 from slacktide.kube.mirror.cluster import ClusterMirror
 from slacktide.kube.translate.nodes import NodeView
+from slacktide.kube.translate.owners import controlling
 from slacktide.kube.translate.pod_resources import Demands
 from slacktide.kube.translate.unschedulable import Unschedulable
 
 LOG = logging.getLogger(__name__)
+
+BOUND_TO_NODES = ("DaemonSet", "Node")
+"""Owners whose pods return to the node that they left."""
 
 
 class Hosts:
@@ -21,6 +25,8 @@ class Hosts:
 
     def __init__(self, mirror: ClusterMirror, engine: Engine, listener: FeedListener, demands: Demands) -> None:
         self._mirror, self._engine, self._listener, self._demands = mirror, engine, listener, demands
+        self._residents: dict[str, dict[str, dict[str, int]]] = {}
+        """What pods take that come back to their node whatever happens, by node and UID."""
 
     def tell(self, view: NodeView) -> None:
         """Tell what a node is like; one that is not ours takes nobody, but who is there counts."""
@@ -51,6 +57,9 @@ class Hosts:
         if isinstance(demand, str):
             LOG.warning("pod %s/%s of another scheduler counts as nothing: %s", *pod.namespaced_name, demand)
             demand = ()
+        owner = controlling(pod.pod.metadata)
+        if owner is not None and owner.kind in BOUND_TO_NODES:
+            self._residents.setdefault(node, {})[pod.uid] = dict(self._mirror.network.named(demand))
         found = (node, dict(self._mirror.network.named(demand)), self._marks(pod))
         if self._engine.others.get(pod.uid) != found:
             self._engine.other(pod.uid, *found)
@@ -63,8 +72,17 @@ class Hosts:
     def stranger_gone(self, pod: FedPod) -> None:
         """A pod takes no room as a stranger any more."""
         if pod.stranger_on:
+            self._residents.get(pod.stranger_on, {}).pop(pod.uid, None)
             self._engine.other_gone(pod.uid)
             pod.stranger_on = ""
+
+    def residents(self, node: str) -> dict[str, int]:
+        """Amounts that pods take on a node which nobody can send away: those of DaemonSets, and the node's own."""
+        total: dict[str, int] = {}
+        for taken in self._residents.get(node, {}).values():
+            for name, amount in taken.items():
+                total[name] = total.get(name, 0) + amount
+        return total
 
     def _marks(self, pod: FedPod) -> tuple[str, ...]:
         with contextlib.suppress(Unschedulable):

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from slacktide.engine.ledger.slo_status import SloStatus
 from slacktide.kube.feed.fed_pod import FedPod
+from slacktide.kube.translate.owners import Target
 
 
 class FeedListener:
@@ -25,6 +29,9 @@ class FeedListener:
 
     def finished(self, key: str) -> None:
         """A controller is no more."""
+
+    def buried(self, target: Target, books: dict[str, Any], status: SloStatus) -> None:
+        """A workload was deleted; its ledger is kept as it was then."""
 
     def waits(self, pod: FedPod) -> None:
         """A pod cannot be scheduled whatever the hosts look like: ``pod.problem`` says why."""

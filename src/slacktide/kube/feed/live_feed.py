@@ -18,6 +18,9 @@ class LiveFeed(Feed):
 
     def bound(self, pod: FedPod) -> None:
         engine, node = self.engine, pod.pod.spec.node_name
+        if pod.replaced:
+            self.hosts.stranger(pod)
+            return
         if not pod.key and not self._find(pod):
             return
         one = engine.pods[pod.uid]
@@ -26,18 +29,27 @@ class LiveFeed(Feed):
                 LOG.error("pod %s/%s moved from node %s to %s", *pod.namespaced_name, one.host, node)
                 return
             engine.refused(pod.uid, self.clock())  # somebody else was faster
+        was_bound = one.bound
         if one.state in (types.ASLEEP, types.WAITING):
             self.hosts.ensure(node)
             engine.bound_elsewhere(pod.uid, node, self.clock())
         elif not one.bound:
             engine.bound(pod.uid, self.clock())
+        if not was_bound:
+            self.blame.bound(pod)
         pod.queue, pod.problem = fed_pod.NOWHERE, ""
         self.listener.confirmed(pod.uid)
         self.follow(pod)
+        goes = pod.pod.metadata.deletion_timestamp is not None
+        if goes:
+            self.blame.goes(pod)
+            self.replacements.goes(pod)
         self.follow_readiness(pod)
-        if pod.pod.metadata.deletion_timestamp is not None and not pod.doomed:
+        if goes and not pod.doomed:
             pod.doomed = True
             engine.doomed(pod.uid)
+        if goes:
+            self.replacements.look(pod)
 
     def _find(self, pod: FedPod) -> bool:
         """A pod that runs already comes to the engine; one whose promise cannot be read takes room like a stranger."""
@@ -61,6 +73,9 @@ class LiveFeed(Feed):
         pod.key = key
         metadata = pod.pod.metadata
         since = min(self.clock(), metadata.creation_timestamp or self.clock())
+        self.replacements.make_way(key)
         engine.found(pod.uid, metadata.name, key, number, pod.pod.spec.node_name, since, pod.budget)
+        self.blame.arrived(pod, self.replacements.predecessor(pod))
+        self.blame.bound(pod)
         self.listener.changed(key)
         return True

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from slacktide.engine.core.engine import Engine
 from slacktide.kube.feed.fed_pod import FedPod
 from slacktide.kube.mirror.cluster import ClusterMirror
+from slacktide.kube.translate.nodes import NodeView, lasting
 from slacktide.kube.translate.pod_constraints import PodConstraints
 from slacktide.kube.translate.pod_resources import Demands
 from slacktide.kube.translate.service_classes import Promised
@@ -47,6 +49,10 @@ class Interned:
     placed: PodConstraints  # kept, because the key has its identity
     spec: Spec
     users: int = 0
+    possible: bool = False
+    """Some node could take it, once."""
+    looked: int = -1
+    """At this version of the nodes none could."""
 
 
 class Specs:
@@ -58,6 +64,10 @@ class Specs:
         self._known: dict[SpecKey, Interned] = {}
         self._by_number: dict[int, Interned] = {}
         self._count = 0
+        self._impossible: set[int] = set()
+        self._nodes = 0
+        self.residents: Callable[[str], Mapping[str, int]] = lambda _node: {}
+        """What pods take on a node that nobody can send away."""
 
     def __len__(self) -> int:
         return len(self._by_number)
@@ -85,7 +95,8 @@ class Specs:
         mirror, pod = self._mirror, fed.pod
         if reason := fed.record.malformed or refusal(pod):
             raise Unschedulable(reason)
-        fed.promised = mirror.classes.of(pod, mirror.owners.is_batch(pod.metadata))
+        owners, metadata = mirror.owners, pod.metadata
+        fed.promised = mirror.classes.of(pod, owners.is_batch(metadata), owners.template_of(metadata))
         demand = self.demands.of(pod)
         if isinstance(demand, str):
             raise Unschedulable(demand)
@@ -98,6 +109,36 @@ class Specs:
         never = pod.spec.preemption_policy == NEVER
         wants = mirror.network.wants_of(pod, mirror.owners)
         return SpecParts(mirror.network.named(demand), fed.promised, placed, term, never, wants)
+
+    def is_impossible(self, number: int) -> bool:
+        """Whether no node of ours could ever take a pod of a spec, were it empty, ready and open.
+
+        What some node could take once is possible, also when that node is gone; where we have no node everything is.
+        """
+        found = self._by_number[number]
+        if found.possible or found.looked == self._nodes:
+            return not found.possible
+        ours = [view for view in self._mirror.nodes.values() if view.ours and not view.problem]
+        found.possible = not ours or any(self._could_take(view, found) for view in ours)
+        if found.possible:
+            self._impossible.discard(number)
+        else:
+            found.looked = self._nodes
+            self._impossible.add(number)
+        return not found.possible
+
+    def _could_take(self, view: NodeView, found: Interned) -> bool:
+        amounts, taken = dict(self._mirror.network.named(view.amounts.items())), self.residents(view.name)
+        if any(amounts.get(name, 0) - taken.get(name, 0) < amount for name, amount in found.spec.demand if amount):
+            return False
+        return found.placed.term.holds(lasting(view.attributes))
+
+    def possible_now(self) -> set[int]:
+        """Nodes are others than before: specs that some node can take now and none could."""
+        if not self._impossible:
+            return set()
+        self._nodes += 1
+        return {number for number in tuple(self._impossible) if not self.is_impossible(number)}
 
     def take(self, pod: FedPod, number: int) -> None:
         """A pod has this spec now, and no more the one it had."""
@@ -121,4 +162,5 @@ class Specs:
         found.users -= 1
         if found.users == 0:
             del self._known[found.key], self._by_number[number]
+            self._impossible.discard(number)
             self._engine.spec_gone(number)

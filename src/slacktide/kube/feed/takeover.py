@@ -10,14 +10,18 @@ from slacktide.engine.core import types
 from slacktide.engine.core.engine import Engine
 from slacktide.engine.core.types import Decision
 from slacktide.engine.explain.feasibility import Looker
+from slacktide.engine.ledger.rest import at_rest
+from slacktide.errors import StateError
 from slacktide.kube.feed import fed_pod
 from slacktide.kube.feed.fed_pod import FedPod
 from slacktide.kube.feed.feed import Feed
 from slacktide.kube.resources.objects import Availability, Pod
+from slacktide.kube.translate.causes import Verdict
 from slacktide.kube.translate.disruption_budgets import SEVERAL
-from slacktide.kube.translate.owners import Target
+from slacktide.kube.translate.owners import Target, is_followed
 from slacktide.kube.translate.pod_resources import PODS
 from slacktide.kube.translate.unschedulable import Unschedulable, gated
+from slacktide.model.causes import CLUSTER
 
 JOB = "Job"
 FOREIGN_SPEC = -1
@@ -35,7 +39,9 @@ def take_over(feed: Feed, ledgers: Mapping[str, Availability], adopt: Callable[[
         feed.hosts.tell(view)
     feed.network.tell_all(feed.clock())
     _tell_budgets(feed)
+    _remember_deleted(feed, ledgers)
     controllers.ledgers, controllers.restores_all = dict(ledgers), True
+    _note_victims(feed)
     groups: dict[str, list[FedPod]] = {}
     ended: dict[str, list[FedPod]] = {}
     for pod in feed.pods.values():
@@ -54,6 +60,15 @@ def take_over(feed: Feed, ledgers: Mapping[str, Availability], adopt: Callable[[
         _remember(feed, found, ended)
     controllers.restores_all = False
     _keep_places(feed, adopt)
+
+
+def _remember_deleted(feed: Feed, ledgers: Mapping[str, Availability]) -> None:
+    """Those of workloads that are no more come first: others of their names may be there already."""
+    watched = feed.mirror.owners.watched
+    for uid, found in ledgers.items():
+        target = owner_of(found)
+        if target is not None and uid not in watched and uid not in feed.pods:
+            _keep_memory(feed, found, target)
 
 
 def _tell_budgets(feed: Feed) -> None:
@@ -76,16 +91,41 @@ def _known(feed: Feed, pod: FedPod) -> str | None:
     return None
 
 
+def _note_victims(feed: Feed) -> None:
+    """Pods that go from a node which is kept for another pod are victims of a former leader."""
+    kept = {one.pod.status.nominated_node_name for one in feed.pods.values() if one.ours and not one.pod.spec.node_name}
+    for one in feed.pods.values():
+        goes = one.pod.metadata.deletion_timestamp is not None
+        one.evicted = one.ours and goes and one.pod.spec.node_name in kept
+
+
 def _restore(feed: Feed, key: str, group: list[FedPod], ended: list[FedPod]) -> None:
     target = group[0].target
     assert target is not None  # noqa: S101  # feed.enter found it
     for pod in group:
         if pod.pod.spec.node_name:
             feed.hosts.ensure(pod.pod.spec.node_name)
-    feed.controllers.restore(target, [observed(pod) for pod in group] + [_over(pod) for pod in ended])
+    group = _without_replaced(feed, key, group)
+    feed.controllers.restore(target, [observed(pod, feed) for pod in group] + [_over(pod) for pod in ended])
     for pod in group:
         pod.key = key
+        if not feed.engine.pods[pod.uid].ready:
+            feed.blame.arrived(pod)
         feed.consider(pod)
+
+
+def _without_replaced(feed: Feed, key: str, group: list[FedPod]) -> list[FedPod]:
+    """Without pods that were told to go and are not ready, as far as others are there in their place."""
+    surplus = len(group) - feed.engine.controllers[key].desired
+    if feed.engine.controllers[key].desired < 0:
+        return group
+    goes = [one for one in group if one.pod.metadata.deletion_timestamp is not None and one.pod.spec.node_name]
+    over = [one for one in goes if not _condition(one.pod, "Ready")[0]][: max(0, surplus)]
+    for one in over:
+        feed.specs.release(one.spec)
+        one.spec, one.replaced = -1, True
+        feed.hosts.stranger(one)
+    return [one for one in group if not one.replaced]
 
 
 def _remember(feed: Feed, found: Availability, ended: Mapping[str, list[FedPod]]) -> None:
@@ -109,10 +149,22 @@ def _remember(feed: Feed, found: Availability, ended: Mapping[str, list[FedPod]]
         engine.retire(target.key, feed.clock())
 
 
+def _keep_memory(feed: Feed, found: Availability, target: Target) -> None:
+    """The ledger of a workload that is no more, which one of its name may go on from."""
+    status, controllers = found.status, feed.controllers
+    deleted = status.deleted_at or status.at
+    if not is_followed(target) or not status.accumulators or deleted is None:
+        return
+    with contextlib.suppress(StateError):  # a ledger that cannot be read is nobody's
+        controllers.memories.keep(target, at_rest(status.accumulators), deleted)
+
+
 def owner_of(found: Availability) -> Target | None:
     """The controller that a ledger is about; None of an object that is called otherwise than a ledger."""
-    namespace = found.metadata.namespace
-    for one in found.metadata.owner_references:
+    namespace, said = found.metadata.namespace, found.status.target
+    for one in (said, *found.metadata.owner_references):  # ledgers of before had owners, and all say it in the status
+        if one is None:
+            continue
         target = Target(one.api_version, one.kind, namespace, one.name, one.uid)
         if target.ledger == found.metadata.name:
             return target
@@ -126,8 +178,13 @@ def _condition(pod: Pod, name: str) -> tuple[bool, float | None]:
     return False, None
 
 
-def observed(fed: FedPod) -> dict[str, Any]:
+def observed(fed: FedPod, feed: Feed) -> dict[str, Any]:
     """A pod as :class:`slacktide.engine.ledger.pod_observation.PodNow` has it."""
+    verdict = feed.blame.verdict(fed) if fed.pod.spec.node_name else Verdict(CLUSTER)
+    return _said(fed) | {"cause": verdict.cause, "cause_since": verdict.since or None}
+
+
+def _said(fed: FedPod) -> dict[str, Any]:
     pod, metadata = fed.pod, fed.pod.metadata
     _, since = _condition(pod, "PodScheduled")
     ready, ready_since = _condition(pod, "Ready")
@@ -154,7 +211,7 @@ def _over(fed: FedPod) -> dict[str, Any]:
     runs = [one.state.terminated for one in pod.status.container_statuses if one.state.terminated]
     _, since = _condition(pod, "Ready")
     began = _latest(one.started_at for one in runs)
-    return observed(fed) | {
+    return _said(fed) | {
         "spec": FOREIGN_SPEC,
         "ready": began is not None,
         "ready_since": began,

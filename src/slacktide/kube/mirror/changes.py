@@ -31,6 +31,12 @@ class Changes:
     def replicas(self, target: Target, desired: int, finished: bool) -> None:
         """How many pods a controller wants (-1: not known); ``finished``: it makes no more."""
 
+    def controller_state(self, target: Target, suspended: int, fails: bool) -> None:
+        """So many instances of a controller are suspended; ``fails``: it is not allowed to make its pods."""
+
+    def template(self, uid: str) -> None:
+        """A controller makes its pods from another template than before, as far as their promise is concerned."""
+
     def owner_known(self, uid: str) -> None:
         """A controller, new or changed, is known now; pods may have waited for that."""
 

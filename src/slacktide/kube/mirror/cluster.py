@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from slacktide.config import Config
 from slacktide.kube.client.kinds import HasMetadata, Identity, Malformed
@@ -22,7 +23,9 @@ from slacktide.kube.resources.objects import (
     PodDisruptionBudget,
     ServiceClass,
 )
+from slacktide.kube.resources.workloads import Template
 from slacktide.kube.translate.disruption_budgets import Budgets
+from slacktide.kube.translate.maintenance import Maintenance
 from slacktide.kube.translate.nodes import NodeView, Ownership, view_of
 from slacktide.kube.translate.owners import Owners, Target, Watched, controlling
 from slacktide.kube.translate.pod_constraints import ConstraintIndex
@@ -52,6 +55,7 @@ class ClusterMirror:
         self.classes = Classes(kube.priority_classes or "")
         self.budgets = Budgets(kube.disruption_budgets == "best-effort")
         self.storage = Storage()
+        self.maintenance = Maintenance()
         self.constraints = ConstraintIndex(kube.hard_pod_affinity_weight)
         self.network = NetworkMirror(config, self._followers)
         self.resizes = PendingResizes()
@@ -128,6 +132,10 @@ class ClusterMirror:
         view = view_of(node, self._ownership)
         self.network.see_node(node)
         before = self.nodes.get(view.name)
+        if before is not None and before.ready_since >= view.ready_since:
+            # It says no new instant of its change, or none at all: what was known, or what is seen now.
+            since = before.ready_since if before.ready == view.ready else self._clock()
+            view = replace(view, ready_since=since)
         if before == view:
             return
         if view.problem:
@@ -155,20 +163,41 @@ class ClusterMirror:
     # -- controllers -----------------------------------------------------------------------------------------------
 
     def see_controller(
-        self, found: HasMetadata, api_version: str, kind: str, desired: int, finished: bool = False
+        self,
+        found: HasMetadata,
+        api_version: str,
+        kind: str,
+        desired: int,
+        finished: bool = False,
+        *,
+        suspended: int = 0,
+        fails: bool = False,
+        template: Template | None = None,
     ) -> None:
-        """A controller, new or changed; it wants ``desired`` pods (-1: not known)."""
+        """A controller, new or changed; it wants ``desired`` pods (-1: not known).
+
+        ``suspended``: so many of its instances are; ``fails``: it is not allowed to make its pods; ``template``: what
+        it makes them from.
+        """
         metadata = found.metadata
         target = Target(api_version, kind, metadata.namespace, metadata.name, metadata.uid)
         owner = controlling(metadata)
-        self.owners.watched[metadata.uid] = Watched(target, owner, desired, finished)
-        top = self.owners.target_of(metadata) if finished and owner is not None else None
+        before = self.owners.watched.get(metadata.uid)
+        desired = 0 if suspended else desired
+        watched = Watched(target, owner, desired, finished, suspended, fails, template)
+        self.owners.watched[metadata.uid] = watched
+        ends = finished or suspended > 0
+        top = self.owners.target_of(metadata) if ends and owner is not None else None
         for one in self._followers:
             if owner is None:
                 one.replicas(target, desired, finished)
+                if before is None or (before.suspended, before.fails) != (suspended, fails):
+                    one.controller_state(target, suspended, fails)
             elif top is not None:
-                one.replicas(top, -1, finished)
+                one.replicas(top, -1, ends)
             one.owner_known(metadata.uid)
+            if before is not None and before.template != template:
+                one.template(metadata.uid)
 
     def drop_controller(self, uid: str) -> None:
         """A controller object is gone."""

@@ -16,7 +16,7 @@ from slacktide.kube.mirror.interning import TemplateInterning
 from slacktide.kube.resources import objects
 from slacktide.kube.resources.node_latency import NODE_LATENCY
 from slacktide.kube.resources.objects import CronJob, Deployment, Job, Pod, ReplicaSet, StatefulSet
-from slacktide.kube.translate.owners import is_finished
+from slacktide.kube.translate.owners import cannot_make, is_finished, suspended
 
 LOG = logging.getLogger(__name__)
 
@@ -85,14 +85,17 @@ def subscriptions(mirror: ClusterMirror) -> list[tuple[Kind[Any], Handler[Any]]]
         return told(kind, both, drop)
 
     def replicas(found: Deployment | ReplicaSet | StatefulSet) -> None:
-        wanted = found.spec.replicas
-        mirror.see_controller(found, "apps/v1", type(found).__name__, 1 if wanted is None else wanted)
+        wanted, fails = found.spec.replicas, not isinstance(found, StatefulSet) and cannot_make(found)
+        kind, wanted = type(found).__name__, 1 if wanted is None else wanted
+        mirror.see_controller(found, "apps/v1", kind, wanted, fails=fails, template=found.spec.template)
 
     def job(found: Job) -> None:
-        mirror.see_controller(found, "batch/v1", "Job", -1, is_finished(found))
+        finished, template = is_finished(found), found.spec.template
+        mirror.see_controller(found, "batch/v1", "Job", -1, finished, suspended=suspended(found), template=template)
 
     def cron_job(found: CronJob) -> None:
-        mirror.see_controller(found, "batch/v1", "CronJob", -1)
+        template = found.spec.job_template.spec.template
+        mirror.see_controller(found, "batch/v1", "CronJob", -1, template=template)
 
     def controller_gone(identity: Identity) -> None:
         mirror.drop_controller(identity.uid)
@@ -127,6 +130,11 @@ class Watches:
         self.reflectors = [
             Reflector(connection, kind, handler, gate=self.gate) for kind, handler in subscriptions(mirror)
         ]
+        # A cluster with the manifests of a release before does not know them: then nothing is declared.
+        windows = FunctionHandler(
+            objects.MAINTENANCE_WINDOW.plural, mirror.maintenance.see, lambda one: mirror.maintenance.drop(one.name)
+        )
+        self._windows = Reflector(connection, objects.MAINTENANCE_WINDOW, windows, gate=self.gate)
         self._latencies: list[Reflector[Any]] = []
         if mirror.network.watches:  # a score asks for round-trip times
             handler = FunctionHandler(NODE_LATENCY.plural, mirror.network.see_row, mirror.network.drop_row)
@@ -138,7 +146,7 @@ class Watches:
 
     def running(self) -> list[Coroutine[Any, Any, None]]:
         """What is to run until it is cancelled."""
-        return [one.run() for one in (*self.reflectors, *self._latencies)]
+        return [one.run() for one in (*self.reflectors, self._windows, *self._latencies)]
 
     async def first_lists(self) -> None:
         """Waits until every watch has told its first list.
@@ -148,6 +156,13 @@ class Watches:
         """
         for one in self.reflectors:
             await one.synced.wait()
+        while not self._windows.synced.is_set() and not self._windows.last_error:
+            await asyncio.sleep(TELLING_SECONDS)
+        if not self._windows.synced.is_set():
+            LOG.warning(
+                "no maintenance windows: %s cannot be listed (%s): apply the manifests of this version",
+                self._windows.kind.plural, self._windows.last_error,
+            )  # fmt: skip
         for one in self._latencies:
             try:
                 async with asyncio.timeout(LATENCY_SECONDS):

@@ -199,7 +199,7 @@ class Meter:
         if bound is not None:
             self.startup_seconds.observe(max(0.0, at - bound))
 
-    def _gone(self, uid: str, _at: float, _completed: bool = False) -> None:
+    def _gone(self, uid: str, _at: float, _completed: bool = False, _cause: int = 0) -> None:
         self._forget(uid)
 
     def _forget(self, uid: str) -> None:

@@ -13,6 +13,7 @@ from prometheus_client.registry import Collector as Base
 from slacktide.engine.ledger.overview import overview
 from slacktide.kube.observe.availability_metrics import availability
 from slacktide.kube.observe.metrics import Histogram, Meter, class_of
+from slacktide.kube.observe.workload_metrics import by_class, by_workload
 
 if TYPE_CHECKING:
     from slacktide.kube.scheduler import Scheduler
@@ -38,8 +39,12 @@ class Collector(Base):
         """All families of metrics."""
         yield from self._like_kube_scheduler()
         engine = self.scheduler.engine
-        if engine is not None:
-            yield from availability(overview(engine, self.scheduler.clock()), class_of)
+        term = self.scheduler.term
+        if engine is not None and term is not None:
+            found = overview(engine, self.scheduler.clock())
+            yield from availability(found, class_of)
+            yield from by_class(term.losses)
+            yield from by_workload(found, term.feed.controllers.targets, self.scheduler.config.kube.metrics_workloads)
             yield overloaded(engine.tables.overloaded())
         yield from self._deeds()
         yield from self._health()

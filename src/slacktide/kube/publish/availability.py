@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from slacktide.engine.core.disruptions import suffered
@@ -24,14 +25,14 @@ from slacktide.kube.publish.term_context import TermContext
 from slacktide.kube.publish.write_plan import WritePlan
 from slacktide.kube.resources.custom_resources import API_VERSION
 from slacktide.kube.resources.objects import AVAILABILITY, Availability
-from slacktide.kube.translate.owners import Target
+from slacktide.kube.translate.owners import Target, is_followed
 
 LOG = logging.getLogger(__name__)
 
 WRITERS = 4
 MANAGER = {"fieldManager": "slacktide", "force": "true"}
 LOOK_SECONDS = 0.01
-NEWER = ("lost", "starving", "breaksAt")
+NEWER = ("lost", "starving", "breaksAt", "goodSeconds", "lostSeconds", "deletedAt")
 """Fields of a ledger that a custom resource definition of before does not declare."""
 RETRY_SECONDS, COUNTED_SECONDS = 0.2, 10.0
 """Before an eviction that must be counted a ledger is tried so often, and for so long."""
@@ -49,6 +50,12 @@ def reference(target: Target) -> dict[str, Any]:
         "controller": False,
         "blockOwnerDeletion": False,
     }
+
+
+def metadata_of(target: Target) -> dict[str, Any]:
+    """Those of a ledger. It has an owner only where we do not hear that its workload is deleted."""
+    found: dict[str, Any] = {"name": target.ledger, "namespace": target.namespace}
+    return found if is_followed(target) else found | {"ownerReferences": [reference(target)]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +99,8 @@ class LedgerWriter:
         """Of one ledger there is one request at a time: the API server may carry two out in any order."""
         self._some = asyncio.Event()
         self._problem = ""
+        self._burials: dict[str, tuple[Target, dict[str, Any], SloStatus]] = {}
+        """Ledgers of workloads that were deleted, by the path of their objects."""
         self._left_out: tuple[str, ...] = ()
         self._warned: tuple[str, ...] = ()
 
@@ -107,6 +116,62 @@ class LedgerWriter:
         self._plan.forget(key)
         self._said.pop(key, None)
         self._suffered.pop(key, None)
+
+    def buried(self, target: Target, books: dict[str, Any], status: SloStatus) -> None:
+        """A workload was deleted: its ledger stays as it was then."""
+        self._burials[AVAILABILITY.path(target.namespace, target.ledger)] = target, books, status
+        self._some.set()
+
+    async def forget(self, target: Target) -> None:
+        """The ledger of a workload that was deleted is kept no more."""
+        path = AVAILABILITY.path(target.namespace, target.ledger)
+        if self._is_of_another(target) or not self._leading():
+            return
+        await self._limiter.take()
+        try:
+            await self._connection.delete(path, b"{}", permit=self._leading)
+        except (ApiError, Unreachable) as error:
+            LOG.debug("ledger %s/%s: %s", target.namespace, target.ledger, error)
+
+    def _is_of_another(self, target: Target) -> bool:
+        """Whether a workload that lives has the ledger of one that was deleted."""
+        return any(
+            (one.namespace, one.ledger) == (target.namespace, target.ledger) and key not in self._deleted
+            for key, one in self._feed.controllers.targets.items()
+        )
+
+    @property
+    def _deleted(self) -> set[str]:
+        return self._feed.controllers.deleted
+
+    async def _bury_all(self) -> None:
+        """Write the ledgers of workloads that were deleted."""
+        while self._burials:
+            path = next(iter(self._burials))
+            target, books, status = self._burials.pop(path)
+            await self._limiter.take()
+            await self._gate.passed()
+            if not self._leading() or self._is_of_another(target):
+                continue
+            said = document(target, books, status, self._feed.engine.config.qos.alpha, deleted=books["at"])
+            await self._send(path, said, partial(self._bury_again, path, target, books, status))
+
+    def _bury_again(self, path: str, target: Target, books: dict[str, Any], status: SloStatus) -> None:
+        self._burials.setdefault(path, (target, books, status))
+        self._some.set()
+
+    async def _send(self, path: str, said: dict[str, Any], again: Callable[[], None]) -> None:
+        for name in self._left_out:
+            said["status"].pop(name, None)
+        try:
+            body = encode(said)
+            await self._connection.patch(path, body, APPLY_PATCH, query=MANAGER, timeout=10.0, permit=self._leading)
+            self._counts.written += 1
+        except (ApiError, Unreachable) as error:
+            self._counts.failed += 1
+            LOG.debug("ledger %s: %s", path, error)
+            if not isinstance(error, ApiError) or error.status not in (FORBIDDEN, NOT_FOUND):
+                asyncio.get_running_loop().call_later(1.0, again)
 
     def compare(self, found: Overview) -> None:
         """How controllers stand by now: ledgers whose state, or whose count of those who are lost or starve, is another
@@ -180,6 +245,7 @@ class LedgerWriter:
 
     async def _write_all(self) -> None:
         while True:
+            await self._bury_all()
             key = self._next()
             if key is None:
                 self._some.clear()
@@ -201,6 +267,7 @@ class LedgerWriter:
 
     async def flush(self) -> None:
         """Write all that is noted down, now, each once; for a clean stop."""
+        await self._bury_all()
         due = list(self._taken | dict.fromkeys(self._plan.take_all()))
         self._taken = {}
         async with asyncio.TaskGroup() as group:
@@ -233,7 +300,7 @@ class LedgerWriter:
         books, account = export(engine, key, now), suffered(engine.tables, engine.controllers[key])
         said = document(target, books, found, engine.config.qos.alpha)
         for name in self._left_out:
-            del said["status"][name]
+            said["status"].pop(name, None)
         body = encode(said)
         self._said.pop(key, None)
         path = AVAILABILITY.path(target.namespace, target.ledger)
@@ -301,17 +368,27 @@ def message(found: SloStatus, alpha: float) -> str:
     )
 
 
-def document(target: Target, books: dict[str, Any], found: SloStatus, alpha: float) -> dict[str, Any]:
-    """The Availability of a controller; ``alpha`` as in the settings, seconds."""
-    breaks = breaks_at(found, books["at"], alpha)
+def document(
+    target: Target, books: dict[str, Any], found: SloStatus, alpha: float, deleted: float | None = None
+) -> dict[str, Any]:
+    """The Availability of a controller; ``alpha`` as in the settings, seconds; ``deleted``: when it was.
+
+    It stays when its controller goes, for another one of that name, where we hear that it goes.
+    """
+    said = _document(target, books, found, alpha)
+    if deleted is not None:
+        words = "the workload was deleted; one of the same namespace, kind and name goes on from this ledger"
+        status = {"state": "Unknown", "message": words, "slackSeconds": None, "breaksAt": None}
+        said["status"] |= status | {"running": 0, "waiting": 0, "deletedAt": rfc3339(deleted)}
+    return said
+
+
+def _document(target: Target, books: dict[str, Any], found: SloStatus, alpha: float) -> dict[str, Any]:
+    breaks, losses = breaks_at(found, books["at"], alpha), found.losses
     return {
         "apiVersion": API_VERSION,
         "kind": "Availability",
-        "metadata": {
-            "name": target.ledger,
-            "namespace": target.namespace,
-            "ownerReferences": [reference(target)],
-        },
+        "metadata": metadata_of(target),
         "status": {
             "class": found.service,
             "promised": found.promised,
@@ -327,6 +404,12 @@ def document(target: Target, books: dict[str, Any], found: SloStatus, alpha: flo
             "waiting": found.waiting,
             "lost": found.lost,
             "starving": found.starving,
+            "goodSeconds": round(losses.good, 3),
+            "lostSeconds": {
+                "cluster": round(losses.cluster, 3),
+                "workload": round(losses.workload, 3),
+                "operator": round(losses.operator, 3),
+            },
             "preemptions": found.preemptions,
             "at": rfc3339(books["at"]),
             "target": {
@@ -341,7 +424,8 @@ def document(target: Target, books: dict[str, Any], found: SloStatus, alpha: flo
 
 
 async def load(connection: Connection) -> dict[str, Availability]:
-    """All ledgers by the UID of their controllers. Raises ``ApiError`` and ``Unreachable``."""
+    """All ledgers by the UID of their controllers, also of those that were deleted. Raises ``ApiError`` and
+    ``Unreachable``."""
     listing = AVAILABILITY.decode_list(await connection.get_list(AVAILABILITY.path()))
     for problem in listing.malformed:
         LOG.warning("ledger %s/%s is malformed: %s", problem.namespace, problem.name, problem.problem)

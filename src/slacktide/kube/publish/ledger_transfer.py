@@ -15,14 +15,14 @@ from slacktide.kube.client.kinds import Kind, Malformed, encode
 from slacktide.kube.client.status_codes import FORBIDDEN, NOT_FOUND
 from slacktide.kube.client.timestamps import rfc3339
 from slacktide.kube.feed.takeover import owner_of
-from slacktide.kube.publish.availability import MANAGER, reference
+from slacktide.kube.publish.availability import MANAGER, metadata_of
 from slacktide.kube.publish.ledger_file import Kept
 from slacktide.kube.resources import objects
 from slacktide.kube.resources.objects import API_VERSION, AVAILABILITY, LEASE, Availability
 from slacktide.kube.translate.owners import Target
 
 AT_ONCE = 8
-STALE = ("target", "slackSeconds", "breaksAt", "message", "lost", "starving")
+STALE = ("target", "slackSeconds", "breaksAt", "message", "lost", "starving", "deletedAt")
 """Fields of a ledger that are about the instant at which it was written, or about the other cluster."""
 KNOWN: tuple[Kind[Any], ...] = (
     objects.POD, objects.DEPLOYMENT, objects.REPLICA_SET, objects.STATEFUL_SET, objects.JOB, objects.CRON_JOB,
@@ -129,7 +129,7 @@ class _Transfer:
     def _document(self, one: Kept, target: Target) -> dict[str, Any]:
         status = {key: value for key, value in one.status.items() if key not in STALE}
         workload = {"apiVersion": target.api_version, "kind": target.kind, "name": target.name, "uid": target.uid}
-        metadata = {"name": target.ledger, "namespace": target.namespace, "ownerReferences": [reference(target)]}
+        metadata = metadata_of(target)
         books = moved(status["accumulators"], self._now)
         status |= {"target": workload, "at": rfc3339(self._now), "accumulators": books}
         return {"apiVersion": API_VERSION, "kind": "Availability", "metadata": metadata, "status": status}

@@ -7,10 +7,11 @@ from typing import Any
 import msgspec
 
 from slacktide.kube.client import served_version
-from slacktide.kube.client.metadata import Metadata, Part
+from slacktide.kube.client.metadata import LabelSelector, Metadata, Part
 from slacktide.kube.client.timestamps import Instant
 
 API_VERSION = served_version.NEWEST
+MAINTENANCE_VERSION = served_version.NEWEST
 
 
 class Tier(Part, frozen=True):
@@ -79,6 +80,23 @@ class ServiceClass(Part, frozen=True):
     spec: ServiceClassSpec
 
 
+class LedgerTarget(Part, frozen=True):
+    """The workload that a ledger is about; it is in the ledger's namespace."""
+
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+
+
+class LostSeconds(Part, frozen=True):
+    """Instance seconds lost, by cause."""
+
+    cluster: float = 0.0
+    workload: float = 0.0
+    operator: float = 0.0
+
+
 class AvailabilityStatus(Part, frozen=True):
     """What a controller was promised and given. ``accumulators`` are the exact sums at the instant ``at``."""
 
@@ -93,11 +111,31 @@ class AvailabilityStatus(Part, frozen=True):
     starving: int = 0
     preemptions: int = 0
     at: Instant | None = None
+    deleted_at: Instant | None = None
+    target: LedgerTarget | None = None
+    good_seconds: float = 0.0
+    lost_seconds: LostSeconds = LostSeconds()
     accumulators: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
 class Availability(Part, frozen=True):
-    """The ledger of one controller, which owns it."""
+    """The ledger of one controller."""
 
     metadata: Metadata
     status: AvailabilityStatus = AvailabilityStatus()
+
+
+class MaintenanceWindowSpec(Part, frozen=True):
+    """From ``start`` until ``end`` what nodes lose is the operator's doing; without a selector all nodes'."""
+
+    start: Instant
+    end: Instant
+    node_selector: LabelSelector | None = None
+    reason: str = ""
+
+
+class MaintenanceWindow(Part, frozen=True):
+    """A declared time of work on nodes, for the whole cluster."""
+
+    metadata: Metadata
+    spec: MaintenanceWindowSpec

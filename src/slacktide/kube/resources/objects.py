@@ -17,10 +17,13 @@ from slacktide.kube.client.timestamps import Instant, rfc3339, unix_seconds
 from slacktide.kube.resources.bodies import encode_annotations, encode_binding, encode_eviction, encode_pod_status
 from slacktide.kube.resources.custom_resources import (
     API_VERSION,
+    MAINTENANCE_VERSION,
     Availability,
     AvailabilityStatus,
     DisruptionsSpec,
     HoursSpec,
+    MaintenanceWindow,
+    MaintenanceWindowSpec,
     ServiceClass,
     ServiceClassSpec,
     Tier,
@@ -75,6 +78,7 @@ POD_DISRUPTION_BUDGET = Kind(PodDisruptionBudget, "policy/v1", "poddisruptionbud
 PRIORITY_CLASS = Kind(PriorityClass, "scheduling.k8s.io/v1", "priorityclasses", namespaced=False)
 LEASE = Kind(Lease, "coordination.k8s.io/v1", "leases", namespaced=True)
 SERVICE_CLASS = Kind(ServiceClass, API_VERSION, "serviceclasses", namespaced=False)
+MAINTENANCE_WINDOW = Kind(MaintenanceWindow, MAINTENANCE_VERSION, "maintenancewindows", namespaced=False)
 AVAILABILITY = Kind(Availability, API_VERSION, "availabilities", namespaced=True)
 
 
@@ -91,6 +95,7 @@ __all__ = [
     "DEPLOYMENT",
     "JOB",
     "LEASE",
+    "MAINTENANCE_WINDOW",
     "NAMESPACE",
     "NODE",
     "PERSISTENT_VOLUME",
@@ -122,6 +127,8 @@ __all__ = [
     "Lease",
     "LeaseSpec",
     "Listing",
+    "MaintenanceWindow",
+    "MaintenanceWindowSpec",
     "Malformed",
     "Metadata",
     "Namespace",

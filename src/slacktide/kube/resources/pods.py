@@ -172,16 +172,31 @@ class PodSpec(Part, frozen=True):
     termination_grace_period_seconds: int | None = None
 
 
+class Waiting(Part, frozen=True):
+    """Why a container does not run yet, in a word of the kubelet's."""
+
+    reason: str = ""
+
+
+class Running(Part, frozen=True):
+    """Since when a container runs."""
+
+    started_at: Instant | None = None
+
+
 class Terminated(Part, frozen=True):
-    """When a container that has ended ran."""
+    """When a container that has ended ran, and how it ended."""
 
     started_at: Instant | None = None
     finished_at: Instant | None = None
+    exit_code: int = 0
 
 
 class ContainerState(Part, frozen=True):
-    """What a container does, where it has ended."""
+    """What a container does: one of these, or nothing that is known."""
 
+    waiting: Waiting | None = None
+    running: Running | None = None
     terminated: Terminated | None = None
 
 

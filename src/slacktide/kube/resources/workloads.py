@@ -2,8 +2,30 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from slacktide.kube.client.metadata import Condition, LabelSelector, Metadata, Part
 from slacktide.kube.client.timestamps import Instant
+
+
+class TemplateMetadata(Part, frozen=True):
+    """What pods of a template are called, as far as their promise needs it."""
+
+    labels: dict[str, str] = msgspec.field(default_factory=dict)
+    annotations: dict[str, str] = msgspec.field(default_factory=dict)
+
+
+class TemplateSpec(Part, frozen=True):
+    """What pods of a template ask for, as far as their promise needs it."""
+
+    priority_class_name: str = ""
+
+
+class Template(Part, frozen=True):
+    """What a controller makes pods from."""
+
+    metadata: TemplateMetadata = TemplateMetadata()
+    spec: TemplateSpec = TemplateSpec()
 
 
 class ReplicasSpec(Part, frozen=True):
@@ -11,6 +33,13 @@ class ReplicasSpec(Part, frozen=True):
 
     replicas: int | None = None
     selector: LabelSelector | None = None
+    template: Template | None = None
+
+
+class ReplicasStatus(Part, frozen=True):
+    """The state of a Deployment or ReplicaSet."""
+
+    conditions: tuple[Condition, ...] = ()
 
 
 class Deployment(Part, frozen=True):
@@ -18,6 +47,7 @@ class Deployment(Part, frozen=True):
 
     metadata: Metadata
     spec: ReplicasSpec = ReplicasSpec()
+    status: ReplicasStatus = ReplicasStatus()
 
 
 class ReplicaSet(Part, frozen=True):
@@ -25,6 +55,7 @@ class ReplicaSet(Part, frozen=True):
 
     metadata: Metadata
     spec: ReplicasSpec = ReplicasSpec()
+    status: ReplicasStatus = ReplicasStatus()
 
 
 class StatefulSet(Part, frozen=True):
@@ -40,6 +71,8 @@ class JobSpec(Part, frozen=True):
     parallelism: int | None = None
     completions: int | None = None
     selector: LabelSelector | None = None
+    suspend: bool = False
+    template: Template | None = None
 
 
 class JobStatus(Part, frozen=True):
@@ -56,10 +89,23 @@ class Job(Part, frozen=True):
     status: JobStatus = JobStatus()
 
 
+class JobTemplate(Part, frozen=True):
+    """What a CronJob makes Jobs from."""
+
+    spec: JobSpec = JobSpec()
+
+
+class CronJobSpec(Part, frozen=True):
+    """Which Jobs a CronJob makes."""
+
+    job_template: JobTemplate = JobTemplate()
+
+
 class CronJob(Part, frozen=True):
     """A CronJob."""
 
     metadata: Metadata
+    spec: CronJobSpec = CronJobSpec()
 
 
 class Owner(Part, frozen=True):

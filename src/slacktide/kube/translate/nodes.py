@@ -11,6 +11,11 @@ from slacktide.kube.translate.selectors import NODE_NAME
 from slacktide.model.constraint import FOREIGN, taint_attribute
 
 UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
+PASSING = (
+    "node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "ToBeDeletedByClusterAutoscaler",
+    "DeletionCandidateOfClusterAutoscaler", "karpenter.sh/",
+)  # fmt: skip
+"""How keys of taints begin that come and go."""
 PREFER_NO_SCHEDULE = "PreferNoSchedule"
 
 
@@ -44,6 +49,7 @@ class NodeView:
     attributes   labels; ``metadata.name``; each taint as ``taint:EFFECT:KEY``; ``metadata.foreign`` where not ours
     soft_taints  (key, value) of taints that only repel (PreferNoSchedule)
     ready        its condition Ready is True
+    ready_since  when that condition last changed, seconds since 1970; 0 where it does not say
     problem      why its amounts cannot be read (it then has none); empty where they can
     """
 
@@ -54,6 +60,17 @@ class NodeView:
     ready: bool
     ours: bool
     problem: str = ""
+    ready_since: float = 0.0
+
+
+def lasting(attributes: Mapping[str, str]) -> Mapping[str, str]:
+    """Attributes without the taints that come and go: a node's state, a cordon, an autoscaler's mark."""
+    return {key: value for key, value in attributes.items() if not _passes(key)}
+
+
+def _passes(attribute: str) -> bool:
+    prefix, _, rest = attribute.partition(":")
+    return prefix == "taint" and rest.partition(":")[2].startswith(PASSING)
 
 
 def view_of(node: Node, ownership: Ownership) -> NodeView:
@@ -65,6 +82,7 @@ def view_of(node: Node, ownership: Ownership) -> NodeView:
     if node.spec.unschedulable:
         attributes.setdefault(taint_attribute("NoSchedule", UNSCHEDULABLE), "")
     ours = ownership.covers(node)
+    found = next((one for one in node.status.conditions if one.type == "Ready"), None)
     if not ours:
         attributes[FOREIGN] = "true"
     amounts: Mapping[str, int] = {}
@@ -80,7 +98,8 @@ def view_of(node: Node, ownership: Ownership) -> NodeView:
         soft_taints=tuple(
             sorted({(one.key, one.value) for one in node.spec.taints if one.effect == PREFER_NO_SCHEDULE})
         ),
-        ready=any(one.type == "Ready" and one.status == "True" for one in node.status.conditions),
+        ready=found is not None and found.status == "True",
         ours=ours,
         problem=problem,
+        ready_since=0.0 if found is None else found.last_transition_time or 0.0,
     )

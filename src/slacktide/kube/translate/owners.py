@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from slacktide.kube.client.metadata import Metadata, OwnerReference
-from slacktide.kube.resources.workloads import Job
+from slacktide.kube.resources.workloads import Deployment, Job, ReplicaSet, Template
 
 KNOWN = {"ReplicaSet": "apps", "Deployment": "apps", "StatefulSet": "apps", "Job": "batch", "CronJob": "batch"}
 """Kinds of controllers that are watched, by the API group they must be of."""
@@ -41,6 +41,12 @@ class Watched:
     owner: OwnerReference | None
     desired: int = -1
     finished: bool = False
+    suspended: int = 0
+    """How many instances an operator keeps from being made (Jobs)."""
+    fails: bool = False
+    """It is not allowed to make its pods."""
+    template: Template | None = None
+    """What its pods are made from."""
 
 
 def controlling(metadata: Metadata) -> OwnerReference | None:
@@ -56,6 +62,23 @@ def is_known(owner: OwnerReference) -> bool:
 def is_finished(job: Job) -> bool:
     """Whether a Job makes no more pods."""
     return any(one.type in FINISHED and one.status == "True" for one in job.status.conditions)
+
+
+def is_followed(target: Target) -> bool:
+    """Whether we hear when an object is deleted: it is of a kind that is watched."""
+    return target.kind == "Pod" or KNOWN.get(target.kind) == target.api_version.partition("/")[0]
+
+
+def suspended(job: Job) -> int:
+    """How many instances of a Job are suspended."""
+    wanted = 1 if job.spec.parallelism is None else job.spec.parallelism
+    completions = job.spec.completions
+    return (wanted if completions is None else min(wanted, completions)) if job.spec.suspend else 0
+
+
+def cannot_make(found: Deployment | ReplicaSet) -> bool:
+    """Whether a controller says that it was not allowed to make its pods."""
+    return any(one.type == "ReplicaFailure" and one.status == "True" for one in found.status.conditions)
 
 
 class Owners:
@@ -92,3 +115,19 @@ class Owners:
         """Whether a pod is a Job's."""
         owner = controlling(pod)
         return owner is not None and owner.kind == "Job" and is_known(owner)
+
+    def template_of(self, pod: Metadata) -> Template | None:
+        """What the topmost owner of a pod makes its pods from; None where that is not known."""
+        owner, found = controlling(pod), None
+        for _ in range(8):
+            watched = None if owner is None else self.watched.get(owner.uid)
+            if watched is None:
+                return found if owner is None else None
+            found, owner = watched.template, watched.owner
+        return found
+
+    def is_suspended(self, pod: Metadata) -> bool:
+        """Whether a pod is of a Job that is suspended."""
+        owner = controlling(pod)
+        watched = None if owner is None else self.watched.get(owner.uid)
+        return watched is not None and watched.suspended > 0

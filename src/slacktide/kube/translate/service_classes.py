@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from slacktide.errors import ConfigError
 from slacktide.kube.resources.objects import Namespace, Pod, ServiceClass, WindowSpec
+from slacktide.kube.resources.workloads import Template
 from slacktide.kube.translate.unschedulable import Unschedulable
 from slacktide.model import DisruptionLimits, PenaltyTier, Window, limit_fields
 from slacktide.model import ServiceClass as Promise
 from slacktide.model.durations import parse_duration
 from slacktide.model.hours import DAYS
 from slacktide.model.service_class import LEAST_SLO, default_tiers
-from slacktide.model.workload import AGGREGATED, APPROACHES
+from slacktide.model.workload import AGGREGATED, APPROACHES, INDEPENDENT
+
+LOG = logging.getLogger(__name__)
 
 CLASS_LABEL = "slacktide.io/class"
 APPROACH = "slacktide.io/approach"
@@ -28,13 +33,21 @@ MOST_PROMISES = 4096
 
 @dataclass(frozen=True, slots=True)
 class Promised:
-    """A pod's class as the core knows it, and the index of its approach in ``APPROACHES``."""
+    """A pod's class as the core knows it, and the index of its approach in ``APPROACHES``.
+
+    ``everything``: the promise counts every loss, not only those that the cluster caused.
+    """
 
     service: Promise
     approach: int
     class_name: str
     limits: DisruptionLimits | None = None
     """What its workload may suffer: what the class says, or less."""
+    everything: bool = False
+
+
+COUNTS = ("cluster", "everything")
+"""What a class may count."""
 
 
 def promise_of(found: ServiceClass) -> Promise:
@@ -76,9 +89,9 @@ def limits_of(found: ServiceClass) -> DisruptionLimits | None:
     return limit_fields.limits_of(said)
 
 
-def own_limits(pod: Pod) -> tuple[str | None, ...]:
+def own_limits(annotations: Mapping[str, str]) -> tuple[str | None, ...]:
     """The annotations by which a workload is stricter than its class, those of :data:`OWN_LIMITS` in their order."""
-    return tuple(pod.metadata.annotations.get(name) for name in OWN_LIMITS)
+    return tuple(annotations.get(name) for name in OWN_LIMITS)
 
 
 def _stricter(promise: Promise, own: tuple[str | None, ...]) -> DisruptionLimits | None:
@@ -134,6 +147,8 @@ class Classes:
             promise_of(found)
             if found.spec.approach not in APPROACHES:
                 raise ConfigError(f"approach: found {found.spec.approach!r}, expected one of {', '.join(APPROACHES)}")
+            if found.spec.counts not in COUNTS:
+                raise ConfigError(f"counts: found {found.spec.counts!r}, expected one of {', '.join(COUNTS)}")
         except ConfigError as problem:
             self.broken[name] = str(problem)
         self.classes[name] = found
@@ -145,9 +160,16 @@ class Classes:
         self._promised.clear()
         self.broken.pop(name, None)
 
-    def name_for(self, pod: Pod) -> str:
-        """The class that a pod is of: its label's, its PriorityClass's, its namespace's default, the cluster's."""
-        named = pod.metadata.labels.get(CLASS_LABEL) or self._by_priority.get(pod.spec.priority_class_name)
+    def name_for(self, pod: Pod, template: Template | None = None) -> str:
+        """The class that a pod is of: its label's, its PriorityClass's, its namespace's default, the cluster's.
+
+        The label is that of ``template``, from which its controller makes its pods, where that is known: whoever labels
+        a single pod changes no promise.
+        """
+        labels, priority = pod.metadata.labels, pod.spec.priority_class_name
+        if template is not None:
+            labels, priority = template.metadata.labels, template.spec.priority_class_name or priority
+        named = labels.get(CLASS_LABEL) or self._by_priority.get(priority)
         if named:
             return named
         default = default_of(self.namespaces.get(pod.metadata.namespace))
@@ -158,9 +180,12 @@ class Classes:
             raise Unschedulable(f"{OF_LABEL}found none, and neither its namespace nor the cluster has a default class")
         return defaults[0]
 
-    def of(self, pod: Pod, batch: bool) -> Promised:
-        """What a pod was promised. Raises :class:`Unschedulable` with the reason where that cannot be told."""
-        name = self.name_for(pod)
+    def of(self, pod: Pod, batch: bool, template: Template | None = None) -> Promised:
+        """What a pod was promised, by its controller's ``template`` where that is known.
+
+        Raises :class:`Unschedulable` with the reason where that cannot be told.
+        """
+        name = self.name_for(pod, template)
         found = self.classes.get(name)
         if found is None:
             raise Unschedulable(f"{OF_CLASS}{name!r}: does not exist")
@@ -168,17 +193,25 @@ class Classes:
             raise Unschedulable(f"{OF_CLASS}{name!r} is malformed: {self.broken[name]}")
         if found.spec.namespaces and pod.metadata.namespace not in found.spec.namespaces:
             raise Unschedulable(f"{OF_CLASS}{name!r}: may not be used in namespace {pod.metadata.namespace}")
-        own, suffers = pod.metadata.annotations.get(SLO), own_limits(pod)
-        approach = _approach(pod, found, batch)
+        annotations = pod.metadata.annotations if template is None else template.metadata.annotations
+        own, suffers, approach = annotations.get(SLO), own_limits(annotations), _approach(annotations, found, batch)
         known = self._promised.get((name, own, suffers, approach))
         if known is None:
             promise = promise_of(found)
+            if promise.window is not None and approach != INDEPENDENT and not batch:
+                LOG.warning(
+                    "service class %s: window: %s does not hold for workloads that are measured %s (such as %s/%s): "
+                    "these are accounted over their lifetime; measure them independently for a promise over a window",
+                    *(name, promise.window.name, APPROACHES[approach], pod.metadata.namespace, pod.metadata.name),
+                )
             limits = _stricter(promise, suffers)
             if own is not None:
                 promise = _with_own(promise, own)
             if len(self._promised) >= MOST_PROMISES:
                 self._promised.clear()
-            known = self._promised[name, own, suffers, approach] = Promised(promise, approach, name, limits)
+            everything = _everything(found)
+            known = Promised(promise, approach, name, limits, everything)
+            self._promised[name, own, suffers, approach] = known
         return known
 
     def remembered(self, said: str, batch: bool) -> Promised:
@@ -189,7 +222,8 @@ class Classes:
             raise Unschedulable(f"{OF_CLASS}{name!r}: does not exist, or is malformed")
         promise = promise_of(found)
         approach = AGGREGATED if batch else APPROACHES.index(found.spec.approach)
-        return Promised(_with_own(promise, own) if at else promise, approach, name, promise.limits)
+        service = _with_own(promise, own) if at else promise
+        return Promised(service, approach, name, promise.limits, _everything(found))
 
 
 def _with_own(promise: Promise, text: str) -> Promise:
@@ -209,8 +243,12 @@ def _own_slo(text: str, promise: Promise) -> float:
     return slo
 
 
-def _approach(pod: Pod, found: ServiceClass, batch: bool) -> int:
-    named = pod.metadata.annotations.get(APPROACH)
+def _everything(found: ServiceClass) -> bool:
+    return found.spec.counts == COUNTS[1]
+
+
+def _approach(annotations: Mapping[str, str], found: ServiceClass, batch: bool) -> int:
+    named = annotations.get(APPROACH)
     if named is not None and named not in APPROACHES:
         raise Unschedulable(f"annotation {APPROACH}: found {named!r}, expected one of {', '.join(APPROACHES)}")
     if batch:

@@ -1,0 +1,82 @@
+"""Seconds by cause, as metrics: bounded, exact, and never falling."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+from prometheus_client.core import Metric
+
+from engine.workbench import BRONZE, T0, Workbench
+from slacktide.engine.core.engine import Engine
+from slacktide.engine.ledger.checkpoint import export, moved
+from slacktide.engine.ledger.overview import overview
+from slacktide.engine.ledger.rest import at_rest
+from slacktide.engine.ledger.restore import restore
+from slacktide.kube.observe.workload_metrics import by_class, by_workload
+from slacktide.kube.publish.loss_totals import LossTotals
+from slacktide.kube.translate.owners import Target
+from slacktide.model.causes import WORKLOAD
+
+TARGET = Target("apps/v1", "Deployment", "shop", "web", "u1")
+WHO = {"namespace": "shop", "kind": "Deployment", "name": "web", "class": "bronze"}
+
+
+def ran() -> Engine:
+    """Waits for 2 s, starts up for 8, runs from 10 to 40, fails its probe from then on."""
+    bench = Workbench()
+    bench.controller(TARGET.key, "independent")
+    engine = bench.engine
+    engine.arrive("p", "p", TARGET.key, 2, T0)
+    engine.bound_elsewhere("p", "node-0", T0 + 2)
+    engine.ready("p", T0 + 10)
+    engine.blame("p", WORKLOAD, T0 + 40)
+    engine.unready("p", T0 + 40)
+    return engine
+
+
+def samples(found: Iterable[Metric]) -> dict[tuple[str, str], float]:
+    return {
+        (sample.name, sample.labels.get("cause", "")): sample.value for family in found for sample in family.samples
+    }
+
+
+def test_a_workload_has_counters_by_cause_and_its_slack() -> None:
+    found = overview(ran(), T0 + 100)
+    families = list(by_workload(found, {TARGET.key: TARGET}, 1))
+    assert samples(families) == {
+        ("slacktide_workload_good_seconds_total", ""): 30.0,
+        ("slacktide_workload_lost_seconds_total", "cluster"): 10.0,
+        ("slacktide_workload_lost_seconds_total", "workload"): 60.0,
+        ("slacktide_workload_lost_seconds_total", "operator"): 0.0,
+        ("slacktide_workload_slack_seconds", ""): pytest.approx(90 / 0.5 - 100 - 10),
+        ("slacktide_workload_budget_left_ratio", ""): pytest.approx(0.8),  # of 50 s ten are lost
+    }
+    assert all(WHO.items() <= sample.labels.items() for family in families for sample in family.samples)
+    assert list(by_workload(found, {TARGET.key: TARGET}, 0)) == []  # more workloads than wanted: by class only
+
+
+def test_counters_by_class_take_in_what_ledgers_gain_and_never_fall() -> None:
+    engine, totals = ran(), LossTotals()
+    totals.see(overview(engine, T0 + 50))
+    assert sum(totals.good.values()) == 0.0  # that was before
+    totals.see(overview(engine, T0 + 60))
+    engine.ready("p", T0 + 70)
+    totals.see(overview(engine, T0 + 100))
+    expected = {
+        ("slacktide_class_good_seconds_total", ""): 30.0,
+        ("slacktide_class_lost_seconds_total", "cluster"): 0.0,
+        ("slacktide_class_lost_seconds_total", "workload"): 20.0,
+        ("slacktide_class_lost_seconds_total", "operator"): 0.0,
+        ("slacktide_class_seconds_total", ""): 50.0,
+    }
+    assert samples(by_class(totals)) == expected
+    rest = at_rest(export(engine, TARGET.key, T0 + 100))
+    engine.desired(TARGET.key, 0, T0 + 100)
+    engine.gone("p", T0 + 100)
+    engine.controller_gone(TARGET.key, T0 + 100)
+    totals.forget(TARGET.key)
+    engine.controller("again", BRONZE, 0, False)  # one of its name goes on from its ledger
+    restore(engine, "again", moved(rest, T0 + 200), [], T0 + 200)
+    totals.see(overview(engine, T0 + 200))
+    assert samples(by_class(totals)) == expected
