@@ -331,8 +331,8 @@ MUTANTS = (
     Mutant(
         "least running time of a victim",
         BUDGETS,
-        '    if now < slot["since"] + views.classes(tb)[slot["cls"]]["min_running"]:',
-        "    if False:",
+        '    until = slot["since"] + views.classes(tb)[slot["cls"]]["min_running"]',
+        '    until = slot["since"]',
         FEW,
     ),
     Mutant("spread: skew", AFFINITY, '- least <= condition["skew"]', '- least <= condition["skew"] + 1', FEW),

@@ -319,6 +319,7 @@ TWINS: dict[str, str] = {
     "live_events.place": "reference.state:Instance.place",
     "live_events.put_back": "reference.state:Instance.place",
     "live_events.ready": "reference.state:Instance.ready",
+    "live_events.spare": "reference.policies:Pass.eligible",
     "live_events.stays": "reference.simulator:Simulation.disrupt",
     "live_events.unready": "reference.state:Instance.settle",
     "live_events.weigh": "reference.requests:Request.metric_of",

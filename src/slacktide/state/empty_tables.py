@@ -31,4 +31,5 @@ def empty_tables(config: Config, own: cluster.OwnCode | None, resources: tuple[s
     tb.put("outages", np.zeros(FIRST_OUTAGES, OUTAGE))
     tb.control["moves_at"] = np.inf
     tb["hosts"]["down"] = 1
+    tb.put("wakes", cluster.wakes(len(tb["hosts"]), int(rules["policy"])))  # for classes to come
     return tb
