@@ -2,6 +2,7 @@
 
     python bench/month.py                    25 million requests, 12,500 hosts, 29 days
     python bench/month.py --fraction 0.01    a hundredth: 1,250 hosts, 2.9 days, 250,000 requests
+    python bench/month.py --window 30d       every class promises over rolling 30 days
 
 Runs ``slacktide generate cell`` and ``slacktide simulate`` (qos-driven, recommended settings: ``preempt_when =
 needed``) as processes and reports the simulating one: wall seconds with reading, the largest memory, operations,
@@ -19,6 +20,8 @@ from pathlib import Path
 
 from measuring import announce, millions, share, slacktide, table, warm
 
+from slacktide.model import DEFAULT_CLASSES
+
 HOSTS, HOURS, REQUESTS = 12_500, 696.0, 25_000_000
 
 
@@ -29,6 +32,7 @@ def main() -> None:
     parser.add_argument("--load", type=float, default=0.95)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--set", dest="words", action="append", default=[], help="a setting, as for simulate")
+    parser.add_argument("--window", help="every class promises over a rolling window of this length")
     arguments = parser.parse_args()
     side = math.sqrt(arguments.fraction)
     hours = HOURS * side
@@ -41,6 +45,13 @@ def main() -> None:
         files = (target / "workload.parquet", target / "hosts.parquet")
         warm(*files)
         chosen = [word for one in arguments.words for word in ("--set", one)]
+        if arguments.window:
+            classes = [
+                {"name": one.name, "slo": one.slo, "rank": one.rank, "window": {"rolling": arguments.window}}
+                for one in DEFAULT_CLASSES
+            ]
+            (Path(folder) / "windows.json").write_text(json.dumps({"classes": classes}))
+            chosen += ["--config", str(Path(folder) / "windows.json")]
         seconds, text = slacktide("simulate", *files, "--end", f"{hours * 3600:.0f}", "--json", *chosen)
     found = json.loads(text)
     announce(f" ({', '.join(parameters)}; generated in {generating:.0f} s):")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from types import SimpleNamespace
+from typing import Any
 
-import pytest
 import yaml
 from prometheus_client.core import Metric
 
+from slacktide.kube.observe import workload_metrics
 from slacktide.openslo.burn_rates import LABELS, rules_of_any_class
 from slacktide.openslo.classes import class_document
 from slacktide.openslo.exporting import FORMATS, export
@@ -36,12 +38,9 @@ def test_what_is_asked_for_is_known_here() -> None:
 
 
 def test_it_is_told_with_these_labels() -> None:
-    told = pytest.importorskip(
-        "slacktide.kube.observe.workload_metrics", reason="the scheduler tells no seconds by cause yet"
-    )
-    totals = SimpleNamespace(good={"gold": 1.0}, lost={("gold", "cluster"): 1.0})
-    nobody = SimpleNamespace(controllers=(), losses=(), slack=())
-    families: list[Metric] = [*told.by_class(totals), *told.by_workload(nobody, {}, 2000)]
+    totals: Any = SimpleNamespace(good={"gold": 1.0}, lost=Counter({("gold", "cluster"): 1.0}))
+    nobody: Any = SimpleNamespace(controllers=(), losses=(), slack=())
+    families: list[Metric] = [*workload_metrics.by_class(totals), *workload_metrics.by_workload(nobody, {}, 2000)]
     names = {f"{one.name}_total" if one.type == "counter" else one.name for one in families}
     assert asked() - names == {"slacktide_availability_promised"}
     labels = {one.name: set(one.samples[0].labels) for one in families if one.samples}

@@ -47,6 +47,8 @@ class GroupOutcome:
     approach: Approach
     rows: list[int] = field(default_factory=list)
     totals: dict[Accounting, Totals] = field(default_factory=dict)
+    short: float = 0.0
+    """Of a promise over a window, where its ledger decides: the largest share of one that was lost."""
 
 
 @dataclass

@@ -40,7 +40,8 @@ def metric_keeping_work(one: Instance, t: float, config: Config) -> float:
 def decided_lifetime(one: Instance, t: float) -> float:
     """T of the request whose ledger decides for it, or its own lifetime."""
     if one.request is not None and one.request.decides:
-        return one.request.lifetime(t)
+        account = one.request.account
+        return one.request.lifetime(t) if account is None else account.owed_lifetime()
     return windows.owed_lifetime(one, t, one.lifetime(t))
 
 

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING, Literal
 
-from reference import metric
+from reference import metric, request_windows
 from reference.metric import ACCOUNTINGS
+from reference.windows import Promise
 from slacktide.config import Accounting, Config
 from slacktide.model import Workload
 
@@ -43,6 +45,10 @@ class Request:
     together: dict[Accounting, float] = field(default_factory=lambda: dict.fromkeys(ACCOUNTINGS, 0.0))
     """Of a concurrent request: instance seconds up to ``counted_to`` in which all live instances were up."""
     counted_to: float = 0.0
+    promise: Promise | None = None
+    """Its window; ``None``: its whole life, or its instances are judged by their own ledgers."""
+    account: request_windows.Account | None = None
+    """What its window asks for, from its first admission on."""
 
     @property
     def decides(self) -> bool:
@@ -87,6 +93,23 @@ class Request:
         self.together = {name: self.joint(t, name) for name in ACCOUNTINGS}
         self.counted_to = t
 
+    def share(self, t: float, accounting: Accounting) -> tuple[int, int]:
+        """How many count, and of how many, for a promise over a window; (1, 1) is all of it."""
+        live, up = len(self.live()), len(self.up(t, accounting))
+        if self.approach == "concurrent" or live == 0:
+            return (1 if up == live else 0), 1
+        return up, live
+
+    def note_share(self, t: float, accounting: Accounting) -> None:
+        """Tell its account what it got up to ``t``, before anything happens at ``t``; start-ups end on the way."""
+        if self.account is None:
+            return
+        since = self.account.noted_to
+        ends = {j.up_from(accounting) for j in self.live() if j.host is not None}
+        instants = sorted({since, t} | {end for end in ends if since < end < t})
+        for begin, end in pairwise(instants):
+            self.account.note(end, *self.share(begin, accounting))
+
     def running(self, t: float, accounting: Accounting) -> float:
         """e of the request."""
         if self.approach == "concurrent":
@@ -114,6 +137,8 @@ class Request:
         if self.approach == "aggregated":
             up = self.up(t, accounting)
             contributing = len(up) - 1 if j in up else len(up)
+        if self.account is not None:
+            return self.account.slack(contributing, len(self.live())) - config.qos.alpha
         x = metric.earned(e, j.sigma) - self.lifetime(t)
         return metric.request_metric(x, len(self.live()), contributing, j.sigma, config.qos.alpha)
 

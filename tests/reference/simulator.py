@@ -14,6 +14,7 @@ from reference.metric import ACCOUNTINGS
 from reference.outcome import GroupOutcome, Outcome, RequestOutcome
 from reference.policies import Choice, Mode, Pass
 from reference.queue import overloaded_ranks
+from reference.request_windows import Account
 from reference.requests import Request, group
 from reference.state import Host, Instance, Known, build
 from reference.times import config_on_grid, on_grid
@@ -92,10 +93,11 @@ class Simulation:
         self.running: list[Instance] = []
         self.now = 0.0
         self.last_pass = -inf
+        of_class = {j.service_class: j.promise for j in self.instances if j.promise is not None}
         for j in self.instances:
             if j.request is not None and j.request.decides:
+                j.request.promise = None if j.request.batch else j.promise
                 j.promise = None
-        of_class = {j.service_class: j.promise for j in self.instances if j.promise is not None}
         every = [of_class.get(i) or windows.promise_of(one, config) for i, one in enumerate(workload.classes)]
         self.promises = [one for one in every if one is not None]
 
@@ -113,6 +115,8 @@ class Simulation:
     def admit(self, j: Instance) -> None:
         j.admission = j.since = self.now
         j.admitted = True
+        if j.request is not None and j.request.promise is not None and j.request.account is None:
+            j.request.account = Account(j.request.promise, self.now)
         self.outcome.requests[j.row].admitted = True
         self.outcome.requests[j.row].admission = self.now
         self.waiting.append(j)
@@ -206,6 +210,9 @@ class Simulation:
             for j in self.instances:
                 if j.promise is promise and j.admitted and j.gone is None:
                     windows.turn(j, self.now, self.config)
+            for request in self.requests:
+                if request.account is not None and request.promise is promise:
+                    request.account.turn()
             promise.at += 1
         return bool(due)
 
@@ -481,6 +488,8 @@ class Simulation:
         for account in self.accounts:
             account.come_to(instant)
         for request in self.requests:
+            request.note_share(instant, self.config.qos.startup)
+        for request in self.requests:
             if request.approach == "concurrent":
                 request.count_to(instant)
 
@@ -493,7 +502,10 @@ class Simulation:
     def close(self) -> Outcome:
         for request in self.requests:
             totals = {name: request.totals(self.now, name) for name in ACCOUNTINGS}
-            self.outcome.groups.append(GroupOutcome(request.approach, [j.row for j in request.had()], totals))
+            ended = max((j.gone or 0.0 for j in request.had()), default=0.0) if not request.live() else self.now
+            short = 0.0 if request.account is None else request.account.worst(ended)
+            rows = [j.row for j in request.had()]
+            self.outcome.groups.append(GroupOutcome(request.approach, rows, totals, short))
         for j in self.instances:
             result = self.outcome.requests[j.row]
             if result.admitted and j.gone is None:

@@ -11,8 +11,6 @@ from itertools import pairwise
 from math import inf
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from reference import metric
 from reference.times import on_grid
 from slacktide.config import Config
@@ -89,11 +87,7 @@ def forget(kept: list[Outage], good: float, e: float) -> None:
 
 def unite_nearest(kept: list[Outage]) -> None:
     """Two neighbours become one: those that then lie nearest together, both of which count, or neither."""
-    pairs = [
-        (float(np.float64(b.at - a.at) + np.float64(np.float32(a.width))), i)
-        for i, (a, b) in enumerate(pairwise(kept))
-        if a.counts == b.counts
-    ]
+    pairs = [(b.at - a.at + a.width, i) for i, (a, b) in enumerate(pairwise(kept)) if a.counts == b.counts]
     width, i = min(pairs)
     a, b = kept[i], kept[i + 1]
     kept[i : i + 2] = [Outage(b.at, a.length + b.length, a.begin, width, a.counts)]

@@ -19,13 +19,19 @@ Columns = dict[str, NDArray[Any]]
 COUNTS = ("preemptions", "starts")
 
 
-def per_request(workload: Workload, instances: Mapping[str, NDArray[Any]], together: NDArray[np.float64]) -> Columns:
+def per_request(
+    workload: Workload,
+    instances: Mapping[str, NDArray[Any]],
+    together: NDArray[np.float64],
+    windows: NDArray[np.float64] | None = None,
+) -> Columns:
     """Columns of shape (k,), a place for each request with an admitted instance, in the order of ``workload.requests``.
 
     ``instances``: columns of shape (i,), a place for each admitted instance, in any order: ``row`` in the workload,
     ``completed`` and ``removed`` (seconds, NaN: not), :data:`TIMES`, ``wasted_startup``, ``preemptions``, ``starts``,
     ``hosts_used``. ``together``: shape (len(workload.requests), 3), seconds of e of concurrent requests, one column for
-    each of ``ACCOUNTINGS``. Raises ValueError where every row of the workload is a request of its own.
+    each of ``ACCOUNTINGS``. ``windows``: shape (len(workload.requests),), the worst window of those that are measured
+    together. Raises ValueError where every row of the workload is a request of its own.
 
     row           int64, index into ``workload.requests``
     first         int64, first of its rows in the workload that was admitted
@@ -40,7 +46,7 @@ def per_request(workload: Workload, instances: Mapping[str, NDArray[Any]], toget
                   by its approach: independent, and a service of one instance in all, the least of its instances';
                   aggregated the sum of e over the sum of lifetimes; concurrent ``together`` over the latter
 
-    worst_window  where instances have it, and are measured one by one: the least of theirs
+    worst_window  where instances have it: of those that are measured one by one the least of theirs, else ``windows``
 
     :data:`TIMES`, ``wasted_startup`` (seconds) and :data:`COUNTS` (int64) are sums over the instances.
     """
@@ -70,6 +76,8 @@ def per_request(workload: Workload, instances: Mapping[str, NDArray[Any]], toget
         columns[f"availability_{accounting}"] = summed.availability(accounting, together[there[concurrent], number])
     if "worst_window" in instances:
         columns["worst_window"] = _worst_window(instances["worst_window"], owners[whose], least)
+        if windows is not None:
+            columns["worst_window"][~least] = windows[there[~least]]
     return columns
 
 
@@ -78,7 +86,7 @@ def _worst_window(
 ) -> NDArray[np.float64]:
     """Of each request whose instances are measured one by one the least of theirs; NaN: not known."""
     lowest = np.full(len(least), np.inf)
-    np.minimum.at(lowest, owners, worst)
+    np.fmin.at(lowest, owners, worst)
     lowest[~least | np.isinf(lowest)] = np.nan
     return lowest
 

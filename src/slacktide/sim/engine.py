@@ -19,7 +19,8 @@ from slacktide.kernels.feasible import host_slots
 from slacktide.kernels.runtime.compiling import compile_clock, compiled_before
 from slacktide.kernels.tables import buffer_capacity, schema
 from slacktide.kernels.tables.arrays import ARRAYS, Tables
-from slacktide.model import Hosts, Workload
+from slacktide.kernels.tables.window_records import LIFETIME, ROLLING
+from slacktide.model import INDEPENDENT, Hosts, Workload
 from slacktide.model.resting import PART, let_go, room_beside
 from slacktide.policy.loader import Loaded, has_own_code, load
 from slacktide.qos.availability import TIMES
@@ -247,6 +248,38 @@ def worst_windows(tb: Tables, workload: Workload, rows: Columns) -> NDArray[np.f
     return worst
 
 
+def worst_of_requests(tb: Tables, workload: Workload, instances: Columns, final: float) -> NDArray[np.float64]:
+    """Of each request whose own ledger decides the availability of its worst window, (requests,); NaN of all others.
+
+    As for an instance, a life shorter than its rolling window is its only window; by the clock.
+    """
+    if workload.requests is None or workload.request is None:
+        return np.zeros(0)
+    chosen, _ = ledgers(workload)
+    stretches, records = tb["stretches"], tb["requests"]
+    theirs = tb["classes"][records["cls"]]
+    together = (records["approach"] != INDEPENDENT) & (records["batch"] == 0)
+    decided = (theirs["windowed"] != LIFETIME) & together & (stretches["open"] != 0)
+    last, begun = np.full(len(workload.requests), -np.inf), stretches["begun"]
+    ended = np.where(np.isnan(instances["completed"]), instances["removed"], instances["completed"])
+    np.maximum.at(last, workload.request[instances["row"]], np.where(np.isnan(ended), final, ended))
+    lived, lost = last[chosen] - begun, (final - begun) - stretches["received"]  # nothing was lost after its end
+    whole_life = np.divide(lost, lived, out=np.zeros(len(chosen)), where=lived > 0.0)
+    only = (theirs["windowed"] == ROLLING) & (lived < theirs["length"])
+    worst = np.full(len(workload.requests), np.nan)
+    short = np.where(only, whole_life, tb["request_accounts"]["short"])
+    worst[chosen[decided]] = 1.0 - short[decided]
+    return worst
+
+
+def forget_shared(tb: Tables, instances: Columns) -> None:
+    """Instances of requests whose own ledger decides have no worst window."""
+    if len(tb["requests"]):
+        owner = tb["owner"][instances["row"]]
+        shared = (owner >= 0) & (tb["requests"]["approach"] != INDEPENDENT)[owner]
+        instances["worst_window"] = np.where(shared, np.nan, instances["worst_window"])
+
+
 def result_of(
     tb: Tables, workload: Workload, recorder: Recorder, final: float, events: bool, passes: bool, decisions: bool
 ) -> RunResult:
@@ -271,7 +304,10 @@ def result_of(
     requests, instances = rows, None
     if workload.requests is not None:
         instances = instances_of(records, rows, admission)
-        requests = per_request(workload, instances, together(tb, workload))
+        windows = worst_of_requests(tb, workload, instances, final) if len(tb["accounts"]) else None
+        requests = per_request(workload, instances, together(tb, workload), windows)
+        if windows is not None:
+            forget_shared(tb, instances)
     per_pass = per_event = per_decision = None
     if passes:
         per_pass = columns(recorder.table("passes"), named("time", "queue", "placed", "preempted", "operations"))

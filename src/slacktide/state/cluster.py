@@ -221,11 +221,12 @@ def build(
     grouping = layout.group_hosts(capacity, matching_hosts(terms, hosts))
     classes = layout.class_table(workload.classes, config.qos.margin, config.policy.min_running, in_order(config))
     turns = windows.fill_classes(classes, workload.classes, config, config.simulation.end or LONGEST)
+    requests = request_tables.arrays(workload, config.simulation.preempted_work != "kept")
     levels = int(classes["level"].max()) + 1
     arrays = {
         "classes": classes,
         "turns": turns,
-        **windows.arrays(classes, len(workload)),
+        **windows.arrays(classes, len(workload), len(requests["requests"])),
         "demand": kinds.demand,
         "kinds": kinds.kinds,
         "member": kinds.member,
@@ -241,8 +242,8 @@ def build(
         **affinity_tables.arrays(workload, hosts, kinds.kinds, kinds.placement),
         **resizing,
         **edges,
+        **requests,
         **limit_tables.arrays(workload, config.simulation.epoch, config.simulation.end, happenings),
-        **request_tables.arrays(workload, config.simulation.preempted_work != "kept"),
         **host_arrays(capacity, grouping),
         **shared_arrays(len(hosts), kinds.pairs, levels, capacity.shape[1], config.policy.overload == "triage"),
         **buffers(len(workload), capacity.shape[1]),

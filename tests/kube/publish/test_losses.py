@@ -50,6 +50,7 @@ def test_a_workload_has_counters_by_cause_and_its_slack() -> None:
         ("slacktide_workload_lost_seconds_total", "workload"): 60.0,
         ("slacktide_workload_lost_seconds_total", "operator"): 0.0,
         ("slacktide_workload_slack_seconds", ""): pytest.approx(90 / 0.5 - 100 - 10),
+        ("slacktide_workload_budget_left_ratio", ""): pytest.approx(0.8),  # of 50 s ten are lost
     }
     assert all(WHO.items() <= sample.labels.items() for family in families for sample in family.samples)
     assert list(by_workload(found, {TARGET.key: TARGET}, 0)) == []  # more workloads than wanted: by class only
@@ -63,10 +64,11 @@ def test_counters_by_class_take_in_what_ledgers_gain_and_never_fall() -> None:
     engine.ready("p", T0 + 70)
     totals.see(overview(engine, T0 + 100))
     expected = {
-        ("slacktide_good_seconds_total", ""): 30.0,
-        ("slacktide_lost_seconds_total", "cluster"): 0.0,
-        ("slacktide_lost_seconds_total", "workload"): 20.0,
-        ("slacktide_lost_seconds_total", "operator"): 0.0,
+        ("slacktide_class_good_seconds_total", ""): 30.0,
+        ("slacktide_class_lost_seconds_total", "cluster"): 0.0,
+        ("slacktide_class_lost_seconds_total", "workload"): 20.0,
+        ("slacktide_class_lost_seconds_total", "operator"): 0.0,
+        ("slacktide_class_seconds_total", ""): 50.0,
     }
     assert samples(by_class(totals)) == expected
     rest = at_rest(export(engine, TARGET.key, T0 + 100))

@@ -312,6 +312,7 @@ def close(tb: State, now: float, begin: int, pending: NDArray[np.float64], waste
     """
     if begin == 0:
         for q in range(len(views.requests(tb))):
+            window_events.close_request(tb, whole(q), now)
             request_ledger.bring_up_to(tb, q, now)
     for place in range(len(pending)):
         row = begin + place

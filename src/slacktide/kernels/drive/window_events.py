@@ -6,7 +6,7 @@ import numpy as np
 
 from slacktide.kernels.drive import event_heap
 from slacktide.kernels.feasible import host_slots
-from slacktide.kernels.qos import request_ledger, window_ledger
+from slacktide.kernels.qos import request_ledger, request_windows, window_ledger
 from slacktide.kernels.queue import waiting_queue
 from slacktide.kernels.runtime.compiling import kernel, leaf, whole
 from slacktide.kernels.tables import views
@@ -156,13 +156,14 @@ def has_next(theirs: Records) -> bool:
 
 @kernel
 def turn_class(tb: State, cls: int, now: float) -> None:
-    """The next calendar window of a class begins at ``now``; O(instances)."""
+    """The next calendar window of a class begins at ``now``; O(instances + requests)."""
     theirs, turns, begun = views.classes(tb)[cls], views.turns(tb), views.classes(tb)[cls]["begins"]
     theirs["turn"] += 1
     theirs["begins"], theirs["ends"] = turns[theirs["turn"]], turns[theirs["turn"] + 1]
     theirs["grant"] = theirs["next_grant"]
     if theirs["whole_budget"]:
         theirs["next_grant"] = budget_of(theirs, turns[theirs["turn"] + 2] - theirs["ends"])
+    turn_requests(tb, cls, begun, now)
     if views.rules(tb)["live"]:
         for row in range(len(views.instances(tb))):
             turn_row(tb, whole(row), cls, begun, now)
@@ -178,6 +179,30 @@ def turn_class(tb: State, cls: int, now: float) -> None:
         event = views.heap(tb)[i]
         if event["kind"] == RETURNS or event["kind"] == RETURNS_PREEMPTED:
             turn_row(tb, whole(event["row"]), cls, begun, now)
+
+
+@kernel
+def turn_requests(tb: State, cls: int, begun: float, now: float) -> None:
+    """As :func:`turn_class`, of requests whose ledger decides; O(requests)."""
+    for q in range(len(views.request_accounts(tb))):
+        ours = views.requests(tb)[q]["cls"] == cls and request_windows.is_windowed(tb, whole(q))
+        if ours and views.stretches(tb)[q]["open"]:
+            request_windows.turn(tb, whole(q), up_of(tb, whole(q)), begun, now)
+            views.requests(tb)[q]["weighed"] = -np.inf
+            request_ledger.stir(tb, whole(q), request_ledger.ROSE)
+
+
+@leaf
+def up_of(tb: State, q: int) -> int:
+    """Instances of a request that count as running in decisions; O(1)."""
+    return whole(request_ledger.up_now(views.requests(tb)[q], views.rules(tb)["accounting"]))
+
+
+@kernel
+def close_request(tb: State, q: int, now: float) -> None:
+    """The run is over at ``now``; O(outages)."""
+    if request_windows.is_windowed(tb, q) and views.stretches(tb)[q]["open"]:
+        request_windows.close(tb, q, up_of(tb, q), now)
 
 
 @kernel

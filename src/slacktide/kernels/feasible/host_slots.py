@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from slacktide.kernels.feasible import affinity, free_index, grants, leeway, lendable, site_tree, sparing
 from slacktide.kernels.policies import in_force, qos_driven, triage
 from slacktide.kernels.qos import request_ledger, window_ledger
-from slacktide.kernels.qos.metric import running, slope
-from slacktide.kernels.qos.metric_dynamics import NEAR, ceiling_at, pace
+from slacktide.kernels.qos.metric import NEAR, running, slope
+from slacktide.kernels.qos.metric_dynamics import ceiling_at, pace
 from slacktide.kernels.runtime import chance
 from slacktide.kernels.runtime.compiling import entry, kernel, leaf, whole
 from slacktide.kernels.tables import views

@@ -21,7 +21,8 @@ import numpy as np
 from slacktide.kernels.builtin import FEWEST_VICTIMS
 from slacktide.kernels.policies import in_force
 from slacktide.kernels.qos import request_ledger
-from slacktide.kernels.qos.metric_dynamics import NEAR, bound_of_request, lift_ceiling, note_change
+from slacktide.kernels.qos.metric import NEAR
+from slacktide.kernels.qos.metric_dynamics import bound_of_request, lift_ceiling, note_change
 from slacktide.kernels.qos.request_ledger import CALM, ROSE
 from slacktide.kernels.runtime.compiling import kernel, leaf, whole
 from slacktide.kernels.tables import views
@@ -127,7 +128,7 @@ def first_bounds(tb: State, q: int, value: float, most: float, now: float) -> tu
     least, most = bounds_with(least, most, value, margin + rules["overload_patience"])
     least, most = bounds_with(least, most, value, rules["spare_from"])
     least, most = bounds_with(least, most, value, -rules["savable"])
-    starving = (rules["floor"] - 1.0) * request_ledger.lifetime_of(request, now) - rules["alpha"]
+    starving = (rules["floor"] - 1.0) * request_ledger.owed_lifetime(tb, q, now) - rules["alpha"]
     blur = NEAR + 1e-12 * abs(starving)
     if abs(value - starving) <= blur:
         return bounds_with(least, most, value, value)

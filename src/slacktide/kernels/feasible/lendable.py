@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from slacktide.kernels.feasible import grants
 from slacktide.kernels.policies import triage
 from slacktide.kernels.qos import request_ledger
-from slacktide.kernels.qos.metric_dynamics import NEAR, reaches
+from slacktide.kernels.qos.metric import NEAR
+from slacktide.kernels.qos.metric_dynamics import reaches
 from slacktide.kernels.runtime.compiling import kernel, leaf, whole
 from slacktide.kernels.tables import views
 from slacktide.kernels.tables.schema import Records, State

@@ -15,8 +15,8 @@ from slacktide.kernels.place import victims
 from slacktide.kernels.policies import in_force, qos_driven
 from slacktide.kernels.policies.qos_driven import BETWEEN_EQUALS, BY_METRIC, NEVER
 from slacktide.kernels.qos import request_ledger
-from slacktide.kernels.qos.metric import running
-from slacktide.kernels.qos.metric_dynamics import NEAR, ceiling_at, pace, reaches
+from slacktide.kernels.qos.metric import NEAR, running
+from slacktide.kernels.qos.metric_dynamics import ceiling_at, pace, reaches
 from slacktide.kernels.runtime.compiling import kernel, whole
 from slacktide.kernels.tables import views
 from slacktide.kernels.tables.schema import Records, State

@@ -11,7 +11,7 @@ from slacktide.kernels.memo import earliest_feasible
 from slacktide.kernels.place.search import MANY
 from slacktide.kernels.policies import in_force, qos_driven
 from slacktide.kernels.qos import metric_dynamics
-from slacktide.kernels.qos.metric_dynamics import NEAR
+from slacktide.kernels.qos.metric import NEAR
 from slacktide.kernels.runtime.compiling import kernel, whole
 from slacktide.kernels.tables import views
 from slacktide.kernels.tables.schema import Records, State

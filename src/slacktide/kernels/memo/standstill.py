@@ -13,7 +13,7 @@ from slacktide.kernels.feasible import affinity, disruption_limits, sparing
 from slacktide.kernels.memo import infeasibility_memo
 from slacktide.kernels.policies import in_force
 from slacktide.kernels.qos import metric_dynamics
-from slacktide.kernels.qos.metric_dynamics import NEAR
+from slacktide.kernels.qos.metric import NEAR
 from slacktide.kernels.runtime.compiling import kernel, leaf, whole
 from slacktide.kernels.tables import views
 from slacktide.kernels.tables.schema import RECORD_EVENTS, Records, State

@@ -15,7 +15,7 @@ from slacktide.kernels.place import ranking, search_free, victims
 from slacktide.kernels.place.scores import comparing
 from slacktide.kernels.place.search_free import FEW_CHANGES
 from slacktide.kernels.policies import in_force
-from slacktide.kernels.qos.metric_dynamics import NEAR
+from slacktide.kernels.qos.metric import NEAR
 from slacktide.kernels.runtime import chance
 from slacktide.kernels.runtime.compiling import kernel, leaf, whole
 from slacktide.kernels.tables import views

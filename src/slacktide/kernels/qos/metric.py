@@ -24,6 +24,8 @@ from slacktide.kernels.runtime.compiling import leaf
 from slacktide.kernels.tables.schema import ALWAYS, FLAT, NEVER, Records
 
 GRID = 2.0**20  # all times are multiples of 2^-20 s, so that their sums are exact
+NEAR = 4e-6  # seconds; more than two metrics rounded to the grid of times can be off by, so that rounding cannot matter
+LONGEST = 2.0**32  # seconds; a longer time to violate counts as infinite
 
 
 @leaf

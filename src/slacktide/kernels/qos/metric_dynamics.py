@@ -17,9 +17,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from slacktide.kernels.qos.metric import metric, promise_of, slope
+from slacktide.kernels.qos import request_windows, window_motion
+from slacktide.kernels.qos.metric import LONGEST, NEAR, metric, promise_of, slope
 from slacktide.kernels.qos.request_ledger import (
-    LONGEST,
     ahead,
     counts_as_up,
     gain,
@@ -32,8 +32,6 @@ from slacktide.kernels.runtime.compiling import kernel, leaf, whole
 from slacktide.kernels.tables import views
 from slacktide.kernels.tables.schema import FLAT, Records, State
 
-NEAR = 4e-6  # seconds; more than two metrics rounded to the grid of times can be off by, so that rounding cannot matter
-
 
 @kernel
 def pace(tb: State, slot: Records, now: float) -> tuple[float, float, float]:
@@ -42,6 +40,8 @@ def pace(tb: State, slot: Records, now: float) -> tuple[float, float, float]:
         starting = now < slot["on"]
         exact = starting or slot["request"] == FLAT or views.classes(tb)[slot["cls"]]["whole"]
         return slope(slot, views.classes(tb), now), (slot["on"] if starting else np.inf), (0.0 if exact else NEAR)
+    if request_windows.is_windowed(tb, whole(slot["request"])):
+        return pace_of_request(tb, whole(slot["request"]), now, counts_as_up(slot, now))
     request = views.requests(tb)[slot["request"]]
     sigma, accounting, live = views.classes(tb)[request["cls"]]["slo"], views.rules(tb)["accounting"], request["live"]
     until, rate = np.inf, gain(request, accounting)
@@ -89,6 +89,9 @@ def waiting_pace(tb: State, q: int, now: float) -> tuple[float, float, float]:
 def pace_of_request(tb: State, q: int, now: float, one_up: int) -> tuple[float, float, float]:
     """As :func:`pace`, of an instance whose stop would discard nothing; ``one_up`` as for :func:`weigh`; O(1)."""
     request, accounting = views.requests(tb)[q], views.rules(tb)["accounting"]
+    if request_windows.is_windowed(tb, q):
+        up, c = whole(up_now(request, accounting)), max(0.0, goes_on(request, accounting, one_up))
+        return window_motion.motion(tb, q, up, c, now)
     sigma, live = views.classes(tb)[request["cls"]]["slo"], request["live"]
     D = live * sigma - goes_on(request, accounting, one_up)
     dX = gain(request, accounting) / sigma - live
@@ -106,6 +109,9 @@ def bound_of_request(tb: State, q: int, now: float) -> tuple[float, float, float
     up = up_now(request, views.rules(tb)["accounting"])
     one_up = whole(1) if up == request["placed"] else whole(0)
     rise, until, blur = pace_of_request(tb, q, now, one_up)
+    if up > 0 and one_up == 0 and request_windows.is_windowed(tb, q):  # each may be at a place of its own in history
+        other, ends, blurred = pace_of_request(tb, q, now, whole(1))
+        rise, until, blur = max(rise, other), min(until, ends), max(blur, blurred)
     return weigh(tb, q, now, one_up, 0.0), max(rise, 0.0), until, blur
 
 

@@ -28,13 +28,13 @@ from typing import Any
 
 import numpy as np
 
-from slacktide.kernels.qos.metric import entitled, metric, overhead, promise_of
+from slacktide.kernels.qos import request_windows
+from slacktide.kernels.qos.metric import LONGEST, entitled, metric, overhead, promise_of
 from slacktide.kernels.runtime.compiling import kernel, leaf, whole
 from slacktide.kernels.tables import views
 from slacktide.kernels.tables.request_records import CONCURRENT, INDEPENDENT
 from slacktide.kernels.tables.schema import ALWAYS, NEVER, RESTART, Records, State
 
-LONGEST = 2.0**32  # seconds; a longer time to violate counts as infinite
 _HOW: tuple[Any, ...] = tuple(np.int64(i) for i in range(3))  # not literals, so that kernels are compiled once
 CALM, FELL, ROSE = _HOW
 
@@ -96,6 +96,9 @@ def bring_up_to(tb: State, q: int, now: float) -> None:
     passed, accounting = now - request["since"], views.rules(tb)["accounting"]
     request["weighed"] = -np.inf
     if passed > 0.0:
+        if request_windows.is_windowed(tb, q):
+            up = whole(up_now(request, accounting) + leaving_now(request, accounting))
+            request_windows.extend(tb, q, up, request["since"])
         request["total"] += request["live"] * passed
         request["received"] += (up_now(request, accounting) + leaving_now(request, accounting)) * passed
         request["together_restart"] = together_at(request, RESTART, now)
@@ -154,6 +157,10 @@ def moved(tb: State, q: int, up: int, placed: int, live: int) -> int:
     shrank (docs/metric.md). Idle instances move to the front of the victims: that counts as a rise.
     """
     request = views.requests(tb)[q]
+    if request_windows.is_windowed(tb, q):
+        ours = whole(up_now(request, views.rules(tb)["accounting"]))
+        grew, fell = request_windows.compared(request, whole(up), whole(placed), whole(live), ours)
+        return ROSE if grew else FELL if fell else CALM
     sigma, up_then, live_then = views.classes(tb)[request["cls"]]["slo"], up, live
     up, live = up_now(request, views.rules(tb)["accounting"]), request["live"]
     rate_then, rate, c_then, c = up_then, up, up_then, up
@@ -209,6 +216,8 @@ def change(tb: State, q: int, by: int, starts: int, of_pending: bool, of_running
 def joined(tb: State, q: int, now: float) -> None:
     """An instance was admitted; O(1)."""
     bring_up_to(tb, q, now)
+    if request_windows.is_windowed(tb, q):
+        request_windows.admit(tb, q, now)
     change(tb, q, whole(0), whole(0), False, False, whole(0), whole(1))
 
 
@@ -295,11 +304,10 @@ def ahead(tb: State, q: int, now: float, unearned: float) -> float:
 
 
 @leaf
-def lifetime(tb: State, row: int, now: float) -> float:
-    """T of the request whose ledger decides for this instance, or its own lifetime; seconds; O(1)."""
-    q = decider_of(tb, row)
-    if q < 0:
-        return now - views.admission(tb)[row]
+def owed_lifetime(tb: State, q: int, now: float) -> float:
+    """Seconds over which a request was promised something: T, or what it has lived of its window; O(1)."""
+    if request_windows.is_windowed(tb, q):
+        return request_windows.owed_lifetime(tb, q, now)
     return lifetime_of(views.requests(tb)[q], now)
 
 
@@ -330,6 +338,10 @@ def weigh(tb: State, q: int, now: float, one_up: int, unearned: float) -> float:
     request = views.requests(tb)[q]
     sigma, alpha = views.classes(tb)[request["cls"]]["slo"], views.rules(tb)["alpha"]
     accounting = views.rules(tb)["accounting"]
+    if request_windows.is_windowed(tb, q):
+        up, c = whole(up_now(request, accounting)), max(0.0, goes_on(request, accounting, one_up))
+        V = request_windows.slack(tb, q, up, c, now)
+        return float("inf") if V > LONGEST else V - alpha
     X = ahead(tb, q, now, unearned)
     if X < 0.0:
         return X - alpha

@@ -12,7 +12,7 @@ from typing import Annotated
 import numpy as np
 from numpy.typing import NDArray
 
-from slacktide.kernels.qos import request_ledger, window_ledger
+from slacktide.kernels.qos import request_ledger, request_windows, window_ledger
 from slacktide.kernels.qos.metric import received, waiting_key, withheld
 from slacktide.kernels.qos.request_ledger import together_at
 from slacktide.kernels.runtime.compiling import entry, kernel, leaf, whole
@@ -162,7 +162,7 @@ def stand_one(
         risky = is_risky(tb, theirs, out["slack"], delivered[decides])
     elif len(had) > 0:
         owed, risky = least_of(tb, rows, had, now, out, delivered)
-    missed = is_missed(tb, whole(request["cls"]), delivered[decides], out["slack"])
+    missed = is_missed(tb, whole(out["q"]), delivered[decides], out["slack"])
     out["state"] = state_of(owed, missed, risky)
 
 
@@ -177,11 +177,13 @@ def state_of(owed: bool, missed: bool, risky: bool) -> int:
 
 
 @leaf
-def is_missed(tb: State, cls: int, delivered: float, slack: float) -> bool:
+def is_missed(tb: State, q: int, delivered: float, slack: float) -> bool:
     """Whether less was delivered than promised; of a promise over a window whether its budget is used up; O(1)."""
-    if window_ledger.has_window(tb, cls):
+    request = views.requests(tb)[q]
+    alone = request["approach"] == INDEPENDENT and window_ledger.has_window(tb, whole(request["cls"]))
+    if alone or request_windows.is_windowed(tb, q):
         return slack + views.rules(tb)["alpha"] < -SLO_TOLERANCE
-    return delivered < views.classes(tb)[cls]["slo"] - SLO_TOLERANCE
+    return delivered < views.classes(tb)[request["cls"]]["slo"] - SLO_TOLERANCE
 
 
 @leaf
@@ -246,5 +248,5 @@ def carry_on(tb: State, q: int, now: float) -> tuple[float, float, int]:
     theirs = views.classes(tb)[request["cls"]]
     lifetime = request_ledger.lifetime_of(request, now)
     delivered, slack = share(request_ledger.earned(tb, q, now), lifetime), request_ledger.weigh_waiting(tb, q, now)
-    missed = is_missed(tb, whole(request["cls"]), delivered, slack)
+    missed = is_missed(tb, q, delivered, slack)
     return delivered, slack, state_of(lifetime > 0.0, missed, is_risky(tb, theirs, slack, delivered))

@@ -19,8 +19,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from slacktide.kernels.qos import request_ledger, window_outages
 from slacktide.kernels.qos.metric import GRID, entitled, received, waiting_key, withheld
-from slacktide.kernels.qos.request_ledger import decider_of, lifetime
+from slacktide.kernels.qos.request_ledger import decider_of
 from slacktide.kernels.runtime.compiling import kernel, leaf, whole
 from slacktide.kernels.tables import views
 from slacktide.kernels.tables.log_records import OUTAGE
@@ -36,7 +37,7 @@ from slacktide.kernels.tables.schema import (
     Records,
     State,
 )
-from slacktide.kernels.tables.window_records import CALENDAR, LIFETIME, MOST_OUTAGES, ROLLING
+from slacktide.kernels.tables.window_records import CALENDAR, LIFETIME, ROLLING
 
 
 @leaf
@@ -182,8 +183,10 @@ def next_move(tb: State, row: int, slot: Records) -> float:
 @leaf
 def owed_lifetime(tb: State, row: int, cls: int, now: float) -> float:
     """Seconds over which an instance, or the request whose ledger decides for it, was promised something; O(1)."""
-    theirs = views.classes(tb)[cls]
-    lived = lifetime(tb, row, now)
+    theirs, q = views.classes(tb)[cls], decider_of(tb, row)
+    if q >= 0:
+        return request_ledger.owed_lifetime(tb, q, now)
+    lived = now - views.admission(tb)[row]
     if theirs["windowed"] == LIFETIME:
         return lived
     if theirs["windowed"] == ROLLING:
@@ -257,7 +260,7 @@ def book(tb: State, row: int, cls: int, now: float) -> None:
     elif lost > 0.0:
         forget(tb, row, cls, e)  # what is late to be forgotten is so before it may become one with others
         account["booked"] += lost
-        add_outage(tb, account, e, lost)
+        window_outages.add(tb, account, e, lost)
         record_outage(tb, row, until, lost)
         note_rolling(tb, account, theirs["length"], views.admission(tb)[row], until)
 
@@ -271,73 +274,6 @@ def record_outage(tb: State, row: int, until: float, lost: float) -> None:
     event["time"], event["kind"], event["row"], event["qos"] = until, OUTAGE, row, lost
     event["host"] = event["by"] = -1
     views.control(tb)["events"] += 1
-
-
-@kernel
-def add_outage(tb: State, account: Records, at: float, length: float) -> None:
-    """Add an outage of ``length`` seconds when ``at`` seconds had been received, the latest of all; O(1), seldom
-    O(MOST_OUTAGES)."""
-    outages = views.outages(tb)
-    if account["tail"] != 0 and outages[account["tail"]]["at"] == at:
-        outages[account["tail"]]["length"] += length
-        return
-    k = new_outage(tb)
-    outages[k]["at"], outages[k]["length"] = at, length
-    outages[k]["width"], outages[k]["next"] = 0.0, 0
-    if account["tail"] == 0:
-        account["head"] = k
-    else:
-        outages[account["tail"]]["next"] = k
-    account["tail"] = k
-    account["count"] += 1
-    if account["cursor"] == 0:
-        account["cursor"] = k
-    if account["count"] > MOST_OUTAGES:
-        unite_nearest(tb, account)
-
-
-@kernel
-def new_outage(tb: State) -> int:
-    """A free place for an outage; there must be one; O(1)."""
-    control = views.control(tb)
-    k = whole(control["free_outage"])
-    if k != 0:
-        control["free_outage"] = views.outages(tb)[k]["next"]
-        return k
-    control["outages"] += 1
-    return whole(control["outages"])
-
-
-@leaf
-def free_outage(tb: State, k: int) -> None:
-    """Give a place back; O(1)."""
-    views.outages(tb)[k]["next"] = views.control(tb)["free_outage"]
-    views.control(tb)["free_outage"] = k
-
-
-@kernel
-def unite_nearest(tb: State, account: Records) -> None:
-    """Make one of the two neighbours that then lie nearest together, both of which count or neither; O(its outages).
-
-    Of the first such pair. They count until the later one would not.
-    """
-    outages = views.outages(tb)
-    best, least, k = whole(0), np.inf, whole(account["head"])
-    while outages[k]["next"] != 0:
-        after = outages[whole(outages[k]["next"])]
-        width = after["at"] - outages[k]["at"] + outages[k]["width"]
-        if outages[k]["next"] != account["cursor"] and width < least:
-            best, least = k, width
-        k = whole(outages[k]["next"])
-    gone = whole(outages[best]["next"])
-    outages[best]["at"] = outages[gone]["at"]
-    outages[best]["length"] += outages[gone]["length"]
-    outages[best]["width"] = least
-    outages[best]["next"] = outages[gone]["next"]
-    if account["tail"] == gone:
-        account["tail"] = best
-    free_outage(tb, gone)
-    account["count"] -= 1
 
 
 @kernel
@@ -377,7 +313,7 @@ def note_rolling(tb: State, account: Records, length: float, admission: float, u
             account["dropped"] += outages[k]["length"]
             account["count"] -= 1
             k_next = whole(outages[k]["next"])
-            free_outage(tb, k)
+            window_outages.free(tb, k)
             k = k_next
             continue
         lost += max(0.0, at + outages[k]["length"] - max(at, begin))
@@ -456,10 +392,4 @@ def lost_in_window(tb: State, row: int, cls: int, now: float) -> tuple[float, fl
 @kernel
 def close_account(tb: State, row: int) -> None:
     """Give back the places of an instance that is no more; what it lost at worst stays known; O(its outages)."""
-    account = views.accounts(tb)[row]
-    k = whole(account["head"])
-    while k != 0:
-        after = whole(views.outages(tb)[k]["next"])
-        free_outage(tb, k)
-        k = after
-    account["head"] = account["tail"] = account["cursor"] = account["count"] = 0
+    window_outages.free_all(tb, views.accounts(tb)[row])

@@ -97,9 +97,11 @@ ARRAYS: dict[str, Array] = {
     "duration": Array(F8, (N,), "s", "drive", "useful running time until completion", fixed=True),
     "member": Array(I4, (N,), "job", "feasible", "SLOT's job, where not its kind's", SIMULATION, fixed=True),
     "accounts": Array(windows.ACCOUNT, (N,), "record", "drive qos tables", "of promises over a window", LIVE),
+    "request_accounts": Array(windows.ACCOUNT, (Q,), "record", "drive qos tables", "of promises over a window", LIVE),
+    "stretches": Array(windows.STRETCH, (Q,), "record", "drive qos", "what share of each counts, since when", LIVE),
     "outages": Array(windows.OUTAGE, ("outages",), "record", "qos tables", "chained by account, from 1 on", LIVE),
     "turns": Array(F8, ("turns",), "s", "drive", "when calendar windows begin, class by class", LIVE, fixed=True),
-    "owner": Array(I4, (N,), "request", "qos", "whose ledger it belongs to, or -1", LIVE, fixed=True),
+    "owner": Array(I4, (N,), "request", "drive qos", "whose ledger it belongs to, or -1", LIVE, fixed=True),
     "links": Array(I4, (N, 2), "row", "drive feasible qos", "next and previous of its request on a host, or -1", LIVE),
     "requests": Array(request.REQUEST, (Q,), "record", "drive feasible memo qos queue", "ledgers"),
     "stirred": Array(I4, (Q,), "request", "feasible qos", "those whose hosts do not know their metric yet"),
@@ -201,7 +203,7 @@ ARRAYS: dict[str, Array] = {
     # What happened.
     "decisions": Array(log.DECISION, ("recorded",), "record", "drive tables", "who was placed"),
     "victims": Array(I8, ("recorded",), "row", "drive tables", "who was evicted for it, in order"),
-    "events": Array(log.EVENT, ("recorded",), "record", "drive tables", "all that happened"),
+    "events": Array(log.EVENT, ("recorded",), "record", "drive qos tables", "all that happened"),
     "passes": Array(log.PASS, ("recorded",), "record", "drive tables", "passes"),
     # Scratch of a search.
     "taken": Array(I8, ("slots",), "slot", "drive feasible place", "scratch: victims"),

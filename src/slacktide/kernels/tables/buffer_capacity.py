@@ -19,7 +19,8 @@ def lacking(tb: State) -> int:
         return MORE_SLOTS
     if control["heap"] + 2 >= len(views.heap(tb)):
         return MORE_HEAP
-    if len(views.accounts(tb)) > 0 and control["outages"] + 2 * (widest + 2) >= len(views.outages(tb)):
+    lost = 2 * (widest + 2) + len(views.request_accounts(tb))  # a request has one outage more at an instant at the most
+    if len(views.accounts(tb)) > 0 and control["outages"] + lost >= len(views.outages(tb)):
         return MORE_OUTAGES
     if 2 * (control["visits"] + 1) >= len(views.visits(tb)):
         return MORE_VISITS

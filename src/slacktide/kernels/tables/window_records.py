@@ -37,5 +37,18 @@ ACCOUNT = np.dtype(
 )
 
 # Of ``length`` seconds, when the account had received ``at`` seconds; of several that became one the last of these, and
-# how far before it the first was.
-OUTAGE = np.dtype([("at", "f8"), ("length", "f8"), ("width", "f4"), ("next", "i4")], align=True)
+# how far before it the first was. Of a request: ``length`` seconds were lost while ``width`` were received.
+OUTAGE = np.dtype([("at", "f8"), ("length", "f8"), ("width", "f8"), ("next", "i4")], align=True)
+
+# The present stretch of a request: a time in which the same share of it counts.
+STRETCH = np.dtype(
+    [
+        ("begun", "f8"),  # its first admission, s
+        ("since", "f8"),  # when the stretch began, s
+        ("received", "f8"),  # E then, seconds
+        ("up", "i8"),  # the share: so many
+        ("live", "i8"),  # of so many
+        ("open", "i8"),  # it was admitted
+    ],
+    align=True,
+)

@@ -17,16 +17,18 @@ WHO = ("namespace", "kind", "name", "class")
 def by_class(totals: LossTotals) -> Iterator[Metric]:
     """Counters by class since this replica leads, as of the last second."""
     good = CounterMetricFamily(
-        "slacktide_good_seconds", "Instance seconds in which pods were ready.", labels=("class",)
+        "slacktide_class_good_seconds", "Instance seconds in which pods were ready.", labels=("class",)
     )
     lost = CounterMetricFamily(
-        "slacktide_lost_seconds", "Instance seconds lost, by whose doing it was.", labels=("class", "cause")
+        "slacktide_class_lost_seconds", "Instance seconds lost, by whose doing it was.", labels=("class", "cause")
     )
+    every = CounterMetricFamily("slacktide_class_seconds", "Instance seconds, good and lost.", labels=("class",))
     for name, seconds in totals.good.items():
         good.add_metric([name], seconds)
+        every.add_metric([name], seconds + sum(totals.lost[name, cause] for cause in CAUSES))
     for (name, cause), seconds in totals.lost.items():
         lost.add_metric([name, cause], seconds)
-    yield from (good, lost)
+    yield from (good, lost, every)
 
 
 def by_workload(found: Overview, targets: Mapping[str, Target], most: int) -> Iterator[Metric]:
@@ -46,6 +48,11 @@ def by_workload(found: Overview, targets: Mapping[str, Target], most: int) -> It
     slack = GaugeMetricFamily(
         "slacktide_workload_slack_seconds", "Slack of a workload; infinite where its promise cannot break.", labels=WHO
     )
+    left = GaugeMetricFamily(
+        "slacktide_workload_budget_left_ratio",
+        "What is left of a workload's error budget: 1 is all of it, below 0 its promise is broken.",
+        labels=WHO,
+    )
     for i, one in enumerate(found.controllers):
         target = targets.get(one.key)
         if target is None:
@@ -55,4 +62,12 @@ def by_workload(found: Overview, targets: Mapping[str, Target], most: int) -> It
         for cause in CAUSES:
             lost.add_metric([*who, cause], getattr(found.losses[i], cause))
         slack.add_metric(who, float(found.slack[i]))
-    yield from (good, lost, slack)
+        left.add_metric(who, budget_left(float(found.promised[i]), float(found.delivered[i])))
+    yield from (good, lost, slack, left)
+
+
+def budget_left(promised: float, delivered: float) -> float:
+    """The share of the error budget, 1 - sigma, that is not lost; of a promise of 1, which has none, 1 or 0."""
+    if promised >= 1.0:
+        return float(delivered >= 1.0)
+    return 1.0 - (1.0 - delivered) / (1.0 - promised)
