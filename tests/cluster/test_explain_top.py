@@ -38,7 +38,7 @@ def running(binaries: Binaries, tmp_path_factory: pytest.TempPathFactory) -> Ite
     """
     plane = prepared(binaries, tmp_path_factory.mktemp("seeing"))
     try:
-        for one in (service_class("gold", 0.999, 1), service_class("bronze", 0.5, 3)):
+        for one in (service_class("gold", 0.999, 1), service_class("bronze", 0.5, 3, counts="everything")):
             plane.api.post("/apis/slacktide.io/v1beta1/serviceclasses", one)
         plane.create_nodes(2, cpu="2")
         scheduler = Running(plane, kube__leader_election=False).wait_until_leading()
@@ -173,10 +173,10 @@ def test_top_carries_the_ledgers_on(running: Running) -> None:
         status, row, asked, told = until(carried_on, "its ledger has been left alone for two seconds")
     finally:
         api.delete("/api/v1/namespaces/default/pods/huge")
-    until(lambda: all(one["metadata"]["name"] != "pod-huge" for one in api.get(path)["items"]), "its ledger is gone")
+    until(lambda: "deletedAt" in api.get(f"{path}/pod-huge")["status"], "its ledger says that it was deleted")
     # It never ran: as soon as it is late, it starves.
     starving = str(status["starving"] or "-")
-    assert row[2:5] + row[6:] == ["bronze", "0.5000", "0.0000", "Missed", "-", starving, "0", "1", "0"]
+    assert row[2:5] + row[6:12] == ["bronze", "0.5000", "0.0000", "Missed", "-", starving, "0", "1", "0"]
     # The start-up that decisions hold back is no missing slack.
     lost, written = status["slackSeconds"] + Config().qos.alpha - float(row[5]), unix_seconds(status["at"])
     assert asked - written - 0.1 <= lost <= told - written + 0.1

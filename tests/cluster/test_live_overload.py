@@ -150,7 +150,7 @@ def test_one_that_never_ran_starves_and_one_that_is_deleted_is_not_late(place: P
     }
     place.waits("never", "; starving: its class is overloaded$")
     place.delete("pods", "never", 0)
-    until(lambda: place.ledger("pod-never") is None, "its ledger is gone")
+    place.status("pod-never", lambda s: "deletedAt" in s, "its workload was deleted")
     until(lambda: not overloaded(place), "no class is overloaded")
     assert top(place.stage.plane, "-n", place.namespace)[0] == {}
     assert place.node_of(running)
