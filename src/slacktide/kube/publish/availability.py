@@ -237,11 +237,13 @@ class LedgerWriter:
         return False
 
     def _is_counted(self, key: str) -> bool:
-        """Whether the ledger that is written has every disruption that is counted."""
+        """Whether the ledger that is written has every disruption that is counted.
+
+        Where there is only a cooldown, nobody keeps when disruptions began: how many recover tells of them.
+        """
         engine = self._feed.engine
         now = suffered(engine.tables, engine.controllers[key])
-        written = self._suffered.get(key)
-        return now is None or (written is not None and written.begun == now.begun)
+        return now is None or self._suffered.get(key) == now
 
     async def _write_all(self) -> None:
         while True:
