@@ -31,8 +31,8 @@ class Line:
     preempted: int
     lost: int = 0
     starving: int = 0
-    lost_by: tuple[float, float, float] = (0.0, 0.0, 0.0)
-    """Instance seconds lost by the doing of the cluster, the workload, an operator, as written."""
+    lost_by: tuple[float, float, float] | None = None
+    """Instance seconds lost by the doing of the cluster, the workload, an operator, as written; None: nobody counts."""
 
     def cells(self) -> tuple[str, ...]:
         """For the table."""
@@ -40,7 +40,7 @@ class Line:
         shares = ["-" if one is None else share(one) for one in (self.promised, self.delivered)]
         late = str(self.lost or "-"), str(self.starving or "-")
         counts = str(self.running), str(self.waiting), str(self.preempted)
-        by = (seconds(one) for one in self.lost_by)
+        by = ("-",) * 3 if self.lost_by is None else tuple(seconds(one) for one in self.lost_by)
         return (self.namespace, self.name, self.service, *shares, slack, self.state, *late, *counts, *by)
 
 
