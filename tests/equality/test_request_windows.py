@@ -137,7 +137,7 @@ def test_a_request_is_judged_by_its_worst_window(tmp_path: Path) -> None:
     assert min(seen[what] for what in ("others", "lost some")) >= 20, seen
 
 
-@pytest.mark.parametrize("seed", [33, 70, 113, 139])
+@pytest.mark.parametrize("seed", [33, 70, 139, 156])
 def test_core_and_twin_agree_where_outages_become_one(seed: int, tmp_path: Path) -> None:
     restless = {"patience": 0.0, "preempt_when": "better", "name": "qos-driven", "overhead_scope": "none"}
     one = cluster(seed, 3, 24, several=True).windowed()

@@ -101,6 +101,7 @@ TWINS: dict[str, str] = {
     "triage.recovers": "reference.queue:recovers",
     "triage.none_after": "reference.policies:Pass.victims",
     "triage.tell_overload": "reference.queue:overloaded_ranks",
+    "in_force.by_metric_next": "reference.simulator:Simulation.mode",
     "in_force.standing": "reference.policies:eligible_in_overload",
     "host_slots.is_turned": "reference.queue:readiness",
     "request_heap.in_tier": "reference.queue:qos_order",

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from slacktide.kernels.builtin import PRIORITY
 from slacktide.kernels.drive import gang, scheduling_cycle
 from slacktide.kernels.feasible import disruption_limits, host_slots
 from slacktide.kernels.memo import hopeless_kinds, standstill
@@ -151,7 +150,7 @@ def run_pass(tb: State) -> int:
     """
     control = views.control(tb)
     if control["phase"] == 0:
-        if in_force.of_next_pass(tb) == PRIORITY:
+        if not in_force.by_metric_next(tb):
             host_slots.wake(tb)
         if standstill.lasts(tb) and lacking(tb) == FINISHED:
             count(tb)

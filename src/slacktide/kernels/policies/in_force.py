@@ -32,6 +32,12 @@ def of_next_pass(tb: State) -> int:
 
 
 @leaf
+def by_metric_next(tb: State) -> bool:
+    """As :func:`by_metric`, of a pass that begins now; O(1)."""
+    return of_next_pass(tb) != PRIORITY
+
+
+@leaf
 def by_metric(tb: State) -> bool:
     """Whether what the policy decides depends on metrics, so that it changes while nothing happens; O(1)."""
     return views.control(tb)["mode"] != PRIORITY
