@@ -113,6 +113,8 @@ def in_overload(tb: Tables, entry: np.void, slack: float, now: float) -> str:
         return f"slack {slack:.1f} s{', below its floor' if starves else ''}; its class is overloaded; "
     slope = float(ours["slope"])
     needs = f"would need {-slack / slope:.0f} s to recover" if slope > 0.0 else "cannot recover"
+    if ours["windowed"] and tb["accounts"]["flat"][int(entry["row"])]:
+        needs = "recovers when older losses have left its window"
     return f"lost: slack {slack:.1f} s, {needs}; its class is overloaded; "
 
 
