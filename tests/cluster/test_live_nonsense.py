@@ -152,7 +152,7 @@ def test_ledgers_that_somebody_wrote_into(ward: Ward) -> None:
         ward.plane.api.patch(f"{LEDGERS}/pod-{name}", {"status": {"accumulators": None}}, MERGE)
         ward.plane.api.patch(f"{LEDGERS}/pod-{name}", {"status": status}, MERGE)
     copy = ward.plane.api.get(f"{LEDGERS}/pod-untouched")
-    copy["metadata"] = {"name": "a-copy", "ownerReferences": copy["metadata"]["ownerReferences"]}
+    copy["metadata"] = {"name": "a-copy"}
     copy["status"]["accumulators"]["version"] = 99
     ward.plane.api.post(LEDGERS, copy)
     ward.scheduler.restart()
