@@ -90,7 +90,8 @@ def top(plane: ControlPlane, *words: str) -> tuple[dict[str, str], list[dict[str
     assert result.exit_code == 0, (result.output, result.exception)
     said = dict(TOLD.findall(result.output))
     head, *rows = result.output.splitlines()[1 + len(said) :]
-    return said, [dict(zip(head.split(), re.split(r" {2,}", row), strict=True)) for row in rows]
+    wide = re.compile(r" {2,}")
+    return said, [dict(zip(wide.split(head.strip()), wide.split(row), strict=True)) for row in rows]
 
 
 def rows_of(table: str) -> list[dict[str, str]]:
