@@ -38,7 +38,8 @@ EVERYWHERE: dict[tuple[str, str], tuple[str, ...]] = {
     ("storage.k8s.io", "storageclasses"): READ,
     (GROUP, "serviceclasses"): READ,
     (GROUP, "nodelatencies"): READ,
-    (GROUP, "availabilities"): ("get", "list", "create", "patch"),
+    (GROUP, "maintenancewindows"): READ,
+    (GROUP, "availabilities"): ("get", "list", "create", "patch", "delete"),
 }
 HOME = "slacktide-system"
 DENIED: list[Right] = [
@@ -65,7 +66,8 @@ DENIED: list[Right] = [
     (GROUP, "serviceclasses", "patch", "", ""),
     (GROUP, "nodelatencies", "create", "", ""),
     (GROUP, "nodelatencies", "patch", "", ""),
-    (GROUP, "availabilities", "delete", "default", ""),
+    (GROUP, "availabilities", "watch", "default", ""),
+    (GROUP, "maintenancewindows", "patch", "", ""),
     ("coordination.k8s.io", "leases", "create", "default", ""),
     ("coordination.k8s.io", "leases", "get", HOME, "another"),
     ("coordination.k8s.io", "leases", "update", HOME, "another"),
@@ -233,7 +235,7 @@ def test_the_scheduler_marks_binds_and_evicts_a_pod(scheduler: Api, pod: Json) -
     until(lambda: gone(scheduler, path), "the pod is gone")
 
 
-def test_the_scheduler_keeps_a_ledger_that_goes_with_its_owner(scheduler: Api, administrator: Api, pod: Json) -> None:
+def test_the_scheduler_keeps_ledgers_and_forgets_them(scheduler: Api, administrator: Api, pod: Json) -> None:
     owner = {"apiVersion": "v1", "kind": "Pod", "name": "rights", "uid": pod["metadata"]["uid"]}
     ledger = {
         "apiVersion": "slacktide.io/v1beta1",
@@ -244,9 +246,11 @@ def test_the_scheduler_keeps_a_ledger_that_goes_with_its_owner(scheduler: Api, a
     scheduler.post(LEDGERS, ledger)
     status = scheduler.patch(f"{LEDGERS}/rights", {"status": {"running": 1}})["status"]
     assert (status["running"], status["class"]) == (1, "silver")
-    assert refused(scheduler, "DELETE", f"{LEDGERS}/rights")
     administrator.delete(f"{PODS}/rights", 0)
-    until(lambda: gone(administrator, f"{LEDGERS}/rights"), "the garbage collector took the ledger")
+    until(lambda: gone(administrator, f"{LEDGERS}/rights"), "the garbage collector took the ledger that has an owner")
+    scheduler.post(LEDGERS, {**ledger, "metadata": {"name": "rights"}})
+    scheduler.delete(f"{LEDGERS}/rights")
+    assert gone(scheduler, f"{LEDGERS}/rights")
 
 
 def test_the_scheduler_leads_by_one_lease(scheduler: Api, administrator: Api) -> None:

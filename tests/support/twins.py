@@ -619,7 +619,7 @@ TWINS: dict[str, str] = {
     "window_outages.new": "reference.request_windows:Account.outages_of",
     "window_outages.free": "reference.request_windows:Account.outages_of",
     "window_outages.free_all": "reference.windows:close",
-    "window_outages.unite_nearest": "reference.request_windows:unite_nearest",
+    "window_outages.unite_nearest": "reference.windows:unite_nearest",
     "window_events.turn_requests": "reference.request_windows:Account.turn",
     "window_events.up_of": "reference.requests:Request.up",
     "window_events.close_request": "reference.request_windows:Account.worst",
