@@ -50,6 +50,7 @@ BESIDE: dict[str, tuple[str, ...]] = {
         "live_events.place",
         "live_events.put_back",
         "live_events.ready",
+        "live_events.spare",
         "live_events.unready",
         "live_events.weigh",
         "live_events.write_slot",
@@ -57,8 +58,38 @@ BESIDE: dict[str, tuple[str, ...]] = {
     ),
     "engine/core/test_engine.py::test_what_is_told_late_changes_no_decision": ("live_events.change_kind",),
     "engine/core/test_relocation.py::test_a_pod_is_not_in_its_own_way_but_others_are": ("resize.welcoming_elsewhere",),
+    "engine/explain/test_reasons.py::test_every_way_of_not_being_preempted_is_counted_apart": (
+        "preemption_obstacles.metric_now",
+        "preemption_obstacles.obstacle",
+        "preemption_obstacles.obstacles",
+    ),
+    "engine/ledger/test_causes.py::test_losses_by_cause_are_exact": (
+        "live_events.charge",
+        "live_events.excuse",
+        "live_events.give_back",
+    ),
+    "engine/ledger/test_extrapolate.py::test_carried_on_is_what_the_engine_says": (
+        "slo_status.carry_on",
+        "slo_status.received_in",
+    ),
+    "engine/ledger/test_ledger.py::test_random_histories_agree_with_slow_books": (
+        "slo_status.least_of",
+        "slo_status.metric_at",
+        "slo_status.share",
+        "slo_status.stand",
+        "slo_status.stand_one",
+    ),
+    "engine/ledger/test_ledger.py::test_states_are_those_of_the_plain_rule": (
+        "slo_status.is_missed",
+        "slo_status.is_risky",
+        "slo_status.state_of",
+    ),
+    "policy/test_contract.py::test_triage_says_who_is_lost_and_which_class_is_overloaded": ("apply_plan.is_lost",),
     "engine/explain/test_reasons.py::test_one_that_can_still_wait_says_how_long": ("preemption_obstacles.held",),
     "equality/test_edge.py::test_core_and_twin_agree_on_clusters_at_the_edge": ("delay_aware.choose",),
+    "equality/test_request_windows.py::test_core_and_twin_agree_where_outages_become_one": (
+        "window_outages.unite_nearest",
+    ),
     "equality/test_switches.py::test_an_exact_switch_changes_no_decision": (
         "search_free.find_free_one_by_one",
         "waiting_queue.arrange_from_scratch",
