@@ -204,7 +204,8 @@ def test_a_ledger_of_another_version_is_shown_as_it_was_written() -> None:
     body = {"metadata": {"name": "pod-a", "namespace": "n"}, "status": status | {"accumulators": {"version": 99}}}
     ledgers = Ledgers()
     ledgers.changed(decoded(AVAILABILITY, body))
-    assert ledgers.lines(2e9) == [Line("n", "pod-a", "gold", 0.9, 0.95, 12.0, "Kept", 1, 0, 0)]
+    by = (0.0, 0.0, 0.0)
+    assert ledgers.lines(2e9) == [Line("n", "pod-a", "gold", 0.9, 0.95, 12.0, "Kept", 1, 0, 0, lost_by=by)]
 
 
 def test_slack_without_a_limit_has_no_number() -> None:
