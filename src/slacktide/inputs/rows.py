@@ -46,8 +46,8 @@ def select(workload: Workload, rows: NDArray[np.int64] | slice) -> Workload:
 def join(pieces: Sequence[Workload]) -> Workload:
     """One workload of the pieces' rows, one piece after the other.
 
-    The pieces, at least one, share classes, terms, resources, placements, accesses, budgets, resizings and losses, in order of
-    admission: what scale events of one piece add is admitted before the next begins. Either all have
+    The pieces, at least one, share classes, terms, resources, placements, accesses, budgets, resizings and losses, in
+    order of admission: what scale events of one piece add is admitted before the next begins. Either all have
     ``requests``, ``placement``, ``budget``, ``resize`` or ``lost``, or none has, else :class:`ValueError` is raised.
     """
     names = columns_of(pieces[0])

@@ -1,4 +1,4 @@
-"""What requests got and lost before the run begins, of those that were admitted before (docs/semantics.md, 'A past')."""
+"""What requests that were admitted before the run begins got and lost by then (docs/semantics.md, 'A past')."""
 
 from __future__ import annotations
 

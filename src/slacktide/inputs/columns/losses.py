@@ -71,6 +71,6 @@ def check(
     ran = -admission - np.array([lost_in(one) for one in losses])[lost]
     problems.add_rows(~present & (duration <= ran), lines, "duration", duration, ENDED)  # type: ignore[arg-type]
     if requests is not None:
-        limited = (requests.parallelism > 0) & (requests.parallelism < np.maximum(requests.completions, 1))
+        limited = np.maximum(requests.parallelism, 1) < requests.completions
         wrong = ~present & limited
         problems.add_rows(wrong, lines, "admission", admission, AT_ONCE)  # type: ignore[arg-type]

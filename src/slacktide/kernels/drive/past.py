@@ -11,7 +11,7 @@ from slacktide.kernels.tables.schema import State
 
 @entry
 def lose(tb: State, row: int, cls: int, at: float, seconds: float, until: float) -> None:
-    """An instance lost ``seconds`` up to ``until``, when it had received ``at``; later than all others; amortised O(1)."""
+    """An instance lost ``seconds`` up to ``until``, when it had received ``at``, later than any other; O(1)."""
     window_ledger.note_loss(tb, row, cls, at, seconds, until)
 
 

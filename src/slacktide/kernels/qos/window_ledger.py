@@ -267,7 +267,7 @@ def book(tb: State, row: int, cls: int, now: float) -> None:
 
 @kernel
 def note_loss(tb: State, row: int, cls: int, e: float, lost: float, until: float) -> None:
-    """Add ``lost`` seconds up to ``until``, when ``e`` had been received, to an account; O(1) amortised, as :func:`book`."""
+    """Add ``lost`` seconds up to ``until``, when ``e`` had been received, to an account; as long as :func:`book`."""
     theirs, account = views.classes(tb)[cls], views.accounts(tb)[row]
     if theirs["windowed"] == CALENDAR:
         account["booked"] += lost
