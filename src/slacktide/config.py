@@ -174,6 +174,8 @@ class SimulationSettings:
     (a stateless job starts from nothing), ``kept`` and ``lost`` hold for all."""
     recreation: Seconds = 0.0
     """Seconds from an eviction to the arrival of the next incarnation, as controllers take to make a new pod."""
+    remark: Text | None = None
+    """Said with every result: what the input leaves out (`replay --workload` says it of a record)."""
     engine: Literal["auto", "compiled", "stepwise"] = "auto"
     """``compiled``: one fused loop; ``stepwise``: ``Policy.decide`` per pass, and always for a
     policy of your own; same decisions, other counts of operations."""

@@ -7,7 +7,7 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from reference import chance, placing, resizes, windows
+from reference import chance, past, placing, resizes, windows
 from reference.amounts import fits
 from reference.limits import open_accounts
 from reference.metric import ACCOUNTINGS
@@ -71,6 +71,8 @@ class Simulation:
         self.outcome = Outcome(requests=[RequestOutcome() for _ in self.instances])
         self.end = inf if config.simulation.end is None else config.simulation.end
         self.requests = group(workload, self.instances)
+        for request in self.requests:
+            past.begin_request(request)
         self.all_alone = not any(request.decides for request in self.requests)
         first = {j for request in self.requests for j in first_admitted(request)}
         self.arrivals = [j for j in self.instances if j.admission < self.end and j in first]
@@ -113,18 +115,23 @@ class Simulation:
     # What happens to one instance
 
     def admit(self, j: Instance) -> None:
-        j.admission = j.since = self.now
+        if j.admission >= 0.0:
+            j.admission = self.now
+        j.since = self.now
         j.admitted = True
         if j.request is not None and j.request.promise is not None and j.request.account is None:
             j.request.account = Account(j.request.promise, self.now)
         self.outcome.requests[j.row].admitted = True
-        self.outcome.requests[j.row].admission = self.now
+        self.outcome.requests[j.row].admission = j.admission
+        self.outcome.requests[j.row].pending = sum(seconds for _, seconds, _ in j.pieces)
         self.waiting.append(j)
 
     def start(self, j: Instance, host: Host, pass_number: int) -> None:
         """Place waiting ``j``: its wait is booked, a start-up delay is drawn."""
         table = self.hot if host.row in j.been_on else self.cold
         delay = chance.startup_delay(self.config.simulation.seed, j.row, j.starts, table)
+        if j.admission < 0.0 and j.starts == 0 and self.now == 0.0:
+            delay = 0.0  # it has been there
         self.book(j)
         j.taken = placing.taken(j, host, self.config)
         self.map.began(j, host)
@@ -322,7 +329,7 @@ class Simulation:
         times += [change[0] for change in self.changes[:1]]
         times += [scale[0] for scale in self.scales[:1]]
         times += [resize[0] for resize in self.resizes[:1]]
-        times += [j.admission for j in self.arrivals[:1]]
+        times += [max(self.now, j.admission) for j in self.arrivals[:1]]
         times += self.triggers[:1]
         times += [one[0] for one in self.returning]
         if min(times, default=inf) < self.end or self.running:  # else the calendar would go on for ever

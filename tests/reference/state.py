@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from reference import chance, metric, windows
+from reference import chance, metric, past, windows
 from reference.amounts import Amounts, minus, plus, scale, whole
 from reference.budgets import Guarded, guard
 from reference.limits import Account
@@ -315,6 +315,8 @@ def build(workload: Workload, hosts: Hosts, config: Config) -> tuple[list[Instan
                 resizes=resizes_of(workload, row, lambda demand: amounts(demand, workload.resources)),
             )
         )
+    for one in instances:
+        past.begin(one, workload)
     places = [
         Host(row, amounts(hosts.capacity[row], hosts.resources), hosts.attributes[row]) for row in range(len(hosts))
     ]

@@ -80,10 +80,12 @@ def _as_workload(directory: Path, out: Path, number: int | None, as_json: bool) 
     if as_json:
         echo_json(asdict(made))
         return
-    delivered = ", ".join(f"{name} {share:.4f}" for name, share in made.delivered.items())
+    delivered, since = (
+        ", ".join(f"{name} {share:.4f}" for name, share in one.items()) for one in (made.delivered, made.availability)
+    )
     click.echo(
         f"session {made.session}: {made.seconds:,.0f} s, {count(made.instances)} instances in {count(made.rows)} rows, "
         f"{count(made.hosts)} hosts, {count(made.resizes)} resizes, {count(made.delays)} start-up delays\n"
-        f"delivered, as recorded: {delivered}\n"
+        f"delivered, as recorded: {delivered}; since admission, as a simulation says it: {since}\n"
         f"slacktide simulate {out / 'workload.parquet'} {out / 'hosts.parquet'} --config {out / 'settings.json'}"
     )

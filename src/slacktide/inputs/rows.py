@@ -14,7 +14,7 @@ from slacktide.model import Requests, Workload
 
 COLUMNS = ("ids", "admission", "duration", "demand", "service_class", "job", "anti_affinity", "term")
 """The fields of every workload that hold one entry per row."""
-OPTIONAL = ("placement", "budget", "limit", "access", "resize")
+OPTIONAL = ("placement", "budget", "limit", "access", "resize", "lost")
 """As ``COLUMNS``, where they are not ``None``."""
 
 
@@ -46,14 +46,14 @@ def select(workload: Workload, rows: NDArray[np.int64] | slice) -> Workload:
 def join(pieces: Sequence[Workload]) -> Workload:
     """One workload of the pieces' rows, one piece after the other.
 
-    The pieces, at least one, share classes, terms, resources, placements, accesses, budgets and resizings, in order of
-    admission: what scale events of one piece add is admitted before the next begins. Either all have
-    ``requests``, ``placement``, ``budget`` or ``resize``, or none has, else :class:`ValueError` is raised.
+    The pieces, at least one, share classes, terms, resources, placements, accesses, budgets, resizings and losses, in
+    order of admission: what scale events of one piece add is admitted before the next begins. Either all have
+    ``requests``, ``placement``, ``budget``, ``resize`` or ``lost``, or none has, else :class:`ValueError` is raised.
     """
     names = columns_of(pieces[0])
     if any(columns_of(one) != names for one in pieces):
         raise ValueError(
-            "pieces: found some with placements, budgets, limits, accesses or resizes, expected all or none"
+            "pieces: found some with placements, budgets, limits, accesses, resizes or losses, expected all or none"
         )
     columns: dict[str, Any] = {name: np.concatenate([getattr(one, name) for one in pieces]) for name in names}
     numbers = [one.request for one in pieces if one.request is not None]

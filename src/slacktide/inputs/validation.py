@@ -12,17 +12,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from slacktide.inputs.columns import instances, resizes
+from slacktide.inputs.columns import instances, losses, resizes
 from slacktide.inputs.columns.cells import Floats, Integers
 from slacktide.inputs.columns.workload import WorkloadColumns
 from slacktide.inputs.problems import Problems
 from slacktide.inputs.rows import columns_of
-from slacktide.model import NEVER_RESIZED, Hosts, Requests, ServiceClass, Workload, resting
+from slacktide.model import NEVER_RESIZED, NOTHING_LOST, Hosts, Requests, ServiceClass, Workload, resting
 
 LARGEST = 1e15
 """Seconds or amounts above this are taken for a mistake (whole numbers stay exact in float64 up to 9e15)."""
 
 SECONDS = "seconds, 0 or more and at most 1e15"
+SINCE = "seconds from -1e15 to 1e15"
 DURATION = "seconds above 0 and at most 1e15; inf or empty: never completes"
 AMOUNT = "an amount, 0 or more and at most 1e15"
 NUMBER = "a whole number from 0, given once"
@@ -37,7 +38,10 @@ def to_workload(columns: WorkloadColumns, classes: tuple[ServiceClass, ...], pro
     ids, admission, duration = columns.names
     check_unique(columns.ids, lines, ids, problems)
     columns.let_go()
-    check_range(columns.admission, lines, admission, SECONDS, problems)
+    if columns.lost is None:
+        check_range(columns.admission, lines, admission, SECONDS, problems)
+    else:
+        check_range(columns.admission, lines, admission, SINCE, problems, -LARGEST)
     wrong = ~((columns.duration > 0) & ((columns.duration <= LARGEST) | np.isinf(columns.duration)))
     problems.add_rows(wrong, lines, duration, columns.duration, DURATION)  # type: ignore[arg-type]
     columns.let_go()
@@ -49,6 +53,7 @@ def to_workload(columns: WorkloadColumns, classes: tuple[ServiceClass, ...], pro
         instances.check(columns.requests, columns.admission, lines, problems)
     _settle_affinity(columns, problems)
     _settle_resizes(columns, problems)
+    _settle_past(columns, problems)
     _settle_access(columns, problems)
     problems.raise_if_any()
     made = _expand(columns)
@@ -74,6 +79,8 @@ def to_workload(columns: WorkloadColumns, classes: tuple[ServiceClass, ...], pro
         budgets=columns.budgets,
         resize=columns.resize,
         resizings=columns.resizings,
+        lost=columns.lost,
+        losses=columns.losses,
         limit=columns.limit,
         access=columns.access,
         accesses=columns.accesses,
@@ -99,6 +106,17 @@ def _settle_resizes(columns: WorkloadColumns, problems: Problems) -> None:
     resizes.check(columns.resize, columns.resizings, columns.resources, columns.admission, columns.lines, problems)
     if not columns.resize.any():
         columns.resize, columns.resizings = None, (NEVER_RESIZED,)
+
+
+def _settle_past(columns: WorkloadColumns, problems: Problems) -> None:
+    """What was lost before the run checked, and left out where nobody was admitted before."""
+    if columns.lost is None:
+        return
+    losses.check(
+        columns.lost, columns.losses, columns.admission, columns.duration, columns.requests, columns.lines, problems
+    )
+    if not (columns.admission < 0.0).any():
+        columns.lost, columns.losses = None, (NOTHING_LOST,)
 
 
 def _settle_access(columns: WorkloadColumns, problems: Problems) -> None:
@@ -169,9 +187,11 @@ def to_hosts(
     return Hosts(ids=ids, names=tuple(names), capacity=capacity, attributes=tuple(attributes), resources=resources)
 
 
-def check_range(values: Floats, lines: Integers | None, column: str, expected: str, problems: Problems) -> None:
-    """Every value finite, 0 or more and at most :data:`LARGEST` (NaN fails both comparisons)."""
-    wrong = ~((values >= 0) & (values <= LARGEST))
+def check_range(
+    values: Floats, lines: Integers | None, column: str, expected: str, problems: Problems, least: float = 0.0
+) -> None:
+    """Every value finite, ``least`` or more and at most :data:`LARGEST` (NaN fails both comparisons)."""
+    wrong = ~((values >= least) & (values <= LARGEST))
     problems.add_rows(wrong, lines, column, values, expected)  # type: ignore[arg-type]
     resting.let_go(values)
 

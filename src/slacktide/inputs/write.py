@@ -18,6 +18,7 @@ from slacktide.inputs.columns.access import format_users
 from slacktide.inputs.columns.affinity_text import format_budget, format_marks, format_preferences, format_rules
 from slacktide.inputs.columns.header import LIMIT_PREFIX, REQUEST_COLUMNS, column_name
 from slacktide.inputs.columns.instances import BATCH, KINDS, RequestColumns, format_scale
+from slacktide.inputs.columns.losses import format_past
 from slacktide.inputs.columns.resizes import format_resizing
 from slacktide.inputs.columns.terms import format_attributes, format_term
 from slacktide.inputs.rows import join, select
@@ -33,8 +34,8 @@ def write_workload(workload: Workload, path: Path | str) -> None:
 
     A request of several instances is one row, so its instances must be alike, or :class:`OutputError` is
     raised; so it is for terms, placements, budgets and resources that a file cannot say. Where all requests are
-    independent services of one instance, ``requests`` is read back as ``None``, and ``placement``, ``budget``
-    and ``resize`` where nobody has any.
+    independent services of one instance, ``requests`` is read back as ``None``, and ``placement``, ``budget``,
+    ``resize`` and ``lost`` where nobody has any.
     Written beside ``path`` and renamed at the end. Raises :class:`OutputError`.
     """
     path = Path(path)
@@ -106,7 +107,7 @@ class WorkloadParquetWriter:
             for chunk in chunks:
                 writer.append(chunk)
 
-    All pieces share classes, terms, resources, placements, budgets and resizings; all have ``requests``
+    All pieces share classes, terms, resources, placements, budgets, resizings and losses; all have ``requests``
     (``placement``, ``budget``, ``resize``) or none has, and a request's instances are in one piece. ``rows`` counts
     the rows of the file.
     The file appears under its name when the block ends well; after an exception (Ctrl-C too) nothing is left.
@@ -131,7 +132,7 @@ class WorkloadParquetWriter:
         shared = (
             *(workload.classes, workload.terms, workload.resources, requests is None),
             *(workload.placement is None, workload.placements, workload.budget is None, workload.budgets),
-            *(workload.resize is None, workload.resizings),
+            *(workload.resize is None, workload.resizings, workload.lost is None, workload.losses),
             *(workload.access is None, workload.accesses, workload.limit is None),
         )
         if self._shared not in (None, shared):
@@ -192,6 +193,8 @@ def _affinity_texts(workload: Workload, path: Path) -> dict[str, tuple[Any, list
         found["preferences"] = index, _texts(path, "preferences", preferences, format_preferences)
     if workload.resize is not None:
         found["resize"] = workload.resize, _texts(path, "resize", workload.resizings, format_resizing)
+    if workload.lost is not None:
+        found["lost"] = workload.lost, _texts(path, "lost", workload.losses, format_past)
     if workload.budget is not None:
         texts = _texts(path, "budget", workload.budgets, format_budget)
         names = [budget.name for budget in dict.fromkeys(workload.budgets)]

@@ -5,6 +5,7 @@ from slacktide.model.disruption_limits import DisruptionLimits
 from slacktide.model.hosts import Hosts
 from slacktide.model.hours import Hours
 from slacktide.model.network import NO_ACCESS, Access, Image, Network
+from slacktide.model.past import NOTHING_LOST, Past
 from slacktide.model.placement import NO_NEIGHBOURS, Budget, Placement, Preference, Rule, Topology
 from slacktide.model.resizing import NEVER_RESIZED, Resizing
 from slacktide.model.service_class import DEFAULT_CLASSES, PenaltyTier, ServiceClass
@@ -18,6 +19,7 @@ __all__ = [
     "DEFAULT_CLASSES",
     "INDEPENDENT",
     "NEVER_RESIZED",
+    "NOTHING_LOST",
     "NO_ACCESS",
     "NO_CONSTRAINT",
     "NO_NEIGHBOURS",
@@ -29,6 +31,7 @@ __all__ = [
     "Hours",
     "Image",
     "Network",
+    "Past",
     "PenaltyTier",
     "Placement",
     "Preference",

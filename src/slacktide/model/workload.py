@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from slacktide.model.constraint import NO_CONSTRAINT, Term
 from slacktide.model.network import NO_ACCESS, Access
+from slacktide.model.past import NOTHING_LOST, Past
 from slacktide.model.placement import NO_NEIGHBOURS, Budget, Placement
 from slacktide.model.resizing import NEVER_RESIZED, Resizing
 from slacktide.model.service_class import DEFAULT_CLASSES, ServiceClass
@@ -58,7 +59,7 @@ class Workload:
     row is a request of its own.
 
     ids             int64    the row's number in the input; unique where every row is a request
-    admission       float64  T_j, seconds, non-decreasing, >= 0
+    admission       float64  T_j, seconds, non-decreasing; below 0 where it was admitted before the run begins
     duration        float64  useful running seconds until completion, > 0; inf: never completes.
                              Drives the simulator and is never visible to a policy.
     demand          float64  shape (n, len(resources)), in the hosts' unit, >= 0
@@ -72,6 +73,7 @@ class Workload:
     limit           float64  as ``demand``, and nowhere below it: most that an instance may be granted; None: its demand
     access          int32    index into ``accesses``, or None: nothing is known of users, images and data
     resize          int32    index into ``resizings``: how its demand changes; or None: nobody's does
+    lost            int32    index into ``losses``: what it lost before the run; or None: nobody was admitted before
     """
 
     ids: NDArray[np.int64]
@@ -96,6 +98,8 @@ class Workload:
     accesses: tuple[Access, ...] = (NO_ACCESS,)
     resize: NDArray[np.int32] | None = None
     resizings: tuple[Resizing, ...] = (NEVER_RESIZED,)
+    lost: NDArray[np.int32] | None = None
+    losses: tuple[Past, ...] = (NOTHING_LOST,)
 
     def __len__(self) -> int:
         return len(self.ids)

@@ -24,6 +24,7 @@ from slacktide.state import (
     layout,
     limit_tables,
     network_tables,
+    past,
     request_tables,
     resize_tables,
     windows,
@@ -257,7 +258,10 @@ def build(
     set_units(rules, hosts, unit, config.delay.memory_per_cpu)
     if arrays["classes"]["min_running"].max() > 0.0:
         arrays["wakes"] = wakes(len(hosts), int(rules["policy"][0]))
-    return Tables(rules, control, arrays)
+    past.write_ledgers(workload, arrays)
+    tables = Tables(rules, control, arrays)
+    past.write_accounts(workload, tables)
+    return tables
 
 
 def further_columns(workload: Workload, limit: NDArray[np.int64] | None, config: Config) -> list[NDArray[np.int64]]:

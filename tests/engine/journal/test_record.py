@@ -34,6 +34,7 @@ from slacktide.inputs import read_hosts, read_workload
 from slacktide.inputs.align import align
 from slacktide.model import NO_CONSTRAINT, DisruptionLimits, Hours, ServiceClass, Term, Window
 from slacktide.model.constraint import AnyOf, Constraint, Tolerates, Toleration
+from slacktide.model.past import lost_in
 from slacktide.sim import run
 from slacktide.state.spec import Spec
 from support.churning import BEGINNING, Churn, live_config
@@ -386,8 +387,12 @@ def delivered(out: Path) -> dict[str, float]:
     if "removed" in rows:
         until = np.where(np.isnan(rows["removed"]), until, rows["removed"])
     cls = workload.service_class[rows["row"]]
+    ran, lived = rows["running"], until - np.maximum(admission, 0.0)
+    if workload.lost is not None:
+        before = np.array([lost_in(past) for past in workload.losses])[workload.lost[rows["row"]]]
+        ran = ran - np.where(admission < 0.0, -admission - before, 0.0)
     return {
-        service.name: float(rows["running"][cls == c].sum() / (until - admission)[cls == c].sum())
+        service.name: float(ran[cls == c].sum() / lived[cls == c].sum())
         for c, service in enumerate(workload.classes)
         if (cls == c).any()
     }
@@ -477,6 +482,44 @@ def test_resizes_come_with_the_workload(tmp_path: Path) -> None:
     ]
     assert made.resizes == 7
     assert sum(delivered(tmp_path / "out").values()) > 0
+
+
+def test_the_past_comes_with_the_workload(tmp_path: Path) -> None:
+    """What ledgers say when the record begins is what a simulation of it begins with."""
+    config, start = live_config(), BEGINNING
+    rolling = ServiceClass("rolling", 0.9, 2, window=Window(rolling=300.0))
+    silver = ServiceClass("silver", 0.9, 2)
+    with Recorder(tmp_path / "record", config) as recorder:
+        one = Engine(config, journal=recorder)
+        one.host("n", {"cpu": 8000, "memory": 2**33}, {}, True)
+        for number, service in enumerate((silver, rolling)):
+            one.spec(number, Spec((("cpu", 1000),), service, Term()))
+        for key, service, approach in (("life", silver, 0), ("window", rolling, 0), ("both", silver, 2)):
+            one.controller(key, service, approach, False)
+        for uid, key, spec in (("a", "life", 0), ("b", "window", 1), ("c", "both", 0), ("d", "both", 0)):
+            one.found(uid, uid, key, spec, "n", start - 1000)
+            one.ready(uid, start - 1000)
+        for uid, since, until in (("a", 900, 860), ("b", 900, 860), ("b", 200, 180), ("c", 500, 400)):
+            one.unready(uid, start - since)
+            one.ready(uid, start - until)
+        one.unready("b", start - 5)
+        for second in range(60):
+            one.run(start + second)
+    made = as_workload(sessions(tmp_path / "record")[0], tmp_path / "out")
+    config = settings.load(tmp_path / "out" / "settings.json")
+    workload = read_workload(tmp_path / "out" / "workload.parquet", classes=config.classes)
+    assert workload.lost is not None
+    assert workload.admission.tolist() == 4 * [-1000.0]
+    job_of = dict(zip(workload.job.tolist(), [workload.losses[n] for n in workload.lost.tolist()], strict=True))
+    assert sorted(job_of.values()) == [
+        ((-960.0, 40.0), (-180.0, 20.0), (0.0, 5.0)),  # when the first was is not kept: it has left the window
+        ((0.0, 40.0),),
+        ((0.0, 50.0),),  # half of the 100 s of one of two
+    ]
+    result = run(*align(workload, read_hosts(tmp_path / "out" / "hosts.parquet")), config)
+    assert result.requests["pending"].sum() == 40 + 65 + 100, "all are placed at once, and have been running"
+    assert config.simulation.remark is not None
+    assert set(made.availability) == {"silver", "rolling"}
 
 
 def test_a_record_is_written_as_a_workload_by_the_command_line(

@@ -13,7 +13,9 @@ from slacktide.engine.core.engine import Engine
 from slacktide.engine.core.operations import Operation
 from slacktide.engine.core.types import Controller, Outcome, Pod
 from slacktide.engine.journal import replay
+from slacktide.engine.journal.past import past_of, totals_of
 from slacktide.kernels.tables import schema
+from slacktide.model import Past
 from slacktide.state.spec import Spec
 
 Demand = tuple[tuple[str, int], ...]
@@ -24,7 +26,7 @@ SHORTEST = 1e-3
 @dataclass(slots=True)
 class InstanceHistory:
     """One instance, from its admission on. Times are seconds since 1970; ``before`` is what it had run when the
-    record began; ``demands`` what it asked for, from when on."""
+    record began, and ``lost`` its outages by then; ``demands`` what it asked for, from when on."""
 
     controller: Controller
     admission: float
@@ -33,6 +35,7 @@ class InstanceHistory:
     hosts: set[str] = field(default_factory=set)
     running: float = 0.0
     before: float = 0.0
+    lost: Past = ()
     end: float = np.inf
     completed: bool = False
     demands: list[tuple[float, Demand]] = field(default_factory=list)
@@ -91,6 +94,8 @@ class SessionHistory:
         self.recreations: list[float] = []
         self.passed_at: list[float] = []
         self.most_left: dict[str, int] = {}
+        self.totals: dict[int, tuple[float, float]] = {}
+        """Of controllers, by ``id``, when the record began: seconds that instances lived, and those that counted."""
         self._begun: dict[str, float] = {}
         self._told: dict[int, float] = {}  # instances whose pod was preempted, since when
         self._closed: set[str] = set()  # hosts that take nobody, or are gone
@@ -228,6 +233,10 @@ class SessionHistory:
             self.begin = now
             for row, history in self.of_row.items():
                 history.before = self._running(row, now)
+                history.lost = past_of(self.engine, row, now)
+            self.totals = {
+                id(one): totals_of(self.engine, one, now) for one in self.engine.controllers.values() if one.rows
+            }
         for name in self._closed - self._since.keys():
             h = self.engine.hosts.get(name)
             if h is None or not self.engine.tables.tb["hosts"]["count"][h]:

@@ -28,9 +28,11 @@ from slacktide.inputs.write import write_hosts, write_workload
 from slacktide.model import (
     NEVER_RESIZED,
     NO_NEIGHBOURS,
+    NOTHING_LOST,
     Access,
     Budget,
     Hosts,
+    Past,
     Placement,
     Resizing,
     ServiceClass,
@@ -38,6 +40,7 @@ from slacktide.model import (
     Workload,
 )
 from slacktide.model.network import NO_ACCESS
+from slacktide.model.past import lost_in
 from slacktide.model.workload import AGGREGATED, INDEPENDENT
 from slacktide.state.spec import Spec
 
@@ -45,13 +48,20 @@ UNITS = {"cpu": 1000.0}
 """Whole amounts per unit of a file: cores; all else (bytes, counts) stays as it is."""
 TOGETHER = 1.0
 """Seconds within which changes of a request's number of instances count as one."""
+LEFT_OUT = (
+    "This workload was made of a record. It leaves out: grace periods, rollouts and restarts of pods, unreadiness, "
+    "failed bindings, preemptionPolicy Never, the comings and goings of pods of others (hosts have the least that "
+    "these left), their ports and labels, nodes closed with pods on them, volumes, and where pods ran when it began."
+)
+"""Said with every result."""
 LONGEST = 1e10
 """Seconds since 1970; who goes on lives until then."""
 
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """What was written; ``delivered``, as recorded: the share of a class's instances' lives in which they ran."""
+    """What was written. By class, as recorded: ``delivered``, the share of its instances' time in the record in which
+    they ran; ``availability``, the mean of theirs since their admission."""
 
     session: int
     seconds: float
@@ -61,6 +71,7 @@ class Made:
     resizes: int
     delays: int
     delivered: dict[str, float]
+    availability: dict[str, float]
 
 
 @dataclass(slots=True)
@@ -74,6 +85,7 @@ class Row:
     approach: int
     instances: int = 1
     scale: Scale = ()
+    lost: Past = ()
 
 
 def as_workload(session: Session, out: Path | str) -> Made:
@@ -113,6 +125,7 @@ def as_workload(session: Session, out: Path | str) -> Made:
         resizes=0 if workload.resize is None else sum(len(workload.resizings[n]) for n in workload.resize.tolist()),
         delays=len(history.hot) + len(history.cold),
         delivered=_delivered(history),
+        availability=_availability(history),
     )
 
 
@@ -125,6 +138,17 @@ def _delivered(history: SessionHistory) -> dict[str, float]:
             ran[name] = ran.get(name, 0.0) + life.received
             lived[name] = lived.get(name, 0.0) + seconds
     return {name: ran[name] / lived[name] for name in sorted(lived)}
+
+
+def _availability(history: SessionHistory) -> dict[str, float]:
+    shares: dict[str, list[float]] = {}
+    for life in history.instances:
+        lived = min(life.end, history.now) - life.admission
+        if lived > 0.0:
+            before = max(0.0, history.begin - life.admission)
+            ran = before - lost_in(life.lost) + life.received
+            shares.setdefault(life.controller.service.name, []).append(ran / lived)
+    return {name: sum(shares[name]) / len(shares[name]) for name in sorted(shares)}
 
 
 # -- rows --------------------------------------------------------------------------------------------------------------
@@ -142,24 +166,30 @@ def _rows(history: SessionHistory) -> list[Row]:
             rows.append(_row_of_one(life, history.begin))
         else:
             together.setdefault(f"{controller.key}/{controller.q}/{id(controller)}", []).append(life)
-    rows += [_row_of_many(lives, history.begin) for lives in together.values()]
+    rows += [_row_of_many(lives, history) for lives in together.values()]
     return sorted(rows, key=lambda row: row.admission)
 
 
 def _row_of_one(life: InstanceHistory, begin: float) -> Row:
     """An instance alone: it completes when it has run as long again, or goes when it went."""
-    admission = max(0.0, life.admission - begin)
+    admission = life.admission - begin
+    ran = max(0.0, -admission) - lost_in(life.lost)
     if life.completed:
         kind, approach = (BATCH, AGGREGATED) if life.controller.batch else (SERVICE, INDEPENDENT)
-        return Row(life, admission, max(SHORTEST, life.received), kind, approach)
+        duration = ran + life.received if life.running >= life.before else life.running  # else work was lost
+        return Row(life, admission, max(ran + SHORTEST, duration), kind, approach, lost=life.lost)
     if life.controller.batch and not np.isfinite(life.end):
-        return Row(life, admission, np.inf, BATCH, AGGREGATED)
+        return Row(life, admission, np.inf, BATCH, AGGREGATED, lost=life.lost)
     scale = () if not np.isfinite(life.end) else ((life.end - begin, 0),)
-    return Row(life, admission, np.inf, SERVICE, INDEPENDENT, scale=scale)
+    return Row(life, admission, np.inf, SERVICE, INDEPENDENT, scale=scale, lost=life.lost)
 
 
-def _row_of_many(lives: list[InstanceHistory], begin: float) -> Row:
-    """Instances measured together: their number at first, and when it changed. All are like most of them were."""
+def _row_of_many(lives: list[InstanceHistory], history: SessionHistory) -> Row:
+    """Instances measured together: their number at first, and when it changed. All are like most of them were.
+
+    What they have lived and got before the record began is that of all of them, in equal parts.
+    """
+    begin = history.begin
     seconds: dict[Spec | None, float] = {}
     for life in lives:
         seconds[life.spec] = seconds.get(life.spec, 0.0) + life.lived(-np.inf, LONGEST)
@@ -179,7 +209,12 @@ def _row_of_many(lives: list[InstanceHistory], begin: float) -> Row:
     (admission, instances), *later = scale
     kept = [one for before, one in zip(scale, later, strict=False) if one[1] != before[1]]
     approach = lives[0].controller.approach
-    return Row(typical, admission, np.inf, SERVICE, approach, max(1, instances), tuple(kept))
+    lived, counted = history.totals.get(id(lives[0].controller), (0.0, 0.0))
+    lost: Past = ()
+    if admission == 0.0 and instances and lived > 0.0:
+        admission, missing = -lived / instances, (lived - counted) / instances
+        lost = ((0.0, missing),) if missing >= SHORTEST else ()
+    return Row(typical, admission, np.inf, SERVICE, approach, max(1, instances), tuple(kept), lost)
 
 
 def _workload(rows: list[Row], history: SessionHistory, terms: Terms) -> Workload:
@@ -197,6 +232,8 @@ def _workload(rows: list[Row], history: SessionHistory, terms: Terms) -> Workloa
     known = {Term(): 0}
     term = [known.setdefault(terms.term(spec.term), len(known)) for spec in specs]
     columns = _request_columns(rows)
+    losses: dict[Past, int] = {NOTHING_LOST: 0}
+    lost = [losses.setdefault(row.lost, len(losses)) for row in rows]
     ids = np.arange(1, len(rows) + 1)
     found = expand(columns, ids, np.array([row.admission for row in rows]))
     order = np.argsort(found.admission, kind="stable")
@@ -223,6 +260,8 @@ def _workload(rows: list[Row], history: SessionHistory, terms: Terms) -> Workloa
         placements=tuple(placements),
         budget=each((budgets.get(row.life.budget, -1) for row in rows), np.int32) if budgets else None,
         budgets=tuple(Budget(name, max_unavailable=history.most_left[name]) for name in budgets),
+        lost=each(lost, np.int32) if any(row.admission < 0.0 for row in rows) else None,
+        losses=tuple(losses),
         **_accesses(specs, demand, resources, of),
         **_resizes([_resizing(*one, history.begin) for one in asked], of),
     )
@@ -380,6 +419,7 @@ def _write_settings(
             end=max(SHORTEST, history.now - history.begin),
             recreation=float(np.median(history.recreations)) if history.recreations else 0.0,
             epoch=datetime.fromtimestamp(history.begin, UTC).isoformat(),
+            remark=LEFT_OUT,
         ),
         classes=workload.classes,
     )

@@ -16,8 +16,10 @@ from slacktide.model import (
     NEVER_RESIZED,
     NO_ACCESS,
     NO_NEIGHBOURS,
+    NOTHING_LOST,
     Access,
     Budget,
+    Past,
     Placement,
     Resizing,
     Term,
@@ -57,6 +59,8 @@ class WorkloadColumns:
     budgets: tuple[Budget, ...] = ()
     resize: NDArray[np.int32] | None = None
     resizings: tuple[Resizing, ...] = (NEVER_RESIZED,)
+    lost: NDArray[np.int32] | None = None
+    losses: tuple[Past, ...] = (NOTHING_LOST,)
     access_cells: AccessColumns | None = None
     access: NDArray[np.int32] | None = None
     accesses: tuple[Access, ...] = (NO_ACCESS,)

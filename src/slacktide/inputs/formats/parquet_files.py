@@ -118,5 +118,5 @@ _WHOLE = ("id", "job", "instances", "completions", "parallelism")
 _FLAGS = ("anti_affinity",)
 _TEXTS = (
     *("class", "constraints", "name", "attributes", "kind", "approach", "scale"),
-    *(*header.RESIZE_COLUMNS, *header.AFFINITY_COLUMNS, *ACCESS),
+    *(*header.RESIZE_COLUMNS, *header.PAST_COLUMNS, *header.AFFINITY_COLUMNS, *ACCESS),
 )

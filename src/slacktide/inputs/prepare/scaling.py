@@ -32,6 +32,9 @@ def scale(workload: Workload, *, time: float = 1.0, demand: float = 1.0, rate: f
         accesses=tuple(replace(one, deadline=one.deadline * time) for one in workload.accesses),
         requests=None if requests is None else replace(requests, scale_time=requests.scale_time * (time / rate)),
         resizings=tuple(_scaled(one, time / rate, demand) for one in workload.resizings),
+        losses=tuple(
+            tuple((end * (time / rate), lost * (time / rate)) for end, lost in one) for one in workload.losses
+        ),
     )
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from slacktide.errors import ConfigError
 from slacktide.inputs.prepare.activity import Spans, spans
 from slacktide.inputs.rows import columns_of
-from slacktide.model import Requests, Resizing, Workload
+from slacktide.model import NOTHING_LOST, Requests, Resizing, Workload
 
 
 def window(workload: Workload, start: float, end: float, *, keep_running: bool = True) -> Workload:
@@ -37,6 +37,7 @@ def window(workload: Workload, start: float, end: float, *, keep_running: bool =
         rows, admission = rows[order], admission[order]
     columns = {name: getattr(workload, name)[rows] for name in columns_of(workload)}
     columns |= {"admission": admission, "duration": _remaining(workload, found, rows, start)}
+    columns |= {"lost": None, "losses": (NOTHING_LOST,)}  # who was there before begins anew
     chosen = _resized(replace(workload, **columns), start, end)
     if workload.requests is None or workload.request is None:
         return chosen

@@ -37,7 +37,7 @@ def next_event(tb: State) -> float:
     if control["resized"] < len(views.resizings(tb)):
         at = min(at, views.resizings(tb)[control["resized"]]["time"])
     if control["arrived"] < len(views.admission(tb)):
-        at = min(at, views.admission(tb)[control["arrived"]])
+        at = min(at, max(control["now"], views.admission(tb)[control["arrived"]]))  # some came before the run begins
     if control["triggered"] < len(views.triggers(tb)):
         at = min(at, views.triggers(tb)[control["triggered"]])
     if at < views.rules(tb)["end"] or control["placed_now"] > 0:  # else the calendar would go on for ever

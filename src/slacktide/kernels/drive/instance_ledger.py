@@ -103,7 +103,12 @@ def draw_startup(tb: State, row: int, h: int) -> float:
 
 @leaf
 def startup_if(tb: State, row: int, hot: bool) -> float:
-    """The start-up delay of the next start of ``row``, seconds, on a host where it ran before or not; O(1)."""
+    """The start-up delay of the next start of ``row``, seconds, on a host where it ran before or not; O(1).
+
+    None where it was there before the run begins and has its place at once: then it has been running.
+    """
+    if views.admission(tb)[row] < 0.0 and views.instances(tb)[row]["starts"] == 0 and views.control(tb)["now"] == 0.0:
+        return 0.0
     at = chance.draw(views.rules(tb)["seed"], chance.STARTUP, row, whole(views.instances(tb)[row]["starts"]))
     if hot:
         return views.hot(tb)[at % len(views.hot(tb))]

@@ -47,6 +47,12 @@ def has_window(tb: State, cls: int) -> bool:
 
 
 @leaf
+def is_calendar(tb: State, cls: int) -> bool:
+    """Whether the promise of a class is over calendar windows; O(1)."""
+    return views.classes(tb)[cls]["windowed"] == CALENDAR
+
+
+@leaf
 def keeps_account(tb: State, row: int, cls: int) -> bool:
     """Whether the promise of an instance is over a window, and its own ledger decides; O(1)."""
     return has_window(tb, cls) and decider_of(tb, row) < 0
@@ -246,7 +252,7 @@ def received_at(tb: State, row: int, now: float) -> float:
 def book(tb: State, row: int, cls: int, now: float) -> None:
     """Note what an instance lost up to ``now`` since it last received anything, before its ledger changes; O(1)
     amortised, O(MOST_OUTAGES) where outages are forgotten or become one."""
-    theirs, account, instance = views.classes(tb)[cls], views.accounts(tb)[row], views.instances(tb)[row]
+    account, instance = views.accounts(tb)[row], views.instances(tb)[row]
     e = received(instance, views.rules(tb)["accounting"])
     until = now
     if instance["state"] == PLACED or instance["state"] == LEAVING:
@@ -254,15 +260,22 @@ def book(tb: State, row: int, cls: int, now: float) -> None:
     elif instance["state"] == EXCUSED:
         until = min(now, instance["since"])
     lost = withheld(until - views.admission(tb)[row], e) - account["booked"]
-    if lost > 0.0 and theirs["windowed"] == CALENDAR:
-        account["booked"] += lost
+    if lost > 0.0:
+        note_loss(tb, row, cls, e, lost, until)
         record_outage(tb, row, until, lost)
-    elif lost > 0.0:
-        forget(tb, row, cls, e)  # what is late to be forgotten is so before it may become one with others
+
+
+@kernel
+def note_loss(tb: State, row: int, cls: int, e: float, lost: float, until: float) -> None:
+    """Add ``lost`` seconds up to ``until``, when ``e`` had been received, to an account; as long as :func:`book`."""
+    theirs, account = views.classes(tb)[cls], views.accounts(tb)[row]
+    if theirs["windowed"] == CALENDAR:
         account["booked"] += lost
-        window_outages.add(tb, account, e, lost)
-        record_outage(tb, row, until, lost)
-        note_rolling(tb, account, theirs["length"], views.admission(tb)[row], until)
+        return
+    forget(tb, row, cls, e)  # what is late to be forgotten is so before it may become one with others
+    account["booked"] += lost
+    window_outages.add(tb, account, e, lost)
+    note_rolling(tb, account, theirs["length"], views.admission(tb)[row], until)
 
 
 @kernel

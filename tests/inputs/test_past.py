@@ -1,0 +1,91 @@
+"""The column ``lost``: requests that were there before the run begins."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from slacktide.errors import InputError
+from slacktide.inputs import read_workload, write_workload
+from slacktide.inputs.columns.losses import format_past, parse
+from slacktide.inputs.prepare.scaling import scale
+from slacktide.inputs.prepare.windows import window
+from slacktide.model import Workload
+from support.clusters import cluster
+from support.pasts import with_past
+
+HEAD = "id,admission,duration,cpu,memory,class,lost,kind,completions,parallelism\n"
+BROKEN = {
+    "1,-10,,1,1,gold,-5,,,": "lost: found '-5', expected end=seconds",
+    "1,-10,,1,1,gold,5=1,,,": "lost: found '5=1', expected end=seconds",
+    "1,-10,,1,1,gold,-5=0,,,": "lost: found '-5=0', expected end=seconds",
+    "1,-10,,1,1,gold,-5=1; -4=2,,,": "lost: found '-5=1; -4=2', expected end=seconds",
+    "1,-10,,1,1,gold,-5=6,,,": "lost: found '-5=6', expected outages since the request's admission",
+    "1,0,,1,1,gold,-5=1,,,": "lost: found '-5=1', expected nothing: this request is admitted when the run has begun",
+    "1,-10,9,1,1,gold,-5=1,,,": "duration: found '9.0', expected seconds above those that it ran before",
+    "1,-10,99,1,1,gold,,batch,4,2": "admission: found '-10.0', expected seconds from 0 on: of a batch request",
+    "1,-inf,,1,1,gold,,,,": "admission: found '-inf', expected",
+}
+
+
+def written(path: Path, *rows: str) -> Path:
+    path.write_text(HEAD + "\n".join(rows) + "\n")
+    return path
+
+
+@pytest.mark.parametrize("row", BROKEN)
+def test_what_cannot_be_is_refused_by_name(row: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError) as refused:
+        read_workload(written(tmp_path / "w.csv", row))
+    assert BROKEN[row] in str(refused.value)
+
+
+def test_without_the_column_nobody_was_there_before(tmp_path: Path) -> None:
+    (path := tmp_path / "w.csv").write_text("id,admission,duration,cpu,memory,class\n1,-1,,1,1,gold\n")
+    with pytest.raises(InputError, match=r"admission: found '-1.0', expected seconds, 0 or more"):
+        read_workload(path)
+
+
+def test_a_column_in_which_nobody_was_there_before_is_left_out(tmp_path: Path) -> None:
+    found = read_workload(written(tmp_path / "w.csv", "1,0,,1,1,gold,,,,"))
+    assert found.lost is None
+
+
+def same(one: Workload, other: Workload) -> bool:
+    assert one.lost is not None
+    assert other.lost is not None
+    pasts = [one.losses[n] for n in one.lost], [other.losses[n] for n in other.lost]
+    return pasts[0] == pasts[1] and np.array_equal(one.admission, other.admission)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_a_file_gives_back_what_was_written(suffix: str, tmp_path: Path) -> None:
+    outages, batch = "1,-60,,1,1,gold,-50=5; -9=1.5,,,", "2,-30,99,1,1,silver,,batch,3,3"
+    rows = outages, batch, "3,-9,,1,1,gold,0=9,,,", "4,1,,1,1,gold,,,,"
+    one = read_workload(written(tmp_path / "w.csv", *rows))
+    assert len(one) == 6
+    write_workload(one, path := tmp_path / f"again{suffix}")
+    assert same(read_workload(path), one)
+    for seed in range(5):
+        one = with_past(cluster(seed, requests=30), seed).workload
+        write_workload(one, path := tmp_path / f"{seed}{suffix}")
+        assert same(read_workload(path, classes=one.classes), one)
+
+
+def test_texts_give_equal_pasts() -> None:
+    past = ((-7200.5, 120.25), (-60.0, 1.0), (0.0, 60.0))
+    assert parse(format_past(past)) == past
+    assert parse("") == ()
+
+
+def test_preparing_keeps_or_drops_the_past() -> None:
+    one = with_past(cluster(3, requests=30), 3).workload
+    slower = scale(one, time=2.0)
+    assert slower.losses[1:] == tuple(tuple((2 * end, 2 * lost) for end, lost in past) for past in one.losses[1:])
+    assert slower.admission[0] == 2 * one.admission[0]
+    cut = window(replace(one, duration=np.full(len(one), np.inf)), 1.0, 60.0)
+    assert cut.lost is None
+    assert (cut.admission >= 0.0).all()
