@@ -10,7 +10,7 @@ import click
 
 
 class LazyGroup(click.Group):
-    """Knows of each command its name and the first sentence of its help, in groups: enough to list, complete and suggest.
+    """Knows of each command its name and the first sentence of its help, in groups: enough to list and complete.
 
     The command NAME is called NAME in the module ``slacktide.cli.NAME``, which is imported when it is called.
     """
