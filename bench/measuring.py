@@ -38,9 +38,26 @@ def published(*parts: str) -> Path:
     return path
 
 
+SUMS = Path(__file__).parents[1] / "examples" / "experiments" / "one-hour.sha256"
+"""Of the published one-hour samples, as sha256sum writes them."""
+
+
+def checked(path: Path) -> Path:
+    """The path; ends the program where the file is not the one that all figures are of."""
+    wanted = dict(reversed(line.split()) for line in SUMS.read_text().splitlines())
+    found = hashlib.sha256(path.read_bytes()).hexdigest()
+    if wanted[path.name] != found:
+        sys.exit(
+            f"{path}: SHA-256: found {found}, expected {wanted[path.name]}; take the file as it was published "
+            "(docs/experiments.md)"
+        )
+    return path
+
+
 def one_hour_files(which: str) -> tuple[Path, Path]:
     """Workload ('lower' or 'higher' contention) and hosts of the one-hour sample."""
-    return published("one-hour", f"workload-{which}-contention.erl"), published("one-hour", "hosts-620.erl")
+    workload, hosts = (published("one-hour", name) for name in (f"workload-{which}-contention.erl", "hosts-620.erl"))
+    return checked(workload), checked(hosts)
 
 
 def overheads(*, cold: bool = True) -> dict[str, str]:

@@ -19,6 +19,7 @@ from reference.requests import Request, group
 from reference.state import Host, Instance, Known, build
 from reference.times import config_on_grid, on_grid
 from reference.wanted import Wanted
+from reference.windows import STEP
 from slacktide.config import Config
 from slacktide.errors import ConfigError
 from slacktide.model import Hosts, Workload
@@ -507,6 +508,10 @@ class Simulation:
         )
 
     def close(self) -> Outcome:
+        for j in self.instances:  # who never had a host was owed something
+            if j.admitted and j.gone is None and j.starts == 0 and j.admission == self.now:
+                j.admission -= STEP
+                j.since -= STEP
         for request in self.requests:
             totals = {name: request.totals(self.now, name) for name in ACCOUNTINGS}
             ended = max((j.gone or 0.0 for j in request.had()), default=0.0) if not request.live() else self.now

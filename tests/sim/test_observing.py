@@ -175,6 +175,7 @@ def test_an_interval_by_hand(tmp_path: Path) -> None:
     assert table["allocated_memory"][gold].tolist() == [1.0, 0.0, 0.0]
     progress = recorder.progress()
     assert progress["queue"].tolist() == [1, 0, 0]
+    assert progress["longest_queue"].tolist() == [1, 1, 0]
     assert progress["placements"].tolist() == [1, 2, 2]
     assert progress["capacity_cpu"].tolist() == [1.0, 1.0, 1.0]
 

@@ -1,8 +1,8 @@
 """The command line: one file per command.
 
-Exit codes: 0 done; 1 a defect of slacktide; 2 wrong usage, settings or installation; 3 an input that cannot be used;
-4 a user's own policy, score or cost; 5 results that cannot be written; 6 some runs of an experiment failed;
-130 interrupted.
+Exit codes: 0 done; 1 a cluster, a program or slacktide itself failed, or a replay differs; 2 wrong usage, settings or
+installation; 3 an input that cannot be used; 4 a user's own policy, score or cost; 5 results that cannot be written;
+6 some runs of an experiment failed; 130 interrupted.
 
 A command's module is imported when it is called, and what takes time to import where it is used.
 """
@@ -31,40 +31,55 @@ INTERRUPTED = 130
 DEFECT = 1
 
 
-LINES = {
-    "broker": "Submits WORKLOAD to a cluster at its own times, as Deployments and Jobs with their service classes.",
-    "edge": "Delay-aware placement and its comparators on the published testbed.",
-    "experiment": "Many runs at once: every combination of workloads, host sets, policies and seeds of a small file.",
-    "explain": "Says why a pod is where it is, waits, or was preempted.",
-    "generate": "Generates a workload and its hosts.",
-    "inspect": (
-        "Describes a workload, hosts, or both together: demand against capacity, and requests that can never run."
-    ),
-    "lab": "A Kubernetes control plane on this machine, to try slacktide and to test against.",
-    "ledger": "Takes ledgers out of a cluster, and into a restored one.",
-    "netprobe": "Round-trip times between nodes: an agent for each of them measures, others read.",
-    "openslo": "Service classes from OpenSLO documents, such documents from classes, and alerts on error budgets.",
-    "plan": "Finds the smallest number of hosts, in the mix of HOSTS, on which WORKLOAD meets a goal.",
-    "policies": "Lists the policies, allocation scores and preemption costs that can be used here.",
-    "replay": "Decides again what DIRECTORY, written by --record, says was decided, and compares.",
-    "report": "Makes one HTML page of the experiment in DIR: what was compared, the verdict, figures and their data.",
-    "run": "Schedules pods of a Kubernetes cluster and keeps each workload above the availability it was promised.",
-    "settings": "Lists every setting for --set and --config: default, what is allowed, what it means.",
-    "simulate": (
-        "Simulates WORKLOAD on HOSTS under a policy and tells per class what was promised and what was delivered."
-    ),
-    "top": "Shows what each workload was promised and has got, every second anew.",
-    "trace": "Prepares workloads and hosts: converts published traces, samples, cuts, thins, draws host sets.",
+GROUPS = {
+    "Simulate": {
+        "generate": "Generates a workload and its hosts.",
+        "inspect": (
+            "Describes a workload, hosts, or both together: demand against capacity, and requests that can never run."
+        ),
+        "simulate": (
+            "Simulates WORKLOAD on HOSTS under a policy and tells per class what was promised and what was delivered."
+        ),
+        "trace": "Prepares workloads and hosts: converts published traces, samples, cuts, thins, draws host sets.",
+    },
+    "Compare": {
+        "experiment": (
+            "Many runs at once: every combination of workloads, host sets, policies and seeds of a small file."
+        ),
+        "report": (
+            "Makes one HTML page of the experiment in DIR: what was compared, the verdict, figures and their data."
+        ),
+        "plan": "Finds the smallest number of hosts, in the mix of HOSTS, on which WORKLOAD meets a goal.",
+        "edge": "Delay-aware placement and its comparators on the published testbed.",
+    },
+    "On a cluster": {
+        "run": "Schedules pods of a Kubernetes cluster and keeps each workload above the availability it was promised.",
+        "top": "Shows what each workload was promised and has got, every second anew.",
+        "explain": "Says why a pod is where it is, waits, or was preempted.",
+        "replay": "Decides again what DIRECTORY, written by --record, says was decided, and compares.",
+        "ledger": "Takes ledgers out of a cluster, and into a restored one.",
+        "openslo": "Service classes from OpenSLO documents, such documents from classes, and alerts on error budgets.",
+        "netprobe": "Round-trip times between nodes: an agent for each of them measures, others read.",
+    },
+    "Try on this machine": {
+        "lab": "A Kubernetes control plane on this machine, to try slacktide and to test against.",
+        "broker": "Submits WORKLOAD to a cluster at its own times, as Deployments and Jobs with their service classes.",
+    },
+    "Look up": {
+        "settings": "Lists every setting for --set and --config: default, what is allowed, what it means.",
+        "policies": "Lists the policies, allocation scores and preemption costs that can be used here.",
+    },
 }
-"""All commands, each with the first sentence of its own help. (A test compares them.)"""
+"""All commands by what they are for, each with the first sentence of its own help. (A test compares them.)"""
 
 
 @click.group(
-    cls=LazyGroup, lines=LINES, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110}
+    cls=LazyGroup, groups=GROUPS, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110}
 )
 @click.version_option(__version__, prog_name="slacktide")
 def app() -> None:
-    """Keeps every workload above the availability it was promised; here: simulates how well that works.
+    """Schedules Kubernetes pods so that every workload gets the availability it was promised, and simulates on your own
+    workload or trace what that takes.
 
     \b
     Start like this:
@@ -76,7 +91,7 @@ def app() -> None:
     \b
     Exit codes:
       0    done
-      1    a defect of slacktide itself
+      1    replay: some decision was different; else a cluster, a program or slacktide itself failed
       2    wrong usage, settings or installation
       3    an input file that cannot be used
       4    an own policy, score or cost that cannot be loaded or misbehaves

@@ -10,15 +10,24 @@ import click
 
 
 class LazyGroup(click.Group):
-    """Knows of each command its name and the first sentence of its help: enough to list, complete and suggest it.
+    """Knows of each command its name and the first sentence of its help, in groups: enough to list and complete.
 
     The command NAME is called NAME in the module ``slacktide.cli.NAME``, which is imported when it is called.
     """
 
-    def __init__(self, *args: Any, lines: Mapping[str, str], **kwargs: Any) -> None:
+    def __init__(self, *args: Any, groups: Mapping[str, Mapping[str, str]], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        for name, line in lines.items():
-            self.add_command(click.Command(name, help=line))
+        self._groups = groups
+        for lines in groups.values():
+            for name, line in lines.items():
+                self.add_command(click.Command(name, help=line))
+
+    def format_commands(self, _: click.Context, formatter: click.HelpFormatter) -> None:
+        """The commands by what they are for; their lines are wrapped, not cut."""
+        width = max(len(name) for lines in self._groups.values() for name in lines)
+        for title, lines in self._groups.items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(width), line) for name, line in lines.items()])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

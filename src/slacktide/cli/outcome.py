@@ -7,7 +7,7 @@ from typing import Any
 
 from slacktide.cli.text import count, seconds, share, table
 from slacktide.config import Accounting, Config
-from slacktide.metrics import ApproachSummary, Availability, ClassSummary
+from slacktide.metrics import ApproachSummary, Availability, ClassSummary, Unserved
 
 HEAD = (
     "class",
@@ -75,6 +75,19 @@ def text(
                 f"{costs['peak_rss_mb']:.0f} MB at most"
             ),
         ]
+    )
+
+
+def never_served(found: Sequence[Unserved]) -> str:
+    """A warning about instances that never had a host."""
+    total, large = sum(one.instances for one in found), sum(one.too_large for one in found)
+    whose = ", ".join(f"{one.service} {count(one.instances)}" for one in found)
+    said = f"slacktide: warning: {count(total)} {'instance' if total == 1 else 'instances'} never had a host ({whose})"
+    if not large:
+        return f"{said}."
+    return (
+        f"{said}; {count(large)} of them {'fits' if large == 1 else 'fit'} on no host of this set, even an empty one. "
+        "Compare their demand and constraints with the hosts: slacktide inspect WORKLOAD HOSTS."
     )
 
 

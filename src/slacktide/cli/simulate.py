@@ -24,7 +24,11 @@ SHORTEST = 1e-3
 @click.command()
 @click.argument("workload", type=FILE)
 @click.argument("hosts", type=FILE)
-@click.option("--policy", metavar="NAME", help="qos-driven (default), priority, hybrid, or file.py:Class.")
+@click.option(
+    "--policy",
+    metavar="NAME",
+    help="qos-driven (default), priority, hybrid, one that 'slacktide policies' lists, or file.py:Class.",
+)
 @click.option("--preset", metavar="NAME", help="Settings to start from: recommended (default) or published.")
 @click.option("--config", "config_file", type=FILE, help="Settings from a YAML, TOML or JSON file, or a manifest.json.")
 @click.option("--set", "words", multiple=True, metavar="SECTION.KEY=VALUE", help="One setting; may be repeated.")
@@ -159,7 +163,7 @@ def _report(workload: Workload, hosts: Hosts, config: Config, result: RunResult,
 
     from slacktide.cli import measure, outcome
     from slacktide.experiment.run_folder import delays_of, totals
-    from slacktide.metrics import over_all, per_approach, per_class
+    from slacktide.metrics import over_all, per_approach, per_class, unserved
 
     codes = workload.service_class[result.requests["row" if result.instances is None else "first"]]
     classes = per_class(result.requests, codes, workload.classes, config.qos.startup)
@@ -172,6 +176,7 @@ def _report(workload: Workload, hosts: Hosts, config: Config, result: RunResult,
         "peak_rss_mb": measure.peak_rss_mb(),
         "wall_seconds": measure.wall_seconds(),
     }
+    never = unserved(result.requests if result.instances is None else result.instances, workload, hosts)
     delays = delays_of(workload, hosts, config, result)
     seen = []
     if delays is not None:
@@ -180,6 +185,8 @@ def _report(workload: Workload, hosts: Hosts, config: Config, result: RunResult,
         seen = user_delay(delays, workload.classes).to_pylist()
     if not as_json:
         click.echo(outcome.text(classes, everyone, config, counts, costs, len(hosts), approaches))
+        if never:
+            click.echo(outcome.never_served(never), err=True)
         if seen:
             click.echo("\n" + outcome.delays(seen))
         return
@@ -189,6 +196,8 @@ def _report(workload: Workload, hosts: Hosts, config: Config, result: RunResult,
     if config.simulation.remark is not None:
         about["remark"] = config.simulation.remark
     listed = [asdict(one) for one in approaches]
-    told = {"delays": {one.pop("class"): one for one in seen}} if seen else {}
+    told: dict[str, Any] = {"delays": {one.pop("class"): one for one in seen}} if seen else {}
+    told["never_served"] = {one.service: one.instances for one in never}
+    told["too_large"] = {one.service: one.too_large for one in never if one.too_large}
     shown = {"availability": availability, "classes": by_name, "approaches": listed, **told}
     echo_json({**about, **counts, **costs, **shown})

@@ -2,5 +2,15 @@
 
 from slacktide.metrics.approaches import ApproachSummary, per_approach
 from slacktide.metrics.summary import Availability, ClassSummary, over_all, per_class
+from slacktide.metrics.unserved import Unserved, unserved
 
-__all__ = ["ApproachSummary", "Availability", "ClassSummary", "over_all", "per_approach", "per_class"]
+__all__ = [
+    "ApproachSummary",
+    "Availability",
+    "ClassSummary",
+    "Unserved",
+    "over_all",
+    "per_approach",
+    "per_class",
+    "unserved",
+]

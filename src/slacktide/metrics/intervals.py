@@ -15,7 +15,7 @@ from slacktide.sim import Snapshot
 
 Columns = dict[str, NDArray[Any]]
 PER_CLASS = ("active", "availability_mean", "availability_min", "availability_gini", "fulfilment")
-COUNTERS = ("queue", "passes", "operations", "placements", "preemptions")
+COUNTERS = ("queue", "longest_queue", "passes", "operations", "placements", "preemptions")
 
 
 def currently(

@@ -69,10 +69,10 @@ def utilisation(intervals: pa.Table, progress: pa.Table) -> pa.Table:
 
 
 def work(progress: pa.Table) -> pa.Table:
-    """The queue at the end of each interval, and what the scheduler did within it.
+    """The longest queue of each interval, and what the scheduler did within it.
 
     Columns ``time`` (s), ``queue`` (instances waiting), ``passes``, ``operations``, ``placements``, ``preemptions``:
     the differences of progress.parquet's sums from one interval to the next.
     """
     steps = {name: np.diff(progress[name].to_numpy(), prepend=0) for name in COUNTED}
-    return pa.table({"time": progress["time"].to_numpy(), "queue": progress["queue"].to_numpy(), **steps})
+    return pa.table({"time": progress["time"].to_numpy(), "queue": progress["longest_queue"].to_numpy(), **steps})

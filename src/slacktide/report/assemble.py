@@ -160,8 +160,8 @@ def _over_time(found: list[Member], scene: Scene) -> list[Figure]:
             table.select([*keys, "queue", "runs"]), "queue", scene, key="queue", title="Queue over time",
             axis="instances waiting",
             reading=(
-                "How many instances (of most requests there is one) wait at the end of each interval, mean over seeds. "
-                "Short queues are better."
+                "How many instances (of most requests there is one) wait at most in any pass of each interval, mean "
+                "over seeds. Short queues are better."
             ),
         ),
         over_time.lines(

@@ -21,7 +21,7 @@ def progress(found: list[Member]) -> Rows:
     sums: dict[tuple[Any, ...], list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0, 0.0])
     for member in found:
         names = (member.run.workload, member.run.hosts, member.run.policy)
-        table = table_of(member, PROGRESS, ("time", "queue", *COUNTED))
+        table = table_of(member, PROGRESS, ("time", "longest_queue", *COUNTED))
         with told(member, PROGRESS):
             if not table.num_rows:
                 raise ValueError("no interval")

@@ -44,6 +44,7 @@ class Snapshot:
 
     capacity       shape (resources,), of the hosts that are up, in the hosts' unit
     queue, passes, operations, placements, preemptions    as of now; all but ``queue`` since the beginning
+    longest_queue  that of any pass since ``begun``, or of now where that is longer
     """
 
     time: float
@@ -55,6 +56,7 @@ class Snapshot:
     running: NDArray[np.bool_]
     capacity: NDArray[np.float64]
     queue: int
+    longest_queue: int
     passes: int
     operations: int
     placements: int
@@ -115,6 +117,8 @@ class Watch:
         if self._workload.request is not None:
             first = _first_row(numbers, self._workload.request[rows], rows)
         control = tb.control
+        queue, longest = int(control["queue"] + control["incoming"]), int(control["most_queue"])
+        control["most_queue"] = 0
         self._observer(
             Snapshot(
                 time=time,
@@ -125,7 +129,8 @@ class Watch:
                 row=rows[here],
                 running=state[here] == ON_HOST,
                 capacity=self._hosts.capacity[tb["hosts"]["down"] == 0].sum(axis=0),
-                queue=int(control["queue"] + control["incoming"]),
+                queue=queue,
+                longest_queue=max(queue, longest),
                 passes=int(control["batch"]),
                 operations=int(control["operations"]),
                 placements=int(control["placements"]),

@@ -11,6 +11,7 @@ from slacktide.kernels.drive import event_heap, pending_resize, window_events
 from slacktide.kernels.feasible import disruption_budgets, disruption_limits, host_slots
 from slacktide.kernels.place.scores import delay_aware
 from slacktide.kernels.qos import request_ledger, slo_status
+from slacktide.kernels.qos.metric import GRID
 from slacktide.kernels.queue import waiting_queue
 from slacktide.kernels.runtime import chance
 from slacktide.kernels.runtime.compiling import entry, kernel, leaf, whole
@@ -313,7 +314,8 @@ def close(tb: State, now: float, begin: int, pending: NDArray[np.float64], waste
 
     Of the n rows from ``begin`` on; those of requests with the first rows. Every row is closed once. Lifetime is all
     of running, start-up, discarded and pending time, exactly; and all start-up was wasted but that of an incarnation
-    that completed or still runs. Rows that were never released have no lifetime.
+    that completed or still runs. Rows that were never released have no lifetime. One that never had a host has waited
+    for one step of the grid of times at least, so that it does not look as if nothing had been owed.
     """
     if begin == 0:
         for q in range(len(views.requests(tb))):
@@ -334,4 +336,6 @@ def close(tb: State, now: float, begin: int, pending: NDArray[np.float64], waste
             window_events.end(tb, row, now)
         startup = instance["startup_first"] + instance["startup_restarts"]
         pending[place] = until - views.admission(tb)[row] - instance["running"] - instance["discarded"] - startup
+        if instance["starts"] == 0 and instance["state"] != REMOVED:
+            pending[place] = max(pending[place], 1.0 / GRID)  # who got nothing was owed something
         wasted[place] = startup - spent

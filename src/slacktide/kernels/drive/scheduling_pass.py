@@ -67,6 +67,7 @@ def count(tb: State) -> None:
     control = views.control(tb)
     control["batch"] += 1
     control["pass_queue"] = control["queue"]
+    control["most_queue"] = max(control["most_queue"], control["queue"])
     control["pass_operations"] = control["operations"]
     control["pass_placed"] = 0
     control["pass_preempted"] = 0

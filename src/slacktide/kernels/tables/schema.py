@@ -292,6 +292,7 @@ CONTROL = np.dtype(
         ("pass_placed", "i8"),
         ("pass_preempted", "i8"),
         ("pass_queue", "i8"),
+        ("most_queue", "i8"),  # the longest queue of any pass, since somebody outside last set it to 0
         ("pass_operations", "i8"),
         ("decisions", "i8"),
         ("victims", "i8"),
