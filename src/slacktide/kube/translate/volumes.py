@@ -57,6 +57,11 @@ def both(first: Term, second: Term) -> Term:
     return Term(tuple(dict.fromkeys((*first.constraints, *second.constraints)))) if first.constraints else second
 
 
+def away_from(nodes: frozenset[str]) -> Term:
+    """The term that holds on all other nodes."""
+    return Term((Constraint(NODE_NAME, "not in", values=tuple(sorted(nodes))),)) if nodes else NO_CONSTRAINT
+
+
 @dataclass(slots=True)
 class _Gathered:
     conditions: list[Condition] = field(default_factory=list)
