@@ -29,8 +29,14 @@ SLICE_SECONDS = 0.02
 SHORTEST_BACKOFF_SECONDS = 0.2
 LONGEST_BACKOFF_SECONDS = 3.0
 """The end of a pod that nobody saw counts from when it is noticed: longer pauses would make that worse."""
-WATCH_SECONDS = (300, 600)
-"""The API server ends a watch after a random time from this range, so that not all watches begin again at once."""
+WATCH_SECONDS = 600.0
+"""The API server ends a watch after a random time, this long at most and half as long at least, so that not all watches
+begin again at once. It sends bookmarks about every minute, but none of a kind of which nothing ever changed: so only
+the end that was asked for shows for certain that a quiet watch lives."""
+SILENT = 1.1
+"""So many times as long a watch may say nothing. Then it is given up, and begun again."""
+DEAD = 1.15
+"""No sign of life for so many times as long: whoever decides on what it said last decides on the past."""
 SHORT_WATCH_SECONDS = 1.0
 CATCHING_UP_SECONDS = 1.0
 """For so many seconds after a watch came back, its news may be of the time while it was away."""
@@ -60,8 +66,9 @@ class Handler(Protocol[Seen]):
 class Reflector(Generic[T]):
     """Lists and watches ``kind`` (at ``path``, everywhere unless given) and tells ``handler`` while ``gate`` is open.
 
-    ``run`` never returns; cancel it. ``synced`` is set once the first list was told. ``lists``, ``watches`` and
-    ``failures`` count what was begun and what went wrong, ``last_error`` says why, empty while all is well.
+    ``run`` never returns; cancel it. ``synced`` is set once the first list was told, ``accepted`` once the API server
+    has accepted a watch. ``lists``, ``watches`` and ``failures`` count what was begun and what went wrong,
+    ``last_error`` says why, empty while all is well. ``watch_seconds`` is the longest time of a watch.
     """
 
     def __init__(
@@ -74,15 +81,18 @@ class Reflector(Generic[T]):
         label_selector: str = "",
         field_selector: str = "",
         gate: Gate | None = None,
+        watch_seconds: float = WATCH_SECONDS,
     ) -> None:
         self.kind = kind
         self.synced = asyncio.Event()
+        self.accepted = False
         self.resource_version = ""
         self.lists = 0
         self.watches = 0
         self.failures = 0
         self.last_error = ""
         self._connection = connection
+        self._watch_seconds = watch_seconds
         self._handler = handler
         self._gate = gate or Gate()
         self._path = kind.path() if path is None else path
@@ -110,6 +120,10 @@ class Reflector(Generic[T]):
         ten minutes at most.
         """
         return time.monotonic() - self._alive_at
+
+    def is_dead(self) -> bool:
+        """Whether there has been no sign of life for longer than a watch lasts."""
+        return self.age() > DEAD * self._watch_seconds
 
     async def run(self) -> None:
         """Lists and watches until cancelled."""
@@ -226,12 +240,14 @@ class Reflector(Generic[T]):
             "watch": "true",
             "allowWatchBookmarks": "true",
             "resourceVersion": self.resource_version,
-            "timeoutSeconds": str(random.randint(*WATCH_SECONDS)),
+            "timeoutSeconds": str(max(1, round(self._watch_seconds * random.uniform(0.5, 1.0)))),
             **self._selectors,
         }
-        async with aclosing(self._connection.stream(self._path, query)) as stream:
+        silence = SILENT * self._watch_seconds
+        async with aclosing(self._connection.stream(self._path, query, silence)) as stream:
             async for lines in stream:
                 self._alive()
+                self.accepted = True
                 self._slice_began = time.monotonic()
                 for line in lines:
                     await self._gate.passed()

@@ -77,6 +77,8 @@ class Storage:
         self._of_class: dict[str, dict[str, PersistentVolume]] = {}
         self._conditions: dict[str, tuple[Condition, ...]] = {}
         self._classes: dict[str, StorageClass] = {}
+        self.unknown = ""
+        """Why nothing can be said of any claim now, or empty."""
 
     def see_claim(self, claim: PersistentVolumeClaim) -> None:
         """A claim, new or changed."""
@@ -121,6 +123,8 @@ class Storage:
             return NO_NEEDS
         gathered = _Gathered()
         exclusive = self.exclusive(pod)
+        if self.unknown:
+            return Needs(exclusive=exclusive, waits=self.unknown)
         try:
             for volume in pod.spec.volumes:
                 name = claim_name(pod, volume)
