@@ -36,7 +36,7 @@ REASONS = {401: "Unauthorized", 403: "Forbidden", 404: "NotFound", 409: "Conflic
 
 @dataclass(slots=True)
 class Fault:
-    """What goes wrong with requests whose method and path match, until it has happened ``times`` times.
+    """What goes wrong with requests whose method, path and query match, until it has happened ``times`` times.
 
     ``delay`` seconds are waited first. Then ``reset`` breaks the connection before, ``lose_answer`` after the server
     has carried the request out, ``halve_answer`` in the middle of the answer; ``status`` answers in the server's place.
@@ -53,13 +53,15 @@ class Fault:
     lose_answer: bool = False
     halve_answer: bool = False
     watches: bool | None = None
+    query: str = ""
 
-    def matches(self, method: str, path: str, watch: bool) -> bool:
+    def matches(self, request: web.Request, watch: bool) -> bool:
         return (
             self.times > 0
-            and (not self.method or self.method == method)
+            and (not self.method or self.method == request.method)
             and (self.watches is None or self.watches == watch)
-            and re.search(self.path, path) is not None
+            and re.search(self.path, request.path) is not None
+            and re.search(self.query, request.query_string) is not None
         )
 
 
@@ -187,7 +189,7 @@ class FaultyProxy:
 
     def _fault(self, request: web.Request, watch: bool) -> Fault | None:
         for fault in self.faults:
-            if fault.matches(request.method, request.path, watch) and self._chance.random() < fault.chance:
+            if fault.matches(request, watch) and self._chance.random() < fault.chance:
                 fault.times -= 1
                 return fault
         return None

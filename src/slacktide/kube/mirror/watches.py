@@ -12,7 +12,7 @@ from slacktide.kube.client.http import Connection
 from slacktide.kube.client.kinds import HasMetadata, Identity, Kind, Malformed
 from slacktide.kube.client.reflector import WATCH_SECONDS, Handler, Reflector
 from slacktide.kube.mirror.cluster import ClusterMirror
-from slacktide.kube.mirror.interning import TemplateInterning
+from slacktide.kube.mirror.lightening import Lightening
 from slacktide.kube.resources import objects
 from slacktide.kube.resources.node_latency import NODE_LATENCY
 from slacktide.kube.resources.objects import CronJob, Deployment, Job, Pod, ReplicaSet, StatefulSet
@@ -129,7 +129,7 @@ def subscriptions(mirror: ClusterMirror) -> list[tuple[Kind[Any], Handler[Any]]]
             lambda one: mirror.drop_claim(one.namespace, one.name),
         ),
         stored(objects.STORAGE_CLASS, storage.see_class, lambda one: storage.drop_class(one.name)),
-        (objects.POD, TemplateInterning(PodHandler(mirror))),
+        (objects.POD, PodHandler(mirror)),
     ]
 
 
@@ -142,7 +142,8 @@ class Watches:
         self._dead: tuple[str, ...] = ()
 
         def reflector(kind: Kind[Any], handler: Handler[Any]) -> Reflector[Any]:
-            return Reflector(connection, kind, handler, gate=self.gate, watch_seconds=seconds)
+            lighten = Lightening() if kind is objects.POD else None
+            return Reflector(connection, kind, handler, gate=self.gate, watch_seconds=seconds, lighten=lighten)
 
         self.reflectors = [reflector(kind, handler) for kind, handler in subscriptions(mirror)]
         # A cluster with the manifests of a release before does not know them: then nothing is declared.
