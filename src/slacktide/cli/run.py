@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import logging
 import os
 import signal
@@ -107,7 +108,8 @@ async def _run(config: Config, kubeconfig: Path | None, context: str | None, rec
                 return 1
             except GaveWay as why:
                 log.error("gave the lease back, and begins anew: %s", why)
-                yields = config.kube.lease_duration  # others come first
+            gc.collect()  # what the mirror and the engine held, before there are others
+            yields = config.kube.lease_duration  # others come first
 
 
 async def _one_start(connection: Connection, config: Config, record: Path | None, yields: float) -> bool:
