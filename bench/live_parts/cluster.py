@@ -117,7 +117,7 @@ class Cluster:
         elif name == BINDER:
             found = Running(name, "binder", self._start(name, self._binder(), "watching"))
         else:
-            port = _free_port()
+            port = free_port()
             component = self._start(f"slacktide-{name.replace('+', '-')}", self._slacktide(name, port), "leading as")
             found = Running(name, "slacktide", component, port)
         try:
@@ -170,7 +170,8 @@ def _until_said(component: Component, began: int, pattern: str, seconds: float =
         time.sleep(0.1)
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port of loopback that nobody listens on."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

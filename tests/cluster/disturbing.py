@@ -84,6 +84,14 @@ class Disturbance:
         """The connections of all watches break; how many."""
         return int(self._call(self.proxy.cut_watches))
 
+    def stall_watches(self, path: str) -> None:
+        """Watches whose path matches say nothing more."""
+        self._call(self.proxy.stall_watches, path)
+
+    def let_watches_flow(self) -> None:
+        """They go on."""
+        self._call(self.proxy.let_watches_flow)
+
     def outage(self, seconds: float) -> None:
         """Nobody answers for so long."""
         self._do(self.proxy.go_down())

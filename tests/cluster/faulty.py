@@ -6,6 +6,7 @@ It speaks plain HTTP on loopback and passes everything on, also who asks, until 
         proxy.add(Fault(status=429, retry_after=1, method="POST", path=r"/binding$", times=3))
         proxy.add(Fault(reset=True, chance=0.05))
         proxy.cut_watches()
+        proxy.stall_watches("/nodes$")
 
 The first fault that matches a request is applied. Faults wear off after ``times`` requests.
 """
@@ -35,7 +36,7 @@ REASONS = {401: "Unauthorized", 403: "Forbidden", 404: "NotFound", 409: "Conflic
 
 @dataclass(slots=True)
 class Fault:
-    """What goes wrong with requests whose method and path match, until it has happened ``times`` times.
+    """What goes wrong with requests whose method, path and query match, until it has happened ``times`` times.
 
     ``delay`` seconds are waited first. Then ``reset`` breaks the connection before, ``lose_answer`` after the server
     has carried the request out, ``halve_answer`` in the middle of the answer; ``status`` answers in the server's place.
@@ -52,13 +53,15 @@ class Fault:
     lose_answer: bool = False
     halve_answer: bool = False
     watches: bool | None = None
+    query: str = ""
 
-    def matches(self, method: str, path: str, watch: bool) -> bool:
+    def matches(self, request: web.Request, watch: bool) -> bool:
         return (
             self.times > 0
-            and (not self.method or self.method == method)
+            and (not self.method or self.method == request.method)
             and (self.watches is None or self.watches == watch)
-            and re.search(self.path, path) is not None
+            and re.search(self.path, request.path) is not None
+            and re.search(self.query, request.query_string) is not None
         )
 
 
@@ -78,6 +81,8 @@ class FaultyProxy:
         self._watches: dict[asyncio.Task[None], web.Request] = {}
         self._expired: set[asyncio.Task[None]] = set()
         self._deaf = False
+        self._stalled = ""
+        self._flows = asyncio.Event()
 
     async def __aenter__(self) -> Self:
         tls = self._access.context if self._access.context is not None else True
@@ -142,6 +147,20 @@ class FaultyProxy:
         self._expired.update(self._watches)
         return self._end_watches(lambda _: None)
 
+    def stall_watches(self, path: str) -> None:
+        """Watches whose path matches stay open and say nothing more; new ones are not even accepted."""
+        self._stalled = path
+        self._flows.clear()
+
+    def let_watches_flow(self) -> None:
+        """What was held back of them comes, and everything after it."""
+        self._stalled = ""
+        self._flows.set()
+
+    async def _passable(self, path: str) -> None:
+        while self._stalled and re.search(self._stalled, path):
+            await self._flows.wait()
+
     async def go_down(self) -> None:
         """Stops listening and breaks every connection, until ``come_up``."""
         self._deaf = True
@@ -170,7 +189,7 @@ class FaultyProxy:
 
     def _fault(self, request: web.Request, watch: bool) -> Fault | None:
         for fault in self.faults:
-            if fault.matches(request.method, request.path, watch) and self._chance.random() < fault.chance:
+            if fault.matches(request, watch) and self._chance.random() < fault.chance:
                 fault.times -= 1
                 return fault
         return None
@@ -189,6 +208,8 @@ class FaultyProxy:
             if fault.status:
                 self.seen[request.method, str(fault.status)] += 1
                 return _refusal(fault)
+        if watch:
+            await self._passable(request.path)
         try:
             return await self._forward(request, watch, fault)
         except aiohttp.ClientError:
@@ -228,7 +249,7 @@ class FaultyProxy:
         response.enable_chunked_encoding()
         await response.prepare(request)
         # A task of its own, which can be ended without ending the handler.
-        task = asyncio.create_task(_pump(answer, response, self.rewrite))
+        task = asyncio.create_task(self._pump(answer, response, request.path))
         self._watches[task] = request
         try:
             await asyncio.gather(task, return_exceptions=True)
@@ -240,12 +261,10 @@ class FaultyProxy:
             await response.write(json.dumps({"type": "ERROR", "object": _status(410)}).encode() + b"\n")
         return response
 
-
-async def _pump(
-    answer: aiohttp.ClientResponse, response: web.StreamResponse, rewrite: Callable[[bytes], bytes]
-) -> None:
-    async for piece in answer.content.iter_any():
-        await response.write(rewrite(piece))
+    async def _pump(self, answer: aiohttp.ClientResponse, response: web.StreamResponse, path: str) -> None:
+        async for piece in answer.content.iter_any():
+            await self._passable(path)
+            await response.write(self.rewrite(piece))
 
 
 def _refusal(fault: Fault) -> web.Response:

@@ -101,6 +101,20 @@ def test_a_list_that_falls_silent_is_given_up(answer: Answer) -> None:
     asyncio.run(run())
 
 
+def test_a_watch_that_is_not_accepted_is_given_up_long_before_one_that_says_nothing() -> None:
+    async def run() -> None:
+        async with (
+            served(silently) as access,
+            Connection(access, timeout=PATIENT, list_silence=SHORT) as connection,
+            asyncio.timeout(PATIENT),
+        ):
+            with pytest.raises(Unreachable, match="no answer in time"):
+                async for _ in connection.stream(PATH, {"watch": "true"}, silence=2 * PATIENT):
+                    pass
+
+    asyncio.run(run())
+
+
 class Picture:
     """What a reflector told of nodes."""
 

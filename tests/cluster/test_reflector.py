@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from cluster.faulty import Fault, FaultyProxy
+from slacktide.kube.client import pages
 from slacktide.kube.client.credentials import Access, load_access
 from slacktide.kube.client.http import ApiError, Connection, Unreachable
 from slacktide.kube.client.kinds import Identity, Kind, Malformed
@@ -448,6 +449,42 @@ async def _eventually(call: Callable[[], Awaitable[bytes]]) -> None:
         else:
             return
     raise AssertionError("never came to be")
+
+
+@pytest.mark.parametrize("expired", [0, 1, 2])
+def test_lists_come_in_pages_and_begin_anew_where_the_next_one_has_expired(
+    access: Access, monkeypatch: pytest.MonkeyPatch, expired: int
+) -> None:
+    """The third attempt asks for the whole list."""
+    monkeypatch.setattr(pages, "ATTEMPTS", (2, 2, 0))
+
+    async def play(direct: Connection, proxy: FaultyProxy, where: str) -> None:
+        for name in "abcde":
+            await put(direct, where, name, "1")
+        async with Connection(proxy.access()) as watched:
+            picture = Picture()
+            reflector = Reflector(watched, SECRET, picture, path=SECRET.path(where))
+            proxy.add(Fault(status=410, query="continue=", times=expired))
+            async with running(reflector):
+                assert {name for _, name in picture.objects} == set("abcde")
+                lists = [path for method, path in proxy.paths if "watch" not in path]
+                assert [("limit=2" in path, "continue=" in path) for path in lists] == {
+                    0: [(True, False), (True, True), (True, True)],
+                    1: [(True, False), (True, True), (True, False), (True, True), (True, True)],
+                    2: [(True, False), (True, True), (True, False), (True, True), (False, False)],
+                }[expired]
+                # After a break only what is new is told, and what is gone: pages say who is there.
+                proxy.add(Fault(status=410, watches=True, times=1))
+                proxy.cut_watches()
+                await put(direct, where, "c", "2")
+                await put(direct, where, "f", "1")
+                await direct.delete(SECRET.path(where, "a"))
+                expected = await truth(direct, where)
+                await until(lambda: picture.objects == expected and reflector.lists >= 2)
+        picture.in_order()
+        assert [identity.name for identity, _ in picture.deletions] == ["a"]
+
+    scenario(access, play)
 
 
 def test_thousands_of_pods_do_not_stall_the_event_loop(access: Access) -> None:

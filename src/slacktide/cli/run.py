@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import logging
 import os
 import signal
@@ -18,6 +19,7 @@ from slacktide.cli.options import FILE
 if TYPE_CHECKING:
     from slacktide.config import Config
     from slacktide.engine.core.engine import Journal
+    from slacktide.kube.client.http import Connection
     from slacktide.kube.observe.http_server import SchedulerPages
     from slacktide.kube.scheduler import Scheduler
 
@@ -90,43 +92,57 @@ def _identity() -> str:
 async def _run(config: Config, kubeconfig: Path | None, context: str | None, record: Path | None) -> int:
     from slacktide.engine.warm_up import warm
     from slacktide.kube.client.http import connect
-    from slacktide.kube.observe.http_server import SchedulerPages, told_to
-    from slacktide.kube.scheduler import Scheduler
-    from slacktide.kube.term import LeadershipLost
+    from slacktide.kube.term import GaveWay, LeadershipLost
 
+    log = logging.getLogger(__name__)
     warm(config)  # before a lease is held: compiling takes up to a minute the first time
     async with await connect(kubeconfig, context=context, qps=config.kube.qps, burst=config.kube.burst) as connection:
-        with contextlib.ExitStack() as stack:
-            scheduler = Scheduler(connection, config, _identity())
-            window = SchedulerPages(scheduler)
-            journal: Journal = window.journal
-            if record is not None:
-                from slacktide.engine.journal.record import Recorder
-
-                journal = told_to(stack.enter_context(Recorder(record, config)), journal)
+        yields = 0.0
+        while True:
             try:
-                if await until_signal(_serve(scheduler, window, journal)):
-                    logging.getLogger(__name__).info("stopped")
+                if await _one_start(connection, config, record, yields):
+                    log.info("stopped")
+                return 0
             except LeadershipLost as lost:
-                logging.getLogger(__name__).error("%s", lost)
+                log.error("%s", lost)
                 return 1
-    return 0
+            except GaveWay as why:
+                log.error("gave the lease back, and begins anew: %s", why)
+            gc.collect()  # what the mirror and the engine held, before there are others
+            yields = config.kube.lease_duration  # others come first
+
+
+async def _one_start(connection: Connection, config: Config, record: Path | None, yields: float) -> bool:
+    """Schedule, from nothing; whether that was interrupted. Raises ``LeadershipLost`` and ``GaveWay``."""
+    from slacktide.kube.observe.http_server import SchedulerPages, told_to
+    from slacktide.kube.scheduler import Scheduler
+
+    with contextlib.ExitStack() as stack:
+        scheduler = Scheduler(connection, config, _identity(), yields=yields)
+        window = SchedulerPages(scheduler)
+        journal: Journal = window.journal
+        if record is not None:
+            from slacktide.engine.journal.record import Recorder
+
+            journal = told_to(stack.enter_context(Recorder(record, config)), journal)
+        return await until_signal(_serve(scheduler, window, journal))
 
 
 async def _serve(scheduler: Scheduler, window: SchedulerPages, journal: Journal) -> None:
     import asyncio
 
     from slacktide.kube.observe.http_server import Server
-    from slacktide.kube.term import LeadershipLost
+    from slacktide.kube.term import GaveWay, LeadershipLost
 
     async with Server(scheduler, window.routes()):
         stalls = asyncio.ensure_future(window.loop_lag.run())
         try:
             await scheduler.run(journal)
         except BaseExceptionGroup as problems:
-            lost = problems.subgroup(LeadershipLost)
-            if lost is not None:
+            if problems.subgroup(LeadershipLost) is not None:
                 raise LeadershipLost(f"{scheduler.identity}: the lease is lost") from None
+            if problems.subgroup(GaveWay) is not None:
+                raise GaveWay(scheduler.stale() or "a watch was dead") from None
             raise
         finally:
             stalls.cancel()

@@ -95,7 +95,7 @@ class DryRun:
         self.connection, self.config, self.starts = connection, config, starts
         self.clock = Clock()
         self.mirror = ClusterMirror(config, self.clock)
-        self.watches = Watches(connection, self.mirror)
+        self.watches = Watches(connection, self.mirror, config.kube.watch_seconds)
         self.did, self.would = Deeds(), Deeds()
         self.began = 0.0
         self._work = asyncio.Event()
@@ -113,7 +113,7 @@ class DryRun:
         return self._would.engine
 
     def stale(self) -> str:
-        """The kind whose watch is dead, or empty."""
+        """Why nothing can be decided: which watch is dead; or empty."""
         return self.watches.stale()
 
     async def run(self) -> None:
@@ -180,6 +180,7 @@ class DryRun:
                     await self._work.wait()
             self._work.clear()
             await asyncio.sleep(0)
+            self.watches.look_for_dead()
             if self.stale() or not engine.anybody_waits():
                 continue
             began = asyncio.get_running_loop().time()

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import Callable
 
 import msgspec
 
@@ -34,7 +35,8 @@ class LeaderElection:
 
     ``duration``, ``renew`` and ``retry`` are seconds: how long others wait, how long we act without a renewal, and
     how often we try. Raises ``ValueError`` unless ``duration`` > ``renew`` > ``retry`` > 0 and ``duration`` is whole.
-    ``holder`` is who held the lease when we last looked, ``term`` counts how often we came to lead.
+    ``holder`` is who held the lease when we last looked, ``term`` counts how often we came to lead. Who is not
+    ``willing`` does not take it.
     """
 
     def __init__(
@@ -47,6 +49,7 @@ class LeaderElection:
         duration: float = 15,
         renew: float = 10,
         retry: float = 2,
+        willing: Callable[[], bool] = lambda: True,
     ) -> None:
         if not (duration > renew > retry > 0 and duration == int(duration)):
             raise ValueError(
@@ -64,6 +67,7 @@ class LeaderElection:
         self._duration = int(duration)
         self._renew = renew
         self._retry = retry
+        self._willing = willing
         self._lease: Lease | None = None
         self._seen_at = NEVER
         self._deadline = NEVER
@@ -161,7 +165,10 @@ class LeaderElection:
                 if error.status not in (CONFLICT, NOT_FOUND):
                     raise
             # Somebody wrote to it, or it is gone: look who holds it now.
-        if not await self._look(patience):
+        there = await self._look(patience)
+        if not self._willing():
+            return
+        if not there:
             await self._create(steady_seconds(), patience)
         elif self._free():
             try:

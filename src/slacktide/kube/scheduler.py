@@ -14,7 +14,7 @@ from slacktide.engine.core.types import Decision
 from slacktide.kube.act.counts import Counts
 from slacktide.kube.act.reservations import Nomination
 from slacktide.kube.client.http import ApiError, Connection, Unreachable
-from slacktide.kube.clock import Clock
+from slacktide.kube.clock import Clock, steady_seconds
 from slacktide.kube.feed import fed_pod
 from slacktide.kube.leader_election import LeaderElection
 from slacktide.kube.mirror.cluster import ClusterMirror
@@ -23,7 +23,7 @@ from slacktide.kube.mirror.watches import Watches
 from slacktide.kube.publish.availability import LedgerCounts, load
 from slacktide.kube.publish.events import EventRecorder
 from slacktide.kube.resources.objects import Availability
-from slacktide.kube.term import LeadershipLost, Term, Tools
+from slacktide.kube.term import GaveWay, LeadershipLost, Term, Tools
 
 LOG = logging.getLogger(__name__)
 
@@ -34,17 +34,21 @@ DRAIN_SECONDS = 1.0
 
 
 class Scheduler:
-    """One replica. What it has before it leads is made here; what it has while it leads is its ``term``'s."""
+    """One replica. What it has before it leads is made here; what it has while it leads is its ``term``'s.
 
-    def __init__(self, connection: Connection, config: Config, identity: str) -> None:
+    It does not contend for the lease in its first ``yields`` seconds, nor while it could not decide if it led.
+    """
+
+    def __init__(self, connection: Connection, config: Config, identity: str, *, yields: float = 0.0) -> None:
         self.connection, self.config, self.identity = connection, config, identity
         self.clock = Clock()
         self.counts = Counts()
         self.ledgers = LedgerCounts()
         self.mirror = ClusterMirror(config, self.clock)
-        self.watches = Watches(connection, self.mirror)
+        self.watches = Watches(connection, self.mirror, config.kube.watch_seconds)
         self.recorder = EventRecorder(connection, COMPONENT, identity, qps=config.kube.event_qps)
-        self.election = _election(connection, config, identity)
+        self._contends_at = steady_seconds() + yields
+        self.election = _election(connection, config, identity, self._may_contend)
         self.term: Term | None = None
         self.told: Callable[[Decision], None] = lambda _: None
         """Hears of each decision of a pass that is to be carried out; to be set before :meth:`run`."""
@@ -62,8 +66,11 @@ class Scheduler:
         return self.watches.synced
 
     def stale(self) -> str:
-        """The kind whose watch is dead, or empty."""
+        """Why nothing can be decided: which watch is dead; or empty."""
         return self.watches.stale()
+
+    def _may_contend(self) -> bool:
+        return steady_seconds() >= self._contends_at and not self.watches.unfit()
 
     @property
     def engine(self) -> Engine | None:
@@ -99,7 +106,7 @@ class Scheduler:
     async def run(self, journal: Journal | None = None) -> None:
         """Watch; lead once elected; decide until cancelled or deposed. ``journal`` is told the engine's operations.
 
-        Raises :class:`LeadershipLost`.
+        Raises :class:`LeadershipLost` and :class:`GaveWay`, each in a group.
         """
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(one) for one in self.watches.running()]
@@ -115,7 +122,7 @@ class Scheduler:
             tasks += [group.create_task(one) for one in term.running()]
             try:
                 await term.decide()
-            except asyncio.CancelledError:
+            except (asyncio.CancelledError, GaveWay):
                 await self._stop(term)  # while the lease is held, which is given back when the tasks end
                 raise
 
@@ -157,7 +164,9 @@ class Scheduler:
             await self.recorder.drain(DRAIN_SECONDS)
 
 
-def _election(connection: Connection, config: Config, identity: str) -> LeaderElection | None:
+def _election(
+    connection: Connection, config: Config, identity: str, willing: Callable[[], bool]
+) -> LeaderElection | None:
     kube = config.kube
     if not kube.leader_election:
         return None
@@ -170,4 +179,5 @@ def _election(connection: Connection, config: Config, identity: str) -> LeaderEl
         duration=duration,
         renew=duration * 2 / 3,
         retry=max(0.2, min(2.0, duration / 7)),
+        willing=willing,
     )

@@ -51,6 +51,10 @@ class LeadershipLost(KubeError):  # noqa: N818  # an ordinary end, not a mistake
     """Another replica may lead now; this one must not act any more."""
 
 
+class GaveWay(KubeError):  # noqa: N818  # nor is this
+    """This replica led and could not decide; it begins anew, and another one may lead."""
+
+
 @dataclass(frozen=True)
 class Tools:
     """What a term works with and did not make; ``leading`` is asked before every act."""
@@ -137,7 +141,10 @@ class Term(FeedListener):
         return [*(one.run() for one in others), collect_when_idle(lambda: self._parts)]
 
     async def decide(self) -> None:
-        """Passes whenever somebody may be placed, until cancelled. Raises :class:`LeadershipLost`."""
+        """Passes whenever somebody may be placed, until cancelled.
+
+        Raises :class:`LeadershipLost`, and where others may lead and this replica cannot decide :class:`GaveWay`.
+        """
         loop, watchdog = asyncio.get_running_loop(), self._tools.config.scheduler.watchdog
         while True:
             alarm = loop.call_later(watchdog, self._work.set)  # cheaper than a task that waits with a timeout
@@ -147,8 +154,10 @@ class Term(FeedListener):
             await asyncio.sleep(0)  # whatever arrived at the same time takes part
             await self._tools.watches.whole_lists()
             self._must_lead()
+            self._tools.watches.look_for_dead()
             if stale := self._tools.watches.stale():
-                LOG.warning("no pass: the watch of %s is dead", stale)
+                if self._tools.config.kube.leader_election:
+                    raise GaveWay(stale)
                 continue
             if not self.engine.anybody_waits():
                 continue

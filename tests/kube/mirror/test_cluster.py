@@ -249,3 +249,16 @@ def test_followers_hear_in_their_order_and_from_when_they_follow(mirror: Cluster
     mirror.follow(Named("two"))
     mirror.see_pod(pod("q"))
     assert order == ["one:p", "one:q", "two:q"]
+
+
+def test_pods_of_others_that_have_ended_are_not_kept_and_ours_are() -> None:
+    mirror = ClusterMirror(load_live(), lambda: NOW)
+    heard = Heard()
+    mirror.follow(heard)
+    for name, scheduler in (("theirs", "default-scheduler"), ("ours", "slacktide")):
+        for phase in ("Running", "Succeeded"):
+            status = {"phase": phase}
+            mirror.see_pod(made_objects.pod(name, uid=name, schedulerName=scheduler, nodeName="a", status=status))
+    mirror.see_pod(made_objects.pod("late", uid="late", schedulerName="x", nodeName="a", status={"phase": "Failed"}))
+    assert set(mirror.pods) == set(mirror.uids.values()) == {"ours"}
+    assert [one for one in heard.said() if one[0] == "pod_gone"] == [("pod_gone", "theirs", True)]

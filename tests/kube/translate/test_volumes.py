@@ -91,6 +91,15 @@ def test_a_provisioner_is_told_the_node_among_those_its_class_allows() -> None:
     assert storage(claim("c"), storage_class()).needs(using("c")).term == Term()
 
 
+def test_pods_with_claims_wait_while_nothing_is_known_of_volumes() -> None:
+    found = storage(claim("c"), storage_class())
+    found.unknown = "the watch of persistentvolumes is dead: no word for 700 s"
+    assert found.needs(using("c")).waits == found.unknown
+    assert found.needs(using()) == NO_NEEDS
+    found.unknown = ""
+    assert found.needs(using("c")).waits == ""
+
+
 def test_a_node_once_told_to_the_provisioner_is_kept() -> None:
     chosen = claim("c", metadata={"annotations": {"volume.kubernetes.io/selected-node": "n1"}})
     needs = storage(chosen, storage_class()).needs(using("c"))

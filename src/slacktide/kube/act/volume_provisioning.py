@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
+from slacktide.engine.core import types
 from slacktide.kube.client.http import MERGE_PATCH, ApiError, Unreachable
 from slacktide.kube.client.kinds import Malformed
 from slacktide.kube.feed.fed_pod import FedPod
@@ -15,6 +17,9 @@ from slacktide.kube.translate.volumes import SELECTED_NODE
 LOOK_AGAIN_SECONDS = 0.2
 PROVISION_SECONDS = 600.0
 """How long a provisioner may take."""
+AVOID_BACKOFFS = 1.5
+"""So many times ``kube.backoff_longest`` a pod stays away from nodes for which no volume could be made: longer than it
+waits between two attempts, so that the next goes elsewhere. kube-scheduler gets there because it draws among equals."""
 
 
 class VolumeProvisioner:
@@ -22,6 +27,7 @@ class VolumeProvisioner:
 
     def __init__(self, term: TermContext) -> None:
         self._connection, self._feed, self._clock, self._leading = term.connection, term.feed, term.clock, term.leading
+        self._gate, self._avoid_seconds = term.gate, AVOID_BACKOFFS * term.settings.backoff_longest
 
     async def ready(self, pod: FedPod, host: str) -> str:
         """Wait until the volumes of a pod that is to be on ``host`` are there; else why they will not be."""
@@ -45,9 +51,28 @@ class VolumeProvisioner:
                 if claim is None:
                     return f"claim {name} is gone"
                 if _version(claim) >= version and claim.metadata.annotations.get(SELECTED_NODE) != host:
+                    self._avoid(pod, host)
                     return f"no volume for claim {name} could be made for node {host}"
             await asyncio.sleep(LOOK_AGAIN_SECONDS)
         return f"no volumes for its claims within {PROVISION_SECONDS:.0f} s"
+
+    def _avoid(self, pod: FedPod, host: str) -> None:
+        """The provisioner took the node back: the pod goes elsewhere, until for a while no other node has failed."""
+        pod.avoids |= {host}
+        self._forgive_later(pod, pod.avoids)
+
+    def _forgive_later(self, pod: FedPod, avoided: frozenset[str]) -> None:
+        forgive = partial(self._forgive, pod, avoided)
+        asyncio.get_running_loop().call_later(self._avoid_seconds, self._gate.call, forgive)
+
+    def _forgive(self, pod: FedPod, avoided: frozenset[str]) -> None:
+        if self._feed.pods.get(pod.uid) is not pod or pod.avoids is not avoided:
+            return  # it is gone, or another node has failed since
+        if pod.key and self._feed.engine.pods[pod.uid].state == types.PLACED:
+            self._forgive_later(pod, avoided)  # another node is being tried
+            return
+        pod.avoids = frozenset()
+        self._feed.consider(pod)
 
     async def _select(self, pod: FedPod, name: str, host: str) -> int:
         """Write the node onto a claim, unless it is there; since which of its versions it is."""

@@ -7,7 +7,6 @@ headers that are sent: no message, log or ``repr`` shows them.
 from __future__ import annotations
 
 import asyncio
-import io
 import logging
 import random
 import socket
@@ -20,12 +19,13 @@ from typing import Any, Self
 from urllib.parse import quote, urlencode
 
 import aiohttp
-from aiohttp.abc import AbstractStreamWriter
 from yarl import URL
 
 from slacktide.errors import ConfigError, SlacktideError
 from slacktide.kube.client.credentials import Access, load_access
 from slacktide.kube.client.kinds import decode_status
+from slacktide.kube.client.line_splitter import LineSplitter
+from slacktide.kube.client.payload import Permitted, payload
 from slacktide.kube.client.rate_limit import Limiter
 from slacktide.kube.client.served_version import GROUP_PATH, NEWEST, ServedVersion
 from slacktide.kube.client.status_codes import TOO_MANY, UNAUTHORIZED, UNAVAILABLE
@@ -41,10 +41,6 @@ POOL = 256
 """The most connections for requests; further requests wait. Watches and urgent requests do not count."""
 RETRIES = 3
 LONGEST_RETRY_SECONDS = 10.0
-LONGEST_LINE = 16 * 2**20
-"""The most bytes in one line of a watch; objects in etcd have about 2 MB at most."""
-LARGE_BODY = 2**20
-"""Larger bodies, in bytes, are sent piece by piece, so that the event loop is not blocked."""
 REPEATABLE = frozenset({"GET", "PUT", "DELETE"})
 """Requests that may be sent again: a second one has no further effect, or its preconditions refuse it."""
 OVERLOADED = frozenset({TOO_MANY, UNAVAILABLE})
@@ -52,11 +48,10 @@ REFUSED = 300
 RENEW_PAUSE_SECONDS = 5.0
 """Seconds between attempts to renew credentials that the server refuses, or that nobody gives us."""
 SILENT_SECONDS = 660.0
-"""A watch that says nothing for this long is dead: the API server ends each within ten minutes. It sends bookmarks
-about every minute, but none of a kind of which nothing ever changed."""
+"""A stream that says nothing for this long is given up, unless told otherwise."""
 LIST_SILENT_SECONDS = 70.0
-"""A list of which no byte comes for this long is given up. The API server itself ends a request that takes too long,
-by default after 60 s, and its answer says why."""
+"""A list of which no byte comes for this long is given up, and so is a watch that is not accepted within it. The API
+server itself ends a request that takes too long, by default after 60 s, and its answer says why."""
 GOODBYE_SECONDS = 2.0
 """The longest time, in seconds, that a closed connection waits for the server to end TLS."""
 # Silent connections are checked by the kernel: a server that vanished without a word is noticed in half a minute.
@@ -77,25 +72,6 @@ class Unreachable(KubeError):  # noqa: N818 (says what is the matter better than
 
 class NotSent(Unreachable):
     """The request was not carried out: its ``permit`` did not allow any more that it be sent."""
-
-
-class _Permitted(aiohttp.BytesPayload):
-    """A request's body that is written only while ``permit`` allows it.
-
-    A request may wait for long before its first byte is written, for a free connection or until a new one is made, and
-    this process may be stopped in between. Without its body the server carries nothing out.
-    """
-
-    def __init__(self, body: bytes, permit: Callable[[], bool]) -> None:
-        super().__init__(body)
-        self._permit = permit
-        self.refused = False
-
-    async def write_with_length(self, writer: AbstractStreamWriter, content_length: int | None) -> None:
-        if not self._permit():
-            self.refused = True
-            raise aiohttp.ClientConnectionError("not permitted")
-        await super().write_with_length(writer, content_length)
 
 
 class ApiError(KubeError):
@@ -157,7 +133,7 @@ class Connection:
             self._extra["proxy"] = access.proxy
         self._timeout = aiohttp.ClientTimeout(total=timeout)
         self._list_timeout = aiohttp.ClientTimeout(total=None, connect=timeout, sock_read=list_silence)
-        self._stream_timeout = aiohttp.ClientTimeout(total=None, connect=timeout, sock_read=SILENT_SECONDS)
+        self._connect_seconds, self._begin_seconds = timeout, list_silence
         self._lists: set[asyncio.Event] = set()
         self._headers: dict[str, dict[str, str]] = {}
         self._renewing = asyncio.Lock()
@@ -233,12 +209,12 @@ class Connection:
                 raise self._not_sent(method, path)
             version = self._served.version
             url = self._url(path, asked)
-            data = _payload(self._served.body(path, body), permit)
+            data = payload(self._served.body(path, body), permit)
             try:
                 response = await session.request(method, url, data=data, headers=headers, timeout=limits, **self._extra)
                 answer = await response.read()
             except TRANSPORT as error:
-                if isinstance(data, _Permitted) and data.refused:
+                if isinstance(data, Permitted) and data.refused:
                     raise self._not_sent(method, path) from None
                 raise self._unreachable(method, path, error, limits) from None
             if response.status < REFUSED:
@@ -305,10 +281,13 @@ class Connection:
         """Deletes; ``body`` may hold DeleteOptions."""
         return await self.request("DELETE", path, body=body, **options)
 
-    async def stream(self, path: str, query: Mapping[str, str]) -> AsyncGenerator[list[bytes], None]:
+    async def stream(
+        self, path: str, query: Mapping[str, str], silence: float = SILENT_SECONDS
+    ) -> AsyncGenerator[list[bytes], None]:
         """The lines of an endless answer (a watch), in lists as they arrive; ends when the server ends it.
 
-        The first list is empty and says that the server has accepted.
+        The first list is empty and says that the server has accepted. After ``silence`` seconds without a byte it is
+        given up; so is one of which nothing at all comes for ``list_silence``.
 
         Close it (``contextlib.aclosing``) when leaving early. Raises ``ApiError`` and ``Unreachable``.
         """
@@ -316,10 +295,11 @@ class Connection:
         await self.limiter.take()
         await self._renew(force=False)
         headers = self._headers.get(JSON) or self._new_headers(JSON)
+        limits = aiohttp.ClientTimeout(total=None, connect=self._connect_seconds, sock_read=silence)
         try:
-            async with self._unpooled.get(
-                url, headers=headers, timeout=self._stream_timeout, **self._extra
-            ) as response:
+            async with asyncio.timeout(self._begin_seconds):
+                begun = await self._unpooled.get(url, headers=headers, timeout=limits, **self._extra)
+            async with begun as response:
                 if response.status >= REFUSED:
                     answer = await response.read()
                     if response.status == UNAUTHORIZED:
@@ -335,7 +315,7 @@ class Connection:
                 finally:
                     _cut_off(response)
         except TRANSPORT as error:
-            raise self._unreachable("GET", path, error, self._stream_timeout) from None
+            raise self._unreachable("GET", path, error, limits) from None
 
     def _open(self) -> None:
         tls = self._access.context if self._access.context is not None else True
@@ -419,40 +399,6 @@ class Connection:
         if isinstance(error, aiohttp.SocketTimeoutError):
             said = f"no byte came for {limits.sock_read:g} s"
         return Unreachable(f"{method} {self._access.server}{path}: {said}")
-
-
-class LineSplitter:
-    """Takes a stream apart into lines. Raises ``aiohttp.ClientError`` for an endless one."""
-
-    def __init__(self) -> None:
-        self._parts: list[bytes] = []
-        self._size = 0
-
-    def feed(self, piece: bytes) -> list[bytes]:
-        """The lines that are complete with this piece."""
-        self._size += len(piece)
-        if b"\n" not in piece:
-            self._parts.append(piece)
-            if self._size > LONGEST_LINE:
-                raise aiohttp.ClientError(f"a line of more than {LONGEST_LINE} bytes")
-            return []
-        if self._parts:
-            self._parts.append(piece)
-            piece = b"".join(self._parts)
-        lines = piece.split(b"\n")
-        rest = lines.pop()
-        self._parts = [rest] if rest else []
-        self._size = len(rest)
-        return lines
-
-
-def _payload(body: bytes | None, permit: Callable[[], bool] | None) -> bytes | io.BytesIO | _Permitted | None:
-    """A request's body as aiohttp is to write it. Raises ``ValueError`` for a permit without a body to hold back."""
-    if permit is not None:
-        if body is None:
-            raise ValueError("permit: found no body, expected one: it is what waits for the permit")
-        return _Permitted(body, permit)
-    return io.BytesIO(body) if body is not None and len(body) > LARGE_BODY else body
 
 
 def _refusal(response: aiohttp.ClientResponse, answer: bytes) -> ApiError:

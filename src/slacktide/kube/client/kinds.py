@@ -81,6 +81,17 @@ class RawEvent(Part, frozen=True):
     object: msgspec.Raw
 
 
+class _Name(Part, frozen=True):
+    name: str
+    uid: str
+    resource_version: str
+    namespace: str = ""
+
+
+class _Named(Part, frozen=True):
+    metadata: _Name
+
+
 class Status(Part, frozen=True):
     """How the API server says no."""
 
@@ -107,6 +118,7 @@ class WatchEvent(NamedTuple, Generic[T]):
 _listing = msgspec.json.Decoder(RawListing)
 _event = msgspec.json.Decoder(RawEvent)
 _status = msgspec.json.Decoder(Status, strict=False)
+_named = msgspec.json.Decoder(_Named)
 _anything = msgspec.json.Decoder()
 _encoder = msgspec.json.Encoder(enc_hook=encode_special)
 
@@ -135,6 +147,15 @@ def decode_status(body: bytes | msgspec.Raw) -> Status:
         return _status.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return Status()
+
+
+def identity_of(body: bytes | msgspec.Raw) -> Identity | None:
+    """Which object this is, without looking at the rest of it; None where that cannot be read."""
+    try:
+        found = _named.decode(body).metadata
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    return Identity(found.namespace, found.name, found.uid, found.resource_version)
 
 
 def identify(body: bytes | msgspec.Raw) -> Identity:

@@ -24,7 +24,6 @@ class OwnerReference(Part, frozen=True):
     name: str = ""
     uid: str = ""
     controller: bool | None = None
-    block_owner_deletion: bool | None = None
 
 
 class Metadata(Part, frozen=True):
@@ -39,7 +38,6 @@ class Metadata(Part, frozen=True):
     annotations: dict[str, str] = msgspec.field(default_factory=dict)
     creation_timestamp: Instant | None = None
     deletion_timestamp: Instant | None = None
-    deletion_grace_period_seconds: int | None = None
     owner_references: tuple[OwnerReference, ...] = ()
 
 

@@ -11,15 +11,17 @@ import asyncio
 import logging
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from typing import Generic, Protocol, TypeVar
 
 import msgspec
+from msgspec import Raw
 
 from slacktide.kube.client.gate import Gate
 from slacktide.kube.client.http import ApiError, Connection, Unreachable
-from slacktide.kube.client.kinds import HasMetadata, Identity, Kind, Malformed, Status, split_listing
+from slacktide.kube.client.kinds import HasMetadata, Identity, Kind, Malformed, Status, identity_of
+from slacktide.kube.client.pages import pages
 from slacktide.kube.client.status_codes import GATEWAY_TIMEOUT, GONE
 
 LOG = logging.getLogger(__name__)
@@ -29,8 +31,14 @@ SLICE_SECONDS = 0.02
 SHORTEST_BACKOFF_SECONDS = 0.2
 LONGEST_BACKOFF_SECONDS = 3.0
 """The end of a pod that nobody saw counts from when it is noticed: longer pauses would make that worse."""
-WATCH_SECONDS = (300, 600)
-"""The API server ends a watch after a random time from this range, so that not all watches begin again at once."""
+WATCH_SECONDS = 600.0
+"""The API server ends a watch after a random time, this long at most and half as long at least, so that not all watches
+begin again at once. It sends bookmarks about every minute, but none of a kind of which nothing ever changed: so only
+the end that was asked for shows for certain that a quiet watch lives."""
+SILENT = 1.1
+"""So many times as long a watch may say nothing. Then it is given up, and begun again."""
+DEAD = 1.15
+"""No sign of life for so many times as long: whoever decides on what it said last decides on the past."""
 SHORT_WATCH_SECONDS = 1.0
 CATCHING_UP_SECONDS = 1.0
 """For so many seconds after a watch came back, its news may be of the time while it was away."""
@@ -60,8 +68,10 @@ class Handler(Protocol[Seen]):
 class Reflector(Generic[T]):
     """Lists and watches ``kind`` (at ``path``, everywhere unless given) and tells ``handler`` while ``gate`` is open.
 
-    ``run`` never returns; cancel it. ``synced`` is set once the first list was told. ``lists``, ``watches`` and
-    ``failures`` count what was begun and what went wrong, ``last_error`` says why, empty while all is well.
+    ``run`` never returns; cancel it. ``synced`` is set once the first list was told, ``accepted`` once the API server
+    has accepted a watch. ``lists``, ``watches`` and ``failures`` count what was begun and what went wrong,
+    ``last_error`` says why, empty while all is well. ``watch_seconds`` is the longest time of a watch. ``lighten``
+    makes of each object one that takes less memory, before anybody has seen it.
     """
 
     def __init__(
@@ -74,15 +84,20 @@ class Reflector(Generic[T]):
         label_selector: str = "",
         field_selector: str = "",
         gate: Gate | None = None,
+        watch_seconds: float = WATCH_SECONDS,
+        lighten: Callable[[T], T] | None = None,
     ) -> None:
         self.kind = kind
         self.synced = asyncio.Event()
+        self.accepted = False
         self.resource_version = ""
         self.lists = 0
         self.watches = 0
         self.failures = 0
         self.last_error = ""
         self._connection = connection
+        self._watch_seconds = watch_seconds
+        self._lighten = lighten or _as_it_is
         self._handler = handler
         self._gate = gate or Gate()
         self._path = kind.path() if path is None else path
@@ -110,6 +125,10 @@ class Reflector(Generic[T]):
         ten minutes at most.
         """
         return time.monotonic() - self._alive_at
+
+    def is_dead(self) -> bool:
+        """Whether there has been no sign of life for longer than a watch lasts."""
+        return self.age() > DEAD * self._watch_seconds
 
     async def run(self) -> None:
         """Lists and watches until cancelled."""
@@ -163,58 +182,63 @@ class Reflector(Generic[T]):
 
     async def _list(self) -> None:
         self.lists += 1
-        # The first list may be a little old, which spares etcd; one after a 410 must not be older than what we knew.
-        query = dict(self._selectors) if self.synced.is_set() else {**self._selectors, "resourceVersion": "0"}
-        body = await self._connection.get_list(self._path, query)
-        self._alive()
-        again = self.telling = self.synced.is_set()
-        try:
-            self.resource_version = await self._take(body)
-        finally:
-            self.telling = False
-        if again:  # decoding and the handler may have taken long
-            self._caught_up_at = time.monotonic() + CATCHING_UP_SECONDS
-
-    async def _take(self, body: bytes) -> str:
-        """Tells what a list says; its version."""
-        self._slice_began = time.monotonic()
-        listing = split_listing(body)
-        objects: list[T] = []
-        malformed: list[Malformed] = []
-        for item in listing.items or ():
-            found = self.kind.decode(item)
-            if isinstance(found, Malformed):
-                malformed.append(found)
-            else:
-                objects.append(found)
-            await self._breathe()
-        if self.synced.is_set():
-            await self._tell_difference(objects, malformed)
-        else:
+        news: list[T | Malformed] = []
+        uids: dict[tuple[str, str], str] = {}
+        version = ""
+        async with aclosing(pages(self._connection, self._path, self._selectors)) as every:
+            async for page in every:
+                self._alive()
+                if page.begins:
+                    news.clear()
+                    uids.clear()
+                    version = page.resource_version
+                await self._read(page.items, news, uids)
+        if not self.synced.is_set():
             await self._gate.passed()
-            self._tell_all(objects, malformed)
-        return listing.metadata.resource_version
+            self._tell_all(news)
+        else:
+            self.telling = True
+            try:
+                await self._tell_difference(news, uids)
+            finally:
+                self.telling = False
+            self._caught_up_at = time.monotonic() + CATCHING_UP_SECONDS  # reading and the handler may have taken long
+        self.resource_version = version
 
-    def _tell_all(self, objects: list[T], malformed: list[Malformed]) -> None:
+    async def _read(self, items: list[Raw], news: list[T | Malformed], uids: dict[tuple[str, str], str]) -> None:
+        """Takes what is new or has changed out of a page of a list, and who is there; of the rest nothing is kept."""
+        self._slice_began = time.monotonic()
+        for item in items:
+            identity = identity_of(item)
+            if identity is None or self._known.get(identity.key) != identity:
+                found = self._decoded(self.kind.decode(item))
+                news.append(found)
+                identity = found.identity if isinstance(found, Malformed) else _identity(found)
+            uids[identity.key] = identity.uid
+            await self._breathe()
+
+    def _decoded(self, found: T | Malformed) -> T | Malformed:
+        return found if isinstance(found, Malformed) else self._lighten(found)
+
+    def _tell_all(self, news: list[T | Malformed]) -> None:
+        objects = [one for one in news if not isinstance(one, Malformed)]
         for found in objects:
             identity = _identity(found)
             self._known[identity.key] = identity
         self._handler.replaced(objects)
-        for problem in malformed:
-            self._changed(problem)
+        for problem in news:
+            if isinstance(problem, Malformed):
+                self._changed(problem)
         self.synced.set()
 
-    async def _tell_difference(self, objects: list[T], malformed: list[Malformed]) -> None:
+    async def _tell_difference(self, news: list[T | Malformed], uids: dict[tuple[str, str], str]) -> None:
         """Tells a handler that has missed something first what is gone, which makes room, then what is new."""
-        uids = {(found.metadata.namespace, found.metadata.name): found.metadata.uid for found in objects}
-        uids.update((problem.identity.key, problem.uid) for problem in malformed)
         for key, identity in list(self._known.items()):
             if uids.get(key) != identity.uid:
                 await self._gate.passed()
                 del self._known[key]
                 self._handler.deleted(identity, None)
                 await self._breathe()
-        news: list[T | Malformed] = [*objects, *malformed]
         for found in news:
             await self._gate.passed()
             self._changed(found)
@@ -226,12 +250,14 @@ class Reflector(Generic[T]):
             "watch": "true",
             "allowWatchBookmarks": "true",
             "resourceVersion": self.resource_version,
-            "timeoutSeconds": str(random.randint(*WATCH_SECONDS)),
+            "timeoutSeconds": str(max(1, round(self._watch_seconds * random.uniform(0.5, 1.0)))),
             **self._selectors,
         }
-        async with aclosing(self._connection.stream(self._path, query)) as stream:
+        silence = SILENT * self._watch_seconds
+        async with aclosing(self._connection.stream(self._path, query, silence)) as stream:
             async for lines in stream:
                 self._alive()
+                self.accepted = True
                 self._slice_began = time.monotonic()
                 for line in lines:
                     await self._gate.passed()
@@ -249,9 +275,9 @@ class Reflector(Generic[T]):
         if isinstance(found, Identity):
             version = found.resource_version
         elif event.type == "DELETED":
-            version = self._deleted(found)
+            version = self._deleted(self._decoded(found))
         else:
-            version = self._changed(found)
+            version = self._changed(self._decoded(found))
         if version:
             self.resource_version = version
 
@@ -278,6 +304,10 @@ class Reflector(Generic[T]):
             del self._known[identity.key]
             self._handler.deleted(identity, None if isinstance(found, Malformed) else found)
         return identity.resource_version
+
+
+def _as_it_is(found: T) -> T:
+    return found
 
 
 def _identity(found: HasMetadata) -> Identity:

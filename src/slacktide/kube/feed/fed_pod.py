@@ -33,6 +33,8 @@ class FedPod:
     problem: str = ""
     """Why it cannot be scheduled whatever the hosts look like."""
     failures: int = 0
+    avoids: frozenset[str] = frozenset()
+    """Nodes for which its volumes could not be made; for a while it goes elsewhere."""
     doomed: bool = False
     followed: int = 0
     """The alterations of its record that the engine knows while it runs."""

@@ -15,7 +15,7 @@ from slacktide.kube.translate.pod_resources import Demands
 from slacktide.kube.translate.service_classes import Promised
 from slacktide.kube.translate.unschedulable import Unschedulable, refusal
 from slacktide.kube.translate.user_access import Wants
-from slacktide.kube.translate.volumes import both
+from slacktide.kube.translate.volumes import away_from, both
 from slacktide.model.constraint import Term
 from slacktide.state.spec import Spec
 
@@ -105,7 +105,7 @@ class Specs:
             fed.needs = mirror.storage.needs(pod)
             if fed.needs.waits:
                 raise Unschedulable(fed.needs.waits)
-        term = both(placed.term, fed.needs.term)
+        term = both(both(placed.term, fed.needs.term), away_from(fed.avoids))
         never = pod.spec.preemption_policy == NEVER
         wants = mirror.network.wants_of(pod, mirror.owners)
         return SpecParts(mirror.network.named(demand), fed.promised, placed, term, never, wants)

@@ -14,7 +14,7 @@ from slacktide.kube.client.kinds import HasMetadata, Identity, Malformed
 from slacktide.kube.mirror.changes import Changes
 from slacktide.kube.mirror.network import NetworkMirror
 from slacktide.kube.mirror.pending_resizes import PendingResizes
-from slacktide.kube.mirror.pod_record import PodRecord, unread
+from slacktide.kube.mirror.pod_record import FINAL, PodRecord, unread
 from slacktide.kube.resources.objects import (
     Namespace,
     Node,
@@ -70,8 +70,14 @@ class ClusterMirror:
         """A pod, new or changed."""
         uid = pod.metadata.uid
         record = self.pods.get(uid)
+        ours = pod.spec.scheduler_name == self._scheduler_name
+        if (
+            not ours and pod.status.phase in FINAL
+        ):  # it takes no room any more, and has no ledger that asks how it ended
+            self.drop_pod(Identity(pod.metadata.namespace, pod.metadata.name, uid, ""), pod)
+            return
         if record is None:
-            record = self.pods[uid] = PodRecord(pod, pod.spec.scheduler_name == self._scheduler_name, self._clock())
+            record = self.pods[uid] = PodRecord(pod, ours, self._clock())
             self.uids[record.namespaced_name] = uid
         else:
             record.update(pod)

@@ -10,9 +10,9 @@ from typing import Any, Generic, TypeVar
 from slacktide.kube.client.gate import Gate
 from slacktide.kube.client.http import Connection
 from slacktide.kube.client.kinds import HasMetadata, Identity, Kind, Malformed
-from slacktide.kube.client.reflector import Handler, Reflector
+from slacktide.kube.client.reflector import WATCH_SECONDS, Handler, Reflector
 from slacktide.kube.mirror.cluster import ClusterMirror
-from slacktide.kube.mirror.interning import TemplateInterning
+from slacktide.kube.mirror.lightening import Lightening
 from slacktide.kube.resources import objects
 from slacktide.kube.resources.node_latency import NODE_LATENCY
 from slacktide.kube.resources.objects import CronJob, Deployment, Job, Pod, ReplicaSet, StatefulSet
@@ -20,8 +20,19 @@ from slacktide.kube.translate.owners import cannot_make, is_finished, suspended
 
 LOG = logging.getLogger(__name__)
 
-STALE_SECONDS = 690.0
-"""Watches that show no sign of life for so long are dead: who decides on what they said last decides on the past."""
+ESSENTIAL: frozenset[Kind[Any]] = frozenset({
+    objects.POD, objects.NODE, objects.NAMESPACE,
+    objects.DEPLOYMENT, objects.REPLICA_SET, objects.STATEFUL_SET, objects.JOB,
+})  # fmt: skip
+"""Kinds without which nothing can be decided, as that would harm somebody: pods would get room that is taken, nodes
+that are gone, neighbours whom their rules forbid (namespaces are selected by labels); and who may be preempted follows
+from ledgers, which follow from controllers. Of all other kinds what was said last does for a while: classes and budgets
+(the API server checks each eviction), maintenance windows (which say when they begin and end), round-trip times (rows
+grow stale by themselves), CronJobs (of a new one the pods wait)."""
+VOLUMES: frozenset[Kind[Any]] = frozenset({
+    objects.PERSISTENT_VOLUME, objects.PERSISTENT_VOLUME_CLAIM, objects.STORAGE_CLASS,
+})  # fmt: skip
+"""Kinds on which only pods with claims depend: these wait while one of them is dead."""
 LATENCY_SECONDS = 10.0
 """So long is waited for round-trip times."""
 TELLING_SECONDS = 0.005
@@ -118,35 +129,45 @@ def subscriptions(mirror: ClusterMirror) -> list[tuple[Kind[Any], Handler[Any]]]
             lambda one: mirror.drop_claim(one.namespace, one.name),
         ),
         stored(objects.STORAGE_CLASS, storage.see_class, lambda one: storage.drop_class(one.name)),
-        (objects.POD, TemplateInterning(PodHandler(mirror))),
+        (objects.POD, PodHandler(mirror)),
     ]
 
 
 class Watches:
     """All watches of a cluster; they tell ``mirror``, while ``gate`` is open."""
 
-    def __init__(self, connection: Connection, mirror: ClusterMirror) -> None:
+    def __init__(self, connection: Connection, mirror: ClusterMirror, seconds: float = WATCH_SECONDS) -> None:
         self.gate = Gate()
-        self.reflectors = [
-            Reflector(connection, kind, handler, gate=self.gate) for kind, handler in subscriptions(mirror)
-        ]
+        self._storage_changed, self._storage = mirror.storage_changed, mirror.storage
+        self._dead: tuple[str, ...] = ()
+
+        def reflector(kind: Kind[Any], handler: Handler[Any]) -> Reflector[Any]:
+            lighten = Lightening() if kind is objects.POD else None
+            return Reflector(connection, kind, handler, gate=self.gate, watch_seconds=seconds, lighten=lighten)
+
+        self.reflectors = [reflector(kind, handler) for kind, handler in subscriptions(mirror)]
         # A cluster with the manifests of a release before does not know them: then nothing is declared.
         windows = FunctionHandler(
             objects.MAINTENANCE_WINDOW.plural, mirror.maintenance.see, lambda one: mirror.maintenance.drop(one.name)
         )
-        self._windows = Reflector(connection, objects.MAINTENANCE_WINDOW, windows, gate=self.gate)
+        self._windows = reflector(objects.MAINTENANCE_WINDOW, windows)
         self._latencies: list[Reflector[Any]] = []
         if mirror.network.watches:  # a score asks for round-trip times
             handler = FunctionHandler(NODE_LATENCY.plural, mirror.network.see_row, mirror.network.drop_row)
-            self._latencies.append(Reflector(connection, NODE_LATENCY, handler, gate=self.gate))
+            self._latencies.append(reflector(NODE_LATENCY, handler))
 
     def leave_out(self, kind: Kind[Any]) -> None:
         """Do not watch a kind; before anything runs."""
         self.reflectors = [one for one in self.reflectors if one.kind is not kind]
 
+    @property
+    def every(self) -> list[Reflector[Any]]:
+        """All of them; those of ``reflectors`` must have told their first lists before anything is decided."""
+        return [*self.reflectors, self._windows, *self._latencies]
+
     def running(self) -> list[Coroutine[Any, Any, None]]:
         """What is to run until it is cancelled."""
-        return [one.run() for one in (*self.reflectors, self._windows, *self._latencies)]
+        return [one.run() for one in self.every]
 
     async def first_lists(self) -> None:
         """Waits until every watch has told its first list.
@@ -181,9 +202,36 @@ class Watches:
         return all(one.synced.is_set() for one in self.reflectors)
 
     def stale(self) -> str:
-        """The kind whose watch is dead, or empty."""
-        return next((one.kind.plural for one in self.reflectors if one.age() > STALE_SECONDS), "")
+        """A kind without which nothing can be decided and whose watch is dead, and why; or empty."""
+        return next((_obituary(one) for one in self._essential() if one.is_dead()), "")
+
+    def unfit(self) -> str:
+        """Why this replica could not decide if it led now, or empty: also while a watch was never accepted."""
+        never = (one for one in self._essential() if not one.accepted)
+        return self.stale() or next((f"no watch of {one.kind.plural} yet" for one in never), "")
+
+    def _essential(self) -> list[Reflector[Any]]:
+        return [one for one in self.reflectors if one.kind in ESSENTIAL]
+
+    def look_for_dead(self) -> None:
+        """Says which watches are dead that were not before; pods with claims wait while those of volumes are."""
+        dead = [one for one in self.every if one.is_dead() and one.synced.is_set()]
+        names = tuple(one.kind.plural for one in dead)
+        if names == self._dead:
+            return
+        for one in dead:
+            if one.kind.plural not in self._dead:
+                LOG.warning("%s", _obituary(one))
+        self._dead = names
+        found = next((_obituary(one) for one in dead if one.kind in VOLUMES), "")
+        if found != self._storage.unknown:
+            self._storage.unknown = found
+            self._storage_changed()
 
     def away(self) -> float:
         """For how many seconds the watch of pods was away, while it catches up; else 0."""
         return self.reflectors[-1].away()  # pods come last
+
+
+def _obituary(one: Reflector[Any]) -> str:
+    return f"the watch of {one.kind.plural} is dead: {one.last_error or f'no word for {one.age():.0f} s'}"

@@ -36,7 +36,7 @@ class Served(Protocol):
         """Whether every watch has told its first list."""
 
     def stale(self) -> str:
-        """The kind whose watch is dead, or empty."""
+        """Why nothing can be decided: which watch is dead; or empty."""
 
 
 class Server(Site):
@@ -55,7 +55,7 @@ class Server(Site):
         if not self.served.synced:
             return web.Response(status=UNAVAILABLE, text="the watches have not told their first lists\n")
         if stale := self.served.stale():
-            return web.Response(status=UNAVAILABLE, text=f"the watch of {stale} is dead\n")
+            return web.Response(status=UNAVAILABLE, text=f"{stale}\n")
         return web.Response(text="ok\n")
 
     async def _configz(self, request: web.Request) -> web.Response:  # noqa: ARG002

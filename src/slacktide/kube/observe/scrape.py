@@ -164,19 +164,25 @@ class Collector(Base):
             "slacktide_watch_age_seconds",
             "Since a watch last showed a sign of life (about one a minute).",
             ("kind",),
-            {(one.kind.plural,): one.age() for one in scheduler.watches.reflectors},
+            {(one.kind.plural,): one.age() for one in scheduler.watches.every},
+        )
+        yield gauge(
+            "slacktide_watch_dead",
+            "1 where a watch showed no sign of life for longer than a watch lasts.",
+            ("kind",),
+            {(one.kind.plural,): one.is_dead() for one in scheduler.watches.every},
         )
         yield counter(
             "slacktide_watch_failures",
             "Watches that ended with an error.",
             ("kind",),
-            {(one.kind.plural,): one.failures for one in scheduler.watches.reflectors},
+            {(one.kind.plural,): one.failures for one in scheduler.watches.every},
         )
         yield counter(
             "slacktide_watch_lists",
             "Lists taken, the first one among them.",
             ("kind",),
-            {(one.kind.plural,): one.lists for one in scheduler.watches.reflectors},
+            {(one.kind.plural,): one.lists for one in scheduler.watches.every},
         )
         yield gauge(
             "slacktide_clock_drift_seconds",

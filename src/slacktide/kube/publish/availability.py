@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from contextlib import aclosing
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -15,7 +16,8 @@ from slacktide.engine.ledger.checkpoint import export
 from slacktide.engine.ledger.overview import STATES, Overview
 from slacktide.engine.ledger.slo_status import SloStatus, slo_status
 from slacktide.kube.client.http import APPLY_PATCH, ApiError, Connection, Unreachable
-from slacktide.kube.client.kinds import encode
+from slacktide.kube.client.kinds import Malformed, encode
+from slacktide.kube.client.pages import pages
 from slacktide.kube.client.rate_limit import Limiter
 from slacktide.kube.client.status_codes import FORBIDDEN, NOT_FOUND, UNPROCESSABLE
 from slacktide.kube.client.timestamps import rfc3339
@@ -428,12 +430,14 @@ def _document(target: Target, books: dict[str, Any], found: SloStatus, alpha: fl
 async def load(connection: Connection) -> dict[str, Availability]:
     """All ledgers by the UID of their controllers, also of those that were deleted. Raises ``ApiError`` and
     ``Unreachable``."""
-    listing = AVAILABILITY.decode_list(await connection.get_list(AVAILABILITY.path()))
-    for problem in listing.malformed:
-        LOG.warning("ledger %s/%s is malformed: %s", problem.namespace, problem.name, problem.problem)
     found: dict[str, Availability] = {}
-    for one in listing.items:
-        owner = owner_of(one)
-        if owner is not None:
-            found[owner.uid] = one
+    async with aclosing(pages(connection, AVAILABILITY.path())) as every:
+        async for page in every:
+            if page.begins:
+                found.clear()
+            for one in map(AVAILABILITY.decode, page.items):
+                if isinstance(one, Malformed):
+                    LOG.warning("ledger %s/%s is malformed: %s", one.namespace, one.name, one.problem)
+                elif (owner := owner_of(one)) is not None:
+                    found[owner.uid] = one
     return found

@@ -18,7 +18,6 @@ class Resources(Part, frozen=True):
 class ContainerPort(Part, frozen=True):
     """A container's port; ``host_port`` 0 takes none of the node's."""
 
-    container_port: int = 0
     host_port: int = 0
     protocol: str = "TCP"
     host_ip: str = msgspec.field(name="hostIP", default="")
@@ -94,7 +93,6 @@ class Toleration(Part, frozen=True):
     operator: str = ""
     value: str = ""
     effect: str = ""
-    toleration_seconds: int | None = None
 
 
 class TopologySpreadConstraint(Part, frozen=True):
@@ -120,7 +118,6 @@ class ClaimVolume(Part, frozen=True):
     """A volume that is a PersistentVolumeClaim of the pod's namespace."""
 
     claim_name: str
-    read_only: bool = False
 
 
 class EphemeralVolume(Part, frozen=True):
@@ -208,7 +205,6 @@ class ContainerStatus(Part, frozen=True):
 
     name: str
     ready: bool = False
-    restart_count: int = 0
     allocated_resources: dict[str, str] = msgspec.field(default_factory=dict)
     resources: Resources | None = None
     state: ContainerState = ContainerState()
@@ -222,7 +218,6 @@ class PodStatus(Part, frozen=True):
     reason: str = ""
     message: str = ""
     nominated_node_name: str = ""
-    start_time: Instant | None = None
     conditions: tuple[Condition, ...] = ()
     resources: Resources | None = None
     allocated_resources: dict[str, str] = msgspec.field(default_factory=dict)

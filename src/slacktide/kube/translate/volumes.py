@@ -57,6 +57,11 @@ def both(first: Term, second: Term) -> Term:
     return Term(tuple(dict.fromkeys((*first.constraints, *second.constraints)))) if first.constraints else second
 
 
+def away_from(nodes: frozenset[str]) -> Term:
+    """The term that holds on all other nodes."""
+    return Term((Constraint(NODE_NAME, "not in", values=tuple(sorted(nodes))),)) if nodes else NO_CONSTRAINT
+
+
 @dataclass(slots=True)
 class _Gathered:
     conditions: list[Condition] = field(default_factory=list)
@@ -72,6 +77,8 @@ class Storage:
         self._of_class: dict[str, dict[str, PersistentVolume]] = {}
         self._conditions: dict[str, tuple[Condition, ...]] = {}
         self._classes: dict[str, StorageClass] = {}
+        self.unknown = ""
+        """Why nothing can be said of any claim now, or empty."""
 
     def see_claim(self, claim: PersistentVolumeClaim) -> None:
         """A claim, new or changed."""
@@ -116,6 +123,8 @@ class Storage:
             return NO_NEEDS
         gathered = _Gathered()
         exclusive = self.exclusive(pod)
+        if self.unknown:
+            return Needs(exclusive=exclusive, waits=self.unknown)
         try:
             for volume in pod.spec.volumes:
                 name = claim_name(pod, volume)
