@@ -43,6 +43,7 @@ def eligible(j: Instance, k: Instance, t: float, config: Config) -> bool:
     q_j, q_k = j.metric_at(t, config), k.metric_at(t, config)
     if q_k >= k.margin:
         allowed = q_j < q_k and (config.policy.preempt_when == "better" or q_j < j.margin)
+        allowed = allowed and not (j.rank[0] == k.rank[0] and j.rank > k.rank)
     else:
         allowed = q_j < j.margin and (j.rank < k.rank or (j.rank == k.rank and q_j + config.policy.patience < q_k))
     if allowed and overhead_limited(j, k, config):
@@ -83,11 +84,11 @@ class Pass:
     number: int
     mode: Mode
     config: Config
-    ranks: Sequence[int]
+    ranks: Sequence[tuple[int, int]]
     cpu: int = 0
     memory: int = 1
     known: placing.Map | None = None
-    overloaded: frozenset[int] = frozenset()
+    overloaded: frozenset[tuple[int, int]] = frozenset()
 
     def order(self, waiting: Sequence[Instance]) -> list[Instance]:
         if self.mode == "priority":

@@ -99,7 +99,7 @@ def preemption_cost(tb: State, h: int, number: int, now: float, out: Records) ->
     for v in range(number):
         slot = views.slots(tb)[h, views.taken(tb)[v]]
         theirs = views.classes(tb)[slot["cls"]]
-        views.ranks(tb)[v] = theirs["rank"]
+        views.ranks(tb)[v] = theirs["named_rank"]
         if by_metric and request_ledger.is_idle(tb, slot):
             views.slack(tb)[v] = np.inf
             continue
