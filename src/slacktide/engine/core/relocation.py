@@ -16,7 +16,7 @@ from slacktide.model.constraint import NO_CONSTRAINT, Term
 from slacktide.state import layout
 
 NOT_ALL_READY = "not all other pods of its controller are ready"
-PROTECTED = "a disruption budget or the least running time protects it"
+PROTECTED = "a disruption budget or the least running time protects it, or it is of the system"
 LIMITED = {
     limit_records.TOO_MANY: "its workload was disrupted as often as its limits allow",
     limit_records.COOLING: "its workload was disrupted too short a time ago (cooldown)",

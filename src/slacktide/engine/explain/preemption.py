@@ -17,6 +17,7 @@ from slacktide.kernels.tables.arrays import Tables
 
 TOO_SMALL = "had too little room even without pods of ours"
 PROTECTED = "were protected by disruption budgets or by a least running time"
+GUARDED = "were protected, as their pods are of the system, or come or go just now"
 TOO_MANY = "were protected because their workloads were disrupted as often as their classes allow"
 COOLING = "were protected because their workloads were disrupted too short a time ago (cooldown)"
 CLOSED = "were protected because their workloads may be disrupted at other hours only"
@@ -44,6 +45,7 @@ def classify(engine: Engine, row: int, mine: float, found: Obstacles, now: float
     eligible = PRIORITY_RULES if tb.control["mode"] == PRIORITY else PROMISE
     steps = (
         (TOO_SMALL, None),
+        (GUARDED, rules.GUARDED),
         (TOO_MANY, rules.TOO_MANY),
         (COOLING, rules.COOLING),
         (CLOSED, rules.CLOSED),
