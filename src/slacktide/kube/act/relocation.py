@@ -21,8 +21,8 @@ from slacktide.kube.publish.term_context import TermContext
 from slacktide.kube.resources.bodies import encode_eviction
 from slacktide.kube.resources.objects import POD, Pod, pod_reference
 from slacktide.kube.translate.owners import controlling
-from slacktide.kube.translate.priorities import BOUND_TO_NODES
 from slacktide.kube.translate.pod_resources import pending_resize, wanted
+from slacktide.kube.translate.priorities import BOUND_TO_NODES
 from slacktide.kube.translate.unschedulable import Unschedulable
 
 LOG = logging.getLogger(__name__)
