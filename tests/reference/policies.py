@@ -154,7 +154,9 @@ class Pass:
         taken: list[Instance] = []
 
         def near(gone: Sequence[Instance]) -> bool:
-            return all(neighbours.holds(rule, j, host, hosts, gone) for rule in j.placement.rules if rule.kind == "near")
+            return all(
+                neighbours.holds(rule, j, host, hosts, gone) for rule in j.placement.rules if rule.kind == "near"
+            )
 
         for k in self.candidates(host):
             if self.eligible(j, k, taken) and near([*taken, k]):

@@ -112,7 +112,9 @@ def _keeps_rules(tables: Tables, here: Residents, kind: int, found: Obstacles, m
         if condition["rule"] == AWAY:
             holds = left == 0
         else:
-            holds = left + int(condition["carried"]) - _least(tallies, domain, left, condition) <= int(condition["skew"])
+            holds = left + int(condition["carried"]) - _least(tallies, domain, left, condition) <= int(
+                condition["skew"]
+            )
         enough &= ~concerned | holds
     return enough
 
