@@ -272,6 +272,9 @@ class KubeSettings:
     """Metrics of each workload are given while there are at most so many; else by class only."""
     priority_classes: str | None = None
     """Service classes of pods that name none, by PriorityClass: ``PRIORITY=CLASS,...``."""
+    preempt_system_pods: bool = False
+    """Whether pods of the system may be preempted like any other: static pods, those of DaemonSets, and those of
+    system-cluster-critical and system-node-critical."""
     hard_pod_affinity_weight: Annotated[int, Meta(ge=0, le=100)] = 1
     """What an existing pod's required affinity is worth to a pod that it selects, as a preference."""
     site_label: str = "topology.kubernetes.io/zone"

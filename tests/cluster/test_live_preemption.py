@@ -350,6 +350,81 @@ def test_several_victims_for_one(place: Place) -> None:
     assert all(f"for {place.namespace}/big: " in note for note in notes)
 
 
+@scene
+def test_a_node_that_joins_serves_a_pod_whose_victim_takes_its_time(place: Place) -> None:
+    (old,) = place.nodes(1, cpu="2")
+    place.create("pods", low("slow", terminationGracePeriodSeconds=3600))
+    place.ready("slow")
+    place.create("pods", high("asks"))
+    until(lambda: place.pod("asks")["status"].get("nominatedNodeName") == old, "its place is kept")
+    until(lambda: "deletionTimestamp" in place.pod("slow")["metadata"], "the victim is told to go")
+    (new,) = place.nodes(1, "new", cpu="2")
+    assert place.bound("asks") == new
+    until(lambda: not place.pod("asks")["status"].get("nominatedNodeName"), "its nomination is taken away")
+    assert place.node_of("slow") == old
+    # Its room is nobody's before it has gone.
+    place.create("pods", high("next"))
+    until(lambda: place.pod("next")["status"].get("nominatedNodeName") == old, "the room that it leaves is kept")
+    assert not place.node_of("next")
+    place.delete("pods", "slow", 0)
+    assert place.bound("next") == old
+
+
+@scene
+def test_victims_for_room_and_for_an_even_spread_are_found_together(place: Place) -> None:
+    first, second = place.nodes(2, cpu="10")
+    for name, cpu, node in (("full", "9", first), ("a", "3", second), ("b", "3", second), ("c", "3", second)):
+        one = high if name == "full" else low
+        body = one(name, cpu, nodeSelector={HOSTNAME: node})
+        body["metadata"]["labels"]["app"] = "even"
+        place.create("pods", body)
+    place.ready("", 4)
+    spread = {"maxSkew": 1, "topologyKey": HOSTNAME, "whenUnsatisfiable": "DoNotSchedule"}
+    spread["labelSelector"] = {"matchLabels": {"app": "even"}}
+    body = high("new", "3", topologySpreadConstraints=[spread])
+    body["metadata"]["labels"]["app"] = "even"
+    place.create("pods", body)
+    assert place.bound("new") == second
+    gone = all_evicted(place, 2)
+    assert len(gone) == 2
+    assert set(gone) < {"a", "b", "c"}
+
+
+@scene
+def test_pods_that_name_no_class_go_by_their_priority_and_those_of_the_system_stay(place: Place) -> None:
+    (node,) = place.nodes(1, cpu="4")
+    path, group = "/apis/scheduling.k8s.io/v1/priorityclasses", "scheduling.k8s.io/v1"
+    for name, value, more in (("vital", 1000, {}), ("usual", 7, {"globalDefault": True}), ("idle", -5, {}),
+                              ("meek", 2000, {"preemptionPolicy": "Never"})):  # fmt: skip
+        body: Json = {"apiVersion": group, "kind": "PriorityClass", "metadata": {"name": name}, "value": value, **more}
+        place.api.post(path, body)
+    daemons = deployment("daemon", 1, cpu="900m")
+    daemons["kind"] = "DaemonSet"
+    del daemons["spec"]["replicas"]
+    place.create("daemonsets", daemons)
+    uid = place.api.get(f"/api/v1/nodes/{node}")["metadata"]["uid"]
+    static = pod("static", "900m", annotations={"kubernetes.io/config.mirror": "hash"}, nodeName=node)
+    owner = {"apiVersion": "v1", "kind": "Node", "name": node, "uid": uid, "controller": True}
+    static["metadata"]["ownerReferences"] = [owner]
+    place.create("pods", static)
+    place.create("pods", pod("critical", "900m", priorityClassName="system-cluster-critical"))
+    until(lambda: admitted(place, pod("vital", "900m", priorityClassName="vital")), "the API server knows the classes")
+    place.ready("", 4)
+    time.sleep(LEAST + 1.0)
+    until(lambda: admitted(place, pod("usual", "900m")), "the API server knows the default")
+    until(lambda: admitted(place, pod("idle", "900m", priorityClassName="idle")), "the API server knows them all")
+    until(lambda: admitted(place, pod("meek", "900m", priorityClassName="meek")), "the API server knows them all")
+    assert [place.pod(name)["spec"]["priority"] for name in ("usual", "idle")] == [7, -5]
+    place.waits("usual", "preemption: 1 candidate kept their promise only if left alone")
+    place.waits("meek", "preemption: its preemptionPolicy is Never")
+    assert evicted(place) == {}
+    place.create("pods", high("needs", "900m"))
+    place.bound("needs")
+    place.create("pods", high("large", "1900m"))
+    place.waits("large", "preemption: 1 candidate were protected, as their pods are of the system")
+    assert list(all_evicted(place)) == ["vital"]
+
+
 def test_an_eviction_that_is_refused_leads_to_the_next_best_host(cast: Cast) -> None:
     cast.over()  # the controllers that everybody needs stop for a moment
     place = Place(cast.stage, "refused")

@@ -150,6 +150,24 @@ def test_core_and_twin_agree_on_hundreds_of_clusters_with_windows(tmp_path: Path
 
 
 @pytest.mark.uncompiled
+@pytest.mark.parametrize("triage", [False, True], ids=["share", "triage"])
+@pytest.mark.parametrize("several", [False, True], ids=["rows", "requests"])
+def test_core_and_twin_agree_on_priorities_within_ranks(several: bool, triage: bool, tmp_path: Path) -> None:
+    differs = preempting = 0
+    for seed in range(8600, 8640):
+        one = cluster(seed, largest=4, requests=20, several=several, neighbours=seed % 4 == 0).prioritised()
+        one = one.triaged() if triage else one
+        result, outcome = core(one, tmp_path), twin(one)
+        difference = compare(result, outcome)
+        assert difference is None, f"cluster({seed}, 4, 20, {several}).prioritised(), triage {triage}: {difference}"
+        preempting += result.preemptions > 0
+        equal = tuple(replace(promised, priority=0) for promised in one.workload.classes)
+        differs += outcome.decisions != twin(replace(one, workload=replace(one.workload, classes=equal))).decisions
+    assert preempting >= 10, "clusters without contention prove little"
+    assert differs >= 5, "priorities that change nothing prove little"
+
+
+@pytest.mark.uncompiled
 @pytest.mark.parametrize("neighbours", [False, True], ids=["alone", "neighbours"])
 @pytest.mark.parametrize("several", [False, True], ids=["rows", "requests"])
 def test_core_and_twin_agree_under_triage(several: bool, neighbours: bool, tmp_path: Path) -> None:

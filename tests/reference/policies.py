@@ -43,6 +43,7 @@ def eligible(j: Instance, k: Instance, t: float, config: Config) -> bool:
     q_j, q_k = j.metric_at(t, config), k.metric_at(t, config)
     if q_k >= k.margin:
         allowed = q_j < q_k and (config.policy.preempt_when == "better" or q_j < j.margin)
+        allowed = allowed and not (j.rank[0] == k.rank[0] and j.rank > k.rank)
     else:
         allowed = q_j < j.margin and (j.rank < k.rank or (j.rank == k.rank and q_j + config.policy.patience < q_k))
     if allowed and overhead_limited(j, k, config):
@@ -83,11 +84,11 @@ class Pass:
     number: int
     mode: Mode
     config: Config
-    ranks: Sequence[int]
+    ranks: Sequence[tuple[int, int]]
     cpu: int = 0
     memory: int = 1
     known: placing.Map | None = None
-    overloaded: frozenset[int] = frozenset()
+    overloaded: frozenset[tuple[int, int]] = frozenset()
 
     def order(self, waiting: Sequence[Instance]) -> list[Instance]:
         if self.mode == "priority":
@@ -144,6 +145,35 @@ class Pass:
         enough = fits(j.demand, free) and neighbours.draws_near(j, host, hosts, taken)
         return tuple(taken) if enough else None
 
+    def victims_together(self, j: Instance, host: Host, hosts: Sequence[Host]) -> tuple[Instance, ...] | None:
+        """Whom the host gives up for the room and all rules of ``j`` together; ``None`` where that would not suffice.
+
+        All that are eligible and that ``j`` need not be near to, less those who need not go: the one who would be given
+        up last is asked first.
+        """
+        taken: list[Instance] = []
+
+        def near(gone: Sequence[Instance]) -> bool:
+            return all(
+                neighbours.holds(rule, j, host, hosts, gone) for rule in j.placement.rules if rule.kind == "near"
+            )
+
+        for k in self.candidates(host):
+            if self.eligible(j, k, taken) and near([*taken, k]):
+                taken.append(k)
+
+        def serves(gone: Sequence[Instance]) -> bool:
+            rules = all(neighbours.holds(rule, j, host, hosts, gone) for rule in j.placement.rules)
+            return rules and fits(j.demand, host.free_without(list(gone)))
+
+        if not taken or not j.placement.rules or not serves(taken):
+            return None
+        for k in reversed(tuple(taken)):
+            rest = [other for other in taken if other is not k]
+            if serves(rest):
+                taken = rest
+        return tuple(taken)
+
     def score(self, j: Instance, host: Host, free: Amounts) -> float:
         """Allocation score of ``j`` on the host with ``free`` amounts before it comes."""
         if self.known is not None:
@@ -189,11 +219,10 @@ class Pass:
     def choose_preempting(self, j: Instance, hosts: Sequence[Host]) -> Choice | None:
         """Step 2: the best of the hosts where victims suffice."""
         seed = self.config.simulation.seed
-        options = []
-        for host in hosts:
-            if host.admits(j):
-                victims = self.victims(j, host, hosts)
-                if victims is not None:
+        options: list[Choice] = []
+        for choose in (self.victims, self.victims_together):
+            for host in () if options else hosts:
+                if host.admits(j) and (victims := choose(j, host, hosts)) is not None:
                     options.append(Choice(host, victims))
         if not options:
             return None

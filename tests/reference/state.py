@@ -53,7 +53,8 @@ class Instance:
 
     row: int
     sigma: float
-    rank: int
+    rank: tuple[int, int]
+    """The rank of its class, and its priority within that, negative: what is smaller is more important."""
     margin: float
     limit: float
     service_class: int = 0
@@ -293,7 +294,7 @@ def build(workload: Workload, hosts: Hosts, config: Config) -> tuple[list[Instan
             Instance(
                 row=row,
                 sigma=promised.slo,
-                rank=promised.rank,
+                rank=(promised.rank, -promised.priority),
                 margin=on_grid(promised.margin if config.qos.margin is None else config.qos.margin),
                 limit=promised.limit,
                 service_class=index,

@@ -58,6 +58,9 @@ BESIDE: dict[str, tuple[str, ...]] = {
     ),
     "engine/core/test_engine.py::test_what_is_told_late_changes_no_decision": ("live_events.change_kind",),
     "engine/core/test_relocation.py::test_a_pod_is_not_in_its_own_way_but_others_are": ("resize.welcoming_elsewhere",),
+    "kube/act/test_second_look.py::test_preferences_and_the_score_choose_among_nodes_that_are_free": (
+        "resize.best_of",
+    ),
     "engine/explain/test_reasons.py::test_every_way_of_not_being_preempted_is_counted_apart": (
         "preemption_obstacles.metric_now",
         "preemption_obstacles.obstacle",

@@ -142,6 +142,15 @@ class Cluster:
             qos={"alpha": float(_pick(random, self.config.qos.alpha, 0.0, 3.5))},
         )
 
+    def prioritised(self) -> Cluster:
+        """The same cluster with few ranks, within which classes have priorities."""
+        random = np.random.default_rng([self.seed, 0x5EED, 23])
+        classes = tuple(
+            replace(one, rank=1 + int(random.random() < 0.25), priority=int(_pick(random, 0, 0, -10, 1000, 2**31 - 1)))
+            for one in self.workload.classes
+        )
+        return replace(self, workload=replace(self.workload, classes=classes))
+
     def without(self, *switches: str) -> Cluster:
         """The same cluster with these switches of ``optimize`` off."""
         return self.with_(optimize=dict.fromkeys(switches, False))

@@ -159,6 +159,7 @@ class Term(FeedListener):
                 if self._tools.config.kube.leader_election:
                     raise GaveWay(stale)
                 continue
+            self._look_again(everybody=not self.engine.anybody_waits())
             if not self.engine.anybody_waits():
                 continue
             began = time.perf_counter()
@@ -185,10 +186,16 @@ class Term(FeedListener):
             self._tools.told(decision)
             self._carry_out(decision)
             yield
+        self._look_again(everybody=True)
         waiting = engine.waiting()
         for at in range(0, len(waiting), TOGETHER):
             self.reporter.after_pass(waiting[at : at + TOGETHER])
             yield
+
+    def _look_again(self, *, everybody: bool) -> None:
+        """Pods whose places are kept may find better ones: before a pass the most important, after it all of them."""
+        for decision in self.actor.look_again(everybody=everybody):
+            self._tools.told(decision)
 
     def _counted(self, parts: Generator[None, None, T]) -> Generator[None, None, T]:
         """Counts parts of passes, which must not be held up, while we lead."""

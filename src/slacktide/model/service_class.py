@@ -46,7 +46,9 @@ class ServiceClass:
     ``overhead_limit`` bounds the preemption overhead C (da Silva et al. 2020, equation 8), ``None`` meaning
     ``1 - slo``; ``tiers`` say what a miss costs, where none are named :func:`default_tiers`;
     ``window`` is the time over which the availability is promised, ``None`` meaning the whole life;
-    ``limits`` say what its workloads may suffer, ``None``: whatever happens.
+    ``limits`` say what its workloads may suffer, ``None``: whatever happens;
+    ``priority`` orders, within a rank, workloads that a cluster gave a class because they name none: the
+    priority of their pods, larger is more important (docs/semantics.md, 'Priority within a rank').
 
     Raises :class:`ConfigError` naming the class, the field and the value.
     """
@@ -59,6 +61,7 @@ class ServiceClass:
     tiers: tuple[PenaltyTier, ...] = cast("tuple[PenaltyTier, ...]", None)  # never None afterwards
     window: Window | None = None
     limits: DisruptionLimits | None = None
+    priority: int = 0
 
     def __post_init__(self) -> None:
         def refuse(field: str, value: object, expected: str) -> None:

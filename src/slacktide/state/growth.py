@@ -237,7 +237,9 @@ class Growing(ServiceClasses):
         number = len(self._specs)
         shape = self._shape_of(spec)
         pair = self._pairs.setdefault((spec.demand, cls), len(self._pairs))
-        alike = self._alike.setdefault((replace(spec, limit=(), access=NO_ACCESS, application=""), cls), number)
+        alike = self._alike.setdefault(
+            (replace(spec, limit=(), access=NO_ACCESS, application="", spared=False), cls), number
+        )
         have = len(self.tb["shared_of_pair"])
         if pair >= have:
             self._lengthen("shared_of_pair", pair + 1)

@@ -219,9 +219,12 @@ def class_table(
     """Service classes as the kernels read them.
 
     ``margin`` overrides each class's own, ``min_running`` is of those that say nothing of it, ``alike`` gives all one
-    rank.
+    rank. Where a class has a priority, ranks are numbered so that they say it too: only their order counts.
     """
     ranks = [1 if alike else service.rank for service in classes]
+    if not alike and any(service.priority for service in classes):
+        orders = sorted({(service.rank, -service.priority) for service in classes})
+        ranks = [1 + orders.index((service.rank, -service.priority)) for service in classes]
     levels = sorted(set(ranks))
     table = np.zeros(len(classes), schema.CLASS)
     for i, service in enumerate(classes):
@@ -230,6 +233,6 @@ def class_table(
         one = table[i]
         one["slo"], one["margin"], one["limit"] = service.slo, phi, service.limit
         one["slope"], one["whole"] = 1.0 / service.slo - 1.0, (1.0 / service.slo).is_integer()
-        one["rank"], one["level"] = ranks[i], levels.index(ranks[i])
+        one["rank"], one["level"], one["named_rank"] = ranks[i], levels.index(ranks[i]), service.rank
         one["min_running"] = float(on_grid(np.array(min_running if least is None else least)))
     return table

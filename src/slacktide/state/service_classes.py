@@ -29,9 +29,9 @@ class ServiceClasses:
     _resized: bool
 
     def class_number(self, service: ServiceClass) -> int:
-        """The number of a class; where it is not known, a new one or another one under its name."""
+        """The number of a class; where it is not known, a new one or another one under its name and priority."""
         for number, known in enumerate(self.classes):
-            if known.name == service.name:
+            if (known.name, known.priority) == (service.name, service.priority):
                 if known != service:
                     self.classes[number] = service
                     self._write_classes()

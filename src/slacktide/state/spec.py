@@ -13,7 +13,8 @@ class Spec:
     """All that decides where an instance may go and what it is promised; equal ones are of one kind.
 
     ``demand`` names whole amounts (millicores of CPU, bytes, counts), each resource once
-    and none of 0; ``never``: it preempts nobody (preemptionPolicy Never). Only scores that ask where users are
+    and none of 0; ``never``: it preempts nobody (preemptionPolicy Never); ``spared``: nobody preempts it, once it runs
+    (a pod of the system). Only scores that ask where users are
     look at ``limit`` (as ``demand``: most that an instance may be granted; its demand where none is named),
     ``access``, and ``application``, by which ElasticFog knows instances that serve the same users.
     """
@@ -26,3 +27,4 @@ class Spec:
     limit: tuple[tuple[str, int], ...] = ()
     access: Access = NO_ACCESS
     application: str = ""
+    spared: bool = False

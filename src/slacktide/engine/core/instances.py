@@ -125,8 +125,11 @@ class Instances:
             self.blame.begin(controller, pod.row, pod.cause, at, on_host=False)
 
     def bind(self, pod: Pod, at: float) -> None:
-        """A pod is known to run where it was placed: its least running time begins."""
+        """A pod is known to run where it was placed: its least running time begins, where anybody may preempt it."""
         pod.bound = True
+        if self.specs[pod.spec].spared:
+            self.guard(pod)
+            return
         limits = self.controllers[pod.key].limits
         least = self._min_running if limits is None or limits.min_running is None else snap(limits.min_running)
         live_events.spare(self.tables.tb.state, pod.row, at + least)
@@ -207,7 +210,9 @@ class Instances:
 
     def respec(self, pod: Pod, spec: int) -> None:
         """A pod is of another spec."""
-        pod.spec = spec
+        before, pod.spec = self.specs[pod.spec], spec
+        if pod.bound and before.spared != self.specs[spec].spared:
+            self.bind(pod, self.latest)
         kind = self.tables.kind_of(self.specs[spec])
         if pod.state == types.PLACED:
             self.tables.settle()

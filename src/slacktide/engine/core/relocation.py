@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from slacktide.model.constraint import NO_CONSTRAINT, Term
 from slacktide.state import layout
 
 NOT_ALL_READY = "not all other pods of its controller are ready"
-PROTECTED = "a disruption budget or the least running time protects it"
+PROTECTED = "a disruption budget or the least running time protects it, or it is of the system"
 LIMITED = {
     limit_records.TOO_MANY: "its workload was disrupted as often as its limits allow",
     limit_records.COOLING: "its workload was disrupted too short a time ago (cooldown)",
@@ -53,6 +53,22 @@ def obstacle(engine: Engine, uid: str, wanted: Mapping[str, int], now: float, vo
     attributes = engine.tables.attributes
     with_room = np.flatnonzero(_hosts_with_room(engine, one.row, wanted)).tolist()
     return "" if any(volumes.holds(attributes[h]) for h in with_room) else NO_ROOM
+
+
+def another_host(engine: Engine, uid: str, is_closed: Callable[[str], bool]) -> str:
+    """Where a pod that is to be bound to its host would go now, were it not for that and were all as free as it looks;
+    empty where that is nowhere.
+
+    By its term, its rules, its preferences and the score, as it would be placed without preempting anybody;
+    ``is_closed`` is asked of each host that has room for it. Changes nothing but scratch space. O(hosts).
+    """
+    one = engine.pods[uid]
+    mask = _hosts_with_room(engine, one.row, dict(engine.specs[one.spec].demand))
+    for h in np.flatnonzero(mask).tolist():
+        mask[h] = not is_closed(engine.tables.names[h])
+    if not mask.any():
+        return ""
+    return engine.tables.names[int(resize.best_of(engine.tables.tb.state, one.row, mask))]
 
 
 def has_room(engine: Engine, spec: int) -> bool:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slacktide.engine.core.engine import Engine
-from slacktide.kernels.tables.affinity_records import AWAY, NEAR_BY
+from slacktide.kernels.tables.affinity_records import AWAY, NEAR_BY, SPREAD
 from slacktide.kernels.tables.arrays import Tables
 from slacktide.model import Rule
 from slacktide.model.constraint import AnyOf, Condition, Constraint, Tolerates, taints_of
@@ -39,8 +39,9 @@ class Obstacles:
                 room (under each resource of which there is too little), rules about neighbours
     nodes       how many hosts there are
     fits        nothing fails on them
-    candidates  only room, or neighbours to keep away from, stand in the way: preemption could help
-    away        of these rules, by index among the kind's conditions, which hosts fail them
+    candidates  only room, neighbours to keep away from, or too many in a domain stand in the way: preemption could help
+    uneven      of these, those where there are too many in a domain
+    mendable    of these rules, by index among the kind's conditions, which hosts fail them
     missing     shape (hosts, resources): amounts that are missing, 0 or less where none are
     """
 
@@ -48,7 +49,8 @@ class Obstacles:
     nodes: int
     fits: Mask
     candidates: Mask
-    away: Mapping[int, Mask]
+    uneven: Mask
+    mendable: Mapping[int, Mask]
     missing: NDArray[np.int64]
 
 
@@ -78,19 +80,23 @@ class Looker:
         for r, name in enumerate(engine.tables.resources):
             if lacking := int((short & (missing[:, r] > 0)).sum()):
                 counts["too many pods" if name == "pods" else f"insufficient {name}"] += lacking
-        left, helpless, away = open_to & ~short, np.zeros_like(up), {}
+        left, helpless, uneven, mendable = open_to & ~short, np.zeros_like(up), np.zeros_like(up), {}
         for i, rule in enumerate(spec.placement.rules):
             condition = tb["conditions"][int(record["conditions_at"]) + i]
             fails = failing(tb, condition)
-            if condition["rule"] == AWAY:
-                away[i] = fails & open_to
-            else:
+            inside = tb["domain"][int(tb["counters"]["topology"][int(condition["counter"])])] >= 0
+            if condition["rule"] == NEAR_BY:
                 helpless |= fails
+            else:
+                mendable[i] = fails & open_to & inside
+                helpless |= fails & ~inside
+                uneven |= mendable[i] & (condition["rule"] == SPREAD)
             if (first := left & fails).any():
                 counts[self.name_rule(rule)] += int(first.sum())
                 left &= ~fails
-        blocked = short | np.logical_or.reduce([*away.values(), np.zeros_like(up)])
-        return Obstacles(counts, int(known.sum()), left, open_to & blocked & ~helpless, away, missing)
+        blocked = short | np.logical_or.reduce([*mendable.values(), np.zeros_like(up)])
+        could = open_to & blocked & ~helpless
+        return Obstacles(counts, int(known.sum()), left, could, uneven & could, mendable, missing)
 
     def _count_conditions(self, spec: Spec, failing_hosts: NDArray[np.intp], counts: Counter[str]) -> None:
         """Hosts that fail the term, by the first condition that fails, taints before others."""

@@ -13,10 +13,13 @@ from slacktide.engine.core.engine import Engine
 from slacktide.engine.explain.feasibility import Mask, Obstacles
 from slacktide.kernels.builtin import PRIORITY
 from slacktide.kernels.place import preemption_obstacles as rules
+from slacktide.kernels.tables.affinity_records import AWAY
 from slacktide.kernels.tables.arrays import Tables
 
 TOO_SMALL = "had too little room even without pods of ours"
 PROTECTED = "were protected by disruption budgets or by a least running time"
+CROWDED = "broke its rules about neighbours even without pods of ours on them"
+GUARDED = "were protected, as their pods are of the system, or come or go just now"
 TOO_MANY = "were protected because their workloads were disrupted as often as their classes allow"
 COOLING = "were protected because their workloads were disrupted too short a time ago (cooldown)"
 CLOSED = "were protected because their workloads may be disrupted at other hours only"
@@ -44,6 +47,8 @@ def classify(engine: Engine, row: int, mine: float, found: Obstacles, now: float
     eligible = PRIORITY_RULES if tb.control["mode"] == PRIORITY else PROMISE
     steps = (
         (TOO_SMALL, None),
+        (CROWDED, None),
+        (GUARDED, rules.GUARDED),
         (TOO_MANY, rules.TOO_MANY),
         (COOLING, rules.COOLING),
         (CLOSED, rules.CLOSED),
@@ -56,7 +61,10 @@ def classify(engine: Engine, row: int, mine: float, found: Obstacles, now: float
     obstacles: list[int] = []
     for text, obstacle in steps:
         obstacles += [] if obstacle is None else [obstacle]
-        enough = _enough(tb, here, kind, found, ~np.isin(stopped_by, obstacles))
+        may_go = ~np.isin(stopped_by, obstacles)
+        enough = _has_room(tb, here, found, may_go)
+        if text != TOO_SMALL:
+            enough &= _keeps_rules(tb, here, kind, found, may_go)
         if stopped := int((left & ~enough).sum()):
             said[text] = stopped
         left &= enough
@@ -73,8 +81,8 @@ def _residents(tables: Tables, candidates: Mask) -> Residents:
     return Residents(hosts, tables["slots"][hosts, :width][taken], np.repeat(np.arange(len(hosts)), counts))
 
 
-def _enough(tables: Tables, here: Residents, kind: int, found: Obstacles, may_go: Mask) -> Mask:
-    """On which candidates room and rules would do, were all gone that may go."""
+def _has_room(tables: Tables, here: Residents, found: Obstacles, may_go: Mask) -> Mask:
+    """On which candidates there would be room, were all gone that may go."""
     count, at = len(here.hosts), here.at[may_go]
     missing = found.missing[here.hosts]
     demand = tables["demand"][here.slots["shape"][may_go]]
@@ -82,19 +90,42 @@ def _enough(tables: Tables, here: Residents, kind: int, found: Obstacles, may_go
     for r in range(missing.shape[1]):
         if (missing[:, r] > 0).any():
             enough &= missing[:, r] <= np.bincount(at, demand[:, r], count)
+    return enough
+
+
+def _keeps_rules(tables: Tables, here: Residents, kind: int, found: Obstacles, may_go: Mask) -> Mask:
+    """On which candidates the rules that fail would hold, were all gone that may go."""
+    count, at = len(here.hosts), here.at[may_go]
+    enough: Mask = np.ones(count, np.bool_)
     record = tables["kinds"][kind]
     kinds = tables["instances"]["kind"][here.slots["row"][may_go]]
-    for i, fails in found.away.items():
+    for i, fails in found.mendable.items():
         concerned = fails[here.hosts]
         if not concerned.any():
             continue
-        c = int(tables["conditions"][int(record["conditions_at"]) + i]["counter"])
+        condition = tables["conditions"][int(record["conditions_at"]) + i]
+        c = int(condition["counter"])
         counter = tables["counters"][c]
-        domain = tables["domain"][int(counter["topology"])][here.hosts]
-        tally = tables["tallies"][int(counter["first"]) + np.maximum(domain, 0)]
-        carrying = np.bincount(at, _carries(tables, c)[kinds], count)
-        enough &= ~concerned | (carrying == tally)
+        domain = np.maximum(tables["domain"][int(counter["topology"])][here.hosts], 0)
+        tallies = tables["tallies"][int(counter["first"]) : int(counter["first"]) + int(counter["domains"])]
+        left = tallies[domain] - np.bincount(at, _carries(tables, c)[kinds], count).astype(np.int64)
+        if condition["rule"] == AWAY:
+            holds = left == 0
+        else:
+            holds = left + int(condition["carried"]) - _least(tallies, domain, left, condition) <= int(
+                condition["skew"]
+            )
+        enough &= ~concerned | holds
     return enough
+
+
+def _least(tallies: NDArray[np.int64], domain: NDArray[np.int64], left: NDArray[np.int64], condition: Any) -> Any:
+    """For each candidate the least tally of all domains, were so many left in its own."""
+    if len(tallies) < int(condition["min_domains"]):
+        return 0
+    first, second = (*np.argsort(tallies, kind="stable")[:2].tolist(), -1)[:2]
+    others = tallies[np.where(domain == first, second, first)] if second >= 0 else left
+    return np.minimum(others, left)
 
 
 def _carries(tables: Tables, counter: int) -> NDArray[np.int64]:

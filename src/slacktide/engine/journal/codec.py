@@ -86,6 +86,7 @@ class _Spec(msgspec.Struct, omit_defaults=True):
     limit: tuple[tuple[str, int], ...] = ()
     access: _Access | None = None
     application: str = ""
+    spared: bool = False
 
 
 def _from_access(one: Access) -> _Access | None:
@@ -153,6 +154,7 @@ def _from_spec(spec: specs.Spec) -> _Spec:
         limit=spec.limit,
         access=_from_access(spec.access),
         application=spec.application,
+        spared=spec.spared,
     )
 
 
@@ -164,7 +166,8 @@ def _to_spec(wire: _Spec) -> specs.Spec:
     placement = Placement(wire.marks, rules, wishes)
     access = _to_access(wire.access)
     term = _to_term(wire.term)
-    return specs.Spec(wire.demand, wire.service, term, placement, wire.never, wire.limit, access, wire.application)
+    return specs.Spec(wire.demand, wire.service, term, placement, wire.never, wire.limit, access, wire.application,
+                      wire.spared)  # fmt: skip
 
 
 def _number(metric: float) -> float | str:

@@ -7,7 +7,9 @@ from numpy.typing import NDArray
 
 from slacktide.kernels.drive import gang, instance_ledger, pending_resize
 from slacktide.kernels.feasible import affinity, disruption_budgets, disruption_limits, grants, host_slots
+from slacktide.kernels.feasible.free_index import NOWHERE
 from slacktide.kernels.place import search_free, search_with_rules
+from slacktide.kernels.place.scores import comparing
 from slacktide.kernels.qos import request_ledger
 from slacktide.kernels.queue import waiting_queue
 from slacktide.kernels.runtime.compiling import entry, kernel, whole
@@ -184,18 +186,46 @@ def retry(tb: State, now: float) -> int:
     return FINISHED
 
 
-@entry
-def welcoming_elsewhere(tb: State, row: int, mask: NDArray[np.bool_]) -> None:
-    """Clear the elements of ``mask``, shape (hosts,), where the rules of an instance on a host would not hold if it
-    were off that, and its own host's; O(hosts * rules)."""
-    instance = views.instances(tb)[row]
-    kind, own = whole(instance["kind"]), whole(instance["host"])
-    mask[own] = False
+@kernel
+def keep_welcoming(tb: State, row: int, mask: NDArray[np.bool_]) -> None:
+    """Clear the elements of ``mask``, shape (hosts,), where the rules of an instance, which is counted nowhere, do not
+    hold, and its own host's; O(hosts * rules)."""
+    kind = whole(views.instances(tb)[row]["kind"])
+    mask[views.instances(tb)[row]["host"]] = False
     if views.kinds(tb)[kind]["conditions"] == 0:
         return
-    affinity.count(tb, kind, own, whole(-1))
     affinity.prepare(tb, kind)
     for h in range(len(mask)):
         if mask[h] and affinity.rules_at(tb, kind, h) != affinity.HOLD:
             mask[h] = False
+
+
+@entry
+def welcoming_elsewhere(tb: State, row: int, mask: NDArray[np.bool_]) -> None:
+    """Clear the elements of ``mask``, shape (hosts,), where the rules of an instance on a host would not hold if it
+    were off that, and its own host's; O(hosts * rules)."""
+    kind, own = whole(views.instances(tb)[row]["kind"]), whole(views.instances(tb)[row]["host"])
+    affinity.count(tb, kind, own, whole(-1))
+    keep_welcoming(tb, row, mask)
     affinity.count(tb, kind, own, whole(1))
+
+
+@entry
+def best_of(tb: State, row: int, mask: NDArray[np.bool_]) -> int:
+    """The best host of ``mask``, shape (hosts,), all of which could take an instance that is on another; -1: none.
+
+    By its preferences, as they were if it were off its own host, and the allocation score; O(hosts * preferences).
+    """
+    kind, own = whole(views.instances(tb)[row]["kind"]), whole(views.instances(tb)[row]["host"])
+    affinity.count(tb, kind, own, whole(-1))
+    least, largest = whole(2**62), whole(-(2**62))
+    for h in range(len(mask)):
+        views.points(tb)[h] = NOWHERE
+        if mask[h]:
+            points = affinity.points_of(tb, kind, h)
+            least, largest = min(least, points), max(largest, points)
+            views.points(tb)[h] = points
+    affinity.count(tb, kind, own, whole(1))
+    if comparing.needed(tb):
+        return whole(comparing.choose(tb, kind))
+    return whole(search_with_rules.best_score(tb, kind, least, largest))

@@ -79,7 +79,7 @@ def victims_for(tb: State, row: int, h: int, mine: float) -> int:
     if affinity.involved(tb, k):
         control["operations"] -= 1
         affinity.prepare(tb, k)
-        return whole(search_with_rules.choose(tb, h, k, mine, control["now"]))
+        return whole(search_with_rules.choose_either(tb, h, k, mine, control["now"]))
     number = whole(victims.choose(tb, h, kind["shape"], kind["cls"], mine, control["now"]))
     control["operations"] -= 1  # the choice was counted when it was made
     if number < 0:

@@ -149,6 +149,46 @@ def carriers_on(tb: State, counter: int, h: int) -> int:
 
 
 @kernel
+def carriers_among(tb: State, counter: int, h: int, number: int) -> int:
+    """How many of the chosen victims on host ``h`` carry the counter's mark; O(victims * their counters)."""
+    found = whole(0)
+    for v in range(number):
+        row = views.slots(tb)[h, views.taken(tb)[v]]["row"]
+        if carries(tb, whole(views.instances(tb)[row]["kind"]), counter):
+            found += 1
+    return found
+
+
+@kernel
+def all_hold_without(tb: State, kind: int, h: int, number: int) -> bool:
+    """Whether every rule of the kind, prepared, holds at host ``h`` once the chosen victims are gone."""
+    record = views.kinds(tb)[kind]
+    for i in range(record["conditions_at"], record["conditions_at"] + record["conditions"]):
+        condition = views.conditions(tb)[i]
+        c = whole(condition["counter"])
+        gone = carriers_among(tb, c, h, number)
+        if condition["rule"] == AWAY:
+            if tally(tb, c, h) > gone:
+                return False
+        elif not condition_holds(tb, condition, h, gone):
+            return False
+    return True
+
+
+@kernel
+def near_without(tb: State, kind: int, h: int, number: int) -> bool:
+    """As :func:`all_hold_without`, of near rules alone: only these may cease to hold as somebody leaves host ``h``."""
+    record = views.kinds(tb)[kind]
+    for i in range(record["conditions_at"], record["conditions_at"] + record["conditions"]):
+        condition = views.conditions(tb)[i]
+        if condition["rule"] == NEAR_BY:
+            gone = carriers_among(tb, whole(condition["counter"]), h, number)
+            if not condition_holds(tb, condition, h, gone):
+                return False
+    return True
+
+
+@kernel
 def hold_without(tb: State, kind: int, h: int, number: int) -> bool:
     """Whether near and spread rules of the kind hold at host ``h`` once the chosen victims are gone."""
     record = views.kinds(tb)[kind]
@@ -156,11 +196,7 @@ def hold_without(tb: State, kind: int, h: int, number: int) -> bool:
         condition = views.conditions(tb)[i]
         if condition["rule"] == AWAY:
             continue
-        gone = whole(0)
-        for v in range(number):
-            row = views.slots(tb)[h, views.taken(tb)[v]]["row"]
-            if carries(tb, whole(views.instances(tb)[row]["kind"]), whole(condition["counter"])):
-                gone += 1
+        gone = carriers_among(tb, whole(condition["counter"]), h, number)
         if gone > 0 and not condition_holds(tb, condition, h, gone):
             return False
     return True

@@ -46,7 +46,7 @@ def count_hosts(tb: State, row: int, mine: float, counts: NDArray[np.int64]) -> 
         elif host_slots.has_sibling(tb, h, views.kinds(tb)[kind]["job"]):
             counts[SIBLING] += 1
         elif with_rules and affinity.rules_at(tb, kind, h) != affinity.HOLD:
-            possible = search_with_rules.choose(tb, h, kind, mine, views.control(tb)["now"]) >= 0
+            possible = search_with_rules.choose_either(tb, h, kind, mine, views.control(tb)["now"]) >= 0
             counts[ROOM if possible else RULES] += 1
         elif victims.choose(tb, h, shape, cls, mine, views.control(tb)["now"]) >= 0:
             counts[ROOM] += 1

@@ -15,8 +15,8 @@ from slacktide.kernels.runtime.compiling import entry, kernel, whole
 from slacktide.kernels.tables import views
 from slacktide.kernels.tables.schema import Records, State
 
-_OBSTACLES: tuple[Any, ...] = tuple(np.int64(i) for i in range(7))  # not literals, so that kernels are compiled once
-NOTHING, PROTECTED, OVERHEAD, NOT_ELIGIBLE, TOO_MANY, COOLING, CLOSED = _OBSTACLES
+_OBSTACLES: tuple[Any, ...] = tuple(np.int64(i) for i in range(8))  # not literals, so that kernels are compiled once
+NOTHING, PROTECTED, OVERHEAD, NOT_ELIGIBLE, TOO_MANY, COOLING, CLOSED, GUARDED = _OBSTACLES
 LIMITS: Any = NOT_ELIGIBLE
 """What forbids a disruption (:data:`.limit_records.TOO_MANY` and those after it) follows behind this one."""
 
@@ -36,7 +36,9 @@ def obstacles(tb: State, hosts: NDArray[np.int64], row: int, mine: float, now: f
         number = 0
         for i in range(views.hosts(tb)[h]["count"]):
             limit = whole(disruption_limits.protects(tb, h, i, number, now))
-            if limit != disruption_limits.ALLOWED:
+            if disruption_budgets.spared_until(tb, views.slots(tb)[h, i]) == np.inf:
+                out[at] = GUARDED
+            elif limit != disruption_limits.ALLOWED:
                 out[at] = LIMITS + limit
             elif disruption_budgets.spared(tb, h, i, number, now):
                 out[at] = PROTECTED

@@ -17,6 +17,8 @@ from slacktide.kernels.tables import views
 from slacktide.kernels.tables.schema import NOBODY, State
 
 UNSHARED = whole(0)
+ONE_BY_ONE, TOGETHER = whole(0), whole(1)
+"""How victims are chosen on each host."""
 
 
 @kernel
@@ -153,8 +155,58 @@ def choose(tb: State, h: int, kind: int, mine: float, now: float) -> int:
 
 
 @kernel
-def find_with_victims(tb: State, kind: int, mine: float) -> int:
-    """Best host to preempt on, or -1; O(all instances)."""
+def choose_together(tb: State, h: int, kind: int, mine: float, now: float) -> int:
+    """As :func:`choose`, where it finds nobody: victims for room and for rules of every kind together.
+
+    All that are eligible are taken, but for those that the instance must stay near to; if that serves, those that need
+    not go are given back, the last in the order of victims first. O(victims * rules * (victims + domains)).
+    """
+    if views.kinds(tb)[kind]["conditions"] == 0 or search.can_still_wait(tb, kind, mine):
+        return whole(-1)
+    views.control(tb)["operations"] += 1
+    free_index.has_room(tb, h, whole(views.kinds(tb)[kind]["shape"]))
+    host_slots.sort_victims(tb, h, now)
+    number, cls = whole(0), whole(views.kinds(tb)[kind]["cls"])
+    for i in range(views.hosts(tb)[h]["count"]):
+        if may_take(tb, h, i, number, cls, mine, now):
+            views.taken(tb)[number] = i
+            if affinity.near_without(tb, kind, h, number + 1):
+                number += 1
+                victims.release(tb, views.slots(tb)[h, i])
+    if number == 0 or not fits_now(tb) or not affinity.all_hold_without(tb, kind, h, number):
+        return whole(-1)
+    v = number
+    while v > 0:
+        v -= 1
+        number = give_back(tb, h, kind, number, v)
+    return number
+
+
+@kernel
+def give_back(tb: State, h: int, kind: int, number: int, v: int) -> int:
+    """Let victim ``v`` of the ``number`` chosen stay where room and rules allow it; how many are chosen then."""
+    i = whole(views.taken(tb)[v])
+    for later in range(v, number - 1):
+        views.taken(tb)[later] = views.taken(tb)[later + 1]
+    if victims.take_back(tb, views.slots(tb)[h, i]) and affinity.all_hold_without(tb, kind, h, number - 1):
+        return number - 1
+    victims.release(tb, views.slots(tb)[h, i])
+    for later in range(number - 1, v, -1):
+        views.taken(tb)[later] = views.taken(tb)[later - 1]
+    views.taken(tb)[v] = i
+    return number
+
+
+@kernel
+def choose_either(tb: State, h: int, kind: int, mine: float, now: float) -> int:
+    """Victims on host ``h`` for an instance of a kind, prepared, as they were found: one by one, else together."""
+    number = whole(choose(tb, h, kind, mine, now))
+    return number if number >= 0 else whole(choose_together(tb, h, kind, mine, now))
+
+
+@kernel
+def find_with_victims(tb: State, kind: int, mine: float, how: int) -> int:
+    """Best host to preempt on, or -1, by :func:`choose` (ONE_BY_ONE) or :func:`choose_together`; O(all instances)."""
     control, best = views.control(tb), NOBODY
     now = control["now"]
     control["looks"] += 1
@@ -164,7 +216,7 @@ def find_with_victims(tb: State, kind: int, mine: float) -> int:
     for h in range(len(views.hosts(tb))):
         if not open_to(tb, h, kind) or search.shown_hopeless(tb, h, shape, cls, mine):
             continue
-        number = choose(tb, h, kind, mine, now)
+        number = choose_together(tb, h, kind, mine, now) if how == TOGETHER else choose(tb, h, kind, mine, now)
         if number < 0:
             continue
         victims.preemption_cost(tb, h, number, now, views.shared_cost(tb)[UNSHARED, h])
@@ -181,4 +233,7 @@ def find(tb: State, kind: int, mine: float) -> int:
     if host >= 0 or search.can_still_wait(tb, kind, mine):
         return host
     search.bring_metrics_up_to_date(tb)
-    return find_with_victims(tb, kind, mine)
+    host = whole(find_with_victims(tb, kind, mine, ONE_BY_ONE))
+    if host >= 0 or views.kinds(tb)[kind]["conditions"] == 0:
+        return host
+    return find_with_victims(tb, kind, mine, TOGETHER)

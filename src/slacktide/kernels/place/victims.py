@@ -26,6 +26,18 @@ def release(tb: State, slot: Records) -> bool:
     return enough
 
 
+@leaf
+def take_back(tb: State, slot: Records) -> bool:
+    """The reverse of :func:`release`, of one that stays; whether nothing is missing even so; O(resources)."""
+    enough = True
+    row, shape = whole(slot["row"]), whole(slot["shape"])
+    for r in range(len(views.missing(tb))):
+        views.missing(tb)[r] += grants.taken(tb, row, shape, r)
+        if views.missing(tb)[r] > 0:
+            enough = False
+    return enough
+
+
 @kernel
 def choose_by_metric(tb: State, h: int, cls: int, mine: float, now: float) -> int:
     """Victims on host ``h`` into ``views.taken(tb)``; their number, or -1 where they do not suffice; O(instances)."""
@@ -99,7 +111,7 @@ def preemption_cost(tb: State, h: int, number: int, now: float, out: Records) ->
     for v in range(number):
         slot = views.slots(tb)[h, views.taken(tb)[v]]
         theirs = views.classes(tb)[slot["cls"]]
-        views.ranks(tb)[v] = theirs["rank"]
+        views.ranks(tb)[v] = theirs["named_rank"]
         if by_metric and request_ledger.is_idle(tb, slot):
             views.slack(tb)[v] = np.inf
             continue

@@ -22,7 +22,9 @@ of their class, each class by increasing Q; then all others by increasing Q. (:f
 and, where ``policy.overhead_scope`` applies to the two, C_k is within the limit of k's class
 (section 3.5.2; :func:`within_overhead`). Two settings ask for more than the paper:
 ``preempt_when = needed`` wants Q_j < phi_j in the first line too (:func:`can_wait`), and
-``patience`` wants Q_j + patience < Q_k in the third. (:func:`eligible`)
+``patience`` wants Q_j + patience < Q_k in the third. (:func:`eligible`) Where classes of one rank have
+priorities (docs/semantics.md, 'Priority within a rank'), the larger is the more important one, and the first
+line holds for no j of a smaller one. (:func:`outranked`)
 
 **Order of victims** (section 3.3.1): by decreasing Q; of equal ones, a random one first. An
 instance of a concurrent request that contributes nothing, as another one of its request waits,
@@ -98,6 +100,13 @@ def within_overhead(tb: State, slot: Records, cls: int, now: float) -> bool:
 
 
 @leaf
+def outranked(j: Records, k: Records) -> bool:
+    """Whether class j comes after class k of the same named rank by priority: whoever is above its margin lends to
+    nobody who is so; O(1)."""
+    return j["named_rank"] == k["named_rank"] and j["rank"] > k["rank"]
+
+
+@leaf
 def eligible(tb: State, slot: Records, q_k: float, cls: int, q_j: float, now: float) -> bool:
     """Whether instance k, on a host with metric ``q_k``, may be preempted for j of class ``cls``; O(1).
 
@@ -109,6 +118,8 @@ def eligible(tb: State, slot: Records, q_k: float, cls: int, q_j: float, now: fl
     phi_k, phi_j = k["margin"], j["margin"]
     below = q_j < phi_j
     if q_k >= phi_k:
+        if outranked(j, k):
+            return False
         if not q_j < q_k or (views.rules(tb)["needed"] and not below):
             return False
     else:
@@ -140,7 +151,7 @@ def line_of(tb: State, slot: Records, q_k: float, cls: int, now: float) -> int:
     if not within_overhead(tb, slot, cls, now):
         return NEVER
     if q_k >= k["margin"]:
-        return BY_METRIC
+        return NEVER if outranked(j, k) else BY_METRIC
     if j["rank"] < k["rank"]:
         return BY_IMPORTANCE
     return BETWEEN_EQUALS if j["rank"] == k["rank"] else NEVER

@@ -90,7 +90,8 @@ CLASS = np.dtype(
         ("limit", "f8"),
         ("slope", "f8"),
         ("min_running", "f8"),  # seconds on a host before which an instance is no victim
-        ("rank", "i8"),
+        ("rank", "i8"),  # smaller is more important: by rank as it is named, then by priority
+        ("named_rank", "i8"),
         ("level", "i8"),
         ("whole", "i8"),
         ("overloaded", "i8"),

@@ -17,6 +17,7 @@ from slacktide.engine.core.types import Decision
 from slacktide.kube.act.counts import ASK_AGAIN_SECONDS, LONGEST_PAUSE_SECONDS, Counts
 from slacktide.kube.act.eviction import Evictor
 from slacktide.kube.act.reservations import Nomination, Reservations
+from slacktide.kube.act.second_look import settled
 from slacktide.kube.act.volume_provisioning import VolumeProvisioner
 from slacktide.kube.client.http import STRATEGIC_MERGE_PATCH, ApiError, Unreachable
 from slacktide.kube.client.kinds import Malformed
@@ -96,6 +97,19 @@ class Actor:
             self._bindings.put_nowait(decision)
             return
         self.reservations.add(Nomination(decision, set(leaving), self._patience(leaving), shown=True))
+
+    def look_again(self, *, everybody: bool) -> list[Decision]:
+        """Let pods whose places are kept go where they need not wait, as :func:`.second_look.settled` finds them."""
+        kept = dict(self.nominations)
+        found = list(settled(self.feed.engine, self.reservations, self.clock(), everybody=everybody))
+        for decision in found:
+            before, pod = kept[decision.uid], self.feed.pods[decision.uid]
+            self._bindings.put_nowait(decision)
+            if decision.host != before.decision.host:
+                LOG.info("pod %s/%s goes to %s at once", *pod.namespaced_name, decision.host)
+                if before.shown and self._group is not None:
+                    self._group.create_task(self._show(pod, ""))
+        return found
 
     def _patience(self, leaving: set[str]) -> float:
         return self.clock() + max(map(self.feed.grace, leaving)) + self.settings.victim_patience

@@ -15,7 +15,6 @@ from slacktide.kube.act.counts import Counts
 from slacktide.kube.client.http import ApiError, Unreachable
 from slacktide.kube.client.status_codes import NOT_FOUND, TOO_MANY
 from slacktide.kube.feed.fed_pod import FedPod
-from slacktide.kube.feed.hosts import BOUND_TO_NODES
 from slacktide.kube.mirror.pending_resizes import PendingResize
 from slacktide.kube.mirror.pod_record import grace
 from slacktide.kube.publish.term_context import TermContext
@@ -23,6 +22,7 @@ from slacktide.kube.resources.bodies import encode_eviction
 from slacktide.kube.resources.objects import POD, Pod, pod_reference
 from slacktide.kube.translate.owners import controlling
 from slacktide.kube.translate.pod_resources import pending_resize, wanted
+from slacktide.kube.translate.priorities import BOUND_TO_NODES
 from slacktide.kube.translate.unschedulable import Unschedulable
 
 LOG = logging.getLogger(__name__)

@@ -20,12 +20,14 @@ class Nomination:
 
     outstanding  who must go first
     shown        the pod's status says for which node it waits
+    looked       the version of the node's contents with which it was looked whether the place is free all the same
     """
 
     decision: Decision
     outstanding: set[str]
     patient_until: float
     shown: bool = False
+    looked: int = -1
 
 
 @dataclass(slots=True)
@@ -88,7 +90,10 @@ class Reservations:
         return free
 
     def in_the_way(self, engine: Engine, decision: Decision) -> set[str]:
-        """Who must have left the node, besides the decision's own victims, before its pod can be bound."""
+        """Who must have left the node, besides the decision's own victims, before its pod can be bound.
+
+        The pod counts in the engine as on this node, or on another.
+        """
         node = self._nodes.get(decision.host)
         if node is None:
             return set()
@@ -116,7 +121,8 @@ def _fits(engine: Engine, decision: Decision, going: Iterable[str], expected: It
     if spec.placement.rules:
         return False
     room = engine.room(decision.host)
-    for sign, uids in ((-1, going), (1, expected)):
+    comes = () if engine.pods[decision.uid].host == decision.host else (decision.uid,)  # else it counts there already
+    for sign, uids in ((-1, going), (-1, comes), (1, expected)):
         for uid in uids:
             one = engine.pods.get(uid)
             for name, amount in () if one is None else engine.specs[one.spec].demand:

@@ -10,14 +10,11 @@ from slacktide.kube.feed.fed_pod import FedPod
 from slacktide.kube.feed.listener import FeedListener
 from slacktide.kube.mirror.cluster import ClusterMirror
 from slacktide.kube.translate.nodes import NodeView
-from slacktide.kube.translate.owners import controlling
 from slacktide.kube.translate.pod_resources import Demands
+from slacktide.kube.translate.priorities import is_bound_to_its_node
 from slacktide.kube.translate.unschedulable import Unschedulable
 
 LOG = logging.getLogger(__name__)
-
-BOUND_TO_NODES = ("DaemonSet", "Node")
-"""Owners whose pods return to the node that they left."""
 
 
 class Hosts:
@@ -57,8 +54,7 @@ class Hosts:
         if isinstance(demand, str):
             LOG.warning("pod %s/%s of another scheduler counts as nothing: %s", *pod.namespaced_name, demand)
             demand = ()
-        owner = controlling(pod.pod.metadata)
-        if owner is not None and owner.kind in BOUND_TO_NODES:
+        if is_bound_to_its_node(pod.pod):
             self._residents.setdefault(node, {})[pod.uid] = dict(self._mirror.network.named(demand))
         found = (node, dict(self._mirror.network.named(demand)), self._marks(pod))
         if self._engine.others.get(pod.uid) != found:

@@ -5,12 +5,9 @@ from __future__ import annotations
 import logging
 
 from slacktide.kube.resources.objects import Pod
-from slacktide.kube.translate.owners import controlling
+from slacktide.kube.translate.priorities import is_bound_to_its_node
 
 LOG = logging.getLogger(__name__)
-
-HARMLESS_OWNERS = ("DaemonSet", "Node")
-"""Owners of pods that every node has; their scheduler is no rival."""
 
 
 class Rivals:
@@ -21,8 +18,8 @@ class Rivals:
 
     def see(self, pod: Pod) -> None:
         """A pod of another scheduler is on a node of ours."""
-        owner, name = controlling(pod.metadata), pod.spec.scheduler_name
-        if (owner is not None and owner.kind in HARMLESS_OWNERS) or not name or name in self._known:
+        name = pod.spec.scheduler_name
+        if is_bound_to_its_node(pod) or not name or name in self._known:
             return
         self._known.add(name)
         LOG.warning(

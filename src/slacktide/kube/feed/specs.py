@@ -12,6 +12,7 @@ from slacktide.kube.mirror.cluster import ClusterMirror
 from slacktide.kube.translate.nodes import NodeView, lasting
 from slacktide.kube.translate.pod_constraints import PodConstraints
 from slacktide.kube.translate.pod_resources import Demands
+from slacktide.kube.translate.priorities import is_of_the_system
 from slacktide.kube.translate.service_classes import Promised
 from slacktide.kube.translate.unschedulable import Unschedulable, refusal
 from slacktide.kube.translate.user_access import Wants
@@ -21,7 +22,7 @@ from slacktide.state.spec import Spec
 
 NEVER = "Never"
 
-SpecKey = tuple[tuple[tuple[str, int], ...], object, int, Term, bool, Wants]
+SpecKey = tuple[tuple[tuple[str, int], ...], object, int, Term, bool, Wants, bool]
 
 
 class SpecParts(NamedTuple):
@@ -33,11 +34,12 @@ class SpecParts(NamedTuple):
     term: Term
     never: bool
     wants: Wants
+    spared: bool
 
     def spec(self) -> Spec:
         wants = self.wants
         return Spec(self.demand, self.promised.service, self.term, self.placed.placement, self.never,
-                    wants.limit, wants.access, wants.application)  # fmt: skip
+                    wants.limit, wants.access, wants.application, self.spared)  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -78,7 +80,8 @@ class Specs:
         Raises :class:`Unschedulable` with the reason where it has none.
         """
         parts = self._read(pod)
-        key = (parts.demand, parts.promised.service, id(parts.placed), parts.term, parts.never, parts.wants)
+        key = (parts.demand, parts.promised.service, id(parts.placed), parts.term, parts.never, parts.wants,
+               parts.spared)  # fmt: skip
         found = self._known.get(key)
         if found is None:
             found = self._known[key] = Interned(self._count, key, parts.placed, parts.spec())
@@ -108,7 +111,8 @@ class Specs:
         term = both(both(placed.term, fed.needs.term), away_from(fed.avoids))
         never = pod.spec.preemption_policy == NEVER
         wants = mirror.network.wants_of(pod, mirror.owners)
-        return SpecParts(mirror.network.named(demand), fed.promised, placed, term, never, wants)
+        spared = is_of_the_system(pod) and not self._engine.config.kube.preempt_system_pods
+        return SpecParts(mirror.network.named(demand), fed.promised, placed, term, never, wants, spared)
 
     def is_impossible(self, number: int) -> bool:
         """Whether no node of ours could ever take a pod of a spec, were it empty, ready and open.

@@ -246,7 +246,9 @@ def _keep_places(feed: Feed, adopt: Callable[[Decision, set[str]], None]) -> Non
         awaited: dict[str, FedPod] = {}
         if not found.fits[engine.hosts[node]]:
             awaited = leaving.get(node, {})
-            if not (awaited and found.candidates[engine.hosts[node]] and _has_room(engine, pod, node, awaited)):
+            h = engine.hosts[node]  # those who leave count in no spread any more
+            helps = awaited and found.candidates[h] and not found.uneven[h]
+            if not (helps and _has_room(engine, pod, node, awaited)):
                 continue
         engine.nominated(uid, node, feed.clock())
         pod.queue = fed_pod.NOWHERE

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from slacktide.errors import ConfigError
 from slacktide.kube.resources.objects import Namespace, Pod, ServiceClass, WindowSpec
 from slacktide.kube.resources.workloads import Template
+from slacktide.kube.translate.priorities import priority_of
 from slacktide.kube.translate.unschedulable import Unschedulable
 from slacktide.model import DisruptionLimits, PenaltyTier, Window, limit_fields
 from slacktide.model import ServiceClass as Promise
@@ -137,7 +138,7 @@ class Classes:
         self.broken: dict[str, str] = {}
         self.namespaces: dict[str, Namespace] = {}
         self._by_priority = mapping(priority_classes)
-        self._promised: dict[tuple[str, str | None, tuple[str | None, ...], int], Promised] = {}
+        self._promised: dict[tuple[str, str | None, tuple[str | None, ...], int, int], Promised] = {}
 
     def see(self, found: ServiceClass) -> None:
         """A class, new or changed."""
@@ -166,11 +167,7 @@ class Classes:
         The label is that of ``template``, from which its controller makes its pods, where that is known: whoever labels
         a single pod changes no promise.
         """
-        labels, priority = pod.metadata.labels, pod.spec.priority_class_name
-        if template is not None:
-            labels, priority = template.metadata.labels, template.spec.priority_class_name or priority
-        named = labels.get(CLASS_LABEL) or self._by_priority.get(priority)
-        if named:
+        if named := self._named_for(pod, template):
             return named
         default = default_of(self.namespaces.get(pod.metadata.namespace))
         if default:
@@ -179,6 +176,13 @@ class Classes:
         if not defaults:
             raise Unschedulable(f"{OF_LABEL}found none, and neither its namespace nor the cluster has a default class")
         return defaults[0]
+
+    def _named_for(self, pod: Pod, template: Template | None) -> str:
+        """The class that a pod's label or PriorityClass names; empty where neither does."""
+        labels, priority = pod.metadata.labels, pod.spec.priority_class_name
+        if template is not None:
+            labels, priority = template.metadata.labels, template.spec.priority_class_name or priority
+        return labels.get(CLASS_LABEL) or self._by_priority.get(priority, "")
 
     def of(self, pod: Pod, batch: bool, template: Template | None = None) -> Promised:
         """What a pod was promised, by its controller's ``template`` where that is known.
@@ -195,7 +199,9 @@ class Classes:
             raise Unschedulable(f"{OF_CLASS}{name!r}: may not be used in namespace {pod.metadata.namespace}")
         annotations = pod.metadata.annotations if template is None else template.metadata.annotations
         own, suffers, approach = annotations.get(SLO), own_limits(annotations), _approach(annotations, found, batch)
-        known = self._promised.get((name, own, suffers, approach))
+        # Who says what it was promised is as important as that. The others are told apart by their pods' priority.
+        priority = 0 if own is not None or self._named_for(pod, template) else priority_of(pod)
+        known = self._promised.get((name, own, suffers, approach, priority))
         if known is None:
             promise = promise_of(found)
             if promise.window is not None and approach != INDEPENDENT and not batch:
@@ -207,11 +213,12 @@ class Classes:
             limits = _stricter(promise, suffers)
             if own is not None:
                 promise = _with_own(promise, own)
+            promise = replace(promise, priority=priority)
             if len(self._promised) >= MOST_PROMISES:
                 self._promised.clear()
             everything = _everything(found)
             known = Promised(promise, approach, name, limits, everything)
-            self._promised[name, own, suffers, approach] = known
+            self._promised[name, own, suffers, approach, priority] = known
         return known
 
     def remembered(self, said: str, batch: bool) -> Promised:

@@ -1,0 +1,28 @@
+"""What pods' priorities say, and which pods belong to the system."""
+
+from __future__ import annotations
+
+from slacktide.kube.resources.objects import Pod
+from slacktide.kube.translate.owners import controlling
+
+BOUND_TO_NODES = ("DaemonSet", "Node")
+"""Owners of pods that every node has; such a pod returns to the node that it left. A static pod's is its Node."""
+CRITICAL = 2_000_000_000
+"""Priorities from here on are those of system-cluster-critical and system-node-critical: users may not have them."""
+
+
+def is_bound_to_its_node(pod: Pod) -> bool:
+    """Whether a pod is a static one, or a DaemonSet's: whoever sends it away has it back there."""
+    owner = controlling(pod.metadata)
+    return owner is not None and owner.kind in BOUND_TO_NODES
+
+
+def is_of_the_system(pod: Pod) -> bool:
+    """Whether a pod is bound to its node, or is critical for the cluster or its node."""
+    return is_bound_to_its_node(pod) or priority_of(pod) >= CRITICAL
+
+
+def priority_of(pod: Pod) -> int:
+    """A pod's priority. The API server sets it from the pod's PriorityClass, or from the cluster's ``globalDefault``;
+    without either it is 0."""
+    return pod.spec.priority or 0

@@ -1,0 +1,160 @@
+"""A pod whose place is kept until its victims are gone is looked at again: a node may be free for it by now."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from engine.workbench import BRONZE, GOLD, T0, settings
+from slacktide.engine.core import types
+from slacktide.engine.core.engine import Engine
+from slacktide.engine.core.types import Decision
+from slacktide.kube.act.reservations import Nomination, Reservations
+from slacktide.kube.act.second_look import settled
+from slacktide.model import Placement, Preference, Rule, Topology
+from slacktide.model.placement import HOST
+from slacktide.state.spec import Spec
+
+CORE = 1000
+LATER = T0 + 600.0
+FOREVER = T0 + 1e6
+
+
+class Scene:
+    """Nodes of four cores; bronze pods of three run, a gold one of three comes, and waits for a victim to go."""
+
+    def __init__(self, nodes: int = 1, placement: Placement | None = None) -> None:
+        config = settings()
+        self.engine = Engine(replace(config, policy=replace(config.policy, patience=1e6)))
+        self.reservations = Reservations()
+        self.number = 0
+        self.placement = placement or Placement()
+        for i in range(nodes):
+            self.node(f"node-{i}")
+            self.runs(f"low-{i}", f"node-{i}")
+
+    def node(self, name: str, cores: int = 4) -> None:
+        self.engine.host(name, {"cpu": cores * CORE, "pods": 10}, {"zone": name}, True)
+
+    def _new(self, uid: str, cores: int, service: object) -> int:
+        self.number += 1
+        self.engine.spec(self.number, Spec((("cpu", cores * CORE), ("pods", 1)), service, placement=self.placement))  # type: ignore[arg-type]
+        self.engine.controller(uid, service, 0, False)  # type: ignore[arg-type]
+        return self.number
+
+    def runs(self, uid: str, node: str, cores: int = 3) -> None:
+        self.engine.found(uid, uid, uid, self._new(uid, cores, BRONZE), node, T0)
+        self.engine.ready(uid, T0)
+
+    def comes(self, uid: str, cores: int = 3, service: object = GOLD) -> None:
+        self.engine.arrive(uid, uid, uid, self._new(uid, cores, service), LATER)
+        self.engine.wake(uid)
+
+    def decide(self, now: float = LATER) -> list[Decision]:
+        """A pass; what the actor keeps of it. Those that need not wait are bound."""
+        found = list(self.engine.run(now).decisions)
+        for decision in found:
+            for victim in decision.victims:
+                self.reservations.goes(victim.uid, decision.host)
+            outstanding = {victim.uid for victim in decision.victims}
+            outstanding |= self.reservations.in_the_way(self.engine, decision)
+            if outstanding:
+                self.reservations.add(Nomination(decision, outstanding, FOREVER))
+            else:
+                self.engine.bound(decision.uid, now)
+        return found
+
+    def look(self, *, everybody: bool = True, now: float = LATER + 5.0) -> list[tuple[str, str]]:
+        return [(one.uid, one.host) for one in settled(self.engine, self.reservations, now, everybody=everybody)]
+
+
+def test_a_node_that_joins_takes_the_pod_at_once_and_its_reservation_is_given_back() -> None:
+    scene = Scene()
+    scene.comes("gold")
+    (decision,) = scene.decide()
+    assert [one.uid for one in decision.victims] == ["low-0"]
+    assert scene.look() == []
+    scene.node("new")
+    assert scene.look() == [("gold", "new")]
+    assert scene.reservations.nominations == {}
+    one = scene.engine.pods["gold"]
+    assert (one.host, types.STATES[one.state], one.bound) == ("new", "placed", False)
+    assert scene.engine.room("new")["cpu"] == CORE
+    assert scene.engine.room("node-0")["cpu"] == 4 * CORE  # the victim goes all the same
+    assert scene.look() == []
+    scene.engine.spared("low-0", LATER + 6.0)  # where it had not been told to go yet
+    assert scene.engine.room("node-0")["cpu"] == CORE
+
+
+def test_room_on_its_own_node_serves_it_though_nobody_has_gone() -> None:
+    scene = Scene()
+    scene.runs("beside", "node-0", 1)
+    scene.comes("gold", 1)
+    assert [len(one.victims) for one in scene.decide()] == [1]
+    (gone,) = {"low-0", "beside"} - {uid for uid, one in scene.engine.pods.items() if one.state == types.LEAVING}
+    assert scene.look() == []
+    scene.engine.desired(gone, 0, LATER)
+    scene.engine.gone(gone, LATER + 1.0)
+    assert scene.look() == [("gold", "node-0")]
+    assert scene.engine.pods["gold"].host == "node-0"
+
+
+def test_room_that_another_victim_still_takes_is_no_room() -> None:
+    scene = Scene(2)
+    scene.comes("gold")
+    scene.comes("second")
+    assert len(scene.decide()) == 2
+    # The second one's controller gives up: to the engine its node is free, but its victim is there.
+    second = scene.engine.pods["second"]
+    scene.reservations.drop("second")
+    scene.engine.desired("second", 0, LATER)
+    scene.engine.gone("second", LATER + 1.0)
+    assert scene.look() == []
+    scene.reservations.ended("low-0" if second.host == "node-0" else "low-1")
+    assert scene.look() == [("gold", second.host)]
+
+
+def test_the_most_important_of_those_that_wait_for_victims_is_served_first() -> None:
+    scene = Scene(2)
+    scene.comes("alpha", service=replace(GOLD, name="silver", rank=2))
+    scene.comes("beta")
+    assert len(scene.decide()) == 2
+    scene.node("new")
+    assert scene.look() == [("beta", "new")]
+
+
+@pytest.mark.parametrize(("rank", "first"), [(1, True), (2, True), (3, False)])
+def test_who_waits_without_a_place_goes_first_where_it_is_more_important(rank: int, first: bool) -> None:
+    """The pod that waits is of rank 2; both need the only node that is free."""
+    scene = Scene()
+    scene.comes("kept", service=replace(GOLD, name="kept", rank=rank))
+    assert len(scene.decide()) == 1
+    scene.comes("waits", service=replace(GOLD, name="waits", rank=2))
+    scene.node("new")
+    assert scene.look(everybody=False) == ([("kept", "new")] if first else [])
+    if not first:
+        assert [(one.uid, one.host) for one in scene.decide(LATER + 6.0)] == [("waits", "new")]
+        assert scene.look() == []
+
+
+def test_rules_hold_as_if_the_pod_were_not_on_the_node_that_is_kept_for_it() -> None:
+    apart = Placement(("web",), (Rule("away", "web", Topology(HOST)),))
+    scene = Scene(placement=apart)
+    scene.comes("gold")
+    assert len(scene.decide()) == 1
+    scene.node("new")
+    scene.node("taken")
+    scene.runs("other", "taken", 1)
+    assert scene.look() == [("gold", "new")]
+
+
+def test_preferences_and_the_score_choose_among_nodes_that_are_free() -> None:
+    beside = Placement(("web",), (), (Preference(1, "web", Topology(HOST)),))
+    scene = Scene(placement=beside)
+    scene.comes("gold")
+    assert len(scene.decide()) == 1
+    scene.node("empty")
+    scene.node("friendly")
+    scene.runs("friend", "friendly", 1)
+    assert scene.look() == [("gold", "friendly")]

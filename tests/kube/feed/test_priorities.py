@@ -1,0 +1,165 @@
+"""Pods that name no class have one by default and are told apart by their priority; those of the system stay."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from slacktide.config import Config
+from slacktide.engine.core.engine import Engine
+from slacktide.engine.explain import preemption
+from slacktide.engine.explain.reasons import Explainer
+from slacktide.kube.client.metadata import Metadata
+from slacktide.kube.feed.listener import FeedListener
+from slacktide.kube.feed.live_feed import LiveFeed
+from slacktide.kube.mirror.cluster import ClusterMirror
+from slacktide.kube.resources.objects import POD, ServiceClass, ServiceClassSpec
+from slacktide.settings import load_live
+from support import made_objects
+
+NOW = 1_790_000_000.0
+LATER = NOW + 3600.0
+READY = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+DAEMON_SET = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "agent", "uid": "agent", "controller": True}
+NODE = {"apiVersion": "v1", "kind": "Node", "name": "a", "uid": "a", "controller": True}
+MIRROR = {"kubernetes.io/config.mirror": "hash"}
+CRITICAL = {"priority": 2_000_000_000, "priorityClassName": "system-cluster-critical"}
+
+
+class Scene:
+    """The only scheduler of a cluster: a node of four cores, a default class, and a class that workloads may name."""
+
+    def __init__(self, **kube: Any) -> None:
+        live = load_live()
+        kube = {"scheduler_name": "default-scheduler", "all_nodes": True, **kube}
+        config: Config = replace(live, kube=replace(live.kube, **kube))
+        self.now = NOW
+        self.mirror = ClusterMirror(config, lambda: self.now)
+        self.engine = Engine(config)
+        self.feed = LiveFeed(self.mirror, self.engine, FeedListener(), lambda: self.now, lambda: 0.0)
+        self.mirror.follow(self.feed)
+        self.mirror.see_class(ServiceClass(Metadata("plain"), ServiceClassSpec(0.5, 3, default=True)))
+        self.mirror.see_class(ServiceClass(Metadata("gold"), ServiceClassSpec(0.99, 1)))
+        self.mirror.see_node(made_objects.node("a", allocatable={"cpu": "4", "memory": "1Gi", "pods": "9"}))
+
+    def see(
+        self,
+        name: str,
+        node: str = "",
+        *,
+        owner: Mapping[str, Any] | None = None,
+        annotations: Mapping[str, str] | None = None,
+        service: str = "",
+        scheduler: str = "default-scheduler",
+        **spec: Any,
+    ) -> None:
+        labels = {"slacktide.io/class": service} if service else {}
+        metadata = {"name": name, "namespace": "default", "uid": name, "labels": labels}
+        metadata |= {"annotations": annotations or {}, "ownerReferences": [owner] if owner else []}
+        containers = [made_objects.container(cpu="3")]
+        body = {"schedulerName": scheduler, "nodeName": node, "containers": containers, **spec}
+        self.mirror.see_pod(
+            made_objects.decoded(POD, {"metadata": metadata, "spec": body, "status": READY if node else {}})
+        )
+
+    def preempted(self) -> list[str]:
+        """Who has to go in a pass an hour later."""
+        self.now = LATER
+        return [victim.uid for one in self.engine.run(LATER).decisions for victim in one.victims]
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours", "goes"),
+    [(1000, 0, False), (0, 0, True), (0, 1000, True), (-10, 0, True), (0, -10, False), (None, None, True)],
+)
+def test_of_pods_without_a_class_the_priority_decides_who_preempts_whom(
+    theirs: int | None, ours: int | None, goes: bool
+) -> None:
+    scene = Scene()
+    scene.see("runs", "a", priority=theirs)
+    scene.now = LATER
+    scene.see("comes", priority=ours)
+    assert scene.preempted() == (["runs"] if goes else [])
+
+
+def test_the_larger_priority_has_its_turn_first() -> None:
+    scene = Scene()
+    scene.see("early", priority=0)
+    scene.see("late", priority=1000)
+    assert [one.uid for one in scene.engine.run(NOW + 1.0).decisions] == ["late"]
+
+
+def test_a_larger_priority_preempts_one_that_is_short_itself() -> None:
+    scene = Scene()
+    scene.see("runs", "a", priority=0)
+    scene.see("comes", priority=1000)
+    assert [v.uid for one in scene.engine.run(NOW + 60.0).decisions for v in one.victims] == ["runs"]
+
+
+def test_who_names_a_class_goes_by_its_promise_alone() -> None:
+    scene = Scene()
+    scene.see("runs", "a", priority=1000, service="gold")
+    scene.now = LATER
+    scene.see("comes", priority=0, service="gold")
+    assert scene.engine.controllers[scene.engine.pods["runs"].key].service.priority == 0
+    assert scene.preempted() == ["runs"]
+
+
+@pytest.mark.parametrize(
+    "victim",
+    [
+        {"owner": NODE, "annotations": MIRROR},
+        {"owner": DAEMON_SET},
+        {"owner": DAEMON_SET, "service": "plain"},
+        CRITICAL,
+        {**CRITICAL, "service": "plain"},
+        {"scheduler": "somebody-else"},
+    ],
+    ids=["static", "daemon", "daemon-with-a-class", "critical", "critical-with-a-class", "stranger"],
+)
+@pytest.mark.parametrize("setting", [False, True])
+def test_pods_of_the_system_and_of_others_are_no_victims(victim: dict[str, Any], setting: bool) -> None:
+    scene = Scene(preempt_system_pods=setting)
+    scene.see("runs", "a", **victim)
+    scene.now = LATER
+    scene.see("comes", service="gold")
+    foreign = "scheduler" in victim
+    assert scene.preempted() == (["runs"] if setting and not foreign else [])
+    if not setting:
+        found = Explainer(scene.engine).explain("comes", LATER)
+        assert found is not None
+        assert dict(found.preemption) == {preemption.TOO_SMALL if foreign else preemption.GUARDED: 1}
+
+
+def test_whether_a_pod_is_spared_follows_its_spec() -> None:
+    scene = Scene()
+    scene.see("runs", "a")
+    scene.now = LATER
+    spec = scene.engine.specs[scene.feed.pods["runs"].spec]
+    for number, spared in ((100, True), (101, False)):
+        scene.engine.spec(number, replace(spec, spared=spared))
+        scene.engine.respec("runs", number)
+        if spared:
+            scene.see("comes", service="gold")
+            assert scene.preempted() == []
+    assert scene.preempted() == ["runs"]
+
+
+def test_a_pod_of_the_system_preempts_others() -> None:
+    scene = Scene()
+    scene.see("runs", "a", priority=0)
+    scene.now = LATER
+    scene.see("comes", **CRITICAL)
+    assert scene.preempted() == ["runs"]
+
+
+@pytest.mark.parametrize("policy", ["Never", "PreemptLowerPriority"])
+def test_preemption_policy_counts(policy: str) -> None:
+    scene = Scene()
+    scene.see("runs", "a", priority=0)
+    scene.now = LATER
+    scene.see("comes", priority=1000, preemptionPolicy=policy)
+    assert scene.preempted() == ([] if policy == "Never" else ["runs"])
