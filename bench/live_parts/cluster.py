@@ -143,7 +143,7 @@ class Cluster:
         scored = ["--set", f"policy.score={score}"] if score else []
         words = ["--policy", name, *scored, "--set", "kube.leader_election=false", "--set", "kube.qps=0"]
         return [sys.executable, *profiled, "-m", "slacktide", "run", "--kubeconfig", str(self.plane.kubeconfig), *words,
-                "--set", f"kube.listen=127.0.0.1:{port}"]  # fmt: skip
+                "--set", f"kube.listen=127.0.0.1:{port}", "--set", "kube.http_access=loopback"]  # fmt: skip
 
 
 def _classes(api: Api) -> None:

@@ -284,7 +284,14 @@ class KubeSettings:
     access_interval: Annotated[float, Meta(ge=1, le=LONGEST)] = 60.0
     """Seconds between two queries."""
     listen: str | None = "127.0.0.1:10359"
-    """Address of /metrics, /livez, /readyz and /configz; ``None``: nothing is served."""
+    """Address of /metrics, /livez, /readyz, /configz and /explain; ``None``: nothing is served."""
+    http_access: Literal["delegated", "loopback"] = "delegated"
+    """Who may ask there. ``delegated``: over TLS, whom the API server knows by a bearer token and lets get the path
+    (health is told to everybody). ``loopback``: everybody on this machine, without TLS, for local development."""
+    tls_certificate: Text | None = None
+    """File with the certificate that is shown there, PEM; ``None``: one that is made at each start."""
+    tls_key: Text | None = None
+    """File with its key, PEM."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,8 @@ EVERYWHERE: dict[tuple[str, str], tuple[str, ...]] = {
     ("", "pods/eviction"): ("create",),
     ("", "pods/status"): ("patch",),
     ("", "events"): ("create", "patch"),
+    ("authentication.k8s.io", "tokenreviews"): ("create",),
+    ("authorization.k8s.io", "subjectaccessreviews"): ("create",),
     ("apps", "deployments"): READ,
     ("apps", "replicasets"): READ,
     ("apps", "statefulsets"): READ,

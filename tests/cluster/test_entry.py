@@ -1,0 +1,229 @@
+"""Who is let in, on a real API server: over HTTP, with quotas, as a node, and before others when it is busy."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Iterator
+from http import HTTPStatus
+from pathlib import Path
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
+
+import pytest
+from click.testing import CliRunner
+
+from cluster.installation import ACCOUNT, installed
+from cluster.kubectl import Kubectl
+from cluster.running import Running
+from slacktide.cli import app
+from slacktide.kube.client.credentials import Access, Fixed, load_access
+from slacktide.kube.client.http import Connection
+from slacktide.kube.observe.access import ANSWER_SECONDS, Reviews
+from slacktide.lab import Binaries, ControlPlane
+
+FLAGS = {"kube-apiserver": ["--enable-admission-plugins=NodeRestriction"]}
+HOME = ACCOUNT[0]
+
+
+@pytest.fixture(scope="module")
+def plane(binaries: Binaries, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """A control plane whose API server restricts nodes, as clusters do."""
+    plane = ControlPlane.create(tmp_path_factory.mktemp("plane") / "lab", binaries, flags=FLAGS)
+    plane.start(guarded=True)
+    yield plane
+    plane.stop()
+
+
+@pytest.fixture(scope="module")
+def kubectl(plane: ControlPlane, binaries: Binaries) -> Kubectl:
+    """An administrator on a cluster with our manifests, and with accounts that may read different things."""
+    found = installed(plane, binaries)
+    for role in ("metrics", "explain"):
+        found.ok("create", "serviceaccount", role)
+        bound = (f"--clusterrole=slacktide-{role}-reader", f"--serviceaccount=default:{role}")
+        found.ok("create", "clusterrolebinding", f"test-{role}", *bound)
+    return found
+
+
+# -- over HTTP ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def scheduler(plane: ControlPlane, kubectl: Kubectl) -> Iterator[Running]:
+    """The scheduler as the manifests have it: delegated, with a certificate of its own making."""
+    assert kubectl.ok("get", "clusterrole", "slacktide-metrics-reader")
+    running = Running(plane, kube__http_access="delegated").wait_until_leading()
+    yield running
+    running.stop()
+    assert not running.complaints()
+
+
+def asked(running: Running, path: str, token: str = "", **headers: str) -> tuple[int, str]:
+    """Status and body of a page. The certificate is looked at elsewhere."""
+    unverified = ssl._create_unverified_context()
+    sent = {"Authorization": f"Bearer {token}"} if token else {}
+    try:
+        with urlopen(
+            Request(f"https://127.0.0.1:{running.port}{path}", headers=sent | headers), timeout=60, context=unverified
+        ) as answer:
+            return int(answer.status), answer.read().decode()
+    except HTTPError as error:
+        return error.code, error.read().decode()
+
+
+def test_health_is_told_to_everybody_and_nothing_else_to_strangers(scheduler: Running) -> None:
+    assert [asked(scheduler, path)[0] for path in ("/livez", "/healthz", "/readyz")] == [HTTPStatus.OK] * 3
+    for path in ("/metrics", "/configz", "/explain?name=p"):
+        status, text = asked(scheduler, path)
+        assert (status, "found no bearer token" in text) == (HTTPStatus.UNAUTHORIZED, True)
+        assert asked(scheduler, path, "made-up")[0] == HTTPStatus.UNAUTHORIZED
+        assert asked(scheduler, path, Authorization="Basic YTpi")[0] == HTTPStatus.UNAUTHORIZED
+
+
+def test_who_may_read_metrics_reads_them_and_nothing_else(plane: ControlPlane, scheduler: Running) -> None:
+    token = plane.service_account_token("default", "metrics")
+    status, text = asked(scheduler, "/metrics", token)
+    assert (status, "slacktide_leader" in text) == (HTTPStatus.OK, True)
+    status, text = asked(scheduler, "/explain?name=p", token)
+    assert status == HTTPStatus.FORBIDDEN
+    assert "system:serviceaccount:default:metrics may not get /explain: a ClusterRole with nonResourceURLs" in text
+    assert asked(scheduler, "/configz", token)[0] == HTTPStatus.FORBIDDEN
+
+
+def test_a_token_for_another_audience_is_not_taken(plane: ControlPlane, scheduler: Running) -> None:
+    request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"audiences": ["elsewhere"]}}
+    made = plane.api.post("/api/v1/namespaces/default/serviceaccounts/metrics/token", request)
+    assert asked(scheduler, "/metrics", made["status"]["token"])[0] == HTTPStatus.UNAUTHORIZED
+
+
+def test_it_speaks_tls_only(scheduler: Running) -> None:
+    with pytest.raises(OSError, match=r"reset|closed"):
+        urlopen(f"http://127.0.0.1:{scheduler.port}/livez", timeout=60)
+
+
+def says(words: str, *options: str) -> str:
+    """What ``slacktide explain`` says of a pod that is not there: it fails, with these words."""
+    result = CliRunner().invoke(app, ["explain", "pod", "p", *options])
+    text = f"{result.output}{result.exception or ''}"
+    assert (result.exit_code != 0, words in text) == (True, True), text
+    return text
+
+
+def test_explain_shows_a_token_to_a_certificate_that_it_knows(
+    plane: ControlPlane, scheduler: Running, tmp_path: Path
+) -> None:
+    token = tmp_path / "token"
+    token.write_text(plane.service_account_token("default", "explain"))
+    address = ("--address", f"127.0.0.1:{scheduler.port}")
+    fingerprint = scheduler.log.partition("SHA-256 fingerprint ")[2].split()[0]
+    shown = ("--token-file", str(token))
+    known = ("--fingerprint", fingerprint)
+    says("pod default/p is not known", *address, *shown, *known)
+    says("certificate is known: give --fingerprint or --ca-file", *address, *shown)
+    assert "pod default/p" not in says("", *address, *shown, "--fingerprint", "0" * 64)
+    token.write_text(plane.service_account_token("default", "metrics"))
+    says("may not get /explain", *address, *shown, *known)
+    # The kubeconfig's own token: the administrator's.
+    says("pod default/p is not known", *address, *known, "--kubeconfig", str(plane.kubeconfig))
+
+
+def authority(directory: Path, name: str) -> tuple[str, str]:
+    """A certificate for this machine and its key, in files."""
+    from slacktide.kube.observe.certificates import self_signed
+
+    certificate, key = self_signed(name)
+    files = directory / "tls.crt", directory / "tls.key"
+    for file, content in zip(files, (certificate, key), strict=True):
+        file.with_suffix(".new").write_bytes(content)
+        file.with_suffix(".new").rename(file)
+    return str(files[0]), str(files[1])
+
+
+def test_a_certificate_of_files_is_shown_and_read_again_when_it_is_renewed(
+    plane: ControlPlane, kubectl: Kubectl, tmp_path: Path
+) -> None:
+    assert kubectl.ok("get", "namespace", HOME)
+    certificate, key = authority(tmp_path, "first")
+    named = {"kube__tls_certificate": certificate, "kube__tls_key": key}
+    running = Running(plane, name="files", kube__http_access="delegated", kube__leader_election=False, **named)
+    try:
+        running.wait_until_leading()
+        token = plane.service_account_token("default", "metrics")
+        request = Request(f"https://127.0.0.1:{running.port}/metrics", headers={"Authorization": f"Bearer {token}"})
+
+        def verified() -> bool:
+            with urlopen(request, timeout=60, context=ssl.create_default_context(cafile=certificate)) as answer:
+                return bool(answer.status == HTTPStatus.OK)
+
+        assert verified()
+        old = Path(certificate).read_text()
+        authority(tmp_path, "second")
+        assert Path(certificate).read_text() != old
+        assert verified()
+        Path(key).write_text("broken")  # half of a renewal
+        assert verified()
+        assert "the last certificate stays in use" in running.log
+    finally:
+        running.stop()
+
+
+class Watch:
+    """A clock that somebody moves."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_answers_are_remembered_for_some_seconds_and_no_longer(plane: ControlPlane, kubectl: Kubectl) -> None:
+    kubectl.ok("create", "serviceaccount", "guest")
+    kubectl.ok("create", "clusterrolebinding", "guest", "--clusterrole=slacktide-metrics-reader",
+               "--serviceaccount=default:guest")  # fmt: skip
+    shown = f"Bearer {plane.service_account_token('default', 'guest')}"
+    clock = Watch()
+
+    async def main() -> None:
+        access = await load_access(plane.service_account_kubeconfig(*ACCOUNT))
+        async with Connection(access) as connection, Connection(access) as another:
+            reviews = Reviews(connection, clock)
+
+            async def status(reviews: Reviews = reviews) -> int:
+                return (await reviews.verdict("GET", "/metrics", shown)).status
+
+            while await status(Reviews(another)) != 0:  # the API server hears of a new role a moment later
+                await asyncio.sleep(0.05)
+            assert await status() == 0
+            await asyncio.to_thread(kubectl.ok, "delete", "clusterrolebinding", "guest")
+            while await status(Reviews(another)) == 0:
+                await asyncio.sleep(0.05)
+            clock.now += ANSWER_SECONDS - 0.1
+            assert await status() == 0, "the answer is remembered"
+            clock.now += 0.2
+            assert await status() == HTTPStatus.FORBIDDEN
+            await asyncio.to_thread(kubectl.ok, "delete", "serviceaccount", "guest")
+            while await status(Reviews(another)) != HTTPStatus.UNAUTHORIZED:
+                await asyncio.sleep(0.05)
+            assert await status() == HTTPStatus.FORBIDDEN, "who he is is remembered"
+            clock.now += ANSWER_SECONDS
+            assert await status() == HTTPStatus.UNAUTHORIZED
+
+    asyncio.run(main())
+
+
+def test_an_account_without_the_right_to_ask_lets_nobody_in(plane: ControlPlane, kubectl: Kubectl) -> None:
+    kubectl.ok("create", "serviceaccount", "powerless")
+    token = plane.service_account_token("default", "powerless")
+
+    async def main() -> None:
+        access = await load_access(plane.kubeconfig)
+        weak = Access(access.server, Fixed(f"Bearer {token}"), access.context)
+        async with Connection(weak) as connection:
+            found = await Reviews(connection).verdict("GET", "/metrics", f"Bearer {plane.token}")
+            assert found.status == HTTPStatus.INTERNAL_SERVER_ERROR
+            assert "the API server cannot be asked who this is" in found.reason
+            assert "tokenreviews" in found.reason
+
+    asyncio.run(main())
