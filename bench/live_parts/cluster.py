@@ -148,7 +148,7 @@ class Cluster:
 
 def _classes(api: Api) -> None:
     for name, (slo, rank, value) in CLASSES.items():
-        spec = {"slo": slo, "rank": rank}
+        spec = {"slo": slo, "rank": rank, "namespaces": ["*"]}
         apply(api, {"apiVersion": "slacktide.io/v1beta1", "kind": "ServiceClass", "metadata": {"name": name},
                     "spec": spec})  # fmt: skip
         apply(api, {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name},

@@ -164,7 +164,7 @@ def staged(binaries: Binaries, directory: Path, classes: list[Json], **settings:
 
 
 def service_class(name: str, slo: float, rank: int, **spec: Any) -> Json:
-    spec = {"slo": slo, "rank": rank, **spec}
+    spec = {"slo": slo, "rank": rank, "namespaces": ["*"], **spec}
     return {"apiVersion": "slacktide.io/v1beta1", "kind": "ServiceClass", "metadata": {"name": name}, "spec": spec}
 
 

@@ -7,6 +7,7 @@ import ssl
 from collections.abc import Iterator
 from http import HTTPStatus
 from pathlib import Path
+from typing import Any
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
@@ -14,8 +15,10 @@ import pytest
 from click.testing import CliRunner
 
 from cluster.installation import ACCOUNT, installed
-from cluster.kubectl import Kubectl
+from cluster.kubectl import Json, Kubectl
+from cluster.labtools import until
 from cluster.running import Running
+from cluster.workloads import workload
 from slacktide.cli import app
 from slacktide.kube.client.credentials import Access, Fixed, load_access
 from slacktide.kube.client.http import Connection
@@ -227,3 +230,32 @@ def test_an_account_without_the_right_to_ask_lets_nobody_in(plane: ControlPlane,
             assert "tokenreviews" in found.reason
 
     asyncio.run(main())
+
+
+# -- classes and quotas ------------------------------------------------------------------------------------------------
+
+
+def test_a_class_without_namespaces_is_for_nobody_and_one_of_v1alpha1_for_all(kubectl: Kubectl) -> None:
+    def named(name: str, version: str, **spec: Any) -> Json:
+        spec = {"slo": 0.5, "rank": 5, **spec}
+        return {
+            "apiVersion": f"slacktide.io/{version}",
+            "kind": "ServiceClass",
+            "metadata": {"name": name},
+            "spec": spec,
+        }
+
+    nobody = named("nobody", "v1beta1")
+    kubectl.ok(
+        "apply", "-f", "-", stdin=[nobody, named("former", "v1alpha1"), named("all", "v1beta1", namespaces=["*"])]
+    )
+    pods = {name: workload("Pod", service_class=name) for name in ("nobody", "former", "all")}
+    until(lambda: kubectl.refuses(pods["nobody"]), "the policy knows the class")
+    said = " ".join(kubectl.try_apply(pods["nobody"]).error.split())
+    assert "may not be used in namespace 'default': its spec.namespaces names nobody; '*' is everybody" in said
+    assert not kubectl.refuses(pods["all"])
+    assert not kubectl.refuses(pods["former"])
+    # Written anew as v1beta1 it means what that says.
+    kubectl.ok("apply", "-f", "-", stdin=named("former", "v1beta1", slo=0.4))
+    until(lambda: kubectl.refuses(pods["former"]), "the policy knows the change")
+    kubectl.ok("delete", "svcclass", "nobody", "former", "all")

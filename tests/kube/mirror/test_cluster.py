@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from slacktide.kube.client.kinds import Malformed
-from slacktide.kube.client.metadata import Metadata
 from slacktide.kube.mirror.changes import Changes
 from slacktide.kube.mirror.cluster import ClusterMirror
 from slacktide.kube.mirror.pod_record import PodRecord
+from slacktide.kube.resources.custom_resources import WrittenMetadata
 from slacktide.kube.resources.objects import (
     JOB,
     NAMESPACE,
@@ -189,7 +189,7 @@ def test_classes_and_defaults_of_namespaces(mirror: ClusterMirror, heard: Heard)
         metadata = {"name": "n", "labels": {f"slacktide.io/{key}": value for key, value in found.items()}}
         return made_objects.decoded(NAMESPACE, {"metadata": metadata})
 
-    mirror.see_class(ServiceClass(Metadata("gold"), ServiceClassSpec(0.999, 1)))
+    mirror.see_class(ServiceClass(WrittenMetadata("gold"), ServiceClassSpec(0.999, 1, namespaces=("*",))))
     mirror.see_namespace(namespace(default_class="gold"))
     mirror.see_namespace(namespace(default_class="gold", team="x"))
     mirror.drop_class("gold")
