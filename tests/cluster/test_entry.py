@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import ssl
 from collections.abc import Iterator
 from http import HTTPStatus
@@ -16,7 +17,7 @@ from click.testing import CliRunner
 
 from cluster.installation import ACCOUNT, installed
 from cluster.kubectl import Json, Kubectl
-from cluster.labtools import until
+from cluster.labtools import condition, pod, pods_path, until
 from cluster.running import Running
 from cluster.workloads import workload
 from slacktide.cli import app
@@ -259,3 +260,81 @@ def test_a_class_without_namespaces_is_for_nobody_and_one_of_v1alpha1_for_all(ku
     kubectl.ok("apply", "-f", "-", stdin=named("former", "v1beta1", slo=0.4))
     until(lambda: kubectl.refuses(pods["former"]), "the policy knows the change")
     kubectl.ok("delete", "svcclass", "nobody", "former", "all")
+
+
+@pytest.fixture(scope="module")
+def bounded(plane: ControlPlane, kubectl: Kubectl) -> str:
+    """A namespace in which two pods of a CPU each may be promised, and a class that promises half."""
+    kubectl.ok("create", "namespace", "bounded")
+    half = {"slo": 0.5, "rank": 2, "namespaces": ["bounded"]}
+    kubectl.ok("apply", "-f", "-", stdin=[_own("ServiceClass", "half", half), _quota("half", cpu="1", workloads=9)])
+    plane.create_nodes(1, prefix="entry", cpu="32", memory="32Gi", labels=OURS)
+    return "bounded"
+
+
+OURS = {"slacktide.io/managed": "true"}
+
+
+def _own(kind: str, name: str, spec: Json, **metadata: str) -> Json:
+    version = "slacktide.io/v1beta1"
+    return {"apiVersion": version, "kind": kind, "metadata": {"name": name, **metadata}, "spec": spec}
+
+
+def _quota(service: str, **hard: Any) -> Json:
+    return _own("PromiseQuota", service, {"class": service, "hard": hard}, namespace="bounded")
+
+
+def test_beyond_a_quota_pods_wait_and_are_told_why_and_the_next_leader_says_the_same(
+    plane: ControlPlane, scheduler: Running, bounded: str
+) -> None:
+    labels = {"slacktide.io/class": "half"}
+    path = pods_path(bounded)
+
+    def create(name: str) -> None:
+        plane.api.post(path, pod(name, cpu="1", labels=labels, schedulerName="slacktide"))
+
+    def bound() -> set[str]:
+        return {one["metadata"]["name"] for one in plane.api.get(path)["items"] if one["spec"].get("nodeName")}
+
+    def reason() -> str:
+        return str(condition(plane.api.get(f"{path}/third"), "PodScheduled").get("message", ""))
+
+    said = "service class 'half': PromiseQuota 'half' allows 1 cpu times promise, and others came first"
+    create("first")
+    create("second")
+    until(lambda: bound() == {"first", "second"}, "two are placed")  # only then: times of creation are whole seconds
+    create("third")
+    until(lambda: reason() == said, "the third knows why it waits")
+    events = f"/api/v1/namespaces/{bounded}/events"
+    until(lambda: any(one["message"] == said for one in plane.api.get(events)["items"]), "an event says it")
+    token = plane.service_account_token("default", "explain")
+
+    def explained() -> str:
+        return str(json.loads(asked(scheduler, f"/explain?namespace={bounded}&name=third", token)[1]).get("problem"))
+
+    assert explained() == said
+    # Another leader: the two that run keep their promise, and the third waits.
+    scheduler.stop()
+    scheduler.restart()
+    until(lambda: explained() == said, "the next leader says the same")
+    assert bound() == {"first", "second"}
+    ledgers = plane.api.get(f"/apis/slacktide.io/v1beta1/namespaces/{bounded}/availabilities")["items"]
+    assert {one["metadata"]["name"] for one in ledgers} == {"pod-first", "pod-second"}
+    plane.api.delete(f"{path}/first", 0)
+    until(lambda: "third" in bound(), "the third comes in the place of the first")
+
+
+def test_what_a_quota_forbids_whatever_is_there_is_refused_at_once(kubectl: Kubectl, bounded: str) -> None:
+    kubectl.ok("apply", "-f", "-", stdin=[_quota("never", cpu="0")])
+    never = workload("Deployment", service_class="never", namespace=bounded)
+    until(lambda: kubectl.refuses(never), "the policy knows the quota")
+    said = " ".join(kubectl.try_apply(never).error.split())
+    assert "may not be used in namespace 'bounded': PromiseQuota 'never' allows no cpu" in said
+    placed = workload("Pod", service_class="half", namespace=bounded, nodeName="entry-0")
+    said = " ".join(kubectl.try_apply(placed).error.split())
+    assert "spec.nodeName: found 'entry-0', expected nothing: PromiseQuota 'half' bounds class 'half' here" in said
+    assert not kubectl.refuses(workload("Pod", service_class="half", namespace=bounded))
+    for wrong in ({"cpu": "much"}, {"memory": "-1"}, {"workloads": -1}, {}):
+        assert kubectl("apply", "--dry-run=server", "-f", "-", stdin=_quota("wrong", **wrong)).code != 0, wrong
+    for right in ({"cpu": 2}, {"cpu": "500m", "memory": "64Gi", "workloads": 0}):
+        assert kubectl("apply", "--dry-run=server", "-f", "-", stdin=_quota("right", **right)).code == 0, right

@@ -184,7 +184,7 @@ def test_what_a_class_leaves_out_is_filled_in(kubectl: Kubectl) -> None:
     assert spec["approach"] == "independent"
     assert spec["default"] is False
     assert spec["counts"] == "cluster"
-    assert not {"tiers", "overheadLimit", "namespaces"} & set(spec)
+    assert not {"tiers", "overheadLimit"} & set(spec)
 
 
 def test_kubectl_explains_every_field(kubectl: Kubectl) -> None:

@@ -18,7 +18,6 @@ from msgspec import UNSET
 
 from slacktide.conversion import Node
 from slacktide.errors import ConfigError
-from slacktide.kube.resources.custom_resources import EVERYBODY
 from slacktide.openslo import classes, windows
 from slacktide.openslo.bindings import Binding, binding_of
 from slacktide.openslo.documents import Read, metric_of, of_kind
@@ -96,7 +95,7 @@ def class_of(slo: Read, documents: Sequence[Read], rank: int | None = None) -> d
     window = _window(node, more.pop("window", None))
     if window is not None:
         spec["window"] = window
-    spec |= {"namespaces": [EVERYBODY]} | more
+    spec |= more
     name = slo.annotations.get(NAME, slo.name)
     if not _DNS_LABEL.fullmatch(name):
         where = _where(slo, NAME) if NAME in slo.annotations else slo.node.child("metadata").child("name")

@@ -130,7 +130,11 @@ class Watches:
         self.reflectors = [
             Reflector(connection, kind, handler, gate=self.gate) for kind, handler in subscriptions(mirror)
         ]
-        # A cluster with the manifests of a release before does not know them: then nothing is declared.
+        # A cluster with the manifests of a release before does not know them: then nothing is declared, or bounded.
+        quotas = FunctionHandler(
+            objects.PROMISE_QUOTA.plural, mirror.see_quota, lambda one: mirror.drop_quota(one.namespace, one.name)
+        )
+        self._quotas = Reflector(connection, objects.PROMISE_QUOTA, quotas, gate=self.gate)
         windows = FunctionHandler(
             objects.MAINTENANCE_WINDOW.plural, mirror.maintenance.see, lambda one: mirror.maintenance.drop(one.name)
         )
@@ -146,7 +150,7 @@ class Watches:
 
     def running(self) -> list[Coroutine[Any, Any, None]]:
         """What is to run until it is cancelled."""
-        return [one.run() for one in (*self.reflectors, self._windows, *self._latencies)]
+        return [one.run() for one in (*self.reflectors, self._windows, self._quotas, *self._latencies)]
 
     async def first_lists(self) -> None:
         """Waits until every watch has told its first list.
@@ -156,13 +160,14 @@ class Watches:
         """
         for one in self.reflectors:
             await one.synced.wait()
-        while not self._windows.synced.is_set() and not self._windows.last_error:
-            await asyncio.sleep(TELLING_SECONDS)
-        if not self._windows.synced.is_set():
-            LOG.warning(
-                "no maintenance windows: %s cannot be listed (%s): apply the manifests of this version",
-                self._windows.kind.plural, self._windows.last_error,
-            )  # fmt: skip
+        for one, without in ((self._windows, "maintenance windows"), (self._quotas, "promise quotas")):
+            while not one.synced.is_set() and not one.last_error:
+                await asyncio.sleep(TELLING_SECONDS)
+            if not one.synced.is_set():
+                LOG.warning(
+                    "no %s: %s cannot be listed (%s): apply the manifests of this version",
+                    *(without, one.kind.plural, one.last_error),
+                )
         for one in self._latencies:
             try:
                 async with asyncio.timeout(LATENCY_SECONDS):

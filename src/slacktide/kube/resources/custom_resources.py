@@ -169,3 +169,29 @@ class MaintenanceWindow(Part, frozen=True):
 
     metadata: Metadata
     spec: MaintenanceWindowSpec
+
+
+class HardLimits(Part, frozen=True):
+    """What all workloads of a class in a namespace may be promised together; ``None`` is no limit.
+
+    ``cpu`` and ``memory``, quantities, are requests times promise: two pods of a CPU each that are promised .999 take
+    1.998. Numbers are taken for quantities, too.
+    """
+
+    cpu: str | int | None = None
+    memory: str | int | None = None
+    workloads: int | None = None
+
+
+class PromiseQuotaSpec(Part, frozen=True):
+    """Which class a quota is about, and how much of it there is."""
+
+    class_: str = msgspec.field(name="class")
+    hard: HardLimits
+
+
+class PromiseQuota(Part, frozen=True):
+    """How much of a class a namespace may use."""
+
+    metadata: Metadata
+    spec: PromiseQuotaSpec
