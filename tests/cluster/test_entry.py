@@ -25,6 +25,7 @@ from slacktide.kube.client.credentials import Access, Fixed, load_access
 from slacktide.kube.client.http import Connection
 from slacktide.kube.observe.access import ANSWER_SECONDS, Reviews
 from slacktide.lab import Binaries, ControlPlane
+from slacktide.settings import load_live
 
 FLAGS = {"kube-apiserver": ["--enable-admission-plugins=NodeRestriction"]}
 HOME = ACCOUNT[0]
@@ -268,11 +269,8 @@ def bounded(plane: ControlPlane, kubectl: Kubectl) -> str:
     kubectl.ok("create", "namespace", "bounded")
     half = {"slo": 0.5, "rank": 2, "namespaces": ["bounded"]}
     kubectl.ok("apply", "-f", "-", stdin=[_own("ServiceClass", "half", half), _quota("half", cpu="1", workloads=9)])
-    plane.create_nodes(1, prefix="entry", cpu="32", memory="32Gi", labels=OURS)
+    plane.create_nodes(1, prefix="entry", cpu="32", memory="32Gi")
     return "bounded"
-
-
-OURS = {"slacktide.io/managed": "true"}
 
 
 def _own(kind: str, name: str, spec: Json, **metadata: str) -> Json:
@@ -338,3 +336,26 @@ def test_what_a_quota_forbids_whatever_is_there_is_refused_at_once(kubectl: Kube
         assert kubectl("apply", "--dry-run=server", "-f", "-", stdin=_quota("wrong", **wrong)).code != 0, wrong
     for right in ({"cpu": 2}, {"cpu": "500m", "memory": "64Gi", "workloads": 0}):
         assert kubectl("apply", "--dry-run=server", "-f", "-", stdin=_quota("right", **right)).code == 0, right
+
+
+# -- nodes -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_kubelet_cannot_give_its_node_to_us(plane: ControlPlane, kubectl: Kubectl) -> None:
+    kubectl.ok("create", "clusterrolebinding", "kubelets", "--clusterrole=system:node", "--group=system:nodes")
+    (name,) = plane.create_nodes(1, prefix="hostile", managed=False)
+    acts = ("--as", f"system:node:{name}", "--as-group", "system:nodes")
+    ours, former = load_live().kube.node_label, load_live().kube.former_node_label
+    # What it may set, and we took for the word of the operator: so the kubelet's identity and rights are as they are.
+    until(lambda: kubectl("label", "node", name, former, *acts).code == 0, "it may set labels of its own")
+    answer = kubectl("label", "node", name, ours, *acts)
+    assert answer.code != 0
+    assert f"is not allowed to modify labels: {ours.partition('=')[0]}" in answer.error
+    fresh = {"apiVersion": "v1", "kind": "Node"}
+    fresh |= {"metadata": {"name": "fresh", "labels": dict([ours.split("=")])}}
+    acts = ("--as", "system:node:fresh", "--as-group", "system:nodes")
+    answer = kubectl("create", "-f", "-", *acts, stdin=fresh)
+    assert "is not allowed to set the following labels" in answer.error, "not when it registers either"
+    answer = kubectl("taint", "node", name, "slacktide.io/only=:NoSchedule", "--as", f"system:node:{name}", *acts[2:])
+    assert "is not allowed to modify taints" in answer.error
+    plane.api.delete(f"/api/v1/nodes/{name}")

@@ -62,8 +62,9 @@ def run(
       slacktide run --config slacktide.yaml --policy priority --set kube.qps=50
       slacktide run --dry-run --set kube.scheduler_name=default-scheduler --set kube.all_nodes=true
 
-    Pods with schedulerName slacktide are ours, and so are nodes with the label slacktide.io/managed=true; others are
-    left alone. Settings are in the order preset, --config, --set, other options; 'slacktide settings' lists them.
+    Pods with schedulerName slacktide are ours, and so are nodes with the label
+    node-restriction.kubernetes.io/slacktide=true; others are left alone. Settings are in the order preset, --config,
+    --set, other options; 'slacktide settings' lists them.
 
     A dry run reports when it ends (Ctrl-C, SIGTERM), on SIGUSR1, and at /report of kube.listen.
     """

@@ -81,7 +81,7 @@ class World:
         return T0 + self.t
 
     def node(self, name: str, ready: bool = True, since: float = -1000.0, cpu: str = "4", **spec: Any) -> None:
-        labels = {"slacktide.io/managed": "true", "room": name}
+        labels = {"node-restriction.kubernetes.io/slacktide": "true", "room": name}
         status = {
             "allocatable": {"cpu": cpu, "memory": "8Gi", "pods": "9"},
             "conditions": [

@@ -67,7 +67,7 @@ class Scene:
         self.see_node("a")
 
     def see_node(self, name: str, managed: bool = True) -> None:
-        labels = {"slacktide.io/managed": "true"} if managed else {}
+        labels = {"node-restriction.kubernetes.io/slacktide": "true"} if managed else {}
         self.mirror.see_node(
             made_objects.node(name, labels=labels, allocatable={"cpu": "4", "memory": "1Gi", "pods": "9"})
         )

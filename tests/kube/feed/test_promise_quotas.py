@@ -43,7 +43,9 @@ class Town:
         self.service("gold")
         self.service("iron")
         amounts = {"cpu": "100", "memory": "1Ti", "pods": "900"}
-        self.mirror.see_node(made_objects.node("a", labels={"slacktide.io/managed": "true"}, allocatable=amounts))
+        self.mirror.see_node(
+            made_objects.node("a", labels={"node-restriction.kubernetes.io/slacktide": "true"}, allocatable=amounts)
+        )
         self.lead()
 
     def service(self, name: str, slo: float = 0.5) -> None:

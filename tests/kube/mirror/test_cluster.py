@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -153,7 +154,7 @@ def test_a_pod_that_has_ended_has_no_terms_any_more(mirror: ClusterMirror) -> No
 
 
 def test_nodes_are_told_when_they_differ(mirror: ClusterMirror, heard: Heard) -> None:
-    ours = made_objects.node("a", labels={"slacktide.io/managed": "true"}, allocatable={"cpu": "4"})
+    ours = made_objects.node("a", labels={"node-restriction.kubernetes.io/slacktide": "true"}, allocatable={"cpu": "4"})
     mirror.see_node(ours)
     mirror.see_node(ours)
     mirror.see_node(made_objects.node("a", allocatable={"cpu": "4"}))
@@ -249,3 +250,18 @@ def test_followers_hear_in_their_order_and_from_when_they_follow(mirror: Cluster
     mirror.follow(Named("two"))
     mirror.see_pod(pod("q"))
     assert order == ["one:p", "one:q", "two:q"]
+
+
+def test_a_node_that_is_ours_by_a_label_of_its_kubelets_is_warned_of_once(
+    mirror: ClusterMirror, caplog: pytest.LogCaptureFixture
+) -> None:
+    mirror.see_node(made_objects.node("safe", labels={"node-restriction.kubernetes.io/slacktide": "true"}))
+    assert not caplog.text
+    for name in ("a", "b"):
+        mirror.see_node(made_objects.node(name, labels={"slacktide.io/managed": "true"}))
+        assert mirror.is_ours(name)
+    assert caplog.text.count("which a kubelet can set on itself") == 1
+    config = load_live()
+    strict = ClusterMirror(replace(config, kube=replace(config.kube, former_node_label="")), lambda: NOW)
+    strict.see_node(made_objects.node("a", labels={"slacktide.io/managed": "true"}))
+    assert not strict.is_ours("a")

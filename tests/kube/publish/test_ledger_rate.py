@@ -95,7 +95,9 @@ def test_five_thousand_workloads_whose_states_change(monkeypatch: pytest.MonkeyP
         mirror, listener = ClusterMirror(config, clock), Listener()
         mirror.see_class(ServiceClass(WrittenMetadata("half"), ServiceClassSpec(0.5, 1, namespaces=("*",))))
         room = {"cpu": "100", "memory": "1Gi", "pods": str(WORKLOADS)}
-        mirror.see_node(made_objects.node("a", labels={"slacktide.io/managed": "true"}, allocatable=room))
+        mirror.see_node(
+            made_objects.node("a", labels={"node-restriction.kubernetes.io/slacktide": "true"}, allocatable=room)
+        )
         for number, seconds in enumerate(behind):
             mirror.see_pod(made_objects.decoded(POD, late_by(seconds, number)))
         feed = LiveFeed(mirror, Engine(config), listener, clock, lambda: 0.0)

@@ -47,7 +47,8 @@ class ClusterMirror:
         kube = config.kube
         self._clock = clock
         self._scheduler_name = kube.scheduler_name
-        self._ownership = Ownership(kube.node_label, kube.node_taint, kube.all_nodes)
+        self._ownership = Ownership(kube.node_label, kube.former_node_label, kube.node_taint, kube.all_nodes)
+        self._warned_of_label = False
         self._followers: list[Changes] = []
         self.pods: dict[str, PodRecord] = {}
         self.uids: dict[tuple[str, str], str] = {}
@@ -143,6 +144,13 @@ class ClusterMirror:
             return
         if view.problem:
             LOG.warning("%s", view.problem)
+        if not self._warned_of_label and self._ownership.only_formerly(node):
+            self._warned_of_label = True  # once: there may be thousands
+            LOG.warning(
+                "node %s, and perhaps others, is ours by the label %s, which a kubelet can set on itself: give our "
+                "nodes the label %s, then set kube.former_node_label=''",
+                *(view.name, self._ownership.former, self._ownership.label),
+            )
         self.nodes[view.name] = view
         if (() if before is None else before.soft_taints) != view.soft_taints and self.constraints.see_soft_taints(
             taint for one in self.nodes.values() for taint in one.soft_taints
