@@ -359,3 +359,49 @@ def test_a_kubelet_cannot_give_its_node_to_us(plane: ControlPlane, kubectl: Kube
     answer = kubectl("taint", "node", name, "slacktide.io/only=:NoSchedule", "--as", f"system:node:{name}", *acts[2:])
     assert "is not allowed to modify taints" in answer.error
     plane.api.delete(f"/api/v1/nodes/{name}")
+
+
+# -- before others -----------------------------------------------------------------------------------------------------
+
+LEASES = f"/apis/coordination.k8s.io/v1/namespaces/{HOME}/leases"
+PODS = "/api/v1/namespaces/default/pods"
+
+
+def flow(plane: ControlPlane, token: str, method: str, path: str) -> str:
+    """The name of the FlowSchema that a request was served by, whatever became of it."""
+    headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+    request = Request(f"{plane.url}{path}", b"{}" if method == "POST" else None, headers, method=method)
+    try:
+        with urlopen(request, timeout=60, context=ssl.create_default_context(cafile=str(plane.ca_file))) as answer:
+            found = answer.headers
+    except HTTPError as error:
+        found = error.headers
+    schemas = plane.api.get("/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas")["items"]
+    uid = found["X-Kubernetes-PF-FlowSchema-UID"]
+    return next(str(one["metadata"]["name"]) for one in schemas if one["metadata"]["uid"] == uid)
+
+
+def test_lease_bindings_and_watches_are_served_before_other_workloads(plane: ControlPlane, kubectl: Kubectl) -> None:
+    token = plane.service_account_token(*ACCOUNT)
+    until(lambda: flow(plane, token, "GET", f"{LEASES}/slacktide") == "slacktide-leader", "the schemas are in force")
+    assert flow(plane, token, "POST", LEASES) == "slacktide-leader"
+    ledgers = "/apis/slacktide.io/v1beta1/namespaces/default/availabilities"
+    reviews = "/apis/authentication.k8s.io/v1/tokenreviews"
+    for method, path in (
+        ("POST", f"{PODS}/none/binding"),
+        ("POST", f"{PODS}/none/eviction"),
+        ("GET", "/api/v1/pods?watch=true&timeoutSeconds=1"),
+        ("GET", "/api/v1/nodes?limit=1"),
+        ("POST", ledgers),
+        ("POST", reviews),
+    ):
+        assert flow(plane, token, method, path) == "slacktide", path
+    kubectl.ok("create", "serviceaccount", "anybody")
+    assert flow(plane, plane.service_account_token("default", "anybody"), "GET", PODS) == "service-accounts"
+    levels = plane.api.get("/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas")["items"]
+    of = {one["metadata"]["name"]: one["spec"]["priorityLevelConfiguration"]["name"] for one in levels}
+    assert (of["slacktide-leader"], of["slacktide"], of["service-accounts"]) == (
+        "leader-election", "slacktide", "workload-low",
+    )  # fmt: skip
+    dangling = [one for one in levels for each in one["status"]["conditions"] if each["status"] == "True"]
+    assert not [one["metadata"]["name"] for one in dangling], "every schema has its level"
