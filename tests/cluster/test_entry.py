@@ -17,7 +17,7 @@ from click.testing import CliRunner
 
 from cluster.installation import ACCOUNT, installed
 from cluster.kubectl import Json, Kubectl
-from cluster.labtools import condition, pod, pods_path, until
+from cluster.labtools import condition, deployment, pod, pods_path, until
 from cluster.running import Running
 from cluster.workloads import workload
 from slacktide.cli import app
@@ -320,6 +320,18 @@ def test_beyond_a_quota_pods_wait_and_are_told_why_and_the_next_leader_says_the_
     assert {one["metadata"]["name"] for one in ledgers} == {"pod-first", "pod-second"}
     plane.api.delete(f"{path}/first", 0)
     until(lambda: "third" in bound(), "the third comes in the place of the first")
+    # Of a workload that has a ledger, that says so.
+    plane.api.delete(f"{path}/second", 0)
+    web = deployment("web", 2, cpu="1", labels=labels, schedulerName="slacktide")
+    plane.api.post(f"/apis/apps/v1/namespaces/{bounded}/deployments", web)
+
+    def told() -> str:
+        found = plane.api.get(f"/apis/slacktide.io/v1beta1/namespaces/{bounded}/availabilities")["items"]
+        return "".join(one["status"].get("message", "") for one in found)
+
+    more = "pods without a promise: 1 (PromiseQuota 'half' allows 1 cpu times promise, and others came first)"
+    until(lambda: more in told(), "the ledger says how many have none, and why")
+    plane.api.delete(f"/apis/apps/v1/namespaces/{bounded}/deployments/web?propagationPolicy=Background")
 
 
 def test_what_a_quota_forbids_whatever_is_there_is_refused_at_once(kubectl: Kubectl, bounded: str) -> None:
@@ -351,7 +363,7 @@ def test_a_kubelet_cannot_give_its_node_to_us(plane: ControlPlane, kubectl: Kube
     answer = kubectl("label", "node", name, ours, *acts)
     assert answer.code != 0
     assert f"is not allowed to modify labels: {ours.partition('=')[0]}" in answer.error
-    fresh = {"apiVersion": "v1", "kind": "Node"}
+    fresh: Json = {"apiVersion": "v1", "kind": "Node"}
     fresh |= {"metadata": {"name": "fresh", "labels": dict([ours.split("=")])}}
     acts = ("--as", "system:node:fresh", "--as-group", "system:nodes")
     answer = kubectl("create", "-f", "-", *acts, stdin=fresh)

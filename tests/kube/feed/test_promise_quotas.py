@@ -27,6 +27,10 @@ NOW = 1_790_000_000.0
 class Heard(FeedListener):
     def __init__(self) -> None:
         self.waiting: list[str] = []
+        self.changed_ones: list[str] = []
+
+    def changed(self, key: str) -> None:
+        self.changed_ones.append(key)
 
     def waits(self, pod: FedPod) -> None:
         self.waiting.append(pod.uid)
@@ -81,7 +85,7 @@ class Town:
             "name": name, "namespace": "shop", "uid": name, "labels": {"slacktide.io/class": service},
             "ownerReferences": owners if owner else [], "creationTimestamp": rfc3339(NOW + created),
         }  # fmt: skip
-        spec = {"schedulerName": "slacktide", "nodeName": node}
+        spec: dict[str, Any] = {"schedulerName": "slacktide", "nodeName": node}
         spec |= {"containers": [made_objects.container(cpu=str(cpu), memory="1Gi")]}
         return made_objects.decoded(POD, {"metadata": metadata, "spec": spec, "status": {"phase": "Pending"}})
 
@@ -149,6 +153,21 @@ def test_so_many_workloads_the_first_created_first_and_all_their_pods(town: Town
     assert town.refused() == {"o1"}, "one that runs has its place"
     town.pod("n2", 4, owner="new")
     assert town.refused() == {"o1"}
+
+
+def test_the_ledger_of_a_workload_says_how_many_of_its_pods_wait_and_why(town: Town) -> None:
+    town.owner("w", 0)
+    town.quota(cpu="1")
+    for number in range(4):
+        town.pod(f"p{number}", number, owner="w")
+    key = "Deployment/shop/w/w"
+    reason = "PromiseQuota 'q' allows 1 cpu times promise, and others came first"
+    assert town.feed.promise_quotas.beyond(key) == (reason, 2)
+    assert town.heard.changed_ones[-1] == key
+    town.drop("p0")
+    town.drop("p1")
+    assert town.feed.promise_quotas.beyond(key) is None
+    assert town.engine.controllers[key].rows
 
 
 def test_a_quota_that_shrinks_takes_nothing_from_what_runs(town: Town) -> None:

@@ -173,6 +173,9 @@ class Feed(Changes, ABC):
                 self.reconsider(others)
         if refused:
             self.specs.unused(number)
+            target = self.mirror.owners.target_of(pod.pod.metadata)
+            if refused != pod.problem and target is not None and target.key in self.engine.controllers:
+                self.listener.changed(target.key)  # its ledger says so
             raise Unschedulable(refused)
         return number
 

@@ -53,6 +53,13 @@ class Group:
     """Of workloads, from 0; while somebody is refused these are those of now, else some may be there no more."""
     last: tuple[float, str] = (-math.inf, "")
     """None came later than this."""
+    beyond: dict[str, dict[str, str]] = field(default_factory=dict)
+    """Those who are refused again, with their reasons, by workload."""
+
+    def refuse(self, claim: Claim, reason: str) -> None:
+        """A pod gets no promise."""
+        self.refused[claim.pod.uid] = reason
+        self.beyond.setdefault(claim.workload, {})[claim.pod.uid] = reason
 
     def take(self, claim: Claim, sign: int = 1) -> None:
         """Add what a pod takes (or take it off)."""
@@ -106,6 +113,13 @@ class PromiseQuotas:
             return [one for one in self._decide(self._mirror.quotas.of(*key), group) if one != uid]
         group.take(claim, -1)
         return []
+
+    def beyond(self, workload: str) -> tuple[str, int] | None:
+        """Why pods of a workload, by its key, get no promise, and how many; None where all get it."""
+        for group in self._groups.values():
+            if found := group.beyond.get(workload):
+                return next(iter(found.values())), len(found)
+        return None
 
     def look_again(self, pods: Iterable[FedPod]) -> list[str]:
         """Quotas or classes changed, or this is the beginning: all claims of these pods are read anew, then decided.
@@ -162,7 +176,7 @@ class PromiseQuotas:
 
     def _decide(self, limits: list[Quota], group: Group) -> list[str]:
         """Who of a group is refused now; the UIDs of those who were not before, and of those who are no more."""
-        before, group.refused = group.refused, {}
+        before, group.refused, group.beyond = group.refused, {}, {}
         for claim in group.claims.values():
             claim.settled = self._settled(claim.pod)
         group.places, group.sums = _workloads_in_order(group), dict.fromkeys(UNITS, 0)
@@ -170,7 +184,7 @@ class PromiseQuotas:
         for claim in sorted(group.claims.values(), key=lambda one: (not one.settled, one.created)):
             reason = "" if claim.settled else _refusal(limits, group, claim)
             if reason:
-                group.refused[claim.pod.uid] = reason
+                group.refuse(claim, reason)
             else:
                 group.take(claim)
         return [uid for uid in (before | group.refused) if (uid in before) != (uid in group.refused)]
@@ -186,7 +200,7 @@ def _decided_alone(limits: list[Quota], group: Group, claim: Claim) -> bool:
         if claim.created < group.last or claim.workload not in group.places:
             return False
         if reason := _refusal(limits, group, claim):
-            group.refused[claim.pod.uid] = reason
+            group.refuse(claim, reason)
         else:
             group.take(claim)
     else:
