@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 ANSWER_SECONDS = 15.0
 """The scheduler asks the API server in turn, which may take 10 s."""
+GOODBYE_SECONDS, GOODBYE_TURNS = 1.0, 200
+"""The longest that is waited until a connection is closed."""
 
 
 @dataclass(frozen=True)
@@ -70,18 +72,40 @@ async def ask(address: str, path: str, query: Mapping[str, str], trust: Trust) -
     from slacktide.errors import ConfigError
 
     base = address if "://" in address else f"https://{address}"
-    timeout = aiohttp.ClientTimeout(total=ANSWER_SECONDS)
     try:
-        options: dict[str, Any] = {"allow_redirects": False}
+        options: dict[str, Any] = {"params": query, "allow_redirects": False}
         if base.startswith("https://"):
             options |= {"ssl": trust.check(), "headers": {"Authorization": await trust.header()}}
-        async with (
-            aiohttp.ClientSession(timeout=timeout) as session,
-            session.get(f"{base}{path}", params=query, **options) as response,
-        ):
-            answer = await response.json(content_type=None)
-            if response.status == 200:
-                return answer, ""
-            return None, str(answer.get("error", response.reason))
+        status, answer = await _get(f"{base}{path}", options)
+        return (answer, "") if status == 200 else (None, str(answer.get("error", f"status {status}")))
     except (aiohttp.ClientError, OSError, TimeoutError, ValueError, AttributeError, ConfigError) as error:
         return None, str(error) or type(error).__name__
+
+
+async def _get(url: str, options: Mapping[str, Any]) -> tuple[int, Any]:
+    import asyncio
+    import socket
+
+    import aiohttp
+
+    sockets: list[socket.socket] = []
+
+    def new_socket(where: aiohttp.AddrInfoType) -> socket.socket:
+        sockets.append(socket.socket(*where[:3]))
+        return sockets[-1]
+
+    try:
+        async with (
+            aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(socket_factory=new_socket),
+                timeout=aiohttp.ClientTimeout(total=ANSWER_SECONDS),
+            ) as session,
+            session.get(url, **options) as response,
+        ):
+            return response.status, await response.json(content_type=None)
+    finally:
+        # TLS ends in turns of the event loop, also where the certificate was a wrong one.
+        for _ in range(GOODBYE_TURNS):
+            if all(one.fileno() < 0 for one in sockets):
+                break
+            await asyncio.sleep(GOODBYE_SECONDS / GOODBYE_TURNS)

@@ -193,6 +193,16 @@ def test_a_class_that_promises_more_takes_more(town: Town) -> None:
     assert town.refused() == {"a2"}
 
 
+def test_sums_are_of_decimals_as_they_are_written(town: Town) -> None:
+    town.service("gold", 0.55)  # as a binary number it is a little more
+    town.quota(cpu="1.1")
+    town.pod("a1", 0)
+    town.pod("a2", 1)
+    assert town.refused() == set()
+    town.pod("a3", 2)
+    assert town.refused() == {"a3"}
+
+
 def test_what_cannot_be_read_allows_nothing(town: Town, caplog: pytest.LogCaptureFixture) -> None:
     town.quota(cpu="much")
     town.pod("a1", 0)

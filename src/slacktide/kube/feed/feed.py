@@ -410,9 +410,12 @@ class Feed(Changes, ABC):
 
     def _end(self, pod: FedPod, succeeded: bool) -> None:
         """A pod is over, or gone."""
+        self._end_in_engine(pod, succeeded)
+        self.reconsider(self.promise_quotas.release(pod.uid))
+
+    def _end_in_engine(self, pod: FedPod, succeeded: bool) -> None:
         engine = self.engine
         pod.queue = fed_pod.NOWHERE
-        self.reconsider(self.promise_quotas.release(pod.uid))
         if pod.stranger_on:
             self.hosts.stranger_gone(pod)
             self.listener.work()

@@ -81,9 +81,9 @@ class PromiseQuotas:
         assert pod.promised is not None  # noqa: S101  # for the type checker
         namespace, name = pod.pod.metadata.namespace, pod.promised.class_name
         key, limits = (namespace, name), self._mirror.quotas.of(namespace, name)
-        target = self._mirror.owners.target_of(pod.pod.metadata)
         changed = self.release(pod.uid) if self._of.get(pod.uid, key) != key or not limits else []
-        if not limits or target is None:  # a pod whose owner is not known yet comes again
+        target = self._mirror.owners.target_of(pod.pod.metadata) if limits else None
+        if target is None:  # a pod whose owner is not known yet comes again
             return "", changed
         group = self._groups.setdefault(key, Group())
         claim = self._claim_of(pod, target)
@@ -165,7 +165,8 @@ class PromiseQuotas:
 
     def _claim_of(self, pod: FedPod, target: Target) -> Claim:
         assert pod.promised is not None  # noqa: S101  # for the type checker
-        demand, slo = self._demands.of(pod.pod), Fraction(pod.promised.service.slo)
+        # As it is written: the nearest binary number may be a little more, and three times .1 more than .3.
+        demand, slo = self._demands.of(pod.pod), Fraction(repr(pod.promised.service.slo))
         asked = {} if isinstance(demand, str) else dict(demand)
         amounts = {name: math.ceil(asked.get(name, 0) * unit * slo) for name, unit in UNITS.items()}
         watched = self._mirror.owners.watched.get(target.uid)

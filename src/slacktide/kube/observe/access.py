@@ -108,6 +108,7 @@ class Reviews:
         self._rights: Remembered[tuple[str, str, str, bytes], Verdict] = Remembered(ANSWER_SECONDS, clock)
         self._room = asyncio.Semaphore(REVIEWS_AT_ONCE)
         self._waiting = 0
+        self._problem = ""
 
     def guard(self, route: Route) -> Route:
         """``route`` for those only who may."""
@@ -132,7 +133,9 @@ class Reviews:
         except _Crowded:
             return Verdict(TOO_MANY, f"{path}: {MOST_WAITING} requests wait to be reviewed already; ask again later")
         except (KubeError, msgspec.DecodeError, msgspec.ValidationError) as error:
-            LOG.warning("nobody is let in to %s: the API server does not say who may: %s", path, error)
+            if str(error) != self._problem:  # whoever asks again and again does not fill the log
+                LOG.warning("nobody is let in over HTTP: the API server does not say who may: %s", error)
+            self._problem = str(error)
             return Verdict(SERVER_ERROR, f"{path}: the API server cannot be asked who this is and what he may: {error}")
 
     async def _user(self, token: str) -> User | Verdict:
@@ -176,6 +179,7 @@ class Reviews:
                 if found is None:
                     found = await ask()
                     known.put(asked, found)
+                    self._problem = ""
         finally:
             self._waiting -= 1
         return found
