@@ -73,7 +73,7 @@ def service_class(name: str, slo: float, rank: int) -> dict[str, Any]:
         "apiVersion": "slacktide.io/v1beta1",
         "kind": "ServiceClass",
         "metadata": {"name": name},
-        "spec": {"slo": slo, "rank": rank},
+        "spec": {"slo": slo, "rank": rank, "namespaces": ["*"]},
     }
 
 

@@ -143,12 +143,12 @@ class Cluster:
         scored = ["--set", f"policy.score={score}"] if score else []
         words = ["--policy", name, *scored, "--set", "kube.leader_election=false", "--set", "kube.qps=0"]
         return [sys.executable, *profiled, "-m", "slacktide", "run", "--kubeconfig", str(self.plane.kubeconfig), *words,
-                "--set", f"kube.listen=127.0.0.1:{port}"]  # fmt: skip
+                "--set", f"kube.listen=127.0.0.1:{port}", "--set", "kube.http_access=loopback"]  # fmt: skip
 
 
 def _classes(api: Api) -> None:
     for name, (slo, rank, value) in CLASSES.items():
-        spec = {"slo": slo, "rank": rank}
+        spec = {"slo": slo, "rank": rank, "namespaces": ["*"]}
         apply(api, {"apiVersion": "slacktide.io/v1beta1", "kind": "ServiceClass", "metadata": {"name": name},
                     "spec": spec})  # fmt: skip
         apply(api, {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name},

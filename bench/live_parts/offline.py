@@ -183,7 +183,7 @@ class Day:
             body = {"metadata": {"name": name, "uid": name}, "spec": {"slo": slo, "rank": rank}}
             self.mirror.see_class(_decoded(objects.SERVICE_CLASS, body))
         for number in range(nodes):
-            labels = {"slacktide.io/managed": "true", "kubernetes.io/hostname": f"node-{number}"}
+            labels = {"node-restriction.kubernetes.io/slacktide": "true", "kubernetes.io/hostname": f"node-{number}"}
             room = {"cpu": "32", "memory": "128Gi", "pods": "110"}
             status = {"allocatable": room, "conditions": [{"type": "Ready", "status": "True"}]}
             body = {"metadata": {"name": f"node-{number}", "uid": f"n{number}", "labels": labels}, "status": status}

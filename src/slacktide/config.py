@@ -220,10 +220,12 @@ class KubeSettings:
     """``schedulerName`` of the pods that are ours."""
     all_nodes: bool = False
     """Take every node. Only where no other scheduler that preempts works on them: two thrash."""
-    node_label: str = "slacktide.io/managed=true"
-    """Nodes with this label (``KEY=VALUE`` or ``KEY``) are given to us."""
+    node_label: str = "node-restriction.kubernetes.io/slacktide=true"
+    """Nodes with this label (``KEY=VALUE`` or ``KEY``) are given to us. A kubelet cannot set one with this prefix."""
+    former_node_label: str = "slacktide.io/managed=true"
+    """So are nodes with this one, which a kubelet can set on itself; with a warning. Empty: they are not."""
     node_taint: str = "slacktide.io/only"
-    """So are nodes with a taint of this key."""
+    """So are nodes with a taint of this key, which a kubelet can give itself when it registers. Empty: they are not."""
     qps: Amount = 0.0
     """Requests a second to the API server, leases and events apart; 0: no limit."""
     burst: Annotated[int, Meta(ge=1, le=2**31)] = 100
@@ -292,7 +294,14 @@ class KubeSettings:
     access_interval: Annotated[float, Meta(ge=1, le=LONGEST)] = 60.0
     """Seconds between two queries."""
     listen: str | None = "127.0.0.1:10359"
-    """Address of /metrics, /livez, /readyz and /configz; ``None``: nothing is served."""
+    """Address of /metrics, /livez, /readyz, /configz and /explain; ``None``: nothing is served."""
+    http_access: Literal["delegated", "loopback"] = "delegated"
+    """Who may ask there. ``delegated``: over TLS, whom the API server knows by a bearer token and lets get the path
+    (health is told to everybody). ``loopback``: everybody on this machine, without TLS, for local development."""
+    tls_certificate: Text | None = None
+    """File with the certificate that is shown there, PEM; ``None``: one that is made at each start."""
+    tls_key: Text | None = None
+    """File with its key, PEM."""
 
 
 @dataclass(frozen=True, slots=True)

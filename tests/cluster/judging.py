@@ -18,7 +18,7 @@ SUFFIXES = {"": Fraction(1), "n": Fraction(1, 10**9), "u": Fraction(1, 10**6), "
 SUFFIXES |= {letter: Fraction(1000) ** power for power, letter in enumerate("kMGTPE", 1)}
 SUFFIXES |= {f"{letter}i": Fraction(1024) ** power for power, letter in enumerate("KMGTPE", 1)}
 OURS = "slacktide"
-MANAGED = ("slacktide.io/managed", "true")
+MANAGED = ("node-restriction.kubernetes.io/slacktide", "true")
 TAINT = "slacktide.io/only"
 
 

@@ -61,7 +61,7 @@ class Running:
             probe.bind(("127.0.0.1", 0))
             self.port = int(probe.getsockname()[1])
         self.kubeconfig = plane.service_account_kubeconfig(*ACCOUNT)
-        chosen = {"kube.listen": f"127.0.0.1:{self.port}"} | {
+        chosen = {"kube.listen": f"127.0.0.1:{self.port}", "kube.http_access": "loopback"} | {
             key.replace("__", "."): value for key, value in settings.items()
         }
         words_of = {key: str(value).lower() if isinstance(value, bool) else value for key, value in chosen.items()}
@@ -164,7 +164,7 @@ def staged(binaries: Binaries, directory: Path, classes: list[Json], **settings:
 
 
 def service_class(name: str, slo: float, rank: int, **spec: Any) -> Json:
-    spec = {"slo": slo, "rank": rank, **spec}
+    spec = {"slo": slo, "rank": rank, "namespaces": ["*"], **spec}
     return {"apiVersion": "slacktide.io/v1beta1", "kind": "ServiceClass", "metadata": {"name": name}, "spec": spec}
 
 

@@ -39,7 +39,11 @@ class Taped(Auditor):
 
 def node(name: str, **labels: str) -> Json:
     return {
-        "metadata": {"name": name, "uid": name, "labels": {"slacktide.io/managed": "true", "zone": name, **labels}},
+        "metadata": {
+            "name": name,
+            "uid": name,
+            "labels": {"node-restriction.kubernetes.io/slacktide": "true", "zone": name, **labels},
+        },
         "spec": {},
         "status": {
             "allocatable": {"cpu": "2", "pods": "10"},

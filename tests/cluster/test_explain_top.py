@@ -70,7 +70,7 @@ def run(*words: str) -> Result:
 
 
 def _at(running: Running) -> tuple[str, str]:
-    return "--address", f"127.0.0.1:{running.port}"
+    return "--address", f"http://127.0.0.1:{running.port}"
 
 
 def explained(running: Running, name: str, *words: str) -> str:
@@ -141,9 +141,10 @@ def test_without_the_scheduler_the_cluster_tells(running: Running, monkeypatch: 
 
 
 def test_an_address_where_nobody_answers_is_an_error(running: Running) -> None:
-    result = run("explain", "pod", "high", "--address", "127.0.0.1:9", "--kubeconfig", str(running.plane.kubeconfig))
+    nowhere = ("--address", "http://127.0.0.1:9")
+    result = run("explain", "pod", "high", *nowhere, "--kubeconfig", str(running.plane.kubeconfig))
     assert isinstance(result.exception, ConfigError)
-    assert str(result.exception).startswith("--address: 127.0.0.1:9: ")
+    assert str(result.exception).startswith("--address: http://127.0.0.1:9: ")
 
 
 def top(running: Running, *words: str) -> list[list[str]]:

@@ -63,7 +63,7 @@ def test_nodes_have_what_was_asked_for_and_are_ready(lab: ControlPlane) -> None:
         assert (room["cpu"], room["memory"], room["pods"]) == ("2500m", "3Gi", "17")
         assert condition(one, "Ready")["status"] == "True"
         assert one["metadata"]["labels"]["disk"] == "fast"
-        assert one["metadata"]["labels"]["slacktide.io/managed"] == "true"
+        assert one["metadata"]["labels"]["node-restriction.kubernetes.io/slacktide"] == "true"
         assert "taints" not in one["spec"]
     zones = [nodes[name]["metadata"]["labels"]["topology.kubernetes.io/zone"] for name in names]
     assert zones == ["zone-a", "zone-b", "zone-c", "zone-a", "zone-b", "zone-c", "zone-a"]

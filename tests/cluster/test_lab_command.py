@@ -93,7 +93,7 @@ def test_up_schedules(directory: Path) -> None:
 
 
 def service_class(name: str, **more: object) -> dict[str, object]:
-    spec = {"slo": 0.9, "rank": 1, **more}
+    spec = {"slo": 0.9, "rank": 1, "namespaces": ["*"], **more}
     return {"apiVersion": "slacktide.io/v1beta1", "kind": "ServiceClass", "metadata": {"name": name}, "spec": spec}
 
 

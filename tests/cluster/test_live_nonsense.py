@@ -228,7 +228,7 @@ def test_nodes_that_have_nothing_or_too_much(ward: Ward) -> None:
         "far-too-much": {"cpu": "1e30", "memory": "1e30", "pods": "1e30", "example.com/odd": "1e25"},
         "empty": {},
     }
-    marks = {"slacktide.io/managed": "true"}
+    marks = {"node-restriction.kubernetes.io/slacktide": "true"}
     made = []
     for name, amounts in odd.items():
         ready = {"type": "Ready", "status": "True", "reason": "KubeletReady"}

@@ -128,9 +128,8 @@ def test_who_is_lost_is_told_everywhere_until_it_has_a_place(place: Place) -> No
     (shown,) = rows_of(place.kubectl.ok("-n", place.namespace, "get", "avail"))
     assert (shown["LOST"], shown["STARVING"]) == ("1", "0")
     assert place.reason(successor).endswith("; lost: its class is overloaded")
-    explained = CliRunner().invoke(
-        app, ["explain", "pod", successor, "-n", place.namespace, "--address", f"127.0.0.1:{place.scheduler.port}"]
-    )
+    address = f"http://127.0.0.1:{place.scheduler.port}"
+    explained = CliRunner().invoke(app, ["explain", "pod", successor, "-n", place.namespace, "--address", address])
     assert "0 running, 1 waiting (1 lost)" in explained.output
     make_room(place)
     place.bound(successor)

@@ -391,7 +391,7 @@ def test_pods_of_other_schedulers(place: Place) -> None:
     assert place.bound("beside") == other
     assert condition(place.pod("stranger"), "Ready")["status"] == "True"
     # A node that is given to us later counts from then on.
-    place.kubectl.ok("label", "node", not_ours, "slacktide.io/managed=true")
+    place.kubectl.ok("label", "node", not_ours, "node-restriction.kubernetes.io/slacktide=true")
     assert place.bound("there") == not_ours
 
 

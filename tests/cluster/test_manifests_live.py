@@ -184,7 +184,7 @@ def test_what_a_class_leaves_out_is_filled_in(kubectl: Kubectl) -> None:
     assert spec["approach"] == "independent"
     assert spec["default"] is False
     assert spec["counts"] == "cluster"
-    assert not {"tiers", "overheadLimit", "namespaces"} & set(spec)
+    assert not {"tiers", "overheadLimit"} & set(spec)
 
 
 def test_kubectl_explains_every_field(kubectl: Kubectl) -> None:
@@ -385,7 +385,7 @@ def test_pods_of_other_schedulers_are_let_alone(kubectl: Kubectl, kind: str) -> 
 
 
 def test_what_was_let_in_stays_changeable_after_its_class_was_restricted(kubectl: Kubectl) -> None:
-    narrow = service_class("narrow", **FINE)
+    narrow = service_class("narrow", namespaces=["*"], **FINE)
     pod, deployment = (workload(kind, service_class="narrow", name=f"old-{kind.lower()}") for kind in KINDS[:2])
     try:
         kubectl.ok("apply", "-f", "-", stdin=[narrow])

@@ -29,6 +29,8 @@ EVERYWHERE: dict[tuple[str, str], tuple[str, ...]] = {
     ("", "pods/eviction"): ("create",),
     ("", "pods/status"): ("patch",),
     ("", "events"): ("create", "patch"),
+    ("authentication.k8s.io", "tokenreviews"): ("create",),
+    ("authorization.k8s.io", "subjectaccessreviews"): ("create",),
     ("apps", "deployments"): READ,
     ("apps", "replicasets"): READ,
     ("apps", "statefulsets"): READ,
@@ -39,6 +41,7 @@ EVERYWHERE: dict[tuple[str, str], tuple[str, ...]] = {
     (GROUP, "serviceclasses"): READ,
     (GROUP, "nodelatencies"): READ,
     (GROUP, "maintenancewindows"): READ,
+    (GROUP, "promisequotas"): READ,
     (GROUP, "availabilities"): ("get", "list", "create", "patch", "delete"),
 }
 HOME = "slacktide-system"
@@ -68,6 +71,9 @@ DENIED: list[Right] = [
     (GROUP, "nodelatencies", "patch", "", ""),
     (GROUP, "availabilities", "watch", "default", ""),
     (GROUP, "maintenancewindows", "patch", "", ""),
+    (GROUP, "promisequotas", "create", "default", ""),
+    (GROUP, "promisequotas", "patch", "default", ""),
+    (GROUP, "promisequotas", "delete", "default", ""),
     ("coordination.k8s.io", "leases", "create", "default", ""),
     ("coordination.k8s.io", "leases", "get", HOME, "another"),
     ("coordination.k8s.io", "leases", "update", HOME, "another"),
@@ -190,6 +196,21 @@ def test_who_may_view_a_namespace_sees_its_ledger_and_cannot_write_it(plane: Con
         assert may(viewer, [*asked, (GROUP, "availabilities", "list", HOME, "")]) == [False] * 4
     finally:
         kubectl.ok("delete", "rolebinding", "viewer", "--ignore-not-found")
+
+
+def test_who_administers_a_namespace_sees_its_quotas_and_writes_none(plane: ControlPlane, kubectl: Kubectl) -> None:
+    owner = account(plane, "default", "owner")
+    see: list[Right] = [(GROUP, "promisequotas", "list", "default", "")]
+    try:
+        kubectl.ok("create", "rolebinding", "owner", "--clusterrole=admin", "--serviceaccount=default:owner")
+        until(lambda: may(owner, see) == [True], "the role admin sees quotas")
+        writes: list[Right] = [
+            (GROUP, "promisequotas", verb, "default", "") for verb in ("create", "update", "patch", "delete")
+        ]
+        assert may(owner, writes) == [False] * 4
+        assert may(owner, [("", "pods", "create", "default", "")]) == [True]
+    finally:
+        kubectl.ok("delete", "rolebinding", "owner", "--ignore-not-found")
 
 
 # The same once more by doing it.

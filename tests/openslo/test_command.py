@@ -152,7 +152,8 @@ def test_what_is_shipped_is_what_the_command_makes() -> None:
 
 
 def test_the_pod_monitor_finds_the_scheduler_and_keeps_the_labels_of_workloads() -> None:
-    (monitor,) = documents((MANIFESTS / "monitoring" / "10-podmonitor.yaml").read_text())
+    found = {one["kind"]: one for one in documents((MANIFESTS / "monitoring" / "10-podmonitor.yaml").read_text())}
+    monitor = found["PodMonitor"]
     deployment = next(
         one for one in documents((MANIFESTS / "40-deployment.yaml").read_text()) if one["kind"] == "Deployment"
     )
@@ -163,3 +164,9 @@ def test_the_pod_monitor_finds_the_scheduler_and_keeps_the_labels_of_workloads()
     ports = [port["name"] for one in template["spec"]["containers"] for port in one["ports"]]
     assert endpoint["port"] in ports
     assert endpoint["honorLabels"] is True
+    # It shows the token of an account that may read metrics and nothing else.
+    secret, binding = found["Secret"]["metadata"], found["ClusterRoleBinding"]
+    assert endpoint["authorization"]["credentials"]["name"] == secret["name"]
+    assert secret["annotations"]["kubernetes.io/service-account.name"] == found["ServiceAccount"]["metadata"]["name"]
+    assert [one["name"] for one in binding["subjects"]] == [found["ServiceAccount"]["metadata"]["name"]]
+    assert (endpoint["scheme"], binding["roleRef"]["name"]) == ("https", "slacktide-metrics-reader")

@@ -11,10 +11,10 @@ import click
 from slacktide.cli.options import FILE
 
 if TYPE_CHECKING:
+    from slacktide.cli.scheduler_pages import Trust
     from slacktide.kube.client.http import Connection
 
-ADDRESS = "127.0.0.1:10359"
-ANSWER_SECONDS = 5.0
+ADDRESS = "https://127.0.0.1:10359"
 SHOWN_EVENTS = 10
 
 
@@ -30,36 +30,59 @@ def explain() -> None:
 @click.option("--context", metavar="NAME", help="Of the kubeconfig; its current one if none is named.")
 @click.option(
     "--address",
-    metavar="HOST:PORT",
-    help=f"The scheduler's kube.listen.  [default: the lab's where it is one, else {ADDRESS}]",
+    metavar="[http://]HOST:PORT",
+    help=f"The scheduler's kube.listen, https unless it says http.  [default: the lab's in a lab, else {ADDRESS}]",
 )
+@click.option("--token-file", type=FILE, help="The token that the scheduler is shown.  [default: the kubeconfig's]")
+@click.option("--ca-file", type=FILE, help="By which the scheduler's certificate is verified, PEM.")
+@click.option("--fingerprint", metavar="HEX", help="SHA-256 of its certificate instead, as its log says it at start.")
 @click.option("--json", "as_json", is_flag=True, help="The scheduler's answer as it is.")
 def pod(
-    name: str, namespace: str, kubeconfig: Path | None, context: str | None, address: str | None, as_json: bool
+    name: str,
+    namespace: str,
+    kubeconfig: Path | None,
+    context: str | None,
+    address: str | None,
+    token_file: Path | None,
+    ca_file: Path | None,
+    fingerprint: str | None,
+    as_json: bool,
 ) -> None:
     """Explains a pod.
 
     The scheduler itself is asked where it can be reached (kubectl port-forward helps); it remembers what it decided,
-    also about pods that are gone. Otherwise the pod's events, its conditions and its workload's ledger tell.
+    also about pods that are gone. It is shown a token, so its certificate has to be known: by --ca-file or
+    --fingerprint. Otherwise the pod's events, its conditions and its workload's ledger tell.
     """
     import asyncio
 
-    click.echo(asyncio.run(_explain(namespace, name, kubeconfig, context, address, as_json)))
+    from slacktide.cli.scheduler_pages import Trust
+
+    trust = Trust(token_file, ca_file, fingerprint, kubeconfig, context)
+    click.echo(asyncio.run(_explain(namespace, name, kubeconfig, context, address, trust, as_json)))
 
 
 async def _explain(
-    namespace: str, name: str, kubeconfig: Path | None, context: str | None, address: str | None, as_json: bool
+    namespace: str,
+    name: str,
+    kubeconfig: Path | None,
+    context: str | None,
+    address: str | None,
+    trust: Trust,
+    as_json: bool,
 ) -> str:
+    from slacktide.cli.scheduler_pages import ask
     from slacktide.errors import ConfigError, InputError, Problem
     from slacktide.kube.client.http import connect
 
+    asked = {"namespace": namespace, "name": name}
     uid = ""
     if address is None:  # another cluster's scheduler may listen here: the pod's UID tells
         async with await connect(kubeconfig, context=context) as connection:
             raw = await _get(connection, f"/api/v1/namespaces/{namespace}/pods/{name}")
             uid = "" if raw is None else raw["metadata"]["uid"]
             address = _of_lab(kubeconfig, connection.server) or ADDRESS
-            found, problem = await _ask(address, namespace, name)
+            found, problem = await ask(address, "/explain", asked, trust)
             if found is None or (uid and found.get("uid") != uid):
                 if as_json:
                     raise ConfigError(f"--json: the scheduler does not answer for this pod at {address}: {problem}")
@@ -67,9 +90,10 @@ async def _explain(
                 if raw is None and not events:
                     broken = Problem(f"pod {namespace}/{name}", 0, "", "", "one that exists, or existed lately")
                     raise InputError([broken])
-                return _from_cluster(namespace, name, raw, events, await _ledger(connection, namespace, raw))
+                ledger = await _ledger(connection, namespace, raw)
+                return _from_cluster(namespace, name, raw, events, ledger, problem)
     else:
-        found, problem = await _ask(address, namespace, name)
+        found, problem = await ask(address, "/explain", asked, trust)
         if found is None:
             raise ConfigError(f"--address: {address}: {problem}")
     if as_json:
@@ -87,26 +111,7 @@ def _of_lab(kubeconfig: Path | None, server: str) -> str:
 
     files = paths_of_environment() if kubeconfig is None else [kubeconfig]
     directories = [*(file.absolute().parent for file in files), default_directory()]
-    return next(filter(None, (scheduler_address(one, server) for one in directories)), "")
-
-
-async def _ask(address: str, namespace: str, name: str) -> tuple[dict[str, Any] | None, str]:
-    """What the scheduler knows of a pod, or why it says nothing."""
-    import aiohttp
-
-    base = address if "://" in address else f"http://{address}"
-    timeout = aiohttp.ClientTimeout(total=ANSWER_SECONDS)
-    try:
-        async with (
-            aiohttp.ClientSession(timeout=timeout) as session,
-            session.get(f"{base}/explain", params={"namespace": namespace, "name": name}) as response,
-        ):
-            answer = await response.json(content_type=None)
-            if response.status == 200:
-                return answer, ""
-            return None, str(answer.get("error", response.reason))
-    except (aiohttp.ClientError, OSError, TimeoutError, ValueError, AttributeError) as error:
-        return None, str(error) or type(error).__name__
+    return next((f"http://{found}" for one in directories if (found := scheduler_address(one, server))), "")
 
 
 async def _get(connection: Connection, path: str, **query: str) -> Any:
@@ -160,7 +165,12 @@ def _controlling(one: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def _from_cluster(
-    namespace: str, name: str, pod: dict[str, Any] | None, events: list[dict[str, Any]], ledger: dict[str, Any] | None
+    namespace: str,
+    name: str,
+    pod: dict[str, Any] | None,
+    events: list[dict[str, Any]],
+    ledger: dict[str, Any] | None,
+    problem: str,
 ) -> str:
     lines = [f"Pod {namespace}/{name}" + ("" if pod else " (gone)")]
     if ledger:
@@ -170,7 +180,10 @@ def _from_cluster(
     for one in events[-SHOWN_EVENTS:]:
         times = f" ({one['count']} times)" if one.get("count", 1) > 1 else ""
         lines.append(f"  {(one.get('lastTimestamp') or '')[11:19]}  {one['reason']}: {one['message']}{times}")
-    lines.append("The scheduler did not answer; this is what the cluster knows (--address asks the scheduler).")
+    why = problem or "it is another cluster's"
+    lines.append(
+        f"The scheduler did not answer ({why}); this is what the cluster knows (--address asks the scheduler)."
+    )
     return "\n".join(lines)
 
 

@@ -98,6 +98,7 @@ def _scheduler(kubeconfig: Path, port: int) -> list[str]:
     from slacktide.lab.state import LISTEN
 
     settings = ["--set", "kube.leader_election=false", "--set", f"{LISTEN}127.0.0.1:{port}"]
+    settings += ["--set", "kube.http_access=loopback"]
     return [sys.executable, "-m", "slacktide", "run", "--kubeconfig", str(kubeconfig), *settings]
 
 

@@ -42,7 +42,7 @@ def import_(files: tuple[Path, ...], rank: int | None, skip_refused: bool, out: 
     """
     from slacktide.errors import RefusedError
     from slacktide.openslo.documents import read_files
-    from slacktide.openslo.importing import convert
+    from slacktide.openslo.importing import SPEC, convert
     from slacktide.openslo.texts import yaml_text
 
     documents, problems = read_files(files)
@@ -70,6 +70,9 @@ def import_(files: tuple[Path, ...], rank: int | None, skip_refused: bool, out: 
         name = one["metadata"]["name"]
         if name not in bound:
             click.echo(f"{name}: label pod templates with slacktide.io/class: {name}", err=True)
+        if not one["spec"].get("namespaces"):
+            said = f"annotation {SPEC} with the field namespaces, of names or '*'"
+            click.echo(f"{name}: nobody may use it: give the SLO the {said}", err=True)
 
 
 @openslo.command("export")

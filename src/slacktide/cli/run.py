@@ -64,8 +64,9 @@ def run(
       slacktide run --config slacktide.yaml --policy priority --set kube.qps=50
       slacktide run --dry-run --set kube.scheduler_name=default-scheduler --set kube.all_nodes=true
 
-    Pods with schedulerName slacktide are ours, and so are nodes with the label slacktide.io/managed=true; others are
-    left alone. Settings are in the order preset, --config, --set, other options; 'slacktide settings' lists them.
+    Pods with schedulerName slacktide are ours, and so are nodes with the label
+    node-restriction.kubernetes.io/slacktide=true; others are left alone. Settings are in the order preset, --config,
+    --set, other options; 'slacktide settings' lists them.
 
     A dry run reports when it ends (Ctrl-C, SIGTERM), on SIGUSR1, and at /report of kube.listen.
     """
@@ -134,7 +135,7 @@ async def _serve(scheduler: Scheduler, window: SchedulerPages, journal: Journal)
     from slacktide.kube.observe.http_server import Server
     from slacktide.kube.term import GaveWay, LeadershipLost
 
-    async with Server(scheduler, window.routes()):
+    async with Server(scheduler, window.routes(), scheduler.connection):
         stalls = asyncio.ensure_future(window.loop_lag.run())
         try:
             await scheduler.run(journal)
@@ -157,6 +158,7 @@ async def _dry_run(config: Config, kubeconfig: Path | None, context: str | None,
     from slacktide.dryrun.report_page import reports
     from slacktide.engine.warm_up import warm
     from slacktide.kube.client.credentials import load_access
+    from slacktide.kube.client.http import Connection
     from slacktide.kube.observe.http_server import Server
     from slacktide.sim.startup import delays
 
@@ -165,10 +167,13 @@ async def _dry_run(config: Config, kubeconfig: Path | None, context: str | None,
     starts = Starts(lambda: float(chance.choice(table)), measured, config.simulation.seed)
     warm(config)
     access = await load_access(kubeconfig, context)
-    async with ReadOnly(access, qps=config.kube.qps, burst=config.kube.burst) as connection:
+    async with (
+        ReadOnly(access, qps=config.kube.qps, burst=config.kube.burst) as connection,
+        Connection(access) as asking,  # of nothing but who may read the report
+    ):
         watched = DryRun(connection, config, starts)
         asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, lambda: click.echo(watched.text()))
-        async with Server(watched, reports(watched)):
+        async with Server(watched, reports(watched), asking):
             await until_signal(watched.run())
         click.echo(watched.text())
     return 0

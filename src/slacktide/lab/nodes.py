@@ -8,7 +8,7 @@ from typing import Any
 from slacktide.kube.client.http import STRATEGIC_MERGE_PATCH
 from slacktide.lab.api import Api
 
-MANAGED_LABEL = "slacktide.io/managed"
+MANAGED_LABEL = "node-restriction.kubernetes.io/slacktide"
 ZONES = ("zone-a", "zone-b", "zone-c")
 
 

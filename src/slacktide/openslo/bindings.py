@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from slacktide.conversion import Node
+from slacktide.kube.resources.custom_resources import EVERYBODY
 from slacktide.kube.translate.service_classes import CLASS_LABEL
 
 _NAME = r"(?:[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9](?:[-_.A-Za-z0-9]{0,61}[A-Za-z0-9])?"
@@ -78,7 +79,8 @@ def binding_of(name: str, spec: Mapping[str, Any], where: Node | None, selector:
     needs = [one for one in found.get("matchExpressions", []) if one["operator"] in ("In", "Exists")]
     if not found.get("matchLabels") and not needs:
         where.fail("a selector that asks for a label, such as app=web; others would select pods of everybody")
-    return Binding(name, selector, tuple(spec.get("namespaces", ())))
+    named = tuple(spec.get("namespaces", ()))
+    return Binding(name, selector, () if EVERYBODY in named else named)
 
 
 def parse(text: str) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from slacktide.errors import InputError, Problem
 from slacktide.kube.client.quantities import nanos
-from slacktide.kube.resources.custom_resources import API_VERSION
+from slacktide.kube.resources.custom_resources import API_VERSION, EVERYBODY
 from slacktide.kube.translate.service_classes import APPROACH, CLASS_LABEL
 from slacktide.model import Constraint, ServiceClass, Term, Workload
 from slacktide.model.workload import APPROACHES, INDEPENDENT
@@ -214,11 +214,12 @@ def _job(name: str, manner: Manner, template: dict[str, Any], count: int, parall
 
 
 def class_object(promise: ServiceClass) -> dict[str, Any]:
-    """A ServiceClass that promises the same."""
+    """A ServiceClass that promises the same, to everybody."""
     spec: dict[str, Any] = {"slo": promise.slo, "rank": promise.rank, "marginSeconds": promise.margin}
     if promise.overhead_limit is not None:
         spec["overheadLimit"] = promise.overhead_limit
     spec["tiers"] = [{"boundary": tier.boundary, "bonus": tier.bonus} for tier in promise.tiers]
+    spec["namespaces"] = [EVERYBODY]
     return {"apiVersion": API_VERSION, "kind": "ServiceClass", "metadata": {"name": promise.name}, "spec": spec}
 
 

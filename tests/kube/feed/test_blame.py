@@ -20,7 +20,7 @@ from slacktide.kube.feed.memories import Memories
 from slacktide.kube.feed.takeover import take_over
 from slacktide.kube.mirror.cluster import ClusterMirror
 from slacktide.kube.publish.availability import document
-from slacktide.kube.resources.custom_resources import AvailabilityStatus
+from slacktide.kube.resources.custom_resources import AvailabilityStatus, WrittenMetadata
 from slacktide.kube.resources.objects import (
     AVAILABILITY,
     DEPLOYMENT,
@@ -64,8 +64,8 @@ class World:
         self.config = load_live()
         self.mirror = ClusterMirror(self.config, self.clock)
         for name, rank in (("silver", 2), ("gold", 1)):
-            spec = ServiceClassSpec(slo if name == "silver" else 0.999, rank, approach=approach)
-            self.mirror.see_class(ServiceClass(Metadata(name), spec))
+            spec = ServiceClassSpec(slo if name == "silver" else 0.999, rank, approach=approach, namespaces=("*",))
+            self.mirror.see_class(ServiceClass(WrittenMetadata(name), spec))
         for name in ("a", "b"):
             self.node(name)
         self.lead()
@@ -81,7 +81,7 @@ class World:
         return T0 + self.t
 
     def node(self, name: str, ready: bool = True, since: float = -1000.0, cpu: str = "4", **spec: Any) -> None:
-        labels = {"slacktide.io/managed": "true", "room": name}
+        labels = {"node-restriction.kubernetes.io/slacktide": "true", "room": name}
         status = {
             "allocatable": {"cpu": cpu, "memory": "8Gi", "pods": "9"},
             "conditions": [
@@ -297,7 +297,9 @@ def test_a_node_that_was_lost_and_comes_back(world: World) -> None:
 
 def test_a_class_that_counts_everything() -> None:
     world = World()
-    world.mirror.see_class(ServiceClass(Metadata("silver"), ServiceClassSpec(0.9, 2, counts="everything")))
+    world.mirror.see_class(
+        ServiceClass(WrittenMetadata("silver"), ServiceClassSpec(0.9, 2, counts="everything", namespaces=("*",)))
+    )
     world.owner()
     world.up("p")
     world.t = 100.0
@@ -305,7 +307,7 @@ def test_a_class_that_counts_everything() -> None:
     assert world.status(200).delivered == 0.5
     assert world.lost(200) == (0, 100, 0)  # whose doing it was is known all the same
     world.t = 200.0
-    world.mirror.see_class(ServiceClass(Metadata("silver"), ServiceClassSpec(0.9, 2)))
+    world.mirror.see_class(ServiceClass(WrittenMetadata("silver"), ServiceClassSpec(0.9, 2, namespaces=("*",))))
     assert world.status(200).delivered == 0.5
     assert world.status(300).delivered == pytest.approx(200 / 300)
 

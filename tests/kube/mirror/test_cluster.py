@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from slacktide.kube.client.kinds import Malformed
-from slacktide.kube.client.metadata import Metadata
 from slacktide.kube.mirror.changes import Changes
 from slacktide.kube.mirror.cluster import ClusterMirror
 from slacktide.kube.mirror.pod_record import PodRecord
+from slacktide.kube.resources.custom_resources import WrittenMetadata
 from slacktide.kube.resources.objects import (
     JOB,
     NAMESPACE,
@@ -153,7 +154,7 @@ def test_a_pod_that_has_ended_has_no_terms_any_more(mirror: ClusterMirror) -> No
 
 
 def test_nodes_are_told_when_they_differ(mirror: ClusterMirror, heard: Heard) -> None:
-    ours = made_objects.node("a", labels={"slacktide.io/managed": "true"}, allocatable={"cpu": "4"})
+    ours = made_objects.node("a", labels={"node-restriction.kubernetes.io/slacktide": "true"}, allocatable={"cpu": "4"})
     mirror.see_node(ours)
     mirror.see_node(ours)
     mirror.see_node(made_objects.node("a", allocatable={"cpu": "4"}))
@@ -189,7 +190,7 @@ def test_classes_and_defaults_of_namespaces(mirror: ClusterMirror, heard: Heard)
         metadata = {"name": "n", "labels": {f"slacktide.io/{key}": value for key, value in found.items()}}
         return made_objects.decoded(NAMESPACE, {"metadata": metadata})
 
-    mirror.see_class(ServiceClass(Metadata("gold"), ServiceClassSpec(0.999, 1)))
+    mirror.see_class(ServiceClass(WrittenMetadata("gold"), ServiceClassSpec(0.999, 1, namespaces=("*",))))
     mirror.see_namespace(namespace(default_class="gold"))
     mirror.see_namespace(namespace(default_class="gold", team="x"))
     mirror.drop_class("gold")
@@ -262,3 +263,18 @@ def test_pods_of_others_that_have_ended_are_not_kept_and_ours_are() -> None:
     mirror.see_pod(made_objects.pod("late", uid="late", schedulerName="x", nodeName="a", status={"phase": "Failed"}))
     assert set(mirror.pods) == set(mirror.uids.values()) == {"ours"}
     assert [one for one in heard.said() if one[0] == "pod_gone"] == [("pod_gone", "theirs", True)]
+
+
+def test_a_node_that_is_ours_by_a_label_of_its_kubelets_is_warned_of_once(
+    mirror: ClusterMirror, caplog: pytest.LogCaptureFixture
+) -> None:
+    mirror.see_node(made_objects.node("safe", labels={"node-restriction.kubernetes.io/slacktide": "true"}))
+    assert not caplog.text
+    for name in ("a", "b"):
+        mirror.see_node(made_objects.node(name, labels={"slacktide.io/managed": "true"}))
+        assert mirror.is_ours(name)
+    assert caplog.text.count("which a kubelet can set on itself") == 1
+    config = load_live()
+    strict = ClusterMirror(replace(config, kube=replace(config.kube, former_node_label="")), lambda: NOW)
+    strict.see_node(made_objects.node("a", labels={"slacktide.io/managed": "true"}))
+    assert not strict.is_ours("a")

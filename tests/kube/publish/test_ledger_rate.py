@@ -17,7 +17,7 @@ import pytest
 from slacktide.engine.core.engine import Engine
 from slacktide.kube.client import rate_limit
 from slacktide.kube.client.gate import Gate
-from slacktide.kube.client.metadata import Metadata, Reference
+from slacktide.kube.client.metadata import Reference
 from slacktide.kube.client.timestamps import rfc3339
 from slacktide.kube.feed.listener import FeedListener
 from slacktide.kube.feed.live_feed import LiveFeed
@@ -29,6 +29,7 @@ from slacktide.kube.publish.conditions import ConditionWriter
 from slacktide.kube.publish.events import EventRecorder
 from slacktide.kube.publish.state_events import LEAST_SECONDS, MOST_A_SECOND, MOST_AT_ONCE, StateEvents
 from slacktide.kube.publish.term_context import TermContext
+from slacktide.kube.resources.custom_resources import WrittenMetadata
 from slacktide.kube.resources.objects import POD, ServiceClass, ServiceClassSpec
 from slacktide.settings import load_live
 from support import made_objects, virtual_time
@@ -92,9 +93,11 @@ def test_five_thousand_workloads_whose_states_change(monkeypatch: pytest.MonkeyP
             return NOW + loop.time()
 
         mirror, listener = ClusterMirror(config, clock), Listener()
-        mirror.see_class(ServiceClass(Metadata("half"), ServiceClassSpec(0.5, 1)))
+        mirror.see_class(ServiceClass(WrittenMetadata("half"), ServiceClassSpec(0.5, 1, namespaces=("*",))))
         room = {"cpu": "100", "memory": "1Gi", "pods": str(WORKLOADS)}
-        mirror.see_node(made_objects.node("a", labels={"slacktide.io/managed": "true"}, allocatable=room))
+        mirror.see_node(
+            made_objects.node("a", labels={"node-restriction.kubernetes.io/slacktide": "true"}, allocatable=room)
+        )
         for number, seconds in enumerate(behind):
             mirror.see_pod(made_objects.decoded(POD, late_by(seconds, number)))
         feed = LiveFeed(mirror, Engine(config), listener, clock, lambda: 0.0)

@@ -61,18 +61,20 @@ def test_who_tolerates_everything_asks_for_nothing() -> None:
 @pytest.mark.parametrize(
     ("ownership", "ours"),
     [
-        (Ownership(), [True, True, False]),
-        (Ownership(label="", taint="slacktide.io/only"), [False, True, False]),
-        (Ownership(label="slacktide.io/managed", taint=""), [True, False, True]),
-        (Ownership(label="", taint=""), [False, False, False]),
-        (Ownership(all_nodes=True), [True, True, True]),
+        (Ownership(), [True, True, False, True]),
+        (Ownership(label="", taint="slacktide.io/only"), [False, True, False, True]),
+        (Ownership(label="node-restriction.kubernetes.io/slacktide", taint=""), [True, False, True, True]),
+        (Ownership(former="", taint=""), [True, False, False, False]),
+        (Ownership(label="", former="", taint=""), [False, False, False, False]),
+        (Ownership(all_nodes=True), [True, True, True, True]),
     ],
 )
 def test_a_node_is_ours_by_label_or_taint_or_all_are(ownership: Ownership, ours: list[bool]) -> None:
     candidates = [
-        node(labels={"slacktide.io/managed": "true"}),
+        node(labels={"node-restriction.kubernetes.io/slacktide": "true"}),
         node(taints=[{"key": "slacktide.io/only", "effect": "NoSchedule"}]),
-        node(labels={"slacktide.io/managed": "false"}),
+        node(labels={"node-restriction.kubernetes.io/slacktide": "false"}),
+        node(labels={"slacktide.io/managed": "true"}),
     ]
     assert [view_of(one, ownership).ours for one in candidates] == ours
 

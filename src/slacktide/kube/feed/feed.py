@@ -21,6 +21,7 @@ from slacktide.kube.feed.fed_pod import FedPod
 from slacktide.kube.feed.hosts import Hosts
 from slacktide.kube.feed.listener import FeedListener
 from slacktide.kube.feed.network import NetworkFeed
+from slacktide.kube.feed.promise_quotas import PromiseQuotas
 from slacktide.kube.feed.replacements import Replacements
 from slacktide.kube.feed.specs import Specs
 from slacktide.kube.feed.succession import Succession
@@ -58,6 +59,7 @@ class Feed(Changes, ABC):
         self.replacements = Replacements(engine, self.pods, self.succession, self.blame, self._replace)
         self.controllers = Controllers(mirror, engine, listener, self.succession, clock)
         self.hosts = Hosts(mirror, engine, listener, self.specs.demands)
+        self.promise_quotas = PromiseQuotas(mirror, self.specs.demands, self._settled)
         self.specs.residents = self.hosts.residents
         self.network = NetworkFeed(mirror.network, engine, engine.config.kube.latency_stale)
 
@@ -140,13 +142,47 @@ class Feed(Changes, ABC):
     def _promises_changed(self, concerned: Sequence[FedPod]) -> None:
         for one in concerned:
             self._follow_promise(one)
-        self.reconsider([one.uid for one in concerned])
+        others = self.promise_quotas.look_again(concerned)
+        self.reconsider({one.uid: None for one in concerned} | dict.fromkeys(others))
 
     def _follow_promise(self, pod: FedPod) -> None:
         if pod.key:
             self.respec(pod)
             if pod.target is not None and pod.promised is not None:
                 self.controllers.ensure(pod.target, pod.promised, self.engine.controllers[pod.key].batch)
+
+    def quotas(self, namespace: str) -> None:
+        there = [one for one in self.pods.values() if one.pod.metadata.namespace == namespace]
+        self.reconsider(self.promise_quotas.look_again(there))
+
+    def _settled(self, pod: FedPod) -> bool:
+        """Whether a pod has a place, in the cluster or by a decision that is on its way there."""
+        if pod.pod.spec.node_name:
+            return True
+        return bool(pod.key) and self.engine.pods[pod.uid].state == types.PLACED
+
+    def number_of(self, pod: FedPod) -> int:
+        """The number of a pod's spec, as :meth:`Specs.of`; no quota of promises may refuse it either.
+
+        Raises :class:`Unschedulable` with the reason.
+        """
+        number = self.specs.of(pod)
+        refused, others = self.promise_quotas.claim(pod)
+        if others:
+            with self.specs.kept(number):
+                self.reconsider(others)
+        if refused:
+            self.specs.unused(number)
+            target = self.mirror.owners.target_of(pod.pod.metadata)
+            if refused != pod.problem and target is not None and target.key in self.engine.controllers:
+                self.listener.changed(target.key)  # its ledger says so
+            raise Unschedulable(refused)
+        return number
+
+    def claim_again(self, pod: FedPod) -> None:
+        """A pod that runs has another size, or runs only now: that may leave less of a quota for those who wait."""
+        if pod.promised is not None:
+            self.reconsider(self.promise_quotas.claim(pod)[1])
 
     # -- budgets ---------------------------------------------------------------------------------------------------
 
@@ -247,7 +283,7 @@ class Feed(Changes, ABC):
             self.blame.held_back(pod, is_so=True)
             return
         try:
-            number = self.specs.of(pod)
+            number = self.number_of(pod)
         except Unschedulable as problem:
             self._set_aside(pod, problem.reason)
             return
@@ -339,6 +375,7 @@ class Feed(Changes, ABC):
             pod.followed = pod.record.alterations
             self._follow_promise(pod)
             self._follow_budget(pod)
+            self.claim_again(pod)
 
     def follow_readiness(self, pod: FedPod) -> None:
         """Tell the engine whether a pod that runs is ready."""
@@ -373,6 +410,10 @@ class Feed(Changes, ABC):
 
     def _end(self, pod: FedPod, succeeded: bool) -> None:
         """A pod is over, or gone."""
+        self._end_in_engine(pod, succeeded)
+        self.reconsider(self.promise_quotas.release(pod.uid))
+
+    def _end_in_engine(self, pod: FedPod, succeeded: bool) -> None:
         engine = self.engine
         pod.queue = fed_pod.NOWHERE
         if pod.stranger_on:

@@ -36,6 +36,7 @@ class LiveFeed(Feed):
         elif not one.bound:
             engine.bound(pod.uid, self.clock())
         if not was_bound:
+            self.claim_again(pod)
             self.blame.bound(pod)
         pod.queue, pod.problem = fed_pod.NOWHERE, ""
         self.listener.confirmed(pod.uid)
@@ -56,7 +57,7 @@ class LiveFeed(Feed):
         engine = self.engine
         self.hosts.ensure(pod.pod.spec.node_name)
         try:
-            number = self.specs.of(pod)
+            number = self.number_of(pod)
         except Unschedulable as problem:
             if problem.reason != pod.problem:
                 LOG.warning("pod %s/%s runs without a ledger: %s", *pod.namespaced_name, problem.reason)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -159,6 +160,14 @@ class Specs:
         """A pod did not take it after all: one that nobody has is forgotten."""
         self._by_number[number].users += 1
         self.release(number)
+
+    @contextmanager
+    def kept(self, number: int) -> Iterator[None]:
+        """It is not forgotten meanwhile, though nobody may have it yet."""
+        found = self._by_number[number]
+        found.users += 1
+        yield
+        found.users -= 1
 
     def release(self, number: int) -> None:
         """One pod fewer has it; one that nobody has is forgotten."""

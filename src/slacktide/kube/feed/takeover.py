@@ -42,6 +42,8 @@ def take_over(feed: Feed, ledgers: Mapping[str, Availability], adopt: Callable[[
     _remember_deleted(feed, ledgers)
     controllers.ledgers, controllers.restores_all = dict(ledgers), True
     _note_victims(feed)
+    in_quotas = set(mirror.quotas.namespaces())  # decided for all pods together, whoever is told first
+    feed.promise_quotas.look_again(one for one in feed.pods.values() if one.pod.metadata.namespace in in_quotas)
     groups: dict[str, list[FedPod]] = {}
     ended: dict[str, list[FedPod]] = {}
     for pod in feed.pods.values():
@@ -82,7 +84,7 @@ def _known(feed: Feed, pod: FedPod) -> str | None:
     """The key of a pod's controller, where the pod can be restored; others are looked at as if they were new."""
     if not gated(pod.pod):
         with contextlib.suppress(Unschedulable):
-            number = feed.specs.of(pod)
+            number = feed.number_of(pod)
             if key := feed.enter(pod):
                 feed.specs.take(pod, number)
                 return key

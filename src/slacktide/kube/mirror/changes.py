@@ -46,6 +46,9 @@ class Changes:
     def classes(self, names: Sequence[str], namespace: str) -> None:
         """These classes (all, where none is named) are others than before; with ``namespace``, in there only."""
 
+    def quotas(self, namespace: str) -> None:
+        """The promise quotas of a namespace are others than before."""
+
     def budget(self, name: str, left: int) -> None:
         """How many pods of a budget (NAMESPACE/NAME) may be disrupted."""
 

@@ -21,6 +21,7 @@ from slacktide.kube.resources.objects import (
     PersistentVolumeClaim,
     Pod,
     PodDisruptionBudget,
+    PromiseQuota,
     ServiceClass,
 )
 from slacktide.kube.resources.workloads import Template
@@ -29,6 +30,7 @@ from slacktide.kube.translate.maintenance import Maintenance
 from slacktide.kube.translate.nodes import NodeView, Ownership, view_of
 from slacktide.kube.translate.owners import Owners, Target, Watched, controlling
 from slacktide.kube.translate.pod_constraints import ConstraintIndex
+from slacktide.kube.translate.promise_quotas import Quotas
 from slacktide.kube.translate.service_classes import Classes, default_of
 from slacktide.kube.translate.volumes import Storage
 
@@ -45,7 +47,8 @@ class ClusterMirror:
         kube = config.kube
         self._clock = clock
         self._scheduler_name = kube.scheduler_name
-        self._ownership = Ownership(kube.node_label, kube.node_taint, kube.all_nodes)
+        self._ownership = Ownership(kube.node_label, kube.former_node_label, kube.node_taint, kube.all_nodes)
+        self._warned_of_label = False
         self._followers: list[Changes] = []
         self.pods: dict[str, PodRecord] = {}
         self.uids: dict[tuple[str, str], str] = {}
@@ -56,6 +59,7 @@ class ClusterMirror:
         self.budgets = Budgets(kube.disruption_budgets == "best-effort")
         self.storage = Storage()
         self.maintenance = Maintenance()
+        self.quotas = Quotas()
         self.constraints = ConstraintIndex(kube.hard_pod_affinity_weight)
         self.network = NetworkMirror(config, self._followers)
         self.resizes = PendingResizes()
@@ -146,6 +150,13 @@ class ClusterMirror:
             return
         if view.problem:
             LOG.warning("%s", view.problem)
+        if not self._warned_of_label and self._ownership.only_formerly(node):
+            self._warned_of_label = True  # once: there may be thousands
+            LOG.warning(
+                "node %s, and perhaps others, is ours by the label %s, which a kubelet can set on itself: give our "
+                "nodes the label %s, then set kube.former_node_label=''",
+                *(view.name, self._ownership.former, self._ownership.label),
+            )
         self.nodes[view.name] = view
         if (() if before is None else before.soft_taints) != view.soft_taints and self.constraints.see_soft_taints(
             taint for one in self.nodes.values() for taint in one.soft_taints
@@ -190,7 +201,7 @@ class ClusterMirror:
         owner = controlling(metadata)
         before = self.owners.watched.get(metadata.uid)
         desired = 0 if suspended else desired
-        watched = Watched(target, owner, desired, finished, suspended, fails, template)
+        watched = Watched(target, owner, desired, finished, suspended, fails, template, metadata.creation_timestamp)
         self.owners.watched[metadata.uid] = watched
         ends = finished or suspended > 0
         top = self.owners.target_of(metadata) if ends and owner is not None else None
@@ -223,6 +234,20 @@ class ClusterMirror:
         """A service class is gone."""
         self.classes.drop(name)
         self._tell_classes([name])
+
+    def see_quota(self, found: PromiseQuota) -> None:
+        """A promise quota, new or changed."""
+        self.quotas.see(found)
+        self._tell_quotas(found.metadata.namespace)
+
+    def drop_quota(self, namespace: str, name: str) -> None:
+        """A promise quota is gone."""
+        self.quotas.drop(namespace, name)
+        self._tell_quotas(namespace)
+
+    def _tell_quotas(self, namespace: str) -> None:
+        for one in self._followers:
+            one.quotas(namespace)
 
     def see_namespace(self, found: Namespace) -> None:
         """A namespace, new or changed."""

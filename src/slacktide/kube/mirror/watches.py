@@ -146,7 +146,11 @@ class Watches:
             return Reflector(connection, kind, handler, gate=self.gate, watch_seconds=seconds, lighten=lighten)
 
         self.reflectors = [reflector(kind, handler) for kind, handler in subscriptions(mirror)]
-        # A cluster with the manifests of a release before does not know them: then nothing is declared.
+        # A cluster with the manifests of a release before does not know them: then nothing is declared, or bounded.
+        quotas = FunctionHandler(
+            objects.PROMISE_QUOTA.plural, mirror.see_quota, lambda one: mirror.drop_quota(one.namespace, one.name)
+        )
+        self._quotas = reflector(objects.PROMISE_QUOTA, quotas)
         windows = FunctionHandler(
             objects.MAINTENANCE_WINDOW.plural, mirror.maintenance.see, lambda one: mirror.maintenance.drop(one.name)
         )
@@ -163,7 +167,7 @@ class Watches:
     @property
     def every(self) -> list[Reflector[Any]]:
         """All of them; those of ``reflectors`` must have told their first lists before anything is decided."""
-        return [*self.reflectors, self._windows, *self._latencies]
+        return [*self.reflectors, self._windows, self._quotas, *self._latencies]
 
     def running(self) -> list[Coroutine[Any, Any, None]]:
         """What is to run until it is cancelled."""
@@ -177,13 +181,14 @@ class Watches:
         """
         for one in self.reflectors:
             await one.synced.wait()
-        while not self._windows.synced.is_set() and not self._windows.last_error:
-            await asyncio.sleep(TELLING_SECONDS)
-        if not self._windows.synced.is_set():
-            LOG.warning(
-                "no maintenance windows: %s cannot be listed (%s): apply the manifests of this version",
-                self._windows.kind.plural, self._windows.last_error,
-            )  # fmt: skip
+        for one, without in ((self._windows, "maintenance windows"), (self._quotas, "promise quotas")):
+            while not one.synced.is_set() and not one.last_error:
+                await asyncio.sleep(TELLING_SECONDS)
+            if not one.synced.is_set():
+                LOG.warning(
+                    "no %s: %s cannot be listed (%s): apply the manifests of this version",
+                    *(without, one.kind.plural, one.last_error),
+                )
         for one in self._latencies:
             try:
                 async with asyncio.timeout(LATENCY_SECONDS):

@@ -1,7 +1,9 @@
-"""/metrics, /explain, /livez, /readyz and /configz over HTTP; on localhost unless told otherwise."""
+"""/metrics, /explain, /configz and health over HTTP, for those who may ask; on localhost unless told otherwise."""
 
 from __future__ import annotations
 
+import contextlib
+import logging
 from collections.abc import Mapping
 from ipaddress import ip_address
 from typing import Protocol
@@ -13,17 +15,23 @@ from prometheus_client.registry import CollectorRegistry
 from slacktide.config import Config
 from slacktide.engine.core.operations import Decided, Journal, Operation
 from slacktide.engine.core.types import Decision
-from slacktide.kube.client.status_codes import BAD_REQUEST, FORBIDDEN, NOT_FOUND, UNAVAILABLE
+from slacktide.errors import ConfigError
+from slacktide.kube.client.http import Connection
+from slacktide.kube.client.status_codes import BAD_REQUEST, NOT_FOUND, UNAVAILABLE
+from slacktide.kube.observe.access import Reviews
+from slacktide.kube.observe.certificates import Certificate
 from slacktide.kube.observe.explain import PodHistory, PodStory
-from slacktide.kube.observe.http_site import Route, Site, metrics_page
+from slacktide.kube.observe.http_site import Route, Site, address_of, livez, metrics_page
 from slacktide.kube.observe.loop_lag import LoopLag
 from slacktide.kube.observe.metrics import Meter
 from slacktide.kube.observe.scrape import Collector
 from slacktide.kube.scheduler import Scheduler
 from slacktide.settings import to_mapping
 
-PRIVATE = ("/configz", "/explain", "/report")
-"""What is told of pods of all namespaces, and of settings, is for whoever may be on this machine (or in this pod)."""
+LOG = logging.getLogger(__name__)
+
+HEALTH = ("/livez", "/healthz", "/readyz")
+"""Told to everybody, as kube-scheduler tells it: probes show no token, and learn nothing of anybody's pods."""
 
 
 class Served(Protocol):
@@ -40,16 +48,31 @@ class Served(Protocol):
 
 
 class Server(Site):
-    """Serves while it is entered, where ``kube.listen`` says; ``routes`` by path beside those about health.
+    """Serves while it is entered, where ``kube.listen`` says and to whom ``kube.http_access`` says.
 
-    Raises :class:`ConfigError`.
+    ``routes`` by path beside those about health; ``connection`` asks the API server who may. Raises
+    :class:`ConfigError`.
     """
 
-    def __init__(self, served: Served, routes: Mapping[str, Route]) -> None:
+    def __init__(self, served: Served, routes: Mapping[str, Route], connection: Connection) -> None:
         self.served = served
-        every: dict[str, Route] = {"/readyz": self._readyz, "/configz": self._configz, **routes}
-        every |= {path: private(every[path]) for path in PRIVATE if path in every}
-        super().__init__("kube.listen", served.config.kube.listen or "", every)
+        kube = served.config.kube
+        every: dict[str, Route] = {"/healthz": livez, "/readyz": self._readyz, "/configz": self._configz, **routes}
+        context = None
+        if kube.listen and kube.http_access == "delegated":
+            reviews = Reviews(connection)
+            every = {path: one if path in HEALTH else reviews.guard(one) for path, one in every.items()}
+            host, _ = address_of("kube.listen", kube.listen)
+            certificate = Certificate(kube.tls_certificate, kube.tls_key, host)
+            origin = "made at this start" if certificate.made else f"of {kube.tls_certificate}"
+            LOG.info(
+                "https at %s; the certificate, %s, has the SHA-256 fingerprint %s",
+                *(kube.listen, origin, certificate.fingerprint),
+            )
+            context = certificate.context
+        elif kube.listen:
+            _must_be_near(kube.listen)
+        super().__init__("kube.listen", kube.listen or "", every, context)
 
     async def _readyz(self, request: web.Request) -> web.Response:  # noqa: ARG002
         if not self.served.synced:
@@ -62,25 +85,16 @@ class Server(Site):
         return web.json_response({"slacktide": to_mapping(self.served.config)})
 
 
-def private(route: Route) -> Route:
-    """Answers connections from this machine only."""
-
-    async def guarded(request: web.Request) -> web.StreamResponse:
-        if is_near(request.remote):
-            return await route(request)
-        return web.json_response(
-            {"error": f"{request.path} is told on this machine only: port-forward"}, status=FORBIDDEN
-        )
-
-    return guarded
-
-
-def is_near(address: str | None) -> bool:
-    """Whether an address is one of this machine's own."""
-    try:
-        return address is not None and ip_address(address.partition("%")[0]).is_loopback
-    except ValueError:
-        return False
+def _must_be_near(listen: str) -> None:
+    """Raise :class:`ConfigError` unless it is an address of this machine's own, which no other machine reaches."""
+    host, _ = address_of("kube.listen", listen)
+    with contextlib.suppress(ValueError):
+        if ip_address(host.partition("%")[0]).is_loopback:
+            return
+    raise ConfigError(
+        f"kube.listen: found {listen}, expected an address such as 127.0.0.1:10359 with kube.http_access=loopback, "
+        "which asks nobody for a token; or set kube.http_access=delegated"
+    )
 
 
 class SchedulerPages:

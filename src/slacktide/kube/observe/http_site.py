@@ -1,7 +1,8 @@
-"""An HTTP server at an address that a setting names."""
+"""An HTTP server at an address that a setting names, with or without TLS."""
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from types import TracebackType
 from typing import Self
@@ -17,15 +18,17 @@ Route = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class Site:
-    """Serves GET of ``routes`` by path, and of /livez, at ``listen`` while it is entered.
+    """Serves GET of ``routes`` by path, and of /livez, at ``listen`` while it is entered; over TLS with a ``context``.
 
     ``listen`` is ``HOST:PORT``, port 0 any that is free; empty: nothing is served. Raises :class:`ConfigError` that
     names the ``setting``.
     """
 
-    def __init__(self, setting: str, listen: str, routes: Mapping[str, Route]) -> None:
-        self._setting, self._listen = setting, listen
-        self._routes = {"/livez": _livez, **routes}
+    def __init__(
+        self, setting: str, listen: str, routes: Mapping[str, Route], context: ssl.SSLContext | None = None
+    ) -> None:
+        self._setting, self._listen, self._context = setting, listen, context
+        self._routes = {"/livez": livez, **routes}
         self._runner: web.AppRunner | None = None
 
     async def __aenter__(self) -> Self:
@@ -40,16 +43,13 @@ class Site:
             await self._runner.cleanup()
 
     async def _open(self) -> web.AppRunner:
-        try:
-            host, port = split_address(self._listen, least_port=0)
-        except ValueError as error:
-            raise ConfigError(f"{self._setting}: {error}") from None
+        host, port = address_of(self._setting, self._listen)
         application = web.Application()
         application.add_routes([web.get(path, route) for path, route in self._routes.items()])
         runner = web.AppRunner(application, access_log=None)
         await runner.setup()
         try:
-            await web.TCPSite(runner, host, port).start()
+            await web.TCPSite(runner, host, port, ssl_context=self._context).start()
         except OSError as error:
             await runner.cleanup()
             said = error.strerror or error
@@ -57,7 +57,16 @@ class Site:
         return runner
 
 
-async def _livez(request: web.Request) -> web.Response:  # noqa: ARG001
+def address_of(setting: str, listen: str) -> tuple[str, int]:
+    """Host and port to listen on. Raises :class:`ConfigError` that names the ``setting``."""
+    try:
+        return split_address(listen, least_port=0)
+    except ValueError as error:
+        raise ConfigError(f"{setting}: {error}") from None
+
+
+async def livez(request: web.Request) -> web.Response:  # noqa: ARG001
+    """That this process answers."""
     return web.Response(text="ok\n")
 
 

@@ -303,6 +303,9 @@ class LedgerWriter:
         found = slo_status(engine, key, now)
         books, account = export(engine, key, now), suffered(engine.tables, engine.controllers[key])
         said = document(target, books, found, engine.config.qos.alpha)
+        if beyond := self._feed.promise_quotas.beyond(target.key):
+            more = f"pods without a promise: {beyond[1]} ({beyond[0]})"
+            said["status"]["message"] = "; ".join(filter(None, (said["status"]["message"], more)))
         for name in self._left_out:
             said["status"].pop(name, None)
         body = encode(said)

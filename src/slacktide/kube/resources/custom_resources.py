@@ -12,6 +12,8 @@ from slacktide.kube.client.timestamps import Instant
 
 API_VERSION = served_version.NEWEST
 MAINTENANCE_VERSION = served_version.NEWEST
+EVERYBODY = "*"
+"""Among the namespaces of a class: all of them."""
 
 
 class Tier(Part, frozen=True):
@@ -54,7 +56,8 @@ class ServiceClassSpec(Part, frozen=True):
     """What a class promises: availability ``slo`` (0 to 1), ``rank`` (1: most important), margin in seconds.
 
     ``cooldown`` and ``min_running`` are durations, empty where none was written. Without ``hours`` there is no time at
-    which disruptions are forbidden. ``counts`` is ``cluster`` or ``everything``.
+    which disruptions are forbidden. ``counts`` is ``cluster`` or ``everything``. ``namespaces`` may use it, ``*`` is
+    all; :meth:`ServiceClass.open_to` knows what none means.
     """
 
     slo: float
@@ -73,11 +76,38 @@ class ServiceClassSpec(Part, frozen=True):
     min_running: str = ""
 
 
+class WrittenFields(Part, frozen=True):
+    """Which fields of an object somebody has written, in which version; what is below ``f:spec`` is not read."""
+
+    api_version: str = ""
+    fields_v1: dict[str, msgspec.Raw] = msgspec.field(default_factory=dict, name="fieldsV1")
+
+
+class WrittenMetadata(Metadata, frozen=True):
+    """Metadata, and who wrote what."""
+
+    managed_fields: tuple[WrittenFields, ...] = ()
+
+
 class ServiceClass(Part, frozen=True):
     """A service class, for the whole cluster."""
 
-    metadata: Metadata
+    metadata: WrittenMetadata
     spec: ServiceClassSpec
+    api_version: str = API_VERSION
+
+    @property
+    def former(self) -> bool:
+        """Whether its spec was written as v1alpha1 alone, where a class without namespaces is for all of them."""
+        if self.api_version in served_version.OLDER:
+            return True
+        writers = [one.api_version for one in self.metadata.managed_fields if "f:spec" in one.fields_v1]
+        return bool(writers) and all(one in served_version.OLDER for one in writers)
+
+    def open_to(self, namespace: str) -> bool:
+        """Whether workloads of a namespace may use the class."""
+        named = self.spec.namespaces
+        return namespace in named or EVERYBODY in named or (not named and self.former)
 
 
 class LedgerTarget(Part, frozen=True):
@@ -139,3 +169,29 @@ class MaintenanceWindow(Part, frozen=True):
 
     metadata: Metadata
     spec: MaintenanceWindowSpec
+
+
+class HardLimits(Part, frozen=True):
+    """What all workloads of a class in a namespace may be promised together; ``None`` is no limit.
+
+    ``cpu`` and ``memory``, quantities, are requests times promise: two pods of a CPU each that are promised .999 take
+    1.998. Numbers are taken for quantities, too.
+    """
+
+    cpu: str | int | None = None
+    memory: str | int | None = None
+    workloads: int | None = None
+
+
+class PromiseQuotaSpec(Part, frozen=True):
+    """Which class a quota is about, and how much of it there is."""
+
+    class_: str = msgspec.field(name="class")
+    hard: HardLimits
+
+
+class PromiseQuota(Part, frozen=True):
+    """How much of a class a namespace may use."""
+
+    metadata: Metadata
+    spec: PromiseQuotaSpec

@@ -24,6 +24,7 @@ from slacktide.kube.resources.custom_resources import (
     HoursSpec,
     MaintenanceWindow,
     MaintenanceWindowSpec,
+    PromiseQuota,
     ServiceClass,
     ServiceClassSpec,
     Tier,
@@ -79,6 +80,7 @@ PRIORITY_CLASS = Kind(PriorityClass, "scheduling.k8s.io/v1", "priorityclasses", 
 LEASE = Kind(Lease, "coordination.k8s.io/v1", "leases", namespaced=True)
 SERVICE_CLASS = Kind(ServiceClass, API_VERSION, "serviceclasses", namespaced=False)
 MAINTENANCE_WINDOW = Kind(MaintenanceWindow, MAINTENANCE_VERSION, "maintenancewindows", namespaced=False)
+PROMISE_QUOTA = Kind(PromiseQuota, MAINTENANCE_VERSION, "promisequotas", namespaced=True)
 AVAILABILITY = Kind(Availability, API_VERSION, "availabilities", namespaced=True)
 
 
@@ -103,6 +105,7 @@ __all__ = [
     "POD",
     "POD_DISRUPTION_BUDGET",
     "PRIORITY_CLASS",
+    "PROMISE_QUOTA",
     "REPLICA_SET",
     "SERVICE_CLASS",
     "STATEFUL_SET",
@@ -149,6 +152,7 @@ __all__ = [
     "PreferredNodes",
     "PreferredPods",
     "PriorityClass",
+    "PromiseQuota",
     "Reference",
     "ReplicaSet",
     "Requirement",

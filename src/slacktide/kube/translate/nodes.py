@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from slacktide.kube.resources.objects import Node
 from slacktide.kube.translate.pod_resources import allocatable
@@ -21,24 +21,31 @@ PREFER_NO_SCHEDULE = "PreferNoSchedule"
 
 @dataclass(frozen=True, slots=True)
 class Ownership:
-    """Which nodes are ours: with the label (``key=value``, or ``key`` for any value) or a taint of that key, or all.
+    """Which nodes are ours: with a label (``key=value``, or ``key`` for any value) or a taint of that key, or all.
 
-    An empty label or taint is asked of no node.
+    An empty label or taint is asked of no node. The ``former`` label is one that a kubelet can set on itself.
     """
 
-    label: str = "slacktide.io/managed=true"
+    label: str = "node-restriction.kubernetes.io/slacktide=true"
+    former: str = "slacktide.io/managed=true"
     taint: str = "slacktide.io/only"
     all_nodes: bool = False
 
     def covers(self, node: Node) -> bool:
         """Whether the node was given to us."""
-        if self.all_nodes:
-            return True
-        key, equals, value = self.label.partition("=")
-        found = node.metadata.labels.get(key) if key else None
-        if found is not None and (not equals or found == value):
+        if self.all_nodes or _has(node, self.label) or _has(node, self.former):
             return True
         return bool(self.taint) and any(taint.key == self.taint for taint in node.spec.taints)
+
+    def only_formerly(self, node: Node) -> bool:
+        """Whether a node is ours by the former label alone."""
+        return _has(node, self.former) and not replace(self, former="").covers(node)
+
+
+def _has(node: Node, label: str) -> bool:
+    key, equals, value = label.partition("=")
+    found = node.metadata.labels.get(key) if key else None
+    return found is not None and (not equals or found == value)
 
 
 @dataclass(frozen=True, slots=True)

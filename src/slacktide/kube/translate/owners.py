@@ -47,6 +47,7 @@ class Watched:
     """It is not allowed to make its pods."""
     template: Template | None = None
     """What its pods are made from."""
+    created: float | None = None
 
 
 def controlling(metadata: Metadata) -> OwnerReference | None:

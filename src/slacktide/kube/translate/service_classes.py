@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from slacktide.errors import ConfigError
+from slacktide.kube.resources.custom_resources import EVERYBODY
 from slacktide.kube.resources.objects import Namespace, Pod, ServiceClass, WindowSpec
 from slacktide.kube.resources.workloads import Template
 from slacktide.kube.translate.priorities import priority_of
@@ -152,6 +153,12 @@ class Classes:
                 raise ConfigError(f"counts: found {found.spec.counts!r}, expected one of {', '.join(COUNTS)}")
         except ConfigError as problem:
             self.broken[name] = str(problem)
+        if not found.spec.namespaces and found.former and name not in self.classes:
+            LOG.warning(
+                "service class %s was written as v1alpha1 without namespaces, so all may use it; written as v1beta1 "
+                "that is nobody: add namespaces: ['*']",
+                name,
+            )
         self.classes[name] = found
         self._promised.clear()
 
@@ -195,8 +202,11 @@ class Classes:
             raise Unschedulable(f"{OF_CLASS}{name!r}: does not exist")
         if name in self.broken:
             raise Unschedulable(f"{OF_CLASS}{name!r} is malformed: {self.broken[name]}")
-        if found.spec.namespaces and pod.metadata.namespace not in found.spec.namespaces:
-            raise Unschedulable(f"{OF_CLASS}{name!r}: may not be used in namespace {pod.metadata.namespace}")
+        if not found.open_to(pod.metadata.namespace):
+            nobody = (
+                "" if found.spec.namespaces else f": its namespaces are none, which is nobody; {EVERYBODY!r} is all"
+            )
+            raise Unschedulable(f"{OF_CLASS}{name!r}: may not be used in namespace {pod.metadata.namespace}{nobody}")
         annotations = pod.metadata.annotations if template is None else template.metadata.annotations
         own, suffers, approach = annotations.get(SLO), own_limits(annotations), _approach(annotations, found, batch)
         # Who says what it was promised is as important as that. The others are told apart by their pods' priority.

@@ -1,0 +1,111 @@
+"""What a running scheduler is asked over HTTP, with a token where it wants to know who asks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import Mapping
+
+    import aiohttp
+
+ANSWER_SECONDS = 15.0
+"""The scheduler asks the API server in turn, which may take 10 s."""
+GOODBYE_SECONDS, GOODBYE_TURNS = 1.0, 200
+"""The longest that is waited until a connection is closed."""
+
+
+@dataclass(frozen=True)
+class Trust:
+    """Which token is shown, and how the scheduler that is to see it is known."""
+
+    token_file: Path | None = None
+    ca_file: Path | None = None
+    fingerprint: str | None = None
+    kubeconfig: Path | None = None
+    context: str | None = None
+
+    def check(self) -> ssl.SSLContext | aiohttp.Fingerprint:
+        """How the certificate is verified. Raises :class:`.ConfigError` where nothing tells: it gets no token then."""
+        import aiohttp
+
+        from slacktide.errors import ConfigError
+        from slacktide.kube.client.credentials import tls_context
+
+        if self.fingerprint:
+            try:
+                return aiohttp.Fingerprint(bytes.fromhex(self.fingerprint.replace(":", "")))
+            except ValueError:
+                raise ConfigError(
+                    f"--fingerprint: found {self.fingerprint!r}, expected the 64 hexadecimal digits of a SHA-256"
+                ) from None
+        if self.ca_file is None:
+            raise ConfigError("it gets a token only if its certificate is known: give --fingerprint or --ca-file")
+        try:
+            return tls_context(self.ca_file.read_bytes(), f"--ca-file: {self.ca_file}")
+        except OSError as error:
+            raise ConfigError(f"--ca-file: {self.ca_file}: {error.strerror}") from None
+
+    async def header(self) -> str:
+        """The header Authorization. Raises :class:`.ConfigError` where there is no token."""
+        from slacktide.errors import ConfigError
+        from slacktide.kube.client.credentials import TokenFile, load_access
+
+        if self.token_file is not None:
+            return TokenFile(self.token_file).header() or ""
+        found = (await load_access(self.kubeconfig, self.context)).credentials.header()
+        if found is None or not found.startswith("Bearer "):
+            raise ConfigError(
+                "the kubeconfig's user has no token, and the scheduler takes nothing else: give --token-file, "
+                "such as a file with what 'kubectl create token ACCOUNT' prints"
+            )
+        return found
+
+
+async def ask(address: str, path: str, query: Mapping[str, str], trust: Trust) -> tuple[dict[str, Any] | None, str]:
+    """The answer of a scheduler at ``[http://]HOST:PORT``, or nothing and why it says nothing."""
+    import aiohttp
+
+    from slacktide.errors import ConfigError
+
+    base = address if "://" in address else f"https://{address}"
+    try:
+        options: dict[str, Any] = {"params": query, "allow_redirects": False}
+        if base.startswith("https://"):
+            options |= {"ssl": trust.check(), "headers": {"Authorization": await trust.header()}}
+        status, answer = await _get(f"{base}{path}", options)
+        return (answer, "") if status == 200 else (None, str(answer.get("error", f"status {status}")))
+    except (aiohttp.ClientError, OSError, TimeoutError, ValueError, AttributeError, ConfigError) as error:
+        return None, str(error) or type(error).__name__
+
+
+async def _get(url: str, options: Mapping[str, Any]) -> tuple[int, Any]:
+    import asyncio
+    import socket
+
+    import aiohttp
+
+    sockets: list[socket.socket] = []
+
+    def new_socket(where: aiohttp.AddrInfoType) -> socket.socket:
+        sockets.append(socket.socket(*where[:3]))
+        return sockets[-1]
+
+    try:
+        async with (
+            aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(socket_factory=new_socket),
+                timeout=aiohttp.ClientTimeout(total=ANSWER_SECONDS),
+            ) as session,
+            session.get(url, **options) as response,
+        ):
+            return response.status, await response.json(content_type=None)
+    finally:
+        # TLS ends in turns of the event loop, also where the certificate was a wrong one.
+        for _ in range(GOODBYE_TURNS):
+            if all(one.fileno() < 0 for one in sockets):
+                break
+            await asyncio.sleep(GOODBYE_SECONDS / GOODBYE_TURNS)

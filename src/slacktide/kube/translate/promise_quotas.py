@@ -1,0 +1,65 @@
+"""How much of its classes a namespace may use: PromiseQuotas, kept by events."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+from slacktide.kube.client.quantities import nanos
+from slacktide.kube.resources.objects import PromiseQuota
+
+LOG = logging.getLogger(__name__)
+
+NANO = 10**9
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """One quota's limits: nano-CPUs and nano-bytes times promise, and workloads; ``None`` is no limit."""
+
+    name: str
+    cpu: int | None = None
+    memory: int | None = None
+    workloads: int | None = None
+
+    def reason(self, of: str) -> str:
+        """Why a pod gets no promise where those who came first have all that there is ``of`` something."""
+        limit = getattr(self, of)
+        said = f"{limit} workloads" if of == "workloads" else f"{limit / NANO:g} {of} times promise"
+        return f"PromiseQuota {self.name!r} allows {said}, and others came first"
+
+
+class Quotas:
+    """Quotas by namespace and class."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, dict[str, tuple[str, Quota]]] = {}
+
+    def see(self, found: PromiseQuota) -> None:
+        """A quota, new or changed. What it says and cannot be read allows nothing, and a warning says so."""
+        namespace, name, hard = found.metadata.namespace, found.metadata.name, found.spec.hard
+        limits: dict[str, int | None] = {}
+        for field, said in (("cpu", hard.cpu), ("memory", hard.memory)):
+            try:
+                limits[field] = None if said is None else nanos(str(said))
+            except ValueError as error:
+                limits[field] = 0
+                LOG.warning("PromiseQuota %s/%s: spec.hard.%s: %s; nothing is allowed", namespace, name, field, error)
+        quota = Quota(name, limits["cpu"], limits["memory"], hard.workloads)
+        self._found.setdefault(namespace, {})[name] = found.spec.class_, quota
+
+    def drop(self, namespace: str, name: str) -> None:
+        """A quota is gone."""
+        known = self._found.get(namespace, {})
+        known.pop(name, None)
+        if not known:
+            self._found.pop(namespace, None)
+
+    def namespaces(self) -> list[str]:
+        """Those that have any."""
+        return list(self._found)
+
+    def of(self, namespace: str, service_class: str) -> list[Quota]:
+        """All that bound a class in a namespace, by name."""
+        known = self._found.get(namespace)
+        return [] if known is None else [one for _, (named, one) in sorted(known.items()) if named == service_class]
