@@ -35,7 +35,7 @@ class Server:
         self.has: dict[str, Any] = {}
         self.taken, self.mute = 0, False
 
-    async def patch(self, path: str, body: bytes, *_: Any, **__: Any) -> bytes:
+    async def patch(self, _path: str, body: bytes, *_: Any, **__: Any) -> bytes:
         await asyncio.sleep(1.0)
         self.has = msgspec.json.decode(body)["status"]["accumulators"]["disruptions"]
         self.taken += 1

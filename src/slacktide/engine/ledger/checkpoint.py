@@ -369,7 +369,8 @@ def moved(said: Mapping[str, Any], at: float) -> dict[str, Any]:
     if had is not None:
         later = at - _number(said, "at")
         begun = tuple(one + later for one in had.begun)
-        moved_on["disruptions"] = _of_suffered(replace(had, begun=begun, ended=had.ended + later, since=had.since + later))
+        ended, since = had.ended + later, had.since + later
+        moved_on["disruptions"] = _of_suffered(replace(had, begun=begun, ended=ended, since=since))
     return moved_on
 
 
