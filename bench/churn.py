@@ -39,7 +39,7 @@ def main() -> int:
             churn.play()
             if chosen.keep:
                 (directory / "samples.pickle").write_bytes(pickle.dumps((churn.samples, churn.kills)))
-            verdict = judge(churn, chosen.most)
+            verdict = judge(churn.log, churn.samples, chosen.most)
     for line in [*verdict.exceeded, *verdict.apart[:40]]:
         print(line)
     said = {

@@ -11,8 +11,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 from cluster.judging import Json, seconds
 from cluster.truth import instant
@@ -253,8 +253,7 @@ def _caused(chain: list[Pod], begin: float, end: float) -> Iterator[tuple[float,
     cuts = {begin, end}
     for pod in chain:
         cuts |= {at for at in (pod.created, pod.bound, pod.told, pod.ended, pod.until) if begin < at < end}
-    ordered = sorted(cuts)
-    for a, b in zip(ordered, ordered[1:], strict=False):
+    for a, b in pairwise(sorted(cuts)):
         yield a, b, _cause(chain, (a + b) / 2)
 
 
@@ -263,8 +262,6 @@ def _cause(chain: list[Pod], at: float) -> str:
     present = [pod for pod in chain if pod.created <= at]
     pod = present[-1]
     before = present[-2] if len(present) > 1 else None
-    if before is not None and before.ended > at and before.told <= at and not before.up:
-        pod, before = before, present[-3] if len(present) > 2 else None
     if pod.told <= at or pod.ended <= at:
         return pod.cause or WORKLOAD if pod.until > at else CLUSTER
     if pod.bound <= at and pod.up and pod.first_up <= at:
@@ -284,7 +281,3 @@ def since_received(gaps: list[tuple[float, float]], until: float, received: floa
         left -= max(0.0, at - end)
         at = begin
     return at - left
-
-
-def as_json(account: Account) -> dict[str, Any]:
-    return {"good": round(account.good, 3)} | {name: round(value, 3) for name, value in account.lost.items()}

@@ -11,9 +11,10 @@ import random
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,8 @@ MAINTENANCE_SECONDS = 20.0
 LEDGERS = f"/apis/slacktide.io/v1beta1/namespaces/{NAMESPACE}/availabilities"
 MAINTENANCE = "/apis/slacktide.io/v1beta1/maintenancewindows"
 NODE_CORES = 10
+Samples = dict[tuple[str, float], Json]
+"""Status of ledgers by workload and instant."""
 
 
 @dataclass(frozen=True)
@@ -98,8 +101,7 @@ class Churn:
     log: Path
     size: Size
     seed: int
-    samples: dict[tuple[str, float], Json] = field(default_factory=dict)
-    """Status of ledgers by workload and instant."""
+    samples: Samples = field(default_factory=dict)
     kills: list[tuple[float, str]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -172,7 +174,14 @@ class Churn:
 
     def _list_pods(self) -> None:
         """So that what was written without a line in the log is in it."""
-        until(lambda: _patiently(lambda: self.api.get(pods_path(NAMESPACE))), "pods are listed")
+        until(lambda: self._tried(lambda: self.api.get(pods_path(NAMESPACE))), "pods are listed")
+
+    @staticmethod
+    def _tried(what: Callable[[], Any]) -> Any:
+        """What comes of it; None where the API server is away."""
+        with suppress(KubeError, OSError, ApiError):
+            return what()
+        return None
 
     def _look_after(self) -> None:
         """A replica that lost its lease has ended, as it should, and is started again."""
@@ -194,8 +203,9 @@ class Churn:
                 elif names:
                     self.api.delete(f"{pods_path(NAMESPACE)}/{names.pop(chance.randrange(len(names)))}")
         for one in pods(self.api, NAMESPACE):
-            if one["metadata"]["name"].startswith("gold-"):
-                _patiently(lambda one=one: self.api.delete(f"{pods_path(NAMESPACE)}/{one['metadata']['name']}"))
+            if (name := one["metadata"]["name"]).startswith("gold-"):
+                with suppress(ApiError):
+                    self.api.delete(f"{pods_path(NAMESPACE)}/{name}")
 
     def _disturb(self) -> None:
         """What workloads and operators do, one thing at a time, and never while nobody leads."""
@@ -213,7 +223,7 @@ class Churn:
             if one["metadata"]["name"].startswith("w") and "deletionTimestamp" not in one["metadata"]
             and condition(one, "Ready").get("status") == "True"
         ]  # fmt: skip
-        return chance.choice(up)
+        return str(chance.choice(up))
 
     def _fail_a_probe(self, chance: random.Random) -> None:
         name = self._ready_pod(chance)
@@ -234,21 +244,18 @@ class Churn:
         node = chance.choice(self.nodes)
         if chance.random() < 0.5:
             begin = time.time()
-            spec = {"start": text(begin - 5.0), "end": text(begin + MAINTENANCE_SECONDS)}
-            body = {"apiVersion": "slacktide.io/v1beta1", "kind": "MaintenanceWindow"}
-            metadata = {"name": f"window-{begin:.0f}"}
-            self.api.post(
-                MAINTENANCE,
-                {**body, "metadata": metadata, "spec": spec | {"nodeSelector": {"matchLabels": {"name": node}}}},
-            )
+            spec: Json = {"start": text(begin - 5.0), "end": text(begin + MAINTENANCE_SECONDS)}
+            spec["nodeSelector"] = {"matchLabels": {"name": node}}
+            body: Json = {"apiVersion": "slacktide.io/v1beta1", "kind": "MaintenanceWindow", "spec": spec}
+            self.api.post(MAINTENANCE, body | {"metadata": {"name": f"window-{begin:.0f}"}})
         self.api.patch(f"/api/v1/nodes/{node}", {"spec": {"unschedulable": True}})
         time.sleep(1.5)  # watches of different kinds have no order
         there = [one for one in pods(self.api, NAMESPACE, "Running") if one["spec"].get("nodeName") == node]
         for one in there[:3]:
             name = one["metadata"]["name"]
             if name.startswith("w") and "deletionTimestamp" not in one["metadata"]:
-                body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}}
-                self.api.post(f"{pods_path(NAMESPACE)}/{name}/eviction", body)
+                eviction: Json = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}}
+                self.api.post(f"{pods_path(NAMESPACE)}/{name}/eviction", eviction)
         time.sleep(2.0)
         self.api.patch(f"/api/v1/nodes/{node}", {"spec": {"unschedulable": False}})
 
@@ -285,12 +292,6 @@ def start(replica: Running) -> None:
     replica.component.start()
 
 
-def _patiently(what: Any) -> Any:
-    with suppress(KubeError, OSError, ApiError):
-        return what()
-    return None
-
-
 # -- judgement ---------------------------------------------------------------------------------------------------------
 
 
@@ -314,10 +315,10 @@ class Verdict:
             self.apart.append(f"{what} off by {by:+.2f} s: {where}")
 
 
-def judge(churn: Churn, most: float = 1.0) -> Verdict:
+def judge(log: Path, samples: Samples, most: float = 1.0) -> Verdict:
     """Hold every ledger that was seen against the reading of the audit log."""
-    reading, verdict = AuditReading(churn.log), Verdict()
-    for (name, instant), status in sorted(churn.samples.items(), key=lambda one: one[0][1]):
+    reading, verdict = AuditReading(log), Verdict()
+    for (name, instant), status in sorted(samples.items(), key=lambda one: one[0][1]):
         verdict.samples += 1
         expected = reading.account(name, instant)
         where = f"{name} ({reading.workloads[name].service}) at {instant:.2f}"
@@ -330,7 +331,7 @@ def judge(churn: Churn, most: float = 1.0) -> Verdict:
         verdict.off("slack", min(0.0, said - low) + max(0.0, said - high), where, most)
         verdict.missed += status["state"] == "Missed"
     for name in reading.workloads:
-        last = max(instant for one, instant in churn.samples if one == name)
+        last = max(instant for one, instant in samples if one == name)
         account = reading.account(name, last)
         verdict.seconds.update({"good": account.good, **account.lost})
         _limits(reading, name, verdict)
@@ -348,6 +349,6 @@ def _limits(reading: AuditReading, name: str, verdict: Verdict) -> None:
         wrong = [run for run in runs if count == 0 or run[-1] - run[0] < PER - BLUR]
         verdict.exceeded += [f"{name}: {len(run)} disruptions within {run[-1] - run[0]:.1f} s" for run in wrong]
     if "cooldown" in limits:
-        for (_, ended), (begun, _) in zip(found, found[1:], strict=False):
+        for (_, ended), (begun, _) in pairwise(found):
             if ended == NEVER or begun - ended < COOLDOWN - BLUR:
                 verdict.exceeded.append(f"{name}: disrupted {begun - ended:.1f} s after the last one ended")

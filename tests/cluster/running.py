@@ -137,6 +137,7 @@ def prepared(binaries: Binaries, directory: Path, audit_policy: Json = POLICY) -
     policy = directory / "audit-policy.json"
     policy.write_text(json.dumps(audit_policy))
     flags = [f"--audit-policy-file={policy}", f"--audit-log-path={audit_log(directory)}"]
+    flags.append("--audit-log-maxsize=100000")  # in MB; by default another file begins after 100
     plane = ControlPlane.create(directory / "plane", binaries, flags={"kube-apiserver": flags})
     plane.start(guarded=True)
     plane.install()
