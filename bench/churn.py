@@ -36,9 +36,11 @@ def main() -> int:
         directory = chosen.keep or Path(folder)
         began = time.time()
         with churned(Binaries.find(), directory / "churn", size, chosen.seed) as churn:
-            churn.play()
-            if chosen.keep:
-                (directory / "samples.pickle").write_bytes(pickle.dumps((churn.samples, churn.kills)))
+            try:
+                churn.play()
+            finally:
+                if chosen.keep:
+                    (directory / "samples.pickle").write_bytes(pickle.dumps((churn.samples, churn.kills)))
             verdict = judge(churn.log, churn.samples, chosen.most)
     for line in [*verdict.exceeded, *verdict.apart[:40]]:
         print(line)

@@ -58,6 +58,8 @@ class Pod:
     told: float = NEVER
     cause: str = ""
     node: str = ""
+    version: int = 0
+    """Of the latest that was read; lines of answers that took long come late."""
     ended: float = NEVER
     disrupted: float = NEVER
     """When the scheduler's eviction of it came."""
@@ -143,6 +145,9 @@ class AuditReading:
             pod = self._pods[meta["uid"]] = Pod(meta["name"], instant(meta["creationTimestamp"], at))
             self._by_name[meta["name"]] = pod
             owner.pods.append(pod)
+        if int(meta["resourceVersion"]) < pod.version:
+            return
+        pod.version = int(meta["resourceVersion"])
         pod.node = body["spec"].get("nodeName", "")
         conditions: dict[str, Json] = {one["type"]: one for one in status.get("conditions") or ()}
         if pod.node and pod.bound == NEVER:

@@ -202,10 +202,6 @@ class Churn:
                     names.append(f"gold-{count}")
                 elif names:
                     self.api.delete(f"{pods_path(NAMESPACE)}/{names.pop(chance.randrange(len(names)))}")
-        for one in pods(self.api, NAMESPACE):
-            if (name := one["metadata"]["name"]).startswith("gold-"):
-                with suppress(ApiError):
-                    self.api.delete(f"{pods_path(NAMESPACE)}/{name}")
 
     def _disturb(self) -> None:
         """What workloads and operators do, one thing at a time, and never while nobody leads."""
@@ -272,17 +268,31 @@ class Churn:
                 self.samples[name, at(status)] = status
         return found
 
+    def _no_golden_pods(self) -> bool:
+        names = [one["metadata"]["name"] for one in pods(self.api, NAMESPACE)]
+        golden = [name for name in names if name.startswith("gold-")]
+        for name in golden:
+            with suppress(ApiError):  # it is gone
+                self.api.delete(f"{pods_path(NAMESPACE)}/{name}")
+        return not golden
+
     def _settle(self) -> None:
         """Everybody runs, and all ledgers were written since."""
         for node in self.nodes:
             self.api.patch(f"/api/v1/nodes/{node}", {"spec": {"unschedulable": False}})
+        until(self._no_golden_pods, "all golden pods are gone")
         wanted = {f"deployment-w{number}": replicas_of(number) for number in range(self.size.workloads)}
+        others: list[str] = []
 
         def settled() -> bool:
             said = {one["metadata"]["name"]: one.get("status", {}) for one in self._look()}
-            return all(said.get(name, {}).get("running") == count for name, count in wanted.items())
+            others[:] = [name for name, count in wanted.items() if said.get(name, {}).get("running") != count]
+            return not others
 
-        until(settled, "all ledgers say that all run")
+        try:
+            until(settled, "all ledgers say that all run")
+        except AssertionError as error:
+            raise AssertionError(f"{error}; not {others}") from None
         self._list_pods()
 
 

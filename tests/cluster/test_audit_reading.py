@@ -63,7 +63,7 @@ class Log:
         if "unready" in now:
             conditions.append({"type": "Ready", "status": "False", "lastTransitionTime": text(now["unready"])})
         metadata: dict[str, Any] = {"name": name, "uid": name, "labels": {"app": "w0"}}
-        metadata["creationTimestamp"] = text(created)
+        metadata |= {"creationTimestamp": text(created), "resourceVersion": str(len(self.lines))}
         if "told" in now:
             metadata |= {"deletionTimestamp": text(now["told"]), "deletionGracePeriodSeconds": 0}
         phase = "Failed" if now.get("ended") else "Running"
@@ -124,6 +124,15 @@ def test_a_drain_is_the_operators_within_a_window_and_as_long_as_that_lasts(tmp_
     expected = {"good": 13.0, CLUSTER: 11.0 - operator, WORKLOAD: 0.0, OPERATOR: operator}
     assert had(log, tmp_path, 25.0) == pytest.approx(expected)
     assert log.read(tmp_path).disruptions("w0") == []
+
+
+def test_an_older_version_that_comes_late_says_nothing(tmp_path: Path) -> None:
+    log = Log()
+    log.life("a", 1.0, 2.0, 4.0)
+    log.end(10.0, "a", 1.0)
+    late = json.loads(log.lines[-2]) | {"stageTimestamp": rfc3339(T0 + 12.0)}
+    log.lines.append(json.dumps(late))
+    assert had(log, tmp_path, 20.0)["good"] == pytest.approx(6.0)
 
 
 def test_a_line_in_which_a_server_was_killed_hides_nothing(tmp_path: Path) -> None:
