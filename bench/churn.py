@@ -27,11 +27,12 @@ def main() -> int:
     parser.add_argument("--leader-kills", type=int, default=14)
     parser.add_argument("--server-kills", type=int, default=6)
     parser.add_argument("--between", type=float, default=6.0, help="seconds from a new leader to the next kill")
+    parser.add_argument("--lease", type=int, default=6, help="kube.lease_duration, seconds")
     parser.add_argument("--most", type=float, default=1.0, help="seconds by which a ledger may be off")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--keep", type=Path)
     chosen = parser.parse_args()
-    size = Size(chosen.workloads, chosen.leader_kills, chosen.server_kills, chosen.between)
+    size = Size(chosen.workloads, chosen.leader_kills, chosen.server_kills, chosen.between, chosen.lease)
     with tempfile.TemporaryDirectory() as folder:
         directory = chosen.keep or Path(folder)
         began = time.time()
@@ -41,10 +42,11 @@ def main() -> int:
             finally:
                 if chosen.keep:
                     (directory / "samples.pickle").write_bytes(pickle.dumps((churn.samples, churn.kills)))
-            verdict = judge(churn.log, churn.samples, chosen.most)
+            verdict = judge(churn.log, churn.samples, chosen.most, churn.pulse.late)
     for line in [*verdict.exceeded, *verdict.apart[:40]]:
         print(line)
     said = {
+        "machine late": round(churn.pulse.late(began, time.time()), 2),
         "seconds": round(time.time() - began), "samples": verdict.samples, "apart": len(verdict.apart),
         "exceeded": len(verdict.exceeded), "samples Missed": verdict.missed,
         "disruptions": dict(verdict.disruptions),

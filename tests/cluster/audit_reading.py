@@ -15,12 +15,15 @@ from itertools import pairwise
 from pathlib import Path
 
 from cluster.judging import Json, seconds
-from cluster.truth import instant
 
 SCHEDULER = "system:serviceaccount:slacktide-system:slacktide"
 WRITES = ["create", "update", "patch", "delete", "deletecollection"]
 ENTRY = '{"kind":"Event"'
 NEVER = float("inf")
+LATE_SECONDS = 5.0
+"""What is seen so long after its own timestamp was written by a line that is lost."""
+TAKES_OVER_SECONDS = 3.0
+"""So long after it took the lease a new leader may still read what there is."""
 CLUSTER, WORKLOAD, OPERATOR = "cluster", "workload", "operator"
 
 
@@ -32,6 +35,7 @@ def audit_policy(reader: str) -> Json:
         {"group": "", "resources": pods},
         {"group": "apps", "resources": ["deployments"]},
         {"group": "slacktide.io", "resources": ["maintenancewindows"]},
+        {"group": "coordination.k8s.io", "resources": ["leases"], "resourceNames": ["slacktide"]},
     ]
     quiet = ["system:serviceaccount:kube-system:deployment-controller", "system:kube-controller-manager"]
     return {
@@ -99,6 +103,7 @@ class AuditReading:
         self._cordons: dict[str, list[list[float]]] = {}
         self._windows: list[tuple[float, float, dict[str, str]]] = []
         self._labels: dict[str, dict[str, str]] = {}
+        self._holders: list[tuple[float, str]] = []
         entries = [one for one in whole_lines(log.read_text()) if one["stage"] == "ResponseComplete"]
         for entry in sorted(entries, key=lambda one: seconds(one["stageTimestamp"])):
             if entry.get("responseStatus", {}).get("code", 500) < 300:
@@ -115,6 +120,8 @@ class AuditReading:
         elif kind == "pods":
             for one in body.get("items", [body]) if body.get("kind") in ("Pod", "PodList") else []:
                 self._pod(one, at)
+        elif kind == "leases" and body.get("kind") == "Lease":
+            self._holders.append((at, body["spec"].get("holderIdentity") or ""))
         elif kind == "nodes" and body.get("kind") == "Node":
             self._node(body, at)
         elif kind == "deployments" and entry["verb"] == "create" and body.get("kind") == "Deployment":
@@ -189,6 +196,11 @@ class AuditReading:
 
     # -- accounts --------------------------------------------------------------------------------------------------
 
+    def nobody_led(self, at: float) -> bool:
+        """Whether an instant lies between the last word of a leader and the first decisions of the next."""
+        spans = ((a, b + TAKES_OVER_SECONDS) for (a, one), (b, other) in pairwise(self._holders) if one != other)
+        return any(begin <= at <= end for begin, end in spans)
+
     def chains(self, workload: str, until: float) -> list[list[Pod]]:
         """The pods that each instance was, one after the other: a new one takes the place of the first that was told to
         go and has no successor."""
@@ -201,8 +213,16 @@ class AuditReading:
             if len(chains) < promise.replicas:
                 chains.append([pod])
             elif going:
-                min(going, key=lambda chain: min(chain[-1].told, chain[-1].ended)).append(pod)
+                chain = min(going, key=lambda chain: min(chain[-1].told, chain[-1].ended))
+                self._cut_short(chain[-1], pod)
+                chain.append(pod)
         return chains
+
+    def _cut_short(self, pod: Pod, successor: Pod) -> None:
+        """One that ends while nobody leads counts until its successor comes (docs/causes.md): nobody knows better."""
+        if pod.up and successor.created < pod.ended and pod.ended < NEVER and self.nobody_led(pod.ended):
+            begin, end = pod.up[-1]
+            pod.up[-1][1] = max(begin, min(end, successor.created))
 
     def account(self, workload: str, until: float) -> Account:
         """What all instances of a workload had and lost by then."""
@@ -231,6 +251,13 @@ class AuditReading:
                 if pod.disrupted < NEVER:
                     found.append((pod.disrupted, min((one.first_up for one in chain[i + 1 :]), default=NEVER)))
         return sorted(found)
+
+
+def instant(said: str | None, seen: float) -> float:
+    """When something happened: when its line was written, and where that is lost, within its timestamp's second."""
+    if not said:
+        return seen
+    return seen if seen < seconds(said) + LATE_SECONDS else seconds(said) + 0.5
 
 
 def whole_lines(text: str) -> Iterator[Json]:
