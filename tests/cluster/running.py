@@ -131,12 +131,13 @@ class Stage:
     auditor: Auditor
 
 
-def prepared(binaries: Binaries, directory: Path) -> ControlPlane:
-    """A control plane with the manifests applied, whose API server writes down what the scheduler does."""
+def prepared(binaries: Binaries, directory: Path, audit_policy: Json = POLICY) -> ControlPlane:
+    """A control plane with the manifests applied, whose API server writes down what ``audit_policy`` says."""
     directory.mkdir(parents=True, exist_ok=True)
     policy = directory / "audit-policy.json"
-    policy.write_text(json.dumps(POLICY))
+    policy.write_text(json.dumps(audit_policy))
     flags = [f"--audit-policy-file={policy}", f"--audit-log-path={audit_log(directory)}"]
+    flags.append("--audit-log-maxsize=100000")  # in MB; by default another file begins after 100
     plane = ControlPlane.create(directory / "plane", binaries, flags={"kube-apiserver": flags})
     plane.start(guarded=True)
     plane.install()

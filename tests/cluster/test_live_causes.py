@@ -193,12 +193,13 @@ def test_deleting_and_creating_anew_wins_nothing(place: Place) -> None:
 def test_a_single_pod_with_another_label_does_not_raise_its_deployment(place: Place) -> None:
     place.nodes(1)
     place.create("deployments", web(2, service="bronze"))
-    one, _ = place.ready("web", 2)
+    one, other = (each["metadata"]["name"] for each in place.ready("web", 2))
     running(place, count=2)
-    place.patch("pods", one["metadata"]["name"], {"metadata": {"labels": {CLASS: "gold"}}})
+    place.patch("pods", one, {"metadata": {"labels": {CLASS: "gold"}}})
     place.heard()
-    time.sleep(1.0)  # longer than it takes to write a ledger of another class
-    assert running(place, count=2)["class"] == "bronze"
+    say(place, other, False)  # so that the ledger is written again
+    assert lost(place, "deployment-web", "workload", 0.1)["class"] == "bronze"
+    say(place, other, True)
     template = {"metadata": {"labels": {CLASS: "silver"}}}
     place.patch("deployments", "web", {"spec": {"template": template}})
     place.status("deployment-web", lambda s: s["class"] == "silver", "the class of its template")
@@ -254,15 +255,19 @@ def test_a_suspended_job_is_not_charged(place: Place) -> None:
 
 @scene
 def test_a_drain_within_a_maintenance_window(place: Place) -> None:
-    (first,) = place.nodes(1)
-    place.create("deployments", web(1, "within"))
+    (first,), (dead,) = place.nodes(1, labels={"drained": "yes"}), place.nodes(1, prefix="-dead")
+    place.create("deployments", web(1, "within", nodeSelector={"drained": "yes"}))
+    place.create("deployments", web(1, "fence", nodeSelector={"kubernetes.io/hostname": dead}))
+    (fence,) = place.ready("fence")
     place.ready("within")
+    set_ready(place.api, dead, False)
+    say(place, fence["metadata"]["name"], False)
     before = running(place, "deployment-within")
     begin, end = time.time() - 5, time.time() + 3600
     spec = {"start": _text(begin), "end": _text(end), "nodeSelector": {"matchLabels": {"scene": place.name}}}
     place.api.post(WINDOWS, {"metadata": {"name": place.name}, "spec": spec, "apiVersion": "slacktide.io/v1beta1",
                              "kind": "MaintenanceWindow"})  # fmt: skip
-    time.sleep(2.0)  # its watch has no order with that of pods
+    lost(place, "deployment-fence", "operator", 0.1)  # so the scheduler knows the window, by which that is excused
     place.kubectl.ok("cordon", first)
     place.kubectl.ok("drain", first, "--ignore-daemonsets", "--timeout=60s")
     until(lambda: [one for one in place.pods("within") if not one["spec"].get("nodeName")], "its replacement waits")
@@ -274,6 +279,7 @@ def test_a_drain_within_a_maintenance_window(place: Place) -> None:
     stays_good(status, before)
     # The window is over: what is not ready from then on is the cluster's.
     place.api.delete(f"{WINDOWS}/{place.name}")
+    set_ready(place.api, dead, True)
 
 
 def _text(instant: float) -> str:

@@ -18,17 +18,19 @@ from cluster.disturbing import GOLD
 from cluster.judging import Json
 from cluster.labtools import HANG_SECONDS, deployment, pod, pods, until
 from cluster.running import CLASSES, Running, audit_log, prepared, service_class
+from cluster.truth import Course, courses
 from slacktide.kube.client.http import KubeError
 from slacktide.lab import Api, ApiError, Binaries, ControlPlane
 
 NAMESPACE = "shop"
 KILLS = 6
-PER = 20.0
+PER, COOLDOWN = 20.0, 6.0
 """Seconds."""
 BLUR = 1.0
 """An eviction may reach the API server so long after it was decided, and the next one sooner."""
 CLASS_OF: dict[str, Json] = {
     "often": {"disruptions": {"max": 2, "per": f"{PER:g}s"}},
+    "calm": {"cooldown": f"{COOLDOWN:g}s"},
     "never": {"disruptions": {"max": 0, "per": "1h"}},
     "free": {},
 }
@@ -106,6 +108,25 @@ def too_many(times: list[float], most: int, per: float) -> list[tuple[float, ...
     return [run for run in runs if run[-1] - run[0] < per - BLUR]
 
 
+def too_soon(at: float, evicted: dict[str, float], lives: list[Course], count: int) -> str:
+    """What is wrong with an eviction of a workload with a cooldown, of ``count`` pods; empty where nothing is.
+
+    Whoever comes in this one's place may be ready in the same second, by its own timestamps before this eviction. So
+    what counts is when somebody was seen to be ready.
+    """
+    before = [one for one in evicted.values() if one < at]
+    if not before:
+        return ""
+    up = [life for life in lives if any(a <= at + BLUR and b > at - BLUR for a, b in life.up)]
+    if len(up) < count:
+        return f"only {len(up)} of {count} were ready"
+    came = [a for life in lives for a, _ in life.up if a <= at and life.created > max(before) - BLUR]
+    if not came:
+        return f"nobody ready has come since the eviction {at - max(before):.1f} s before"
+    since = at - max(came)
+    return "" if since >= COOLDOWN - BLUR else f"{since:.1f} s after one was ready again"
+
+
 def test_no_limit_is_exceeded_while_leaders_are_killed(plane: ControlPlane) -> None:
     auditor = Auditor(plane.url, plane.token, plane.ca_file, audit_log(plane.directory.parent))
     auditor.start()
@@ -113,7 +134,7 @@ def test_no_limit_is_exceeded_while_leaders_are_killed(plane: ControlPlane) -> N
     scheduler.wait_until_leading()
     auditor.pulse.attend(f"http://127.0.0.1:{scheduler.port}/livez")
     plane.api.post("/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
-    counts = {"often": 3, "never": 2, "free": 3, "own": 3}
+    counts = {"often": 3, "calm": 3, "never": 2, "free": 3, "own": 3}
     for name, count in counts.items():
         cls, annotations = OWN.get(name, (name, {}))
         body = deployment(name, count, cpu="1", **brief(cls, **annotations))
@@ -137,6 +158,9 @@ def test_no_limit_is_exceeded_while_leaders_are_killed(plane: ControlPlane) -> N
     for name, (most, per) in {"often": (2, PER), "own": (1, 40.0)}.items():
         assert not too_many(times[name], most, per), (name, times[name], scheduler.terms())
     assert too_many(times["free"], 2, PER), "without limits there are more"
+    evicted, lives = begun(auditor, "calm"), courses(auditor, NAMESPACE, "calm-")
+    wrong = {name: problem for name, at in evicted.items() if (problem := too_soon(at, evicted, lives, counts["calm"]))}
+    assert not wrong, (wrong, evicted, scheduler.terms())
     complaints = scheduler.complaints()
     assert not complaints, "\n".join(complaints)
 

@@ -18,6 +18,8 @@ DAY = 86400.0
 BEFORE, AHEAD, AGAIN = DAY, 28 * DAY, 14 * DAY
 """Allowed hours are known from so long before an instant to so long after it, and worked out again after so long."""
 NOBODY = -1
+LONG_AGO = -1.0
+"""Stands for the instant at which a disruption began of which it is not known when it was."""
 
 
 class LiveLimits:

@@ -220,7 +220,7 @@ def test_what_is_counted_is_what_happened() -> None:
         cluster.play(100, restarts=True)
         for key, book in cluster.books.items():
             controller = cluster.engine.controllers[key]
-            found = disruptions.suffered(cluster.engine.tables, controller)
+            found = disruptions.suffered(cluster.engine.instances, controller)
             assert found is not None
             kept = 64 if key == WEB else 3
             assert list(found.begun) == book.began[-kept:]
@@ -316,13 +316,14 @@ def test_an_account_of_a_controller_that_has_no_limits_yet_is_kept() -> None:
     engine = alone(DisruptionLimits(2, 100.0))
     engine.displace("a", T0 + 10.0)
     saved = export(engine, WEB, T0 + 11.0)
-    assert saved["disruptions"] == {"begun": [T0 + 10.0], "recovering": 1}
+    assert saved["disruptions"] == {"begun": [T0 + 10.0], "recovering": 1, "since": T0 + 10.0, "told": ["a"]}
     later = engine_of(1)
     later.controller(WEB, BRONZE, 0, False)
     restore(later, WEB, saved, [], T0 + 12.0)
     assert export(later, WEB, T0 + 12.0)["disruptions"] == saved["disruptions"]
     later.limits(WEB, DisruptionLimits(1, 100.0), T0 + 12.0)
-    assert disruptions.suffered(later.tables, later.controllers[WEB]) == types.Suffered((T0 + 10.0,), recovering=1)
+    found = disruptions.suffered(later.instances, later.controllers[WEB])
+    assert found == types.Suffered((T0 + 10.0,), recovering=1, since=T0 + 10.0)
     assert moved(saved, T0 + 111.0)["disruptions"]["begun"] == [T0 + 110.0]
 
 
@@ -337,6 +338,10 @@ def test_an_account_of_a_controller_that_has_no_limits_yet_is_kept() -> None:
         ({"recovering": -1}, "disruptions.recovering"),
         ({"recovering": True}, "disruptions.recovering"),
         ({"ended": "soon"}, "disruptions.ended"),
+        ({"since": "soon"}, "disruptions.since"),
+        ({"recovering": 1, "told": ["a", "b"]}, "disruptions.told"),
+        ({"recovering": 1, "told": [7]}, "disruptions.told"),
+        ({"told": "a"}, "disruptions.told"),
     ],
 )
 def test_a_broken_account_is_refused_with_its_field(said: object, field: str) -> None:

@@ -369,10 +369,10 @@ def test_which_limit_protects_a_pod_is_said(limits: DisruptionLimits, sentence: 
     victim = cluster.put("node", BRONZE, 4000)
     engine = cluster.engine
     controller = engine.controllers[engine.pods[victim].key]
-    assert disruptions.standing(engine.tables, controller, T0) == []
+    assert disruptions.standing(engine.instances, controller, T0) == []
     engine.limits(controller.key, limits, T0)
     engine.displace(victim, T0 + 10.0)
     engine.instances.bind(engine.pods[victim], T0)  # as if it had been bound with these limits
     found = cluster.wait(GOLD, 1000)
     assert found.preemption == {sentence: 1}
-    assert disruptions.standing(engine.tables, controller, T0 + 100.0) == words
+    assert disruptions.standing(engine.instances, controller, T0 + 100.0) == words

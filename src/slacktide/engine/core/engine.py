@@ -51,6 +51,8 @@ class Engine:
         self.specs, self.controllers = self.instances.specs, self.instances.controllers
         self.pods, self.uid_of_row = self.instances.pods, self.instances.uid_of_row
         self.passes = 0
+        self.awaited: dict[str, float] = {}
+        """Pods that a former leader may have told to go, which does not show yet, and until when it would."""
         self._deciding = False
         self._roused: list[Pod] = []
         self.note(operations.Begin())
@@ -193,7 +195,7 @@ class Engine:
     def limits(self, key: str, limits: DisruptionLimits | None, at: float) -> None:
         """What a controller's instances may suffer from now on; what they have suffered still counts."""
         self.note(operations.Limits(key, limits, at))
-        disruptions.limit(self.tables, self.controllers[key], limits, max(snap(at), self.latest))
+        disruptions.limit(self.instances, self.controllers[key], limits, max(snap(at), self.latest))
 
     def desired(self, key: str, count: int, at: float) -> None:
         """How many instances a controller shall have (-1: not known); vacant ones in excess are no more."""
@@ -339,6 +341,7 @@ class Engine:
     def doomed(self, uid: str) -> None:
         """Somebody else ends a pod: there is no point in preempting it."""
         self.note(operations.Doomed(uid))
+        self.awaited.pop(uid, None)
         self.instances.guard(self.instances.known(uid))
 
     def protect(self, uid: str, budget: str) -> None:
@@ -376,6 +379,7 @@ class Engine:
         pod = self.instances.known(uid)
         if pod.state == types.PLACED:
             live_events.disrupt(self.tables.tb.state, pod.row, self._at(pod, at))
+            pod.told = True
 
     def displaced(self, uid: str, at: float, told: bool) -> None:
         """Whether a pod was told to leave after :meth:`displace`; if it was not, there was no disruption."""
@@ -383,6 +387,7 @@ class Engine:
         pod = self.pods.get(uid)
         if not told and pod is not None and pod.state == types.PLACED:
             live_events.stays(self.tables.tb.state, pod.row, self._at(pod, at))
+            pod.told = False
 
     def gone(self, uid: str, at: float, completed: bool = False, cause: int = 0) -> None:
         """A pod has ended. Its instance is vacant until the next one comes, or no more: it completed, or the
@@ -447,6 +452,7 @@ class Engine:
         self.passes += 1
         now = max(snap(now), self.latest)
         self.tables.limits.refresh(now)
+        self._wait_no_more(now)
         self._roused = self.instances.rouse(now)
         cycle = Cycle(self.tables, now, self._own.policy)
         self._deciding = True
@@ -461,6 +467,12 @@ class Engine:
             self._over(cycle, decisions)
             raise
         return self._over(cycle, decisions)
+
+    def _wait_no_more(self, now: float) -> None:
+        """No eviction arrives any more that a former leader sent."""
+        for uid in [uid for uid, until in self.awaited.items() if until <= now]:
+            del self.awaited[uid]
+            disruptions.was_not_told(self.instances, uid)
 
     def _decide(self, cycle: Cycle, allowance: Allowance, decisions: list[Decision]) -> Iterator[None]:
         yield from cycle.decide(allowance)

@@ -18,7 +18,11 @@ from slacktide.kernels.drive import live_events
 from slacktide.model.causes import CLUSTER, OPERATOR
 from slacktide.model.workload import INDEPENDENT
 from slacktide.state.growth import Growing
+from slacktide.state.live_limits import recovering
 from slacktide.state.spec import Spec
+
+TIMESTAMP_SECONDS = 1.0
+"""When a pod was created is known in whole seconds."""
 
 
 class Observer(Protocol):
@@ -254,7 +258,9 @@ class Instances:
     def vacate(self, controller: Controller, row: int, at: float, cause: int) -> None:
         """An instance has no pod any more: it is vacant, or one is no more where the controller has too many."""
         if 0 <= controller.desired < len(controller.rows):
-            self.depart(controller, self._hand_over(controller, row, at), at, False)
+            departs = self._hand_over(controller, row, at)
+            self._recovers_elsewhere(controller, departs, row)
+            self.depart(controller, departs, at, False)
         else:
             controller.vacant.append(row)
             if cause:
@@ -307,6 +313,23 @@ class Instances:
         if was == types.WAITING:
             self.queue(pod)
         return youngest
+
+    def _recovers_elsewhere(self, controller: Controller, departs: int, row: int) -> None:
+        """An instance goes because there is one too many: if a disruption of it has not ended, it goes on in the one
+        that came in its place, in ``row`` or else the youngest that came since, if that is not ready."""
+        at, admitted = self.tables.tb["disrupted_at"], self.tables.tb["admission"]
+        if not recovering(self.tables.tb, [departs]):
+            return
+        others = [other for other in controller.rows if other != departs and at[other] == float("-inf")]
+        since = float(at[departs]) - TIMESTAMP_SECONDS
+        others = [other for other in others if (other == row or admitted[other] >= since) and not self._is_up(other)]
+        if others:
+            heir = row if row in others else max(others, key=lambda other: (float(admitted[other]), other))
+            at[heir], at[departs] = at[departs], float("-inf")
+
+    def _is_up(self, row: int) -> bool:
+        pod = self.pods.get(self.uid_of_row.get(row, ""))
+        return pod is not None and pod.ready
 
     def depart(self, controller: Controller, row: int, at: float, completed: bool) -> None:
         """A vacant instance is live no more; its history goes to the controller's past."""

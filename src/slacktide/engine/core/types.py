@@ -37,6 +37,8 @@ class Pod:
     preempted: bool = False
     budget: str = ""
     cause: int = 0
+    told: bool = False
+    """It was told to go, or is to be, though it counts as placed: to be moved, or by a former leader."""
 
 
 @dataclass(slots=True)
@@ -55,11 +57,14 @@ class Past:
 @dataclass(frozen=True, slots=True)
 class Suffered:
     """What a controller's account of disruptions says: when the latest began, in order; when the last that ended did;
-    how many have not ended. Seconds since 1970."""
+    how many have not ended, since when the oldest of these, and the UIDs of their pods that are still there. Seconds
+    since 1970."""
 
     begun: tuple[float, ...] = ()
     ended: float = float("-inf")
     recovering: int = 0
+    since: float = float("-inf")
+    told: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)

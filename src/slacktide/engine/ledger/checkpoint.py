@@ -14,7 +14,7 @@ import math
 import re
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -141,7 +141,7 @@ def export(engine: Engine, key: str, now: float) -> dict[str, Any]:
     order = [row for row in controller.rows if row not in vacant] + list(controller.vacant)
     had = accrue(engine.tables.tb, order, len(order), at)
     said: dict[str, Any] = {"version": LIFETIME_VERSION, "approach": APPROACHES[controller.approach], "at": at}
-    had_to = disruptions.suffered(engine.tables, controller)
+    had_to = disruptions.suffered(engine.instances, controller)
     if had_to is not None:
         said["disruptions"] = _of_suffered(had_to)
     said |= causes_said(engine, controller, at)
@@ -165,9 +165,10 @@ def export(engine: Engine, key: str, now: float) -> dict[str, Any]:
 
 
 def _of_suffered(had: types.Suffered) -> dict[str, Any]:
-    """An account of disruptions; ``ended`` is not there where none did."""
-    said = {"begun": list(had.begun), "recovering": had.recovering}
-    return {**said, "ended": had.ended} if math.isfinite(had.ended) else said
+    """An account of disruptions, without what there is not."""
+    said: dict[str, Any] = {"begun": list(had.begun), "recovering": had.recovering}
+    said |= {name: at for name, at in (("ended", had.ended), ("since", had.since)) if math.isfinite(at)}
+    return {**said, "told": list(had.told)} if had.told else said
 
 
 def _states(engine: Engine, had: Accrued) -> NDArray[np.int64]:
@@ -368,7 +369,8 @@ def moved(said: Mapping[str, Any], at: float) -> dict[str, Any]:
     if had is not None:
         later = at - _number(said, "at")
         begun = tuple(one + later for one in had.begun)
-        moved_on["disruptions"] = _of_suffered(types.Suffered(begun, had.ended + later, had.recovering))
+        ended, since = had.ended + later, had.since + later
+        moved_on["disruptions"] = _of_suffered(replace(had, begun=begun, ended=ended, since=since))
     return moved_on
 
 
@@ -420,8 +422,14 @@ def _read_suffered(said: Mapping[str, Any]) -> types.Suffered | None:
     count = value.get("recovering", 0)
     if isinstance(count, bool) or not isinstance(count, int) or not 0 <= count <= MOST_INSTANCES:
         raise BrokenLedger("disruptions.recovering", count, f"a whole number from 0 to {MOST_INSTANCES}")
-    ended = _number(said, "disruptions", "ended") if value.get("ended") is not None else float("-inf")
-    return types.Suffered(instants, ended, count)
+    never = float("-inf")
+    ended, since = (
+        _number(said, "disruptions", name) if value.get(name) is not None else never for name in ("ended", "since")
+    )
+    told = value.get("told", [])
+    if not isinstance(told, list) or len(told) > count or not all(isinstance(uid, str) for uid in told):
+        raise BrokenLedger("disruptions.told", told, f"at most {count} UIDs of pods")
+    return types.Suffered(instants, ended, count, since, tuple(told))
 
 
 def _number(said: Mapping[str, Any], *path: str) -> float:

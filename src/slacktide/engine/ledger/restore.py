@@ -97,11 +97,12 @@ class _Restoring:
         self.turned = controller.approach != INDEPENDENT or controller.service.window is None
         self.up: set[str] = set()  # uids ready at the base
         self.names: set[str] = set()  # of all pods there are
+        self.seen: dict[str, PodObservation] = {}  # all pods there are, by uid
         self.missing: dict[str, MissingPod] = {}  # by uid; of pods that vanished by a made-up one, oldest first
 
     def run(self, checkpoint: Checkpoint | None, seen: list[PodObservation]) -> None:
         desired, self.controller.desired = self.controller.desired, -1
-        self.names = {pod.name for pod in seen}
+        self.names, self.seen = {pod.name for pod in seen}, {pod.uid: pod for pod in seen}
         if checkpoint is not None:
             self._begin(checkpoint, seen)
         events = [event for pod in seen for event in self._timeline(pod)]
@@ -368,11 +369,15 @@ class _Restoring:
     def _go_on_suffering(self, said: types.Suffered) -> None:
         engine = self.engine
 
-        def ready(row: int) -> bool:
+        def stands(row: int) -> tuple[bool, float]:
             pod = engine.pods.get(engine.uid_of_row.get(row, ""))
-            return pod is not None and pod.state == types.PLACED and pod.ready and not pod.preempted
+            if pod is None:
+                return False, self.now
+            found = self.seen[pod.uid]
+            return pod.state == types.PLACED and pod.ready and not found.leaving, found.created
 
-        disruptions.go_on(engine.tables, self.controller, said, ready, self.now)
+        awaited = disruptions.go_on(engine.instances, self.controller, said, stands, self.now)
+        engine.awaited |= dict.fromkeys(awaited, self.now + disruptions.ARRIVES_SECONDS)
 
     def _finish(self) -> None:
         """Whoever vanished without a replacement goes now; so do instances in excess of what is desired."""

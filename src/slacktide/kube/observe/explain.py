@@ -144,7 +144,7 @@ class PodStory:
         if pod.target is not None:
             found["ledger"] = self._ledger(pod.target, one.key)
         now = max(types.snap(self._clock()), self._feed.engine.latest)
-        if limits := disruptions.standing(self._feed.engine.tables, self._feed.engine.controllers[one.key], now):
+        if limits := disruptions.standing(self._feed.engine.instances, self._feed.engine.controllers[one.key], now):
             found["limits"] = limits
         return found
 

@@ -239,13 +239,14 @@ class LedgerWriter:
         return False
 
     def _is_counted(self, key: str) -> bool:
-        """Whether the ledger that is written has every disruption that is counted.
+        """Whether the ledger that is written has every disruption that is counted; none is being written, which may
+        not have the latest.
 
-        Where there is only a cooldown, nobody keeps when disruptions began: how many recover tells of them.
+        Where there is only a cooldown, nobody keeps when disruptions began: how many recover tells of them, and who.
         """
         engine = self._feed.engine
-        now = suffered(engine.tables, engine.controllers[key])
-        return now is None or self._suffered.get(key) == now
+        now = suffered(engine.instances, engine.controllers[key])
+        return now is None or (key in self._suffered and self._suffered[key] == now)
 
     async def _write_all(self) -> None:
         while True:
@@ -301,7 +302,7 @@ class LedgerWriter:
             return  # a later release wrote it
         now = self._clock()
         found = slo_status(engine, key, now)
-        books, account = export(engine, key, now), suffered(engine.tables, engine.controllers[key])
+        books, account = export(engine, key, now), suffered(engine.instances, engine.controllers[key])
         said = document(target, books, found, engine.config.qos.alpha)
         if beyond := self._feed.promise_quotas.beyond(target.key):
             more = f"pods without a promise: {beyond[1]} ({beyond[0]})"
@@ -310,6 +311,7 @@ class LedgerWriter:
             said["status"].pop(name, None)
         body = encode(said)
         self._said.pop(key, None)
+        self._suffered.pop(key, None)  # until it is known what the ledger says
         path = AVAILABILITY.path(target.namespace, target.ledger)
         try:
             await self._connection.patch(path, body, APPLY_PATCH, query=MANAGER, timeout=10.0, permit=self._leading)

@@ -1,0 +1,104 @@
+"""Before a pod is evicted the ledger that counts this disruption is the last one: the real writer, a played server."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import Any, cast
+
+import msgspec
+
+from slacktide.engine.core.engine import Engine
+from slacktide.kube.client.gate import Gate
+from slacktide.kube.client.http import Unreachable
+from slacktide.kube.client.metadata import Metadata
+from slacktide.kube.client.timestamps import rfc3339
+from slacktide.kube.feed.listener import FeedListener
+from slacktide.kube.feed.live_feed import LiveFeed
+from slacktide.kube.feed.takeover import take_over
+from slacktide.kube.mirror.cluster import ClusterMirror
+from slacktide.kube.publish.availability import LedgerCounts, LedgerWriter
+from slacktide.kube.publish.events import EventRecorder
+from slacktide.kube.publish.term_context import TermContext
+from slacktide.kube.resources.objects import POD, ServiceClass, ServiceClassSpec
+from slacktide.settings import load_live
+from support import made_objects, virtual_time
+
+NOW = 1_790_000_000.0
+OWNER = {"apiVersion": "example.org/v1", "kind": "Shop", "name": "web", "uid": "owner", "controller": True}
+
+
+class Server:
+    """Takes every ledger; ``has``: what the last one says of disruptions. Where it is ``mute``, no answer comes."""
+
+    def __init__(self) -> None:
+        self.has: dict[str, Any] = {}
+        self.taken, self.mute = 0, False
+
+    async def patch(self, _path: str, body: bytes, *_: Any, **__: Any) -> bytes:
+        await asyncio.sleep(1.0)
+        self.has = msgspec.json.decode(body)["status"]["accumulators"]["disruptions"]
+        self.taken += 1
+        if self.mute:
+            raise Unreachable("the answer is lost")
+        return b""
+
+
+def calm_pod(name: str) -> dict[str, Any]:
+    """A pod of a workload with a cooldown, which has been ready for an hour."""
+    since = rfc3339(NOW - 3600.0)
+    conditions = [{"type": kind, "status": "True", "lastTransitionTime": since} for kind in ("Ready", "PodScheduled")]
+    labels = {"slacktide.io/class": "calm"}
+    metadata = {"name": name, "namespace": "n", "uid": name, "labels": labels, "ownerReferences": [OWNER]}
+    return {
+        "metadata": metadata | {"creationTimestamp": since},
+        "spec": {"schedulerName": "slacktide", "nodeName": "a", "containers": [made_objects.container(cpu="1m")]},
+        "status": {"phase": "Running", "conditions": conditions},
+    }
+
+
+def test_a_ledger_of_which_no_answer_came_counts_nothing() -> None:
+    """One disruption is counted, and taken back; that is written, and the answer is lost. Another one looks like it.
+
+    The ledger that is there lacks it: were the second pod evicted now, a new leader would not know.
+    """
+    config, server = load_live(), Server()
+    config = replace(config, kube=replace(config.kube, ledger_qps=1000.0))
+
+    async def play() -> None:
+        loop = asyncio.get_running_loop()
+
+        def clock() -> float:
+            return NOW + loop.time()
+
+        mirror = ClusterMirror(config, clock)
+        mirror.see_class(ServiceClass(Metadata("calm"), ServiceClassSpec(0.5, 1, cooldown="10m")))
+        room = {"cpu": "9", "pods": "9"}
+        mirror.see_node(made_objects.node("a", labels={"slacktide.io/managed": "true"}, allocatable=room))
+        for name in ("web-0", "web-1"):
+            mirror.see_pod(made_objects.decoded(POD, calm_pod(name)))
+        feed = LiveFeed(mirror, Engine(config), FeedListener(), clock, lambda: 0.0)
+        connection = cast("Any", server)
+        recorder = EventRecorder(connection, "slacktide", "test")
+        term = TermContext(connection, config.kube, feed, recorder, clock, lambda: True, Gate())
+        writer = LedgerWriter(term, LedgerCounts(), lambda: False)
+        take_over(feed, {}, lambda _decision, _leaving: None)
+        mirror.follow(feed)
+        engine = feed.engine
+        (key,) = engine.controllers
+        engine.displace("web-0", clock())
+        assert await writer.before_eviction(key)
+        assert server.has["recovering"] == 1
+        engine.displaced("web-0", clock(), told=False)
+        writer.changed(key)
+        server.mute = True
+        await writer.flush()
+        server.mute = False
+        assert server.has["recovering"] == 0
+        engine.displace("web-1", clock())
+        assert await writer.before_eviction(key)
+        assert (server.has["recovering"], server.has["told"]) == (1, ["web-1"])
+        assert await writer.before_eviction(key)
+        assert server.taken == 3, "what is counted is not written again"
+
+    virtual_time.run(play)
