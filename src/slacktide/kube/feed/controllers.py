@@ -66,7 +66,7 @@ class Controllers:
             self.targets[key] = target
             self._listener.changed(key)
             watched = self._mirror.owners.watched.get(target.uid)
-            if target.kind == "Pod":
+            if target.is_pod:
                 engine.desired(key, 1, self._clock())
             elif watched is not None and watched.desired >= 0:
                 engine.desired(key, watched.desired, self._clock())
@@ -140,7 +140,7 @@ class Controllers:
         controller = engine.controllers.get(key)
         if controller is None or len(controller.vacant) != len(controller.rows):
             return
-        if target.kind == "Pod" and key not in self.deleted:
+        if target.is_pod and key not in self.deleted:
             engine.desired(key, 0, self._clock())
         elif key in self.deleted:
             self.deleted.discard(key)

@@ -185,7 +185,7 @@ class Feed(Changes, ABC):
         target = pod.target
         self.blame.forget(pod)
         bare = (
-            target if target is not None and target.kind == "Pod" and target.key in self.controllers.targets else None
+            target if target is not None and target.is_pod and target.key in self.controllers.targets else None
         )
         if bare is not None:
             self.controllers.bury(bare)

@@ -166,9 +166,22 @@ def owner_of(found: Availability) -> Target | None:
         if one is None:
             continue
         target = Target(one.api_version, one.kind, namespace, one.name, one.uid)
-        if target.ledger == found.metadata.name:
+        if found.metadata.name in (target.ledger, target.former_ledger):
             return target
     return None
+
+
+def by_owner(found: Iterable[Availability]) -> dict[str, Availability]:
+    """Ledgers by the UID of their controllers, also of those that were deleted.
+
+    Of two about one controller it is the one whose name it has now; what is called otherwise than a ledger is left out.
+    """
+    ledgers: dict[str, Availability] = {}
+    for one in found:
+        owner = owner_of(one)
+        if owner is not None and (owner.uid not in ledgers or owner.ledger == one.metadata.name):
+            ledgers[owner.uid] = one
+    return ledgers
 
 
 def _condition(pod: Pod, name: str) -> tuple[bool, float | None]:

@@ -16,13 +16,15 @@ from slacktide.engine.ledger.overview import STATES, Overview
 from slacktide.engine.ledger.slo_status import SloStatus, slo_status
 from slacktide.kube.client.http import APPLY_PATCH, ApiError, Connection, Unreachable
 from slacktide.kube.client.kinds import encode
+from slacktide.kube.client.metadata import Metadata
 from slacktide.kube.client.rate_limit import Limiter
 from slacktide.kube.client.status_codes import FORBIDDEN, NOT_FOUND, UNPROCESSABLE
 from slacktide.kube.client.timestamps import rfc3339
-from slacktide.kube.feed.takeover import owner_of
+from slacktide.kube.feed.takeover import by_owner
 from slacktide.kube.publish import write_plan
 from slacktide.kube.publish.term_context import TermContext
 from slacktide.kube.publish.write_plan import WritePlan
+from slacktide.kube.resources.bodies import encode_deletion
 from slacktide.kube.resources.custom_resources import API_VERSION
 from slacktide.kube.resources.objects import AVAILABILITY, Availability
 from slacktide.kube.translate.owners import Target, is_followed
@@ -101,6 +103,8 @@ class LedgerWriter:
         self._problem = ""
         self._burials: dict[str, tuple[Target, dict[str, Any], SloStatus]] = {}
         """Ledgers of workloads that were deleted, by the path of their objects."""
+        self._former: dict[str, tuple[str, Metadata]] = {}
+        """Of controllers whose ledgers have another name in the API server: that object's path, and its metadata."""
         self._left_out: tuple[str, ...] = ()
         self._warned: tuple[str, ...] = ()
 
@@ -111,8 +115,25 @@ class LedgerWriter:
         self._plan.changed(key, self._clock())
         self._some.set()
 
+    def found(self, key: str, ledger: Availability) -> None:
+        """A controller's ledger was read. One with the name of a release before is removed once it is written anew."""
+        target, metadata = self._feed.controllers.targets[key], ledger.metadata
+        if metadata.name != target.ledger:
+            self._former[key] = AVAILABILITY.path(metadata.namespace, metadata.name), metadata
+            self.changed(key)
+
+    async def _remove_former(self, key: str) -> None:
+        """Remove a ledger of a release before, unless another workload's has its name by now."""
+        path, metadata = self._former.pop(key)
+        body = encode_deletion(metadata.uid, metadata.resource_version)
+        try:
+            await self._connection.delete(path, body, permit=self._leading)
+        except (ApiError, Unreachable) as error:
+            LOG.debug("ledger %s: %s", path, error)
+
     def finished(self, key: str) -> None:
         """A controller is no more; the garbage collector removes its ledger."""
+        self._former.pop(key, None)
         self._plan.forget(key)
         self._said.pop(key, None)
         self._suffered.pop(key, None)
@@ -313,6 +334,8 @@ class LedgerWriter:
             self._suffered[key] = account
             if key in self._plan.written_at:  # else its controller went meanwhile
                 self._said[key] = Said(found.state, found.lost, found.starving)
+            if key in self._former:
+                await self._remove_former(key)
         except ApiError as error:
             self._counts.failed += 1
             self._refused(key, target, error)
@@ -431,9 +454,4 @@ async def load(connection: Connection) -> dict[str, Availability]:
     listing = AVAILABILITY.decode_list(await connection.get_list(AVAILABILITY.path()))
     for problem in listing.malformed:
         LOG.warning("ledger %s/%s is malformed: %s", problem.namespace, problem.name, problem.problem)
-    found: dict[str, Availability] = {}
-    for one in listing.items:
-        owner = owner_of(one)
-        if owner is not None:
-            found[owner.uid] = one
-    return found
+    return by_owner(listing.items)
