@@ -57,6 +57,7 @@ class Feed(Changes, ABC):
         self.blame = BlameFeed(mirror, engine, clock)
         self.replacements = Replacements(engine, self.pods, self.succession, self.blame, self._replace)
         self.controllers = Controllers(mirror, engine, listener, self.succession, clock)
+        self.specs.kept = self.controllers.kept
         self.hosts = Hosts(mirror, engine, listener, self.specs.demands)
         self.specs.residents = self.hosts.residents
         self.network = NetworkFeed(mirror.network, engine, engine.config.kube.latency_stale)
@@ -132,10 +133,14 @@ class Feed(Changes, ABC):
             and (not names or one.promised is None or one.problem or one.promised.class_name in names)
         ]
         self._promises_changed(concerned)
+        self.controllers.follow_templates()
+        for key in dict.fromkeys(one.key for one in concerned if one.key):
+            self.listener.changed(key)  # its ledger says so where its class is no more
 
     def template(self, uid: str) -> None:
         ours = [one for one in self.pods.values() if one.ours]
         self._promises_changed([one for one in ours if one.target is not None and one.target.uid == uid])
+        self.controllers.follow_templates()
 
     def _promises_changed(self, concerned: Sequence[FedPod]) -> None:
         for one in concerned:
@@ -146,7 +151,8 @@ class Feed(Changes, ABC):
         if pod.key:
             self.respec(pod)
             if pod.target is not None and pod.promised is not None:
-                self.controllers.ensure(pod.target, pod.promised, self.engine.controllers[pod.key].batch)
+                batch = self.engine.controllers[pod.key].batch
+                self.controllers.ensure(pod.target, pod.promised, batch, pod.record)
 
     # -- budgets ---------------------------------------------------------------------------------------------------
 
@@ -184,9 +190,7 @@ class Feed(Changes, ABC):
             return
         target = pod.target
         self.blame.forget(pod)
-        bare = (
-            target if target is not None and target.is_pod and target.key in self.controllers.targets else None
-        )
+        bare = target if target is not None and target.is_pod and target.key in self.controllers.targets else None
         if bare is not None:
             self.controllers.bury(bare)
             self.controllers.deleted.add(bare.key)
@@ -302,7 +306,7 @@ class Feed(Changes, ABC):
             self.orphans.setdefault(owners.unknown_owner(metadata), {})[pod.uid] = None
             return ""
         pod.target = target
-        self.controllers.ensure(target, pod.promised, owners.is_batch(metadata))
+        self.controllers.ensure(target, pod.promised, owners.is_batch(metadata), pod.record)
         pod.budget = self.mirror.budgets.of(pod.pod)
         return target.key
 

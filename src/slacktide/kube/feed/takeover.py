@@ -13,6 +13,7 @@ from slacktide.engine.explain.feasibility import Looker
 from slacktide.engine.ledger.rest import at_rest
 from slacktide.errors import StateError
 from slacktide.kube.feed import fed_pod
+from slacktide.kube.feed.controllers import BATCH
 from slacktide.kube.feed.fed_pod import FedPod
 from slacktide.kube.feed.feed import Feed
 from slacktide.kube.resources.objects import Availability, Pod
@@ -23,7 +24,6 @@ from slacktide.kube.translate.pod_resources import PODS
 from slacktide.kube.translate.unschedulable import Unschedulable, gated
 from slacktide.model.causes import CLUSTER
 
-JOB = "Job"
 FOREIGN_SPEC = -1
 """Stands for the spec of a pod that has ended, which nobody asks for."""
 
@@ -136,12 +136,11 @@ def _remember(feed: Feed, found: Availability, ended: Mapping[str, list[FedPod]]
     watched = mirror.owners.watched.get(target.uid)
     if watched is None and target.uid not in feed.pods:
         return
-    batch = target.kind in (JOB, "CronJob")
     try:
-        promised = mirror.classes.remembered(found.status.class_, batch)
+        promised = feed.controllers.promised(target, found.status.class_)
     except Unschedulable:
         return
-    feed.controllers.ensure(target, promised, batch)
+    feed.controllers.ensure(target, promised, target.kind in BATCH)
     feed.controllers.restore(target, [_over(pod) for pod in ended.get(target.key, [])])
     if watched is None:
         feed.controllers.pod_left(target)

@@ -321,7 +321,8 @@ class LedgerWriter:
         now = self._clock()
         found = slo_status(engine, key, now)
         books, account = export(engine, key, now), suffered(engine.tables, engine.controllers[key])
-        said = document(target, books, found, engine.config.qos.alpha)
+        gone = self._feed.mirror.classes.gone(engine.controllers[key].service)
+        said = document(target, books, found, engine.config.qos.alpha, class_is_gone=gone)
         for name in self._left_out:
             said["status"].pop(name, None)
         body = encode(said)
@@ -381,8 +382,13 @@ def breaks_at(found: SloStatus, at: float, alpha: float) -> float | None:
     return at + max(0.0, found.slack + alpha)
 
 
-def message(found: SloStatus, alpha: float) -> str:
-    """Why a kept promise is AtRisk; else nothing."""
+def message(found: SloStatus, alpha: float, class_is_gone: str = "") -> str:
+    """That its class, of this name, is no more, or why a kept promise is AtRisk; else nothing."""
+    if class_is_gone:
+        return (
+            f"service class {class_is_gone} cannot be used any more; this workload keeps what it was promised, until "
+            "there is a class of that name again, or its template names another one"
+        )
     if found.state != "AtRisk" or found.slack is None:
         return ""
     left, budget = max(0.0, found.slack + alpha), 1.0 - found.promised
@@ -394,13 +400,19 @@ def message(found: SloStatus, alpha: float) -> str:
 
 
 def document(
-    target: Target, books: dict[str, Any], found: SloStatus, alpha: float, deleted: float | None = None
+    target: Target,
+    books: dict[str, Any],
+    found: SloStatus,
+    alpha: float,
+    deleted: float | None = None,
+    class_is_gone: str = "",
 ) -> dict[str, Any]:
-    """The Availability of a controller; ``alpha`` as in the settings, seconds; ``deleted``: when it was.
+    """The Availability of a controller; ``alpha`` as in the settings, seconds; ``deleted``: when it was;
+    ``class_is_gone``: the name of its class, where that is no more.
 
     It stays when its controller goes, for another one of that name, where we hear that it goes.
     """
-    said = _document(target, books, found, alpha)
+    said = _document(target, books, found, alpha, class_is_gone)
     if deleted is not None:
         words = "the workload was deleted; one of the same namespace, kind and name goes on from this ledger"
         status = {"state": "Unknown", "message": words, "slackSeconds": None, "breaksAt": None}
@@ -408,7 +420,9 @@ def document(
     return said
 
 
-def _document(target: Target, books: dict[str, Any], found: SloStatus, alpha: float) -> dict[str, Any]:
+def _document(
+    target: Target, books: dict[str, Any], found: SloStatus, alpha: float, class_is_gone: str
+) -> dict[str, Any]:
     breaks, losses = breaks_at(found, books["at"], alpha), found.losses
     return {
         "apiVersion": API_VERSION,
@@ -424,7 +438,7 @@ def _document(target: Target, books: dict[str, Any], found: SloStatus, alpha: fl
             "slackSeconds": None if found.slack is None else round(found.slack, 3),
             "breaksAt": None if breaks is None else rfc3339(breaks),
             "state": found.state,
-            "message": message(found, alpha),
+            "message": message(found, alpha, class_is_gone),
             "running": found.running,
             "waiting": found.waiting,
             "lost": found.lost,

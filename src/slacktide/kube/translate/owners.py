@@ -144,12 +144,12 @@ class Owners:
         return owner is not None and owner.kind == "Job" and is_known(owner)
 
     def template_of(self, pod: Metadata) -> Template | None:
-        """What the topmost owner of a pod makes its pods from; None where that is not known."""
+        """What the topmost owner of a pod that is known makes its pods from; None where none is."""
         owner, found = controlling(pod), None
         for _ in range(8):
             watched = None if owner is None else self.watched.get(owner.uid)
             if watched is None:
-                return found if owner is None else None
+                return found
             found, owner = watched.template, watched.owner
         return found
 
