@@ -18,6 +18,7 @@ from slacktide.kube.client.http import APPLY_PATCH, ApiError, Connection, Unreac
 from slacktide.kube.client.kinds import encode
 from slacktide.kube.client.metadata import Metadata
 from slacktide.kube.client.rate_limit import Limiter
+from slacktide.kube.client.rights import lacks_right
 from slacktide.kube.client.status_codes import FORBIDDEN, NOT_FOUND, UNPROCESSABLE
 from slacktide.kube.client.timestamps import rfc3339
 from slacktide.kube.feed.takeover import by_owner
@@ -193,6 +194,8 @@ class LedgerWriter:
             LOG.debug("ledger %s: %s", path, error)
             if not isinstance(error, ApiError) or error.status not in (FORBIDDEN, NOT_FOUND):
                 asyncio.get_running_loop().call_later(1.0, again)
+            elif lacks_right(error.message):  # else its namespace ends
+                asyncio.get_running_loop().call_later(LATER_SECONDS, again)
 
     def compare(self, found: Overview) -> None:
         """How controllers stand by now: ledgers whose state, or whose count of those who are lost or starve, is another
