@@ -131,7 +131,7 @@ class Stage:
     auditor: Auditor
 
 
-def prepared(binaries: Binaries, directory: Path) -> ControlPlane:
+def prepared(binaries: Binaries, directory: Path, install: bool = True) -> ControlPlane:
     """A control plane with the manifests applied, whose API server writes down what the scheduler does."""
     directory.mkdir(parents=True, exist_ok=True)
     policy = directory / "audit-policy.json"
@@ -139,7 +139,8 @@ def prepared(binaries: Binaries, directory: Path) -> ControlPlane:
     flags = [f"--audit-policy-file={policy}", f"--audit-log-path={audit_log(directory)}"]
     plane = ControlPlane.create(directory / "plane", binaries, flags={"kube-apiserver": flags})
     plane.start(guarded=True)
-    plane.install()
+    if install:
+        plane.install()
     return plane
 
 

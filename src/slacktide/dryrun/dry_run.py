@@ -112,6 +112,11 @@ class DryRun:
         """The engine that decides, once the comparison has begun."""
         return self._would.engine
 
+    @property
+    def missing(self) -> str:
+        """It needs no custom resource, as it has the classes of the settings."""
+        return ""
+
     def stale(self) -> str:
         """The kind whose watch is dead, or empty."""
         return self.watches.stale()
