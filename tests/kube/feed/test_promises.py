@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 
-from kube.feed.test_blame import World, kept
+from kube.feed.test_blame import World, job, kept
 from slacktide.kube.client.metadata import Metadata
-from slacktide.kube.resources.objects import STATEFUL_SET, ServiceClass, ServiceClassSpec
-from slacktide.kube.resources.workloads import Template
-from slacktide.kube.translate.service_classes import CLASS_LABEL
+from slacktide.kube.resources.objects import STATEFUL_SET, ServiceClass, ServiceClassSpec, StatefulSet
+from slacktide.kube.translate.service_classes import CLASS_LABEL, SLO
 from support import made_objects
 
 
@@ -73,24 +72,52 @@ def test_the_youngest_pod_says_the_class_of_a_custom_resource() -> None:
 
 def test_what_a_custom_resource_has_made_says_it_by_its_template() -> None:
     world = World()
-    world.mirror.see_controller(middle("silver"), "apps/v1", "StatefulSet", 1, template=template("silver"))
+    found = middle("silver")
+    world.mirror.see_controller(found, "apps/v1", "StatefulSet", 1, template=found.spec.template)
     world.pod("p", "a", uid="set", kind="StatefulSet")
     world.pod("p", "a", uid="set", kind="StatefulSet", service="gold")
     assert world.key == "Thing/default/thing/thing"
     assert service(world)[0] == "silver"
 
 
-def middle(name: str) -> Any:
+def middle(name: str, slo: str = "") -> StatefulSet:
     """A StatefulSet that an operator's custom resource owns."""
     owner = {"apiVersion": "example.com/v1", "kind": "Thing", "name": "thing", "uid": "thing", "controller": True}
     metadata = {"name": "web", "namespace": "default", "uid": "set", "ownerReferences": [owner]}
-    body = {"metadata": metadata, "spec": {"template": {"metadata": {"labels": {CLASS_LABEL: name}}}}}
-    return made_objects.decoded(STATEFUL_SET, body)
+    annotations = {SLO: slo} if slo else {}
+    template = {"metadata": {"labels": {CLASS_LABEL: name}, "annotations": annotations}}
+    return made_objects.decoded(STATEFUL_SET, {"metadata": metadata, "spec": {"template": template}})
 
 
-def template(name: str) -> Template:
-    found: Template = middle(name).spec.template
-    return found
+# -- a pod that goes and does not --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("others", [0, 1])
+def test_a_new_leader_leaves_out_a_replaced_pod_of_a_job(others: int) -> None:
+    """How many pods a Job should have nobody knows: whoever came since the other was told to go is in its place."""
+    world = World()
+    job(world, suspend=False)
+    world.node("a", ready=False, since=50)
+    world.t = 400.0
+    world.pod("old", "a", unready=50, started=0, going=True, marked="DeletionByTaintManager", kind="Job")
+    for i in range(others):
+        world.pod(f"other-{i}", "b", created=0, started=5, ready=10, kind="Job")
+    world.pod("new", "b", created=410, started=415, ready=420, kind="Job")
+    world.lead()
+    assert len(world.engine.controllers[world.key].rows) == 1 + others
+    assert (world.status(1000).running, world.status(1000).waiting) == (1 + others, 0)
+    assert "old" in world.engine.others
+
+
+def test_without_a_replacement_it_counts() -> None:
+    world = World()
+    job(world, suspend=False)
+    world.node("a", ready=False, since=50)
+    world.pod("other", "b", created=0, started=5, ready=10, kind="Job")
+    world.t = 400.0
+    world.pod("old", "a", unready=50, started=0, going=True, marked="DeletionByTaintManager", kind="Job")
+    world.lead()
+    assert (world.status(1000).running, world.status(1000).waiting) == (1, 1)
 
 
 # -- classes that are gone ---------------------------------------------------------------------------------------------
@@ -128,14 +155,9 @@ def test_a_class_that_is_gone_holds_on_for_who_has_it(world: World, broken: bool
 
 
 def test_its_own_slo_is_kept_too(world: World) -> None:
-    template = Template(metadata=made_objects.decoded(STATEFUL_SET, {"metadata": {"name": "x"}, "spec": {"template": {
-        "metadata": {"labels": {CLASS_LABEL: "silver"}, "annotations": {"slacktide.io/slo": "0.5"}}
-    }}}).spec.template.metadata)  # fmt: skip
-    world.mirror.see_controller(
-        made_objects.decoded(STATEFUL_SET, {"metadata": {"name": "db", "namespace": "default", "uid": "db"}}),
-        "apps/v1", "StatefulSet", 1, template=template,
-    )  # fmt: skip
-    world.up("p", uid="db", kind="StatefulSet")
+    found = middle("silver", "0.5")
+    world.mirror.see_controller(found, "apps/v1", "StatefulSet", 1, template=found.spec.template)
+    world.up("p", uid="set", kind="StatefulSet")
     assert service(world) == ("silver@0.5", 0.5)
     ledgers = kept(world)
     world.mirror.drop_class("silver")

@@ -16,6 +16,7 @@ from slacktide.kube.feed import fed_pod
 from slacktide.kube.feed.controllers import BATCH
 from slacktide.kube.feed.fed_pod import FedPod
 from slacktide.kube.feed.feed import Feed
+from slacktide.kube.mirror.pod_record import grace
 from slacktide.kube.resources.objects import Availability, Pod
 from slacktide.kube.translate.causes import Verdict
 from slacktide.kube.translate.disruption_budgets import SEVERAL
@@ -116,16 +117,27 @@ def _restore(feed: Feed, key: str, group: list[FedPod], ended: list[FedPod]) -> 
 
 def _without_replaced(feed: Feed, key: str, group: list[FedPod]) -> list[FedPod]:
     """Without pods that were told to go and are not ready, as far as others are there in their place."""
-    surplus = len(group) - feed.engine.controllers[key].desired
-    if feed.engine.controllers[key].desired < 0:
-        return group
+    desired = feed.engine.controllers[key].desired
     goes = [one for one in group if one.pod.metadata.deletion_timestamp is not None and one.pod.spec.node_name]
-    over = [one for one in goes if not _condition(one.pod, "Ready")[0]][: max(0, surplus)]
+    down = sorted((one for one in goes if not _condition(one.pod, "Ready")[0]), key=_told)
+    surplus = len(group) - desired if desired >= 0 else _came_since(down, group)
+    over = down[: max(0, surplus)]
     for one in over:
         feed.specs.release(one.spec)
         one.spec, one.replaced = -1, True
         feed.hosts.stranger(one)
     return [one for one in group if not one.replaced]
+
+
+def _told(pod: FedPod) -> float:
+    """When a pod was told to go, seconds since 1970."""
+    return (pod.pod.metadata.deletion_timestamp or 0.0) - grace(pod.pod)
+
+
+def _came_since(down: list[FedPod], group: list[FedPod]) -> int:
+    """How many pods came since the first of those that go was told to: where nobody knows how many there should be."""
+    staying = [one for one in group if one.pod.metadata.deletion_timestamp is None]
+    return sum((one.pod.metadata.creation_timestamp or one.record.seen) >= _told(down[0]) for one in staying if down)
 
 
 def _remember(feed: Feed, found: Availability, ended: Mapping[str, list[FedPod]]) -> None:
