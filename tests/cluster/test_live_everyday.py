@@ -3,6 +3,8 @@ server that does not know our rights, a restart with ``--record``."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,7 +31,7 @@ from cluster.running import (
     service_class,
 )
 from slacktide.engine.journal.replay import replay
-from slacktide.lab import ApiError, Binaries
+from slacktide.lab import ApiError, Binaries, ControlPlane
 from slacktide.lab.manifests import apply_files
 
 CLASS = "slacktide.io/class"
@@ -48,13 +50,21 @@ def answer(port: int, path: str) -> tuple[int, str]:
         return error.code, error.read().decode()
 
 
+def refused(plane: ControlPlane, *words: str) -> str:
+    """What a command says that fails."""
+    command = [sys.executable, "-m", "slacktide", *words, f"--kubeconfig={plane.kubeconfig}"]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=HANG_SECONDS)
+    assert ended.returncode, ended.stdout
+    return ended.stderr
+
+
 @dataclass
 class Everyday(Stage):
     """A stage whose scheduler began before there were custom resources, and records."""
 
     record: Path
-    before: tuple[str, tuple[int, str]]
-    """What it had said by then, and its readiness."""
+    before: tuple[str, tuple[int, str], list[str]]
+    """What it had said by then, its readiness, and what commands said."""
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +75,8 @@ def stage(binaries: Binaries, tmp_path_factory: pytest.TempPathFactory) -> Itera
         apply_files(plane.api, [MANIFESTS / "10-namespace.yaml", MANIFESTS / "20-rbac.yaml"])
         scheduler = Running(plane, f"--record={directory / 'record'}", qos__alpha=ALPHA, scheduler__watchdog=15)
         until(lambda: "serviceclasses.slacktide.io" in scheduler.log, "it says what is missing")
-        before = scheduler.log, answer(scheduler.port, "/readyz")
+        commands = [refused(plane, "top", "--once"), refused(plane, "ledger", "export", "--out=ledgers.json")]
+        before = scheduler.log, answer(scheduler.port, "/readyz"), commands
         plane.install()
         for one in (
             service_class("silver", 0.9, 2, marginSeconds=1),
@@ -108,12 +119,15 @@ def running(place: Place, name: str, count: int = 1) -> Json:
 
 
 def test_without_its_custom_resources_it_says_what_to_apply_and_is_not_ready(stage: Everyday) -> None:
-    said, (status, text) = stage.before
+    said, (status, text), commands = stage.before
     wanted = "no serviceclasses.slacktide.io and no availabilities.slacktide.io"
     assert said.count(wanted) == 1
     assert "kubectl apply -f src/slacktide/kube/manifests (00-serviceclasses.yaml, 01-availabilities.yaml)" in said
     assert status == 503
     assert wanted in text
+    for one in commands:
+        assert wanted in one
+        assert "Traceback" not in one
     assert "leading as" not in said
     assert "the custom resources are there now" in stage.scheduler.log
 

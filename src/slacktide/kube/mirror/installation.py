@@ -6,7 +6,7 @@ import asyncio
 import logging
 from typing import Any
 
-from slacktide.kube.client.http import ApiError, Connection, Unreachable
+from slacktide.kube.client.http import ApiError, Connection, KubeError, Unreachable
 from slacktide.kube.client.kinds import Kind
 from slacktide.kube.client.status_codes import NOT_FOUND
 from slacktide.kube.resources.objects import AVAILABILITY, SERVICE_CLASS
@@ -17,6 +17,12 @@ NEEDED: dict[Kind[Any], str] = {SERVICE_CLASS: "00-serviceclasses.yaml", AVAILAB
 """By kind the manifest that defines it, in ``src/slacktide/kube/manifests``."""
 LOOK_AGAIN_SECONDS, MISSING_SECONDS = 30.0, 1.0
 """Between two looks: while all is there, and while something is missing."""
+
+
+async def installed(connection: Connection) -> None:
+    """Raises :class:`KubeError` saying what is to be applied, where something is missing."""
+    if missing := await Installation(connection).look():
+        raise KubeError(missing)
 
 
 class Installation:
