@@ -147,21 +147,26 @@ class Evictor:
 
         It is marked before, as by an eviction and by kube-scheduler: its Job may be told not to count such ends.
         """
-        permit = lambda: self.is_wanted(decision)  # noqa: E731
+        path, body = POD.path(*victim.namespaced_name), encode_deletion(victim.uid)
+        marked = False
+
+        def permit() -> bool:
+            return self.is_wanted(decision)
+
         try:
             await self._mark(victim, f"slacktide: preempting to accommodate {_named(beneficiary)}", permit)
-            deletion = self.connection.delete(
-                POD.path(*victim.namespaced_name), encode_deletion(victim.uid), permit=permit
-            )
-            await self._gate.after(deletion)
+            marked = True
+            await self._gate.after(self.connection.delete(path, body, permit=permit))
         except NotSent:
             if self.leading():
-                await self._unmark(victim)
+                await self._unmark(victim, marked)
                 self._spare(victim, decision)
-        except (ApiError, Unreachable) as error:
-            if not (isinstance(error, ApiError) and error.status == NOT_FOUND):
-                await self._unmark(victim)
+        except ApiError as error:
+            if error.status != NOT_FOUND:
+                await self._unmark(victim, marked)
                 self._refused_to_go(victim, decision, str(error), overdrawn=False)
+        except Unreachable as error:  # it may go, and keeps its mark
+            self._refused_to_go(victim, decision, str(error), overdrawn=False)
         else:
             self._has_evicted(victim, decision, beneficiary)
 
@@ -173,10 +178,11 @@ class Evictor:
         path, body = POD.path(*victim.namespaced_name, "status"), encode_pod_status(victim.uid, marked)
         await self._gate.after(self.connection.patch(path, body, STRATEGIC_MERGE_PATCH, permit=permit))
 
-    async def _unmark(self, victim: FedPod) -> None:
-        """A pod that was marked stays. Where this cannot be said, the control plane does so after two minutes."""
-        with contextlib.suppress(ApiError, Unreachable):
-            await self._mark(victim, "", self.leading)
+    async def _unmark(self, victim: FedPod, marked: bool) -> None:
+        """A pod that was ``marked`` stays. Where this cannot be said, the control plane does so after two minutes."""
+        if marked:
+            with contextlib.suppress(ApiError, Unreachable):
+                await self._mark(victim, "", self.leading)
 
     def _has_evicted(self, victim: FedPod, decision: Decision, beneficiary: FedPod | None) -> None:
         self.counts.evicted += 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from slacktide.engine.core.engine import Engine
@@ -126,11 +126,11 @@ class Controllers:
         approach = _approach(ledger, INDEPENDENT) if known is None else known.approach
         return Promised(found.service, approach, problem.name, found.limits, found.everything)
 
-    def follow_templates(self) -> None:
-        """Templates or classes changed: controllers without pods follow; with those that have some, their pods do."""
+    def follow_templates(self, targets: Iterable[Target]) -> None:
+        """Templates or classes changed: controllers without pods follow; where there are pods, they say it."""
         engine, watched = self._engine, self._mirror.owners.watched
-        for key, target in self.targets.items():
-            one = engine.controllers.get(key)
+        for target in targets:
+            key, one = target.key, engine.controllers.get(target.key)
             if one is None or len(one.vacant) != len(one.rows) or key in self.deleted or target.uid not in watched:
                 continue
             with contextlib.suppress(Unschedulable):

@@ -133,14 +133,16 @@ class Feed(Changes, ABC):
             and (not names or one.promised is None or one.problem or one.promised.class_name in names)
         ]
         self._promises_changed(concerned)
-        self.controllers.follow_templates()
+        self.controllers.follow_templates(self.controllers.targets.values())
         for key in dict.fromkeys(one.key for one in concerned if one.key):
             self.listener.changed(key)  # its ledger says so where its class is no more
 
     def template(self, uid: str) -> None:
         ours = [one for one in self.pods.values() if one.ours]
         self._promises_changed([one for one in ours if one.target is not None and one.target.uid == uid])
-        self.controllers.follow_templates()
+        watched = self.mirror.owners.watched.get(uid)
+        if watched is not None:
+            self.controllers.follow_templates([watched.target])
 
     def _promises_changed(self, concerned: Sequence[FedPod]) -> None:
         for one in concerned:
