@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from slacktide.kube.client import rights
 from slacktide.kube.client.rights import MissingRights, lacks_right, right_of
 
 POD = "/api/v1/namespaces/shop/pods/web-1"
@@ -47,10 +46,9 @@ def test_a_right_is_the_same_for_all_objects_of_a_kind(path: str, right: tuple[s
     assert right_of("PATCH", path) == right
 
 
-def test_a_right_is_waited_for_once_until_it_was_granted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_right_is_waited_for_once_until_it_was_granted() -> None:
     now = [1000.0]
-    monkeypatch.setattr(rights.time, "monotonic", lambda: now[0])
-    missing, eviction = MissingRights(30.0), f"{POD}/eviction"
+    missing, eviction = MissingRights(30.0, lambda: now[0]), f"{POD}/eviction"
     assert missing.may_come("POST", eviction, MISSING)
     now[0] += 29.0
     assert missing.may_come("POST", eviction, MISSING)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import re
 import time
+from collections.abc import Callable
 
 LOG = logging.getLogger(__name__)
 
@@ -38,16 +39,16 @@ class MissingRights:
     """Rights that were refused and not granted since; one that has been missing for ``patience`` seconds is not waited
     for, until it is granted."""
 
-    def __init__(self, patience: float) -> None:
+    def __init__(self, patience: float, clock: Callable[[], float] = time.monotonic) -> None:
         self.since: dict[Right, float] = {}
-        """Since when each is missing, of a steady clock."""
-        self._patience = patience
+        """Since when each is missing, by the steady ``clock``."""
+        self._patience, self._clock = patience, clock
 
     def may_come(self, method: str, path: str, message: str) -> bool:
         """Whether a request that was answered 403, with this message, is to be sent again."""
         if not self._patience or not lacks_right(message):
             return False
-        now, right = time.monotonic(), right_of(method, path)
+        now, right = self._clock(), right_of(method, path)
         if right not in self.since:
             LOG.warning("%s; asked again for %g s: it may just have begun", message, self._patience)
         return now - self.since.setdefault(right, now) < self._patience
