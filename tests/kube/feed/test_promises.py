@@ -165,6 +165,31 @@ def test_its_own_slo_is_kept_too(world: World) -> None:
     assert service(world) == ("silver@0.5", 0.5)
 
 
+@pytest.mark.parametrize("deleted", [True, False])
+def test_a_default_class_that_is_gone(deleted: bool) -> None:
+    """It holds on for who had it by default; one that is only no default any more does not."""
+    world = World()
+    world.mirror.see_class(ServiceClass(Metadata("usual"), ServiceClassSpec(0.6, 3, default=True)))
+    world.owner(service="")
+    world.up("p", service="")
+    assert service(world) == ("usual", 0.6)
+    ledgers = kept(world)
+    if deleted:
+        world.mirror.drop_class("usual")
+    else:
+        world.mirror.see_class(ServiceClass(Metadata("usual"), ServiceClassSpec(0.6, 3)))
+    for leads in (False, True):
+        if leads:
+            world.lead(ledgers)
+        world.pod("q", service="")
+        assert ("default class" in world.feed.pods["q"].problem) != deleted
+        assert ("q" in world.engine.pods) == deleted
+        world.drop("q")
+    assert ("p" in world.engine.pods) == deleted
+    world.mirror.see_class(ServiceClass(Metadata("usual"), ServiceClassSpec(0.7, 3, default=True)))
+    assert service(world) == ("usual", 0.7)
+
+
 def test_who_has_no_pods_at_the_moment_keeps_it_as_well(world: World) -> None:
     world.up("p")
     world.drop("p")

@@ -121,10 +121,13 @@ class Controllers:
             found: Promise | None = Promise(known.service, known.limits, known.everything)
         else:
             found = None if ledger is None else promise_in(ledger.status.accumulators)
-        if found is None or class_of(found.service) != problem.name:
+        name = "" if found is None else class_of(found.service)
+        if found is None or problem.name not in ("", name):
             raise problem
+        if not problem.name and not self._mirror.classes.gone(found.service):
+            raise problem  # its class is there, but not for who names none
         approach = _approach(ledger, INDEPENDENT) if known is None else known.approach
-        return Promised(found.service, approach, problem.name, found.limits, found.everything)
+        return Promised(found.service, approach, name, found.limits, found.everything)
 
     def follow_templates(self, targets: Iterable[Target]) -> None:
         """Templates or classes changed: controllers without pods follow; where there are pods, they say it."""

@@ -56,7 +56,7 @@ class Target:
 
     @property
     def former_ledger(self) -> str:
-        """The name that its Availability had in releases up to v1alpha1, which others could share."""
+        """The name that its Availability had in releases before, which others could share."""
         return f"{self.kind.lower()}-{self.name}"[:LONGEST_NAME].rstrip("-.")
 
 

@@ -116,11 +116,12 @@ def class_of(promise: Promise) -> str:
 
 
 class ClassIsGone(Unschedulable):
-    """The class that is named cannot be used, because it does not exist, or is malformed; ``name`` is its name."""
+    """The class that is named cannot be used, because it does not exist, or is malformed; ``name`` is its name, empty
+    where none is named and there is no default."""
 
-    def __init__(self, name: str, what: str) -> None:
+    def __init__(self, name: str, reason: str) -> None:
         self.name = name
-        super().__init__(f"{OF_CLASS}{name!r}{what}")
+        super().__init__(reason)
 
 
 def concerns_class(problem: str) -> bool:
@@ -197,7 +198,8 @@ class Classes:
             return default
         defaults = sorted(name for name, one in self.classes.items() if one.spec.default)
         if not defaults:
-            raise Unschedulable(f"{OF_LABEL}found none, and neither its namespace nor the cluster has a default class")
+            reason = f"{OF_LABEL}found none, and neither its namespace nor the cluster has a default class"
+            raise ClassIsGone("", reason)
         return defaults[0]
 
     def of(self, pod: Pod, batch: bool, template: Template | None = None) -> Promised:
@@ -216,9 +218,9 @@ class Classes:
         name = self.name_for(template, namespace)
         found = self.classes.get(name)
         if found is None:
-            raise ClassIsGone(name, ": does not exist")
+            raise ClassIsGone(name, f"{OF_CLASS}{name!r}: does not exist")
         if name in self.broken:
-            raise ClassIsGone(name, f" is malformed: {self.broken[name]}")
+            raise ClassIsGone(name, f"{OF_CLASS}{name!r} is malformed: {self.broken[name]}")
         if found.spec.namespaces and namespace not in found.spec.namespaces:
             raise Unschedulable(f"{OF_CLASS}{name!r}: may not be used in namespace {namespace}")
         annotations = template.metadata.annotations
@@ -247,7 +249,7 @@ class Classes:
         name, at, own = said.partition(OWN)
         found = self.classes.get(name)
         if found is None or name in self.broken:
-            raise ClassIsGone(name, ": does not exist, or is malformed")
+            raise ClassIsGone(name, f"{OF_CLASS}{name!r}: does not exist, or is malformed")
         promise = promise_of(found)
         approach = AGGREGATED if batch else APPROACHES.index(found.spec.approach)
         service = _with_own(promise, own) if at else promise
