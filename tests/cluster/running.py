@@ -131,7 +131,9 @@ class Stage:
     auditor: Auditor
 
 
-def prepared(binaries: Binaries, directory: Path, audit_policy: Json = POLICY) -> ControlPlane:
+def prepared(
+    binaries: Binaries, directory: Path, audit_policy: Json = POLICY, install: bool = True
+) -> ControlPlane:
     """A control plane with the manifests applied, whose API server writes down what ``audit_policy`` says."""
     directory.mkdir(parents=True, exist_ok=True)
     policy = directory / "audit-policy.json"
@@ -140,7 +142,8 @@ def prepared(binaries: Binaries, directory: Path, audit_policy: Json = POLICY) -
     flags.append("--audit-log-maxsize=100000")  # in MB; by default another file begins after 100
     plane = ControlPlane.create(directory / "plane", binaries, flags={"kube-apiserver": flags})
     plane.start(guarded=True)
-    plane.install()
+    if install:
+        plane.install()
     return plane
 
 

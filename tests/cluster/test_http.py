@@ -110,6 +110,35 @@ def test_a_post_is_never_sent_twice(access: Access, status: int) -> None:
     asyncio.run(run())
 
 
+@pytest.mark.parametrize("comes", [True, False])
+def test_a_right_that_the_server_does_not_know_of_yet_is_waited_for(lab: ControlPlane, comes: bool) -> None:
+    """It answers as one that has just begun and has not read its bindings yet."""
+    name = fresh()
+    lab.api.post("/api/v1/namespaces/default/serviceaccounts", {"metadata": {"name": name}})
+    kubeconfig = lab.service_account_kubeconfig("default", name)
+    subject = {"kind": "ServiceAccount", "name": name, "namespace": "default"}
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "edit"}
+    binding = {"metadata": {"name": name}, "roleRef": role, "subjects": [subject]}
+
+    async def run() -> None:
+        patience = 60.0 if comes else 1.0
+        async with await connect(kubeconfig, rights_patience=patience) as connection:
+            posted = asyncio.create_task(connection.post(CONFIG_MAPS, config_map(name)))
+            while not connection._missing.since:
+                await asyncio.sleep(0.01)
+            if comes:
+                path = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/rolebindings"
+                await asyncio.to_thread(lab.api.post, path, binding)
+                assert json.loads(await posted)["metadata"]["name"] == name
+                assert not connection._missing.since
+                return
+            with pytest.raises(ApiError, match="cannot create resource") as caught:
+                await posted
+            assert caught.value.status == 403
+
+    asyncio.run(run())
+
+
 def test_a_lost_answer_leaves_the_outcome_open(access: Access) -> None:
     async def run() -> None:
         async with FaultyProxy(access) as proxy, Connection(proxy.access()) as connection:

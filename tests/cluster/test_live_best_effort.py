@@ -8,11 +8,13 @@ from pathlib import Path
 import pytest
 
 from cluster.installation import ACCOUNT
-from cluster.labtools import pod, until
+from cluster.kubectl import Json
+from cluster.labtools import condition, job, pod, until
 from cluster.running import CLASSES, Running, prepared, service_class
 from slacktide.lab import Binaries, ControlPlane
 
 PODS = "/api/v1/namespaces/default/pods"
+JOBS = "/apis/batch/v1/namespaces/default/jobs"
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 
 
@@ -24,6 +26,24 @@ def may_delete(plane: ControlPlane) -> None:
     subject = {"kind": "ServiceAccount", "namespace": ACCOUNT[0], "name": ACCOUNT[1]}
     body = {"metadata": {"name": "slacktide-deletes"}, "roleRef": role, "subjects": [subject]}
     plane.api.post(f"{RBAC}/clusterrolebindings", body)
+
+
+def unharmed_by_disruptions(body: Json) -> Json:
+    """A Job of ours that fails with its first pod, unless this is disrupted."""
+    ignored = {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]}
+    body["spec"] |= {"backoffLimit": 0, "podFailurePolicy": {"rules": [ignored]}}
+    body["spec"]["template"]["spec"]["schedulerName"] = "slacktide"
+    return body
+
+
+def guards(plane: ControlPlane) -> list[Json]:
+    return list(plane.api.get(f"{PODS}?labelSelector=app=guarded")["items"])
+
+
+def without(found: list[Json], former: Json) -> list[Json]:
+    """What is there once the former one is not."""
+    uids = [one["metadata"]["uid"] for one in found]
+    return [] if former["metadata"]["uid"] in uids else found
 
 
 @pytest.mark.parametrize("right", [True, False])
@@ -39,23 +59,27 @@ def test_a_used_up_budget_protects_nobody(binaries: Binaries, tmp_path: Path, ri
             plane, kube__disruption_budgets="best-effort", kube__leader_election=False, qos__alpha=0.1
         ).wait_until_leading()
         labels = {"app": "guarded", "slacktide.io/class": "low"}
-        plane.api.post(PODS, pod("guarded", cpu="1500m", labels=labels, schedulerName="slacktide"))
+        plane.api.post(JOBS, unharmed_by_disruptions(job("guarded", 3600, cpu="1500m", labels=labels)))
         budget = {"minAvailable": 1, "selector": {"matchLabels": {"app": "guarded"}}}
         path = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
         plane.api.post(path, {"metadata": {"name": "one"}, "spec": budget})
-        until(lambda: plane.api.get(f"{PODS}/guarded")["spec"].get("nodeName"), "the guarded one is bound")
+        (guarded,) = until(lambda: [one for one in guards(plane) if one["spec"].get("nodeName")], "it is bound")
+        until(lambda: condition(guards(plane)[0], "Ready").get("status") == "True", "it runs")
         time.sleep(2)
         labels = {"slacktide.io/class": "high"}
         plane.api.post(PODS, pod("needs", cpu="1500m", labels=labels, schedulerName="slacktide"))
         if right:
             until(lambda: plane.api.get(f"{PODS}/needs")["spec"].get("nodeName"), "whoever needs its place has it")
-            until(
-                lambda: [one["metadata"]["name"] for one in plane.api.get(PODS)["items"]] == ["needs"],
-                "only it is left",
-            )
+            (new,) = until(lambda: without(guards(plane), guarded), "another one waits, and the guarded one is gone")
+            assert not new["spec"].get("nodeName")
+            status = plane.api.get(f"{JOBS}/guarded")["status"]
+            assert not condition({"status": status}, "Failed")
+            assert not status.get("failed")
         else:
             until(lambda: "is not evicted" in scheduler.log and "forbidden" in scheduler.log, "the log says why")
-            assert "deletionTimestamp" not in plane.api.get(f"{PODS}/guarded")["metadata"]
+            marked = until(lambda: condition(guards(plane)[0], "DisruptionTarget"), "it was marked to go")
+            until(lambda: condition(guards(plane)[0], "DisruptionTarget")["status"] == "False", f"it stays: {marked}")
+            assert "deletionTimestamp" not in guards(plane)[0]["metadata"]
         assert [one for one in scheduler.complaints() if "Traceback" in one] == []
         scheduler.stop()
     finally:

@@ -56,9 +56,11 @@ def export(
 
 async def _export(kubeconfig: Path | None, context: str | None, namespace: str) -> tuple[list[Kept], list[str]]:
     from slacktide.kube.client.http import connect
+    from slacktide.kube.mirror.installation import installed
     from slacktide.kube.publish.ledger_transfer import kept_in
 
     async with await connect(kubeconfig, context=context) as connection:
+        await installed(connection)
         return await kept_in(connection, namespace)
 
 
@@ -95,9 +97,11 @@ async def _import(
     kept: list[Kept], kubeconfig: Path | None, context: str | None, replace: bool, lease: tuple[str, str]
 ) -> str:
     from slacktide.kube.client.http import connect
+    from slacktide.kube.mirror.installation import installed
     from slacktide.kube.publish.ledger_transfer import nobody_leads, put
 
     async with await connect(kubeconfig, context=context) as connection:
+        await installed(connection)
         await nobody_leads(connection, *lease, time.time())
         outcome = await put(connection, kept, time.time(), replace)
     lines = [f"{len(outcome.written)} of {len(kept)} ledgers written"]

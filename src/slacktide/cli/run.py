@@ -93,11 +93,15 @@ def _identity() -> str:
 async def _run(config: Config, kubeconfig: Path | None, context: str | None, record: Path | None) -> int:
     from slacktide.engine.warm_up import warm
     from slacktide.kube.client.http import connect
+    from slacktide.kube.client.rights import PATIENCE_SECONDS
     from slacktide.kube.term import GaveWay, LeadershipLost
 
     log = logging.getLogger(__name__)
     warm(config)  # before a lease is held: compiling takes up to a minute the first time
-    async with await connect(kubeconfig, context=context, qps=config.kube.qps, burst=config.kube.burst) as connection:
+    kube, patience = config.kube, PATIENCE_SECONDS
+    async with await connect(
+        kubeconfig, context=context, qps=kube.qps, burst=kube.burst, rights_patience=patience
+    ) as connection:
         yields = 0.0
         while True:
             try:

@@ -215,11 +215,13 @@ async def _top(kubeconfig: Path | None, context: str | None, wanted: Wanted) -> 
     from slacktide.cli.without_class import PodsWithoutClass
     from slacktide.kube.client.http import connect
     from slacktide.kube.client.reflector import Reflector
+    from slacktide.kube.mirror.installation import installed
     from slacktide.kube.resources.objects import AVAILABILITY, SERVICE_CLASS
 
     ledgers, others = Ledgers(), PodsWithoutClass()
     async with await connect(kubeconfig, context=context) as connection:
         path = AVAILABILITY.path(wanted.namespace)
+        await installed(connection)
         await connection.get(path, query={"limit": "1"})  # what is wrong with the connection is said at once
         watches: list[Reflector[Any]] = [
             Reflector(connection, SERVICE_CLASS, Classes(ledgers)),

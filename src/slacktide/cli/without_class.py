@@ -15,7 +15,7 @@ from slacktide.kube.client.metadata import Metadata
 from slacktide.kube.client.reflector import Reflector
 from slacktide.kube.client.status_codes import FORBIDDEN
 from slacktide.kube.resources.objects import POD, Pod
-from slacktide.kube.translate.owners import controlling
+from slacktide.kube.translate.owners import Target, controlling
 from slacktide.kube.translate.service_classes import CLASS_LABEL, concerns_class
 
 TEMPLATE_HASH = "pod-template-hash"
@@ -89,4 +89,4 @@ def workload_of(pod: Metadata) -> str:
         return f"pod-{pod.name}"
     if owner.kind == "ReplicaSet" and template and owner.name.endswith(f"-{template}"):
         return f"deployment-{owner.name.removesuffix(f'-{template}')}"
-    return f"{owner.kind.lower()}-{owner.name}"
+    return Target(owner.api_version, owner.kind, pod.namespace, owner.name, owner.uid).ledger

@@ -111,6 +111,11 @@ class DryRun:
         """The engine that decides, once the comparison has begun."""
         return self._would.engine
 
+    @property
+    def missing(self) -> str:
+        """It needs no custom resource, as it has the classes of the settings."""
+        return ""
+
     def stale(self) -> str:
         """Why nothing can be decided: which watch is dead; or empty."""
         return self.watches.stale()

@@ -200,7 +200,7 @@ class LeaderElection:
         metadata = Metadata(name=self._name, namespace=self._namespace)
         try:
             answer = await self._connection.post(
-                LEASE.path(self._namespace), _body(spec, metadata), timeout=patience, urgent=True
+                LEASE.path(self._namespace), _body(spec, metadata), timeout=patience, urgent=True, retries=0
             )
         except ApiError as error:
             if error.status != CONFLICT:

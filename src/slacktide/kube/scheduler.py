@@ -18,6 +18,7 @@ from slacktide.kube.clock import Clock, steady_seconds
 from slacktide.kube.feed import fed_pod
 from slacktide.kube.leader_election import LeaderElection
 from slacktide.kube.mirror.cluster import ClusterMirror
+from slacktide.kube.mirror.installation import Installation
 from slacktide.kube.mirror.login_poller import LoginPoller
 from slacktide.kube.mirror.watches import Watches
 from slacktide.kube.publish.availability import LedgerCounts, load
@@ -46,6 +47,7 @@ class Scheduler:
         self.ledgers = LedgerCounts()
         self.mirror = ClusterMirror(config, self.clock)
         self.watches = Watches(connection, self.mirror, config.kube.watch_seconds)
+        self.installation = Installation(connection)
         self.recorder = EventRecorder(connection, COMPONENT, identity, qps=config.kube.event_qps)
         self._contends_at = steady_seconds() + yields
         self.election = _election(connection, config, identity, self._may_contend)
@@ -64,6 +66,11 @@ class Scheduler:
     def synced(self) -> bool:
         """Whether every watch has told its first list."""
         return self.watches.synced
+
+    @property
+    def missing(self) -> str:
+        """What is to be applied before anything can be placed, or empty."""
+        return self.installation.missing
 
     def stale(self) -> str:
         """Why nothing can be decided: which watch is dead; or empty."""
@@ -110,6 +117,7 @@ class Scheduler:
         """
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(one) for one in self.watches.running()]
+            tasks.append(group.create_task(self.installation.run()))
             tasks.append(group.create_task(self.recorder.run()))
             tasks.append(group.create_task(self._login_poller.run()))
             await self.watches.first_lists()
@@ -131,11 +139,14 @@ class Scheduler:
         raise LeadershipLost(f"{self.identity}: the lease is lost")
 
     async def _load(self) -> dict[str, Availability]:
+        said = ""
         while True:
             try:
                 return await load(self.connection)
             except (ApiError, Unreachable) as error:
-                LOG.warning("ledgers cannot be read: %s", error)
+                if str(error) != said:
+                    LOG.warning("ledgers cannot be read: %s", error)
+                said = str(error)
                 await asyncio.sleep(LOAD_AGAIN_SECONDS)
 
     def lead(self, journal: Journal | None, ledgers: Mapping[str, Availability]) -> Term:

@@ -99,8 +99,11 @@ class Term(FeedListener):
         """Tell the engine all that is known; from now on it hears of changes. ``ledgers`` by their controllers' UID."""
         take_over(self.feed, ledgers, self.actor.adopt)
         self._tools.mirror.follow(self.feed)
-        known = ((key, ledgers.get(target.uid)) for key, target in self.feed.controllers.targets.items())
-        self.states.knew((key, one.status.state) for key, one in known if one is not None)
+        targets = self.feed.controllers.targets
+        known = {key: ledgers[target.uid] for key, target in targets.items() if target.uid in ledgers}
+        self.states.knew((key, one.status.state) for key, one in known.items())
+        for key, one in known.items():
+            self.ledger.found(key, one)
         self._work.set()
 
     # -- what the feed says ----------------------------------------------------------------------------------------

@@ -549,3 +549,14 @@ def test_numbers_out_of_arrays_are_recorded_as_numbers() -> None:
         assert codec.decode(codec.encode(out_of_arrays)) == plain
     with pytest.raises(NotImplementedError, match="object in a record"):
         codec.encode(operations.Restore("k", {"at": object()}, [], 8.0))
+
+
+def test_what_cannot_be_written_ends_the_record_and_nothing_else(tmp_path: Path) -> None:
+    config = live_config()
+    with Recorder(tmp_path, config) as recorder:
+        recorder(operations.Begin())
+        recorder(operations.Restore("k", {"at": object()}, [], 8.0))
+        assert "object in a record" in str(recorder.failed)
+        recorder(operations.Run(9.0))
+    (session,) = sessions(tmp_path)
+    assert [one.operation for one in session.operations()] == [operations.Begin()]

@@ -16,6 +16,7 @@ from slacktide.kube.translate.service_classes import (
     Classes,
     Promised,
     mapping,
+    own_template,
 )
 from slacktide.kube.translate.unschedulable import Unschedulable
 from slacktide.model import DisruptionLimits, Hours
@@ -48,18 +49,18 @@ def pod(label: str = "", priority: str = "", **annotations: str) -> Pod:
 
 def test_label_priority_class_namespace_and_cluster_name_the_class_in_this_order() -> None:
     every = classes("vital=gold", gold={}, silver={}, bronze={"default": True}, amber={})
-    assert every.name_for(pod("silver", "vital")) == "silver"
-    assert every.name_for(pod("", "vital")) == "gold"
-    assert every.name_for(pod("", "other")) == "bronze"
+    assert every.name_for(own_template(pod("silver", "vital")), "shop") == "silver"
+    assert every.name_for(own_template(pod("", "vital")), "shop") == "gold"
+    assert every.name_for(own_template(pod("", "other")), "shop") == "bronze"
     labels = {DEFAULT_CLASS: "amber"}
     every.namespaces["shop"] = made_objects.decoded(NAMESPACE, {"metadata": {"name": "shop", "labels": labels}})
-    assert every.name_for(pod()) == "amber"
+    assert every.name_for(own_template(pod()), "shop") == "amber"
     with pytest.raises(Unschedulable, match="neither its namespace nor the cluster has a default class"):
-        classes(gold={}).name_for(pod())
+        classes(gold={}).name_for(own_template(pod()), "shop")
 
 
 def test_of_several_defaults_the_first_by_name_counts() -> None:
-    assert classes(b={"default": True}, a={"default": True}).name_for(pod()) == "a"
+    assert classes(b={"default": True}, a={"default": True}).name_for(own_template(pod()), "shop") == "a"
 
 
 def test_what_is_owed_is_what_the_class_says() -> None:

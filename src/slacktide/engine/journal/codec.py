@@ -211,9 +211,12 @@ _LINES: dict[str, type[Operation]] = {**OPERATIONS, "spec": _SpecLine, "decided"
 
 
 def _plain(value: object) -> object:
-    """Numbers that came out of arrays, as Python's: operations are told with either."""
+    """Numbers out of arrays, instants out of objects and their like, as what JSON has: operations are told with any."""
     if isinstance(value, np.generic):
         return value.item()
+    for plain in (str, int, float):
+        if isinstance(value, plain):
+            return plain(value)
     raise NotImplementedError(f"{type(value).__name__} in a record")
 
 

@@ -86,7 +86,12 @@ class Recorder:
             return
         if type(operation) is Begin and self._parts[-1]["operations"] + len(self._parts) > 1:
             self._begin_again()
-        self._buffer += codec.encode(operation)
+        try:
+            self._buffer += codec.encode(operation)
+        except (NotImplementedError, TypeError, ValueError) as error:  # ours to mend, and nobody's pods wait for that
+            self._write()
+            self._fail(error)
+            return
         part = self._parts[-1]
         if type(operation) is Decided:
             part["passes"] += 1
@@ -110,7 +115,7 @@ class Recorder:
         except OSError as error:
             self._fail(error)
 
-    def _fail(self, error: OSError) -> None:
+    def _fail(self, error: Exception) -> None:
         self.failed = OutputError(f"{self.directory}: recording ends, it cannot be written: {error}")
         LOG.error("%s", self.failed)
 

@@ -27,6 +27,7 @@ from slacktide.engine.ledger import accounts
 from slacktide.engine.ledger.accounts import Accounts
 from slacktide.engine.ledger.excused import causes_said, excused_on_hosts, work_at_risk
 from slacktide.engine.ledger.pod_observation import hashed as hashed
+from slacktide.engine.ledger.promise import promise_said
 from slacktide.engine.ledger.slo_status import SUMS, Accrued, accrue, known, not_before, stand, totals
 from slacktide.errors import ConfigError, StateError
 from slacktide.kernels.tables import schema
@@ -141,6 +142,7 @@ def export(engine: Engine, key: str, now: float) -> dict[str, Any]:
     order = [row for row in controller.rows if row not in vacant] + list(controller.vacant)
     had = accrue(engine.tables.tb, order, len(order), at)
     said: dict[str, Any] = {"version": LIFETIME_VERSION, "approach": APPROACHES[controller.approach], "at": at}
+    said["promise"] = promise_said(controller)
     had_to = disruptions.suffered(engine.instances, controller)
     if had_to is not None:
         said["disruptions"] = _of_suffered(had_to)

@@ -6,13 +6,16 @@ A victim stays if its beneficiary no longer waits for it, and it was not told ye
 from __future__ import annotations
 
 import asyncio
+import contextlib
+from collections.abc import Callable
 from typing import Protocol
 
 from slacktide.engine.core import types
 from slacktide.engine.core.types import Decision
 from slacktide.kube.act.counts import ASK_AGAIN_SECONDS, LONGEST_PAUSE_SECONDS, Counts
 from slacktide.kube.act.reservations import Reservations
-from slacktide.kube.client.http import ApiError, NotSent, Unreachable
+from slacktide.kube.client.http import STRATEGIC_MERGE_PATCH, ApiError, NotSent, Unreachable
+from slacktide.kube.client.metadata import Condition
 from slacktide.kube.client.status_codes import (
     GATEWAY_TIMEOUT,
     NOT_FOUND,
@@ -20,9 +23,10 @@ from slacktide.kube.client.status_codes import (
     TOO_MANY,
     UNAVAILABLE,
 )
+from slacktide.kube.client.timestamps import Instant
 from slacktide.kube.feed.fed_pod import FedPod
 from slacktide.kube.publish.term_context import TermContext
-from slacktide.kube.resources.bodies import encode_deletion, encode_eviction
+from slacktide.kube.resources.bodies import encode_deletion, encode_eviction, encode_pod_status
 from slacktide.kube.resources.objects import POD, pod_reference
 
 EVICTED = "DisruptionTarget"
@@ -139,25 +143,52 @@ class Evictor:
             await asyncio.sleep(ASK_AGAIN_SECONDS)
 
     async def _delete(self, victim: FedPod, decision: Decision, beneficiary: FedPod | None) -> None:
-        """Where budgets are best effort, a victim goes although a budget forbids its eviction."""
-        body = encode_deletion(victim.uid)
+        """Where budgets are best effort, a victim goes although a budget forbids its eviction.
+
+        It is marked before, as by an eviction and by kube-scheduler: its Job may be told not to count such ends.
+        """
+        path, body = POD.path(*victim.namespaced_name), encode_deletion(victim.uid)
+        marked = False
+
+        def permit() -> bool:
+            return self.is_wanted(decision)
+
         try:
-            path, permit = POD.path(*victim.namespaced_name), lambda: self.is_wanted(decision)
+            await self._mark(victim, f"slacktide: preempting to accommodate {_named(beneficiary)}", permit)
+            marked = True
             await self._gate.after(self.connection.delete(path, body, permit=permit))
         except NotSent:
             if self.leading():
+                await self._unmark(victim, marked)
                 self._spare(victim, decision)
-        except (ApiError, Unreachable) as error:
-            if not (isinstance(error, ApiError) and error.status == NOT_FOUND):
+        except ApiError as error:
+            if error.status != NOT_FOUND:
+                await self._unmark(victim, marked)
                 self._refused_to_go(victim, decision, str(error), overdrawn=False)
+        except Unreachable as error:  # it may go, and keeps its mark
+            self._refused_to_go(victim, decision, str(error), overdrawn=False)
         else:
             self._has_evicted(victim, decision, beneficiary)
+
+    async def _mark(self, victim: FedPod, why: str, permit: Callable[[], bool]) -> None:
+        """Say of a pod, before it is deleted, that this is not its own doing; of one that stays (no ``why``) not any
+        more."""
+        now = Instant(self.feed.clock())
+        marked = Condition(EVICTED, str(bool(why)), "PreemptionByScheduler" if why else "Spared", why, now)
+        path, body = POD.path(*victim.namespaced_name, "status"), encode_pod_status(victim.uid, marked)
+        await self._gate.after(self.connection.patch(path, body, STRATEGIC_MERGE_PATCH, permit=permit))
+
+    async def _unmark(self, victim: FedPod, marked: bool) -> None:
+        """A pod that was ``marked`` stays. Where this cannot be said, the control plane does so after two minutes."""
+        if marked:
+            with contextlib.suppress(ApiError, Unreachable):
+                await self._mark(victim, "", self.leading)
 
     def _has_evicted(self, victim: FedPod, decision: Decision, beneficiary: FedPod | None) -> None:
         self.counts.evicted += 1
         mine = next(one.metric for one in decision.victims if one.uid == victim.uid)
-        whom = "a pod that is gone" if beneficiary is None else "/".join(beneficiary.namespaced_name)
-        note = f"Preempted on {decision.host} for {whom}: slack {mine:.1f} s, that of the other {decision.metric:.1f} s"
+        slack = f"slack {mine:.1f} s, that of the other {decision.metric:.1f} s"
+        note = f"Preempted on {decision.host} for {_named(beneficiary)}: {slack}"
         related = None if beneficiary is None else pod_reference(beneficiary.pod)
         self.recorder.record(pod_reference(victim.pod), "Preempted", note, action="Preempting", related=related)
 
@@ -190,6 +221,10 @@ class Evictor:
             self.feed.succession.stays(victim.key)
             self.feed.succeed(victim.key, victim.uid)
             self.feed.listener.changed(victim.key)
+
+
+def _named(beneficiary: FedPod | None) -> str:
+    return "a pod that is gone" if beneficiary is None else "/".join(beneficiary.namespaced_name)
 
 
 def _goes(victim: FedPod) -> bool:

@@ -27,8 +27,9 @@ from slacktide.kube.client.kinds import decode_status
 from slacktide.kube.client.line_splitter import LineSplitter
 from slacktide.kube.client.payload import Permitted, payload
 from slacktide.kube.client.rate_limit import Limiter
+from slacktide.kube.client.rights import AGAIN_SECONDS, MissingRights
 from slacktide.kube.client.served_version import GROUP_PATH, NEWEST, ServedVersion
-from slacktide.kube.client.status_codes import TOO_MANY, UNAUTHORIZED, UNAVAILABLE
+from slacktide.kube.client.status_codes import FORBIDDEN, TOO_MANY, UNAUTHORIZED, UNAVAILABLE
 
 LOG = logging.getLogger(__name__)
 
@@ -96,13 +97,16 @@ async def connect(
     qps: float = 0.0,
     burst: int = 0,
     timeout: float = 30.0,
+    rights_patience: float = 0.0,
 ) -> Connection:
     """A connection to the cluster of a kubeconfig, or of the pod we run in (``credentials.load_access``).
 
-    ``qps`` and ``burst`` bound the requests a second (0: no limit), ``timeout`` is each request's in seconds.
+    ``qps`` and ``burst`` bound the requests a second (0: no limit), ``timeout`` is each request's in seconds, and
+    ``rights_patience`` is :class:`Connection`'s.
     Raises ``ConfigError``; whether the server answers shows with the first request.
     """
-    return Connection(await load_access(kubeconfig, context), qps=qps, burst=burst, timeout=timeout)
+    access = await load_access(kubeconfig, context)
+    return Connection(access, qps=qps, burst=burst, timeout=timeout, rights_patience=rights_patience)
 
 
 class Connection:
@@ -110,6 +114,7 @@ class Connection:
 
     ``timeout`` is each request's in seconds; of a list it bounds the wait for a connection only, and ``list_silence``
     the time without a byte. ``agent`` is the User-Agent, by which the API server names who wrote a field.
+    ``rights_patience``: for so many seconds it is asked again where it knows no right to write (:mod:`.rights`)
     """
 
     def __init__(
@@ -121,8 +126,10 @@ class Connection:
         timeout: float = 30.0,
         list_silence: float = LIST_SILENT_SECONDS,
         agent: str = "slacktide",
+        rights_patience: float = 0.0,
     ) -> None:
         self._agent = agent
+        self._missing = MissingRights(rights_patience)
         self.limiter = Limiter(qps, burst)
         self._served = ServedVersion()
         self._access = access
@@ -190,9 +197,10 @@ class Connection:
         ``path`` is sent as it is (``Kind.path`` quotes names), but for the version of our own resources where the
         server has only an older one (:mod:`.served_version`); ``timeout`` is in seconds, for each attempt. ``urgent``
         waits neither for the rate limit nor for a free connection. A GET, PUT or DELETE answered with 429 or 503 is
-        sent again up to ``retries`` times, after the time the server asked for (10 s at most); anything else is not,
-        so that the caller decides. ``permit`` is asked before each sending, and again when the ``body`` is about to
-        be written, after whatever had to be waited for.
+        sent again up to ``retries`` times, after the time the server asked for (10 s at most), and, where there are
+        any ``retries``, a write while the server may not know our rights yet. Anything else is not, so that the caller
+        decides. ``permit`` is asked before each sending, and again when the ``body`` is about to be written, after
+        whatever had to be waited for.
         Raises ``ApiError``, ``Unreachable``, and of the latter kind ``NotSent`` for what is not permitted any more.
         """
         asked = f"?{urlencode(query)}" if query else ""
@@ -218,6 +226,7 @@ class Connection:
                     raise self._not_sent(method, path) from None
                 raise self._unreachable(method, path, error, limits) from None
             if response.status < REFUSED:
+                self._missing.granted(method, path)
                 return answer
             if response.status == UNAUTHORIZED and not renewed:
                 renewed = True
@@ -226,10 +235,23 @@ class Connection:
             if ServedVersion.is_missing(path, response.status, answer) and await self._another_version(version):
                 continue
             failure = _refusal(response, answer)
-            if response.status not in OVERLOADED or method not in REPEATABLE or retries <= 0:
+            pause = self._pause(method, path, failure, retries)
+            if pause is None:
                 raise failure
-            retries -= 1
-            await asyncio.sleep(min(failure.retry_after or 1.0, LONGEST_RETRY_SECONDS) * random.uniform(1.0, 1.2))
+            retries -= response.status in OVERLOADED
+            await asyncio.sleep(pause)
+
+    def _pause(self, method: str, path: str, failure: ApiError, retries: int) -> float | None:
+        """After how many seconds a request that was refused is sent again; None: it is not."""
+        if retries <= 0:
+            return None
+        if failure.status in OVERLOADED and method in REPEATABLE:
+            return min(failure.retry_after or 1.0, LONGEST_RETRY_SECONDS) * random.uniform(1.0, 1.2)
+        # Whoever reads asks again as it is.
+        waits = (
+            failure.status == FORBIDDEN and method != "GET" and self._missing.may_come(method, path, failure.message)
+        )
+        return AGAIN_SECONDS if waits else None
 
     def _url(self, path: str, query: str) -> URL:
         """Where a request goes, in the version of our resources that the server has."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from slacktide.engine.core.engine import Engine
 from slacktide.engine.ledger.checkpoint import NewerLedger, export
+from slacktide.engine.ledger.promise import Promise, promise_in
 from slacktide.engine.ledger.rest import at_rest
 from slacktide.engine.ledger.restore import restore
 from slacktide.engine.ledger.slo_status import slo_status
@@ -16,12 +18,17 @@ from slacktide.kube.feed.listener import FeedListener
 from slacktide.kube.feed.memories import Memories
 from slacktide.kube.feed.succession import Succession
 from slacktide.kube.mirror.cluster import ClusterMirror
+from slacktide.kube.mirror.pod_record import PodRecord
 from slacktide.kube.resources.objects import Availability
 from slacktide.kube.translate.owners import Target, is_followed
-from slacktide.kube.translate.service_classes import Promised
-from slacktide.model import APPROACHES
+from slacktide.kube.translate.service_classes import ClassIsGone, Promised, class_of
+from slacktide.kube.translate.unschedulable import Unschedulable
+from slacktide.model import APPROACHES, INDEPENDENT
 
 LOG = logging.getLogger(__name__)
+
+BATCH = ("Job", "CronJob")
+"""Kinds whose instances complete."""
 
 
 class Controllers:
@@ -44,29 +51,36 @@ class Controllers:
         self.ledgers: dict[str, Availability] = {}
         """Ledgers of a former leader that nobody went on from yet, by the UID of their controllers."""
         self.memories = Memories()
+        self._youngest: dict[str, tuple[float, str]] = {}
+        """Of controllers whose templates nobody reads, by key: the creation and UID of the youngest pod so far."""
         self.left_alone: set[str] = set()
         """Keys of controllers whose ledgers a later release wrote: accounted for in memory, and not written."""
         self.restores_all = False
         """All pods are told at once to a new engine, which goes on from each ledger with the pods that it is about."""
 
-    def ensure(self, target: Target, promised: Promised, batch: bool) -> None:
-        """Make sure that the engine knows a controller and its class.
+    def ensure(self, target: Target, promised: Promised, batch: bool, pod: PodRecord | None = None) -> None:
+        """Make sure that the engine knows a controller and its class, as its template says, or this ``pod``.
 
-        That is its template's, where this is known, else that of its youngest pod.
+        Where a custom resource makes the pods, whose template nobody reads, it is the class of the youngest of them.
         """
         engine, key = self._engine, target.key
         known = engine.controllers.get(key)
+        is_old = pod is not None and not is_followed(target) and self._is_old(key, pod)
+        if known is not None and known.service.name != promised.service.name and is_old:
+            return
         ledger = self.ledgers.get(target.uid) if known is None else None
         if known is None or (known.service, known.everything) != (promised.service, promised.everything):
             approach, everything = _approach(ledger, promised.approach), promised.everything
             engine.controller(key, promised.service, approach, batch, everything, self._clock())
+            if known is not None:
+                self._listener.changed(key)
         if (None if known is None else known.limits) != promised.limits:
             engine.limits(key, promised.limits, self._clock())
         if known is None:
             self.targets[key] = target
             self._listener.changed(key)
             watched = self._mirror.owners.watched.get(target.uid)
-            if target.kind == "Pod":
+            if target.is_pod:
                 engine.desired(key, 1, self._clock())
             elif watched is not None and watched.desired >= 0:
                 engine.desired(key, watched.desired, self._clock())
@@ -74,6 +88,56 @@ class Controllers:
                 engine.suspend(key, watched.suspended, self._clock())
         if known is None and not self.restores_all:
             self.restore(target, [])
+
+    def _is_old(self, key: str, pod: PodRecord) -> bool:
+        """Whether a younger pod has said what class a controller is of."""
+        its = (pod.pod.metadata.creation_timestamp or pod.seen, pod.uid)
+        youngest = self._youngest[key] = max(self._youngest.get(key, its), its)
+        return its < youngest
+
+    def promised(self, target: Target, said: str) -> Promised:
+        """What a controller without pods is promised: by its template, else by the class that its ledger named.
+
+        Raises :class:`Unschedulable` where that cannot be told.
+        """
+        watched, classes = self._mirror.owners.watched.get(target.uid), self._mirror.classes
+        batch = target.kind in BATCH
+        try:
+            if watched is None or watched.template is None:
+                return classes.remembered(said, batch)
+            return classes.of_template(watched.template, target.namespace, batch, target.name)
+        except ClassIsGone as problem:
+            return self.kept(target, problem)
+
+    def kept(self, target: Target | None, problem: ClassIsGone) -> Promised:
+        """What a controller was promised by a class that is no more: that holds on.
+
+        One that the engine does not know yet has it in its ledger. Raises the ``problem`` where it was promised nothing
+        by this class.
+        """
+        known = None if target is None else self._engine.controllers.get(target.key)
+        ledger = None if target is None or known is not None else self.ledgers.get(target.uid)
+        if known is not None:
+            found: Promise | None = Promise(known.service, known.limits, known.everything)
+        else:
+            found = None if ledger is None else promise_in(ledger.status.accumulators)
+        name = "" if found is None else class_of(found.service)
+        if found is None or problem.name not in ("", name):
+            raise problem
+        if not problem.name and not self._mirror.classes.gone(found.service):
+            raise problem  # its class is there, but not for who names none
+        approach = _approach(ledger, INDEPENDENT) if known is None else known.approach
+        return Promised(found.service, approach, name, found.limits, found.everything)
+
+    def follow_templates(self, targets: Iterable[Target]) -> None:
+        """Templates or classes changed: controllers without pods follow; where there are pods, they say it."""
+        engine, watched = self._engine, self._mirror.owners.watched
+        for target in targets:
+            key, one = target.key, engine.controllers.get(target.key)
+            if one is None or len(one.vacant) != len(one.rows) or key in self.deleted or target.uid not in watched:
+                continue
+            with contextlib.suppress(Unschedulable):
+                self.ensure(target, self.promised(target, one.service.name), one.batch)
 
     def restore(self, target: Target, pods: list[dict[str, Any]]) -> None:
         """Go on from a controller's ledger, where there is one that can be read, and from what its pods say."""
@@ -140,12 +204,13 @@ class Controllers:
         controller = engine.controllers.get(key)
         if controller is None or len(controller.vacant) != len(controller.rows):
             return
-        if target.kind == "Pod" and key not in self.deleted:
+        if target.is_pod and key not in self.deleted:
             engine.desired(key, 0, self._clock())
         elif key in self.deleted:
             self.deleted.discard(key)
             self.targets.pop(key, None)
             self.left_alone.discard(key)
+            self._youngest.pop(key, None)
             engine.controller_gone(key, self._clock())
             self._succession.forget(key)
             self._listener.finished(key)

@@ -58,6 +58,7 @@ class Feed(Changes, ABC):
         self.blame = BlameFeed(mirror, engine, clock)
         self.replacements = Replacements(engine, self.pods, self.succession, self.blame, self._replace)
         self.controllers = Controllers(mirror, engine, listener, self.succession, clock)
+        self.specs.kept = self.controllers.kept
         self.hosts = Hosts(mirror, engine, listener, self.specs.demands)
         self.promise_quotas = PromiseQuotas(mirror, self.specs.demands, self._settled)
         self.specs.residents = self.hosts.residents
@@ -134,10 +135,16 @@ class Feed(Changes, ABC):
             and (not names or one.promised is None or one.problem or one.promised.class_name in names)
         ]
         self._promises_changed(concerned)
+        self.controllers.follow_templates(self.controllers.targets.values())
+        for key in dict.fromkeys(one.key for one in concerned if one.key):
+            self.listener.changed(key)  # its ledger says so where its class is no more
 
     def template(self, uid: str) -> None:
         ours = [one for one in self.pods.values() if one.ours]
         self._promises_changed([one for one in ours if one.target is not None and one.target.uid == uid])
+        watched = self.mirror.owners.watched.get(uid)
+        if watched is not None:
+            self.controllers.follow_templates([watched.target])
 
     def _promises_changed(self, concerned: Sequence[FedPod]) -> None:
         for one in concerned:
@@ -149,7 +156,8 @@ class Feed(Changes, ABC):
         if pod.key:
             self.respec(pod)
             if pod.target is not None and pod.promised is not None:
-                self.controllers.ensure(pod.target, pod.promised, self.engine.controllers[pod.key].batch)
+                batch = self.engine.controllers[pod.key].batch
+                self.controllers.ensure(pod.target, pod.promised, batch, pod.record)
 
     def quotas(self, namespace: str) -> None:
         there = [one for one in self.pods.values() if one.pod.metadata.namespace == namespace]
@@ -220,9 +228,7 @@ class Feed(Changes, ABC):
             return
         target = pod.target
         self.blame.forget(pod)
-        bare = (
-            target if target is not None and target.kind == "Pod" and target.key in self.controllers.targets else None
-        )
+        bare = target if target is not None and target.is_pod and target.key in self.controllers.targets else None
         if bare is not None:
             self.controllers.bury(bare)
             self.controllers.deleted.add(bare.key)
@@ -338,7 +344,7 @@ class Feed(Changes, ABC):
             self.orphans.setdefault(owners.unknown_owner(metadata), {})[pod.uid] = None
             return ""
         pod.target = target
-        self.controllers.ensure(target, pod.promised, owners.is_batch(metadata))
+        self.controllers.ensure(target, pod.promised, owners.is_batch(metadata), pod.record)
         pod.budget = self.mirror.budgets.of(pod.pod)
         return target.key
 

@@ -58,5 +58,4 @@ class Memories:
 
 
 def _is_same(one: Target, other: Target) -> bool:
-    groups = one.api_version.rpartition("/")[0], other.api_version.rpartition("/")[0]
-    return groups[0] == groups[1] and (one.kind, one.name) == (other.kind, other.name)
+    return (one.group, one.kind, one.name) == (other.group, other.kind, other.name)

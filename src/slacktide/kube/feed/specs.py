@@ -10,11 +10,13 @@ from typing import NamedTuple
 from slacktide.engine.core.engine import Engine
 from slacktide.kube.feed.fed_pod import FedPod
 from slacktide.kube.mirror.cluster import ClusterMirror
+from slacktide.kube.resources.objects import Pod
 from slacktide.kube.translate.nodes import NodeView, lasting
+from slacktide.kube.translate.owners import Target
 from slacktide.kube.translate.pod_constraints import PodConstraints
 from slacktide.kube.translate.pod_resources import Demands
 from slacktide.kube.translate.priorities import is_of_the_system
-from slacktide.kube.translate.service_classes import Promised
+from slacktide.kube.translate.service_classes import ClassIsGone, Promised
 from slacktide.kube.translate.unschedulable import Unschedulable, refusal
 from slacktide.kube.translate.user_access import Wants
 from slacktide.kube.translate.volumes import away_from, both
@@ -24,6 +26,11 @@ from slacktide.state.spec import Spec
 NEVER = "Never"
 
 SpecKey = tuple[tuple[tuple[str, int], ...], object, int, Term, bool, Wants, bool]
+
+
+def nothing_kept(_target: Target | None, problem: ClassIsGone) -> Promised:
+    """Where nobody knows what was promised before."""
+    raise problem
 
 
 class SpecParts(NamedTuple):
@@ -71,6 +78,8 @@ class Specs:
         self._nodes = 0
         self.residents: Callable[[str], Mapping[str, int]] = lambda _node: {}
         """What pods take on a node that nobody can send away."""
+        self.kept: Callable[[Target | None, ClassIsGone], Promised] = nothing_kept
+        """What a controller was promised by a class that is no more; raises where it was promised nothing by it."""
 
     def __len__(self) -> int:
         return len(self._by_number)
@@ -99,8 +108,7 @@ class Specs:
         mirror, pod = self._mirror, fed.pod
         if reason := fed.record.malformed or refusal(pod):
             raise Unschedulable(reason)
-        owners, metadata = mirror.owners, pod.metadata
-        fed.promised = mirror.classes.of(pod, owners.is_batch(metadata), owners.template_of(metadata))
+        fed.promised = self._promised(pod)
         demand = self.demands.of(pod)
         if isinstance(demand, str):
             raise Unschedulable(demand)
@@ -114,6 +122,14 @@ class Specs:
         wants = mirror.network.wants_of(pod, mirror.owners)
         spared = is_of_the_system(pod) and not self._engine.config.kube.preempt_system_pods
         return SpecParts(mirror.network.named(demand), fed.promised, placed, term, never, wants, spared)
+
+    def _promised(self, pod: Pod) -> Promised:
+        """What a pod is promised; where its class is gone, what its controller was promised by that class before."""
+        owners, metadata = self._mirror.owners, pod.metadata
+        try:
+            return self._mirror.classes.of(pod, owners.is_batch(metadata), owners.template_of(metadata))
+        except ClassIsGone as problem:
+            return self.kept(owners.target_of(metadata), problem)
 
     def is_impossible(self, number: int) -> bool:
         """Whether no node of ours could ever take a pod of a spec, were it empty, ready and open.

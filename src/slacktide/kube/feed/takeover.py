@@ -13,8 +13,10 @@ from slacktide.engine.explain.feasibility import Looker
 from slacktide.engine.ledger.rest import at_rest
 from slacktide.errors import StateError
 from slacktide.kube.feed import fed_pod
+from slacktide.kube.feed.controllers import BATCH
 from slacktide.kube.feed.fed_pod import FedPod
 from slacktide.kube.feed.feed import Feed
+from slacktide.kube.mirror.pod_record import grace
 from slacktide.kube.resources.objects import Availability, Pod
 from slacktide.kube.translate.causes import Verdict
 from slacktide.kube.translate.disruption_budgets import SEVERAL
@@ -23,7 +25,6 @@ from slacktide.kube.translate.pod_resources import PODS
 from slacktide.kube.translate.unschedulable import Unschedulable, gated
 from slacktide.model.causes import CLUSTER
 
-JOB = "Job"
 FOREIGN_SPEC = -1
 """Stands for the spec of a pod that has ended, which nobody asks for."""
 
@@ -118,16 +119,27 @@ def _restore(feed: Feed, key: str, group: list[FedPod], ended: list[FedPod]) -> 
 
 def _without_replaced(feed: Feed, key: str, group: list[FedPod]) -> list[FedPod]:
     """Without pods that were told to go and are not ready, as far as others are there in their place."""
-    surplus = len(group) - feed.engine.controllers[key].desired
-    if feed.engine.controllers[key].desired < 0:
-        return group
+    desired = feed.engine.controllers[key].desired
     goes = [one for one in group if one.pod.metadata.deletion_timestamp is not None and one.pod.spec.node_name]
-    over = [one for one in goes if not _condition(one.pod, "Ready")[0]][: max(0, surplus)]
+    down = sorted((one for one in goes if not _condition(one.pod, "Ready")[0]), key=_told)
+    surplus = len(group) - desired if desired >= 0 else _came_since(down, group)
+    over = down[: max(0, surplus)]
     for one in over:
         feed.specs.release(one.spec)
         one.spec, one.replaced = -1, True
         feed.hosts.stranger(one)
     return [one for one in group if not one.replaced]
+
+
+def _told(pod: FedPod) -> float:
+    """When a pod was told to go, seconds since 1970."""
+    return (pod.pod.metadata.deletion_timestamp or 0.0) - grace(pod.pod)
+
+
+def _came_since(down: list[FedPod], group: list[FedPod]) -> int:
+    """How many pods came since the first of those that go was told to: where nobody knows how many there should be."""
+    staying = [one for one in group if one.pod.metadata.deletion_timestamp is None]
+    return sum((one.pod.metadata.creation_timestamp or one.record.seen) >= _told(down[0]) for one in staying if down)
 
 
 def _remember(feed: Feed, found: Availability, ended: Mapping[str, list[FedPod]]) -> None:
@@ -138,12 +150,11 @@ def _remember(feed: Feed, found: Availability, ended: Mapping[str, list[FedPod]]
     watched = mirror.owners.watched.get(target.uid)
     if watched is None and target.uid not in feed.pods:
         return
-    batch = target.kind in (JOB, "CronJob")
     try:
-        promised = mirror.classes.remembered(found.status.class_, batch)
+        promised = feed.controllers.promised(target, found.status.class_)
     except Unschedulable:
         return
-    feed.controllers.ensure(target, promised, batch)
+    feed.controllers.ensure(target, promised, target.kind in BATCH)
     feed.controllers.restore(target, [_over(pod) for pod in ended.get(target.key, [])])
     if watched is None:
         feed.controllers.pod_left(target)
@@ -168,9 +179,22 @@ def owner_of(found: Availability) -> Target | None:
         if one is None:
             continue
         target = Target(one.api_version, one.kind, namespace, one.name, one.uid)
-        if target.ledger == found.metadata.name:
+        if found.metadata.name in (target.ledger, target.former_ledger):
             return target
     return None
+
+
+def by_owner(found: Iterable[Availability]) -> dict[str, Availability]:
+    """Ledgers by the UID of their controllers, also of those that were deleted.
+
+    Of two about one controller it is the one whose name it has now; what is called otherwise than a ledger is left out.
+    """
+    ledgers: dict[str, Availability] = {}
+    for one in found:
+        owner = owner_of(one)
+        if owner is not None and (owner.uid not in ledgers or owner.ledger == one.metadata.name):
+            ledgers[owner.uid] = one
+    return ledgers
 
 
 def _condition(pod: Pod, name: str) -> tuple[bool, float | None]:

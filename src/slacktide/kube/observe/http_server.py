@@ -43,6 +43,10 @@ class Served(Protocol):
     def synced(self) -> bool:
         """Whether every watch has told its first list."""
 
+    @property
+    def missing(self) -> str:
+        """What is to be applied before anything can be placed, or empty."""
+
     def stale(self) -> str:
         """Why nothing can be decided: which watch is dead; or empty."""
 
@@ -75,6 +79,8 @@ class Server(Site):
         super().__init__("kube.listen", kube.listen or "", every, context)
 
     async def _readyz(self, request: web.Request) -> web.Response:  # noqa: ARG002
+        if missing := self.served.missing:
+            return web.Response(status=UNAVAILABLE, text=f"{missing}\n")
         if not self.served.synced:
             return web.Response(status=UNAVAILABLE, text="the watches have not told their first lists\n")
         if stale := self.served.stale():

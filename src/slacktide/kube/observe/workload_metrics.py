@@ -57,7 +57,7 @@ def by_workload(found: Overview, targets: Mapping[str, Target], most: int) -> It
         target = targets.get(one.key)
         if target is None:
             continue
-        who = [target.namespace, target.kind, target.name, one.service.name.partition("@")[0]]
+        who = [target.namespace, target.full_kind, target.name, one.service.name.partition("@")[0]]
         good.add_metric(who, found.losses[i].good)
         for cause in CAUSES:
             lost.add_metric([*who, cause], getattr(found.losses[i], cause))

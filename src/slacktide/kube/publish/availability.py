@@ -17,14 +17,17 @@ from slacktide.engine.ledger.overview import STATES, Overview
 from slacktide.engine.ledger.slo_status import SloStatus, slo_status
 from slacktide.kube.client.http import APPLY_PATCH, ApiError, Connection, Unreachable
 from slacktide.kube.client.kinds import Malformed, encode
+from slacktide.kube.client.metadata import Metadata
 from slacktide.kube.client.pages import pages
 from slacktide.kube.client.rate_limit import Limiter
+from slacktide.kube.client.rights import lacks_right
 from slacktide.kube.client.status_codes import FORBIDDEN, NOT_FOUND, UNPROCESSABLE
 from slacktide.kube.client.timestamps import rfc3339
-from slacktide.kube.feed.takeover import owner_of
+from slacktide.kube.feed.takeover import by_owner
 from slacktide.kube.publish import write_plan
 from slacktide.kube.publish.term_context import TermContext
 from slacktide.kube.publish.write_plan import WritePlan
+from slacktide.kube.resources.bodies import encode_deletion
 from slacktide.kube.resources.custom_resources import API_VERSION
 from slacktide.kube.resources.objects import AVAILABILITY, Availability
 from slacktide.kube.translate.owners import Target, is_followed
@@ -103,6 +106,8 @@ class LedgerWriter:
         self._problem = ""
         self._burials: dict[str, tuple[Target, dict[str, Any], SloStatus]] = {}
         """Ledgers of workloads that were deleted, by the path of their objects."""
+        self._former: dict[str, tuple[str, Metadata]] = {}
+        """Of controllers whose ledgers have another name in the API server: that object's path, and its metadata."""
         self._left_out: tuple[str, ...] = ()
         self._warned: tuple[str, ...] = ()
 
@@ -113,8 +118,25 @@ class LedgerWriter:
         self._plan.changed(key, self._clock())
         self._some.set()
 
+    def found(self, key: str, ledger: Availability) -> None:
+        """A controller's ledger was read. One with the name of a release before is removed once it is written anew."""
+        target, metadata = self._feed.controllers.targets[key], ledger.metadata
+        if metadata.name != target.ledger:
+            self._former[key] = AVAILABILITY.path(metadata.namespace, metadata.name), metadata
+            self.changed(key)
+
+    async def _remove_former(self, key: str) -> None:
+        """Remove a ledger of a release before, unless another workload's has its name by now."""
+        path, metadata = self._former.pop(key)
+        body = encode_deletion(metadata.uid, metadata.resource_version)
+        try:
+            await self._connection.delete(path, body, permit=self._leading)
+        except (ApiError, Unreachable) as error:
+            LOG.debug("ledger %s: %s", path, error)
+
     def finished(self, key: str) -> None:
         """A controller is no more; the garbage collector removes its ledger."""
+        self._former.pop(key, None)
         self._plan.forget(key)
         self._said.pop(key, None)
         self._suffered.pop(key, None)
@@ -174,6 +196,8 @@ class LedgerWriter:
             LOG.debug("ledger %s: %s", path, error)
             if not isinstance(error, ApiError) or error.status not in (FORBIDDEN, NOT_FOUND):
                 asyncio.get_running_loop().call_later(1.0, again)
+            elif lacks_right(error.message):  # else its namespace ends
+                asyncio.get_running_loop().call_later(LATER_SECONDS, again)
 
     def compare(self, found: Overview) -> None:
         """How controllers stand by now: ledgers whose state, or whose count of those who are lost or starve, is another
@@ -303,7 +327,8 @@ class LedgerWriter:
         now = self._clock()
         found = slo_status(engine, key, now)
         books, account = export(engine, key, now), suffered(engine.instances, engine.controllers[key])
-        said = document(target, books, found, engine.config.qos.alpha)
+        gone = self._feed.mirror.classes.gone(engine.controllers[key].service)
+        said = document(target, books, found, engine.config.qos.alpha, class_is_gone=gone)
         if beyond := self._feed.promise_quotas.beyond(target.key):
             more = f"pods without a promise: {beyond[1]} ({beyond[0]})"
             said["status"]["message"] = "; ".join(filter(None, (said["status"]["message"], more)))
@@ -320,6 +345,8 @@ class LedgerWriter:
             self._suffered[key] = account
             if key in self._plan.written_at:  # else its controller went meanwhile
                 self._said[key] = Said(found.state, found.lost, found.starving)
+            if key in self._former:
+                await self._remove_former(key)
         except ApiError as error:
             self._counts.failed += 1
             self._refused(key, target, error)
@@ -365,8 +392,13 @@ def breaks_at(found: SloStatus, at: float, alpha: float) -> float | None:
     return at + max(0.0, found.slack + alpha)
 
 
-def message(found: SloStatus, alpha: float) -> str:
-    """Why a kept promise is AtRisk; else nothing."""
+def message(found: SloStatus, alpha: float, class_is_gone: str = "") -> str:
+    """That its class, of this name, is no more, or why a kept promise is AtRisk; else nothing."""
+    if class_is_gone:
+        return (
+            f"service class {class_is_gone} cannot be used any more; this workload keeps what it was promised, until "
+            "there is a class of that name again, or its template names another one"
+        )
     if found.state != "AtRisk" or found.slack is None:
         return ""
     left, budget = max(0.0, found.slack + alpha), 1.0 - found.promised
@@ -378,13 +410,19 @@ def message(found: SloStatus, alpha: float) -> str:
 
 
 def document(
-    target: Target, books: dict[str, Any], found: SloStatus, alpha: float, deleted: float | None = None
+    target: Target,
+    books: dict[str, Any],
+    found: SloStatus,
+    alpha: float,
+    deleted: float | None = None,
+    class_is_gone: str = "",
 ) -> dict[str, Any]:
-    """The Availability of a controller; ``alpha`` as in the settings, seconds; ``deleted``: when it was.
+    """The Availability of a controller; ``alpha`` as in the settings, seconds; ``deleted``: when it was;
+    ``class_is_gone``: the name of its class, where that is no more.
 
     It stays when its controller goes, for another one of that name, where we hear that it goes.
     """
-    said = _document(target, books, found, alpha)
+    said = _document(target, books, found, alpha, class_is_gone)
     if deleted is not None:
         words = "the workload was deleted; one of the same namespace, kind and name goes on from this ledger"
         status = {"state": "Unknown", "message": words, "slackSeconds": None, "breaksAt": None}
@@ -392,7 +430,9 @@ def document(
     return said
 
 
-def _document(target: Target, books: dict[str, Any], found: SloStatus, alpha: float) -> dict[str, Any]:
+def _document(
+    target: Target, books: dict[str, Any], found: SloStatus, alpha: float, class_is_gone: str
+) -> dict[str, Any]:
     breaks, losses = breaks_at(found, books["at"], alpha), found.losses
     return {
         "apiVersion": API_VERSION,
@@ -408,7 +448,7 @@ def _document(target: Target, books: dict[str, Any], found: SloStatus, alpha: fl
             "slackSeconds": None if found.slack is None else round(found.slack, 3),
             "breaksAt": None if breaks is None else rfc3339(breaks),
             "state": found.state,
-            "message": message(found, alpha),
+            "message": message(found, alpha, class_is_gone),
             "running": found.running,
             "waiting": found.waiting,
             "lost": found.lost,
@@ -435,7 +475,7 @@ def _document(target: Target, books: dict[str, Any], found: SloStatus, alpha: fl
 async def load(connection: Connection) -> dict[str, Availability]:
     """All ledgers by the UID of their controllers, also of those that were deleted. Raises ``ApiError`` and
     ``Unreachable``."""
-    found: dict[str, Availability] = {}
+    found: list[Availability] = []
     async with aclosing(pages(connection, AVAILABILITY.path())) as every:
         async for page in every:
             if page.begins:
@@ -443,6 +483,6 @@ async def load(connection: Connection) -> dict[str, Availability]:
             for one in map(AVAILABILITY.decode, page.items):
                 if isinstance(one, Malformed):
                     LOG.warning("ledger %s/%s is malformed: %s", one.namespace, one.name, one.problem)
-                elif (owner := owner_of(one)) is not None:
-                    found[owner.uid] = one
-    return found
+                else:
+                    found.append(one)
+    return by_owner(found)

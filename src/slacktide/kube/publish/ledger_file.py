@@ -105,7 +105,7 @@ class _Reader:
         for number, entry in enumerate(entries):
             try:
                 one = _kept(("ledgers", number), entry)
-                key = one.namespace, one.kind, one.name
+                key = one.namespace, f"{one.api_version.rpartition('/')[0]}/{one.kind}", one.name
                 if key in found:
                     raise _Wrong(("ledgers", number, "name"), str(one), "each workload once")
                 found[key] = one

@@ -14,7 +14,7 @@ from slacktide.kube.client.http import APPLY_PATCH, ApiError, Connection
 from slacktide.kube.client.kinds import Kind, Malformed, encode
 from slacktide.kube.client.status_codes import FORBIDDEN, NOT_FOUND
 from slacktide.kube.client.timestamps import rfc3339
-from slacktide.kube.feed.takeover import owner_of
+from slacktide.kube.feed.takeover import by_owner, owner_of
 from slacktide.kube.publish.availability import MANAGER, metadata_of
 from slacktide.kube.publish.ledger_file import Kept
 from slacktide.kube.resources import objects
@@ -45,8 +45,10 @@ async def kept_in(connection: Connection, namespace: str) -> tuple[list[Kept], l
     """
     found: list[Kept] = []
     broken: list[str] = []
-    for body in json.loads(await connection.get_list(AVAILABILITY.path(namespace)))["items"]:
-        one = AVAILABILITY.decode(encode(body))
+    bodies = json.loads(await connection.get_list(AVAILABILITY.path(namespace)))["items"]
+    listed = [AVAILABILITY.decode(encode(body)) for body in bodies]
+    known = by_owner(one for one in listed if isinstance(one, Availability))
+    for body, one in zip(bodies, listed, strict=True):
         name = f"{body['metadata']['namespace']}/{body['metadata']['name']}"
         if isinstance(one, Malformed):
             broken.append(f"{name}: {one.problem}")
@@ -62,6 +64,8 @@ async def kept_in(connection: Connection, namespace: str) -> tuple[list[Kept], l
             broken.append(f"{name}: {error}")
             continue
         assert owner is not None  # noqa: S101  # asked before
+        if known[owner.uid] is not one:
+            continue  # it is the former one of a workload whose ledger has another name by now
         status = {key: value for key, value in body["status"].items() if key != "target"}
         found.append(Kept(owner.namespace, owner.api_version, owner.kind, owner.name, status))
     return sorted(found, key=lambda one: (one.namespace, one.kind, one.name)), broken

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from hashlib import blake2b
 
 from slacktide.kube.client.metadata import Metadata, OwnerReference
 from slacktide.kube.resources.workloads import Deployment, Job, ReplicaSet, Template
 
 KNOWN = {"ReplicaSet": "apps", "Deployment": "apps", "StatefulSet": "apps", "Job": "batch", "CronJob": "batch"}
 """Kinds of controllers that are watched, by the API group they must be of."""
+LONGEST_NAME = 253
+"""Characters of an object's name."""
 FINISHED = ("Complete", "Failed", "SuccessCriteriaMet")
 
 
@@ -28,9 +31,33 @@ class Target:
         return f"{self.kind}/{self.namespace}/{self.name}/{self.uid}"
 
     @property
+    def group(self) -> str:
+        """Its API group; empty of the core's."""
+        return self.api_version.rpartition("/")[0]
+
+    @property
+    def is_pod(self) -> bool:
+        """Whether it is a pod without an owner."""
+        return (self.api_version, self.kind) == ("v1", "Pod")
+
+    @property
+    def full_kind(self) -> str:
+        """Its kind as no other object's: with the group where that is not Kubernetes' own, and so has a dot."""
+        return f"{self.kind}.{self.group}" if "." in self.group else self.kind
+
+    @property
     def ledger(self) -> str:
-        """Name of its Availability."""
-        return f"{self.kind.lower()}-{self.name}"[:253].rstrip("-.")
+        """Name of its Availability, which no other object of the namespace has."""
+        name = f"{self.full_kind.lower()}-{self.name}"
+        if len(name) <= LONGEST_NAME:
+            return name
+        digest = blake2b(name.encode(), digest_size=8).hexdigest()
+        return f"{name[: LONGEST_NAME - 1 - len(digest)].rstrip('-.')}-{digest}"
+
+    @property
+    def former_ledger(self) -> str:
+        """The name that its Availability had in releases before, which others could share."""
+        return f"{self.kind.lower()}-{self.name}"[:LONGEST_NAME].rstrip("-.")
 
 
 @dataclass(slots=True)
@@ -67,7 +94,7 @@ def is_finished(job: Job) -> bool:
 
 def is_followed(target: Target) -> bool:
     """Whether we hear when an object is deleted: it is of a kind that is watched."""
-    return target.kind == "Pod" or KNOWN.get(target.kind) == target.api_version.partition("/")[0]
+    return target.is_pod or KNOWN.get(target.kind) == target.group
 
 
 def suspended(job: Job) -> int:
@@ -118,12 +145,12 @@ class Owners:
         return owner is not None and owner.kind == "Job" and is_known(owner)
 
     def template_of(self, pod: Metadata) -> Template | None:
-        """What the topmost owner of a pod makes its pods from; None where that is not known."""
+        """What the topmost owner of a pod that is known makes its pods from; None where none is."""
         owner, found = controlling(pod), None
         for _ in range(8):
             watched = None if owner is None else self.watched.get(owner.uid)
             if watched is None:
-                return found if owner is None else None
+                return found
             found, owner = watched.template, watched.owner
         return found
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from slacktide.errors import ConfigError
 from slacktide.kube.resources.custom_resources import EVERYBODY
 from slacktide.kube.resources.objects import Namespace, Pod, ServiceClass, WindowSpec
-from slacktide.kube.resources.workloads import Template
+from slacktide.kube.resources.workloads import Template, TemplateMetadata, TemplateSpec
 from slacktide.kube.translate.priorities import priority_of
 from slacktide.kube.translate.unschedulable import Unschedulable
 from slacktide.model import DisruptionLimits, PenaltyTier, Window, limit_fields
@@ -29,6 +29,8 @@ OWN_LIMITS = tuple(PREFIX + name for name in ("disruptions", "cooldown", "hours"
 DEFAULT_CLASS = "slacktide.io/default-class"
 OF_LABEL, OF_CLASS = f"label {CLASS_LABEL}: ", "service class "
 """So begins what is said of a pod that has no class, and of one whose class does not exist or cannot be used."""
+OWN = "@"
+"""Between the name of a class and the SLO of a workload's own."""
 MOST_PROMISES = 4096
 """How many promises are remembered. Pods of one class share one; only SLOs of single workloads need more."""
 
@@ -110,6 +112,20 @@ def _stricter(promise: Promise, own: tuple[str | None, ...]) -> DisruptionLimits
     return limits
 
 
+def class_of(promise: Promise) -> str:
+    """The name of the class that a promise is of, whatever SLO the workload has of its own."""
+    return promise.name.partition(OWN)[0]
+
+
+class ClassIsGone(Unschedulable):
+    """The class that is named cannot be used, because it does not exist, or is malformed; ``name`` is its name, empty
+    where none is named and there is no default."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        self.name = name
+        super().__init__(reason)
+
+
 def concerns_class(problem: str) -> bool:
     """Whether that a pod has no class that it may use is why it has this problem (of an :class:`.Unschedulable`)."""
     return problem.startswith((OF_LABEL, OF_CLASS))
@@ -124,6 +140,12 @@ def mapping(text: str) -> dict[str, str]:
             raise ConfigError(f"kube.priority_classes: found {pair!r}, expected PRIORITY=CLASS")
         found[priority] = service
     return found
+
+
+def own_template(pod: Pod) -> Template:
+    """What a pod says of its promise, as a template of such pods would."""
+    metadata = TemplateMetadata(pod.metadata.labels, pod.metadata.annotations)
+    return Template(metadata, TemplateSpec(pod.spec.priority_class_name))
 
 
 def default_of(namespace: Namespace | None) -> str:
@@ -168,49 +190,60 @@ class Classes:
         self._promised.clear()
         self.broken.pop(name, None)
 
-    def name_for(self, pod: Pod, template: Template | None = None) -> str:
-        """The class that a pod is of: its label's, its PriorityClass's, its namespace's default, the cluster's.
+    def gone(self, promise: Promise) -> str:
+        """The name of a promise's class where it cannot be used any more; else nothing."""
+        name = class_of(promise)
+        return name if name not in self.classes or name in self.broken else ""
 
-        The label is that of ``template``, from which its controller makes its pods, where that is known: whoever labels
-        a single pod changes no promise.
-        """
-        if named := self._named_for(pod, template):
+    def name_for(self, template: Template, namespace: str) -> str:
+        """The class of a template's pods: their label's, their PriorityClass's, their namespace's default, the
+        cluster's."""
+        if named := self._named_for(template):
             return named
-        default = default_of(self.namespaces.get(pod.metadata.namespace))
+        default = default_of(self.namespaces.get(namespace))
         if default:
             return default
         defaults = sorted(name for name, one in self.classes.items() if one.spec.default)
         if not defaults:
-            raise Unschedulable(f"{OF_LABEL}found none, and neither its namespace nor the cluster has a default class")
+            reason = f"{OF_LABEL}found none, and neither its namespace nor the cluster has a default class"
+            raise ClassIsGone("", reason)
         return defaults[0]
 
-    def _named_for(self, pod: Pod, template: Template | None) -> str:
-        """The class that a pod's label or PriorityClass names; empty where neither does."""
-        labels, priority = pod.metadata.labels, pod.spec.priority_class_name
-        if template is not None:
-            labels, priority = template.metadata.labels, template.spec.priority_class_name or priority
-        return labels.get(CLASS_LABEL) or self._by_priority.get(priority, "")
+    def _named_for(self, template: Template) -> str:
+        """The class that the label or PriorityClass of a template's pods names; empty where neither does."""
+        return template.metadata.labels.get(CLASS_LABEL) or self._by_priority.get(template.spec.priority_class_name, "")
 
     def of(self, pod: Pod, batch: bool, template: Template | None = None) -> Promised:
-        """What a pod was promised, by its controller's ``template`` where that is known.
+        """What a pod was promised, by its controller's ``template`` where that is known: whoever labels a single pod
+        changes no promise.
 
-        Raises :class:`Unschedulable` with the reason where that cannot be told.
+        Raises :class:`Unschedulable` with the reason where that cannot be told, and of these :class:`ClassIsGone`.
         """
-        name = self.name_for(pod, template)
+        said = own_template(pod) if template is None else template
+        if not said.spec.priority_class_name and pod.spec.priority_class_name:
+            said = Template(said.metadata, TemplateSpec(pod.spec.priority_class_name))
+        return self.of_template(said, pod.metadata.namespace, batch, pod.metadata.name, priority_of(pod))
+
+    def of_template(
+        self, template: Template, namespace: str, batch: bool, whose: str, pods_priority: int = 0
+    ) -> Promised:
+        """What pods of a template are promised in a namespace, of ``pods_priority``; ``whose`` name is told. Raises as
+        :meth:`of`."""
+        name = self.name_for(template, namespace)
         found = self.classes.get(name)
         if found is None:
-            raise Unschedulable(f"{OF_CLASS}{name!r}: does not exist")
+            raise ClassIsGone(name, f"{OF_CLASS}{name!r}: does not exist")
         if name in self.broken:
-            raise Unschedulable(f"{OF_CLASS}{name!r} is malformed: {self.broken[name]}")
-        if not found.open_to(pod.metadata.namespace):
+            raise ClassIsGone(name, f"{OF_CLASS}{name!r} is malformed: {self.broken[name]}")
+        if not found.open_to(namespace):
             nobody = (
                 "" if found.spec.namespaces else f": its namespaces are none, which is nobody; {EVERYBODY!r} is all"
             )
-            raise Unschedulable(f"{OF_CLASS}{name!r}: may not be used in namespace {pod.metadata.namespace}{nobody}")
-        annotations = pod.metadata.annotations if template is None else template.metadata.annotations
+            raise Unschedulable(f"{OF_CLASS}{name!r}: may not be used in namespace {namespace}{nobody}")
+        annotations = template.metadata.annotations
         own, suffers, approach = annotations.get(SLO), own_limits(annotations), _approach(annotations, found, batch)
         # Who says what it was promised is as important as that. The others are told apart by their pods' priority.
-        priority = 0 if own is not None or self._named_for(pod, template) else priority_of(pod)
+        priority = 0 if own is not None or self._named_for(template) else pods_priority
         known = self._promised.get((name, own, suffers, approach, priority))
         if known is None:
             promise = promise_of(found)
@@ -218,7 +251,7 @@ class Classes:
                 LOG.warning(
                     "service class %s: window: %s does not hold for workloads that are measured %s (such as %s/%s): "
                     "these are accounted over their lifetime; measure them independently for a promise over a window",
-                    *(name, promise.window.name, APPROACHES[approach], pod.metadata.namespace, pod.metadata.name),
+                    *(name, promise.window.name, APPROACHES[approach], namespace, whose),
                 )
             limits = _stricter(promise, suffers)
             if own is not None:
@@ -233,10 +266,10 @@ class Classes:
 
     def remembered(self, said: str, batch: bool) -> Promised:
         """What a controller without pods was promised, by the class in its ledger. Raises :class:`Unschedulable`."""
-        name, at, own = said.partition("@")
+        name, at, own = said.partition(OWN)
         found = self.classes.get(name)
         if found is None or name in self.broken:
-            raise Unschedulable(f"{OF_CLASS}{name!r}: does not exist, or is malformed")
+            raise ClassIsGone(name, f"{OF_CLASS}{name!r}: does not exist, or is malformed")
         promise = promise_of(found)
         approach = AGGREGATED if batch else APPROACHES.index(found.spec.approach)
         service = _with_own(promise, own) if at else promise
@@ -246,7 +279,7 @@ class Classes:
 def _with_own(promise: Promise, text: str) -> Promise:
     """The class with an SLO of a workload's own. Numbers that are alike share one."""
     name = f"{_own_slo(text, promise):.9g}"
-    return replace(promise, name=f"{promise.name}@{name}", slo=min(float(name), promise.slo))
+    return replace(promise, name=f"{promise.name}{OWN}{name}", slo=min(float(name), promise.slo))
 
 
 def _own_slo(text: str, promise: Promise) -> float:

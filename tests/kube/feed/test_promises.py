@@ -1,0 +1,209 @@
+"""Whose promise it is, and how long it lasts: templates, youngest pods, classes that are gone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kube.feed.test_blame import World, job, kept
+from slacktide.kube.client.metadata import Metadata
+from slacktide.kube.resources.objects import STATEFUL_SET, ServiceClass, ServiceClassSpec, StatefulSet
+from slacktide.kube.translate.service_classes import CLASS_LABEL, SLO
+from support import made_objects
+
+
+@pytest.fixture
+def world() -> World:
+    found = World()
+    found.owner()
+    return found
+
+
+def service(world: World) -> tuple[str, float]:
+    one = world.engine.controllers[world.key].service
+    return one.name, one.slo
+
+
+# -- where no pod says it ----------------------------------------------------------------------------------------------
+
+
+def test_a_workload_without_pods_is_of_its_templates_class(world: World) -> None:
+    world.up("p")
+    world.drop("p")
+    world.owner(service="gold")
+    assert service(world) == ("gold", 0.999)
+    world.mirror.see_class(ServiceClass(Metadata("gold"), ServiceClassSpec(0.99, 1)))
+    assert service(world) == ("gold", 0.99)
+
+
+def test_a_new_leader_takes_it_from_the_template_and_not_from_the_ledger(world: World) -> None:
+    world.up("p")
+    world.drop("p")
+    ledgers = kept(world)
+    world.mirror._followers.clear()  # nobody leads
+    world.owner(service="gold")
+    world.lead(ledgers)
+    assert service(world) == ("gold", 0.999)
+
+
+# -- owners that nobody watches ----------------------------------------------------------------------------------------
+
+
+def test_the_youngest_pod_says_the_class_of_a_custom_resource() -> None:
+    world = World()
+    custom: dict[str, Any] = {"kind": "Thing"}
+    world.pod("a", "a", created=0, **custom)
+    world.pod("b", "a", created=10, **custom)
+    world.pod("a", "a", created=0, service="gold", **custom)
+    assert service(world)[0] == "silver"
+    world.mirror.see_class(ServiceClass(Metadata("silver"), ServiceClassSpec(0.8, 2)))
+    assert service(world) == ("silver", 0.8)
+    world.pod("c", "a", created=20, service="gold", **custom)
+    assert service(world)[0] == "gold"
+    world.pod("b", "a", created=10, going=True, **custom)  # it was there before
+    assert service(world)[0] == "gold"
+    for order in (("a", "b", "c"), ("c", "b", "a")):  # a new leader may see them in any order
+        for name in order:
+            world.mirror.pods[name] = world.mirror.pods.pop(name)
+        world.lead()
+        assert service(world)[0] == "gold"
+
+
+def test_what_a_custom_resource_has_made_says_it_by_its_template() -> None:
+    world = World()
+    found = middle("silver")
+    world.mirror.see_controller(found, "apps/v1", "StatefulSet", 1, template=found.spec.template)
+    world.pod("p", "a", uid="set", kind="StatefulSet")
+    world.pod("p", "a", uid="set", kind="StatefulSet", service="gold")
+    assert world.key == "Thing/default/thing/thing"
+    assert service(world)[0] == "silver"
+
+
+def middle(name: str, slo: str = "") -> StatefulSet:
+    """A StatefulSet that an operator's custom resource owns."""
+    owner = {"apiVersion": "example.com/v1", "kind": "Thing", "name": "thing", "uid": "thing", "controller": True}
+    metadata = {"name": "web", "namespace": "default", "uid": "set", "ownerReferences": [owner]}
+    annotations = {SLO: slo} if slo else {}
+    template = {"metadata": {"labels": {CLASS_LABEL: name}, "annotations": annotations}}
+    return made_objects.decoded(STATEFUL_SET, {"metadata": metadata, "spec": {"template": template}})
+
+
+# -- a pod that goes and does not --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("others", [0, 1])
+def test_a_new_leader_leaves_out_a_replaced_pod_of_a_job(others: int) -> None:
+    """How many pods a Job should have nobody knows: whoever came since the other was told to go is in its place."""
+    world = World()
+    job(world, suspend=False)
+    world.node("a", ready=False, since=50)
+    world.t = 400.0
+    world.pod("old", "a", unready=50, started=0, going=True, marked="DeletionByTaintManager", kind="Job")
+    for i in range(others):
+        world.pod(f"other-{i}", "b", created=0, started=5, ready=10, kind="Job")
+    world.pod("new", "b", created=410, started=415, ready=420, kind="Job")
+    world.lead()
+    assert len(world.engine.controllers[world.key].rows) == 1 + others
+    assert (world.status(1000).running, world.status(1000).waiting) == (1 + others, 0)
+    assert "old" in world.engine.others
+
+
+def test_without_a_replacement_it_counts() -> None:
+    world = World()
+    job(world, suspend=False)
+    world.node("a", ready=False, since=50)
+    world.pod("other", "b", created=0, started=5, ready=10, kind="Job")
+    world.t = 400.0
+    world.pod("old", "a", unready=50, started=0, going=True, marked="DeletionByTaintManager", kind="Job")
+    world.lead()
+    assert (world.status(1000).running, world.status(1000).waiting) == (1, 1)
+
+
+# -- classes that are gone ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("broken", [False, True])
+@pytest.mark.parametrize("anew", [False, True])
+def test_a_class_that_is_gone_holds_on_for_who_has_it(world: World, broken: bool, anew: bool) -> None:
+    """Also for pods that come later, and after a new leader has begun; for nobody else."""
+    spec = ServiceClassSpec(0.95, 2, margin_seconds=7.0, counts="everything", cooldown="5m", tiers=())
+    world.mirror.see_class(ServiceClass(Metadata("silver"), spec))
+    world.up("p")
+    before = world.engine.controllers[world.key]
+    limits = before.limits
+    assert (before.everything, limits is not None) == (True, True)
+    ledgers = kept(world)
+    if broken:
+        world.mirror.see_class(ServiceClass(Metadata("silver"), ServiceClassSpec(0.95, 0)))
+    else:
+        world.mirror.drop_class("silver")
+    if anew:
+        world.lead(ledgers)
+    world.drop("p")
+    world.pod("q")
+    after = world.engine.controllers[world.key]
+    assert after.service == before.service
+    assert (after.limits, after.everything) == (limits, True)
+    assert list(world.engine.pods) == ["q"]
+    world.pod("other", uid="another", kind="Thing")
+    assert "service class 'silver'" in world.feed.pods["other"].problem
+    assert list(world.engine.pods) == ["q"]
+    world.mirror.see_class(ServiceClass(Metadata("silver"), ServiceClassSpec(0.7, 3)))
+    assert world.engine.controllers[world.feed.pods["q"].key].service.slo == 0.7
+    assert set(world.engine.pods) == {"q", "other"}
+
+
+def test_its_own_slo_is_kept_too(world: World) -> None:
+    found = middle("silver", "0.5")
+    world.mirror.see_controller(found, "apps/v1", "StatefulSet", 1, template=found.spec.template)
+    world.up("p", uid="set", kind="StatefulSet")
+    assert service(world) == ("silver@0.5", 0.5)
+    ledgers = kept(world)
+    world.mirror.drop_class("silver")
+    world.lead(ledgers)
+    assert service(world) == ("silver@0.5", 0.5)
+
+
+@pytest.mark.parametrize("deleted", [True, False])
+def test_a_default_class_that_is_gone(deleted: bool) -> None:
+    """It holds on for who had it by default; one that is only no default any more does not."""
+    world = World()
+    world.mirror.see_class(ServiceClass(Metadata("usual"), ServiceClassSpec(0.6, 3, default=True)))
+    world.owner(service="")
+    world.up("p", service="")
+    assert service(world) == ("usual", 0.6)
+    ledgers = kept(world)
+    if deleted:
+        world.mirror.drop_class("usual")
+    else:
+        world.mirror.see_class(ServiceClass(Metadata("usual"), ServiceClassSpec(0.6, 3)))
+    for leads in (False, True):
+        if leads:
+            world.lead(ledgers)
+        world.pod("q", service="")
+        assert ("default class" in world.feed.pods["q"].problem) != deleted
+        assert ("q" in world.engine.pods) == deleted
+        world.drop("q")
+    assert ("p" in world.engine.pods) == deleted
+    world.mirror.see_class(ServiceClass(Metadata("usual"), ServiceClassSpec(0.7, 3, default=True)))
+    assert service(world) == ("usual", 0.7)
+
+
+def test_who_has_no_pods_at_the_moment_keeps_it_as_well(world: World) -> None:
+    world.up("p")
+    world.drop("p")
+    ledgers = kept(world)
+    world.mirror.drop_class("silver")
+    world.lead(ledgers)
+    assert service(world) == ("silver", 0.9)
+
+
+def test_another_class_of_the_template_ends_it(world: World) -> None:
+    world.up("p")
+    world.mirror.drop_class("silver")
+    world.owner(service="gold")
+    assert service(world) == ("gold", 0.999)
+    world.owner(service="silver")
+    world.pod("q")
+    assert world.feed.pods["q"].problem == "service class 'silver': does not exist"
