@@ -58,7 +58,7 @@ class Feed(Changes, ABC):
         self.blame = BlameFeed(mirror, engine, clock)
         self.replacements = Replacements(engine, self.pods, self.succession, self.blame, self._replace)
         self.controllers = Controllers(mirror, engine, listener, self.succession, clock)
-        self.specs.kept = self.controllers.kept
+        self.specs.promised_before = self.controllers.kept
         self.hosts = Hosts(mirror, engine, listener, self.specs.demands)
         self.promise_quotas = PromiseQuotas(mirror, self.specs.demands, self._settled)
         self.specs.residents = self.hosts.residents

@@ -78,7 +78,7 @@ class Specs:
         self._nodes = 0
         self.residents: Callable[[str], Mapping[str, int]] = lambda _node: {}
         """What pods take on a node that nobody can send away."""
-        self.kept: Callable[[Target | None, ClassIsGone], Promised] = nothing_kept
+        self.promised_before: Callable[[Target | None, ClassIsGone], Promised] = nothing_kept
         """What a controller was promised by a class that is no more; raises where it was promised nothing by it."""
 
     def __len__(self) -> int:
@@ -129,7 +129,7 @@ class Specs:
         try:
             return self._mirror.classes.of(pod, owners.is_batch(metadata), owners.template_of(metadata))
         except ClassIsGone as problem:
-            return self.kept(owners.target_of(metadata), problem)
+            return self.promised_before(owners.target_of(metadata), problem)
 
     def is_impossible(self, number: int) -> bool:
         """Whether no node of ours could ever take a pod of a spec, were it empty, ready and open.
