@@ -148,8 +148,8 @@ class Pass:
     def victims_together(self, j: Instance, host: Host, hosts: Sequence[Host]) -> tuple[Instance, ...] | None:
         """Whom the host gives up for the room and all rules of ``j`` together; ``None`` where that would not suffice.
 
-        All less important ones that are eligible and that ``j`` need not be near to, less those who need not go: the one who would be given
-        up last is asked first.
+        All less important ones that are eligible and that ``j`` need not be near to, without those who need not go: the
+        one who would be given up last is asked first.
         """
         taken: list[Instance] = []
 
