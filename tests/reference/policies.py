@@ -148,8 +148,8 @@ class Pass:
     def victims_together(self, j: Instance, host: Host, hosts: Sequence[Host]) -> tuple[Instance, ...] | None:
         """Whom the host gives up for the room and all rules of ``j`` together; ``None`` where that would not suffice.
 
-        All that are eligible and that ``j`` need not be near to, less those who need not go: the one who would be given
-        up last is asked first.
+        All less important ones that are eligible and that ``j`` need not be near to, without those who need not go: the
+        one who would be given up last is asked first.
         """
         taken: list[Instance] = []
 
@@ -159,7 +159,7 @@ class Pass:
             )
 
         for k in self.candidates(host):
-            if self.eligible(j, k, taken) and near([*taken, k]):
+            if k.rank > j.rank and self.eligible(j, k, taken) and near([*taken, k]):
                 taken.append(k)
 
         def serves(gone: Sequence[Instance]) -> bool:
@@ -219,12 +219,13 @@ class Pass:
     def choose_preempting(self, j: Instance, hosts: Sequence[Host]) -> Choice | None:
         """Step 2: the best of the hosts where victims suffice."""
         seed = self.config.simulation.seed
-        options: list[Choice] = []
+        open_to = [host for host in hosts if host.admits(j)]
         for choose in (self.victims, self.victims_together):
-            for host in () if options else hosts:
-                if host.admits(j) and (victims := choose(j, host, hosts)) is not None:
-                    options.append(Choice(host, victims))
-        if not options:
+            found = [(host, choose(j, host, hosts)) for host in open_to]
+            options = [Choice(host, victims) for host, victims in found if victims is not None]
+            if options:
+                break
+        else:
             return None
 
         def merit(option: Choice) -> tuple[tuple[float, ...], float, int]:

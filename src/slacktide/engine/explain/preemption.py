@@ -44,6 +44,10 @@ def classify(engine: Engine, row: int, mine: float, found: Obstacles, now: float
     kind, here = int(tb["instances"]["kind"][row]), _residents(tb, found.candidates)
     stopped_by = np.zeros(len(here.at), np.int64)
     rules.obstacles(tb.state, here.hosts, row, mine, now, stopped_by)
+    # Where there are too many in a domain, only who is less important goes (search_with_rules.choose_together).
+    ranks = tb["classes"]["rank"]
+    less = ranks[here.slots["cls"]] > ranks[int(tb["kinds"]["cls"][kind])]
+    stopped_by[found.uneven[here.hosts][here.at] & ~less & (stopped_by == rules.NOTHING)] = rules.NOT_ELIGIBLE
     eligible = PRIORITY_RULES if tb.control["mode"] == PRIORITY else PROMISE
     steps = (
         (TOO_SMALL, None),

@@ -158,17 +158,18 @@ def choose(tb: State, h: int, kind: int, mine: float, now: float) -> int:
 def choose_together(tb: State, h: int, kind: int, mine: float, now: float) -> int:
     """As :func:`choose`, where it finds nobody: victims for room and for rules of every kind together.
 
-    All that are eligible are taken, but for those that the instance must stay near to; if that serves, those that need
-    not go are given back, the last in the order of victims first. O(victims * rules * (victims + domains)).
+    All less important ones that are eligible are taken, but for those that the instance must stay near to; if that
+    serves, those that need not go are given back, the last in the order of victims first.
+    O(victims * rules * (victims + domains)).
     """
     if views.kinds(tb)[kind]["conditions"] == 0 or search.can_still_wait(tb, kind, mine):
         return whole(-1)
-    views.control(tb)["operations"] += 1
     free_index.has_room(tb, h, whole(views.kinds(tb)[kind]["shape"]))
     host_slots.sort_victims(tb, h, now)
     number, cls = whole(0), whole(views.kinds(tb)[kind]["cls"])
     for i in range(views.hosts(tb)[h]["count"]):
-        if may_take(tb, h, i, number, cls, mine, now):
+        less = views.classes(tb)[views.slots(tb)[h, i]["cls"]]["rank"] > views.classes(tb)[cls]["rank"]
+        if less and may_take(tb, h, i, number, cls, mine, now):
             views.taken(tb)[number] = i
             if affinity.near_without(tb, kind, h, number + 1):
                 number += 1

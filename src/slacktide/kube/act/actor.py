@@ -105,10 +105,9 @@ class Actor:
         for decision in found:
             before, pod = kept[decision.uid], self.feed.pods[decision.uid]
             self._bindings.put_nowait(decision)
-            if decision.host != before.decision.host:
-                LOG.info("pod %s/%s goes to %s at once", *pod.namespaced_name, decision.host)
-                if before.shown and self._group is not None:
-                    self._group.create_task(self._show(pod, ""))
+            LOG.info("pod %s/%s goes to %s at once", *pod.namespaced_name, decision.host)
+            by_now = f"{decision.host} has room for it by now"
+            self._tell_given_up(pod, before.decision.host, before.shown, by_now)
         return found
 
     def _patience(self, leaving: set[str]) -> float:
