@@ -12,10 +12,10 @@ from slacktide.config import Config
 from slacktide.engine.core.engine import Engine
 from slacktide.engine.explain import preemption
 from slacktide.engine.explain.reasons import Explainer
-from slacktide.kube.client.metadata import Metadata
 from slacktide.kube.feed.listener import FeedListener
 from slacktide.kube.feed.live_feed import LiveFeed
 from slacktide.kube.mirror.cluster import ClusterMirror
+from slacktide.kube.resources.custom_resources import WrittenMetadata
 from slacktide.kube.resources.objects import POD, ServiceClass, ServiceClassSpec
 from slacktide.settings import load_live
 from support import made_objects
@@ -41,8 +41,8 @@ class Scene:
         self.engine = Engine(config)
         self.feed = LiveFeed(self.mirror, self.engine, FeedListener(), lambda: self.now, lambda: 0.0)
         self.mirror.follow(self.feed)
-        self.mirror.see_class(ServiceClass(Metadata("plain"), ServiceClassSpec(0.5, 3, default=True)))
-        self.mirror.see_class(ServiceClass(Metadata("gold"), ServiceClassSpec(0.99, 1)))
+        self.mirror.see_class(ServiceClass(WrittenMetadata("plain"), ServiceClassSpec(0.5, 3, default=True)))
+        self.mirror.see_class(ServiceClass(WrittenMetadata("gold"), ServiceClassSpec(0.99, 1)))
         self.mirror.see_node(made_objects.node("a", allocatable={"cpu": "4", "memory": "1Gi", "pods": "9"}))
 
     def see(

@@ -11,7 +11,6 @@ import msgspec
 from slacktide.engine.core.engine import Engine
 from slacktide.kube.client.gate import Gate
 from slacktide.kube.client.http import Unreachable
-from slacktide.kube.client.metadata import Metadata
 from slacktide.kube.client.timestamps import rfc3339
 from slacktide.kube.feed.listener import FeedListener
 from slacktide.kube.feed.live_feed import LiveFeed
@@ -20,6 +19,7 @@ from slacktide.kube.mirror.cluster import ClusterMirror
 from slacktide.kube.publish.availability import LedgerCounts, LedgerWriter
 from slacktide.kube.publish.events import EventRecorder
 from slacktide.kube.publish.term_context import TermContext
+from slacktide.kube.resources.custom_resources import WrittenMetadata
 from slacktide.kube.resources.objects import POD, ServiceClass, ServiceClassSpec
 from slacktide.settings import load_live
 from support import made_objects, virtual_time
@@ -72,7 +72,7 @@ def test_a_ledger_of_which_no_answer_came_counts_nothing() -> None:
             return NOW + loop.time()
 
         mirror = ClusterMirror(config, clock)
-        mirror.see_class(ServiceClass(Metadata("calm"), ServiceClassSpec(0.5, 1, cooldown="10m")))
+        mirror.see_class(ServiceClass(WrittenMetadata("calm"), ServiceClassSpec(0.5, 1, cooldown="10m")))
         room = {"cpu": "9", "pods": "9"}
         mirror.see_node(made_objects.node("a", labels={"slacktide.io/managed": "true"}, allocatable=room))
         for name in ("web-0", "web-1"):
