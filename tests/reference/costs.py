@@ -10,16 +10,16 @@ from typing import NamedTuple
 class Victim(NamedTuple):
     """What a cost may know of a victim: rank, metric now (s), margin of its class (s), whether it is idle."""
 
-    rank: tuple[int, int]
+    rank: int
     q: float
     margin: float
     idle: bool = False
 
 
-Cost = Callable[[Sequence[Victim], Sequence[tuple[int, int]]], tuple[float, ...]]
+Cost = Callable[[Sequence[Victim], Sequence[int]], tuple[float, ...]]
 
 
-def slack(victims: Sequence[Victim], ranks: Sequence[tuple[int, int]]) -> tuple[float, ...]:
+def slack(victims: Sequence[Victim], ranks: Sequence[int]) -> tuple[float, ...]:
     """Per rank the slack of victims already below their margin; last the slack of all victims (seconds).
 
     Idle ones count nothing; where all are idle the last is infinite.
@@ -40,7 +40,7 @@ def slack(victims: Sequence[Victim], ranks: Sequence[tuple[int, int]]) -> tuple[
     return (*parts, total)
 
 
-def fewest_victims(victims: Sequence[Victim], ranks: Sequence[tuple[int, int]]) -> tuple[float, ...]:
+def fewest_victims(victims: Sequence[Victim], ranks: Sequence[int]) -> tuple[float, ...]:
     """Minus the number of victims of each rank; idle ones count nothing."""
     return tuple(-float(sum(k.rank == rank and not k.idle for k in victims)) for rank in ranks)
 

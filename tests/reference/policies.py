@@ -38,12 +38,17 @@ def overhead_limited(j: Instance, k: Instance, config: Config) -> bool:
     return scope == "all"
 
 
+def outranked(j: Instance, k: Instance) -> bool:
+    """Whether ``j`` comes after ``k`` by priority, their classes being of one rank."""
+    return j.named_rank == k.named_rank and j.named_rank > 0 and j.rank > k.rank
+
+
 def eligible(j: Instance, k: Instance, t: float, config: Config) -> bool:
     """QoS-driven: whether running ``k`` may be preempted for waiting ``j``."""
     q_j, q_k = j.metric_at(t, config), k.metric_at(t, config)
     if q_k >= k.margin:
         allowed = q_j < q_k and (config.policy.preempt_when == "better" or q_j < j.margin)
-        allowed = allowed and not (j.rank[0] == k.rank[0] and j.rank > k.rank)
+        allowed = allowed and not outranked(j, k)
     else:
         allowed = q_j < j.margin and (j.rank < k.rank or (j.rank == k.rank and q_j + config.policy.patience < q_k))
     if allowed and overhead_limited(j, k, config):
@@ -84,11 +89,11 @@ class Pass:
     number: int
     mode: Mode
     config: Config
-    ranks: Sequence[tuple[int, int]]
+    ranks: Sequence[int]
     cpu: int = 0
     memory: int = 1
     known: placing.Map | None = None
-    overloaded: frozenset[tuple[int, int]] = frozenset()
+    overloaded: frozenset[int] = frozenset()
 
     def order(self, waiting: Sequence[Instance]) -> list[Instance]:
         if self.mode == "priority":

@@ -16,7 +16,7 @@ from reference.erlang import read_hosts, read_workload
 from reference.metric import Ledger
 from reference.policies import Pass
 from reference.queue import readiness
-from reference.state import Host, Instance, Known, build
+from reference.state import Host, Instance, Known, build, order
 from reference.times import config_on_grid
 from slacktide.config import Config
 
@@ -120,7 +120,7 @@ class Replay:
         self.by_id: dict[int, Instance] = {int(i): j for i, j in zip(workload.ids, self.instances, strict=True)}
         self.ids = {j.row: i for i, j in self.by_id.items()}
         self.host_by_id: dict[int, Host] = {int(i): h for i, h in zip(hosts.ids, self.hosts, strict=True)}
-        self.ranks = sorted({(c.rank, -c.priority) for c in workload.classes})
+        self.ranks = sorted({order(c) for c in workload.classes})
         self.short_of_running = short_of_running
         self.findings = Findings()
         self.known = Known()

@@ -9,7 +9,7 @@ from reference.state import Instance
 from slacktide.config import Config
 
 
-def overloaded_ranks(waiting: Iterable[Instance], t: float, config: Config) -> frozenset[tuple[int, int]]:
+def overloaded_ranks(waiting: Iterable[Instance], t: float, config: Config) -> frozenset[int]:
     """The ranks of which somebody who waits is late; none unless ``overload = triage``."""
     if config.policy.overload != "triage":
         return frozenset()
@@ -56,7 +56,7 @@ def falls_behind(one: Instance, q: float, config: Config) -> bool:
 
 
 def qos_order(
-    waiting: Iterable[Instance], t: float, config: Config, overloaded: frozenset[tuple[int, int]] = frozenset()
+    waiting: Iterable[Instance], t: float, config: Config, overloaded: frozenset[int] = frozenset()
 ) -> list[Instance]:
     """Those below their margin by (rank, metric, row), then the others by (metric, row); ``metric``: all by that.
 
@@ -72,8 +72,8 @@ def qos_order(
 
 
 def readiness(
-    k: Instance, t: float, config: Config, overloaded: frozenset[tuple[int, int]] = frozenset()
-) -> tuple[bool, bool, tuple[int, int], float]:
+    k: Instance, t: float, config: Config, overloaded: frozenset[int] = frozenset()
+) -> tuple[bool, bool, int, float]:
     """How readily running ``k`` is given up, larger first: idle ones, then the mirror of the queue order.
 
     At or above the margin by metric; below it by rank, the least important first, then by metric, of an overloaded
@@ -81,13 +81,13 @@ def readiness(
     """
     q = k.metric_at(t, config)
     if k.is_idle():
-        return True, True, (0, 0), q
+        return True, True, 0, q
     spare = q >= k.margin or config.policy.victim_order == "metric"
-    return False, spare, (0, 0) if spare else k.rank, -q if not spare and k.rank in overloaded else q
+    return False, spare, 0 if spare else k.rank, -q if not spare and k.rank in overloaded else q
 
 
 def victim_order(
-    running: Iterable[Instance], t: float, config: Config, overloaded: frozenset[tuple[int, int]] = frozenset()
+    running: Iterable[Instance], t: float, config: Config, overloaded: frozenset[int] = frozenset()
 ) -> list[Instance]:
     """The order in which a host gives up its instances; equal ones by the victim tie, larger first."""
     seed = config.simulation.seed

@@ -16,7 +16,7 @@ from reference.policies import Choice, Mode, Pass
 from reference.queue import overloaded_ranks
 from reference.request_windows import Account
 from reference.requests import Request, group
-from reference.state import Host, Instance, Known, build
+from reference.state import Host, Instance, Known, build, order
 from reference.times import config_on_grid, on_grid
 from reference.wanted import Wanted
 from reference.windows import STEP
@@ -64,11 +64,11 @@ class Simulation:
         self.accounts = open_accounts(workload, self.instances, config)
         if config.policy.name in IN_ORDER:
             for one in self.instances:
-                one.rank = (1, 0)
+                one.rank = 1
         self.map = placing.Map(hosts, config)
         self.known: Known | None = None
         self.cpu, self.memory = hosts.resources.index("cpu"), hosts.resources.index("memory")
-        self.ranks = sorted({(c.rank, -c.priority) for c in workload.classes})
+        self.ranks = sorted({order(c) for c in workload.classes})
         self.outcome = Outcome(requests=[RequestOutcome() for _ in self.instances])
         self.end = inf if config.simulation.end is None else config.simulation.end
         self.requests = group(workload, self.instances)

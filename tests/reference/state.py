@@ -14,7 +14,18 @@ from reference.requests import Request
 from reference.times import on_grid
 from reference.wanted import Wanted, resizes_of
 from slacktide.config import Accounting, Config
-from slacktide.model import NO_ACCESS, NO_CONSTRAINT, NO_NEIGHBOURS, Access, Hosts, Placement, Term, Topology, Workload
+from slacktide.model import (
+    NO_ACCESS,
+    NO_CONSTRAINT,
+    NO_NEIGHBOURS,
+    Access,
+    Hosts,
+    Placement,
+    ServiceClass,
+    Term,
+    Topology,
+    Workload,
+)
 
 Domain = str | int
 """The value of an attribute; a host's row where each host is a domain of its own."""
@@ -47,17 +58,24 @@ class Known:
             self.metrics.pop(one, None)
 
 
+def order(promised: ServiceClass) -> int:
+    """The order of importance of a class: its rank, then its priority, the larger first."""
+    return promised.rank * 2**40 - promised.priority
+
+
 @dataclass(eq=False)
 class Instance:
     """One row. ``since`` is when it began to wait or was placed; ``host`` is ``None`` while it waits."""
 
     row: int
     sigma: float
-    rank: tuple[int, int]
-    """The rank of its class, and its priority within that, negative: what is smaller is more important."""
+    rank: int
+    """Smaller is more important; where classes have priorities, of :func:`order`."""
     margin: float
     limit: float
     service_class: int = 0
+    named_rank: int = 0
+    """The rank of its class as it is named; 0: of no class."""
     demand: Amounts = (0, 0)
     admission: float = 0.0
     duration: float = float("inf")
@@ -294,7 +312,8 @@ def build(workload: Workload, hosts: Hosts, config: Config) -> tuple[list[Instan
             Instance(
                 row=row,
                 sigma=promised.slo,
-                rank=(promised.rank, -promised.priority),
+                rank=order(promised),
+                named_rank=promised.rank,
                 margin=on_grid(promised.margin if config.qos.margin is None else config.qos.margin),
                 limit=promised.limit,
                 service_class=index,

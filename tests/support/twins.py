@@ -82,7 +82,7 @@ TWINS: dict[str, str] = {
     "qos_driven.can_wait": "reference.policies:eligible",
     "qos_driven.within_overhead": "reference.policies:overhead_limited",
     "qos_driven.eligible": "reference.policies:eligible",
-    "qos_driven.outranked": "reference.policies:eligible",
+    "qos_driven.outranked": "reference.policies:outranked",
     "qos_driven.eligible_below": "reference.policies:eligible",
     "qos_driven.line_of": "reference.policies:eligible",
     "qos_driven.needed_level": "reference.policies:eligible",

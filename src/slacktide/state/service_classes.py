@@ -67,7 +67,10 @@ class ServiceClasses:
         """
         marks, waiting = self.tb["classes"]["overloaded"], self.tb.control["queue"] + self.tb.control["incoming"]
         # Before the first class is known the table has a row that is nobody's.
-        return {one.name: bool(mark and waiting) for one, mark in zip(self.classes, marks, strict=False)}
+        found: dict[str, bool] = {}
+        for one, mark in zip(self.classes, marks, strict=False):  # of one name are those of several priorities
+            found[one.name] = found.get(one.name, False) or bool(mark and waiting)
+        return found
 
     def keep_classes(self, numbers: list[int]) -> None:
         """Forget all classes but these, which are numbered from 0 in their order."""

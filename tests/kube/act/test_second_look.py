@@ -100,6 +100,18 @@ def test_room_on_its_own_node_serves_it_though_nobody_has_gone() -> None:
     assert scene.engine.pods["gold"].host == "node-0"
 
 
+def test_a_place_of_a_former_leader_waits_for_its_victims_or_for_another_node() -> None:
+    """To a new leader's engine they take their room until they are gone, and it does not know why they go."""
+    scene = Scene()
+    scene.comes("gold")
+    scene.engine.nominated("gold", "node-0", LATER)
+    scene.engine.doomed("low-0")
+    scene.reservations.add(Nomination(Decision("gold", "node-0", 0.0), {"low-0"}, FOREVER, shown=True))
+    assert scene.look() == []
+    scene.node("new")
+    assert scene.look() == [("gold", "new")]
+
+
 def test_room_that_another_victim_still_takes_is_no_room() -> None:
     scene = Scene(2)
     scene.comes("gold")

@@ -89,6 +89,10 @@ class Reservations:
                 free.append(nomination.decision)
         return free
 
+    def are_going(self, nomination: Nomination) -> bool:
+        """Whether all that a place waits for were chosen to leave its node by us, and still do."""
+        return nomination.outstanding <= self._nodes[nomination.decision.host].going
+
     def in_the_way(self, engine: Engine, decision: Decision) -> set[str]:
         """Who must have left the node, besides the decision's own victims, before its pod can be bound.
 

@@ -63,9 +63,10 @@ def _most_important_waiting(engine: Engine) -> float:
 
 def _is_free(engine: Engine, reservations: Reservations, nomination: Nomination) -> bool:
     """Whether a place that is kept is free though nobody of those who were to leave has: others have left the node.
-    Asked again only where the node's contents changed."""
+    Asked again only where the node's contents changed. Of a former leader's victims the engine has not freed the room:
+    places that wait for them are not free."""
     version = int(engine.tables.tb["hosts"]["version"][engine.hosts[nomination.decision.host]])
-    if version == nomination.looked:
+    if version == nomination.looked or not reservations.are_going(nomination):
         return False
     nomination.looked = version
     decision = nomination.decision
