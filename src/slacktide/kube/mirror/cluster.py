@@ -75,9 +75,8 @@ class ClusterMirror:
         uid = pod.metadata.uid
         record = self.pods.get(uid)
         ours = pod.spec.scheduler_name == self._scheduler_name
-        if (
-            not ours and pod.status.phase in FINAL
-        ):  # it takes no room any more, and has no ledger that asks how it ended
+        if not ours and pod.status.phase in FINAL:
+            # It takes no room any more, and no ledger asks how it ended.
             self.drop_pod(Identity(pod.metadata.namespace, pod.metadata.name, uid, ""), pod)
             return
         if record is None:
