@@ -50,7 +50,7 @@ class Group:
     sums: dict[str, int] = field(default_factory=lambda: dict.fromkeys(UNITS, 0))
     """Of all others, by resource."""
     places: dict[str, int] = field(default_factory=dict)
-    """Of workloads, from 0; while somebody is refused these are those of now, else some may be there no more."""
+    """Of workloads where they are counted, from 0; some may be there no more while nobody is refused."""
     last: tuple[float, str] = (-math.inf, "")
     """None came later than this."""
     beyond: dict[str, dict[str, str]] = field(default_factory=dict)
@@ -180,7 +180,8 @@ class PromiseQuotas:
         before, group.refused, group.beyond = group.refused, {}, {}
         for claim in group.claims.values():
             claim.settled = self._settled(claim.pod)
-        group.places, group.sums = _workloads_in_order(group), dict.fromkeys(UNITS, 0)
+        group.places = _workloads_in_order(group) if _counts_workloads(limits) else {}
+        group.sums = dict.fromkeys(UNITS, 0)
         group.last = max((one.created for one in group.claims.values()), default=(-math.inf, ""))
         for claim in sorted(group.claims.values(), key=lambda one: (not one.settled, one.created)):
             reason = "" if claim.settled else _refusal(limits, group, claim)
@@ -198,7 +199,7 @@ def _decided_alone(limits: list[Quota], group: Group, claim: Claim) -> bool:
     on by itself, where its workload's place is known.
     """
     if group.refused:
-        if claim.created < group.last or claim.workload not in group.places:
+        if claim.created < group.last or (_counts_workloads(limits) and claim.workload not in group.places):
             return False
         if reason := _refusal(limits, group, claim):
             group.refuse(claim, reason)
@@ -211,6 +212,10 @@ def _decided_alone(limits: list[Quota], group: Group, claim: Claim) -> bool:
         group.take(claim)
     group.last = max(group.last, claim.created)
     return True
+
+
+def _counts_workloads(limits: list[Quota]) -> bool:
+    return any(one.workloads is not None for one in limits)
 
 
 def _workloads_in_order(group: Group) -> dict[str, int]:
