@@ -95,8 +95,11 @@ class Term(FeedListener):
         """Tell the engine all that is known; from now on it hears of changes. ``ledgers`` by their controllers' UID."""
         take_over(self.feed, ledgers, self.actor.adopt)
         self._tools.mirror.follow(self.feed)
-        known = ((key, ledgers.get(target.uid)) for key, target in self.feed.controllers.targets.items())
-        self.states.knew((key, one.status.state) for key, one in known if one is not None)
+        targets = self.feed.controllers.targets.items()
+        known = {key: ledgers[target.uid].status.state for key, target in targets if target.uid in ledgers}
+        self.states.knew(known.items())
+        for key in known:
+            self.ledger.knows(key)
         self._work.set()
 
     # -- what the feed says ----------------------------------------------------------------------------------------
