@@ -103,6 +103,7 @@ class Term(FeedListener):
         known = {key: ledgers[target.uid] for key, target in targets.items() if target.uid in ledgers}
         self.states.knew((key, one.status.state) for key, one in known.items())
         for key, one in known.items():
+            self.ledger.knows(key)
             self.ledger.found(key, one)
         self._work.set()
 

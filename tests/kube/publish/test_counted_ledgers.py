@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any, cast
 
 import msgspec
@@ -57,48 +60,77 @@ def calm_pod(name: str) -> dict[str, Any]:
     }
 
 
+@asynccontextmanager
+async def writing(server: Server, *, busy: bool = False) -> AsyncIterator[tuple[LedgerWriter, Engine, str]]:
+    """A writer while it leads, its engine, and the key of the only controller, of two calm pods."""
+    config = load_live()
+    config = replace(config, kube=replace(config.kube, ledger_qps=1000.0))
+    loop = asyncio.get_running_loop()
+
+    def clock() -> float:
+        return NOW + loop.time()
+
+    mirror = ClusterMirror(config, clock)
+    mirror.see_class(ServiceClass(WrittenMetadata("calm"), ServiceClassSpec(0.5, 1, cooldown="10m")))
+    room = {"cpu": "9", "pods": "9"}
+    mirror.see_node(made_objects.node("a", labels={"slacktide.io/managed": "true"}, allocatable=room))
+    for name in ("web-0", "web-1"):
+        mirror.see_pod(made_objects.decoded(POD, calm_pod(name)))
+    feed = LiveFeed(mirror, Engine(config), FeedListener(), clock, lambda: 0.0)
+    connection = cast("Any", server)
+    recorder = EventRecorder(connection, "slacktide", "test")
+    term = TermContext(connection, config.kube, feed, recorder, clock, lambda: True, Gate())
+    writer = LedgerWriter(term, LedgerCounts(), lambda: busy)
+    take_over(feed, {}, lambda _decision, _leaving: None)
+    mirror.follow(feed)
+    (key,) = feed.engine.controllers
+    yield writer, feed.engine, key
+
+
+def test_a_ledger_of_a_former_leader_does_not_wait_as_first_ones_do() -> None:
+    """Pods that go meanwhile, while this leader dies, could not tell the next one of themselves."""
+
+    async def play(known: bool) -> None:
+        server = Server()
+        async with writing(server, busy=True) as (writer, _, key):
+            writer.changed(key)
+            if known:
+                writer.knows(key)
+            task = asyncio.ensure_future(writer.run())
+            await asyncio.sleep(3.0)
+            assert server.taken == known
+            assert await writer.before_eviction(key)
+            await asyncio.sleep(1.5)
+            assert server.taken == 1
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    for known in (False, True):
+        virtual_time.run(partial(play, known))
+
+
 def test_a_ledger_of_which_no_answer_came_counts_nothing() -> None:
     """One disruption is counted, and taken back; that is written, and the answer is lost. Another one looks like it.
 
     The ledger that is there lacks it: were the second pod evicted now, a new leader would not know.
     """
-    config, server = load_live(), Server()
-    config = replace(config, kube=replace(config.kube, ledger_qps=1000.0))
 
     async def play() -> None:
-        loop = asyncio.get_running_loop()
-
-        def clock() -> float:
-            return NOW + loop.time()
-
-        mirror = ClusterMirror(config, clock)
-        mirror.see_class(ServiceClass(WrittenMetadata("calm"), ServiceClassSpec(0.5, 1, cooldown="10m")))
-        room = {"cpu": "9", "pods": "9"}
-        mirror.see_node(made_objects.node("a", labels={"slacktide.io/managed": "true"}, allocatable=room))
-        for name in ("web-0", "web-1"):
-            mirror.see_pod(made_objects.decoded(POD, calm_pod(name)))
-        feed = LiveFeed(mirror, Engine(config), FeedListener(), clock, lambda: 0.0)
-        connection = cast("Any", server)
-        recorder = EventRecorder(connection, "slacktide", "test")
-        term = TermContext(connection, config.kube, feed, recorder, clock, lambda: True, Gate())
-        writer = LedgerWriter(term, LedgerCounts(), lambda: False)
-        take_over(feed, {}, lambda _decision, _leaving: None)
-        mirror.follow(feed)
-        engine = feed.engine
-        (key,) = engine.controllers
-        engine.displace("web-0", clock())
-        assert await writer.before_eviction(key)
-        assert server.has["recovering"] == 1
-        engine.displaced("web-0", clock(), told=False)
-        writer.changed(key)
-        server.mute = True
-        await writer.flush()
-        server.mute = False
-        assert server.has["recovering"] == 0
-        engine.displace("web-1", clock())
-        assert await writer.before_eviction(key)
-        assert (server.has["recovering"], server.has["told"]) == (1, ["web-1"])
-        assert await writer.before_eviction(key)
-        assert server.taken == 3, "what is counted is not written again"
+        server = Server()
+        async with writing(server) as (writer, engine, key):
+            engine.displace("web-0", NOW)
+            assert await writer.before_eviction(key)
+            assert server.has["recovering"] == 1
+            engine.displaced("web-0", NOW, told=False)
+            writer.changed(key)
+            server.mute = True
+            await writer.flush()
+            server.mute = False
+            assert server.has["recovering"] == 0
+            engine.displace("web-1", NOW)
+            assert await writer.before_eviction(key)
+            assert (server.has["recovering"], server.has["told"]) == (1, ["web-1"])
+            assert await writer.before_eviction(key)
+            assert server.taken == 3, "what is counted is not written again"
 
     virtual_time.run(play)

@@ -118,6 +118,12 @@ class LedgerWriter:
         self._plan.changed(key, self._clock())
         self._some.set()
 
+    def knows(self, key: str) -> None:
+        """A former leader wrote a controller's ledger. It does not wait as first ones do: pods that are gone since then
+        cannot tell of themselves."""
+        self._plan.knows(key)
+        self._some.set()
+
     def found(self, key: str, ledger: Availability) -> None:
         """A controller's ledger was read. One with the name of a release before is removed once it is written anew."""
         target, metadata = self._feed.controllers.targets[key], ledger.metadata
@@ -230,9 +236,10 @@ class LedgerWriter:
                 group.create_task(self._write_all())
 
     async def first(self, key: str) -> None:
-        """Write a controller's first ledger at once, if it still waits: pods that go now cannot tell a new leader of
-        themselves. One that cannot be written is tried again, as ever."""
-        if key in self._plan.new or (key in self._taken and key not in self._said):
+        """Write a controller's first ledger of this term at once, if it still waits: pods that go now cannot tell a new
+        leader of themselves. One that cannot be written is tried again, as ever."""
+        waits = key in self._taken or key in self._plan.dirty
+        if key in self._plan.new or (waits and key not in self._said):
             self._taken.pop(key, None)
             self._plan.begins(key, self._clock())
             await self._write(key)

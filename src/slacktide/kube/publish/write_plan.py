@@ -14,6 +14,8 @@ NEW_SECONDS, BUSY_SECONDS = 0.1, 10.0
 REFRESH_SECONDS = 55.0
 """A ledger to which nothing happens is written anew after this long; the rest of the minute is for waiting its turn."""
 
+LONG_AGO = 0.0
+
 
 class WritePlan:
     """Which ledgers are to be written, by the keys of their controllers; times in seconds of one clock."""
@@ -34,6 +36,12 @@ class WritePlan:
             self.dirty[key] = None
         else:
             self.new.setdefault(key, now)
+
+    def knows(self, key: str) -> None:
+        """A former leader wrote a controller's ledger, one knows not when; what has happened since is not in it."""
+        self.written_at.setdefault(key, LONG_AGO)
+        if self.new.pop(key, None) is not None:
+            self.dirty[key] = None
 
     def turn(self, key: str) -> None:
         """A controller's state is another one than its ledger says."""
