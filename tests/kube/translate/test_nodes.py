@@ -54,6 +54,25 @@ def test_which_tolerations_cover_a_taint(toleration: dict[str, str], holds: bool
     assert ConstraintIndex().constraints_of(pod(tolerations=[toleration])).term.holds(tainted.attributes) == holds
 
 
+@pytest.mark.parametrize(
+    ("operator", "limit", "found", "holds"),
+    [
+        ("Gt", "950", "951", True),
+        ("Gt", "950", "950", False),
+        ("Lt", "950", "-3", True),
+        ("Lt", "950", "950", False),
+        ("Lt", "950", "0100", False),  # no number as Kubernetes writes them
+        ("Lt", "950", "+1", False),
+        ("Gt", "many", "951", False),
+        ("Gt", "0", str(2**63), False),  # beyond 64 bits
+    ],
+)
+def test_tolerations_that_compare_numbers(operator: str, limit: str, found: str, holds: bool) -> None:
+    tainted = view_of(node(taints=[{"key": "sla", "value": found, "effect": "NoSchedule"}]), ANYBODY)
+    toleration = {"key": "sla", "operator": operator, "value": limit, "effect": "NoSchedule"}
+    assert ConstraintIndex().constraints_of(pod(tolerations=[toleration])).term.holds(tainted.attributes) == holds
+
+
 def test_who_tolerates_everything_asks_for_nothing() -> None:
     assert ConstraintIndex().constraints_of(pod(tolerations=[{"operator": "Exists"}])).term.constraints == ()
 

@@ -190,7 +190,7 @@ def test_huge_selectors_make_short_marks_that_still_differ() -> None:
         ({"affinity": apart(selector={"matchExpressions": [{"key": "a", "operator": "Gt", "values": ["1"]}]})},
          "required pod anti-affinity.labelSelector: key 'a': found operator 'Gt'"),
         ({"affinity": apart(key="")}, "required pod anti-affinity.topologyKey: found ''"),
-        ({"tolerations": [{"key": "k", "operator": "Gt", "value": "1"}]}, "toleration of k: found operator 'Gt'"),
+        ({"tolerations": [{"key": "k", "operator": "Near", "value": "1"}]}, "toleration of k: found operator 'Near'"),
         ({"topologySpreadConstraints": [{"topologyKey": "z", "maxSkew": 0, "whenUnsatisfiable": "DoNotSchedule"}]},
          "topology spread over z: maxSkew: found 0, expected 1 or more"),
         ({"topologySpreadConstraints": [{"topologyKey": "z", "maxSkew": 1, "whenUnsatisfiable": "Perhaps"}]},

@@ -91,12 +91,12 @@ def _taints(pod: Pod, terms: PodTerms) -> None:
 
 
 def _toleration(one: Toleration) -> constraint.Toleration:
-    if one.operator not in ("", "Equal", "Exists"):
-        raise Unschedulable(
-            f"toleration of {one.key or 'all taints'}: found operator {one.operator!r}, expected Equal or Exists"
-        )
+    where = f"toleration of {one.key or 'all taints'}"
+    if one.operator not in ("", "Equal", "Exists", "Lt", "Gt"):
+        raise Unschedulable(f"{where}: found operator {one.operator!r}, expected Equal, Exists, Lt or Gt")
     any_value = one.operator == "Exists"
-    return constraint.Toleration(one.key, one.effect, "" if any_value else one.value, any_value)
+    compares = one.operator.lower() if one.operator in ("Lt", "Gt") else ""
+    return constraint.Toleration(one.key, one.effect, "" if any_value else one.value, any_value, compares)
 
 
 def _tolerating(tolerations: Sequence[constraint.Toleration]) -> tuple[Condition, ...]:
