@@ -1,4 +1,4 @@
-"""Claims that wait for their first pod: provisioners are told its node, and it is bound once its volumes are there."""
+"""Claims that wait for their first pod: volumes are reserved, or provisioners told its node; then it is bound."""
 
 from __future__ import annotations
 
@@ -8,8 +8,15 @@ from slacktide.kube.client.http import MERGE_PATCH, ApiError, Unreachable
 from slacktide.kube.client.kinds import Malformed
 from slacktide.kube.feed.fed_pod import FedPod
 from slacktide.kube.publish.term_context import TermContext
-from slacktide.kube.resources.bodies import encode_annotations
-from slacktide.kube.resources.objects import PERSISTENT_VOLUME_CLAIM, PersistentVolumeClaim
+from slacktide.kube.resources.bodies import encode_annotations, encode_claim_reference
+from slacktide.kube.resources.objects import (
+    PERSISTENT_VOLUME,
+    PERSISTENT_VOLUME_CLAIM,
+    PersistentVolume,
+    PersistentVolumeClaim,
+)
+from slacktide.kube.translate.unschedulable import Unschedulable
+from slacktide.kube.translate.volume_matching import is_for
 from slacktide.kube.translate.volumes import SELECTED_NODE
 
 LOOK_AGAIN_SECONDS = 0.2
@@ -26,12 +33,19 @@ class VolumeProvisioner:
     async def ready(self, pod: FedPod, host: str) -> str:
         """Wait until the volumes of a pod that is to be on ``host`` are there; else why they will not be."""
         told: dict[str, int] = {}
+        reserved: dict[str, PersistentVolume] = {}
+        storage, view = self._feed.mirror.storage, self._feed.mirror.nodes.get(host)
         try:
-            for name in pod.needs.provision:
+            plan = storage.plan(pod.pod, view.attributes if view is not None else {})
+            for name, volume in plan.bind.items():
+                reserved[name] = await self._reserve(pod, name, volume)
+            for name in plan.provision:
                 told[name] = await self._select(pod, name, host)
+        except Unschedulable as problem:
+            return problem.reason
         except (_Hopeless, ApiError, Unreachable) as problem:
             return str(problem)
-        storage, until = self._feed.mirror.storage, self._clock() + PROVISION_SECONDS
+        until = self._clock() + PROVISION_SECONDS
         while self._clock() < until:
             if pod.uid not in self._feed.pods:
                 return "the pod is gone"
@@ -39,7 +53,15 @@ class VolumeProvisioner:
                 return "another replica leads"
             needs = storage.needs(pod.pod)
             if not needs.provision and not needs.waits:
-                return ""
+                view = self._feed.mirror.nodes.get(host)
+                fits = view is not None and needs.term.holds(view.attributes)
+                return "" if fits else f"its volumes cannot be used from node {host}"
+            for name, volume in reserved.items():
+                seen, claim = storage.volume(volume.metadata.name), storage.claim(pod.pod.metadata.namespace, name)
+                if claim is None or seen is None:
+                    return f"claim {name} or its volume {volume.metadata.name} is gone"
+                if _version(seen) >= _version(volume) and not is_for(seen, claim):
+                    return f"volume {volume.metadata.name} is not for claim {name} any more"
             for name, version in told.items():
                 claim = storage.claim(pod.pod.metadata.namespace, name)
                 if claim is None:
@@ -48,6 +70,24 @@ class VolumeProvisioner:
                     return f"no volume for claim {name} could be made for node {host}"
             await asyncio.sleep(LOOK_AGAIN_SECONDS)
         return f"no volumes for its claims within {PROVISION_SECONDS:.0f} s"
+
+    async def _reserve(self, pod: FedPod, name: str, volume: PersistentVolume) -> PersistentVolume:
+        """Have a volume name a claim as the one it is for; the controller of volumes then binds both."""
+        namespace = pod.pod.metadata.namespace
+        claim, meta = self._feed.mirror.storage.claim(namespace, name), volume.metadata
+        if claim is None:
+            raise _Hopeless(f"claim {name} is gone")
+        names_it = is_for(volume, claim)
+        if names_it and volume.spec.claim_ref is not None and volume.spec.claim_ref.uid:
+            return volume
+        body = encode_claim_reference(
+            namespace, name, claim.metadata.uid, meta.resource_version, chosen_by_us=not names_it
+        )
+        path = PERSISTENT_VOLUME.path(name=meta.name)
+        found = PERSISTENT_VOLUME.decode(await self._connection.patch(path, body, MERGE_PATCH, permit=self._leading))
+        if isinstance(found, Malformed):
+            raise _Hopeless(f"volume {meta.name}: {found.problem}")
+        return found
 
     async def _select(self, pod: FedPod, name: str, host: str) -> int:
         """Write the node onto a claim, unless it is there; since which of its versions it is."""
@@ -72,6 +112,6 @@ class _Hopeless(Exception):  # noqa: N818  # it never leaves this module
     """Volumes will not be made."""
 
 
-def _version(claim: PersistentVolumeClaim) -> int:
+def _version(found: PersistentVolumeClaim | PersistentVolume) -> int:
     # Of one object they may be compared, as its watch delivers them in order.
-    return int(claim.metadata.resource_version)
+    return int(found.metadata.resource_version)

@@ -57,6 +57,7 @@ class Hosts:
         if isinstance(demand, str):
             LOG.warning("pod %s/%s of another scheduler counts as nothing: %s", *pod.namespaced_name, demand)
             demand = ()
+        demand = (*demand, *self._mirror.attachments.demand(pod.pod))
         owner = controlling(pod.pod.metadata)
         if owner is not None and owner.kind in BOUND_TO_NODES:
             self._residents.setdefault(node, {})[pod.uid] = dict(self._mirror.network.named(demand))

@@ -11,17 +11,23 @@ from dataclasses import replace
 
 from slacktide.config import Config
 from slacktide.kube.client.kinds import HasMetadata, Identity, Malformed
+from slacktide.kube.mirror.attachments import Attachments
 from slacktide.kube.mirror.changes import Changes
 from slacktide.kube.mirror.network import NetworkMirror
 from slacktide.kube.mirror.pending_resizes import PendingResizes
 from slacktide.kube.mirror.pod_record import PodRecord, unread
 from slacktide.kube.resources.objects import (
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
     Namespace,
     Node,
+    PersistentVolume,
     PersistentVolumeClaim,
     Pod,
     PodDisruptionBudget,
     ServiceClass,
+    VolumeAttachment,
 )
 from slacktide.kube.resources.workloads import Template
 from slacktide.kube.translate.disruption_budgets import Budgets
@@ -30,7 +36,7 @@ from slacktide.kube.translate.nodes import NodeView, Ownership, view_of
 from slacktide.kube.translate.owners import Owners, Target, Watched, controlling
 from slacktide.kube.translate.pod_constraints import ConstraintIndex
 from slacktide.kube.translate.service_classes import Classes, default_of
-from slacktide.kube.translate.volumes import Storage
+from slacktide.kube.translate.volumes import Storage, claim_name
 
 LOG = logging.getLogger(__name__)
 
@@ -55,6 +61,11 @@ class ClusterMirror:
         self.classes = Classes(kube.priority_classes or "")
         self.budgets = Budgets(kube.disruption_budgets == "best-effort")
         self.storage = Storage()
+        self.attachments = Attachments(self.storage)
+        self._plain_nodes: dict[str, NodeView] = {}
+        """Nodes without what can be attached to them."""
+        self._claimants: dict[tuple[str, str], dict[str, None]] = {}
+        """Pods by the namespaces and names of their claims."""
         self.maintenance = Maintenance()
         self.constraints = ConstraintIndex(kube.hard_pod_affinity_weight)
         self.network = NetworkMirror(config, self._followers)
@@ -73,9 +84,13 @@ class ClusterMirror:
         if record is None:
             record = self.pods[uid] = PodRecord(pod, pod.spec.scheduler_name == self._scheduler_name, self._clock())
             self.uids[record.namespaced_name] = uid
+            for volume in pod.spec.volumes:
+                if name := claim_name(pod, volume):
+                    self._claimants.setdefault((pod.metadata.namespace, name), {})[uid] = None
         else:
             record.update(pod)
         self.resizes.see(record, self._clock())
+        self._attach(record)
         self._tell_pod(record)
 
     def drop_pod(self, identity: Identity, last: Pod | None) -> None:
@@ -86,12 +101,14 @@ class ClusterMirror:
             del self.uids[identity.key]
         if record is None:
             return
+        self._forget_claims(record.pod)
         if last is not None:
             record.pod = last
         succeeded = last is not None and last.status.phase == "Succeeded"
         for one in self._followers:
             one.pod_gone(record, succeeded)
         self.constraints.forget(record.pod)
+        self._detach(record)
 
     def see_malformed_pod(self, problem: Malformed) -> None:
         """A pod that waits goes on waiting, with this reason; of one that runs, what was known stays."""
@@ -136,11 +153,21 @@ class ClusterMirror:
             # It says no new instant of its change, or none at all: what was known, or what is seen now.
             since = before.ready_since if before.ready == view.ready else self._clock()
             view = replace(view, ready_since=since)
+        if view.problem and (before is None or before.problem != view.problem):
+            LOG.warning("%s", view.problem)
+        self._plain_nodes[view.name] = view
+        self._view_node(view.name)
+
+    def _view_node(self, name: str) -> None:
+        """What a node is like, or what can be attached to it, may have changed."""
+        plain, before = self._plain_nodes.get(name), self.nodes.get(name)
+        if plain is None:
+            return
+        attachable = self.attachments.amounts(name)
+        view = replace(plain, amounts={**plain.amounts, **attachable}) if attachable else plain
         if before == view:
             return
-        if view.problem:
-            LOG.warning("%s", view.problem)
-        self.nodes[view.name] = view
+        self.nodes[name] = view
         if (() if before is None else before.soft_taints) != view.soft_taints and self.constraints.see_soft_taints(
             taint for one in self.nodes.values() for taint in one.soft_taints
         ):
@@ -151,6 +178,7 @@ class ClusterMirror:
     def drop_node(self, name: str) -> None:
         """A node is gone."""
         self.nodes.pop(name, None)
+        self._plain_nodes.pop(name, None)
         self.network.drop_node(name)
         for one in self._followers:
             one.node_gone(name)
@@ -267,19 +295,117 @@ class ClusterMirror:
         self.storage.drop_claim(namespace, name)
         self._claim_changed(namespace, name)
 
+    def see_volume(self, found: PersistentVolume) -> None:
+        """A PersistentVolume, new or changed."""
+        self.storage.see_volume(found)
+        self._volume_changed(found)
+        self.storage_changed()
+
+    def drop_volume(self, name: str) -> None:
+        """A PersistentVolume is gone."""
+        found = self.storage.volume(name)
+        self.storage.drop_volume(name)
+        if found is not None:
+            self._volume_changed(found)
+
+    def _volume_changed(self, volume: PersistentVolume) -> None:
+        for node in self.attachments.nodes_of(volume.metadata.name):
+            self._view_node(node)
+        if volume.spec.claim_ref is not None:
+            self._claim_changed(volume.spec.claim_ref.namespace, volume.spec.claim_ref.name)
+
     def _claim_changed(self, namespace: str, name: str) -> None:
-        """Whether only one pod at a time may use a claim concerns all pods that have it, also those that run."""
-        for record in self.pods.values():
-            if not record.is_final and _uses(record.pod, namespace, name):
+        """Whether only one pod at a time may use a claim, and which volume is behind it, concerns all pods that have
+        it, also those that run."""
+        for uid in self._claimants.get((namespace, name), ()):
+            record = self.pods[uid]
+            if not record.is_final:
                 self._learn(record)
+                self._attach(record)
+
+    def _forget_claims(self, pod: Pod) -> None:
+        for volume in pod.spec.volumes:
+            key = pod.metadata.namespace, claim_name(pod, volume)
+            users = self._claimants.get(key, {})
+            users.pop(pod.metadata.uid, None)
+            if not users:
+                self._claimants.pop(key, None)
 
     def storage_changed(self) -> None:
         """Pods with volumes that wait may find them usable now."""
-        for record in tuple(self.pods.values()):
-            if record.ours and record.pod.spec.volumes and not record.pod.spec.node_name:
+        waiting = dict.fromkeys(uid for uids in self._claimants.values() for uid in uids)
+        for record in [self.pods[uid] for uid in waiting]:
+            if record.ours and not record.pod.spec.node_name:
                 self._tell_pod(record)
 
+    # -- what drivers say ------------------------------------------------------------------------------------------
 
-def _uses(pod: Pod, namespace: str, claim: str) -> bool:
-    sources = (one.persistent_volume_claim for one in pod.spec.volumes)
-    return pod.metadata.namespace == namespace and any(one is not None and one.claim_name == claim for one in sources)
+    def see_driver(self, found: CSIDriver) -> None:
+        """A CSIDriver, new or changed."""
+        self.storage.capacities.see_driver(found)
+        self._capacities_changed()
+
+    def drop_driver(self, name: str) -> None:
+        """A CSIDriver is gone."""
+        self.storage.capacities.drop_driver(name)
+        self._capacities_changed()
+
+    def see_capacity(self, found: CSIStorageCapacity) -> None:
+        """A CSIStorageCapacity, new or changed."""
+        if self.storage.capacities.see(found):
+            self._capacities_changed()
+
+    def drop_capacity(self, namespace: str, name: str) -> None:
+        """A CSIStorageCapacity is gone."""
+        self.storage.capacities.drop(namespace, name)
+        self._capacities_changed()
+
+    def _capacities_changed(self) -> None:
+        self.storage.reconsider()
+        self.storage_changed()
+
+    def see_csi_node(self, found: CSINode) -> None:
+        """A CSINode, new or changed."""
+        self._limits_changed(found.metadata.name, others=self.attachments.see_node(found))
+
+    def drop_csi_node(self, name: str) -> None:
+        """A CSINode is gone."""
+        self._limits_changed(name, others=self.attachments.drop_node(name))
+
+    def _limits_changed(self, node: str, *, others: bool) -> None:
+        """A node's limits are others; ``others``: drivers have limits that had none, or the other way round. Then all
+        nodes have other amounts, and all pods with claims ask for others."""
+        for name in tuple(self._plain_nodes) if others else (node,):
+            self._view_node(name)
+        if others:
+            uids = dict.fromkeys(uid for uids in self._claimants.values() for uid in uids)
+            for one in self._followers:
+                one.constraints(tuple(uids))
+
+    def see_attachment(self, found: VolumeAttachment) -> None:
+        """A VolumeAttachment, new or changed."""
+        self._view_node(self.attachments.see_attachment(found))
+
+    def drop_attachment(self, name: str) -> None:
+        """A VolumeAttachment is gone."""
+        self._view_node(self.attachments.drop_attachment(name))
+
+    def _attach(self, record: PodRecord) -> None:
+        """A pod on a node uses its volumes there."""
+        if record.is_final:
+            self._detach(record)
+        elif record.pod.spec.node_name:
+            self._uses_changed(record.pod.spec.node_name, self.attachments.see_pod(record.pod))
+
+    def _detach(self, record: PodRecord) -> None:
+        """A pod uses no volumes any more."""
+        node = self.attachments.node_of(record.uid)
+        if node:
+            self._uses_changed(node, self.attachments.drop_pod(record.uid))
+
+    def _uses_changed(self, node: str, uids: set[str]) -> None:
+        if self.attachments.limited:
+            self._view_node(node)
+            if uids:
+                for one in self._followers:
+                    one.constraints(sorted(uids))

@@ -111,13 +111,21 @@ def subscriptions(mirror: ClusterMirror) -> list[tuple[Kind[Any], Handler[Any]]]
         told(objects.STATEFUL_SET, replicas, controller_gone),
         told(objects.JOB, job, controller_gone),
         told(objects.CRON_JOB, cron_job, controller_gone),
-        stored(objects.PERSISTENT_VOLUME, storage.see_volume, lambda one: storage.drop_volume(one.name)),
+        told(objects.PERSISTENT_VOLUME, mirror.see_volume, lambda one: mirror.drop_volume(one.name)),
         told(
             objects.PERSISTENT_VOLUME_CLAIM,
             mirror.see_claim,
             lambda one: mirror.drop_claim(one.namespace, one.name),
         ),
         stored(objects.STORAGE_CLASS, storage.see_class, lambda one: storage.drop_class(one.name)),
+        told(objects.CSI_DRIVER, mirror.see_driver, lambda one: mirror.drop_driver(one.name)),
+        told(
+            objects.CSI_STORAGE_CAPACITY,
+            mirror.see_capacity,
+            lambda one: mirror.drop_capacity(one.namespace, one.name),
+        ),
+        told(objects.CSI_NODE, mirror.see_csi_node, lambda one: mirror.drop_csi_node(one.name)),
+        told(objects.VOLUME_ATTACHMENT, mirror.see_attachment, lambda one: mirror.drop_attachment(one.name)),
         (objects.POD, TemplateInterning(PodHandler(mirror))),
     ]
 

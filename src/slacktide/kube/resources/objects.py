@@ -48,7 +48,15 @@ from slacktide.kube.resources.pods import (
     TopologySpreadConstraint,
     Volume,
 )
-from slacktide.kube.resources.volumes import PersistentVolume, PersistentVolumeClaim, StorageClass
+from slacktide.kube.resources.volumes import (
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+)
 from slacktide.kube.resources.workloads import (
     CronJob,
     Deployment,
@@ -69,6 +77,10 @@ NAMESPACE = Kind(Namespace, "v1", "namespaces", namespaced=False)
 PERSISTENT_VOLUME = Kind(PersistentVolume, "v1", "persistentvolumes", namespaced=False)
 PERSISTENT_VOLUME_CLAIM = Kind(PersistentVolumeClaim, "v1", "persistentvolumeclaims", namespaced=True)
 STORAGE_CLASS = Kind(StorageClass, "storage.k8s.io/v1", "storageclasses", namespaced=False)
+CSI_NODE = Kind(CSINode, "storage.k8s.io/v1", "csinodes", namespaced=False)
+CSI_DRIVER = Kind(CSIDriver, "storage.k8s.io/v1", "csidrivers", namespaced=False)
+CSI_STORAGE_CAPACITY = Kind(CSIStorageCapacity, "storage.k8s.io/v1", "csistoragecapacities", namespaced=True)
+VOLUME_ATTACHMENT = Kind(VolumeAttachment, "storage.k8s.io/v1", "volumeattachments", namespaced=False)
 DEPLOYMENT = Kind(Deployment, "apps/v1", "deployments", namespaced=True)
 REPLICA_SET = Kind(ReplicaSet, "apps/v1", "replicasets", namespaced=True)
 STATEFUL_SET = Kind(StatefulSet, "apps/v1", "statefulsets", namespaced=True)
@@ -92,6 +104,9 @@ __all__ = [
     "API_VERSION",
     "AVAILABILITY",
     "CRON_JOB",
+    "CSI_DRIVER",
+    "CSI_NODE",
+    "CSI_STORAGE_CAPACITY",
     "DEPLOYMENT",
     "JOB",
     "LEASE",
@@ -107,9 +122,13 @@ __all__ = [
     "SERVICE_CLASS",
     "STATEFUL_SET",
     "STORAGE_CLASS",
+    "VOLUME_ATTACHMENT",
     "Affinity",
     "Availability",
     "AvailabilityStatus",
+    "CSIDriver",
+    "CSINode",
+    "CSIStorageCapacity",
     "Condition",
     "Container",
     "ContainerPort",
@@ -150,6 +169,7 @@ __all__ = [
     "PreferredPods",
     "PriorityClass",
     "Reference",
+    "Reference",
     "ReplicaSet",
     "Requirement",
     "Resources",
@@ -163,6 +183,7 @@ __all__ = [
     "Toleration",
     "TopologySpreadConstraint",
     "Volume",
+    "VolumeAttachment",
     "WatchEvent",
     "WindowSpec",
     "encode",
