@@ -67,7 +67,7 @@ class ClusterMirror:
         self._claimants: dict[tuple[str, str], dict[str, None]] = {}
         """Pods by the namespaces and names of their claims."""
         self.maintenance = Maintenance()
-        self.constraints = ConstraintIndex(kube.hard_pod_affinity_weight)
+        self.constraints = ConstraintIndex(kube.hard_pod_affinity_weight, kube.added_affinity or "")
         self.network = NetworkMirror(config, self._followers)
         self.resizes = PendingResizes()
 

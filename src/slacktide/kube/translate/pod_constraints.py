@@ -16,7 +16,9 @@ from dataclasses import dataclass
 import msgspec
 
 from slacktide.kube.resources.objects import Pod
+from slacktide.kube.translate.added_affinity import added_affinity
 from slacktide.kube.translate.affinity_groups import Group, TermEffect, domains
+from slacktide.kube.translate.declared_features import needed_features
 from slacktide.kube.translate.nodes import PREFER_NO_SCHEDULE
 from slacktide.kube.translate.pod_resources import host_ports
 from slacktide.kube.translate.pod_terms import EVEN, READ, PodTerms, terms_of
@@ -64,11 +66,13 @@ class ConstraintIndex:
     """All pods' terms, and from them each pod's placement.
 
     ``hard_affinity_weight`` is what an existing pod's required affinity is worth to a pod that it selects, as a
-    preference (kube-scheduler: 1; 0 for none).
+    preference (kube-scheduler: 1; 0 for none). ``added`` is node affinity for all pods, as JSON; raises
+    :class:`ConfigError` where it is none.
     """
 
-    def __init__(self, hard_affinity_weight: int = 1) -> None:
+    def __init__(self, hard_affinity_weight: int = 1, added: str = "") -> None:
         self._weight = hard_affinity_weight
+        self._added, self._added_preferences = added_affinity(added)
         self._encode = msgspec.msgpack.Encoder().encode
         self._pods: dict[str, _Template] = {}
         self._templates: dict[bytes, _Template] = {}
@@ -170,6 +174,7 @@ class ConstraintIndex:
                 metadata.deletion_timestamp is not None,
                 *(getattr(pod.spec, name) for name in READ),
                 host_ports(pod),
+                needed_features(pod),
                 sorted(exclusive),
             )
         )
@@ -251,7 +256,8 @@ class ConstraintIndex:
 
     def _work_out(self, template: _Template) -> PodConstraints:
         terms = template.terms
-        marks, rules, preferences = list(terms.marks), list(terms.rules), list(terms.preferences)
+        marks, rules = list(terms.marks), list(terms.rules)
+        preferences = [*terms.preferences, *self._added_preferences]
         for one in self._effects_on(template):
             if one.role == "member" or (one.role == "counted" and not template.deleting):
                 marks.append(one.mark)
@@ -264,7 +270,8 @@ class ConstraintIndex:
                 tainted = Constraint(taint_attribute(PREFER_NO_SCHEDULE, key), "==", value)
                 preferences.append(Preference(-EVEN, term=Term((tainted,))))
         placement = Placement(tuple(sorted(set(marks))), tuple(dict.fromkeys(rules)), tuple(preferences))
-        return PodConstraints(Term(terms.conditions), placement if placement != NO_NEIGHBOURS else NO_NEIGHBOURS)
+        conditions = (*terms.conditions, *self._added)
+        return PodConstraints(Term(conditions), placement if placement != NO_NEIGHBOURS else NO_NEIGHBOURS)
 
 
 def _identity(pod: Pod) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from slacktide.kube.resources.objects import Pod, PodAffinity, Toleration, TopologySpreadConstraint
 from slacktide.kube.translate.affinity_groups import PodSelection, TermEffect, check_key, domains, grouped, selection_of
+from slacktide.kube.translate.declared_features import feature_conditions
 from slacktide.kube.translate.pod_resources import ANY_ADDRESS
 from slacktide.kube.translate.selectors import Selector, compiled, node_conditions, node_term
 from slacktide.kube.translate.unschedulable import Unschedulable
@@ -21,7 +22,7 @@ EVEN = 100
 that repels: as much as the largest weight that a user can give."""
 
 READ = ("node_selector", "affinity", "tolerations", "topology_spread_constraints")
-"""What is read of a pod's spec here, beside its host ports. Pods that are equal in these share one translation."""
+"""What is read of a pod's spec here, beside its host ports and the features that it needs. Pods that are equal in these share one translation."""
 
 Ports = Sequence[tuple[str, str, int]]
 
@@ -55,7 +56,7 @@ def terms_of(pod: Pod, ports: Ports, exclusive: Sequence[str], hard_affinity_wei
     affinity = pod.spec.affinity
     attempt(lambda: _nodes(pod, terms))
     attempt(lambda: _taints(pod, terms))
-    terms.conditions = (*terms.conditions, *_tolerating(terms.tolerations))
+    terms.conditions = (*terms.conditions, *_tolerating(terms.tolerations), *feature_conditions(pod))
     if affinity is not None and affinity.pod_affinity is not None:
         near = affinity.pod_affinity
         attempt(lambda: _affinity(pod, near, terms, hard_affinity_weight))
