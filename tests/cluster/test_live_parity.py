@@ -7,6 +7,7 @@ be the same. So kube-scheduler itself is the judge.
 from __future__ import annotations
 
 import functools
+import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -14,7 +15,7 @@ import pytest
 
 from cluster import ledgers
 from cluster.judging import Json
-from cluster.labtools import condition, pod, until
+from cluster.labtools import bind, condition, pod, until
 from cluster.running import BETWEEN_EQUALS, Cast, Place, Stage, nothing_wrong, prepared, scene, service_class, staged
 from slacktide.lab import Binaries
 
@@ -24,8 +25,11 @@ VOLUMES = "/api/v1/persistentvolumes"
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
 NO_PROVISIONER = "kubernetes.io/no-provisioner"
 LATE, AT_ONCE = "WaitForFirstConsumer", "Immediate"
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+SHUNNED = "example.com/shunned"
+NOT_SHUNNED = {"key": SHUNNED, "operator": "DoesNotExist"}
 SCHEDULERS = {"theirs": "default-scheduler", "ours": "slacktide"}
-GATES = "TaintTolerationComparisonOperators=true"
+GATES = "TaintTolerationComparisonOperators=true,ContainerRestartRules=true,RestartAllContainersOnContainerExits=true"
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +39,13 @@ def stage(binaries: Binaries, tmp_path_factory: pytest.TempPathFactory) -> Itera
     classes = [service_class("plain", 0.9, 2, default=True)]
     # Nothing is preempted here: who waits is placed because something else happened.
     yield from staged(
-        binaries, directory, classes, plane, qos__alpha=ledgers.ALPHA, policy__patience=BETWEEN_EQUALS
+        binaries,
+        directory,
+        classes,
+        plane,
+        qos__alpha=ledgers.ALPHA,
+        policy__patience=BETWEEN_EQUALS,
+        kube__added_affinity=json.dumps({REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": [NOT_SHUNNED]}]}}),
     )
 
 
@@ -251,6 +261,53 @@ def test_tolerations_that_compare(side: Side) -> Any:
     side.pod("more", tolerations=more)
     side.pod("less", tolerations=less)
     return side.bound("more"), side.bound("less")
+
+
+@judged
+def test_features_that_nodes_declare(side: Side) -> Any:
+    side.nodes("a", "b")
+    status = {"status": {"declaredFeatures": ["RestartAllContainersOnContainerExits"]}}
+    rule = {"action": "RestartAllContainers", "exitCodes": {"operator": "In", "values": [3]}}
+    body = pod("", cpu="100m")["spec"]["containers"][0] | {"restartPolicy": "Never", "restartPolicyRules": [rule]}
+    side.pod("needs", containers=[body], restartPolicy="Never")
+    waited = bool(side.waits("needs"))
+    side.place.api.patch(f"/api/v1/nodes/{side.node('b')}/status", status)
+    return waited, side.bound("needs")
+
+
+# -- what kube-scheduler does by its configuration, or for all nodes ---------------------------------------------------
+
+
+@scene
+def test_an_affinity_that_operators_add(place: Place) -> None:
+    (shunned,) = place.nodes(1, prefix="-shunned", labels={SHUNNED: "yes"})
+    place.create("pods", pod("pod"))
+    place.waits("pod", SHUNNED)
+    place.kubectl.ok("label", "node", shunned, f"{SHUNNED}-")
+    assert place.bound("pod") == shunned
+
+
+@scene
+def test_pods_on_nodes_that_are_not_ours_count_in_a_spread(place: Place) -> None:
+    (first,) = place.nodes(1, prefix="-a", zones=["parity-a"])
+    (second,) = place.nodes(1, prefix="-b", zones=["parity-b"])
+    (foreign,) = place.nodes(1, prefix="-foreign", zones=["parity-a"], managed=False)
+    place.nodes(1, prefix="-elsewhere", zones=["parity-c"], managed=False)  # nobody of ours could go there
+    spread = {
+        "maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone", "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"app": "wide"}},
+    }  # fmt: skip
+    for name in ("there-1", "there-2"):
+        place.create("pods", pod(name, labels={"app": "wide"}, schedulerName="somebody-else"))
+        bind(place.api, place.namespace, name, foreign)
+    place.ready("there", 2)
+    nodes = []
+    for name in ("one", "two", "three"):
+        place.create("pods", pod(name, labels={"app": "wide"}, topologySpreadConstraints=[spread]))
+        nodes.append(place.bound(name))
+    assert nodes[:2] == [second, second]
+    place.create("pods", pod("four", labels={"app": "wide"}, topologySpreadConstraints=[spread]))
+    assert {nodes[2], place.bound("four")} == {first, second}
 
 
 def test_nobody_did_what_must_not_be_done(cast: Cast) -> None:

@@ -93,7 +93,7 @@ def covers(toleration: Object, value: str) -> bool:
         if str(value) not in ("3", "9") or mine != "5":  # the only numbers that tests have
             return False
         return int(value) < int(mine) if operator == "Lt" else int(value) > int(mine)
-    return operator == "Exists" or mine == value
+    return bool(operator == "Exists" or mine == value)
 
 
 def ports_free(world: World, pod: Object, node: Object) -> bool:

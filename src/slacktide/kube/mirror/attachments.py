@@ -144,18 +144,24 @@ class Attachments:
         if not self._limited:
             return {}
         users, limits = self._users.get(node, {}), self._limits.get(node, {})
-        unowned = {handle for handle, uids in users.items() if len(uids) > 1}
+        leftover = set()
         for one in self._on_node.get(node, {}).values():
             volume = self._storage.volume(_volume_of(one))
             if volume is not None and volume.spec.csi is not None and one.spec.attacher:
                 handle = one.spec.attacher, volume.spec.csi.volume_handle
                 if handle not in users:
-                    unowned.add(handle)
-        taken = dict(self._counted(unowned))
-        return {
-            resource_of(driver): limits.get(driver, UNLIMITED) - taken.get(resource_of(driver), 0)
-            for driver in sorted(self._limited)
-        }
+                    leftover.add(handle)
+        shared = dict(self._counted(handle for handle, uids in users.items() if len(uids) > 1))
+        alone = dict(self._counted(handle for handle, uids in users.items() if len(uids) == 1))
+        still = dict(self._counted(leftover))
+        found = {}
+        for driver in sorted(self._limited):
+            name = resource_of(driver)
+            least, most = alone.get(name, 0), limits.get(driver, UNLIMITED) - shared.get(name, 0)
+            # What is about to be detached takes no more than is left: a node that is full of volumes, also of those
+            # that nobody uses any more, still takes pods without volumes.
+            found[name] = most - min(still.get(name, 0), max(0, most - least))
+        return found
 
     def _counted(self, handles: Iterable[Handle]) -> Amounts:
         counts: dict[str, int] = {}

@@ -168,18 +168,22 @@ class ClusterMirror:
         if before == view:
             return
         self.nodes[name] = view
-        if (() if before is None else before.soft_taints) != view.soft_taints and self.constraints.see_soft_taints(
-            taint for one in self.nodes.values() for taint in one.soft_taints
-        ):
+        concerns_pods = self.constraints.see_node(before, view)
+        if (() if before is None else before.soft_taints) != view.soft_taints:
+            soft = (taint for one in self.nodes.values() for taint in one.soft_taints)
+            concerns_pods |= self.constraints.see_soft_taints(soft)
+        if concerns_pods:
             self._tell_constraints()
         for one in self._followers:
             one.node(view, before)
 
     def drop_node(self, name: str) -> None:
         """A node is gone."""
-        self.nodes.pop(name, None)
+        before = self.nodes.pop(name, None)
         self._plain_nodes.pop(name, None)
         self.network.drop_node(name)
+        if self.constraints.see_node(before, None):
+            self._tell_constraints()
         for one in self._followers:
             one.node_gone(name)
 

@@ -12,11 +12,9 @@ from slacktide.kube.translate.pod_resources import ANY_ADDRESS
 from slacktide.kube.translate.selectors import Selector, compiled, node_conditions, node_term
 from slacktide.kube.translate.unschedulable import Unschedulable
 from slacktide.model import constraint
-from slacktide.model.constraint import FOREIGN, REFUSING_EFFECTS, Condition, Constraint, Term, Tolerates
+from slacktide.model.constraint import REFUSING_EFFECTS, Condition, Constraint, Term, Tolerates
 from slacktide.model.placement import CLUSTER, Preference, Rule, Topology
 
-OURS = Constraint(FOREIGN, "absent")
-"""A domain without nodes of ours does not count for a spread."""
 EVEN = 100
 """Points against a node for each pod too many in its domain (ScheduleAnyway with a skew of 1), and for a taint
 that repels: as much as the largest weight that a user can give."""
@@ -153,11 +151,10 @@ def _spread(pod: Pod, terms: PodTerms) -> None:
     for action in ("DoNotSchedule", "ScheduleAnyway"):
         among = [one for one in constraints if one.when_unsatisfiable == action]
         keys = tuple(Constraint(key, "exists") for key in sorted({one.topology_key for one in among}))
-        ours = (OURS,) if action == "DoNotSchedule" else ()
         for one in among:
             selector = _spread_selector(pod, one)
             counted = TermEffect("counted", (PodSelection(selector, (pod.metadata.namespace,)),))
-            topology = Topology(one.topology_key, Term((*ours, *keys, *_included(pod, one, terms))))
+            topology = Topology(one.topology_key, Term((*keys, *_included(pod, one, terms))))
             # kube-scheduler counts no pod for an empty selector; then no node has too many.
             counts = not (selector.nothing or selector.everything)
             if counts:
