@@ -142,11 +142,14 @@ def _holds(rule: Json, labels: Mapping[str, str]) -> bool:
 def _tolerated(taint: Json, pod: Json) -> bool:
     for one in pod["spec"].get("tolerations", ()):
         key, effect = one.get("key", ""), one.get("effect", "")
-        exists = one.get("operator", "Equal") == "Exists"
-        if effect in ("", taint["effect"]) and (
-            (exists and key in ("", taint["key"]))
-            or (key == taint["key"] and one.get("value", "") == taint.get("value", ""))
-        ):
+        operator, mine, value = one.get("operator", "Equal"), one.get("value", ""), taint.get("value", "")
+        if effect not in ("", taint["effect"]) or key not in ("", taint["key"]):
+            continue
+        if operator in ("Lt", "Gt"):
+            numbers = all(re.fullmatch("0|-?[1-9][0-9]*", text) for text in (mine, value))
+            if numbers and (int(value) < int(mine) if operator == "Lt" else int(value) > int(mine)):
+                return True
+        elif operator == "Exists" or (key and mine == value):
             return True
     return False
 

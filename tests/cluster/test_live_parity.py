@@ -26,6 +26,7 @@ SELECTED_NODE = "volume.kubernetes.io/selected-node"
 NO_PROVISIONER = "kubernetes.io/no-provisioner"
 LATE, AT_ONCE = "WaitForFirstConsumer", "Immediate"
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+ROW = "example.com/row"
 SHUNNED = "example.com/shunned"
 NOT_SHUNNED = {"key": SHUNNED, "operator": "DoesNotExist"}
 SCHEDULERS = {"theirs": "default-scheduler", "ours": "slacktide"}
@@ -45,6 +46,7 @@ def stage(binaries: Binaries, tmp_path_factory: pytest.TempPathFactory) -> Itera
         plane,
         qos__alpha=ledgers.ALPHA,
         policy__patience=BETWEEN_EQUALS,
+        kube__default_spread=json.dumps([{"maxSkew": 1, "topologyKey": ROW, "whenUnsatisfiable": "DoNotSchedule"}]),
         kube__added_affinity=json.dumps({REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": [NOT_SHUNNED]}]}}),
     )
 
@@ -285,6 +287,23 @@ def test_an_affinity_that_operators_add(place: Place) -> None:
     place.waits("pod", SHUNNED)
     place.kubectl.ok("label", "node", shunned, f"{SHUNNED}-")
     assert place.bound("pod") == shunned
+
+
+@scene
+def test_a_spread_by_default(place: Place) -> None:
+    place.nodes(1, prefix="-wide", labels={ROW: "a"})
+    place.nodes(1, prefix="-narrow", labels={ROW: "b"}, pods=1)
+    selector = {"selector": {"app": "by-default"}, "ports": [{"port": 80}]}
+    path = f"/api/v1/namespaces/{place.namespace}/services"
+    place.api.post(path, {"metadata": {"name": "web"}, "spec": selector})
+    place.create("pods", pod("free"))  # no service selects it
+    place.bound("free")
+    for number in range(4):
+        place.create("pods", pod(f"web-{number}", labels={"app": "by-default"}))
+    # Two can be in the wide row while the narrow one has its only one.
+    until(lambda: sum(bool(one["spec"].get("nodeName")) for one in place.pods("web")) == 3, "three are bound")
+    (left,) = [one["metadata"]["name"] for one in place.pods("web") if not one["spec"].get("nodeName")]
+    place.waits(left, r"\b1 did not match pod topology spread constraints\b")
 
 
 @scene

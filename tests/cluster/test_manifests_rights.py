@@ -23,6 +23,7 @@ EVERYWHERE: dict[tuple[str, str], tuple[str, ...]] = {
     ("", "pods"): READ,
     ("", "nodes"): READ,
     ("", "namespaces"): READ,
+    ("", "services"): READ,
     ("", "persistentvolumes"): (*READ, "patch"),
     ("", "persistentvolumeclaims"): (*READ, "patch"),
     ("", "pods/binding"): ("create",),

@@ -46,9 +46,9 @@ def mirror() -> ClusterMirror:
     for name in ("n1", "n2"):
         found.see_node(made_objects.node(name, allocatable={"cpu": "4"}))
     for name in "abcd":
-        found.see_claim(claim(name, f"disk-{name}"))
-        found.see_volume(volume(f"disk-{name}", csi={"driver": DRIVER, "volumeHandle": f"h-{name}"}))
-    found.see_csi_node(limits("n1", disk=2))
+        found.volumes.see_claim(claim(name, f"disk-{name}"))
+        found.volumes.see_volume(volume(f"disk-{name}", csi={"driver": DRIVER, "volumeHandle": f"h-{name}"}))
+    found.volumes.see_csi_node(limits("n1", disk=2))
     return found
 
 
@@ -60,10 +60,10 @@ def left(mirror: ClusterMirror, node: str = "n1") -> int:
 
 
 def test_a_driver_without_a_limit_anywhere_is_no_resource(mirror: ClusterMirror) -> None:
-    mirror.drop_csi_node("n1")
+    mirror.volumes.drop_csi_node("n1")
     assert mirror.attachments.demand(using("p", "a")) == ()
     assert DISKS not in mirror.nodes["n1"].amounts
-    mirror.see_csi_node(limits("n1", disk=None))
+    mirror.volumes.see_csi_node(limits("n1", disk=None))
     assert DISKS not in mirror.nodes["n1"].amounts
 
 
@@ -75,8 +75,8 @@ def test_a_pod_asks_for_one_a_volume_and_a_node_without_a_limit_has_enough(mirro
 def test_a_claim_without_a_volume_counts_for_the_driver_that_will_make_it(mirror: ClusterMirror) -> None:
     mirror.storage.see_class(storage_class("made", DRIVER))
     mirror.storage.see_class(storage_class("local", "kubernetes.io/no-provisioner"))
-    mirror.see_claim(claim("new", class_name="made"))
-    mirror.see_claim(claim("none", class_name="local"))
+    mirror.volumes.see_claim(claim("new", class_name="made"))
+    mirror.volumes.see_claim(claim("none", class_name="local"))
     assert mirror.attachments.demand(using("p", "new", "none")) == ((DISKS, 1),)
 
 
@@ -95,12 +95,12 @@ def test_each_volume_counts_once_a_node_however_many_pods_use_it(mirror: Cluster
 
 
 def test_what_is_attached_counts_also_while_no_pod_uses_it(mirror: ClusterMirror) -> None:
-    mirror.see_attachment(attached("disk-a", "n1"))
+    mirror.volumes.see_attachment(attached("disk-a", "n1"))
     assert left(mirror) == 1
     mirror.see_pod(using("p", "a", node="n1"))
     assert left(mirror) == 1
     mirror.drop_pod(Identity("default", "p", "p", ""), None)
-    mirror.drop_attachment("disk-a-n1")
+    mirror.volumes.drop_attachment("disk-a-n1")
     assert left(mirror) == 2
 
 
@@ -109,22 +109,22 @@ def test_a_node_full_of_volumes_that_nobody_uses_any_more_has_nothing_left_but_o
 ) -> None:
     for name in "ab":
         mirror.see_pod(using(f"p{name}", name, node="n1"))
-    mirror.see_attachment(attached("disk-c", "n1"))
+    mirror.volumes.see_attachment(attached("disk-c", "n1"))
     assert left(mirror) == 0
 
 
 def test_a_volume_that_is_seen_after_its_attachment_counts(mirror: ClusterMirror) -> None:
-    mirror.drop_volume("disk-a")
-    mirror.see_attachment(attached("disk-a", "n1"))
+    mirror.volumes.drop_volume("disk-a")
+    mirror.volumes.see_attachment(attached("disk-a", "n1"))
     assert left(mirror) == 2
-    mirror.see_volume(volume("disk-a", csi={"driver": DRIVER, "volumeHandle": "h-a"}))
+    mirror.volumes.see_volume(volume("disk-a", csi={"driver": DRIVER, "volumeHandle": "h-a"}))
     assert left(mirror) == 1
 
 
 def test_limits_that_come_late_concern_pods_that_run(mirror: ClusterMirror) -> None:
-    mirror.drop_csi_node("n1")
+    mirror.volumes.drop_csi_node("n1")
     mirror.see_pod(using("p", "a", node="n1"))
-    mirror.see_csi_node(limits("n1", disk=1))
+    mirror.volumes.see_csi_node(limits("n1", disk=1))
     assert left(mirror) == 0
 
 
@@ -135,7 +135,7 @@ def test_amounts_are_those_of_kubernetes_whatever_happens(seed: int) -> None:
     mirror = ClusterMirror(load_live(), lambda: NOW)
     for name in ("n1", "n2"):
         mirror.see_node(made_objects.node(name))
-    mirror.see_csi_node(limits("n1", disk=2))
+    mirror.volumes.see_csi_node(limits("n1", disk=2))
     pods: dict[str, tuple[str, tuple[str, ...]]] = {}
     volumes: set[str] = set()
     there: set[tuple[str, str]] = set()
@@ -153,19 +153,19 @@ def test_amounts_are_those_of_kubernetes_whatever_happens(seed: int) -> None:
             case 2:
                 there ^= {(name, node)}
                 if (name, node) in there:
-                    mirror.see_attachment(attached(f"disk-{name}", node))
+                    mirror.volumes.see_attachment(attached(f"disk-{name}", node))
                 else:
-                    mirror.drop_attachment(f"disk-{name}-{node}")
+                    mirror.volumes.drop_attachment(f"disk-{name}-{node}")
             case 3:
                 volumes ^= {name}
                 if name in volumes:
                     named = {"namespace": "default", "name": name, "uid": f"uid-{name}"}
                     source = {"driver": DRIVER, "volumeHandle": f"h-{name}"}
-                    mirror.see_volume(volume(f"disk-{name}", csi=source, claimRef=named))
-                    mirror.see_claim(claim(name, f"disk-{name}"))
+                    mirror.volumes.see_volume(volume(f"disk-{name}", csi=source, claimRef=named))
+                    mirror.volumes.see_claim(claim(name, f"disk-{name}"))
                 else:
-                    mirror.drop_claim("default", name)
-                    mirror.drop_volume(f"disk-{name}")
+                    mirror.volumes.drop_claim("default", name)
+                    mirror.volumes.drop_volume(f"disk-{name}")
         for each, limit in (("n1", 2), ("n2", UNLIMITED)):
             used = {one for at, claims in pods.values() if at == each for one in claims}
             unique = (used | {one for one, at in there if at == each}) & volumes

@@ -14,6 +14,7 @@ from slacktide.model.constraint import Constraint, Term, Tolerates, Toleration
 from slacktide.model.placement import Preference
 from support.made_objects import decoded, node, pod
 
+LIKES = '{"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchExpressions": [%s]}]}}'
 ANYBODY = Ownership(all_nodes=True)
 
 
@@ -119,10 +120,10 @@ def test_what_an_operator_adds_holds_for_all_pods() -> None:
     [
         ("pool=general", "expected JSON of a node affinity"),
         ('{"required": {}}', "unknown field `required`"),
-        ('{"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "preference": {"matchExpressions": '
-         '[{"key": "a", "operator": "Near"}]}}]}', "found operator 'Near'"),
+        (LIKES % '{"key": "a"}', "missing required field `operator`"),
+        (LIKES % '{"key": "a", "operator": "Near"}', "found operator 'Near'"),
     ],
-)  # fmt: skip
+)
 def test_an_added_affinity_that_is_none_is_refused(added: str, problem: str) -> None:
     with pytest.raises(ConfigError, match=f"kube.added_affinity: .*{problem}"):
         ConstraintIndex(added=added)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 
 from slacktide.kube.client.http import MERGE_PATCH, ApiError, Unreachable
 from slacktide.kube.client.kinds import Malformed
@@ -34,16 +35,14 @@ class VolumeProvisioner:
         """Wait until the volumes of a pod that is to be on ``host`` are there; else why they will not be."""
         told: dict[str, int] = {}
         reserved: dict[str, PersistentVolume] = {}
-        storage, view = self._feed.mirror.storage, self._feed.mirror.nodes.get(host)
+        storage = self._feed.mirror.storage
         try:
-            plan = storage.plan(pod.pod, view.attributes if view is not None else {})
+            plan = storage.plan(pod.pod, self._attributes(host))
             for name, volume in plan.bind.items():
                 reserved[name] = await self._reserve(pod, name, volume)
             for name in plan.provision:
                 told[name] = await self._select(pod, name, host)
-        except Unschedulable as problem:
-            return problem.reason
-        except (_Hopeless, ApiError, Unreachable) as problem:
+        except (Unschedulable, _Hopeless, ApiError, Unreachable) as problem:
             return str(problem)
         until = self._clock() + PROVISION_SECONDS
         while self._clock() < until:
@@ -53,15 +52,11 @@ class VolumeProvisioner:
                 return "another replica leads"
             needs = storage.needs(pod.pod)
             if not needs.provision and not needs.waits:
-                view = self._feed.mirror.nodes.get(host)
-                fits = view is not None and needs.term.holds(view.attributes)
+                fits = needs.term.holds(self._attributes(host))
                 return "" if fits else f"its volumes cannot be used from node {host}"
-            for name, volume in reserved.items():
-                seen, claim = storage.volume(volume.metadata.name), storage.claim(pod.pod.metadata.namespace, name)
-                if claim is None or seen is None:
-                    return f"claim {name} or its volume {volume.metadata.name} is gone"
-                if _version(seen) >= _version(volume) and not is_for(seen, claim):
-                    return f"volume {volume.metadata.name} is not for claim {name} any more"
+            problem = self._undone(pod, reserved)
+            if problem:
+                return problem
             for name, version in told.items():
                 claim = storage.claim(pod.pod.metadata.namespace, name)
                 if claim is None:
@@ -70,6 +65,21 @@ class VolumeProvisioner:
                     return f"no volume for claim {name} could be made for node {host}"
             await asyncio.sleep(LOOK_AGAIN_SECONDS)
         return f"no volumes for its claims within {PROVISION_SECONDS:.0f} s"
+
+    def _attributes(self, host: str) -> Mapping[str, str]:
+        view = self._feed.mirror.nodes.get(host)
+        return view.attributes if view is not None else {}
+
+    def _undone(self, pod: FedPod, reserved: Mapping[str, PersistentVolume]) -> str:
+        """Why volumes that were reserved will not be bound; empty as long as they may."""
+        storage = self._feed.mirror.storage
+        for name, volume in reserved.items():
+            seen, claim = storage.volume(volume.metadata.name), storage.claim(pod.pod.metadata.namespace, name)
+            if claim is None or seen is None:
+                return f"claim {name} or its volume {volume.metadata.name} is gone"
+            if _version(seen) >= _version(volume) and not is_for(seen, claim):
+                return f"volume {volume.metadata.name} is not for claim {name} any more"
+        return ""
 
     async def _reserve(self, pod: FedPod, name: str, volume: PersistentVolume) -> PersistentVolume:
         """Have a volume name a claim as the one it is for; the controller of volumes then binds both."""

@@ -6,37 +6,34 @@ Nothing here decides, waits or sends. Whoever follows the mirror hears what chan
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from slacktide.config import Config
 from slacktide.kube.client.kinds import HasMetadata, Identity, Malformed
-from slacktide.kube.mirror.attachments import Attachments
 from slacktide.kube.mirror.changes import Changes
 from slacktide.kube.mirror.network import NetworkMirror
 from slacktide.kube.mirror.pending_resizes import PendingResizes
 from slacktide.kube.mirror.pod_record import PodRecord, unread
+from slacktide.kube.mirror.volumes import VolumeMirror
 from slacktide.kube.resources.objects import (
-    CSIDriver,
-    CSINode,
-    CSIStorageCapacity,
     Namespace,
     Node,
-    PersistentVolume,
-    PersistentVolumeClaim,
     Pod,
     PodDisruptionBudget,
+    ReplicaSet,
+    Service,
     ServiceClass,
-    VolumeAttachment,
+    StatefulSet,
 )
 from slacktide.kube.resources.workloads import Template
+from slacktide.kube.translate.default_spread import DefaultSpread
 from slacktide.kube.translate.disruption_budgets import Budgets
 from slacktide.kube.translate.maintenance import Maintenance
 from slacktide.kube.translate.nodes import NodeView, Ownership, view_of
 from slacktide.kube.translate.owners import Owners, Target, Watched, controlling
 from slacktide.kube.translate.pod_constraints import ConstraintIndex
 from slacktide.kube.translate.service_classes import Classes, default_of
-from slacktide.kube.translate.volumes import Storage, claim_name
 
 LOG = logging.getLogger(__name__)
 
@@ -60,14 +57,13 @@ class ClusterMirror:
         self.owners = Owners()
         self.classes = Classes(kube.priority_classes or "")
         self.budgets = Budgets(kube.disruption_budgets == "best-effort")
-        self.storage = Storage()
-        self.attachments = Attachments(self.storage)
         self._plain_nodes: dict[str, NodeView] = {}
         """Nodes without what can be attached to them."""
-        self._claimants: dict[tuple[str, str], dict[str, None]] = {}
-        """Pods by the namespaces and names of their claims."""
+        self.volumes = VolumeMirror(self.pods, self._followers, self._learn, self._tell_pod, self._view_nodes)
+        self.storage, self.attachments = self.volumes.storage, self.volumes.attachments
         self.maintenance = Maintenance()
         self.constraints = ConstraintIndex(kube.hard_pod_affinity_weight, kube.added_affinity or "")
+        self.default_spread = DefaultSpread(kube.default_spread or "")
         self.network = NetworkMirror(config, self._followers)
         self.resizes = PendingResizes()
 
@@ -84,13 +80,11 @@ class ClusterMirror:
         if record is None:
             record = self.pods[uid] = PodRecord(pod, pod.spec.scheduler_name == self._scheduler_name, self._clock())
             self.uids[record.namespaced_name] = uid
-            for volume in pod.spec.volumes:
-                if name := claim_name(pod, volume):
-                    self._claimants.setdefault((pod.metadata.namespace, name), {})[uid] = None
+            self.volumes.pod_is_new(pod)
         else:
             record.update(pod)
         self.resizes.see(record, self._clock())
-        self._attach(record)
+        self.volumes.attach(record)
         self._tell_pod(record)
 
     def drop_pod(self, identity: Identity, last: Pod | None) -> None:
@@ -101,14 +95,14 @@ class ClusterMirror:
             del self.uids[identity.key]
         if record is None:
             return
-        self._forget_claims(record.pod)
+        self.volumes.pod_is_gone(record.pod)
         if last is not None:
             record.pod = last
         succeeded = last is not None and last.status.phase == "Succeeded"
         for one in self._followers:
             one.pod_gone(record, succeeded)
         self.constraints.forget(record.pod)
-        self._detach(record)
+        self.volumes.detach(record)
 
     def see_malformed_pod(self, problem: Malformed) -> None:
         """A pod that waits goes on waiting, with this reason; of one that runs, what was known stays."""
@@ -132,7 +126,7 @@ class ClusterMirror:
 
     def _learn(self, record: PodRecord) -> None:
         """What a pod asks of its neighbours; others' pods have none before they are on a node."""
-        pod = record.pod
+        pod = self.default_spread.applied(record.pod) if record.ours else record.pod
         if (record.ours or pod.spec.node_name) and self.constraints.learn(pod, self.storage.exclusive(pod)):
             self._tell_constraints()
 
@@ -157,6 +151,11 @@ class ClusterMirror:
             LOG.warning("%s", view.problem)
         self._plain_nodes[view.name] = view
         self._view_node(view.name)
+
+    def _view_nodes(self, name: str) -> None:
+        """What can be attached to a node, or to any where none is named, may have changed."""
+        for one in (name,) if name else tuple(self._plain_nodes):
+            self._view_node(one)
 
     def _view_node(self, name: str) -> None:
         """What a node is like, or what can be attached to it, may have changed."""
@@ -234,9 +233,39 @@ class ClusterMirror:
     def drop_controller(self, uid: str) -> None:
         """A controller object is gone."""
         watched = self.owners.watched.pop(uid, None)
+        self.default_spread.drop_controller(uid)
         if watched is not None:
             for one in self._followers:
                 one.controller_gone(watched.target)
+
+    def see_selector(self, found: ReplicaSet | StatefulSet) -> None:
+        """Whom a controller selects."""
+        uid, selector = found.metadata.uid, found.spec.selector
+        if selector is not None and self.default_spread.see_controller(uid, selector):
+            owned = (one for one in self.pods.values() if _is_owned(one, uid))
+            self._learn_anew(owned)
+
+    def see_service(self, found: Service) -> None:
+        """A Service, new or changed."""
+        if self.default_spread.see_service(found):
+            self._learn_namespace(found.metadata.namespace)
+
+    def drop_service(self, namespace: str, name: str) -> None:
+        """A Service is gone."""
+        self.default_spread.drop_service(namespace, name)
+        self._learn_namespace(namespace)
+
+    def _learn_namespace(self, namespace: str) -> None:
+        self._learn_anew(one for one in self.pods.values() if one.pod.metadata.namespace == namespace)
+
+    def _learn_anew(self, records: Iterable[PodRecord]) -> None:
+        """Pods ask for another spread than before."""
+        concerned = [one for one in records if one.ours and not one.is_final]
+        for one in concerned:
+            self._learn(one)
+        if concerned:
+            for follower in self._followers:
+                follower.constraints([one.uid for one in concerned])
 
     # -- classes and namespaces ------------------------------------------------------------------------------------
 
@@ -270,7 +299,7 @@ class ClusterMirror:
         for one in self._followers:
             one.classes(names, namespace)
 
-    # -- budgets and storage ---------------------------------------------------------------------------------------
+    # -- budgets -------------------------------------------------------------------------------------------------
 
     def see_budget(self, found: PodDisruptionBudget) -> None:
         """A PodDisruptionBudget, new or changed."""
@@ -288,128 +317,7 @@ class ClusterMirror:
             one.budgets_cover(namespace)
             one.budget_gone(f"{namespace}/{name}")
 
-    def see_claim(self, found: PersistentVolumeClaim) -> None:
-        """A PersistentVolumeClaim, new or changed."""
-        self.storage.see_claim(found)
-        self._claim_changed(found.metadata.namespace, found.metadata.name)
-        self.storage_changed()
 
-    def drop_claim(self, namespace: str, name: str) -> None:
-        """A PersistentVolumeClaim is gone."""
-        self.storage.drop_claim(namespace, name)
-        self._claim_changed(namespace, name)
-
-    def see_volume(self, found: PersistentVolume) -> None:
-        """A PersistentVolume, new or changed."""
-        self.storage.see_volume(found)
-        self._volume_changed(found)
-        self.storage_changed()
-
-    def drop_volume(self, name: str) -> None:
-        """A PersistentVolume is gone."""
-        found = self.storage.volume(name)
-        self.storage.drop_volume(name)
-        if found is not None:
-            self._volume_changed(found)
-
-    def _volume_changed(self, volume: PersistentVolume) -> None:
-        for node in self.attachments.nodes_of(volume.metadata.name):
-            self._view_node(node)
-        if volume.spec.claim_ref is not None:
-            self._claim_changed(volume.spec.claim_ref.namespace, volume.spec.claim_ref.name)
-
-    def _claim_changed(self, namespace: str, name: str) -> None:
-        """Whether only one pod at a time may use a claim, and which volume is behind it, concerns all pods that have
-        it, also those that run."""
-        for uid in self._claimants.get((namespace, name), ()):
-            record = self.pods[uid]
-            if not record.is_final:
-                self._learn(record)
-                self._attach(record)
-
-    def _forget_claims(self, pod: Pod) -> None:
-        for volume in pod.spec.volumes:
-            key = pod.metadata.namespace, claim_name(pod, volume)
-            users = self._claimants.get(key, {})
-            users.pop(pod.metadata.uid, None)
-            if not users:
-                self._claimants.pop(key, None)
-
-    def storage_changed(self) -> None:
-        """Pods with volumes that wait may find them usable now."""
-        waiting = dict.fromkeys(uid for uids in self._claimants.values() for uid in uids)
-        for record in [self.pods[uid] for uid in waiting]:
-            if record.ours and not record.pod.spec.node_name:
-                self._tell_pod(record)
-
-    # -- what drivers say ------------------------------------------------------------------------------------------
-
-    def see_driver(self, found: CSIDriver) -> None:
-        """A CSIDriver, new or changed."""
-        self.storage.capacities.see_driver(found)
-        self._capacities_changed()
-
-    def drop_driver(self, name: str) -> None:
-        """A CSIDriver is gone."""
-        self.storage.capacities.drop_driver(name)
-        self._capacities_changed()
-
-    def see_capacity(self, found: CSIStorageCapacity) -> None:
-        """A CSIStorageCapacity, new or changed."""
-        if self.storage.capacities.see(found):
-            self._capacities_changed()
-
-    def drop_capacity(self, namespace: str, name: str) -> None:
-        """A CSIStorageCapacity is gone."""
-        self.storage.capacities.drop(namespace, name)
-        self._capacities_changed()
-
-    def _capacities_changed(self) -> None:
-        self.storage.reconsider()
-        self.storage_changed()
-
-    def see_csi_node(self, found: CSINode) -> None:
-        """A CSINode, new or changed."""
-        self._limits_changed(found.metadata.name, others=self.attachments.see_node(found))
-
-    def drop_csi_node(self, name: str) -> None:
-        """A CSINode is gone."""
-        self._limits_changed(name, others=self.attachments.drop_node(name))
-
-    def _limits_changed(self, node: str, *, others: bool) -> None:
-        """A node's limits are others; ``others``: drivers have limits that had none, or the other way round. Then all
-        nodes have other amounts, and all pods with claims ask for others."""
-        for name in tuple(self._plain_nodes) if others else (node,):
-            self._view_node(name)
-        if others:
-            uids = dict.fromkeys(uid for uids in self._claimants.values() for uid in uids)
-            for one in self._followers:
-                one.constraints(tuple(uids))
-
-    def see_attachment(self, found: VolumeAttachment) -> None:
-        """A VolumeAttachment, new or changed."""
-        self._view_node(self.attachments.see_attachment(found))
-
-    def drop_attachment(self, name: str) -> None:
-        """A VolumeAttachment is gone."""
-        self._view_node(self.attachments.drop_attachment(name))
-
-    def _attach(self, record: PodRecord) -> None:
-        """A pod on a node uses its volumes there."""
-        if record.is_final:
-            self._detach(record)
-        elif record.pod.spec.node_name:
-            self._uses_changed(record.pod.spec.node_name, self.attachments.see_pod(record.pod))
-
-    def _detach(self, record: PodRecord) -> None:
-        """A pod uses no volumes any more."""
-        node = self.attachments.node_of(record.uid)
-        if node:
-            self._uses_changed(node, self.attachments.drop_pod(record.uid))
-
-    def _uses_changed(self, node: str, uids: set[str]) -> None:
-        if self.attachments.limited:
-            self._view_node(node)
-            if uids:
-                for one in self._followers:
-                    one.constraints(sorted(uids))
+def _is_owned(record: PodRecord, uid: str) -> bool:
+    owner = controlling(record.pod.metadata)
+    return owner is not None and owner.uid == uid

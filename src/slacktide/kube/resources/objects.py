@@ -68,11 +68,13 @@ from slacktide.kube.resources.workloads import (
     PodDisruptionBudget,
     PriorityClass,
     ReplicaSet,
+    Service,
     StatefulSet,
 )
 
 POD = Kind(Pod, "v1", "pods", namespaced=True)
 NODE = Kind(Node, "v1", "nodes", namespaced=False)
+SERVICE = Kind(Service, "v1", "services", namespaced=True)
 NAMESPACE = Kind(Namespace, "v1", "namespaces", namespaced=False)
 PERSISTENT_VOLUME = Kind(PersistentVolume, "v1", "persistentvolumes", namespaced=False)
 PERSISTENT_VOLUME_CLAIM = Kind(PersistentVolumeClaim, "v1", "persistentvolumeclaims", namespaced=True)
@@ -119,6 +121,7 @@ __all__ = [
     "POD_DISRUPTION_BUDGET",
     "PRIORITY_CLASS",
     "REPLICA_SET",
+    "SERVICE",
     "SERVICE_CLASS",
     "STATEFUL_SET",
     "STORAGE_CLASS",
@@ -169,10 +172,10 @@ __all__ = [
     "PreferredPods",
     "PriorityClass",
     "Reference",
-    "Reference",
     "ReplicaSet",
     "Requirement",
     "Resources",
+    "Service",
     "ServiceClass",
     "ServiceClassSpec",
     "StatefulSet",

@@ -1,4 +1,4 @@
-"""Node affinity that an operator adds to all pods of this scheduler (kube-scheduler: NodeAffinityArgs.addedAffinity)."""
+"""Node affinity that an operator adds to all pods of this scheduler (kube-scheduler: ``addedAffinity``)."""
 
 from __future__ import annotations
 

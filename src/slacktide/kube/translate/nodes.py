@@ -47,7 +47,8 @@ class NodeView:
     """A node in the core's terms.
 
     amounts      what pods can take, by resource, in the units of :mod:`slacktide.kube.translate.pod_resources`
-    attributes   labels; ``metadata.name``; each taint as ``taint:EFFECT:KEY``; each declared feature; ``metadata.foreign`` where not ours
+    attributes   labels; ``metadata.name``; each taint as ``taint:EFFECT:KEY``; each declared feature;
+                 ``metadata.foreign`` where not ours
     soft_taints  (key, value) of taints that only repel (PreferNoSchedule)
     ready        its condition Ready is True
     ready_since  when that condition last changed, seconds since 1970; 0 where it does not say

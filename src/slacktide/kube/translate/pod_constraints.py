@@ -284,7 +284,6 @@ class ConstraintIndex:
         conditions = (*terms.conditions, *self._added)
         return PodConstraints(Term(conditions), placement if placement != NO_NEIGHBOURS else NO_NEIGHBOURS)
 
-
     def _within_ours(self, rule: Rule) -> Rule:
         """A spread counts in domains that have nodes of ours."""
         if rule.kind != "spread":

@@ -20,7 +20,8 @@ EVEN = 100
 that repels: as much as the largest weight that a user can give."""
 
 READ = ("node_selector", "affinity", "tolerations", "topology_spread_constraints")
-"""What is read of a pod's spec here, beside its host ports and the features that it needs. Pods that are equal in these share one translation."""
+"""What is read of a pod's spec here, beside its host ports and the features that it needs. Pods that are equal in these
+share one translation."""
 
 Ports = Sequence[tuple[str, str, int]]
 
@@ -147,7 +148,7 @@ def _draw(terms: PodTerms, peers: PodSelection, key: str, weight: int) -> None:
 def _spread(pod: Pod, terms: PodTerms) -> None:
     constraints = pod.spec.topology_spread_constraints
     for one in constraints:
-        _check_spread(one)
+        check_spread(one)
     for action in ("DoNotSchedule", "ScheduleAnyway"):
         among = [one for one in constraints if one.when_unsatisfiable == action]
         keys = tuple(Constraint(key, "exists") for key in sorted({one.topology_key for one in among}))
@@ -184,7 +185,8 @@ def _included(pod: Pod, one: TopologySpreadConstraint, terms: PodTerms) -> tuple
     return (*found, *_tolerating(terms.tolerations)) if one.node_taints_policy == "Honor" else found
 
 
-def _check_spread(one: TopologySpreadConstraint) -> None:
+def check_spread(one: TopologySpreadConstraint) -> None:
+    """Raises :class:`Unschedulable` naming the field and the value where a constraint is malformed."""
     check_key(one.topology_key, "topology spread")
     where = f"topology spread over {one.topology_key}"
     wrong = (

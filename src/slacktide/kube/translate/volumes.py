@@ -209,9 +209,9 @@ class Storage:
         return tuple(found)
 
     def handles(self, pod: Pod) -> frozenset[Handle]:
-        """The volumes to attach for a pod, as kube-scheduler counts them: those behind its claims, each once; of a claim
-        without a volume the one that its class's driver will make. In-tree volumes are not counted, nor are volumes
-        that CSI drivers make with the pod (``csi`` of a pod's volume)."""
+        """The volumes to attach for a pod, as kube-scheduler counts them: those behind its claims, each once; of a
+        claim without a volume the one that its class's driver will make. In-tree volumes are not counted, nor are
+        volumes that CSI drivers make with the pod (``csi`` of a pod's volume)."""
         found = (self._handle(pod.metadata.namespace, claim_name(pod, volume)) for volume in pod.spec.volumes)
         return frozenset(one for one in found if one is not None)
 
