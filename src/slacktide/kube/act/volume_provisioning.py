@@ -54,9 +54,8 @@ class VolumeProvisioner:
             if not needs.provision and not needs.waits:
                 fits = needs.term.holds(self._attributes(host))
                 return "" if fits else f"its volumes cannot be used from node {host}"
-            problem = self._undone(pod, reserved)
-            if problem:
-                return problem
+            if undone := self._undone(pod, reserved):
+                return undone
             for name, version in told.items():
                 claim = storage.claim(pod.pod.metadata.namespace, name)
                 if claim is None:
