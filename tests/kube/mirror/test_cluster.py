@@ -220,6 +220,16 @@ def test_pods_with_volumes_that_wait_are_told_again_when_storage_changes(mirror:
     assert heard.said() == [("pod", "waits")]
 
 
+def test_a_pod_with_volumes_that_was_malformed_at_first_is_told_again_as_well(
+    mirror: ClusterMirror, heard: Heard
+) -> None:
+    mirror.see_malformed_pod(Malformed("default", "waits", "waits", "1", "spec: no", scheduler="slacktide"))
+    mirror.see_pod(pod("waits", volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]))
+    heard.said()
+    mirror.volumes.storage_changed()
+    assert heard.said() == [("pod", "waits")]
+
+
 def test_a_claim_that_is_seen_late_concerns_pods_that_run_with_it(mirror: ClusterMirror, heard: Heard) -> None:
     claim = [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]
     running = pod("runs", volumes=claim, nodeName="a")

@@ -80,9 +80,9 @@ class ClusterMirror:
         if record is None:
             record = self.pods[uid] = PodRecord(pod, pod.spec.scheduler_name == self._scheduler_name, self._clock())
             self.uids[record.namespaced_name] = uid
-            self.volumes.pod_is_new(pod)
         else:
             record.update(pod)
+        self.volumes.see_pod(pod)
         self.resizes.see(record, self._clock())
         self.volumes.attach(record)
         self._tell_pod(record)

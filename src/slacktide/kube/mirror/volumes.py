@@ -44,8 +44,8 @@ class VolumeMirror:
 
     # -- pods ------------------------------------------------------------------------------------------------------
 
-    def pod_is_new(self, pod: Pod) -> None:
-        """A pod was seen for the first time."""
+    def see_pod(self, pod: Pod) -> None:
+        """A pod has these claims; it may have been malformed when it was first seen."""
         for volume in pod.spec.volumes:
             if name := claim_name(pod, volume):
                 self._claimants.setdefault((pod.metadata.namespace, name), {})[pod.metadata.uid] = None

@@ -101,7 +101,9 @@ class Storage:
         self._conditions: dict[str, tuple[Condition, ...]] = {}
         self._classes: dict[str, StorageClass] = {}
         self._places: dict[tuple[object, ...], tuple[Condition, ...]] = {}
-        """Where claims that ask for this can have volumes; forgotten when volumes, classes or capacities change."""
+        self._suitable: dict[tuple[object, ...], list[PersistentVolume]] = {}
+        """Where claims that ask for this can have volumes, and which of those that are there; forgotten when volumes,
+        classes or capacities change."""
         self.capacities = StorageCapacities()
 
     def see_claim(self, claim: PersistentVolumeClaim) -> None:
@@ -151,6 +153,7 @@ class Storage:
     def reconsider(self) -> None:
         """Volumes, classes or capacities are others than before."""
         self._places.clear()
+        self._suitable.clear()
 
     def claim(self, namespace: str, name: str) -> PersistentVolumeClaim | None:
         """The claim as it was seen last."""
@@ -281,7 +284,6 @@ class Storage:
     def _work_out(self, order: Sequence[PersistentVolumeClaim]) -> tuple[Condition, ...]:
         """Node affinities of volumes are looked at one by one, together with volumes that all nodes can use: what two
         affinities that overlap have together is not counted on."""
-        names = [claim.metadata.name for claim in order]
         groups: dict[tuple[Condition, ...], dict[str, list[tuple[int, PersistentVolume]]]] = {(): {}}
         for claim in order:
             for rank, volume in enumerate(self._candidates(claim)):
@@ -290,11 +292,10 @@ class Storage:
         anywhere = groups[()]
         terms, problem = [], ""
         for conditions, group in groups.items():
-            offered = {
-                name: [one for _, one in sorted((*group.get(name, ()), *(anywhere.get(name, ()) if conditions else ())),
-                                                key=lambda one: one[0])]
-                for name in names
-            }  # fmt: skip
+            offered = {}
+            for name in (claim.metadata.name for claim in order):
+                usable = [*group.get(name, ()), *(anywhere.get(name, ()) if conditions else ())]
+                offered[name] = [volume for _, volume in sorted(usable, key=lambda one: one[0])]
             chosen = matched(order, offered)
             try:
                 made = [one for claim in order if claim.metadata.name not in chosen for one in self._made(claim)]
@@ -311,8 +312,12 @@ class Storage:
         """Volumes that a claim may have; none where a node has been told to a provisioner."""
         if SELECTED_NODE in claim.metadata.annotations:
             return []
-        found = candidates(claim, self._of_class.get(class_of_claim(claim), {}).values())
-        return [volume for volume in found if self._is_readable(volume)]
+        key = self._asks(claim)
+        known = self._suitable.get(key)
+        if known is None:
+            found = candidates(claim, self._of_class.get(class_of_claim(claim), {}).values())
+            known = self._suitable[key] = [volume for volume in found if self._is_readable(volume)]
+        return known
 
     def _is_readable(self, volume: PersistentVolume) -> bool:
         try:
