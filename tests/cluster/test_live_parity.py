@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -97,8 +97,9 @@ class Side:
         body = {"metadata": {"name": self.node(node)}, "spec": {"drivers": [driver]}}
         self.place.api.post(f"{STORAGE}/csinodes", body)
 
-    def pod(self, name: str, *claims: str, **more: Any) -> None:
-        volumes = [{"name": one, "persistentVolumeClaim": {"claimName": f"{self.name}-{one}"}} for one in claims]
+    def pod(self, name: str, *claims: str, volumes: Sequence[Json] = (), **more: Any) -> None:
+        found = [{"name": one, "persistentVolumeClaim": {"claimName": f"{self.name}-{one}"}} for one in claims]
+        volumes = [*found, *volumes]
         selector = {"side": self.name}
         body = pod(f"{self.name}-{name}", volumes=volumes, nodeSelector=selector, schedulerName=self.scheduler, **more)
         self.place.create("pods", body)
@@ -238,6 +239,18 @@ def test_local_volumes(side: Side) -> Any:
     assert "persistent volume" in side.waits("late")
     side.volume("later", "local", "c", "5Gi")
     return first, second, side.bound("late"), side.has_bound("late")
+
+
+@judged
+def test_ephemeral_volumes(side: Side) -> Any:
+    side.nodes("a", "b")
+    side.storage_class("local", NO_PROVISIONER)
+    wanted = {"storageClassName": side.named("local"), "accessModes": ["ReadWriteMany"]}
+    wanted |= {"resources": {"requests": {"storage": "1Gi"}}}
+    side.pod("pod", volumes=[{"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": wanted}}}])
+    side.waits("pod")
+    side.volume("there", "local", "b")
+    return side.bound("pod"), side.has_bound("pod-scratch")
 
 
 @judged
