@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Callable, Iterator, Sequence
+from itertools import count
 from typing import Any
 
 import pytest
@@ -306,13 +307,25 @@ def test_an_affinity_that_operators_add(place: Place) -> None:
 def test_a_spread_by_default(place: Place) -> None:
     place.nodes(1, prefix="-wide", labels={ROW: "a"})
     place.nodes(1, prefix="-narrow", labels={ROW: "b"}, pods=1)
+    (bare,) = place.nodes(1, prefix="-bare")
+    place.create("pods", pod("free", nodeSelector={HOSTNAME: bare}))  # no service selects it
+    place.bound("free")
     selector = {"selector": {"app": "by-default"}, "ports": [{"port": 80}]}
     path = f"/api/v1/namespaces/{place.namespace}/services"
     place.api.post(path, {"metadata": {"name": "web"}, "spec": selector})
-    place.create("pods", pod("free"))  # no service selects it
-    place.bound("free")
+    labels = {"app": "by-default"}
+    for number in count():  # the scheduler hears of services and of pods in any order
+        probe = f"probe-{number}"
+        place.create("pods", pod(probe, labels=labels, nodeSelector={HOSTNAME: bare}))
+        until(
+            lambda name=probe: place.node_of(name) or ROW in place.reason(name), "the probe is placed, or told to wait"
+        )
+        bound = place.node_of(probe)
+        place.delete("pods", probe, 0)
+        if not bound:  # a node without that label lies in no row
+            break
     for number in range(4):
-        place.create("pods", pod(f"web-{number}", labels={"app": "by-default"}))
+        place.create("pods", pod(f"web-{number}", labels=labels))
     # Two can be in the wide row while the narrow one has its only one.
     until(lambda: sum(bool(one["spec"].get("nodeName")) for one in place.pods("web")) == 3, "three are bound")
     (left,) = [one["metadata"]["name"] for one in place.pods("web") if not one["spec"].get("nodeName")]
