@@ -6,9 +6,9 @@ be the same. So kube-scheduler itself is the judge.
 
 from __future__ import annotations
 
-import functools
 import json
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial, wraps
 from itertools import count
 from typing import Any
 
@@ -144,7 +144,7 @@ class Side:
 def judged(play: Callable[[Side], Any]) -> Callable[[Cast], None]:
     """A test that plays a scene for kube-scheduler and for us: what it returns has to be the same."""
 
-    @functools.wraps(play)
+    @wraps(play)
     def both(place: Place) -> None:
         theirs = play(Side(place, "theirs"))
         assert play(Side(place, "ours")) == theirs
@@ -246,7 +246,7 @@ def test_local_volumes(side: Side) -> Any:
 def test_ephemeral_volumes(side: Side) -> Any:
     side.nodes("a", "b")
     side.storage_class("local", NO_PROVISIONER)
-    wanted = {"storageClassName": side.named("local"), "accessModes": ["ReadWriteMany"]}
+    wanted: Json = {"storageClassName": side.named("local"), "accessModes": ["ReadWriteMany"]}
     wanted |= {"resources": {"requests": {"storage": "1Gi"}}}
     side.pod("pod", volumes=[{"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": wanted}}}])
     side.waits("pod")
@@ -303,6 +303,12 @@ def test_an_affinity_that_operators_add(place: Place) -> None:
     assert place.bound("pod") == shunned
 
 
+def _placed_or_told(place: Place, name: str) -> str:
+    """The node of a pod, or why it is in no row; empty as long as neither is known."""
+    reason = place.reason(name)
+    return place.node_of(name) or (reason if ROW in reason else "")
+
+
 @scene
 def test_a_spread_by_default(place: Place) -> None:
     place.nodes(1, prefix="-wide", labels={ROW: "a"})
@@ -317,10 +323,8 @@ def test_a_spread_by_default(place: Place) -> None:
     for number in count():  # the scheduler hears of services and of pods in any order
         probe = f"probe-{number}"
         place.create("pods", pod(probe, labels=labels, nodeSelector={HOSTNAME: bare}))
-        until(
-            lambda name=probe: place.node_of(name) or ROW in place.reason(name), "the probe is placed, or told to wait"
-        )
-        bound = place.node_of(probe)
+        is_told = partial(_placed_or_told, place, probe)
+        bound = until(is_told, "the probe is placed, or told to wait") == bare
         place.delete("pods", probe, 0)
         if not bound:  # a node without that label lies in no row
             break
