@@ -279,6 +279,12 @@ class KubeSettings:
     system-cluster-critical and system-node-critical."""
     hard_pod_affinity_weight: Annotated[int, Meta(ge=0, le=100)] = 1
     """What an existing pod's required affinity is worth to a pod that it selects, as a preference."""
+    added_affinity: str | None = None
+    """Node affinity, as JSON, that is added to that of all pods of ours (kube-scheduler: ``addedAffinity``)."""
+    default_spread: str | None = None
+    """Topology spread of pods that ask for none, over those of the same services and ReplicaSet or StatefulSet: JSON of
+    constraints without selectors, or ``system`` for those of kube-scheduler (``ScheduleAnyway``, 3 by hostname, 5 by
+    zone)."""
     site_label: str = "topology.kubernetes.io/zone"
     """Label of nodes that names their place, for scores that ask where users are; nodes without it, or all where this
     is empty, are places of their own. Of more than 1,000 places no round-trip times are used."""

@@ -142,18 +142,20 @@ def _holds(rule: Json, labels: Mapping[str, str]) -> bool:
 def _tolerated(taint: Json, pod: Json) -> bool:
     for one in pod["spec"].get("tolerations", ()):
         key, effect = one.get("key", ""), one.get("effect", "")
-        exists = one.get("operator", "Equal") == "Exists"
-        if effect in ("", taint["effect"]) and (
-            (exists and key in ("", taint["key"]))
-            or (key == taint["key"] and one.get("value", "") == taint.get("value", ""))
-        ):
+        operator, mine, value = one.get("operator", "Equal"), one.get("value", ""), taint.get("value", "")
+        if effect not in ("", taint["effect"]) or key not in ("", taint["key"]):
+            continue
+        if operator in ("Lt", "Gt"):
+            numbers = all(re.fullmatch("0|-?[1-9][0-9]*", text) for text in (mine, value))
+            if numbers and (int(value) < int(mine) if operator == "Lt" else int(value) > int(mine)):
+                return True
+        elif operator == "Exists" or (key and mine == value):
             return True
     return False
 
 
 def wrong_node(pod: Json, node: Json) -> str:
     """Why a pod must not be on a node, whoever else is there; empty where it may."""
-    spec, labels = pod["spec"], node["metadata"].get("labels", {})
     if not is_managed(node):
         return "the node was not given to us"
     if not is_ready(node):
@@ -163,6 +165,12 @@ def wrong_node(pod: Json, node: Json) -> str:
     for taint in every:
         if taint["effect"] != "PreferNoSchedule" and not _tolerated(taint, pod):
             return f"taint {taint['key']} is not tolerated"
+    return wrong_labels(pod, node)
+
+
+def wrong_labels(pod: Json, node: Json) -> str:
+    """Why a pod's selector or affinity keeps it from a node; empty where they do not."""
+    spec, labels = pod["spec"], node["metadata"].get("labels", {})
     if any(labels.get(key) != value for key, value in spec.get("nodeSelector", {}).items()):
         return "nodeSelector does not match"
     required = spec.get("affinity", {}).get("nodeAffinity", {}).get("requiredDuringSchedulingIgnoredDuringExecution")
@@ -246,12 +254,12 @@ def wrong_spread(pod: Json, node: Json, nodes: Iterable[Json], others: Where) ->
             continue
         key, labels = rule["topologyKey"], pod["metadata"].get("labels", {})
         assert not rule.get("matchLabelKeys"), "the auditor does not know matchLabelKeys"
+        ours = {one["metadata"].get("labels", {}).get(key) for one in nodes if is_managed(one)}
         eligible = {
             one["metadata"]["name"]: one["metadata"]["labels"][key]
             for one in nodes
-            if key in one["metadata"].get("labels", {}) and "nodeSelector" not in wrong_node(pod, one)
-            and "affinity" not in wrong_node(pod, one) and is_managed(one)
-        }  # fmt: skip
+            if one["metadata"].get("labels", {}).get(key) in ours - {None} and not wrong_labels(pod, one)
+        }
         count = Counter(dict.fromkeys(eligible.values(), 0))
         for other, where in others:
             same = other["metadata"]["namespace"] == pod["metadata"]["namespace"]

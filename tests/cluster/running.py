@@ -132,15 +132,26 @@ class Stage:
 
 
 def prepared(
-    binaries: Binaries, directory: Path, audit_policy: Json = POLICY, install: bool = True
+    binaries: Binaries,
+    directory: Path,
+    audit_policy: Json = POLICY,
+    install: bool = True,
+    *,
+    gates: str = "",
+    kube_scheduler: bool = False,
 ) -> ControlPlane:
-    """A control plane with the manifests applied, whose API server writes down what ``audit_policy`` says."""
+    """A control plane with the manifests applied, whose API server writes down what ``audit_policy`` says.
+
+    ``gates`` are feature gates of Kubernetes' programs; with ``kube_scheduler`` that one runs, too.
+    """
     directory.mkdir(parents=True, exist_ok=True)
     policy = directory / "audit-policy.json"
     policy.write_text(json.dumps(audit_policy))
     flags = [f"--audit-policy-file={policy}", f"--audit-log-path={audit_log(directory)}"]
     flags.append("--audit-log-maxsize=100000")  # in MB; by default another file begins after 100
-    plane = ControlPlane.create(directory / "plane", binaries, flags={"kube-apiserver": flags})
+    gated = [f"--feature-gates={gates}"] if gates else []
+    every = {"kube-apiserver": flags + gated} | ({"kube-scheduler": gated} if gated and kube_scheduler else {})
+    plane = ControlPlane.create(directory / "plane", binaries, with_kube_scheduler=kube_scheduler, flags=every)
     plane.start(guarded=True)
     if install:
         plane.install()
@@ -151,9 +162,11 @@ def audit_log(directory: Path) -> Path:
     return directory / "audit.log"
 
 
-def staged(binaries: Binaries, directory: Path, classes: list[Json], **settings: Any) -> Iterator[Stage]:
-    """The stage of a module's scenes."""
-    plane = prepared(binaries, directory)
+def staged(
+    binaries: Binaries, directory: Path, classes: list[Json], plane: ControlPlane | None = None, **settings: Any
+) -> Iterator[Stage]:
+    """The stage of a module's scenes; ``plane`` where it is not the usual one of ``directory``."""
+    plane = plane or prepared(binaries, directory)
     try:
         for one in classes:
             plane.api.post(CLASSES, one)

@@ -319,17 +319,16 @@ def test_bound_volumes_and_what_is_refused(place: Place) -> None:
     until(lambda: (place.get("persistentvolumeclaims", "there") or {})["status"].get("phase") == "Bound", "it is bound")
     place.create("pods", using("there", "there"))
     assert place.bound("there") == second
-    # Without a provisioner somebody has to choose the volume, which slacktide's rights do not cover.
-    place.api.post(VOLUMES, volume("choose-me", "local", second))
+    # Without a provisioner the scheduler chooses among the volumes that there are.
     place.create("persistentvolumeclaims", claim("choose", "local"))
     place.create("pods", using("choose", "choose"))
-    place.waits("choose", "claim choose")
+    place.waits("choose", "claim choose: no available persistent volume to bind")
     place.create("pods", using("none", "missing"))
     place.waits("none", "claim missing does not exist")
     assert place.node_of("choose") == place.node_of("none") == ""
-    # Whoever binds the claim helps: here its owner, by naming the volume.
-    place.api.patch(f"{place.kinds_path('persistentvolumeclaims')}/choose", {"spec": {"volumeName": "choose-me"}})
+    place.api.post(VOLUMES, volume("choose-me", "local", second))
     assert place.bound("choose") == second
+    assert (place.get("persistentvolumeclaims", "choose") or {})["spec"]["volumeName"] == "choose-me"
 
 
 @scene

@@ -21,6 +21,7 @@ TAINT = "taint:"
 REFUSING_EFFECTS = ("NoExecute", "NoSchedule")
 
 _INTEGER = re.compile(r"[+-]?[0-9]+")
+_DECIMAL = re.compile(r"0|-?[1-9][0-9]*")
 
 
 def number(text: str) -> float | None:
@@ -37,6 +38,11 @@ def integer(text: str) -> int | None:
         return None
     found = int(text)
     return found if -(2**63) <= found < 2**63 else None
+
+
+def decimal(text: str) -> int | None:
+    """``text`` as a whole number of 64 bits where it is written the shortest way, else ``None``."""
+    return integer(text) if _DECIMAL.fullmatch(text) else None
 
 
 FOREIGN = "metadata.foreign"
@@ -123,20 +129,33 @@ class AnyOf:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Toleration:
-    """Taints that do not matter: of this key and effect (empty: any), and of this value unless ``any_value``."""
+    """Taints that do not matter: of this key and effect (empty: any), and of this value unless ``any_value``.
+
+    ``compares`` may be ``gt`` or ``lt``: then taints whose value is a whole number of 64 bits, greater or less than
+    ``value``. Numbers with a sign + or leading zeros are none, as Kubernetes has it.
+    """
 
     key: str = ""
     effect: str = ""
     value: str = ""
     any_value: bool = False
+    compares: str = ""
 
     def covers(self, effect: str, key: str, value: str) -> bool:
         """Whether it tolerates the taint."""
         return (
             (not self.effect or self.effect == effect)
             and (not self.key or self.key == key)
-            and (self.any_value or self.value == value)
+            and (self.any_value or self._covers_value(value))
         )
+
+    def _covers_value(self, value: str) -> bool:
+        if not self.compares:
+            return self.value == value
+        found, limit = decimal(value), decimal(self.value)
+        if found is None or limit is None:
+            return False
+        return found > limit if self.compares == "gt" else found < limit
 
 
 @dataclass(frozen=True, slots=True)

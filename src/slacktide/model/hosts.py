@@ -10,6 +10,9 @@ from numpy.typing import NDArray
 
 from slacktide.model.network import Network
 
+ATTACHABLE = "attachable-volumes-csi-"
+"""How the names of resources begin that are a CSI driver's volumes, as many as a host can have attached."""
+
 
 @dataclass(frozen=True, slots=True)
 class Hosts:

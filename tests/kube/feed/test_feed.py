@@ -19,6 +19,7 @@ from slacktide.kube.observe.explain import PodHistory, PodStory, told
 from slacktide.kube.resources.custom_resources import WrittenMetadata
 from slacktide.kube.resources.objects import (
     AVAILABILITY,
+    CSI_NODE,
     DEPLOYMENT,
     POD,
     Availability,
@@ -268,3 +269,26 @@ def test_others_are_gone_on_from_or_begun_anew(scene: Scene, version: object) ->
     later = LiveFeed(scene.mirror, Engine(load_live()), FeedListener(), lambda: NOW, lambda: 0.0)
     take_over(later, {"web": ledger_of_web(version=version)}, lambda _decision, _leaving: None)
     assert later.controllers.left_alone == set()
+
+
+def test_attached_volumes_are_room_like_any_other(scene: Scene) -> None:
+    def using(claim: str) -> list[dict[str, Any]]:
+        return [{"name": "v", "persistentVolumeClaim": {"claimName": claim}}]
+
+    volumes = scene.mirror.volumes
+    for name in ("c", "d"):
+        volumes.see_claim(made_objects.claim(name, f"disk-{name}"))
+        volumes.see_volume(made_objects.volume(f"disk-{name}", csi={"driver": "disk", "volumeHandle": name}))
+    scene.see_owner(3)
+    scene.see("p", "a", volumes=using("c"))
+    drivers = [{"name": "disk", "allocatable": {"count": 1}}]
+    volumes.see_csi_node(made_objects.decoded(CSI_NODE, {"metadata": {"name": "a"}, "spec": {"drivers": drivers}}))
+    assert scene.engine.room("a")["attachable-volumes-csi-disk"] == 0
+    scene.see("q", volumes=using("d"))
+    scene.see("r")
+    assert [one.uid for one in scene.engine.run(NOW).decisions] == ["r"]
+    scene.see("s", "a", scheduler="other", volumes=using("c"))  # the volume is attached once for both
+    scene.drop("p")
+    assert scene.engine.room("a")["attachable-volumes-csi-disk"] == 0
+    scene.drop("s")
+    assert [one.uid for one in scene.engine.run(NOW).decisions] == ["q"]

@@ -26,7 +26,7 @@ READY = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]
 DAEMON_SET = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "agent", "uid": "agent", "controller": True}
 NODE = {"apiVersion": "v1", "kind": "Node", "name": "a", "uid": "a", "controller": True}
 MIRROR = {"kubernetes.io/config.mirror": "hash"}
-CRITICAL = {"priority": 2_000_000_000, "priorityClassName": "system-cluster-critical"}
+CRITICAL: dict[str, Any] = {"priority": 2_000_000_000, "priorityClassName": "system-cluster-critical"}
 
 
 class Scene:
@@ -41,8 +41,10 @@ class Scene:
         self.engine = Engine(config)
         self.feed = LiveFeed(self.mirror, self.engine, FeedListener(), lambda: self.now, lambda: 0.0)
         self.mirror.follow(self.feed)
-        self.mirror.see_class(ServiceClass(WrittenMetadata("plain"), ServiceClassSpec(0.5, 3, default=True)))
-        self.mirror.see_class(ServiceClass(WrittenMetadata("gold"), ServiceClassSpec(0.99, 1)))
+        self.mirror.see_class(
+            ServiceClass(WrittenMetadata("plain"), ServiceClassSpec(0.5, 3, default=True, namespaces=("*",)))
+        )
+        self.mirror.see_class(ServiceClass(WrittenMetadata("gold"), ServiceClassSpec(0.99, 1, namespaces=("*",))))
         self.mirror.see_node(made_objects.node("a", allocatable={"cpu": "4", "memory": "1Gi", "pods": "9"}))
 
     def see(
@@ -57,7 +59,7 @@ class Scene:
         **spec: Any,
     ) -> None:
         labels = {"slacktide.io/class": service} if service else {}
-        metadata = {"name": name, "namespace": "default", "uid": name, "labels": labels}
+        metadata: dict[str, Any] = {"name": name, "namespace": "default", "uid": name, "labels": labels}
         metadata |= {"annotations": annotations or {}, "ownerReferences": [owner] if owner else []}
         containers = [made_objects.container(cpu="3")]
         body = {"schedulerName": scheduler, "nodeName": node, "containers": containers, **spec}

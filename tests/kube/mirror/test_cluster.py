@@ -217,7 +217,17 @@ def test_pods_with_volumes_that_wait_are_told_again_when_storage_changes(mirror:
     mirror.see_pod(pod("runs", volumes=claim, nodeName="a"))
     mirror.see_pod(pod("has-none"))
     heard.said()
-    mirror.storage_changed()
+    mirror.volumes.storage_changed()
+    assert heard.said() == [("pod", "waits")]
+
+
+def test_a_pod_with_volumes_that_was_malformed_at_first_is_told_again_as_well(
+    mirror: ClusterMirror, heard: Heard
+) -> None:
+    mirror.see_malformed_pod(Malformed("default", "waits", "waits", "1", "spec: no", scheduler="slacktide"))
+    mirror.see_pod(pod("waits", volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]))
+    heard.said()
+    mirror.volumes.storage_changed()
     assert heard.said() == [("pod", "waits")]
 
 
@@ -227,9 +237,9 @@ def test_a_claim_that_is_seen_late_concerns_pods_that_run_with_it(mirror: Cluste
     mirror.see_pod(running)
     assert mirror.constraints.constraints_of(running).placement.marks == ()
     body = {"metadata": {"name": "c", "namespace": "default"}, "spec": {"accessModes": ["ReadWriteOncePod"]}}
-    mirror.see_claim(made_objects.decoded(PERSISTENT_VOLUME_CLAIM, body))
+    mirror.volumes.see_claim(made_objects.decoded(PERSISTENT_VOLUME_CLAIM, body))
     assert mirror.constraints.constraints_of(running).placement.marks == ("claim:default/c",)
-    mirror.drop_claim("default", "c")
+    mirror.volumes.drop_claim("default", "c")
     assert mirror.constraints.constraints_of(running).placement.marks == ()
     assert heard.said() == [("pod", "runs")]
 

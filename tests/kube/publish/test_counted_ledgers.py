@@ -71,7 +71,7 @@ async def writing(server: Server, *, busy: bool = False) -> AsyncIterator[tuple[
         return NOW + loop.time()
 
     mirror = ClusterMirror(config, clock)
-    mirror.see_class(ServiceClass(WrittenMetadata("calm"), ServiceClassSpec(0.5, 1, cooldown="10m")))
+    mirror.see_class(ServiceClass(WrittenMetadata("calm"), ServiceClassSpec(0.5, 1, cooldown="10m", namespaces=("*",))))
     room = {"cpu": "9", "pods": "9"}
     mirror.see_node(made_objects.node("a", labels={"slacktide.io/managed": "true"}, allocatable=room))
     for name in ("web-0", "web-1"):

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from slacktide.errors import ConfigError
+from slacktide.kube.resources.objects import NODE
 from slacktide.kube.translate.nodes import Ownership, view_of
 from slacktide.kube.translate.pod_constraints import ConstraintIndex
-from slacktide.model.constraint import Constraint, Tolerates, Toleration
-from support.made_objects import node, pod
+from slacktide.model.constraint import Constraint, Term, Tolerates, Toleration
+from slacktide.model.placement import Preference
+from support.made_objects import decoded, node, pod
 
+LIKES = '{"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchExpressions": [%s]}]}}'
 ANYBODY = Ownership(all_nodes=True)
 
 
@@ -52,6 +58,75 @@ def test_a_cordoned_node_takes_only_who_tolerates_that() -> None:
 def test_which_tolerations_cover_a_taint(toleration: dict[str, str], holds: bool) -> None:
     tainted = view_of(node(taints=[{"key": "k", "value": "v", "effect": "NoSchedule"}]), ANYBODY)
     assert ConstraintIndex().constraints_of(pod(tolerations=[toleration])).term.holds(tainted.attributes) == holds
+
+
+@pytest.mark.parametrize(
+    ("operator", "limit", "found", "holds"),
+    [
+        ("Gt", "950", "951", True),
+        ("Gt", "950", "950", False),
+        ("Lt", "950", "-3", True),
+        ("Lt", "950", "950", False),
+        ("Lt", "950", "0100", False),  # no number as Kubernetes writes them
+        ("Lt", "950", "+1", False),
+        ("Gt", "many", "951", False),
+        ("Gt", "0", str(2**63), False),  # beyond 64 bits
+    ],
+)
+def test_tolerations_that_compare_numbers(operator: str, limit: str, found: str, holds: bool) -> None:
+    tainted = view_of(node(taints=[{"key": "sla", "value": found, "effect": "NoSchedule"}]), ANYBODY)
+    toleration = {"key": "sla", "operator": operator, "value": limit, "effect": "NoSchedule"}
+    assert ConstraintIndex().constraints_of(pod(tolerations=[toleration])).term.holds(tainted.attributes) == holds
+
+
+@pytest.mark.parametrize(
+    ("spec", "needs"),
+    [
+        ({"containers": [{"name": "c", "restartPolicyRules": [{"action": "RestartAllContainers"}]}]},
+         "RestartAllContainersOnContainerExits"),
+        ({"initContainers": [{"name": "c", "restartPolicyRules": [{"action": "RestartAllContainers"}]}]},
+         "RestartAllContainersOnContainerExits"),
+        ({"containers": [{"name": "c", "restartPolicyRules": [{"action": "Restart"}]}]}, ""),
+        ({"hostNetwork": True, "hostUsers": False}, "UserNamespacesHostNetworkSupport"),
+        ({"hostNetwork": True, "hostUsers": True}, ""),
+        ({"hostNetwork": True}, ""),
+        ({"hostUsers": False}, ""),
+    ],
+)  # fmt: skip
+def test_features_that_a_pod_needs_and_nodes_declare(spec: dict[str, Any], needs: str) -> None:
+    found = node()
+    declaring = decoded(NODE, {"metadata": {"name": "m"}, "status": {"declaredFeatures": [needs or "Another"]}})
+    term = ConstraintIndex().constraints_of(pod(**spec)).term
+    assert term.holds(view_of(declaring, ANYBODY).attributes)
+    assert term.holds(view_of(found, ANYBODY).attributes) == (not needs)
+
+
+def test_what_an_operator_adds_holds_for_all_pods() -> None:
+    add = (
+        '{"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchExpressions": '
+        '[{"key": "pool", "operator": "In", "values": ["general"]}]}]}, '
+        '"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 7, "preference": {"matchExpressions": '
+        '[{"key": "disk", "operator": "Exists"}]}}]}'
+    )
+    found = ConstraintIndex(added=add).constraints_of(pod(nodeSelector={"zone": "a"}))
+    assert found.term.holds({"pool": "general", "zone": "a"})
+    assert not found.term.holds({"pool": "gpu", "zone": "a"})
+    assert not found.term.holds({"pool": "general"})
+    assert found.placement.preferences == (Preference(7, term=Term((Constraint("disk", "exists"),))),)
+
+
+@pytest.mark.parametrize(
+    ("added", "problem"),
+    [
+        ("pool=general", "expected JSON of a node affinity"),
+        ('{"required": {}}', "unknown field `required`"),
+        (LIKES % '{"key": "a"}', "missing required field `operator`"),
+        (LIKES % '{"key": "a", "operator": "Near"}', "found operator 'Near'"),
+    ],
+)
+def test_an_added_affinity_that_is_none_is_refused(added: str, problem: str) -> None:
+    with pytest.raises(ConfigError, match=f"kube.added_affinity: .*{problem}"):
+        ConstraintIndex(added=added)
 
 
 def test_who_tolerates_everything_asks_for_nothing() -> None:

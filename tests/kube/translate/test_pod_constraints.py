@@ -10,7 +10,7 @@ import pytest
 
 from slacktide.kube.resources.objects import Pod
 from slacktide.kube.translate import pod_terms
-from slacktide.kube.translate.nodes import Ownership, view_of
+from slacktide.kube.translate.nodes import NodeView, Ownership, view_of
 from slacktide.kube.translate.pod_constraints import ConstraintIndex
 from slacktide.kube.translate.unschedulable import Unschedulable
 from slacktide.model.constraint import Constraint, Term
@@ -103,6 +103,35 @@ def test_spread_that_may_be_broken_becomes_points() -> None:
         assert placed.placement.rules == ()
 
 
+def test_a_spread_counts_all_nodes_of_domains_in_which_some_are_ours() -> None:
+    def seen(name: str, zone: str) -> NodeView:
+        labels = {"zone": zone, "kubernetes.io/hostname": name} | ({"mine": "yes"} if name.startswith("our") else {})
+        view = view_of(node(name, labels), Ownership(label="mine"))
+        book.see_node(views.get(name), view)
+        views[name] = view
+        return view
+
+    def counting() -> list[str]:
+        (rule,) = book.constraints_of(one).placement.rules
+        return [name for name, view in views.items() if rule.topology.within.holds(view.attributes)]
+
+    views: dict[str, NodeView] = {}
+    book = ConstraintIndex()
+    spread = {"topologyKey": "zone", "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}
+    book.learn(one := web(topologySpreadConstraints=[spread | {"labelSelector": {"matchLabels": {"app": "web"}}}]))
+    seen("our-1", "a")
+    seen("their-1", "b")
+    assert counting() == ["our-1"]
+    seen("their-2", "a")
+    assert counting() == ["our-1", "their-2"]
+    assert book.outdated()
+    seen("our-2", "b")
+    assert counting() == ["our-1", "their-1", "their-2", "our-2"]
+    seen("our-2", "c")
+    book.see_node(views.pop("our-1"), None)
+    assert counting() == ["our-2"]
+
+
 def test_soft_taints_are_points_against_whom_they_are_not_tolerated_by() -> None:
     book = ConstraintIndex()
     book.learn(plain := pod())
@@ -190,7 +219,7 @@ def test_huge_selectors_make_short_marks_that_still_differ() -> None:
         ({"affinity": apart(selector={"matchExpressions": [{"key": "a", "operator": "Gt", "values": ["1"]}]})},
          "required pod anti-affinity.labelSelector: key 'a': found operator 'Gt'"),
         ({"affinity": apart(key="")}, "required pod anti-affinity.topologyKey: found ''"),
-        ({"tolerations": [{"key": "k", "operator": "Gt", "value": "1"}]}, "toleration of k: found operator 'Gt'"),
+        ({"tolerations": [{"key": "k", "operator": "Near", "value": "1"}]}, "toleration of k: found operator 'Near'"),
         ({"topologySpreadConstraints": [{"topologyKey": "z", "maxSkew": 0, "whenUnsatisfiable": "DoNotSchedule"}]},
          "topology spread over z: maxSkew: found 0, expected 1 or more"),
         ({"topologySpreadConstraints": [{"topologyKey": "z", "maxSkew": 1, "whenUnsatisfiable": "Perhaps"}]},

@@ -88,8 +88,8 @@ PORT = st.builds(
 TOLERATION = some(
     key=st.just("t"),
     effect=st.sampled_from(["", "NoSchedule", "NoExecute"]),
-    value=st.sampled_from(["", "v"]),
-    operator=st.sampled_from(["Equal", "Exists"]),
+    value=st.sampled_from(["", "v", "5"]),
+    operator=st.sampled_from(["Equal", "Exists", "Lt", "Gt"]),
 ).filter(lambda one: "key" in one or one.get("operator") == "Exists")
 POD = st.builds(
     lambda namespace, labels, rest: {"namespace": namespace, "labels": labels} | rest,
@@ -109,7 +109,7 @@ POD = st.builds(
 TAINT = st.builds(
     lambda effect, value: {"key": "t", "effect": effect, "value": value},
     st.sampled_from(["NoSchedule", "NoExecute", "PreferNoSchedule"]),
-    st.sampled_from(["", "v"]),
+    st.sampled_from(["", "v", "3", "9"]),
 )
 NODE = st.builds(
     lambda labels, taints: {"labels": labels, "taints": taints},

@@ -15,6 +15,7 @@ from slacktide.kernels.tables.affinity_records import AWAY, NEAR_BY, SPREAD
 from slacktide.kernels.tables.arrays import Tables
 from slacktide.model import Rule
 from slacktide.model.constraint import AnyOf, Condition, Constraint, Tolerates, taints_of
+from slacktide.model.hosts import ATTACHABLE
 from slacktide.state.spec import Spec
 
 Mask = NDArray[np.bool_]
@@ -79,7 +80,7 @@ class Looker:
         short = open_to & (missing > 0).any(axis=1)
         for r, name in enumerate(engine.tables.resources):
             if lacking := int((short & (missing[:, r] > 0)).sum()):
-                counts["too many pods" if name == "pods" else f"insufficient {name}"] += lacking
+                counts[_too_little(name)] += lacking
         left, helpless, uneven, mendable = open_to & ~short, np.zeros_like(up), np.zeros_like(up), {}
         for i, rule in enumerate(spec.placement.rules):
             condition = tb["conditions"][int(record["conditions_at"]) + i]
@@ -144,6 +145,13 @@ class Looker:
         if known is None or known[0] is not attributes:
             known = self._taints[h] = attributes, taints_of(attributes)
         return known[1]
+
+
+def _too_little(resource: str) -> str:
+    if resource == "pods":
+        return "too many pods"
+    driver = resource.removeprefix(ATTACHABLE)
+    return f"insufficient {resource}" if driver == resource else f"too many volumes of driver {driver}"
 
 
 def _keys(condition: Condition) -> tuple[str, ...]:

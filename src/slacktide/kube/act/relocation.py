@@ -100,7 +100,8 @@ class Relocator:
         volumes = self._feed.mirror.storage.needs(pod.pod)
         try:
             found = stays(pod.pod) or volumes.waits
-            return found or obstacle(self._feed.engine, pod.uid, wanted(pod.pod), now, volumes.term)
+            asked = {**wanted(pod.pod), **dict(self._feed.mirror.attachments.demand_elsewhere(pod.pod))}
+            return found or obstacle(self._feed.engine, pod.uid, asked, now, volumes.term)
         except Unschedulable as problem:
             return problem.reason
 

@@ -1,8 +1,9 @@
-"""Claims that wait for their first pod: provisioners are told its node, and it is bound once its volumes are there."""
+"""Claims that wait for their first pod: volumes are reserved, or provisioners told its node; then it is bound."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from functools import partial
 
 from slacktide.engine.core import types
@@ -10,8 +11,15 @@ from slacktide.kube.client.http import MERGE_PATCH, ApiError, Unreachable
 from slacktide.kube.client.kinds import Malformed
 from slacktide.kube.feed.fed_pod import FedPod
 from slacktide.kube.publish.term_context import TermContext
-from slacktide.kube.resources.bodies import encode_annotations
-from slacktide.kube.resources.objects import PERSISTENT_VOLUME_CLAIM, PersistentVolumeClaim
+from slacktide.kube.resources.bodies import encode_annotations, encode_claim_reference
+from slacktide.kube.resources.objects import (
+    PERSISTENT_VOLUME,
+    PERSISTENT_VOLUME_CLAIM,
+    PersistentVolume,
+    PersistentVolumeClaim,
+)
+from slacktide.kube.translate.unschedulable import Unschedulable
+from slacktide.kube.translate.volume_matching import is_for
 from slacktide.kube.translate.volumes import SELECTED_NODE
 
 LOOK_AGAIN_SECONDS = 0.2
@@ -32,12 +40,17 @@ class VolumeProvisioner:
     async def ready(self, pod: FedPod, host: str) -> str:
         """Wait until the volumes of a pod that is to be on ``host`` are there; else why they will not be."""
         told: dict[str, int] = {}
+        reserved: dict[str, PersistentVolume] = {}
+        storage = self._feed.mirror.storage
         try:
-            for name in pod.needs.provision:
+            plan = storage.plan(pod.pod, self._attributes(host))
+            for name, volume in plan.bind.items():
+                reserved[name] = await self._reserve(pod, name, volume)
+            for name in plan.provision:
                 told[name] = await self._select(pod, name, host)
-        except (_Hopeless, ApiError, Unreachable) as problem:
+        except (Unschedulable, _Hopeless, ApiError, Unreachable) as problem:
             return str(problem)
-        storage, until = self._feed.mirror.storage, self._clock() + PROVISION_SECONDS
+        until = self._clock() + PROVISION_SECONDS
         while self._clock() < until:
             if pod.uid not in self._feed.pods:
                 return "the pod is gone"
@@ -45,7 +58,10 @@ class VolumeProvisioner:
                 return "another replica leads"
             needs = storage.needs(pod.pod)
             if not needs.provision and not needs.waits:
-                return ""
+                fits = needs.term.holds(self._attributes(host))
+                return "" if fits else f"its volumes cannot be used from node {host}"
+            if undone := self._undone(pod, reserved):
+                return undone
             for name, version in told.items():
                 claim = storage.claim(pod.pod.metadata.namespace, name)
                 if claim is None:
@@ -74,6 +90,39 @@ class VolumeProvisioner:
         pod.avoids = frozenset()
         self._feed.consider(pod)
 
+    def _attributes(self, host: str) -> Mapping[str, str]:
+        view = self._feed.mirror.nodes.get(host)
+        return view.attributes if view is not None else {}
+
+    def _undone(self, pod: FedPod, reserved: Mapping[str, PersistentVolume]) -> str:
+        """Why volumes that were reserved will not be bound; empty as long as they may."""
+        storage = self._feed.mirror.storage
+        for name, volume in reserved.items():
+            seen, claim = storage.volume(volume.metadata.name), storage.claim(pod.pod.metadata.namespace, name)
+            if claim is None or seen is None:
+                return f"claim {name} or its volume {volume.metadata.name} is gone"
+            if _version(seen) >= _version(volume) and not is_for(seen, claim):
+                return f"volume {volume.metadata.name} is not for claim {name} any more"
+        return ""
+
+    async def _reserve(self, pod: FedPod, name: str, volume: PersistentVolume) -> PersistentVolume:
+        """Have a volume name a claim as the one it is for; the controller of volumes then binds both."""
+        namespace = pod.pod.metadata.namespace
+        claim, meta = self._feed.mirror.storage.claim(namespace, name), volume.metadata
+        if claim is None:
+            raise _Hopeless(f"claim {name} is gone")
+        names_it = is_for(volume, claim)
+        if names_it and volume.spec.claim_ref is not None and volume.spec.claim_ref.uid:
+            return volume
+        body = encode_claim_reference(
+            namespace, name, claim.metadata.uid, meta.resource_version, chosen_by_us=not names_it
+        )
+        path = PERSISTENT_VOLUME.path(name=meta.name)
+        found = PERSISTENT_VOLUME.decode(await self._connection.patch(path, body, MERGE_PATCH, permit=self._leading))
+        if isinstance(found, Malformed):
+            raise _Hopeless(f"volume {meta.name}: {found.problem}")
+        return found
+
     async def _select(self, pod: FedPod, name: str, host: str) -> int:
         """Write the node onto a claim, unless it is there; since which of its versions it is."""
         namespace = pod.pod.metadata.namespace
@@ -97,6 +146,6 @@ class _Hopeless(Exception):  # noqa: N818  # it never leaves this module
     """Volumes will not be made."""
 
 
-def _version(claim: PersistentVolumeClaim) -> int:
+def _version(found: PersistentVolumeClaim | PersistentVolume) -> int:
     # Of one object they may be compared, as its watch delivers them in order.
-    return int(claim.metadata.resource_version)
+    return int(found.metadata.resource_version)

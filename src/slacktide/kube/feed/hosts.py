@@ -54,6 +54,7 @@ class Hosts:
         if isinstance(demand, str):
             LOG.warning("pod %s/%s of another scheduler counts as nothing: %s", *pod.namespaced_name, demand)
             demand = ()
+        demand = (*demand, *self._mirror.attachments.demand(pod.pod))
         if is_bound_to_its_node(pod.pod):
             self._residents.setdefault(node, {})[pod.uid] = dict(self._mirror.network.named(demand))
         found = (node, dict(self._mirror.network.named(demand)), self._marks(pod))

@@ -112,6 +112,7 @@ class Specs:
         demand = self.demands.of(pod)
         if isinstance(demand, str):
             raise Unschedulable(demand)
+        demand = (*demand, *mirror.attachments.demand(pod))
         placed = mirror.constraints.constraints_of(pod)
         if pod.spec.volumes and not pod.spec.node_name:
             fed.needs = mirror.storage.needs(pod)

@@ -59,7 +59,8 @@ class Changes:
         """Budgets of a namespace are about other pods than before."""
 
     def constraints(self, uids: Sequence[str]) -> None:
-        """Where these pods may run changed through other pods, namespaces or taints."""
+        """Where these pods may run, or how many volumes they attach, changed through other pods, namespaces, taints,
+        claims or limits."""
 
     def pod(self, record: PodRecord) -> None:
         """A pod is new, has another version, or something that it depends on changed."""

@@ -6,7 +6,7 @@ Nothing here decides, waits or sends. Whoever follows the mirror hears what chan
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from slacktide.config import Config
@@ -15,16 +15,20 @@ from slacktide.kube.mirror.changes import Changes
 from slacktide.kube.mirror.network import NetworkMirror
 from slacktide.kube.mirror.pending_resizes import PendingResizes
 from slacktide.kube.mirror.pod_record import FINAL, PodRecord, unread
+from slacktide.kube.mirror.volumes import VolumeMirror
 from slacktide.kube.resources.objects import (
     Namespace,
     Node,
-    PersistentVolumeClaim,
     Pod,
     PodDisruptionBudget,
     PromiseQuota,
+    ReplicaSet,
+    Service,
     ServiceClass,
+    StatefulSet,
 )
 from slacktide.kube.resources.workloads import Template
+from slacktide.kube.translate.default_spread import DefaultSpread
 from slacktide.kube.translate.disruption_budgets import Budgets
 from slacktide.kube.translate.maintenance import Maintenance
 from slacktide.kube.translate.nodes import NodeView, Ownership, view_of
@@ -32,7 +36,6 @@ from slacktide.kube.translate.owners import Owners, Target, Watched, controlling
 from slacktide.kube.translate.pod_constraints import ConstraintIndex
 from slacktide.kube.translate.promise_quotas import Quotas
 from slacktide.kube.translate.service_classes import Classes, default_of
-from slacktide.kube.translate.volumes import Storage
 
 LOG = logging.getLogger(__name__)
 
@@ -57,10 +60,14 @@ class ClusterMirror:
         self.owners = Owners()
         self.classes = Classes(kube.priority_classes or "")
         self.budgets = Budgets(kube.disruption_budgets == "best-effort")
-        self.storage = Storage()
+        self._plain_nodes: dict[str, NodeView] = {}
+        """Nodes without what can be attached to them."""
+        self.volumes = VolumeMirror(self.pods, self._followers, self._learn, self._tell_pod, self._view_nodes)
+        self.storage, self.attachments = self.volumes.storage, self.volumes.attachments
         self.maintenance = Maintenance()
         self.quotas = Quotas()
-        self.constraints = ConstraintIndex(kube.hard_pod_affinity_weight)
+        self.constraints = ConstraintIndex(kube.hard_pod_affinity_weight, kube.added_affinity or "")
+        self.default_spread = DefaultSpread(kube.default_spread or "")
         self.network = NetworkMirror(config, self._followers)
         self.resizes = PendingResizes()
 
@@ -84,7 +91,9 @@ class ClusterMirror:
             self.uids[record.namespaced_name] = uid
         else:
             record.update(pod)
+        self.volumes.see_pod(pod)
         self.resizes.see(record, self._clock())
+        self.volumes.attach(record)
         self._tell_pod(record)
 
     def drop_pod(self, identity: Identity, last: Pod | None) -> None:
@@ -95,12 +104,14 @@ class ClusterMirror:
             del self.uids[identity.key]
         if record is None:
             return
+        self.volumes.pod_is_gone(record.pod)
         if last is not None:
             record.pod = last
         succeeded = last is not None and last.status.phase == "Succeeded"
         for one in self._followers:
             one.pod_gone(record, succeeded)
         self.constraints.forget(record.pod)
+        self.volumes.detach(record)
 
     def see_malformed_pod(self, problem: Malformed) -> None:
         """A pod that waits goes on waiting, with this reason; of one that runs, what was known stays."""
@@ -124,7 +135,7 @@ class ClusterMirror:
 
     def _learn(self, record: PodRecord) -> None:
         """What a pod asks of its neighbours; others' pods have none before they are on a node."""
-        pod = record.pod
+        pod = self.default_spread.applied(record.pod) if record.ours else record.pod
         if (record.ours or pod.spec.node_name) and self.constraints.learn(pod, self.storage.exclusive(pod)):
             self._tell_constraints()
 
@@ -145,9 +156,7 @@ class ClusterMirror:
             # It says no new instant of its change, or none at all: what was known, or what is seen now.
             since = before.ready_since if before.ready == view.ready else self._clock()
             view = replace(view, ready_since=since)
-        if before == view:
-            return
-        if view.problem:
+        if view.problem and (before is None or before.problem != view.problem):
             LOG.warning("%s", view.problem)
         if not self._warned_of_label and self._ownership.only_formerly(node):
             self._warned_of_label = True  # once: there may be thousands
@@ -156,18 +165,40 @@ class ClusterMirror:
                 "nodes the label %s, then set kube.former_node_label=''",
                 *(view.name, self._ownership.former, self._ownership.label),
             )
-        self.nodes[view.name] = view
-        if (() if before is None else before.soft_taints) != view.soft_taints and self.constraints.see_soft_taints(
-            taint for one in self.nodes.values() for taint in one.soft_taints
-        ):
+        self._plain_nodes[view.name] = view
+        self._view_node(view.name)
+
+    def _view_nodes(self, name: str) -> None:
+        """What can be attached to a node, or to any where none is named, may have changed."""
+        for one in (name,) if name else tuple(self._plain_nodes):
+            self._view_node(one)
+
+    def _view_node(self, name: str) -> None:
+        """What a node is like, or what can be attached to it, may have changed."""
+        plain, before = self._plain_nodes.get(name), self.nodes.get(name)
+        if plain is None:
+            return
+        attachable = self.attachments.amounts(name)
+        view = replace(plain, amounts={**plain.amounts, **attachable}) if attachable else plain
+        if before == view:
+            return
+        self.nodes[name] = view
+        concerns_pods = self.constraints.see_node(before, view)
+        if (() if before is None else before.soft_taints) != view.soft_taints:
+            soft = (taint for one in self.nodes.values() for taint in one.soft_taints)
+            concerns_pods |= self.constraints.see_soft_taints(soft)
+        if concerns_pods:
             self._tell_constraints()
         for one in self._followers:
             one.node(view, before)
 
     def drop_node(self, name: str) -> None:
         """A node is gone."""
-        self.nodes.pop(name, None)
+        before = self.nodes.pop(name, None)
+        self._plain_nodes.pop(name, None)
         self.network.drop_node(name)
+        if self.constraints.see_node(before, None):
+            self._tell_constraints()
         for one in self._followers:
             one.node_gone(name)
 
@@ -218,9 +249,39 @@ class ClusterMirror:
     def drop_controller(self, uid: str) -> None:
         """A controller object is gone."""
         watched = self.owners.watched.pop(uid, None)
+        self.default_spread.drop_controller(uid)
         if watched is not None:
             for one in self._followers:
                 one.controller_gone(watched.target)
+
+    def see_selector(self, found: ReplicaSet | StatefulSet) -> None:
+        """Whom a controller selects."""
+        uid, selector = found.metadata.uid, found.spec.selector
+        if selector is not None and self.default_spread.see_controller(uid, selector):
+            owned = (one for one in self.pods.values() if _is_owned(one, uid))
+            self._learn_anew(owned)
+
+    def see_service(self, found: Service) -> None:
+        """A Service, new or changed."""
+        if self.default_spread.see_service(found):
+            self._learn_namespace(found.metadata.namespace)
+
+    def drop_service(self, namespace: str, name: str) -> None:
+        """A Service is gone."""
+        self.default_spread.drop_service(namespace, name)
+        self._learn_namespace(namespace)
+
+    def _learn_namespace(self, namespace: str) -> None:
+        self._learn_anew(one for one in self.pods.values() if one.pod.metadata.namespace == namespace)
+
+    def _learn_anew(self, records: Iterable[PodRecord]) -> None:
+        """Pods ask for another spread than before."""
+        concerned = [one for one in records if one.ours and not one.is_final]
+        for one in concerned:
+            self._learn(one)
+        if concerned:
+            for follower in self._followers:
+                follower.constraints([one.uid for one in concerned])
 
     # -- classes and namespaces ------------------------------------------------------------------------------------
 
@@ -268,7 +329,7 @@ class ClusterMirror:
         for one in self._followers:
             one.classes(names, namespace)
 
-    # -- budgets and storage ---------------------------------------------------------------------------------------
+    # -- budgets -------------------------------------------------------------------------------------------------
 
     def see_budget(self, found: PodDisruptionBudget) -> None:
         """A PodDisruptionBudget, new or changed."""
@@ -286,30 +347,7 @@ class ClusterMirror:
             one.budgets_cover(namespace)
             one.budget_gone(f"{namespace}/{name}")
 
-    def see_claim(self, found: PersistentVolumeClaim) -> None:
-        """A PersistentVolumeClaim, new or changed."""
-        self.storage.see_claim(found)
-        self._claim_changed(found.metadata.namespace, found.metadata.name)
-        self.storage_changed()
 
-    def drop_claim(self, namespace: str, name: str) -> None:
-        """A PersistentVolumeClaim is gone."""
-        self.storage.drop_claim(namespace, name)
-        self._claim_changed(namespace, name)
-
-    def _claim_changed(self, namespace: str, name: str) -> None:
-        """Whether only one pod at a time may use a claim concerns all pods that have it, also those that run."""
-        for record in self.pods.values():
-            if not record.is_final and _uses(record.pod, namespace, name):
-                self._learn(record)
-
-    def storage_changed(self) -> None:
-        """Pods with volumes that wait may find them usable now."""
-        for record in tuple(self.pods.values()):
-            if record.ours and record.pod.spec.volumes and not record.pod.spec.node_name:
-                self._tell_pod(record)
-
-
-def _uses(pod: Pod, namespace: str, claim: str) -> bool:
-    sources = (one.persistent_volume_claim for one in pod.spec.volumes)
-    return pod.metadata.namespace == namespace and any(one is not None and one.claim_name == claim for one in sources)
+def _is_owned(record: PodRecord, uid: str) -> bool:
+    owner = controlling(record.pod.metadata)
+    return owner is not None and owner.uid == uid

@@ -31,6 +31,7 @@ from ledgers, which follow from controllers. Of all other kinds what was said la
 grow stale by themselves), CronJobs (of a new one the pods wait)."""
 VOLUMES: frozenset[Kind[Any]] = frozenset({
     objects.PERSISTENT_VOLUME, objects.PERSISTENT_VOLUME_CLAIM, objects.STORAGE_CLASS,
+    objects.CSI_DRIVER, objects.CSI_STORAGE_CAPACITY, objects.CSI_NODE, objects.VOLUME_ATTACHMENT,
 })  # fmt: skip
 """Kinds on which only pods with claims depend: these wait while one of them is dead."""
 LATENCY_SECONDS = 10.0
@@ -88,16 +89,11 @@ def subscriptions(mirror: ClusterMirror) -> list[tuple[Kind[Any], Handler[Any]]]
     ) -> tuple[Kind[Any], Handler[Any]]:
         return kind, FunctionHandler(kind.plural, see, drop)
 
-    def stored(kind: Kind[Any], see: Callable[[Any], None], drop: Callable[[Identity], None]) -> Any:
-        def both(found: Any) -> None:
-            see(found)
-            mirror.storage_changed()
-
-        return told(kind, both, drop)
-
     def replicas(found: Deployment | ReplicaSet | StatefulSet) -> None:
         wanted, fails = found.spec.replicas, not isinstance(found, StatefulSet) and cannot_make(found)
         kind, wanted = type(found).__name__, 1 if wanted is None else wanted
+        if mirror.default_spread.used and not isinstance(found, Deployment):
+            mirror.see_selector(found)
         mirror.see_controller(found, "apps/v1", kind, wanted, fails=fails, template=found.spec.template)
 
     def job(found: Job) -> None:
@@ -111,8 +107,10 @@ def subscriptions(mirror: ClusterMirror) -> list[tuple[Kind[Any], Handler[Any]]]
     def controller_gone(identity: Identity) -> None:
         mirror.drop_controller(identity.uid)
 
-    storage = mirror.storage
+    volumes = mirror.volumes
+    services = told(objects.SERVICE, mirror.see_service, lambda one: mirror.drop_service(one.namespace, one.name))
     return [
+        *([services] if mirror.default_spread.used else []),
         told(objects.NAMESPACE, mirror.see_namespace, lambda one: mirror.drop_namespace(one.name)),
         told(objects.SERVICE_CLASS, mirror.see_class, lambda one: mirror.drop_class(one.name)),
         told(objects.NODE, mirror.see_node, lambda one: mirror.drop_node(one.name)),
@@ -122,13 +120,21 @@ def subscriptions(mirror: ClusterMirror) -> list[tuple[Kind[Any], Handler[Any]]]
         told(objects.STATEFUL_SET, replicas, controller_gone),
         told(objects.JOB, job, controller_gone),
         told(objects.CRON_JOB, cron_job, controller_gone),
-        stored(objects.PERSISTENT_VOLUME, storage.see_volume, lambda one: storage.drop_volume(one.name)),
+        told(objects.PERSISTENT_VOLUME, volumes.see_volume, lambda one: volumes.drop_volume(one.name)),
         told(
             objects.PERSISTENT_VOLUME_CLAIM,
-            mirror.see_claim,
-            lambda one: mirror.drop_claim(one.namespace, one.name),
+            volumes.see_claim,
+            lambda one: volumes.drop_claim(one.namespace, one.name),
         ),
-        stored(objects.STORAGE_CLASS, storage.see_class, lambda one: storage.drop_class(one.name)),
+        told(objects.STORAGE_CLASS, volumes.see_class, lambda one: volumes.storage.drop_class(one.name)),
+        told(objects.CSI_DRIVER, volumes.see_driver, lambda one: volumes.drop_driver(one.name)),
+        told(
+            objects.CSI_STORAGE_CAPACITY,
+            volumes.see_capacity,
+            lambda one: volumes.drop_capacity(one.namespace, one.name),
+        ),
+        told(objects.CSI_NODE, volumes.see_csi_node, lambda one: volumes.drop_csi_node(one.name)),
+        told(objects.VOLUME_ATTACHMENT, volumes.see_attachment, lambda one: volumes.drop_attachment(one.name)),
         (objects.POD, PodHandler(mirror)),
     ]
 
@@ -138,7 +144,7 @@ class Watches:
 
     def __init__(self, connection: Connection, mirror: ClusterMirror, seconds: float = WATCH_SECONDS) -> None:
         self.gate = Gate()
-        self._storage_changed, self._storage = mirror.storage_changed, mirror.storage
+        self._storage_changed, self._storage = mirror.volumes.storage_changed, mirror.storage
         self._dead: tuple[str, ...] = ()
 
         def reflector(kind: Kind[Any], handler: Handler[Any]) -> Reflector[Any]:

@@ -10,6 +10,9 @@ import msgspec
 from slacktide.kube.client.metadata import Condition
 from slacktide.kube.client.timestamps import rfc3339
 
+BOUND_BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
+"""Annotation of a volume whose claim no user chose."""
+
 _text = msgspec.json.Encoder().encode
 
 
@@ -94,3 +97,18 @@ def encode_annotations(annotations: Mapping[str, str | None], *, uid: str = "", 
     if resource_version:
         metadata["resourceVersion"] = resource_version
     return _text({"metadata": metadata})
+
+
+def encode_claim_reference(
+    namespace: str, name: str, uid: str, resource_version: str, *, chosen_by_us: bool = True
+) -> bytes:
+    """A merge patch that reserves a volume for a claim; another state of the volume answers 409.
+
+    Unless a user chose it, an annotation has the controller of volumes take the reservation away where it cannot
+    bind them.
+    """
+    reference = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "namespace": namespace, "name": name, "uid": uid}
+    metadata: dict[str, Any] = {"resourceVersion": resource_version}
+    if chosen_by_us:
+        metadata["annotations"] = {BOUND_BY_CONTROLLER: "yes"}
+    return _text({"metadata": metadata, "spec": {"claimRef": reference}})

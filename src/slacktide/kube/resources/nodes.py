@@ -30,12 +30,14 @@ class NodeImage(Part, frozen=True):
 
 
 class NodeStatus(Part, frozen=True):
-    """What a node has, by resource name, as quantities; ``allocatable`` is for pods."""
+    """What a node has, by resource name, as quantities; ``allocatable`` is for pods. ``declared_features`` are those
+    of its kubelet that pods may need (Kubernetes 1.36)."""
 
     capacity: dict[str, str] = msgspec.field(default_factory=dict)
     allocatable: dict[str, str] = msgspec.field(default_factory=dict)
     conditions: tuple[Condition, ...] = ()
     images: tuple[NodeImage, ...] | None = None
+    declared_features: tuple[str, ...] | None = None
 
 
 class Node(Part, frozen=True):

@@ -49,7 +49,15 @@ from slacktide.kube.resources.pods import (
     TopologySpreadConstraint,
     Volume,
 )
-from slacktide.kube.resources.volumes import PersistentVolume, PersistentVolumeClaim, StorageClass
+from slacktide.kube.resources.volumes import (
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+)
 from slacktide.kube.resources.workloads import (
     CronJob,
     Deployment,
@@ -61,15 +69,21 @@ from slacktide.kube.resources.workloads import (
     PodDisruptionBudget,
     PriorityClass,
     ReplicaSet,
+    Service,
     StatefulSet,
 )
 
 POD = Kind(Pod, "v1", "pods", namespaced=True)
 NODE = Kind(Node, "v1", "nodes", namespaced=False)
+SERVICE = Kind(Service, "v1", "services", namespaced=True)
 NAMESPACE = Kind(Namespace, "v1", "namespaces", namespaced=False)
 PERSISTENT_VOLUME = Kind(PersistentVolume, "v1", "persistentvolumes", namespaced=False)
 PERSISTENT_VOLUME_CLAIM = Kind(PersistentVolumeClaim, "v1", "persistentvolumeclaims", namespaced=True)
 STORAGE_CLASS = Kind(StorageClass, "storage.k8s.io/v1", "storageclasses", namespaced=False)
+CSI_NODE = Kind(CSINode, "storage.k8s.io/v1", "csinodes", namespaced=False)
+CSI_DRIVER = Kind(CSIDriver, "storage.k8s.io/v1", "csidrivers", namespaced=False)
+CSI_STORAGE_CAPACITY = Kind(CSIStorageCapacity, "storage.k8s.io/v1", "csistoragecapacities", namespaced=True)
+VOLUME_ATTACHMENT = Kind(VolumeAttachment, "storage.k8s.io/v1", "volumeattachments", namespaced=False)
 DEPLOYMENT = Kind(Deployment, "apps/v1", "deployments", namespaced=True)
 REPLICA_SET = Kind(ReplicaSet, "apps/v1", "replicasets", namespaced=True)
 STATEFUL_SET = Kind(StatefulSet, "apps/v1", "statefulsets", namespaced=True)
@@ -94,6 +108,9 @@ __all__ = [
     "API_VERSION",
     "AVAILABILITY",
     "CRON_JOB",
+    "CSI_DRIVER",
+    "CSI_NODE",
+    "CSI_STORAGE_CAPACITY",
     "DEPLOYMENT",
     "JOB",
     "LEASE",
@@ -107,12 +124,17 @@ __all__ = [
     "PRIORITY_CLASS",
     "PROMISE_QUOTA",
     "REPLICA_SET",
+    "SERVICE",
     "SERVICE_CLASS",
     "STATEFUL_SET",
     "STORAGE_CLASS",
+    "VOLUME_ATTACHMENT",
     "Affinity",
     "Availability",
     "AvailabilityStatus",
+    "CSIDriver",
+    "CSINode",
+    "CSIStorageCapacity",
     "Condition",
     "Container",
     "ContainerPort",
@@ -157,6 +179,7 @@ __all__ = [
     "ReplicaSet",
     "Requirement",
     "Resources",
+    "Service",
     "ServiceClass",
     "ServiceClassSpec",
     "StatefulSet",
@@ -167,6 +190,7 @@ __all__ = [
     "Toleration",
     "TopologySpreadConstraint",
     "Volume",
+    "VolumeAttachment",
     "WatchEvent",
     "WindowSpec",
     "encode",

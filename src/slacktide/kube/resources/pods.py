@@ -23,6 +23,12 @@ class ContainerPort(Part, frozen=True):
     host_ip: str = msgspec.field(name="hostIP", default="")
 
 
+class RestartRule(Part, frozen=True):
+    """What happens when a container ends in a certain way; of the rule only what it does."""
+
+    action: str = ""
+
+
 class Container(Part, frozen=True):
     """A container; an init container with ``restart_policy`` Always is a sidecar."""
 
@@ -30,6 +36,7 @@ class Container(Part, frozen=True):
     image: str = ""
     resources: Resources | None = None
     restart_policy: str = ""
+    restart_policy_rules: tuple[RestartRule, ...] = ()
     ports: tuple[ContainerPort, ...] = ()
 
 
@@ -166,6 +173,7 @@ class PodSpec(Part, frozen=True):
     resource_claims: tuple[PodResourceClaim, ...] = ()
     scheduling_group: SchedulingGroup | None = None
     host_network: bool = False
+    host_users: bool | None = None
     termination_grace_period_seconds: int | None = None
 
 

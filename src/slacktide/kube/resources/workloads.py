@@ -65,6 +65,19 @@ class StatefulSet(Part, frozen=True):
     spec: ReplicasSpec = ReplicasSpec()
 
 
+class ServiceSpec(Part, frozen=True):
+    """Which pods a Service is for."""
+
+    selector: dict[str, str] = msgspec.field(default_factory=dict)
+
+
+class Service(Part, frozen=True):
+    """A Service."""
+
+    metadata: Metadata
+    spec: ServiceSpec = ServiceSpec()
+
+
 class JobSpec(Part, frozen=True):
     """How many pods a Job runs, and how many of them at once."""
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from slacktide.kube.resources.objects import Node
+from slacktide.kube.translate.declared_features import declared
 from slacktide.kube.translate.pod_resources import allocatable
 from slacktide.kube.translate.selectors import NODE_NAME
 from slacktide.model.constraint import FOREIGN, taint_attribute
@@ -53,7 +54,8 @@ class NodeView:
     """A node in the core's terms.
 
     amounts      what pods can take, by resource, in the units of :mod:`slacktide.kube.translate.pod_resources`
-    attributes   labels; ``metadata.name``; each taint as ``taint:EFFECT:KEY``; ``metadata.foreign`` where not ours
+    attributes   labels; ``metadata.name``; each taint as ``taint:EFFECT:KEY``; each declared feature;
+                 ``metadata.foreign`` where not ours
     soft_taints  (key, value) of taints that only repel (PreferNoSchedule)
     ready        its condition Ready is True
     ready_since  when that condition last changed, seconds since 1970; 0 where it does not say
@@ -84,6 +86,7 @@ def view_of(node: Node, ownership: Ownership) -> NodeView:
     """The node in the core's terms. A cordoned node carries the taint that kube-scheduler takes it to have."""
     attributes = dict(node.metadata.labels)
     attributes[NODE_NAME] = node.metadata.name
+    attributes |= declared(node.status.declared_features or ())
     for taint in node.spec.taints:
         attributes[taint_attribute(taint.effect, taint.key)] = taint.value
     if node.spec.unschedulable:

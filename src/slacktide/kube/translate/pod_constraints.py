@@ -11,18 +11,21 @@ Pods of one template share one placement, which is computed once.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 
 from slacktide.kube.resources.objects import Pod
+from slacktide.kube.translate.added_affinity import added_affinity
 from slacktide.kube.translate.affinity_groups import Group, TermEffect, domains
-from slacktide.kube.translate.nodes import PREFER_NO_SCHEDULE
+from slacktide.kube.translate.declared_features import needed_features
+from slacktide.kube.translate.nodes import PREFER_NO_SCHEDULE, NodeView
 from slacktide.kube.translate.pod_resources import host_ports
 from slacktide.kube.translate.pod_terms import EVEN, READ, PodTerms, terms_of
+from slacktide.kube.translate.shared_domains import SharedDomains
 from slacktide.kube.translate.unschedulable import Unschedulable
 from slacktide.model.constraint import Constraint, Term, taint_attribute
-from slacktide.model.placement import NO_NEIGHBOURS, Placement, Preference, Rule
+from slacktide.model.placement import NO_NEIGHBOURS, Placement, Preference, Rule, Topology
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,17 +67,20 @@ class ConstraintIndex:
     """All pods' terms, and from them each pod's placement.
 
     ``hard_affinity_weight`` is what an existing pod's required affinity is worth to a pod that it selects, as a
-    preference (kube-scheduler: 1; 0 for none).
+    preference (kube-scheduler: 1; 0 for none). ``added`` is node affinity for all pods, as JSON; raises
+    :class:`ConfigError` where it is none.
     """
 
-    def __init__(self, hard_affinity_weight: int = 1) -> None:
+    def __init__(self, hard_affinity_weight: int = 1, added: str = "") -> None:
         self._weight = hard_affinity_weight
+        self._added, self._added_preferences = added_affinity(added)
         self._encode = msgspec.msgpack.Encoder().encode
         self._pods: dict[str, _Template] = {}
         self._templates: dict[bytes, _Template] = {}
         self._located: dict[_Bucket, dict[bytes, _Template]] = {}
         self._namespace_labels: dict[str, Mapping[str, str]] = {}
         self._soft_taints: tuple[tuple[str, str], ...] = ()
+        self._domains = SharedDomains()
         self._uses: dict[TermEffect, int] = {}
         self._groups: dict[Group, dict[TermEffect, None]] = {}
         self._buckets: dict[_Bucket, dict[Group, None]] = {}
@@ -161,6 +167,15 @@ class ConstraintIndex:
         self._soft_taints = found
         return self._invalidate(self._templates.values())
 
+    def see_node(self, before: NodeView | None, now: NodeView | None) -> bool:
+        """A node is new, another than before, or gone; says whether placements may have changed."""
+        keys = self._domains.see(before, now)
+        return bool(keys) and self._invalidate(
+            one
+            for one in self._templates.values()
+            if any(rule.kind == "spread" and rule.topology.key in keys for rule in one.terms.rules)
+        )
+
     def _key(self, pod: Pod, exclusive: Sequence[str]) -> bytes:
         metadata = pod.metadata
         return self._encode(
@@ -170,6 +185,7 @@ class ConstraintIndex:
                 metadata.deletion_timestamp is not None,
                 *(getattr(pod.spec, name) for name in READ),
                 host_ports(pod),
+                needed_features(pod),
                 sorted(exclusive),
             )
         )
@@ -251,7 +267,8 @@ class ConstraintIndex:
 
     def _work_out(self, template: _Template) -> PodConstraints:
         terms = template.terms
-        marks, rules, preferences = list(terms.marks), list(terms.rules), list(terms.preferences)
+        marks, rules = list(terms.marks), [self._within_ours(one) for one in terms.rules]
+        preferences = [*terms.preferences, *self._added_preferences]
         for one in self._effects_on(template):
             if one.role == "member" or (one.role == "counted" and not template.deleting):
                 marks.append(one.mark)
@@ -264,7 +281,16 @@ class ConstraintIndex:
                 tainted = Constraint(taint_attribute(PREFER_NO_SCHEDULE, key), "==", value)
                 preferences.append(Preference(-EVEN, term=Term((tainted,))))
         placement = Placement(tuple(sorted(set(marks))), tuple(dict.fromkeys(rules)), tuple(preferences))
-        return PodConstraints(Term(terms.conditions), placement if placement != NO_NEIGHBOURS else NO_NEIGHBOURS)
+        conditions = (*terms.conditions, *self._added)
+        return PodConstraints(Term(conditions), placement if placement != NO_NEIGHBOURS else NO_NEIGHBOURS)
+
+    def _within_ours(self, rule: Rule) -> Rule:
+        """A spread counts in domains that have nodes of ours."""
+        if rule.kind != "spread":
+            return rule
+        within = rule.topology.within.constraints
+        counted = Term((self._domains.condition(rule.topology.key), *within))
+        return replace(rule, topology=Topology(rule.topology.key, counted))
 
 
 def _identity(pod: Pod) -> str:

@@ -7,21 +7,21 @@ from dataclasses import dataclass, field
 
 from slacktide.kube.resources.objects import Pod, PodAffinity, Toleration, TopologySpreadConstraint
 from slacktide.kube.translate.affinity_groups import PodSelection, TermEffect, check_key, domains, grouped, selection_of
+from slacktide.kube.translate.declared_features import feature_conditions
 from slacktide.kube.translate.pod_resources import ANY_ADDRESS
 from slacktide.kube.translate.selectors import Selector, compiled, node_conditions, node_term
 from slacktide.kube.translate.unschedulable import Unschedulable
 from slacktide.model import constraint
-from slacktide.model.constraint import FOREIGN, REFUSING_EFFECTS, Condition, Constraint, Term, Tolerates
+from slacktide.model.constraint import REFUSING_EFFECTS, Condition, Constraint, Term, Tolerates
 from slacktide.model.placement import CLUSTER, Preference, Rule, Topology
 
-OURS = Constraint(FOREIGN, "absent")
-"""A domain without nodes of ours does not count for a spread."""
 EVEN = 100
 """Points against a node for each pod too many in its domain (ScheduleAnyway with a skew of 1), and for a taint
 that repels: as much as the largest weight that a user can give."""
 
 READ = ("node_selector", "affinity", "tolerations", "topology_spread_constraints")
-"""What is read of a pod's spec here, beside its host ports. Pods that are equal in these share one translation."""
+"""What is read of a pod's spec here, beside its host ports and the features that it needs. Pods that are equal in these
+share one translation."""
 
 Ports = Sequence[tuple[str, str, int]]
 
@@ -55,7 +55,7 @@ def terms_of(pod: Pod, ports: Ports, exclusive: Sequence[str], hard_affinity_wei
     affinity = pod.spec.affinity
     attempt(lambda: _nodes(pod, terms))
     attempt(lambda: _taints(pod, terms))
-    terms.conditions = (*terms.conditions, *_tolerating(terms.tolerations))
+    terms.conditions = (*terms.conditions, *_tolerating(terms.tolerations), *feature_conditions(pod))
     if affinity is not None and affinity.pod_affinity is not None:
         near = affinity.pod_affinity
         attempt(lambda: _affinity(pod, near, terms, hard_affinity_weight))
@@ -91,12 +91,12 @@ def _taints(pod: Pod, terms: PodTerms) -> None:
 
 
 def _toleration(one: Toleration) -> constraint.Toleration:
-    if one.operator not in ("", "Equal", "Exists"):
-        raise Unschedulable(
-            f"toleration of {one.key or 'all taints'}: found operator {one.operator!r}, expected Equal or Exists"
-        )
+    where = f"toleration of {one.key or 'all taints'}"
+    if one.operator not in ("", "Equal", "Exists", "Lt", "Gt"):
+        raise Unschedulable(f"{where}: found operator {one.operator!r}, expected Equal, Exists, Lt or Gt")
     any_value = one.operator == "Exists"
-    return constraint.Toleration(one.key, one.effect, "" if any_value else one.value, any_value)
+    compares = one.operator.lower() if one.operator in ("Lt", "Gt") else ""
+    return constraint.Toleration(one.key, one.effect, "" if any_value else one.value, any_value, compares)
 
 
 def _tolerating(tolerations: Sequence[constraint.Toleration]) -> tuple[Condition, ...]:
@@ -148,15 +148,14 @@ def _draw(terms: PodTerms, peers: PodSelection, key: str, weight: int) -> None:
 def _spread(pod: Pod, terms: PodTerms) -> None:
     constraints = pod.spec.topology_spread_constraints
     for one in constraints:
-        _check_spread(one)
+        check_spread(one)
     for action in ("DoNotSchedule", "ScheduleAnyway"):
         among = [one for one in constraints if one.when_unsatisfiable == action]
         keys = tuple(Constraint(key, "exists") for key in sorted({one.topology_key for one in among}))
-        ours = (OURS,) if action == "DoNotSchedule" else ()
         for one in among:
             selector = _spread_selector(pod, one)
             counted = TermEffect("counted", (PodSelection(selector, (pod.metadata.namespace,)),))
-            topology = Topology(one.topology_key, Term((*ours, *keys, *_included(pod, one, terms))))
+            topology = Topology(one.topology_key, Term((*keys, *_included(pod, one, terms))))
             # kube-scheduler counts no pod for an empty selector; then no node has too many.
             counts = not (selector.nothing or selector.everything)
             if counts:
@@ -186,7 +185,8 @@ def _included(pod: Pod, one: TopologySpreadConstraint, terms: PodTerms) -> tuple
     return (*found, *_tolerating(terms.tolerations)) if one.node_taints_policy == "Honor" else found
 
 
-def _check_spread(one: TopologySpreadConstraint) -> None:
+def check_spread(one: TopologySpreadConstraint) -> None:
+    """Raises :class:`Unschedulable` naming the field and the value where a constraint is malformed."""
     check_key(one.topology_key, "topology spread")
     where = f"topology spread over {one.topology_key}"
     wrong = (

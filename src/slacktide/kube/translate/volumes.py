@@ -1,17 +1,27 @@
 """Claims, volumes and classes: from which nodes a pod's volumes can be used, and what must happen first.
 
 A claim is bound (then its volume says from which nodes it can be used), or waits for its first pod: then
-a provisioner makes a volume for the node that the scheduler writes onto the claim. Anything else makes the
-pod wait, with a reason.
+the scheduler chooses a volume that can be used from the pod's node, or else writes that node onto the claim,
+for a provisioner to make a volume there. Anything else makes the pod wait, with a reason.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from slacktide.kube.resources.objects import PersistentVolume, PersistentVolumeClaim, Pod, StorageClass, Volume
+from slacktide.kube.resources.objects import (
+    PersistentVolume,
+    PersistentVolumeClaim,
+    Pod,
+    Reference,
+    StorageClass,
+    Volume,
+)
 from slacktide.kube.translate.selectors import NODE_NAME, any_of, node_conditions, one_of
+from slacktide.kube.translate.storage_capacity import StorageCapacities
 from slacktide.kube.translate.unschedulable import Unschedulable
+from slacktide.kube.translate.volume_matching import by_size, candidates, is_for, matched, wanted
 from slacktide.model.constraint import NO_CONSTRAINT, AnyOf, Condition, Constraint, Term
 
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
@@ -22,6 +32,8 @@ NO_PROVISIONER = "kubernetes.io/no-provisioner"
 
 _CLASS = "volume.beta.kubernetes.io/storage-class"
 _WAITS = "WaitForFirstConsumer"
+_UNBOUND = "pod has unbound immediate PersistentVolumeClaims"
+_NOWHERE = AnyOf(())
 _ONE_POD = "ReadWriteOncePod"
 _ZONES = {
     "topology.kubernetes.io/zone": "",
@@ -31,13 +43,18 @@ _ZONES = {
 }
 
 
+Handle = tuple[str, str]
+"""A volume to attach: its CSI driver, and what the driver calls it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Needs:
     """What a pod's claims ask for.
 
     term       nodes from which all volumes can be used, or on which they can be made
     exclusive  names of claims that one pod at a time may use (for ``ConstraintIndex.learn``)
-    provision  names of claims to annotate with ``SELECTED_NODE``; the pod is bound when they are
+    provision  names of claims that get their volumes once the pod has a node (:meth:`Storage.plan`); it is bound when
+               they are
     waits      why the pod cannot be placed as yet; empty where it can
     """
 
@@ -65,7 +82,16 @@ def away_from(nodes: frozenset[str]) -> Term:
 @dataclass(slots=True)
 class _Gathered:
     conditions: list[Condition] = field(default_factory=list)
-    provision: list[str] = field(default_factory=list)
+    waiting: dict[str, PersistentVolumeClaim] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class VolumePlan:
+    """What is to be done so that a pod's claims have volumes on a node: volumes to be bound, by claim, and claims for
+    which volumes are to be made."""
+
+    bind: Mapping[str, PersistentVolume]
+    provision: tuple[str, ...]
 
 
 class Storage:
@@ -75,10 +101,17 @@ class Storage:
         self._claims: dict[tuple[str, str], PersistentVolumeClaim] = {}
         self._volumes: dict[str, PersistentVolume] = {}
         self._of_class: dict[str, dict[str, PersistentVolume]] = {}
+        self._named: dict[tuple[str, str], dict[str, PersistentVolume]] = {}
+        """Volumes by the claims that they name."""
         self._conditions: dict[str, tuple[Condition, ...]] = {}
         self._classes: dict[str, StorageClass] = {}
         self.unknown = ""
         """Why nothing can be said of any claim now, or empty."""
+        self._places: dict[tuple[object, ...], tuple[Condition, ...]] = {}
+        self._suitable: dict[tuple[object, ...], list[PersistentVolume]] = {}
+        """Where claims that ask for this can have volumes, and which of those that are there; forgotten when volumes,
+        classes or capacities change."""
+        self.capacities = StorageCapacities()
 
     def see_claim(self, claim: PersistentVolumeClaim) -> None:
         """A claim, new or changed."""
@@ -93,50 +126,89 @@ class Storage:
         name = volume.metadata.name
         self.drop_volume(name)
         self._volumes[name] = volume
+        self.reconsider()
         self._of_class.setdefault(_volume_class(volume), {})[name] = volume
+        if volume.spec.claim_ref is not None:
+            self._named.setdefault(_claimed_by(volume.spec.claim_ref), {})[name] = volume
 
     def drop_volume(self, name: str) -> None:
         """A volume is gone."""
         volume = self._volumes.pop(name, None)
         self._conditions.pop(name, None)
+        self.reconsider()
         if volume is not None:
             among = self._of_class[_volume_class(volume)]
             del among[name]
             if not among:
                 del self._of_class[_volume_class(volume)]
+            if volume.spec.claim_ref is not None:
+                named = self._named[_claimed_by(volume.spec.claim_ref)]
+                del named[name]
+                if not named:
+                    del self._named[_claimed_by(volume.spec.claim_ref)]
 
     def see_class(self, found: StorageClass) -> None:
         """A storage class, new or changed."""
+        self.reconsider()
         self._classes[found.metadata.name] = found
 
     def drop_class(self, name: str) -> None:
         """A storage class is gone."""
+        self.reconsider()
         self._classes.pop(name, None)
+
+    def reconsider(self) -> None:
+        """Volumes, classes or capacities are others than before."""
+        self._places.clear()
+        self._suitable.clear()
 
     def claim(self, namespace: str, name: str) -> PersistentVolumeClaim | None:
         """The claim as it was seen last."""
         return self._claims.get((namespace, name))
 
+    def volume(self, name: str) -> PersistentVolume | None:
+        """The volume as it was seen last."""
+        return self._volumes.get(name)
+
+    def provisioner(self, class_name: str) -> str:
+        """Who makes volumes of a class; empty where nobody does."""
+        found = self._classes.get(class_name)
+        return "" if found is None or found.provisioner == NO_PROVISIONER else found.provisioner
+
     def needs(self, pod: Pod) -> Needs:
         """What the pod's claims ask for as of now. Never raises: what is wrong makes the pod wait, with the reason."""
         if not any(claim_name(pod, volume) for volume in pod.spec.volumes):
             return NO_NEEDS
-        gathered = _Gathered()
         exclusive = self.exclusive(pod)
         if self.unknown:
             return Needs(exclusive=exclusive, waits=self.unknown)
         try:
-            for volume in pod.spec.volumes:
-                name = claim_name(pod, volume)
-                if name:
-                    self._claim(pod, volume, name, gathered)
+            gathered = self._gather(pod)
+            conditions = (*gathered.conditions, *self._places_of(list(gathered.waiting.values())))
         except Unschedulable as error:
             return Needs(exclusive=exclusive, waits=error.reason)
         return Needs(
-            term=Term(tuple(dict.fromkeys(gathered.conditions))),
+            term=Term(tuple(dict.fromkeys(conditions))),
             exclusive=exclusive,
-            provision=tuple(gathered.provision),
+            provision=tuple(gathered.waiting),
         )
+
+    def plan(self, pod: Pod, node: Mapping[str, str]) -> VolumePlan:
+        """Which volumes the pod's claims get on a node with these attributes. O(volumes of the claims' classes).
+
+        Raises :class:`Unschedulable` with the reason where they get none there.
+        """
+        order = by_size(self._gather(pod).waiting.values())
+        offered = {
+            claim.metadata.name: [one for one in volumes if Term(self._usable_from(one)).holds(node)]
+            for claim, volumes in zip(order, map(self._candidates, order), strict=True)
+        }
+        chosen = matched(order, offered)
+        rest = [claim for claim in order if claim.metadata.name not in chosen]
+        if not all(Term(self._made(claim)).holds(node) for claim in rest):
+            names = ", ".join(claim.metadata.name for claim in rest)
+            raise Unschedulable(f"claim {names} cannot have a volume there any more")
+        return VolumePlan(chosen, tuple(claim.metadata.name for claim in rest))
 
     def exclusive(self, pod: Pod) -> tuple[str, ...]:
         """Names of the pod's claims that one pod at a time may use; for running pods too, which hold them."""
@@ -148,9 +220,35 @@ class Storage:
                 found.append(claim.metadata.name)
         return tuple(found)
 
+    def handles(self, pod: Pod) -> frozenset[Handle]:
+        """The volumes to attach for a pod, as kube-scheduler counts them: those behind its claims, each once; of a
+        claim without a volume the one that its class's driver will make. In-tree volumes are not counted, nor are
+        volumes that CSI drivers make with the pod (``csi`` of a pod's volume)."""
+        found = (self._handle(pod.metadata.namespace, claim_name(pod, volume)) for volume in pod.spec.volumes)
+        return frozenset(one for one in found if one is not None)
+
+    def _handle(self, namespace: str, name: str) -> Handle | None:
+        claim = self._claims.get((namespace, name)) if name else None
+        if claim is None:
+            return None
+        volume = self._volumes.get(claim.spec.volume_name)
+        if volume is not None:
+            source = volume.spec.csi
+            return None if source is None else (source.driver, source.volume_handle)
+        driver = self.provisioner(class_of_claim(claim))
+        return (driver, f"claim {namespace}/{name}") if driver else None
+
+    def _gather(self, pod: Pod) -> _Gathered:
+        gathered = _Gathered()
+        for volume in pod.spec.volumes:
+            name = claim_name(pod, volume)
+            if name:
+                self._claim(pod, volume, name, gathered)
+        return gathered
+
     def _claim(self, pod: Pod, volume: Volume, name: str, gathered: _Gathered) -> None:
         claim = self._present(pod, volume, name)
-        if claim.spec.volume_name and BIND_COMPLETED in claim.metadata.annotations:
+        if is_bound(claim):
             bound = self._volumes.get(claim.spec.volume_name)
             if bound is None:
                 raise Unschedulable(f"claim {name} is bound to volume {claim.spec.volume_name}, which does not exist")
@@ -158,27 +256,100 @@ class Storage:
             if volume.persistent_volume_claim is not None:
                 gathered.conditions += _zones(bound)
             return
-        class_name = _claim_class(claim)
+        class_name = class_of_claim(claim)
         found = self._classes.get(class_name)
         if claim.spec.volume_name:
-            raise Unschedulable(f"claim {name} is being bound to volume {claim.spec.volume_name}")
+            raise Unschedulable(f"{_UNBOUND}: claim {name} is being bound to volume {claim.spec.volume_name}")
         if found is None:
             known = f"its class {class_name} does not exist" if class_name else "it has no storage class"
-            raise Unschedulable(f"claim {name} is not bound, and {known}")
+            raise Unschedulable(f"{_UNBOUND}: claim {name} is not bound, and {known}")
         if found.volume_binding_mode != _WAITS:
-            raise Unschedulable(f"claim {name} is not bound; class {class_name} binds at once, without the scheduler")
-        for one in self._of_class.get(class_name, {}).values():
-            if _is_for(one, claim):
-                raise Unschedulable(f"claim {name} is about to be bound to volume {one.metadata.name}, which names it")
+            raise Unschedulable(f"{_UNBOUND}: claim {name} is not bound; class {class_name} binds at once")
+        gathered.waiting[name] = claim
+
+    def _places_of(self, claims: Sequence[PersistentVolumeClaim]) -> tuple[Condition, ...]:
+        """The nodes on which all claims can have volumes, of those that are there or may be made.
+
+        Raises :class:`Unschedulable` where there are none, whatever the nodes are like.
+        """
+        if not claims:
+            return ()
+        # What names a claim is for that one alone; of other claims that ask for the same the answer is the same.
+        key = tuple(self._asks(claim) for claim in claims)
+        found = self._places.get(key)
+        if found is None:
+            found = self._places[key] = self._work_out(by_size(claims))
+        return found
+
+    def _asks(self, claim: PersistentVolumeClaim) -> tuple[object, ...]:
+        spec, meta = claim.spec, claim.metadata
+        named = any(is_for(one, claim) for one in self._named.get((meta.namespace, meta.name), {}).values())
+        selector = str(spec.selector) if spec.selector is not None else None
+        return (
+            class_of_claim(claim), wanted(claim), spec.access_modes, selector, spec.volume_mode,
+            spec.volume_attributes_class_name, meta.annotations.get(SELECTED_NODE), meta.uid if named else "",
+        )  # fmt: skip
+
+    def _work_out(self, order: Sequence[PersistentVolumeClaim]) -> tuple[Condition, ...]:
+        """Node affinities of volumes are looked at one by one, together with volumes that all nodes can use: what two
+        affinities that overlap have together is not counted on."""
+        groups: dict[tuple[Condition, ...], dict[str, list[tuple[int, PersistentVolume]]]] = {(): {}}
+        for claim in order:
+            for rank, volume in enumerate(self._candidates(claim)):
+                group = groups.setdefault(self._usable_from(volume), {})
+                group.setdefault(claim.metadata.name, []).append((rank, volume))
+        anywhere = groups[()]
+        terms, problem = [], ""
+        for conditions, group in groups.items():
+            offered = {}
+            for name in (claim.metadata.name for claim in order):
+                usable = [*group.get(name, ()), *(anywhere.get(name, ()) if conditions else ())]
+                offered[name] = [volume for _, volume in sorted(usable, key=lambda one: one[0])]
+            chosen = matched(order, offered)
+            try:
+                made = [one for claim in order if claim.metadata.name not in chosen for one in self._made(claim)]
+                terms.append(Term((*conditions, *made)))
+            except Unschedulable as error:
+                problem = problem or error.reason
+        if not terms:
+            raise Unschedulable(problem)
+        if any(not term.constraints for term in terms):
+            return ()
+        return terms[0].constraints if len(terms) == 1 else (any_of(terms),)
+
+    def _candidates(self, claim: PersistentVolumeClaim) -> list[PersistentVolume]:
+        """Volumes that a claim may have; none where a node has been told to a provisioner."""
         if SELECTED_NODE in claim.metadata.annotations:
-            gathered.conditions.append(Constraint(NODE_NAME, "==", claim.metadata.annotations[SELECTED_NODE]))
-        if found.provisioner in ("", NO_PROVISIONER):
+            return []
+        key = self._asks(claim)
+        known = self._suitable.get(key)
+        if known is None:
+            found = candidates(claim, self._of_class.get(class_of_claim(claim), {}).values())
+            known = self._suitable[key] = [volume for volume in found if self._is_readable(volume)]
+        return known
+
+    def _is_readable(self, volume: PersistentVolume) -> bool:
+        try:
+            self._usable_from(volume)
+        except Unschedulable:
+            return False
+        return True
+
+    def _made(self, claim: PersistentVolumeClaim) -> tuple[Condition, ...]:
+        """The nodes for which a volume can be made for a claim. Raises :class:`Unschedulable` where for none."""
+        name, class_name = claim.metadata.name, class_of_claim(claim)
+        service = self._classes[class_name]
+        if not self.provisioner(class_name):
             raise Unschedulable(
-                f"claim {name} is of class {class_name} without a provisioner, and slacktide chooses no volume; the "
-                "claim's spec.volumeName may"
+                f"claim {name}: no available persistent volume to bind, and class {class_name} has no provisioner"
             )
-        gathered.provision.append(name)
-        gathered.conditions += _allowed(found)
+        conditions: list[Condition] = []
+        if SELECTED_NODE in claim.metadata.annotations:
+            conditions.append(Constraint(NODE_NAME, "==", claim.metadata.annotations[SELECTED_NODE]))
+        enough = self.capacities.enough(service.provisioner, class_name, wanted(claim))
+        if enough == _NOWHERE:
+            raise Unschedulable(f"claim {name}: no node has enough free storage for a volume of class {class_name}")
+        return (*conditions, *_allowed(service), *([enough] if enough is not None else ()))
 
     def _present(self, pod: Pod, volume: Volume, name: str) -> PersistentVolumeClaim:
         claim = self._claims.get((pod.metadata.namespace, name))
@@ -215,21 +386,22 @@ def claim_name(pod: Pod, volume: Volume) -> str:
     return f"{pod.metadata.name}-{volume.name}" if volume.ephemeral is not None else ""
 
 
-def _claim_class(claim: PersistentVolumeClaim) -> str:
+def is_bound(claim: PersistentVolumeClaim) -> bool:
+    """Whether a claim is bound for good."""
+    return bool(claim.spec.volume_name) and BIND_COMPLETED in claim.metadata.annotations
+
+
+def class_of_claim(claim: PersistentVolumeClaim) -> str:
+    """Name of a claim's storage class, empty where it has none."""
     return claim.metadata.annotations.get(_CLASS, claim.spec.storage_class_name or "")
+
+
+def _claimed_by(reference: Reference) -> tuple[str, str]:
+    return reference.namespace, reference.name
 
 
 def _volume_class(volume: PersistentVolume) -> str:
     return volume.metadata.annotations.get(_CLASS, volume.spec.storage_class_name)
-
-
-def _is_for(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
-    reference = volume.spec.claim_ref
-    return (
-        reference is not None
-        and (reference.namespace, reference.name) == (claim.metadata.namespace, claim.metadata.name)
-        and reference.uid in ("", claim.metadata.uid)
-    )
 
 
 def _allowed(found: StorageClass) -> list[Condition]:
