@@ -115,13 +115,15 @@ class Growing(ServiceClasses):
         else:
             q = self.requests
             self.requests += 1
-            for name in along("requests"):
+            for name in along("requests", Presence.ALWAYS, Presence.LIVE):
                 self._lengthen(name, self.requests)
             self._lengthen("request_heap", self.requests + 1)
         record = np.zeros(1, request_records.REQUEST)
         record["head"] = record["heap_at"] = -1
         record["weighed"] = -np.inf
         self.tb["requests"][q : q + 1] = record
+        self.tb["request_accounts"][q : q + 1] = np.zeros(1, window_records.ACCOUNT)
+        self.tb["stretches"][q : q + 1] = np.zeros(1, window_records.STRETCH)
         return q
 
     def resource(self, name: str) -> int:
