@@ -72,6 +72,7 @@ class Engine:
         if self.journal is not None:
             self.journal(operation)
         self.tables.ensure_capacity()
+        self.tables.tb.control["told_operations"] += 1
         at = getattr(operation, "at", None) or getattr(operation, "now", None)
         if at is not None:
             self.tables.catch_up(float(at))

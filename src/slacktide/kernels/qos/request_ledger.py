@@ -102,9 +102,9 @@ def bring_up_to(tb: State, q: int, now: float) -> None:
     passed, accounting = now - request["since"], views.rules(tb)["accounting"]
     windowed = request_windows.is_windowed(tb, q)
     request["weighed"] = -np.inf
+    if windowed and (request_windows.is_told_anew(tb, q) or passed > 0.0):
+        request_windows.extend(tb, q, whole(counting(request, accounting)), request["since"])
     if passed > 0.0:
-        if windowed:
-            request_windows.extend(tb, q, whole(counting(request, accounting)), request["since"])
         request["total"] += request["live"] * passed
         request["received"] += counting(request, accounting) * passed
         request["together_restart"] = together_at(request, RESTART, now)

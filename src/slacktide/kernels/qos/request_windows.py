@@ -130,6 +130,20 @@ def end_stretch(tb: State, q: int, less: float, now: float) -> None:
 
 
 @leaf
+def is_told_anew(tb: State, q: int) -> bool:
+    """Whether this is the first change of a request's counts in an operation of a live cluster; O(1).
+
+    Before each of these somebody may have asked for the slack. So that questions leave no trace it ends the stretch
+    before it, be it told for the same instant.
+    """
+    stretch, told = views.stretches(tb)[q], views.control(tb)["told_operations"]
+    if stretch["told"] == told:
+        return False
+    stretch["told"] = told
+    return True
+
+
+@leaf
 def settle(tb: State, q: int, up: int, now: float) -> None:
     """Let the present stretch be that of ``now``, where time has passed since the counts last changed; O(1)."""
     if now > views.requests(tb)[q]["since"]:
@@ -325,6 +339,8 @@ def walk(tb: State, q: int, up: int, c: float, now: float) -> tuple[float, float
 @kernel
 def slack(tb: State, q: int, up: int, c: float, now: float) -> float:
     """V or R of an instance at ``now``, seconds, where ``up`` count as running and ``c`` go on; O(outages)."""
+    if views.stretches(tb)[q]["open"] != OPEN:
+        return np.inf
     settle(tb, q, up, now)
     if views.classes(tb)[views.requests(tb)[q]["cls"]]["windowed"] == CALENDAR:
         return calendar_slack(tb, q, c, now)

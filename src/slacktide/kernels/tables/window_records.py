@@ -53,6 +53,7 @@ STRETCH = np.dtype(
         ("up", "i8"),  # the share: so many
         ("live", "i8"),  # of so many
         ("open", "i8"),  # NOT_YET, OPEN or HELD
+        ("told", "i8"),  # the operation of a live cluster that changed its counts last
     ],
     align=True,
 )
