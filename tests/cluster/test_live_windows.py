@@ -5,18 +5,24 @@ Windows are a minute here. Which seconds were lost is read off the pods' own tim
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 
 import pytest
 
 from cluster.kubectl import Json
+from cluster.labtools import deployment
 from cluster.running import Place, Stage, at, service_class, staged
 from cluster.test_live_overload import crowd_out, make_room, web
+from reference.request_windows import Account
+from reference.windows import Promise
 from slacktide.kube.client.timestamps import unix_seconds
 from slacktide.lab import Binaries
 
 WINDOW, SLO = 60.0, 0.5
 MINUTE = {"slacktide.io/class": "minute"}
+SHORT, TOGETHER = 16.0, {"concurrent": 0.5, "aggregated": 0.75}
+"""Seconds of the windows of requests of two instances, and what these promise."""
 SHARP = 1.5
 """Seconds: timestamps of the API server are whole seconds."""
 TOLD = 2.5
@@ -26,7 +32,9 @@ TOLD = 2.5
 @pytest.fixture(scope="module")
 def stage(binaries: Binaries, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     window = {"rolling": "1m", "budget": "whole"}
+    short = {"rolling": f"{SHORT:.0f}s", "budget": "whole"}
     classes = [service_class("minute", SLO, 2, window=window)]
+    classes += [service_class(name, slo, 2, window=short, approach=name) for name, slo in TOGETHER.items()]
     yield from staged(binaries, tmp_path_factory.mktemp("windows"), classes, qos__alpha=0, scheduler__watchdog=1)
 
 
@@ -69,6 +77,74 @@ def test_what_is_lost_counts_until_it_has_left_the_window_under_whoever_leads(pl
     kept = place.status("deployment-web", lambda one: one["state"] == "Kept", "the outage has left its window")
     assert due - SHARP <= at(kept) <= due + TOLD
     assert kept["slackSeconds"] == pytest.approx(WINDOW * (1 - SLO), abs=SHARP)
+
+
+class Told:
+    """What the pods of a request of two instances say: when which share of it counted, to the second."""
+
+    def __init__(self, place: Place, name: str) -> None:
+        self.place, self.name, self.slo = place, name, TOGETHER[name]
+        self.lost: list[tuple[float, float]] = []  # of one of the two, from when to when
+
+    def started(self, pod: str) -> float:
+        """A pod has been lost from its creation on until it became ready; when that was."""
+        created = unix_seconds(self.place.pod(pod)["metadata"]["creationTimestamp"])
+        self.lost.append((created, ready_since(self.place, pod)))
+        return self.lost[-1][1]
+
+    def account(self, at: float) -> Account:
+        begun = min(begin for begin, _ in self.lost)
+        account = Account(Promise(self.slo, True, SHORT), begun)
+        for instant in sorted({at, *(edge for one in self.lost for edge in one if edge < at)}):
+            down = sum(begin < instant <= end for begin, end in self.lost)
+            account.note(instant, *((2 - down, 2) if self.name == "aggregated" else (int(not down), 1)))
+        return account
+
+    def slack(self, at: float) -> float:
+        """While all that run are told to go on."""
+        account = self.account(at)
+        last = account.stretches[-1]
+        return account.slack(last.up, 2) if self.name == "aggregated" else account.slack(0, 2)
+
+    def first(self, broken: bool, since: float) -> float:
+        """The first instant from ``since`` on at which the promise is broken, or is not."""
+        return next(at for at in (since + 0.25 * i for i in range(400)) if (self.slack(at) < 0.0) == broken)
+
+
+def test_a_request_of_several_is_held_to_its_window_under_whoever_leads(place: Place) -> None:
+    """Of each approach one; one of its two pods loses its node, and waits."""
+    told = {name: Told(place, name) for name in TOGETHER}
+    for name in TOGETHER:
+        place.create("deployments", deployment(name, 2, cpu="250m", labels={"slacktide.io/class": name}))
+    gone = {}
+    for name, one in told.items():
+        pods = [pod["metadata"]["name"] for pod in place.ready(name, 2)]
+        for pod in pods:
+            one.started(pod)
+        gone[name] = pods[0]
+    waiting = {name: crowd_out(place, pod) for name, pod in gone.items()}
+    missed = {
+        name: place.status(f"deployment-{name}", lambda status: status["state"] == "Missed", "its budget is used up")
+        for name in TOGETHER
+    }
+    make_room(place)
+    for name, pod in waiting.items():
+        place.bound(pod)
+        place.ready(name, 2)
+        created = unix_seconds(place.pod(pod)["metadata"]["creationTimestamp"])
+        since = told[name].started(pod)
+        broken = told[name].first(True, created)
+        assert broken - SHARP <= at(missed[name]) <= broken + TOLD
+        assert at(missed[name]) <= since
+    before = time.time()
+    place.scheduler.kill()
+    place.scheduler.restart()
+    led = place.scheduler.terms()[-1]
+    for name, one in told.items():
+        kept = place.status(f"deployment-{name}", lambda status: status["state"] == "Kept", "it has left its window")
+        held = one.first(False, one.lost[-1][1])
+        assert held - SHARP <= at(kept) <= max(held, led if held > before - TOLD else 0.0) + TOLD
+        assert kept["delivered"] >= one.slo - SHARP / SHORT
 
 
 def test_a_ledger_says_until_when_the_promise_holds_if_nothing_runs_from_now_on(place: Place) -> None:

@@ -473,6 +473,7 @@ def test_deleting_and_creating_anew_wins_nothing(approach: str, budget: str) -> 
     assert missed >= 2
 
 
+@pytest.mark.uncompiled
 def test_a_place_in_the_tables_is_free_when_its_controller_is_gone() -> None:
     service = ServiceClass("any", 0.9, 1, window=window_of("rolling", "accrued"))
     story = Story("aggregated", service, "gone")
@@ -489,13 +490,15 @@ def test_a_place_in_the_tables_is_free_when_its_controller_is_gone() -> None:
     engine.controller("d", service, approach_of("concurrent"), False, at=story.now)
     assert slo_status(engine, "d", story.now + 60.0).state == "Unknown"
     engine.arrive("new", "new", "d", 0, story.now + 60.0)
-    assert slo_status(engine, "d", story.now + 70.0).slack == -10.0 - ALPHA  # nothing of the one before
+    begun = story.now + 60.0
+    compare(engine, service, begun, [(begun, begun + 10.0, 0, 1)], 0, 1, "d")  # nothing of the one before
     assert engine.controllers["d"].q == 0
     for i in range(40):
         engine.controller(f"e{i}", service, approach_of("aggregated"), False, at=story.now)
     assert int(engine.tables.tb.control["outages"]) == used
 
 
+@pytest.mark.uncompiled
 @pytest.mark.parametrize("approach", TOGETHER)
 def test_a_class_that_gets_a_window_or_another_one(approach: str) -> None:
     def told(slo: float, window: Window | None) -> None:
@@ -532,6 +535,9 @@ def test_a_class_that_gets_a_window_or_another_one(approach: str) -> None:
     told(0.9, Window(rolling=600.0, budget="whole"))
     story.unready(one)
     assert slack() == pytest.approx(60 - 20, abs=2.0**-20)
+    whole = replace(story.service, window=Window(rolling=600.0, budget="whole"))
+    begun, going_on = T0 + 1_500.0, 0
+    compare(story.engine, whole, begun, [one for one in story.history if one[0] >= begun], going_on, 1, "c")
     told(0.9, window_of("calendar", "whole"))
     story.pass_time(30)
     assert slack() == pytest.approx(0.1 * DAY - 30, abs=2.0**-20)  # another kind of window begins
@@ -541,6 +547,7 @@ def test_a_class_that_gets_a_window_or_another_one(approach: str) -> None:
         assert not story.engine.tables.tb[table][0]["head" if table == "request_accounts" else "open"]
 
 
+@pytest.mark.uncompiled
 @pytest.mark.parametrize("approach", TOGETHER)
 def test_a_binding_that_is_refused_was_no_start_up(approach: str) -> None:
     """Where a start-up counts as running, it had counted since the decision."""
@@ -555,8 +562,8 @@ def test_a_binding_that_is_refused_was_no_start_up(approach: str) -> None:
     engine.wake("b")
     (decision,) = engine.run(T0 + 16.0).decisions
     engine.refused(decision.uid, T0 + 20.0)
-    at = slo_status(engine, "c", T0 + 32.0)
-    assert at.delivered == (0.0 if approach == "concurrent" else 0.5)
+    history = [(T0, T0 + 32.0, *share(approach, 1, 2))]
+    compare(engine, service, T0, history, int(approach == "aggregated"), 2, "c")
 
 
 @pytest.mark.parametrize("approach", TOGETHER)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -15,9 +14,7 @@ from slacktide.model import ServiceClass as Promise
 from slacktide.model.durations import parse_duration
 from slacktide.model.hours import DAYS
 from slacktide.model.service_class import LEAST_SLO, default_tiers
-from slacktide.model.workload import AGGREGATED, APPROACHES, INDEPENDENT
-
-LOG = logging.getLogger(__name__)
+from slacktide.model.workload import AGGREGATED, APPROACHES
 
 CLASS_LABEL = "slacktide.io/class"
 APPROACH = "slacktide.io/approach"
@@ -198,12 +195,6 @@ class Classes:
         known = self._promised.get((name, own, suffers, approach))
         if known is None:
             promise = promise_of(found)
-            if promise.window is not None and approach != INDEPENDENT and not batch:
-                LOG.warning(
-                    "service class %s: window: %s does not hold for workloads that are measured %s (such as %s/%s): "
-                    "these are accounted over their lifetime; measure them independently for a promise over a window",
-                    *(name, promise.window.name, APPROACHES[approach], pod.metadata.namespace, pod.metadata.name),
-                )
             limits = _stricter(promise, suffers)
             if own is not None:
                 promise = _with_own(promise, own)
