@@ -5,7 +5,6 @@ Windows are a minute here. Which seconds were lost is read off the pods' own tim
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -21,8 +20,8 @@ from slacktide.lab import Binaries
 
 WINDOW, SLO = 60.0, 0.5
 MINUTE = {"slacktide.io/class": "minute"}
-SHORT, TOGETHER = 16.0, {"concurrent": 0.5, "aggregated": 0.75}
-"""Seconds of the windows of requests of two instances, and what these promise."""
+TOGETHER = {"concurrent": 0.9, "aggregated": 0.95}
+"""What requests of two instances promise: when one of these is down for six seconds, the promise is broken."""
 SHARP = 1.5
 """Seconds: timestamps of the API server are whole seconds."""
 TOLD = 2.5
@@ -32,9 +31,8 @@ TOLD = 2.5
 @pytest.fixture(scope="module")
 def stage(binaries: Binaries, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     window = {"rolling": "1m", "budget": "whole"}
-    short = {"rolling": f"{SHORT:.0f}s", "budget": "whole"}
     classes = [service_class("minute", SLO, 2, window=window)]
-    classes += [service_class(name, slo, 2, window=short, approach=name) for name, slo in TOGETHER.items()]
+    classes += [service_class(name, slo, 2, window=window, approach=name) for name, slo in TOGETHER.items()]
     yield from staged(binaries, tmp_path_factory.mktemp("windows"), classes, qos__alpha=0, scheduler__watchdog=1)
 
 
@@ -94,7 +92,7 @@ class Told:
 
     def account(self, at: float) -> Account:
         begun = min(begin for begin, _ in self.lost)
-        account = Account(Promise(self.slo, True, SHORT), begun)
+        account = Account(Promise(self.slo, True, WINDOW), begun)
         for instant in sorted({at, *(edge for one in self.lost for edge in one if edge < at)}):
             down = sum(begin < instant <= end for begin, end in self.lost)
             account.note(instant, *((2 - down, 2) if self.name == "aggregated" else (int(not down), 1)))
@@ -106,9 +104,9 @@ class Told:
         last = account.stretches[-1]
         return account.slack(last.up, 2) if self.name == "aggregated" else account.slack(0, 2)
 
-    def first(self, broken: bool, since: float) -> float:
-        """The first instant from ``since`` on at which the promise is broken, or is not."""
-        return next(at for at in (since + 0.25 * i for i in range(400)) if (self.slack(at) < 0.0) == broken)
+    def broken(self) -> float:
+        """The first instant at which the promise is broken."""
+        return next(at for at in (self.lost[0][0] + 0.25 * i for i in range(1, 4000)) if self.slack(at) < 0.0)
 
 
 def test_a_request_of_several_is_held_to_its_window_under_whoever_leads(place: Place) -> None:
@@ -132,19 +130,23 @@ def test_a_request_of_several_is_held_to_its_window_under_whoever_leads(place: P
         place.bound(pod)
         place.ready(name, 2)
         created = unix_seconds(place.pod(pod)["metadata"]["creationTimestamp"])
-        since = told[name].started(pod)
-        broken = told[name].first(True, created)
-        assert broken - SHARP <= at(missed[name]) <= broken + TOLD
-        assert at(missed[name]) <= since
-    before = time.time()
+        told[name].started(pod)
+        broken = told[name].broken()
+        assert broken - SHARP <= at(missed[name])
+        assert at(missed[name]) <= max(broken, created) + TOLD  # it may be so before, where start-ups are slow
+    before = {
+        name: place.status(f"deployment-{name}", lambda one: one["running"] == 2, "both run") for name in TOGETHER
+    }
     place.scheduler.kill()
     place.scheduler.restart()
-    led = place.scheduler.terms()[-1]
     for name, one in told.items():
-        kept = place.status(f"deployment-{name}", lambda status: status["state"] == "Kept", "it has left its window")
-        held = one.first(False, one.lost[-1][1])
-        assert held - SHARP <= at(kept) <= max(held, led if held > before - TOLD else 0.0) + TOLD
-        assert kept["delivered"] >= one.slo - SHARP / SHORT
+        after = place.status(
+            f"deployment-{name}", lambda status, name=name: status["at"] > before[name]["at"], "another leader goes on"
+        )
+        found = float("inf") if after["slackSeconds"] is None else after["slackSeconds"]
+        expected = [one.slack(at(after) + 0.25 * i) for i in range(-6, 7)]
+        assert min(expected) - SHARP <= found <= max(expected) + SHARP
+        assert max(expected) > -SHARP or after["state"] == "Missed"
 
 
 def test_a_ledger_says_until_when_the_promise_holds_if_nothing_runs_from_now_on(place: Place) -> None:

@@ -84,6 +84,12 @@ class Growing(ServiceClasses):
         while self.serve(int(apply_plan.lacking_capacity(self.tb.state))):
             pass
 
+    def catch_up(self, now: float) -> None:
+        """As of :class:`.ServiceClasses`; whatever leaves its windows by now may note an outage first."""
+        if self.tb.control["moves_at"] <= now:
+            self.ensure_room_for_outages(self.rows)
+        super().catch_up(now)
+
     def ensure_room_for_outages(self, count: int) -> None:
         """Make sure that an account of so many outages can be entered beside what :meth:`ensure_capacity` sees to."""
         self._lengthen("outages", int(self.tb.control["outages"]) + count + FIRST_OUTAGES)
