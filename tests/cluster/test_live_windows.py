@@ -6,6 +6,7 @@ Windows are a minute here. Which seconds were lost is read off the pods' own tim
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 
@@ -110,6 +111,10 @@ class Told:
         return next((at for at in instants if self.slack(at) < less), float("inf"))
 
 
+def is_later(than: str, status: Json) -> bool:
+    return str(status["at"]) > than
+
+
 def test_a_request_of_several_is_held_to_its_window_under_whoever_leads(place: Place) -> None:
     """Of each approach one; one of its two pods loses its node, and waits."""
     told = {name: Told(place, name) for name in TOGETHER}
@@ -121,13 +126,13 @@ def test_a_request_of_several_is_held_to_its_window_under_whoever_leads(place: P
             one.started(pod)
         crowd_out(place, min(first[name]))
 
-    def successor(name: str) -> str:
+    def new(name: str) -> str:
         """The pod that came for the one that was deleted."""
         return next(
             (pod["metadata"]["name"] for pod in place.pods(name) if pod["metadata"]["name"] not in first[name]), ""
         )
 
-    waiting = {name: until(lambda name=name: successor(name), "its replacement") for name in TOGETHER}
+    waiting = {name: str(until(partial(new, name), "its replacement")) for name in TOGETHER}
     missed = {
         name: place.status(f"deployment-{name}", lambda status: status["state"] == "Missed", "its budget is used up")
         for name in TOGETHER
@@ -147,9 +152,8 @@ def test_a_request_of_several_is_held_to_its_window_under_whoever_leads(place: P
     place.scheduler.kill()
     place.scheduler.restart()
     for name, one in told.items():
-        after = place.status(
-            f"deployment-{name}", lambda status, name=name: status["at"] > before[name]["at"], "another leader goes on"
-        )
+        written = before[name]["at"]
+        after = place.status(f"deployment-{name}", partial(is_later, written), "another leader goes on")
         found = float("inf") if after["slackSeconds"] is None else after["slackSeconds"]
         expected = [one.slack(at(after) + 0.25 * i) for i in range(-6, 7)]
         assert min(expected) - SHARP <= found <= max(expected) + SHARP
