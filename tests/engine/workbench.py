@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Sequence
 from dataclasses import replace
 
 from engine.naive import ACCOUNTINGS, Naive
@@ -26,11 +27,13 @@ def settings(accounting: Accounting = "always", alpha: float = 10.0) -> Config:
     return replace(config, qos=replace(config.qos, startup=accounting, alpha=alpha))
 
 
-def engine_with(hosts: int = 3, cores: int = 4, accounting: Accounting = "always") -> Engine:
+def engine_with(
+    hosts: int = 3, cores: int = 4, accounting: Accounting = "always", classes: Sequence[ServiceClass] = CLASSES
+) -> Engine:
     engine = Engine(settings(accounting))
     for i in range(hosts):
         engine.host(f"node-{i}", {"cpu": 1000 * cores, "memory": 2**33, "pods": 500}, {}, True)
-    for number, service in enumerate(CLASSES):
+    for number, service in enumerate(classes):
         engine.spec(number, Spec((("cpu", 1000), ("memory", 2**20), ("pods", 1)), service))
     return engine
 
@@ -42,20 +45,26 @@ def approach_of(kind: str) -> int:
 class Workbench:
     """``tell`` both; times are offsets from T0."""
 
-    def __init__(self, hosts: int = 3, cores: int = 4, accounting: Accounting = "always") -> None:
-        self.engine = engine_with(hosts, cores, accounting)
+    def __init__(
+        self,
+        hosts: int = 3,
+        cores: int = 4,
+        accounting: Accounting = "always",
+        classes: Sequence[ServiceClass] = CLASSES,
+    ) -> None:
+        self.engine, self.classes = engine_with(hosts, cores, accounting, classes), classes
         self.books: dict[str, Naive] = {}
         self.t = 0.0
 
     def controller(self, key: str, kind: str, cls: int = 2) -> None:
-        self.engine.controller(key, CLASSES[cls], approach_of(kind), kind == "batch")
+        self.engine.controller(key, self.classes[cls], approach_of(kind), kind == "batch")
         self.books[key] = Naive("aggregated" if kind == "batch" else kind, kind == "batch")
 
     def key(self, uid: str) -> str:
         return self.engine.pods[uid].key
 
     def arrive(self, uid: str, key: str, t: float, name: str = "") -> None:
-        cls = CLASSES.index(self.engine.controllers[key].service)
+        cls = self.classes.index(self.engine.controllers[key].service)
         self.engine.arrive(uid, name or uid, key, cls, T0 + t)
         self.engine.wake(uid)
         self.books[key].arrive(uid, name or uid, t)
@@ -163,9 +172,9 @@ DEEDS = ("arrive", "arrive", "run", "run", "settle", "settle", "settle", "change
 class Chaos:
     """A random history; ``step`` does one more thing a while later."""
 
-    def __init__(self, seed: int, accounting: Accounting = "always") -> None:
+    def __init__(self, seed: int, accounting: Accounting = "always", classes: Sequence[ServiceClass] = CLASSES) -> None:
         self.random = random.Random(seed)
-        self.bench = Workbench(hosts=1, cores=4, accounting=accounting)
+        self.bench = Workbench(hosts=1, cores=4, accounting=accounting, classes=classes)
         self.t = 0.0
         self.number = 0
         for i in range(self.random.randint(2, 5)):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from fractions import Fraction
 from itertools import pairwise
 from math import inf
 
@@ -11,17 +10,14 @@ import numpy as np
 import pytest
 
 from reference import windows
+from reference.request_definition import Definition, Interval, check, check_calendar
 from reference.request_windows import Account, Piece
 from reference.state import Host, Instance
 from reference.times import on_grid
 from reference.windows import MOST, Promise
 from slacktide.config import Config, QosSettings
 
-STEP = Fraction(1, 2**20)
 Random = np.random.Generator
-Interval = tuple[float, float, int, int]
-"""From, to (s), how many counted of how many."""
-
 CONFIG = Config(qos=QosSettings(startup="never", alpha=0.0))
 
 
@@ -44,61 +40,6 @@ def account_of(promise: Promise, history: list[Interval]) -> Account:
     return account
 
 
-class Definition:
-    """E of a history, exactly, and what a window that begins at ``t - W + v`` has too much."""
-
-    def __init__(self, promise: Promise, history: list[Interval]) -> None:
-        self.history, self.now = history, Fraction(history[-1][1])
-        self.before = Fraction(1) if promise.whole else Fraction(promise.slo)
-        self.length, self.good = Fraction(promise.rolling), Fraction(promise.good)
-
-    def received(self, s: Fraction) -> Fraction:
-        begun = Fraction(self.history[0][0])
-        if s < begun:
-            return -self.before * (begun - s)
-        return sum(
-            (Fraction(up, live) * max(Fraction(0), min(s, Fraction(end)) - Fraction(begin))
-             for begin, end, up, live in self.history),
-            start=Fraction(0),
-        )  # fmt: skip
-
-    def spare(self, v: Fraction, rho: Fraction) -> Fraction:
-        s = self.now - self.length + v
-        had = self.received(self.now) + rho * (s - self.now) if s > self.now else self.received(s)
-        return self.received(self.now) + rho * v - had - self.good
-
-    def corners(self) -> list[Fraction]:
-        """All v between which the spare amount is a straight line, up to the whole window."""
-        instants = [Fraction(self.history[0][0]), *(Fraction(end) for _, end, _, _ in self.history)]
-        found = [one - (self.now - self.length) for one in instants]
-        return sorted({Fraction(0), self.length, *(v for v in found if 0 < v < self.length)})
-
-
-def check(account: Account, of: Definition, c: int, live: int, name: str) -> str:
-    """Whether the slack is what the definition says, and of which kind it is."""
-    found, rho = account.slack(c, live), Fraction(c, live)
-    near = STEP * (len(of.history) + 12)  # each stretch is rounded once; and see TIE
-    if found == inf:
-        assert all(of.spare(v, rho) >= -near for v in of.corners()), name
-        return "never"
-    v = Fraction(found)
-    if v < 0:
-        x = of.now - of.length + v
-        missing = of.received(of.now) - of.good
-        assert abs(of.received(x) - missing) <= near, name
-        assert of.received(x + 2 * near + Fraction(1, 1000)) > missing - near, name
-        return "broken"
-    corners = of.corners()
-    assert all(of.spare(one, rho) >= -near for one in corners if one <= v), name
-    assert abs(of.spare(v, rho)) <= near, name
-    after = next((one for one in corners if one > v + near), of.length)
-    if after > v + Fraction(1, 100):
-        assert of.spare(after, rho) < of.spare(v, rho) + near, name
-        slope = (of.spare(after, rho) - of.spare(v, rho)) / (after - v)
-        assert slope < 0 or abs(of.spare(after, rho)) <= near, name
-    return "at once" if v == 0 else "in time"
-
-
 def test_the_slack_of_rolling_windows_is_that_of_the_definition() -> None:
     seen: Counter[tuple[str, bool]] = Counter()
     for seed in range(1500):
@@ -113,7 +54,7 @@ def test_the_slack_of_rolling_windows_is_that_of_the_definition() -> None:
         account = account_of(promise, history)
         up, of = history[-1][2:]
         c = int(random.choice([0, up, max(0, up - 1)]))
-        seen[check(account, Definition(promise, history), c, of, f"seed {seed}"), c > 0] += 1
+        seen[check(account.slack(c, of), Definition(promise, history), c, of, f"seed {seed}"), c > 0] += 1
     assert min(seen[what, some] for what in ("broken", "in time") for some in (False, True)) > 50, seen
     assert seen["never", True] > 50, seen
 
@@ -189,39 +130,8 @@ def test_the_slack_of_calendar_windows_is_that_of_the_definition(whole: bool) ->
             account.note(end, up, of)
         up, of = history[-1][2:]
         c = int(random.choice([0, up, max(0, up - 1)]))
-        seen[check_calendar(account, Definition(Promise(slo, whole, 1.0), history), c, of, f"seed {seed}")] += 1
+        seen[check_calendar(account.slack(c, of), Definition(promise, history), c, of, f"seed {seed}")] += 1
     assert min(seen[what] for what in ("broken", "in this", "in the next", "never")) >= 40, seen
-
-
-def check_calendar(account: Account, of: Definition, c: int, live: int, name: str) -> str:
-    promise, rho, found = account.promise, Fraction(c, live), account.slack(c, live)
-    t, begins, ends = of.now, Fraction(promise.turns[0]), Fraction(promise.turns[1])
-    slo, since = Fraction(promise.slo), max(begins, Fraction(account.begun))
-    e, near = of.received(t) - of.received(since), STEP * (len(of.history) + 12)
-
-    def spare(v: Fraction) -> Fraction:
-        """Of the present window after ``v``, how much more it has than it needs."""
-        if promise.whole:
-            return (1 - slo) * (ends - begins) - (t - since - e) - (1 - rho) * v
-        return e + rho * v - slo * (t - since + v)
-
-    if found == inf:
-        assert spare(ends - t) >= -near, name
-        assert rho >= slo, name
-        return "never"
-    v = Fraction(found)
-    if v < 0:
-        missing = spare(Fraction(0))
-        assert abs((v if promise.whole else v * slo) - missing) <= near, name
-        return "broken"
-    if v < ends - t:
-        assert abs(spare(v)) <= near, name
-        assert rho < (1 if promise.whole else slo), name
-        return "in this"
-    assert spare(ends - t) >= -near, name
-    budget = (1 - slo) * Fraction(75) if promise.whole else Fraction(0)
-    assert abs(budget - (1 - rho) * (v - (ends - t))) <= near if promise.whole else v == ends - t, name
-    return "in the next"
 
 
 def test_many_outages_become_fewer_and_lose_nothing() -> None:

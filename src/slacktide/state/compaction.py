@@ -61,8 +61,9 @@ def _drop_classes(growing: Growing, of_kinds: NDArray[np.int64]) -> NDArray[np.i
     place = np.full(len(growing.classes), -1, np.int64)
     place[kept] = np.arange(len(kept))
     growing.keep_classes(kept.tolist())
-    of = growing.tb["accounts"]["cls"]
-    of[of > 0] = place[of[of > 0] - 1] + 1
+    for accounts in ("accounts", "request_accounts"):
+        of = growing.tb[accounts]["cls"]
+        of[of > 0] = place[of[of > 0] - 1] + 1
     table["cls"][in_use] = place[table["cls"][in_use]]
     return place
 

@@ -84,6 +84,12 @@ class Growing(ServiceClasses):
         while self.serve(int(apply_plan.lacking_capacity(self.tb.state))):
             pass
 
+    def catch_up(self, now: float) -> None:
+        """As of :class:`.ServiceClasses`; whatever leaves its windows by now may note an outage first."""
+        if self.tb.control["moves_at"] <= now:
+            self.ensure_room_for_outages(self.rows)
+        super().catch_up(now)
+
     def ensure_room_for_outages(self, count: int) -> None:
         """Make sure that an account of so many outages can be entered beside what :meth:`ensure_capacity` sees to."""
         self._lengthen("outages", int(self.tb.control["outages"]) + count + FIRST_OUTAGES)
@@ -115,13 +121,15 @@ class Growing(ServiceClasses):
         else:
             q = self.requests
             self.requests += 1
-            for name in along("requests"):
+            for name in along("requests", Presence.ALWAYS, Presence.LIVE):
                 self._lengthen(name, self.requests)
             self._lengthen("request_heap", self.requests + 1)
         record = np.zeros(1, request_records.REQUEST)
         record["head"] = record["heap_at"] = -1
         record["weighed"] = -np.inf
         self.tb["requests"][q : q + 1] = record
+        self.tb["request_accounts"][q : q + 1] = np.zeros(1, window_records.ACCOUNT)
+        self.tb["stretches"][q : q + 1] = np.zeros(1, window_records.STRETCH)
         return q
 
     def resource(self, name: str) -> int:

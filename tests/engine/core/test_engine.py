@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,7 @@ from slacktide.sim import RunResult
 from slacktide.state.compaction import compact
 from slacktide.state.spec import Spec
 from support.churning import BEGINNING, GI, Churn, live_config
-from support.clusters import POLICIES_WITH_RULES, TERMS, cluster
+from support.clusters import POLICIES_WITH_RULES, TERMS, Cluster, cluster
 from support.following import Following, Log, followed, livable, simulated
 from support.neighbourhoods import Neighbourhood
 from support.runs import first_difference
@@ -37,6 +38,42 @@ def test_the_engine_decides_as_the_simulator_does(first: int, several: bool, nei
         result, log = simulated(one, tmp_path)
         found = first_difference("decisions", log, followed(one, result).log)
         assert found is None, f"seed {seed}: {found}"
+
+
+@pytest.mark.parametrize("budget", ["accrued", "whole"])
+@pytest.mark.parametrize("first", range(7000, 7090, 30))
+def test_the_engine_decides_as_the_simulator_does_by_promises_over_windows(
+    first: int, budget: str, tmp_path: Path
+) -> None:
+    """Of requests of every approach; windows are full, or turn, while they live."""
+    differs = 0
+    for seed in range(first, first + 30):
+        one = at_the_beginning(cluster(seed, several=True).windowed(), budget)
+        result, log = simulated(one, tmp_path)
+        found = first_difference("decisions", log, followed(one, result).log)
+        assert found is None, f"seed {seed}: {found}"
+        lifetime = tuple(replace(service, window=None) for service in one.workload.classes)
+        plain = replace(one, workload=replace(one.workload, classes=lifetime))
+        differs += log != simulated(plain, tmp_path)[1]
+    assert differs >= 3, "windows that change nothing prove little"
+
+
+def at_the_beginning(one: Cluster, budget: str) -> Cluster:
+    """A cluster with windows, livable, at the instant at which a live one begins; jobs are services."""
+    began = datetime.fromtimestamp(BEGINNING, UTC)
+    classes = []
+    for service in one.workload.classes:
+        window = service.window and replace(service.window, budget=budget)
+        if window is not None and window.start is not None:
+            shift = datetime.fromisoformat(window.start) - datetime.fromisoformat("1970-01-01T00:00:00")
+            window = replace(window, start=(began + shift).replace(tzinfo=None).isoformat())
+        classes.append(replace(service, window=window))
+    workload = replace(one.workload, classes=tuple(classes))
+    if workload.requests is not None:
+        services = np.zeros(len(workload.requests), np.bool_)
+        workload = replace(workload, requests=replace(workload.requests, batch=services))
+    epoch = began.isoformat().replace("+00:00", "Z")
+    return livable(replace(one, workload=workload)).with_(simulation={"epoch": epoch})
 
 
 class Disturbance:

@@ -21,8 +21,8 @@ from slacktide.model.window import parse_epoch, turns
 from slacktide.state.spec import Spec
 
 ALPHA = 10.0
-CLOSE = 2.0**-19
-"""Seconds: a metric is rounded to 2^-20 s, and so is what a window must have received."""
+CLOSE = 2.0**-20
+"""Seconds: a metric is rounded to the grid of times, or what a window must have received is; never both."""
 
 
 class OneInstance:
@@ -203,6 +203,27 @@ def test_a_class_that_gets_a_window_begins_it_then() -> None:
     one.engine.spec(0, Spec((("cpu", 1000), ("memory", 2**20), ("pods", 1)), less))
     one.engine.controller("c", less, 0, False)
     assert one.slack() == pytest.approx(300 - 20, abs=CLOSE)  # of 600 s 300 are enough, and it has had these
+
+
+def test_there_is_room_for_all_outages_that_time_alone_tells_of() -> None:
+    """Start-ups are noted when they leave their windows, and many began together."""
+    service, many, at_once = ServiceClass("any", 0.5, 1, window=Window(rolling=60.0)), 400, 4
+    engine = Engine(settings("always", ALPHA))
+    engine.spec(0, Spec((("cpu", 1000), ("memory", 2**20), ("pods", 1)), service))
+    engine.controller("c", service, 0, False)
+    for i in range(many):
+        engine.host(f"node-{i}", {"cpu": 1000 * at_once, "memory": 2**33, "pods": 9}, {}, True)
+    uids = [f"p{i}" for i in range(many * at_once)]
+    for i, uid in enumerate(uids):
+        engine.arrive(uid, uid, "c", 0, T0)
+        engine.bound_elsewhere(uid, f"node-{i // at_once}", T0)
+    for uid in uids:
+        engine.ready(uid, T0 + 5.0)
+    tables = engine.tables
+    assert len(tables.tb["outages"]) < len(uids)
+    engine.turn(T0 + 500.0)  # it is so late now
+    assert int(tables.tb.control["outages"]) < len(tables.tb["outages"])
+    assert slo_status(engine, "c", T0 + 500.0).slack == 30.0 - ALPHA
 
 
 def test_a_ledger_of_a_promise_over_a_window_stays_small() -> None:

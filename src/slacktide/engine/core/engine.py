@@ -74,6 +74,7 @@ class Engine:
         if self.journal is not None:
             self.journal(operation)
         self.tables.ensure_capacity()
+        self.tables.tb.control["told_operations"] += 1
         at = getattr(operation, "at", None) or getattr(operation, "now", None)
         if at is not None:
             self.tables.catch_up(float(at))
@@ -189,6 +190,7 @@ class Engine:
             known.everything = everything
         known.service = service
         self.tables.tb["requests"]["cls"][known.q] = cls
+        live_events.enter_request(self.tables.tb.state, known.q, max(snap(at), self.tables.clock))
         if known.everything != everything:
             self.instances.count_everything(known, everything, max(at, self.latest))
 
@@ -223,6 +225,7 @@ class Engine:
         while controller.vacant:
             self.instances.depart(controller, controller.vacant.pop(), self.instances.at(controller, at), False)
         self.tables.limits.assign(controller.q, None, self.latest)
+        live_events.end_request(self.tables.tb.state, controller.q)
         del self.controllers[key]
         self.tables.free_requests.append(controller.q)
 

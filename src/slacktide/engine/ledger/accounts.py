@@ -1,4 +1,5 @@
-"""What a ledger keeps of promises over a window: which outages of each instance still count (docs/semantics.md)."""
+"""What a ledger keeps of promises over a window (docs/semantics.md): which outages of each instance still count, or of
+a request of several."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from slacktide.kernels.drive import live_events
 from slacktide.kernels.tables.arrays import Tables
-from slacktide.kernels.tables.window_records import MOST_OUTAGES
+from slacktide.kernels.tables.window_records import ACCOUNT, HELD, MOST_OUTAGES, OPEN, STRETCH
 from slacktide.model import Window
 
 SECONDS = ("base", "spent", "booked", "dropped", "short")
@@ -37,10 +38,41 @@ class Accounts:
         return bytes(self.records.tobytes() + self.outages.tobytes())
 
 
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """The present stretch of a request of several instances.
+
+    known     seconds since its history began
+    age       seconds since the stretch began
+    received  seconds that it had received then
+    up, live  the share that counts: so many, of so many
+    """
+
+    known: float
+    age: float
+    received: float
+    up: int
+    live: int
+
+
 def of_rows(tb: Tables, rows: NDArray[np.int64], at: float) -> Accounts:
     """What the tables know of these instances at an instant."""
-    had, chain = tb["accounts"][rows], tb["outages"]
-    records = np.zeros(len(rows), RECORD)
+    return _of(tb, tb["accounts"][rows], at)
+
+
+def of_request(tb: Tables, q: int, at: float) -> tuple[Accounts, Stretch | None]:
+    """What the tables know of a request of several instances at an instant, as of which it was asked for its slack;
+    None: no instance was admitted yet."""
+    had = tb["stretches"][q]
+    stretch = None
+    if had["open"] == OPEN:
+        seconds = (at - float(had["begun"]), at - float(had["since"]), float(had["received"]))
+        stretch = Stretch(*seconds, int(had["up"]), int(had["live"]))
+    return _of(tb, tb["request_accounts"][q : q + 1], at), stretch
+
+
+def _of(tb: Tables, had: Any, at: float) -> Accounts:
+    chain, records = tb["outages"], np.zeros(len(had), RECORD)
     for name in (*SECONDS, "kind", "count"):
         records[name] = had[name]
     records["known"] = np.where(had["begun"] > 0.0, at - had["begun"], 0.0)
@@ -78,7 +110,34 @@ def most_bytes(count: int) -> int:
 def install(tb: Tables, row: int, cls: int, record: Any, outages: Any, at: float) -> None:
     """Let instance ``row`` of class ``cls``, whose ledger is there already, go on with an account as of ``at``; there
     must be room for its outages."""
-    control, account, chain = tb.control, tb["accounts"][row : row + 1], tb["outages"]
+    account = tb["accounts"][row : row + 1]
+    _enter(tb, account, record, outages, at)
+    account["cls"] = cls + 1
+    live_events.go_on(tb.state, row, cls)
+
+
+def hold_request(tb: Tables, q: int) -> None:
+    """Until :func:`install_request` nothing that happens to a request of several instances is its history."""
+    tb["stretches"]["open"][q] = HELD
+
+
+def install_request(tb: Tables, q: int, saved: Accounts | None, stretch: Stretch | None, at: float) -> None:
+    """Let a request of several instances, whose ledger and class are there already, go on with an account as of ``at``;
+    without one its history begins now, if its promise is over a window. There must be room for its outages."""
+    account, present = tb["request_accounts"][q : q + 1], tb["stretches"][q : q + 1]
+    account[:], present[:] = np.zeros(1, ACCOUNT), np.zeros(1, STRETCH)
+    if saved is not None:
+        _enter(tb, account, saved.records[0], saved.outages, at)
+    if stretch is not None:
+        present["begun"], present["since"] = at - stretch.known, at - stretch.age
+        present["received"], present["up"], present["live"] = stretch.received, stretch.up, stretch.live
+        present["open"] = OPEN
+    live_events.enter_request(tb.state, q, at)
+
+
+def _enter(tb: Tables, account: Any, record: Any, outages: Any, at: float) -> None:
+    """Fill an account; its outages come behind all others."""
+    control, chain = tb.control, tb["outages"]
     first = int(control["outages"]) + 1
     last = first + len(outages) - 1
     for name in OUTAGE.names or ():
@@ -90,8 +149,7 @@ def install(tb: Tables, row: int, cls: int, record: Any, outages: Any, at: float
         control["outages"] = last
     for name in (*SECONDS, "kind", "count"):
         account[name] = record[name]
-    account["cls"], account["begun"] = cls + 1, at - record["known"] if record["known"] > 0.0 else 0.0
-    live_events.go_on(tb.state, row, cls)
+    account["begun"] = at - record["known"] if record["known"] > 0.0 else 0.0
 
 
 def window_said(window: Window) -> dict[str, Any]:

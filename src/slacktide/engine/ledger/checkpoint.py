@@ -14,7 +14,7 @@ import math
 import re
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ from slacktide.config import Accounting
 from slacktide.engine.core import disruptions, types
 from slacktide.engine.core.engine import Engine
 from slacktide.engine.ledger import accounts
-from slacktide.engine.ledger.accounts import Accounts
+from slacktide.engine.ledger.accounts import Accounts, Stretch
 from slacktide.engine.ledger.excused import causes_said, excused_on_hosts, work_at_risk
 from slacktide.engine.ledger.pod_observation import hashed as hashed
 from slacktide.engine.ledger.promise import promise_said
@@ -37,9 +37,13 @@ from slacktide.model.disruption_limits import MOST_DISRUPTIONS
 from slacktide.qos.availability import ACCOUNTINGS
 from slacktide.state.layout import GRID
 
-VERSION = 2
+VERSION = 3
+"""Of ledgers of promises over a window to a request of several instances."""
+INSTANCES_VERSION = 2
+"""Of ledgers of promises over a window to each instance."""
 LIFETIME_VERSION = 1
-"""Of ledgers of promises over a lifetime, which earlier releases know, too."""
+"""Of ledgers of promises over a lifetime. A ledger has the least version that says all of it, so that every release
+which can goes on from it, and an earlier one leaves it alone."""
 MOST_INSTANCES = 1_000_000
 """Of one controller; checkpoints that claim more are broken."""
 
@@ -67,6 +71,7 @@ RECORD = np.dtype(
 )
 """An instance at the checkpoint's instant; times in seconds."""
 TIMES = ("lifetime", "running", "startup_first", "startup_restarts", "discarded", "overhead", "age", "startup")
+STRETCH = tuple(one.name for one in fields(Stretch))
 COUNTS = ("live", "vacant", "waiting", "starting", "restarting", "up", "leaving", "fresh", "preemptions", "starts")
 
 
@@ -106,7 +111,9 @@ class Checkpoint:
     vacant_causes  of each vacant instance, the longest vacant first, the cause
     leaving_startup  start-up seconds of those that are leaving
     suffered   where disruptions are limited: the account of them
-    window, accounts independent, where the promise is over a window: that, and what of each record it asks for
+    window     where the promise is over one: that
+    accounts   what that asks for: independent, of each record; else of the request, as long as its stretches are over
+    stretch    aggregated and concurrent: the one that goes on
     """
 
     at: float
@@ -121,6 +128,7 @@ class Checkpoint:
     leaving_startup: float
     window: Window | None = None
     accounts: Accounts | None = None
+    stretch: Stretch | None = None
     suffered: types.Suffered | None = None
     lost: Mapping[str, float] = field(default_factory=dict)
     excused: float = 0.0
@@ -148,12 +156,13 @@ def export(engine: Engine, key: str, now: float) -> dict[str, Any]:
         said["disruptions"] = _of_suffered(had_to)
     said |= causes_said(engine, controller, at)
     if controller.approach != INDEPENDENT:
-        return {**said, **_in_sums(engine, controller, had, at)}
+        said |= _in_sums(engine, controller, had, at)
+        return said | _of_window(engine, controller, at)
     past, window = controller.past, controller.service.window
     if window is not None:
         kept = accounts.of_rows(engine.tables.tb, had.rows, at)
         said |= {
-            "version": VERSION,
+            "version": INSTANCES_VERSION,
             "window": accounts.window_said(window),
             "outages": _squeeze(kept.packed()),
         }
@@ -236,6 +245,16 @@ def _in_sums(engine: Engine, controller: types.Controller, had: Accrued, at: flo
     }
 
 
+def _of_window(engine: Engine, controller: types.Controller, at: float) -> dict[str, Any]:
+    """What a promise over a window asks of a request of several instances, where it is over one."""
+    window = controller.service.window
+    if window is None or controller.batch:
+        return {}
+    kept, stretch = accounts.of_request(engine.tables.tb, controller.q, at)
+    said = {"version": VERSION, "window": accounts.window_said(window), "outages": _squeeze(kept.packed())}
+    return said if stretch is None else said | {"stretch": asdict(stretch)}
+
+
 def _risks(engine: Engine, had: Accrued) -> dict[str, float]:
     """What a pod's own timestamps tell only if it has been ready ever since it first was."""
     risked = work_at_risk(engine, had)
@@ -287,8 +306,8 @@ def read(said: Mapping[str, Any]) -> Checkpoint:
     version = said.get("version")
     if isinstance(version, int | float) and version > VERSION:
         raise NewerLedger("version", version, f"at most {VERSION}: a later release wrote them")
-    if version not in (LIFETIME_VERSION, VERSION):
-        raise BrokenLedger("version", version, f"{LIFETIME_VERSION} or {VERSION}")
+    if version not in range(LIFETIME_VERSION, VERSION + 1):
+        raise BrokenLedger("version", version, f"a number from {LIFETIME_VERSION} to {VERSION}")
     if said.get("approach") not in APPROACHES:
         raise BrokenLedger("approach", said.get("approach"), f"one of {', '.join(APPROACHES)}")
     approach = APPROACHES.index(str(said["approach"]))
@@ -316,10 +335,22 @@ def read(said: Mapping[str, Any]) -> Checkpoint:
         risks={} if alone else _read_risks(said),
         leaving_startup=0.0 if alone else _number(said, "leavingStartup"),
         window=_window(said),
-        accounts=_accounts(said, counts["live"]) if alone and said.get("outages") is not None else None,
+        accounts=_accounts(said, counts["live"] if alone else 1) if said.get("outages") is not None else None,
+        stretch=None if alone else _read_stretch(said),
         suffered=_read_suffered(said),
         **_read_causes(said),
     )
+
+
+def _read_stretch(said: Mapping[str, Any]) -> Stretch | None:
+    if said.get("stretch") is None:
+        return None
+    known, age, received, up, live = (_number(said, "stretch", name) for name in STRETCH)
+    if not (up.is_integer() and live.is_integer() and 0 <= up <= live <= MOST_INSTANCES and live >= 1):
+        raise BrokenLedger("stretch", said["stretch"], "a share: so many (up) of at least one (live)")
+    if not (0.0 <= age <= known and received >= 0.0):
+        raise BrokenLedger("stretch", said["stretch"], "seconds from 0 on, age at most known")
+    return Stretch(known, age, received, int(up), int(live))
 
 
 def _read_causes(said: Mapping[str, Any]) -> dict[str, Any]:

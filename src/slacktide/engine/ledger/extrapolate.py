@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slacktide.config import Accounting, Config
-from slacktide.engine.ledger.accounts import Accounts, install
+from slacktide.engine.ledger.accounts import Accounts, install, install_request
 from slacktide.engine.ledger.checkpoint import LEAVING, PLACED, Checkpoint
 from slacktide.engine.ledger.slo_status import STATES, SUMS, State
 from slacktide.kernels.drive import live_events
 from slacktide.kernels.qos import slo_status as rules
 from slacktide.kernels.tables import schema
-from slacktide.kernels.tables.window_records import ACCOUNT
+from slacktide.kernels.tables.window_records import ACCOUNT, MOST_OUTAGES, NOT_YET
 from slacktide.model import INDEPENDENT, ServiceClass
 from slacktide.qos.availability import ACCOUNTINGS
 from slacktide.state.growth import Growing
@@ -76,6 +76,7 @@ def _at(
         tables.tb["classes"]["slo"][0], tables.tb["classes"]["margin"][0] = slo, margin
     else:
         tables.tb["instances"]["state"][: tables.rows] = schema.REMOVED
+        tables.tb["stretches"]["open"][0] = NOT_YET
         tables.begin_at(ServiceClass("any", slo, 1, margin, window=saved.window), saved.at)
     record = tables.tb["requests"][:1]
     record["approach"] = saved.approach
@@ -95,6 +96,11 @@ def _at(
         for each in ACCOUNTINGS:
             record[f"together_{each}"] = saved.together[each]
         record["since"] = saved.at
+        if saved.window is not None:
+            tables.tb.control["outages"] = tables.tb.control["free_outage"] = 0
+            tables.ensure_room_for_outages(MOST_OUTAGES)
+            install_request(tables.tb, 0, saved.accounts, saved.stretch, saved.at)
+            live_events.catch_up(tables.tb.state, saved.at + passed)
         delivered, metric, state = rules.carry_on(tables.tb.state, 0, saved.at + passed)
     return delivered, None if metric == float("inf") else metric, state
 

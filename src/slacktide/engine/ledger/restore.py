@@ -23,7 +23,7 @@ from slacktide.engine.core import disruptions, operations, types
 from slacktide.engine.core.blame import Span
 from slacktide.engine.core.engine import Engine
 from slacktide.engine.core.types import Pod, snap
-from slacktide.engine.ledger.accounts import Accounts, install
+from slacktide.engine.ledger.accounts import Accounts, hold_request, install, install_request
 from slacktide.engine.ledger.checkpoint import LEAVING, PLACED, VACANT, Checkpoint, hashed, read
 from slacktide.engine.ledger.checkpoint_expand import expand
 from slacktide.engine.ledger.pod_observation import PodObservation, observe
@@ -31,6 +31,7 @@ from slacktide.engine.ledger.slo_status import SUMS, accrue, known, stand
 from slacktide.errors import StateError
 from slacktide.kernels.drive import live_events
 from slacktide.kernels.tables import schema as codes
+from slacktide.kernels.tables.window_records import MOST_OUTAGES
 from slacktide.model import APPROACHES, INDEPENDENT
 from slacktide.model.causes import CAUSES, CLUSTER
 from slacktide.qos.availability import ACCOUNTINGS
@@ -94,7 +95,7 @@ class _Restoring:
         self.tb = engine.tables.tb
         self.blame = engine.instances.blame
         self.base = float("-inf")
-        self.turned = controller.approach != INDEPENDENT or controller.service.window is None
+        self.turned = controller.service.window is None
         self.up: set[str] = set()  # uids ready at the base
         self.names: set[str] = set()  # of all pods there are
         self.seen: dict[str, PodObservation] = {}  # all pods there are, by uid
@@ -121,6 +122,7 @@ class _Restoring:
         full, spared = checkpoint, 0
         if checkpoint.approach != INDEPENDENT:
             full, spared = expand(checkpoint, seen, batch=self.controller.batch)
+            hold_request(self.tb, self.controller.q)
         by_uid = {hashed(pod.uid): pod for pod in seen}
         vacant_causes = iter(checkpoint.vacant_causes)
         for i, (record, name) in enumerate(zip(full.records, full.names, strict=True)):
@@ -132,6 +134,9 @@ class _Restoring:
                 cause = next(vacant_causes, CLUSTER)
             self._install(row, record, name, by_uid.get(int(record["uid"])) if record["uid"] else None, cause)
         self._settle_sums(full, spared)
+        if checkpoint.approach != INDEPENDENT:
+            self.engine.tables.ensure_room_for_outages(MOST_OUTAGES)
+            install_request(self.tb, self.controller.q, checkpoint.accounts, checkpoint.stretch, self.base)
         self.controller.lost = [checkpoint.lost.get(name, 0.0) for name in CAUSES]
         self.controller.excused = checkpoint.excused
         seconds, count = checkpoint.suspended
@@ -318,6 +323,10 @@ class _Restoring:
         if self.turned or not self.base < begun <= at:
             return
         self.turned = True
+        if self.controller.approach != INDEPENDENT:
+            if not self.controller.batch:
+                live_events.turn_request(self.tb.state, self.controller.q, begun)
+            return
         for row in self.controller.rows:
             live_events.turn(self.tb.state, row, cls, begun)
 

@@ -169,7 +169,7 @@ def slo_status(engine: Engine, key: str, now: float) -> SloStatus:
 
     Independent: the least availability and slack of its live instances, and where none is live, what all that it had
     received over their lifetimes; aggregated: always that; concurrent: the time in which all live ones ran over the
-    lifetimes.
+    lifetimes. Of a promise over a window what was delivered in that, in every accounting that of decisions.
     Raises :class:`StateError` where the controller is not known.
     """
     controller = known(engine, key)

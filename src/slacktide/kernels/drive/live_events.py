@@ -58,6 +58,24 @@ def go_on(tb: State, row: int, cls: int) -> None:
 
 
 @entry
+def enter_request(tb: State, q: int, now: float) -> None:
+    """A request is of the class that its record says from ``now`` on, which may be another one than before."""
+    window_events.begin_request(tb, q, max(now, views.requests(tb)[q]["since"]))
+
+
+@entry
+def end_request(tb: State, q: int) -> None:
+    """A request without instances is no more."""
+    window_events.end_request(tb, q)
+
+
+@entry
+def turn_request(tb: State, q: int, at: float) -> None:
+    """The present calendar window of a request's class began at ``at``, while there was no leader."""
+    window_events.turn_request(tb, q, at, at)
+
+
+@entry
 def turn(tb: State, row: int, cls: int, at: float) -> None:
     """The present calendar window of an instance's class began at ``at``, while there was no leader."""
     window_ledger.turn_account(tb, row, cls, at)
@@ -73,6 +91,10 @@ def classes_changed(tb: State, cls: int, now: float) -> None:
             window_events.begin(tb, whole(row), max(now, views.instances(tb)[row]["since"]))
             if views.instances(tb)[row]["state"] == PLACED:
                 write_slot(tb, whole(row))
+    for q in range(len(views.request_accounts(tb))):
+        if views.request_accounts(tb)[q]["cls"] == cls + 1:
+            views.request_accounts(tb)[q]["cls"] = 2**31 - 1
+            window_events.begin_request(tb, whole(q), max(now, views.requests(tb)[q]["since"]))
 
 
 @entry
@@ -201,9 +223,11 @@ def forget(tb: State, row: int, now: float) -> None:
     instance = views.instances(tb)[row]
     q = request_ledger.owner_of(tb, row)
     if q >= 0:
+        live = views.requests(tb)[q]["live"]
         request_ledger.left(tb, q, row, now)
         if not request_ledger.begins_pending(views.rules(tb)["accounting"], whole(instance["starts"])):
             request_ledger.pays(tb, q, 0.0, now - instance["since"])  # its start-up had counted as running
+            window_events.take_back_startup(tb, q, now - instance["since"], whole(live), now)
     host_slots.remove(tb, whole(instance["host"]), row)
     views.control(tb)["placed_now"] -= 1
     instance["starts"] -= 1

@@ -6,13 +6,14 @@ import numpy as np
 
 from slacktide.kernels.drive import event_heap
 from slacktide.kernels.feasible import host_slots
-from slacktide.kernels.qos import request_ledger, request_windows, window_ledger
+from slacktide.kernels.qos import request_ledger, request_windows, window_ledger, window_outages
 from slacktide.kernels.queue import waiting_queue
 from slacktide.kernels.runtime.compiling import kernel, leaf, whole
 from slacktide.kernels.tables import views
 from slacktide.kernels.tables.log_records import RETURNS, RETURNS_PREEMPTED, WINDOW_MOVES
+from slacktide.kernels.tables.request_records import CONCURRENT
 from slacktide.kernels.tables.schema import DONE, FUTURE, PLACED, REMOVED, Records, State
-from slacktide.kernels.tables.window_records import CALENDAR, LIFETIME
+from slacktide.kernels.tables.window_records import CALENDAR, LIFETIME, NOT_YET, OPEN
 
 
 @leaf
@@ -47,6 +48,41 @@ def begin(tb: State, row: int, now: float) -> None:
         window_ledger.count_anew(tb, row, cls)
     if views.rules(tb)["live"]:
         account["cls"], account["kind"] = cls + 1, kind
+
+
+@kernel
+def begin_request(tb: State, q: int, now: float) -> None:
+    """In a live cluster: a request is of another class than it may have been, from ``now`` on; O(outages)."""
+    account, request = views.request_accounts(tb)[q], views.requests(tb)[q]
+    kind = views.classes(tb)[request["cls"]]["windowed"] if request_windows.is_windowed(tb, q) else LIFETIME
+    if account["kind"] == kind and (kind == LIFETIME or account["cls"] == request["cls"] + 1):
+        account["cls"] = request["cls"] + 1
+        return
+    request_ledger.bring_up_to(tb, q, now)
+    if kind != account["kind"]:
+        request_windows.begin_anew(tb, q, up_of(tb, q), now)
+    else:
+        request_windows.count_anew(tb, q)
+    account["cls"], account["kind"] = request["cls"] + 1, kind
+    request_ledger.stir(tb, q, request_ledger.ROSE)
+
+
+@kernel
+def take_back_startup(tb: State, q: int, seconds: float, live: int, now: float) -> None:
+    """Of a request of ``live`` instances one was not in a start-up after all that had counted as running for so many
+    seconds up to ``now``; what of that lies before the last change of its counts is not taken back; O(1)."""
+    if request_windows.is_windowed(tb, q) and views.stretches(tb)[q]["open"] == OPEN:
+        share = seconds if views.requests(tb)[q]["approach"] == CONCURRENT else seconds / live
+        request_windows.end_stretch(tb, q, request_ledger.round_to_grid(share), now)
+
+
+@kernel
+def end_request(tb: State, q: int) -> None:
+    """In a live cluster: a request is no more; O(its outages)."""
+    account = views.request_accounts(tb)[q]
+    window_outages.free_all(tb, account)
+    account["cls"] = account["kind"] = 0
+    views.stretches(tb)[q]["open"] = NOT_YET
 
 
 @kernel
@@ -186,16 +222,24 @@ def turn_requests(tb: State, cls: int, begun: float, now: float) -> None:
     """As :func:`turn_class`, of requests whose ledger decides; O(requests)."""
     for q in range(len(views.request_accounts(tb))):
         ours = views.requests(tb)[q]["cls"] == cls and request_windows.is_windowed(tb, whole(q))
-        if ours and views.stretches(tb)[q]["open"]:
-            request_windows.turn(tb, whole(q), up_of(tb, whole(q)), begun, now)
-            views.requests(tb)[q]["weighed"] = -np.inf
-            request_ledger.stir(tb, whole(q), request_ledger.ROSE)
+        if ours:
+            turn_request(tb, whole(q), begun, now)
+
+
+@kernel
+def turn_request(tb: State, q: int, begun: float, now: float) -> None:
+    """As :func:`turn_class`, of one request; the window before began at ``begun``; O(outages)."""
+    if views.stretches(tb)[q]["open"] != OPEN:
+        return
+    request_windows.turn(tb, q, up_of(tb, q), begun, now)
+    views.requests(tb)[q]["weighed"] = -np.inf
+    request_ledger.stir(tb, q, request_ledger.ROSE)
 
 
 @leaf
 def up_of(tb: State, q: int) -> int:
-    """Instances of a request that count as running in decisions; O(1)."""
-    return whole(request_ledger.up_now(views.requests(tb)[q], views.rules(tb)["accounting"]))
+    """Instances of a request that count as running in decisions, be they told to leave or not; O(1)."""
+    return whole(request_ledger.counting(views.requests(tb)[q], views.rules(tb)["accounting"]))
 
 
 @kernel

@@ -21,6 +21,7 @@ from slacktide.kernels.qos import request_windows, window_motion
 from slacktide.kernels.qos.metric import LONGEST, NEAR, metric, promise_of, slope
 from slacktide.kernels.qos.request_ledger import (
     ahead,
+    counting,
     counts_as_up,
     gain,
     goes_on,
@@ -90,7 +91,7 @@ def pace_of_request(tb: State, q: int, now: float, one_up: int) -> tuple[float, 
     """As :func:`pace`, of an instance whose stop would discard nothing; ``one_up`` as for :func:`weigh`; O(1)."""
     request, accounting = views.requests(tb)[q], views.rules(tb)["accounting"]
     if request_windows.is_windowed(tb, q):
-        up, c = whole(up_now(request, accounting)), max(0.0, goes_on(request, accounting, one_up))
+        up, c = whole(counting(request, accounting)), max(0.0, goes_on(request, accounting, one_up))
         return window_motion.motion(tb, q, up, c, now)
     sigma, live = views.classes(tb)[request["cls"]]["slo"], request["live"]
     D = live * sigma - goes_on(request, accounting, one_up)

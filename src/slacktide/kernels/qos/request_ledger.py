@@ -73,6 +73,12 @@ def leaving_now(request: Records, accounting: int) -> int:
 
 
 @leaf
+def counting(request: Records, accounting: int) -> int:
+    """Live instances that count as running in this accounting, whether or not they were told to leave."""
+    return up_now(request, accounting) + leaving_now(request, accounting)
+
+
+@leaf
 def together_in(request: Records, accounting: int) -> float:
     """Seconds in which all live instances counted as running, times their number, as of ``since``."""
     if accounting == ALWAYS:
@@ -84,7 +90,7 @@ def together_in(request: Records, accounting: int) -> float:
 def together_at(request: Records, accounting: int, now: float) -> float:
     """As :func:`together_in`, at ``now``; those count as running that were told to leave and still run; O(1)."""
     e = together_in(request, accounting)
-    if request["live"] > 0 and up_now(request, accounting) + leaving_now(request, accounting) == request["live"]:
+    if request["live"] > 0 and counting(request, accounting) == request["live"]:
         e += request["live"] * (now - request["since"])
     return e
 
@@ -94,18 +100,18 @@ def bring_up_to(tb: State, q: int, now: float) -> None:
     """Carry the ledger's sums forward to ``now``; a change of its counts must follow; O(1)."""
     request = views.requests(tb)[q]
     passed, accounting = now - request["since"], views.rules(tb)["accounting"]
+    windowed = request_windows.is_windowed(tb, q)
     request["weighed"] = -np.inf
+    if windowed and (request_windows.is_told_anew(tb, q) or passed > 0.0):
+        request_windows.extend(tb, q, whole(counting(request, accounting)), request["since"])
     if passed > 0.0:
-        if request_windows.is_windowed(tb, q):
-            up = whole(up_now(request, accounting) + leaving_now(request, accounting))
-            request_windows.extend(tb, q, up, request["since"])
         request["total"] += request["live"] * passed
-        request["received"] += (up_now(request, accounting) + leaving_now(request, accounting)) * passed
+        request["received"] += counting(request, accounting) * passed
         request["together_restart"] = together_at(request, RESTART, now)
         request["together_always"] = together_at(request, ALWAYS, now)
         request["together_never"] = together_at(request, NEVER, now)
-        if request["leaving_never"] > 0 and request["approach"] != INDEPENDENT:
-            stir(tb, q, ROSE)  # decisions did not expect what these still received
+    if request["leaving_never"] > 0 and request["approach"] != INDEPENDENT and (windowed or passed > 0.0):
+        stir(tb, q, ROSE)  # decisions did not expect what these still received, or that they go now
     request["since"] = now
 
 
@@ -339,7 +345,7 @@ def weigh(tb: State, q: int, now: float, one_up: int, unearned: float) -> float:
     sigma, alpha = views.classes(tb)[request["cls"]]["slo"], views.rules(tb)["alpha"]
     accounting = views.rules(tb)["accounting"]
     if request_windows.is_windowed(tb, q):
-        up, c = whole(up_now(request, accounting)), max(0.0, goes_on(request, accounting, one_up))
+        up, c = whole(counting(request, accounting)), max(0.0, goes_on(request, accounting, one_up))
         V = request_windows.slack(tb, q, up, c, now)
         return float("inf") if V > LONGEST else V - alpha
     X = ahead(tb, q, now, unearned)

@@ -33,7 +33,7 @@ from slacktide.kernels.runtime.compiling import kernel, leaf, whole
 from slacktide.kernels.tables import views
 from slacktide.kernels.tables.request_records import CONCURRENT, INDEPENDENT
 from slacktide.kernels.tables.schema import Records, State
-from slacktide.kernels.tables.window_records import CALENDAR, LIFETIME, ROLLING
+from slacktide.kernels.tables.window_records import CALENDAR, LIFETIME, NOT_YET, OPEN, ROLLING
 
 _STAGES: tuple[Any, ...] = tuple(np.int64(i) for i in range(3))  # not literals, so that kernels are compiled once
 BEFORE, RUN, OUTAGE = _STAGES
@@ -90,12 +90,18 @@ def received(stretch: Records, now: float) -> float:
 @kernel
 def admit(tb: State, q: int, now: float) -> None:
     """An instance of the request was admitted; with the first of all its history begins; O(1)."""
+    if views.stretches(tb)[q]["open"] == NOT_YET:
+        open_stretch(tb, q, now)
+
+
+@kernel
+def open_stretch(tb: State, q: int, now: float) -> None:
+    """The history of a request begins at ``now``; O(1)."""
     stretch = views.stretches(tb)[q]
-    if not stretch["open"]:
-        stretch["open"] = 1
-        stretch["begun"] = stretch["since"] = now
-        stretch["up"] = stretch["live"] = 1
-        stretch["received"] = 0.0
+    stretch["open"] = OPEN
+    stretch["begun"] = stretch["since"] = now
+    stretch["up"] = stretch["live"] = 1
+    stretch["received"] = 0.0
 
 
 @kernel
@@ -104,15 +110,37 @@ def extend(tb: State, q: int, up: int, since: float) -> None:
     O(MOST_OUTAGES)."""
     stretch = views.stretches(tb)[q]
     so_many, of = share_of(views.requests(tb)[q], up)
-    if not stretch["open"] or (stretch["up"] == so_many and stretch["live"] == of):
+    if stretch["open"] != OPEN or (stretch["up"] == so_many and stretch["live"] == of):
         return
-    e = received(stretch, since)
-    width = e - stretch["received"]
-    length = (since - stretch["since"]) - width
-    if length > 0.0:
-        lose(tb, q, e, length, width, since)
-    stretch["since"], stretch["received"] = since, e
+    end_stretch(tb, q, 0.0, since)
     stretch["up"], stretch["live"] = so_many, of
+
+
+@kernel
+def end_stretch(tb: State, q: int, less: float, now: float) -> None:
+    """Keep what the present stretch lost up to ``now``, and let the next one begin, as if ``less`` seconds of what it
+    received had been lost, or all of it; O(1), seldom O(MOST_OUTAGES)."""
+    stretch = views.stretches(tb)[q]
+    e = max(stretch["received"], received(stretch, now) - less)
+    width = e - stretch["received"]
+    length = (now - stretch["since"]) - width
+    if length > 0.0:
+        lose(tb, q, e, length, width, now)
+    stretch["since"], stretch["received"] = now, e
+
+
+@leaf
+def is_told_anew(tb: State, q: int) -> bool:
+    """Whether this is the first change of a request's counts in an operation of a live cluster; O(1).
+
+    Before each of these somebody may have asked for the slack. So that questions leave no trace it ends the stretch
+    before it, be it told for the same instant.
+    """
+    stretch, told = views.stretches(tb)[q], views.control(tb)["told_operations"]
+    if stretch["told"] == told:
+        return False
+    stretch["told"] = told
+    return True
 
 
 @leaf
@@ -153,15 +181,41 @@ def lose(tb: State, q: int, e: float, length: float, width: float, until: float)
 def note_rolling(tb: State, q: int, until: float) -> None:
     """Remember the share of the rolling window which ends with an outage at ``until`` that was lost; O(outages)."""
     account, theirs = views.request_accounts(tb)[q], views.classes(tb)[views.requests(tb)[q]["cls"]]
-    begin, before, lost, k = until - theirs["length"], account["dropped"], 0.0, whole(account["head"])
+    account["short"] = max(account["short"], kept_since(tb, q, until - theirs["length"], until) / theirs["length"])
+
+
+@kernel
+def kept_since(tb: State, q: int, begin: float, now: float) -> float:
+    """Seconds that a request lost from ``begin`` on in stretches that are over at ``now``; O(outages)."""
+    account = views.request_accounts(tb)[q]
+    before, lost, k = account["dropped"], 0.0, whole(account["head"])
     while k != 0:
-        s0, _, s1, _, _ = piece(tb, q, k, before, until)
+        s0, _, s1, _, _ = piece(tb, q, k, before, now)
         length = views.outages(tb)[k]["length"]
         if s1 > begin:
             lost += length * ((s1 - max(s0, begin)) / (s1 - s0))
         before += length
         k = whole(views.outages(tb)[k]["next"])
-    account["short"] = max(account["short"], lost / theirs["length"])
+    return lost
+
+
+@kernel
+def lost_in_window(tb: State, q: int, up: int, now: float) -> tuple[float, float]:
+    """Seconds by the clock that a request lost in the window that ends at ``now``, and of how many; ``up`` count as
+    running; O(outages)."""
+    theirs, stretch = views.classes(tb)[views.requests(tb)[q]["cls"]], views.stretches(tb)[q]
+    if stretch["open"] != OPEN:
+        return 0.0, 0.0
+    settle(tb, q, up, now)
+    if theirs["windowed"] == CALENDAR:
+        lived, e = in_window(tb, q, now)
+        return lived - e, theirs["ends"] - theirs["begins"] if theirs["whole_budget"] else lived
+    begin = now - theirs["length"]
+    lost = kept_since(tb, q, begin, now)
+    s0, e0, s1, e1, _ = piece(tb, q, whole(0), 0.0, now)
+    if s1 > s0:
+        lost += ((s1 - s0) - (e1 - e0)) * ((s1 - max(s0, begin)) / (s1 - s0))
+    return lost, theirs["length"] if theirs["whole_budget"] else min(theirs["length"], now - stretch["begun"])
 
 
 @kernel
@@ -177,26 +231,33 @@ def note_calendar(tb: State, q: int, begun: float, length: float, now: float) ->
 @kernel
 def close(tb: State, q: int, up: int, now: float) -> None:
     """The run is over at ``now``: what was lost up to then is noted; O(outages)."""
-    theirs, stretch = views.classes(tb)[views.requests(tb)[q]["cls"]], views.stretches(tb)[q]
+    theirs = views.classes(tb)[views.requests(tb)[q]["cls"]]
     settle(tb, q, up, now)
     if theirs["windowed"] == CALENDAR:
         note_calendar(tb, q, theirs["begins"], theirs["ends"] - theirs["begins"], now)
         return
-    e = received(stretch, now)
-    width = e - stretch["received"]
-    length = (now - stretch["since"]) - width
-    if length > 0.0:
-        lose(tb, q, e, length, width, now)
-    stretch["since"], stretch["received"] = now, e
+    end_stretch(tb, q, 0.0, now)
 
 
 @leaf
 def pass_by(tb: State, account: Records, y: float) -> None:
     """Let the cursor pass outages that ended before ``y`` seconds had been received; ``forgiven`` is what they lost;
     O(1) amortised."""
-    while account["cursor"] != 0 and views.outages(tb)[account["cursor"]]["at"] <= y:
-        account["forgiven"] += views.outages(tb)[account["cursor"]]["length"]
-        account["cursor"] = views.outages(tb)[account["cursor"]]["next"]
+    account["cursor"], account["forgiven"] = after(tb, account, y)
+
+
+@leaf
+def after(tb: State, account: Records, y: float) -> tuple[int, float]:
+    """The oldest outage that did not end before ``y`` seconds had been received, and the seconds lost before it; O(1)
+    amortised.
+
+    Whoever only asks leaves the cursor where it is: what a live cluster tells next may have happened before that.
+    """
+    k, before = whole(account["cursor"]), account["forgiven"]
+    while k != 0 and views.outages(tb)[k]["at"] <= y:
+        before += views.outages(tb)[k]["length"]
+        k = whole(views.outages(tb)[k]["next"])
+    return k, before
 
 
 @leaf
@@ -235,8 +296,7 @@ def walk(tb: State, q: int, up: int, c: float, now: float) -> tuple[float, float
     live = max(1, views.requests(tb)[q]["live"])
     e, start = received(stretch, now), now - theirs["length"]
     y = e - theirs["good"]
-    pass_by(tb, account, y)
-    k, before = whole(account["cursor"]), account["forgiven"]
+    k, before = after(tb, account, y)
     s0, e0, s1, e1, share = piece(tb, q, k, before, now)
     last = whole(0) if is_steady(tb, q, up) else whole(-1)  # the outage whose end moves along
     if y < 0.0:
@@ -279,6 +339,8 @@ def walk(tb: State, q: int, up: int, c: float, now: float) -> tuple[float, float
 @kernel
 def slack(tb: State, q: int, up: int, c: float, now: float) -> float:
     """V or R of an instance at ``now``, seconds, where ``up`` count as running and ``c`` go on; O(outages)."""
+    if views.stretches(tb)[q]["open"] != OPEN:
+        return np.inf
     settle(tb, q, up, now)
     if views.classes(tb)[views.requests(tb)[q]["cls"]]["windowed"] == CALENDAR:
         return calendar_slack(tb, q, c, now)
@@ -288,9 +350,8 @@ def slack(tb: State, q: int, up: int, c: float, now: float) -> float:
 @leaf
 def in_window(tb: State, q: int, now: float) -> tuple[float, float]:
     """Seconds of the present calendar window that a request has lived, and what it received in them; O(1)."""
-    stretch = views.stretches(tb)[q]
-    begins = views.classes(tb)[views.requests(tb)[q]["cls"]]["begins"]
-    return now - max(begins, stretch["begun"]), received(stretch, now) - views.request_accounts(tb)[q]["base"]
+    account, stretch = views.request_accounts(tb)[q], views.stretches(tb)[q]
+    return now - max(account["begun"], stretch["begun"]), received(stretch, now) - account["base"]
 
 
 @kernel
@@ -322,7 +383,28 @@ def turn(tb: State, q: int, up: int, begun: float, now: float) -> None:
     """A calendar window began at ``now``, as the class says already, and ended one that had ``begun``; O(1)."""
     settle(tb, q, up, now)
     note_calendar(tb, q, begun, now - begun, now)
-    views.request_accounts(tb)[q]["base"] = received(views.stretches(tb)[q], now)
+    account = views.request_accounts(tb)[q]
+    account["base"], account["begun"] = received(views.stretches(tb)[q], now), now
+
+
+@kernel
+def begin_anew(tb: State, q: int, up: int, now: float) -> None:
+    """What a request was promised is of another kind from ``now`` on, up to which its sums are: what was before counts
+    no more; O(outages)."""
+    account, request, stretch = views.request_accounts(tb)[q], views.requests(tb)[q], views.stretches(tb)[q]
+    window_outages.free_all(tb, account)
+    account["base"] = account["forgiven"] = account["dropped"] = account["begun"] = account["short"] = 0.0
+    stretch["open"] = NOT_YET
+    if is_windowed(tb, q) and (request["live"] > 0 or request["total"] > 0.0):
+        open_stretch(tb, q, now)
+        stretch["up"], stretch["live"] = share_of(request, up)
+
+
+@leaf
+def count_anew(tb: State, q: int) -> None:
+    """Let an account count as the class of its request says now, from what it has kept; O(1)."""
+    account = views.request_accounts(tb)[q]
+    account["cursor"], account["forgiven"] = account["head"], account["dropped"]
 
 
 @leaf

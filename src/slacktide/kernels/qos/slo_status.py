@@ -157,6 +157,8 @@ def stand_one(
         e = together[accounting] if request["approach"] == CONCURRENT else received(out, accounting)
         delivered[accounting] = share(e, out["lifetime"])
     risky = False
+    if request_windows.is_windowed(tb, whole(out["q"])):
+        delivered[:] = kept_in_window(tb, whole(out["q"]), now)
     if request["approach"] != INDEPENDENT:
         out["slack"] = request_ledger.weigh_waiting(tb, whole(out["q"]), now)
         risky = is_risky(tb, theirs, out["slack"], delivered[decides])
@@ -164,6 +166,14 @@ def stand_one(
         owed, risky = least_of(tb, rows, had, now, out, delivered)
     missed = is_missed(tb, whole(out["q"]), delivered[decides], out["slack"])
     out["state"] = state_of(owed, missed, risky)
+
+
+@kernel
+def kept_in_window(tb: State, q: int, now: float) -> float:
+    """What share of its window a request of several instances got; O(outages)."""
+    up = request_ledger.counting(views.requests(tb)[q], views.rules(tb)["accounting"])
+    lost, over = request_windows.lost_in_window(tb, q, whole(up), now)
+    return 1.0 - lost / over if over > 0.0 else 1.0
 
 
 @leaf
@@ -248,5 +258,7 @@ def carry_on(tb: State, q: int, now: float) -> tuple[float, float, int]:
     theirs = views.classes(tb)[request["cls"]]
     lifetime = request_ledger.lifetime_of(request, now)
     delivered, slack = share(request_ledger.earned(tb, q, now), lifetime), request_ledger.weigh_waiting(tb, q, now)
+    if request_windows.is_windowed(tb, q):
+        delivered = kept_in_window(tb, q, now)
     missed = is_missed(tb, q, delivered, slack)
     return delivered, slack, state_of(lifetime > 0.0, missed, is_risky(tb, theirs, slack, delivered))

@@ -272,6 +272,7 @@ CONTROL = np.dtype(
         ("gang_starts", "i8"),  # whether they start
         ("gang_at", "i8"),  # where in the queue the next of them is looked for
         ("acts", "i8"),  # of the trial
+        ("told_operations", "i8"),  # that a live cluster was told so far
         ("queue", "i8"),
         ("incoming", "i8"),
         ("order", "i8"),

@@ -10,6 +10,10 @@ _KINDS: tuple[Any, ...] = tuple(np.int64(i) for i in range(3))  # not literals, 
 LIFETIME, ROLLING, CALENDAR = _KINDS
 """Of ``windowed`` of a class."""
 
+_OPEN: tuple[Any, ...] = tuple(np.int64(i) for i in range(3))
+NOT_YET, OPEN, HELD = _OPEN
+"""Of a request's stretch: nothing was admitted yet; it goes on; a live cluster is about to say how it went on."""
+
 MOST_OUTAGES = 28
 """Outages that an account keeps apart; when there are more, two neighbours become one."""
 
@@ -48,7 +52,8 @@ STRETCH = np.dtype(
         ("received", "f8"),  # E then, seconds
         ("up", "i8"),  # the share: so many
         ("live", "i8"),  # of so many
-        ("open", "i8"),  # it was admitted
+        ("open", "i8"),  # NOT_YET, OPEN or HELD
+        ("told", "i8"),  # the operation of a live cluster that changed its counts last
     ],
     align=True,
 )

@@ -105,7 +105,7 @@ class Controllers:
         try:
             if watched is None or watched.template is None:
                 return classes.remembered(said, batch)
-            return classes.of_template(watched.template, target.namespace, batch, target.name)
+            return classes.of_template(watched.template, target.namespace, batch)
         except ClassIsGone as problem:
             return self.kept(target, problem)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -17,9 +16,7 @@ from slacktide.model import ServiceClass as Promise
 from slacktide.model.durations import parse_duration
 from slacktide.model.hours import DAYS
 from slacktide.model.service_class import LEAST_SLO, default_tiers
-from slacktide.model.workload import AGGREGATED, APPROACHES, INDEPENDENT
-
-LOG = logging.getLogger(__name__)
+from slacktide.model.workload import AGGREGATED, APPROACHES
 
 CLASS_LABEL = "slacktide.io/class"
 APPROACH = "slacktide.io/approach"
@@ -222,13 +219,10 @@ class Classes:
         said = own_template(pod) if template is None else template
         if not said.spec.priority_class_name and pod.spec.priority_class_name:
             said = Template(said.metadata, TemplateSpec(pod.spec.priority_class_name))
-        return self.of_template(said, pod.metadata.namespace, batch, pod.metadata.name, priority_of(pod))
+        return self.of_template(said, pod.metadata.namespace, batch, priority_of(pod))
 
-    def of_template(
-        self, template: Template, namespace: str, batch: bool, whose: str, pods_priority: int = 0
-    ) -> Promised:
-        """What pods of a template are promised in a namespace, of ``pods_priority``; ``whose`` name is told. Raises as
-        :meth:`of`."""
+    def of_template(self, template: Template, namespace: str, batch: bool, pods_priority: int = 0) -> Promised:
+        """What pods of a template are promised in a namespace, of ``pods_priority``. Raises as :meth:`of`."""
         name = self.name_for(template, namespace)
         found = self.classes.get(name)
         if found is None:
@@ -247,12 +241,6 @@ class Classes:
         known = self._promised.get((name, own, suffers, approach, priority))
         if known is None:
             promise = promise_of(found)
-            if promise.window is not None and approach != INDEPENDENT and not batch:
-                LOG.warning(
-                    "service class %s: window: %s does not hold for workloads that are measured %s (such as %s/%s): "
-                    "these are accounted over their lifetime; measure them independently for a promise over a window",
-                    *(name, promise.window.name, APPROACHES[approach], namespace, whose),
-                )
             limits = _stricter(promise, suffers)
             if own is not None:
                 promise = _with_own(promise, own)
