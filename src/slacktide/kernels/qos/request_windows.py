@@ -31,6 +31,7 @@ from slacktide.kernels.qos import window_outages
 from slacktide.kernels.qos.metric import entitled
 from slacktide.kernels.runtime.compiling import kernel, leaf, whole
 from slacktide.kernels.tables import views
+from slacktide.kernels.tables.log_records import OF_REQUEST
 from slacktide.kernels.tables.request_records import CONCURRENT, INDEPENDENT
 from slacktide.kernels.tables.schema import Records, State
 from slacktide.kernels.tables.window_records import CALENDAR, LIFETIME, ROLLING
@@ -106,13 +107,20 @@ def extend(tb: State, q: int, up: int, since: float) -> None:
     so_many, of = share_of(views.requests(tb)[q], up)
     if not stretch["open"] or (stretch["up"] == so_many and stretch["live"] == of):
         return
-    e = received(stretch, since)
-    width = e - stretch["received"]
-    length = (since - stretch["since"]) - width
-    if length > 0.0:
-        lose(tb, q, e, length, width, since)
-    stretch["since"], stretch["received"] = since, e
+    finish(tb, q, since)
     stretch["up"], stretch["live"] = so_many, of
+
+
+@kernel
+def finish(tb: State, q: int, until: float) -> None:
+    """The present stretch ends at ``until``, and one like it begins; O(1), seldom O(MOST_OUTAGES)."""
+    stretch = views.stretches(tb)[q]
+    e = received(stretch, until)
+    width = e - stretch["received"]
+    length = (until - stretch["since"]) - width
+    if length > 0.0:
+        lose(tb, q, e, length, width, until)
+    stretch["since"], stretch["received"] = until, e
 
 
 @leaf
@@ -126,6 +134,7 @@ def settle(tb: State, q: int, up: int, now: float) -> None:
 def lose(tb: State, q: int, e: float, length: float, width: float, until: float) -> None:
     """Keep what a stretch lost that ended at ``until``, and forget what no window needs any more; O(outages)."""
     account, theirs = views.request_accounts(tb)[q], views.classes(tb)[views.requests(tb)[q]["cls"]]
+    window_outages.record(tb, q, OF_REQUEST, until, length, width)
     if theirs["windowed"] != ROLLING:
         return
     outages = views.outages(tb)
@@ -177,17 +186,11 @@ def note_calendar(tb: State, q: int, begun: float, length: float, now: float) ->
 @kernel
 def close(tb: State, q: int, up: int, now: float) -> None:
     """The run is over at ``now``: what was lost up to then is noted; O(outages)."""
-    theirs, stretch = views.classes(tb)[views.requests(tb)[q]["cls"]], views.stretches(tb)[q]
+    theirs = views.classes(tb)[views.requests(tb)[q]["cls"]]
     settle(tb, q, up, now)
     if theirs["windowed"] == CALENDAR:
         note_calendar(tb, q, theirs["begins"], theirs["ends"] - theirs["begins"], now)
-        return
-    e = received(stretch, now)
-    width = e - stretch["received"]
-    length = (now - stretch["since"]) - width
-    if length > 0.0:
-        lose(tb, q, e, length, width, now)
-    stretch["since"], stretch["received"] = now, e
+    finish(tb, q, now)
 
 
 @leaf
