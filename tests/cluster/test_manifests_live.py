@@ -21,6 +21,7 @@ FINE: Json = {"slo": 0.9, "rank": 1}
 BATCH = ("Job", "CronJob")
 MONTH: Json = {"calendar": "1M"}
 BEGIN = "2026-01-01T00:00:00"
+KUEUE: Json = {"scope": "PreemptedWorkload", "limit": 2, "limitWindowSeconds": 3600}
 NIGHT: Json = {"days": ["Mon", "Tue"], "from": "22:00", "to": "06:00", "timeZone": "Europe/Berlin"}
 
 
@@ -134,6 +135,19 @@ def kubectl(plane: ControlPlane, binaries: Binaries) -> Kubectl:
         (FINE | {"disruptions": {"max": 2}}, "spec.disruptions.per", "Required"),
         (FINE | {"disruptions": {"max": -1, "per": "1h"}}, "spec.disruptions.max", "greater than or equal to 0"),
         (FINE | {"disruptions": {"max": 1, "per": "hour"}}, "spec.disruptions.per", "a duration above 0"),
+        (FINE | {"preemptionLimit": KUEUE | {"scope": "Global"}}, "spec.preemptionLimit.scope", '"PreemptedWorkload"'),
+        (FINE | {"preemptionLimit": KUEUE | {"limit": 65}}, "spec.preemptionLimit.limit", "less than or equal to 64"),
+        (
+            FINE | {"preemptionLimit": KUEUE | {"limitWindowSeconds": 0}},
+            "preemptionLimit.limitWindowSeconds",
+            "equal to 1",
+        ),
+        (FINE | {"preemptionLimit": KUEUE | {"ruleNames": ["one"]}}, "spec.preemptionLimit.ruleNames", "unknown field"),
+        (
+            FINE | {"preemptionLimit": KUEUE, "disruptions": {"max": 2, "per": "1h"}},
+            "spec.preemptionLimit",
+            "must not stand beside disruptions",
+        ),
         (FINE | {"cooldown": "ten minutes"}, "spec.cooldown", "must be a duration, numbers with the units"),
         (FINE | {"minRunning": "5"}, "spec.minRunning", "must be a duration, numbers with the units"),
         (FINE | {"hours": []}, "spec.hours", "should have at least 1 items"),
@@ -164,6 +178,7 @@ def test_a_class_name_that_no_label_can_hold_is_refused(kubectl: Kubectl) -> Non
         FINE | {"window": {"rolling": "30d"}, "counts": "everything"},
         FINE | {"window": {"rolling": "1w2d3h4m5.5s", "budget": "whole"}, "cooldown": "0s", "minRunning": "1.5m"},
         FINE | {"window": MONTH | {"timeZone": "America/Argentina/Buenos_Aires", "start": BEGIN, "budget": "accrued"}},
+        FINE | {"preemptionLimit": KUEUE},
         FINE | {"disruptions": {"max": 0, "per": "1h30m"}, "hours": [NIGHT, {"from": "00:00", "to": "24:00"}]},
     ],
 )

@@ -7,13 +7,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from slacktide.errors import ConfigError
-from slacktide.kube.resources.objects import Namespace, Pod, ServiceClass, WindowSpec
+from slacktide.kube.client.metadata import Metadata
+from slacktide.kube.resources.custom_resources import DisruptionsSpec, HoursSpec, Tier
+from slacktide.kube.resources.objects import Namespace, Pod, ServiceClass, ServiceClassSpec, WindowSpec
 from slacktide.kube.resources.workloads import Template
 from slacktide.kube.translate.unschedulable import Unschedulable
 from slacktide.model import DisruptionLimits, PenaltyTier, Window, limit_fields
 from slacktide.model import ServiceClass as Promise
-from slacktide.model.durations import parse_duration
-from slacktide.model.hours import DAYS
+from slacktide.model.durations import parse_duration, write_duration
+from slacktide.model.hours import DAYS, clock
 from slacktide.model.service_class import LEAST_SLO, default_tiers
 from slacktide.model.workload import AGGREGATED, APPROACHES, INDEPENDENT
 
@@ -75,9 +77,11 @@ def window_of(spec: WindowSpec) -> Window:
 
 def limits_of(found: ServiceClass) -> DisruptionLimits | None:
     """What workloads of a ServiceClass may suffer. Raises :class:`ConfigError` where it is malformed."""
-    spec = found.spec
+    spec, kueue = found.spec, found.spec.preemption_limit
     said = {
         "disruptions": spec.disruptions and {"max": spec.disruptions.max, "per": spec.disruptions.per},
+        "preemption_limit": kueue
+        and {"scope": kueue.scope, "limit": kueue.limit, "limitWindowSeconds": kueue.limit_window_seconds},
         "cooldown": spec.cooldown or None,
         "hours": [
             {"days": one.days or DAYS, "from": one.from_, "to": one.to, "time_zone": one.time_zone}
@@ -87,6 +91,26 @@ def limits_of(found: ServiceClass) -> DisruptionLimits | None:
         "min_running": spec.min_running or None,
     }
     return limit_fields.limits_of(said)
+
+
+def resource_of(promise: Promise) -> ServiceClass:
+    """The ServiceClass that :func:`promise_of` reads back as this promise."""
+    window, limits = promise.window, promise.limits or DisruptionLimits()
+    spec = ServiceClassSpec(
+        *(promise.slo, promise.rank, promise.margin, promise.overhead_limit),
+        tuple(Tier(tier.boundary, tier.bonus) for tier in promise.tiers),
+        window=window
+        and WindowSpec(
+            "" if window.rolling is None else write_duration(window.rolling),
+            *(window.calendar or "", window.time_zone if window.calendar else "", window.start or ""),
+            window.budget or "",
+        ),
+        disruptions=None if limits.most is None else DisruptionsSpec(limits.most, write_duration(limits.per)),
+        cooldown=write_duration(limits.cooldown) if limits.cooldown > 0.0 else "",
+        hours=tuple(HoursSpec(clock(one.begin), clock(one.end), one.days, one.time_zone) for one in limits.hours or ()),
+        min_running="" if limits.min_running is None else write_duration(limits.min_running),
+    )
+    return ServiceClass(Metadata(promise.name), spec)
 
 
 def own_limits(annotations: Mapping[str, str]) -> tuple[str | None, ...]:
@@ -159,6 +183,13 @@ class Classes:
         self.classes.pop(name, None)
         self._promised.clear()
         self.broken.pop(name, None)
+
+    @property
+    def longest_window(self) -> float:
+        """Seconds of the longest window that a class promises over, 0 without any."""
+        whole = [one for name, one in self.classes.items() if name not in self.broken]
+        windows = [window_of(one.spec.window) for one in whole if one.spec.window is not None]
+        return max((one.longest for one in windows), default=0.0)
 
     def name_for(self, pod: Pod, template: Template | None = None) -> str:
         """The class that a pod is of: its label's, its PriorityClass's, its namespace's default, the cluster's.
