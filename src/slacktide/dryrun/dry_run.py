@@ -23,7 +23,6 @@ from slacktide.dryrun.shadow import Shadow
 from slacktide.engine.core.engine import Engine
 from slacktide.engine.core.operations import BoundElsewhere, ControllerGone, Gone, Operation, Ready
 from slacktide.kube.client.http import ApiError, Connection, KubeError
-from slacktide.kube.client.metadata import Metadata
 from slacktide.kube.client.status_codes import NOT_FOUND
 from slacktide.kube.client.timestamps import rfc3339
 from slacktide.kube.clock import Clock
@@ -35,8 +34,7 @@ from slacktide.kube.housekeeping import TICK_SECONDS, retire_vacant
 from slacktide.kube.mirror.cluster import ClusterMirror
 from slacktide.kube.mirror.watches import Watches
 from slacktide.kube.resources import objects
-from slacktide.kube.resources.custom_resources import Tier
-from slacktide.kube.resources.objects import ServiceClass, ServiceClassSpec
+from slacktide.kube.translate.service_classes import resource_of
 
 LOG = logging.getLogger(__name__)
 
@@ -142,9 +140,7 @@ class DryRun:
         """A cluster without slacktide's resources: the classes are those of the settings."""
         LOG.info("the cluster knows no ServiceClass; the classes are those of the settings")
         for one in self.config.classes:
-            tiers = tuple(Tier(tier.boundary, tier.bonus) for tier in one.tiers)
-            spec = ServiceClassSpec(one.slo, one.rank, one.margin, one.overhead_limit, tiers)
-            self.mirror.see_class(ServiceClass(Metadata(one.name), spec))
+            self.mirror.see_class(resource_of(one))
 
     def _begin(self) -> tuple[Feed, Shadow]:
         """Both engines, told all that is known; from now on they hear of changes."""

@@ -20,7 +20,7 @@ from slacktide.kube.feed.memories import Memories
 from slacktide.kube.feed.takeover import take_over
 from slacktide.kube.mirror.cluster import ClusterMirror
 from slacktide.kube.publish.availability import document
-from slacktide.kube.resources.custom_resources import AvailabilityStatus
+from slacktide.kube.resources.custom_resources import AvailabilityStatus, WindowSpec
 from slacktide.kube.resources.objects import (
     AVAILABILITY,
     DEPLOYMENT,
@@ -667,6 +667,21 @@ def test_what_is_remembered_is_bounded_in_time_and_number() -> None:
     assert memories.take(Target("apps/v1", "Deployment", "default", "d4", "u4"), 0.0) is None  # it is the same
     assert memories.take(new, 7.0) == {"at": 7.0}
     assert memories.take(new, 7.0) is None
+
+
+def test_a_ledger_is_kept_as_long_as_the_longest_window_of_a_class(world: World) -> None:
+    month, day = 30 * 86_400.0, 86_400.0
+    world.owner()
+    world.up("p")
+    world.mirror.drop_controller("web")
+    world.drop("p")
+    controllers = world.feed.controllers
+    quarter = WindowSpec(calendar="1Q")
+    world.mirror.see_class(ServiceClass(Metadata("gold"), ServiceClassSpec(0.999, 1, window=quarter)))
+    assert controllers.remembered_no_more(T0 + month + day) == []
+    assert controllers.remembered_no_more(T0 + 92 * day) == []
+    world.mirror.see_class(ServiceClass(Metadata("gold"), ServiceClassSpec(0.999, 1)))
+    assert [one.name for one in controllers.remembered_no_more(T0 + month + day)] == ["web"]
 
 
 def test_an_impossible_pod_is_told_what_it_lacks(world: World) -> None:
