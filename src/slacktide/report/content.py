@@ -161,7 +161,7 @@ def _compared(report: Report) -> list[page.Table]:
         {
             "class": name,
             "promise": scene.slos[name],
-            "over": "lifetime" if known[name].window is None else known[name].window.name,
+            "over": _over(known[name]),
             "safety margin, s": known[name].margin,
             "penalty bonus below an availability": _tiers(known[name]),
         }
@@ -173,6 +173,10 @@ def _compared(report: Report) -> list[page.Table]:
         page.table("classes", "Service classes, most important first", _table(classes)),
         page.table("policies", "Policies: the settings in which they differ", _table(settings(report))),
     ]
+
+
+def _over(one: ServiceClass) -> str:
+    return "lifetime" if one.window is None else one.window.name
 
 
 def _tiers(one: ServiceClass) -> str:

@@ -95,22 +95,23 @@ def limits_of(found: ServiceClass) -> DisruptionLimits | None:
 
 def resource_of(promise: Promise) -> ServiceClass:
     """The ServiceClass that :func:`promise_of` reads back as this promise."""
-    window, limits = promise.window, promise.limits or DisruptionLimits()
+    limits = promise.limits or DisruptionLimits()
     spec = ServiceClassSpec(
         *(promise.slo, promise.rank, promise.margin, promise.overhead_limit),
         tuple(Tier(tier.boundary, tier.bonus) for tier in promise.tiers),
-        window=window
-        and WindowSpec(
-            "" if window.rolling is None else write_duration(window.rolling),
-            *(window.calendar or "", window.time_zone if window.calendar else "", window.start or ""),
-            window.budget or "",
-        ),
+        window=None if promise.window is None else _window_spec(promise.window),
         disruptions=None if limits.most is None else DisruptionsSpec(limits.most, write_duration(limits.per)),
         cooldown=write_duration(limits.cooldown) if limits.cooldown > 0.0 else "",
         hours=tuple(HoursSpec(clock(one.begin), clock(one.end), one.days, one.time_zone) for one in limits.hours or ()),
         min_running="" if limits.min_running is None else write_duration(limits.min_running),
     )
     return ServiceClass(Metadata(promise.name), spec)
+
+
+def _window_spec(window: Window) -> WindowSpec:
+    rolling = "" if window.rolling is None else write_duration(window.rolling)
+    zone = window.time_zone if window.calendar else ""
+    return WindowSpec(rolling, window.calendar or "", zone, window.start or "", window.budget or "")
 
 
 def own_limits(annotations: Mapping[str, str]) -> tuple[str | None, ...]:
