@@ -357,6 +357,60 @@ def test_an_own_promise_is_a_number_not_above_that_of_the_class(kubectl: Kubectl
         refused(answer, SLO, f"found '{wrong}'" if wrong != "1.1" else "found")
 
 
+@pytest.fixture(scope="module")
+def limited(kubectl: Kubectl) -> Iterator[str]:
+    """A class with limits, which the policies know."""
+    spec = FINE | {"disruptions": {"max": 2, "per": "1h"}, "cooldown": "1h30m", "minRunning": "5m"}
+    kubectl.ok("apply", "-f", "-", stdin=service_class("limited", **spec))
+    probe = workload("Pod", {"slacktide.io/cooldown": "1s"}, service_class="limited")
+    until(partial(kubectl.refuses, probe), "the policy knows the class")
+    yield "limited"
+    kubectl("delete", "svcclass/limited", "--ignore-not-found")
+
+
+@pytest.mark.parametrize("kind", ["Pod", "Deployment", "CronJob"])
+def test_a_limit_of_a_workload_is_not_looser_than_that_of_its_class(kubectl: Kubectl, limited: str, kind: str) -> None:
+    for name, right, wrong, says in (
+        (
+            "disruptions",
+            ("2 per 1h", "1 per 30m", "0 per 1s", " 2 per  1.5h "),
+            ("3 per 1h", "2 per 30m"),
+            "2 per 3600s",
+        ),
+        ("cooldown", ("90m", "5400", "2h", "1w", "0"), ("1h", "5399.5s", "60"), "at least 1h30m"),
+        ("min-running", ("5m", "300", "1d"), ("4m59s", "0"), "at least 5m"),
+    ):
+        for text in right:
+            found = kubectl.try_apply(workload(kind, {f"slacktide.io/{name}": text}, service_class=limited))
+            assert (found.code, found.error) == (0, ""), text
+        for text in wrong:
+            found = kubectl.try_apply(workload(kind, {f"slacktide.io/{name}": text}, service_class=limited))
+            refused(found, f"annotation slacktide.io/{name}: found '{text}'", says, f"class '{limited}'")
+    unlimited = workload(kind, {"slacktide.io/disruptions": "9 per 1s"}, service_class="silver")
+    assert kubectl.try_apply(unlimited).code == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "right", "wrong"),
+    [
+        ("disruptions", ["1 per 2h", "64 per 1w2d"], ["twice", "65 per 1h", "1 per hour", "1 in 1h", ""]),
+        ("cooldown", ["10m", "0", "1h30m", " 5s "], ["soon", "-1", "30m1h", ""]),
+        ("min-running", ["1.5m"], ["1 m"]),
+        (
+            "hours",
+            ["Sat,Sun 00:00-24:00 Europe/Berlin", "Mon-Wed,Fri 22:00-06:00 ; Sun 01:00-02:00"],
+            ["at night", "Mon 22:00", "Someday 01:00-02:00", ""],
+        ),
+    ],
+)
+def test_a_limit_of_a_workload_can_be_read(kubectl: Kubectl, name: str, right: list[str], wrong: list[str]) -> None:
+    for text in right:
+        assert kubectl.try_apply(workload("Deployment", {f"slacktide.io/{name}": text})).code == 0, text
+    for text in wrong:
+        found = kubectl.try_apply(workload("Deployment", {f"slacktide.io/{name}": text}))
+        refused(found, f"annotation slacktide.io/{name}: found '{text}'", "expected")
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_approach_is_one_of_three_and_of_a_job_aggregated(kubectl: Kubectl, kind: str) -> None:
     for approach in ("independent", "concurrent", "aggregated"):
