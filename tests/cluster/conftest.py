@@ -15,6 +15,13 @@ from slacktide.lab import Binaries, ControlPlane, LabError
 from slacktide.lab.binaries import NEEDED
 
 PROGRAMS = (*NEEDED, "kube-scheduler", "kubectl")
+LONGEST = "test_live_validation.py"
+"""It waits for minutes: begun last, it would be alone in the end."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest module first; all others stay in their order."""
+    items.sort(key=lambda item: item.path.name != LONGEST)
 
 
 @pytest.fixture(scope="session")
