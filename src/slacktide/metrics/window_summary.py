@@ -47,7 +47,7 @@ def window_summary(workload: Workload, result: RunResult, config: Config) -> Row
         if one.window is None:
             continue
         mine = np.flatnonzero(code == number)
-        place = np.full(len(begin) + 1, -1, np.int64)
+        place = np.full(len(begin) + 1, -1, np.int64)  # the last place is for who has no life, -1
         place[mine] = np.arange(len(mine))
         ours = place[whose] >= 0
         until, seconds, received = (told[name][ours] for name in ("time", "qos", "received"))

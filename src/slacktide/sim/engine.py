@@ -284,7 +284,7 @@ def close_part(tb: Tables, recorder: Recorder, final: float, begin: int, pending
     """``instance_ledger.close``; outages that the end of the run ends are recorded as well."""
     if tb.rules["record"] & schema.RECORD_OUTAGES:
         recorder.drain(tb)
-        lengthen(tb, "events", len(pending) + len(tb["request_accounts"]))
+        lengthen(tb, "events", len(pending) + 2 * len(tb["request_accounts"]))
     instance_ledger.close(tb.state, final, begin, pending, wasted)
 
 
