@@ -41,8 +41,8 @@ class ApproachSummary:
 def per_approach(columns: Columns, workload: Workload, accounting: Accounting) -> list[ApproachSummary]:
     """A summary for each class, kind and approach that occurs, in this order; empty where every row is a request.
 
-    ``columns`` are those of ``qos.per_request``, shape (k,) each. In the ``accounting`` of decisions promises over windows
-    are judged by their worst one.
+    ``columns`` are those of ``qos.per_request``, shape (k,) each. In the ``accounting`` of decisions promises over
+    windows are judged by their worst one.
     """
     if workload.requests is None:
         return []
