@@ -101,3 +101,16 @@ def test_as_many_outages_end_with_a_run_as_wait_in_it(tmp_path: Path) -> None:
     assert int(ended.sum()) == many
     assert set(found["time"][ended].tolist()) == {50.0}
     assert set(found["qos"][ended].tolist()) == {50.0}
+
+
+def test_as_many_outages_are_noted_at_an_instant_as_start_ups_end(tmp_path: Path) -> None:
+    """More than there is room for at first; before, they were written beyond the table, whether recorded or not."""
+    many = 3_000
+    rows = [Request(BRONZE, size=0.001)] * many
+    one = small(rows, machines(4.0), end=50.0, cold=5.0, policy={"name": "priority"}, qos={"startup": "always"})
+    one = windowed(one, Window(rolling=60.0))
+    found = core(one, tmp_path, outages=True)
+    assert found.events is not None
+    assert found.events["time"].tolist() == [5.0] * many
+    assert found.events["qos"].tolist() == [5.0] * many
+    assert core(one, tmp_path).requests["worst_window"].tolist() == found.requests["worst_window"].tolist()

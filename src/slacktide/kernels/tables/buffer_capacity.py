@@ -20,6 +20,8 @@ def lacking(tb: State) -> int:
     if control["heap"] + 2 >= len(views.heap(tb)):
         return MORE_HEAP
     lost = 2 * (widest + 2) + len(views.request_accounts(tb))  # a request has one outage more at an instant at the most
+    if views.rules(tb)["live"]:
+        lost += len(views.accounts(tb))  # time goes on for all of them at once
     if len(views.accounts(tb)) > 0 and control["outages"] + lost >= len(views.outages(tb)):
         return MORE_OUTAGES
     if 2 * (control["visits"] + 1) >= len(views.visits(tb)):
