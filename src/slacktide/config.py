@@ -266,8 +266,8 @@ class KubeSettings:
     """Seconds within which a node should have a pod's containers started (images, volumes, network); later than that it
     is the workload's doing."""
     ledger_memory: Seconds = 2_592_000.0
-    """Seconds for which the ledger of a workload that was deleted is kept (30 days): one of the same namespace, kind
-    and name goes on from it."""
+    """Seconds for which the ledger of a workload that was deleted is kept (30 days), or as long as the longest window
+    of any class, if that is longer: one of the same namespace, kind and name goes on from it."""
     ledger_memories: Annotated[int, Meta(ge=0, le=1_000_000)] = 1000
     """So many ledgers of workloads that were deleted are kept in each namespace; beyond that the oldest go."""
     metrics_workloads: Annotated[int, Meta(ge=0, le=1_000_000)] = 2000

@@ -60,6 +60,18 @@ class Disruptions(Strict):
     per: Duration
 
 
+class PreemptionLimit(Strict, rename={"limit_window_seconds": "limitWindowSeconds"}):
+    """The same by the names of Kueue's PreemptionLimit."""
+
+    scope: Text
+    limit: int
+    limit_window_seconds: int
+
+    def fields(self) -> dict[str, Any]:
+        """By the names of the file."""
+        return {"scope": self.scope, "limit": self.limit, "limitWindowSeconds": self.limit_window_seconds}
+
+
 class Allowed(Strict, rename={"begin": "from", "end": "to"}):
     """Hours at which disruptions are allowed."""
 
@@ -89,6 +101,7 @@ class Class(Strict):
     tiers: Tiers | UnsetType | None = UNSET
     window: Any = UNSET
     disruptions: Disruptions | UnsetType | None = UNSET
+    preemption_limit: PreemptionLimit | UnsetType | None = UNSET
     cooldown: Duration | UnsetType | None = UNSET
     hours: Entries | UnsetType | None = UNSET
     min_running: Duration | UnsetType | None = UNSET
@@ -101,6 +114,8 @@ class Class(Strict):
         said = {name: fields.pop(name, None) for name in limit_fields.FIELDS}
         if said["disruptions"]:
             said["disruptions"] = {"max": said["disruptions"].max, "per": said["disruptions"].per}
+        if said["preemption_limit"]:
+            said["preemption_limit"] = said["preemption_limit"].fields()
         if said["hours"] is not None:
             said["hours"] = [one.fields() for one in said["hours"]]
         try:

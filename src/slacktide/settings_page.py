@@ -97,7 +97,10 @@ classes:
     cooldown: 10m
     hours: [{days: [Mon, Tue, Wed, Thu, Fri], from: "22:00", to: "06:00", time_zone: Europe/Berlin}]
     min_running: 5m
-```"""
+```
+
+In place of `disruptions` the fields of a Kueue PreemptionLimit may stand: \
+`preemption_limit: {scope: PreemptedWorkload, limit: 2, limitWindowSeconds: 3600}`."""
 
 
 def page() -> str:

@@ -21,6 +21,7 @@ FINE: Json = {"slo": 0.9, "rank": 1}
 BATCH = ("Job", "CronJob")
 MONTH: Json = {"calendar": "1M"}
 BEGIN = "2026-01-01T00:00:00"
+KUEUE: Json = {"scope": "PreemptedWorkload", "limit": 2, "limitWindowSeconds": 3600}
 NIGHT: Json = {"days": ["Mon", "Tue"], "from": "22:00", "to": "06:00", "timeZone": "Europe/Berlin"}
 
 
@@ -134,6 +135,19 @@ def kubectl(plane: ControlPlane, binaries: Binaries) -> Kubectl:
         (FINE | {"disruptions": {"max": 2}}, "spec.disruptions.per", "Required"),
         (FINE | {"disruptions": {"max": -1, "per": "1h"}}, "spec.disruptions.max", "greater than or equal to 0"),
         (FINE | {"disruptions": {"max": 1, "per": "hour"}}, "spec.disruptions.per", "a duration above 0"),
+        (FINE | {"preemptionLimit": KUEUE | {"scope": "Global"}}, "spec.preemptionLimit.scope", '"PreemptedWorkload"'),
+        (FINE | {"preemptionLimit": KUEUE | {"limit": 65}}, "spec.preemptionLimit.limit", "less than or equal to 64"),
+        (
+            FINE | {"preemptionLimit": KUEUE | {"limitWindowSeconds": 0}},
+            "preemptionLimit.limitWindowSeconds",
+            "equal to 1",
+        ),
+        (FINE | {"preemptionLimit": KUEUE | {"ruleNames": ["one"]}}, "spec.preemptionLimit.ruleNames", "unknown field"),
+        (
+            FINE | {"preemptionLimit": KUEUE, "disruptions": {"max": 2, "per": "1h"}},
+            "spec.preemptionLimit",
+            "must not stand beside disruptions",
+        ),
         (FINE | {"cooldown": "ten minutes"}, "spec.cooldown", "must be a duration, numbers with the units"),
         (FINE | {"minRunning": "5"}, "spec.minRunning", "must be a duration, numbers with the units"),
         (FINE | {"hours": []}, "spec.hours", "should have at least 1 items"),
@@ -164,6 +178,7 @@ def test_a_class_name_that_no_label_can_hold_is_refused(kubectl: Kubectl) -> Non
         FINE | {"window": {"rolling": "30d"}, "counts": "everything"},
         FINE | {"window": {"rolling": "1w2d3h4m5.5s", "budget": "whole"}, "cooldown": "0s", "minRunning": "1.5m"},
         FINE | {"window": MONTH | {"timeZone": "America/Argentina/Buenos_Aires", "start": BEGIN, "budget": "accrued"}},
+        FINE | {"preemptionLimit": KUEUE},
         FINE | {"disruptions": {"max": 0, "per": "1h30m"}, "hours": [NIGHT, {"from": "00:00", "to": "24:00"}]},
     ],
 )
@@ -340,6 +355,60 @@ def test_an_own_promise_is_a_number_not_above_that_of_the_class(kubectl: Kubectl
     for wrong in ("0", "1.1", "-0.5", "95%", "nan", "1e-3", "0.0009", ""):
         answer = kubectl.try_apply(workload(kind, {SLO: wrong}, service_class="silver"))
         refused(answer, SLO, f"found '{wrong}'" if wrong != "1.1" else "found")
+
+
+@pytest.fixture(scope="module")
+def limited(kubectl: Kubectl) -> Iterator[str]:
+    """A class with limits, which the policies know."""
+    spec = FINE | {"disruptions": {"max": 2, "per": "1h"}, "cooldown": "1h30m", "minRunning": "5m"}
+    kubectl.ok("apply", "-f", "-", stdin=service_class("limited", **spec))
+    probe = workload("Pod", {"slacktide.io/cooldown": "1s"}, service_class="limited")
+    until(partial(kubectl.refuses, probe), "the policy knows the class")
+    yield "limited"
+    kubectl("delete", "svcclass/limited", "--ignore-not-found")
+
+
+@pytest.mark.parametrize("kind", ["Pod", "Deployment", "CronJob"])
+def test_a_limit_of_a_workload_is_not_looser_than_that_of_its_class(kubectl: Kubectl, limited: str, kind: str) -> None:
+    for name, right, wrong, says in (
+        (
+            "disruptions",
+            ("2 per 1h", "1 per 30m", "0 per 1s", " 2 per  1.5h "),
+            ("3 per 1h", "2 per 30m"),
+            "2 per 3600s",
+        ),
+        ("cooldown", ("90m", "5400", "2h", "1w", "0"), ("1h", "5399.5s", "60"), "at least 1h30m"),
+        ("min-running", ("5m", "300", "1d"), ("4m59s", "0"), "at least 5m"),
+    ):
+        for text in right:
+            found = kubectl.try_apply(workload(kind, {f"slacktide.io/{name}": text}, service_class=limited))
+            assert (found.code, found.error) == (0, ""), text
+        for text in wrong:
+            found = kubectl.try_apply(workload(kind, {f"slacktide.io/{name}": text}, service_class=limited))
+            refused(found, f"annotation slacktide.io/{name}: found '{text}'", says, f"class '{limited}'")
+    unlimited = workload(kind, {"slacktide.io/disruptions": "9 per 1s"}, service_class="silver")
+    assert kubectl.try_apply(unlimited).code == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "right", "wrong"),
+    [
+        ("disruptions", ["1 per 2h", "64 per 1w2d"], ["twice", "65 per 1h", "1 per hour", "1 in 1h", ""]),
+        ("cooldown", ["10m", "0", "1h30m", " 5s "], ["soon", "-1", "30m1h", ""]),
+        ("min-running", ["1.5m"], ["1 m"]),
+        (
+            "hours",
+            ["Sat,Sun 00:00-24:00 Europe/Berlin", "Mon-Wed,Fri 22:00-06:00 ; Sun 01:00-02:00"],
+            ["at night", "Mon 22:00", "Someday 01:00-02:00", ""],
+        ),
+    ],
+)
+def test_a_limit_of_a_workload_can_be_read(kubectl: Kubectl, name: str, right: list[str], wrong: list[str]) -> None:
+    for text in right:
+        assert kubectl.try_apply(workload("Deployment", {f"slacktide.io/{name}": text})).code == 0, text
+    for text in wrong:
+        found = kubectl.try_apply(workload("Deployment", {f"slacktide.io/{name}": text}))
+        refused(found, f"annotation slacktide.io/{name}: found '{text}'", "expected")
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -11,6 +11,7 @@ import pytest
 
 from slacktide.kernels.qos import metric_dynamics, request_ledger, request_windows
 from slacktide.kernels.runtime.compiling import callable_from_python
+from slacktide.kernels.tables.log_records import OUTAGE
 from slacktide.kernels.tables.window_records import CALENDAR, MOST_OUTAGES
 from support.clusters import EXACT_SWITCHES, Cluster, cluster
 from support.crowds import crowd
@@ -164,3 +165,33 @@ def test_core_and_twin_agree_on_crowds_with_windows(tmp_path: Path) -> None:
         one = crowd(seed, hosts=4, size=10).windowed().with_(optimize={"large_requests": 1})
         difference = compare(core(one, tmp_path), twin(one))
         assert difference is None, f"crowd({seed}, 4, 10).windowed(): {difference}"
+
+
+@pytest.mark.uncompiled
+def test_every_stretch_that_a_request_lost_is_an_outage_of_the_run(tmp_path: Path) -> None:
+    """Also the last one, which the end of the run ends; whether or not other events are recorded."""
+    seen: Counter[str] = Counter()
+    for seed in range(9200, 9230):
+        one = cluster(seed, largest=3, requests=14, several=True).windowed()
+        outcome, found = twin(one), core(one, tmp_path, events=True).events
+        assert found is not None
+        assert one.workload.request is not None
+        assert one.workload.requests is not None
+        alone = core(one, tmp_path, outages=True).events
+        ended = found["kind"] == OUTAGE
+        assert alone is not None
+        assert {name: values[ended].tolist() for name, values in found.items()} | {"qos": []} == {
+            name: values.tolist() for name, values in alone.items()
+        } | {"qos": []}
+        assert found["qos"][ended].tolist() == alone["qos"].tolist()
+        for request, group in enumerate(outcome.groups):
+            if group.outages is None:
+                continue
+            told = ended & (one.workload.request[found["row"]] == request) & (found["row"] >= 0)
+            expected = group.outages
+            columns = (found[name][told].tolist() for name in ("time", "qos", "received"))
+            assert list(zip(*columns, strict=True)) == expected, f"seed {seed}, request {request}"
+            seen["lost all"] += sum(received == 0.0 for _, _, received in expected)
+            seen["lost some"] += sum(received > 0.0 for _, _, received in expected)
+            seen["at the end"] += bool(expected and expected[-1][0] == one.config.simulation.end)
+    assert min(seen[what] for what in ("lost all", "lost some", "at the end")) >= 10, seen

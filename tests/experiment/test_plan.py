@@ -197,3 +197,34 @@ def test_runs_to_come_are_those_of_an_answer_in_the_middle_of_what_is_left() -> 
     later = _likely(question, Answer("priority", does={8: False}), 8, 64)
     assert [one.hosts for one in later] == [f"{size} hosts" for size in (12, 10, 11, 13, 14) for _ in range(2)]
     assert _likely(question, Answer("priority", does={8: False, 9: True, 10: True, 7: False}), 8, 64) == []
+
+
+@pytest.mark.usefixtures("in_process")
+def test_a_promise_over_windows_needs_hosts_by_its_worst_window(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Bronze is away for 120 of 600 s: that keeps half of its life, and of no window of two minutes."""
+    (tmp_path / "w.csv").write_text(
+        "id,admission,duration,cpu,memory,class\n1,0,,1,0,bronze\n2,300,120,1,0,gold\n", encoding="utf-8"
+    )
+    hosts(tmp_path, 1)
+    (tmp_path / "over.yaml").write_text(
+        "classes:\n  - {name: gold, slo: 1.0, rank: 1}\n  - {name: bronze, slo: 0.5, rank: 2, window: {rolling: 2m}}\n",
+        encoding="utf-8",
+    )
+    (tmp_path / "life.yaml").write_text((tmp_path / "over.yaml").read_text().replace(", window: {rolling: 2m}", ""))
+    for goal in (("--target", "bronze=1"), ("--penalty", "0")):
+        found = {}
+        for name in ("life", "over"):
+            folder = tmp_path / f"{name}{goal[0]}"
+            folder.mkdir()
+            for file in ("w.csv", "h.csv"):
+                (folder / file).write_text((tmp_path / file).read_text())
+            found[name] = plan(folder, "--policy", "priority", "--config", str(tmp_path / f"{name}.yaml"), *goal)
+            said = "each request judged by its worst window: bronze (rolling 2m)." in capsys.readouterr().out
+            assert said == (name == "over")
+        assert {name: one["policies"]["priority"]["hosts"] for name, one in found.items()} == {"life": 1, "over": 2}
+        assert found["over"]["windows"] == {"bronze": "rolling 2m"}
+    rows = pq.read_table(folder / "plan" / "plan.parquet").to_pylist()
+    assert {row["class"]: row["window"] for row in rows} == {"gold": None, "bronze": "rolling 2m", "all": None}
+    assert "rolling 2m" in (folder / "plan" / "plan.svg").read_text()

@@ -139,6 +139,7 @@ def test_the_scheduler_reads_and_writes_the_fields_that_are_declared() -> None:
     assert fields(custom_resources.Tier) == set(spec["tiers"]["items"]["properties"])
     assert fields(custom_resources.WindowSpec) == set(spec["window"]["properties"])
     assert fields(custom_resources.DisruptionsSpec) == set(spec["disruptions"]["properties"])
+    assert fields(custom_resources.PreemptionLimitSpec) == set(spec["preemptionLimit"]["properties"])
     assert fields(custom_resources.HoursSpec) == set(spec["hours"]["items"]["properties"])
     assert fields(custom_resources.AvailabilityStatus) <= set(schema("availabilities")["status"]["properties"])
     row = schema("nodelatencies")["status"]["properties"]

@@ -8,6 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from slacktide.metrics.distributions import slo_fulfilment
+from slacktide.metrics.paired import quadrants
 from slacktide.metrics.penalties import Length, bonus, penalties, penalty_increment
 from slacktide.model import PenaltyTier
 from support.run_tables import BRONZE, CLASSES, GOLD, SILVER, asked
@@ -98,3 +100,15 @@ def test_the_increment_is_relative_to_the_other() -> None:
     assert penalty_increment(other, one)["increment"].to_pylist()[1] == pytest.approx(-2 / 3)
     with pytest.raises(ValueError, match="classes differ"):
         penalty_increment(one, other.slice(1))
+
+
+def test_a_promise_over_windows_is_judged_by_its_worst_one() -> None:
+    run = asked(
+        ("silver", 0.95, 0.0, 400.0, 180.0, 180.0, 0.5),  # its worst window had .45
+        ("silver", 0.45, 0.0, 400.0, 180.0, 180.0, 0.5),  # promised over its life
+    )
+    run = run.append_column("worst_window", pa.array([0.45, None], pa.float64())).append_column("id", [[1, 2]])
+    assert owed(penalties(run, CLASSES, "restart", end=1000.0)) == pytest.approx(2 * 81.0)
+    silver = slo_fulfilment(run, CLASSES, "restart").to_pylist()[1]
+    assert (silver["fulfilled"], silver["min"], silver["deficit_mean"]) == (0, 0.45, pytest.approx(0.45))
+    assert quadrants(run, run, CLASSES, "restart").to_pylist()[1]["neither"] == 1.0

@@ -123,7 +123,7 @@ def workload() -> Workload:
 
 def test_a_line_for_each_class_kind_and_approach_that_occurs() -> None:
     places = {"row": np.arange(5), "first": np.array([0, 2, 3, 4, 5]), "count": np.array([2, 1, 1, 1, 3])}
-    found = per_approach({**known(), **places}, workload())
+    found = per_approach({**known(), **places}, workload(), "restart")
     assert [(one.service_class, one.kind, one.approach, one.requests, one.instances) for one in found] == [
         ("gold", "service", "concurrent", 1, 2),
         ("bronze", "service", "aggregated", 2, 2),
@@ -136,7 +136,10 @@ def test_a_line_for_each_class_kind_and_approach_that_occurs() -> None:
     assert service.fulfilment == {"restart": 0.5, "always": 0.5, "never": 1.0}
     assert batch.availability["always"].min == 0.1
     assert batch.fulfilment == {"restart": 0.5, "always": 0.0, "never": 0.5}
+    windows = {"worst_window": np.array([0.9, np.nan, np.nan, np.nan, np.nan])}  # of a promise of 1
+    gold = per_approach({**known(), **places, **windows}, workload(), "restart")[0]
+    assert gold.fulfilment == {"restart": 0.0, "always": 0.0, "never": 1.0}
 
 
 def test_where_rows_are_requests_there_are_no_approaches_to_compare() -> None:
-    assert per_approach(COLUMNS, replace(workload(), request=None, requests=None)) == []
+    assert per_approach(COLUMNS, replace(workload(), request=None, requests=None), "restart") == []

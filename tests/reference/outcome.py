@@ -49,6 +49,8 @@ class GroupOutcome:
     totals: dict[Accounting, Totals] = field(default_factory=dict)
     short: float = 0.0
     """Of a promise over a window, where its ledger decides: the largest share of one that was lost."""
+    outages: list[tuple[float, float, float]] | None = None
+    """Of the same all stretches that lost something: end, seconds lost, and received meanwhile; else None."""
 
 
 @dataclass

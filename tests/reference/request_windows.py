@@ -120,6 +120,11 @@ class Account:
             most = max(most, self.lost_since(since, kept, dropped))
         return kept, dropped, most
 
+    def lost(self) -> list[tuple[float, float, float]]:
+        """Of each stretch that lost something, whatever its window keeps of it: end, seconds lost, and received."""
+        found = [(one.end, one.received(one.end) - one.e, one.end - one.begin) for one in self.stretches]
+        return [(end, lasted - received, received) for end, received, lasted in found if lasted > received]
+
     def lost_since(self, instant: float, kept: list[Outage], before: float) -> float:
         """Seconds lost from ``instant`` on."""
         lost = 0.0

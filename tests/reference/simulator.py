@@ -517,7 +517,8 @@ class Simulation:
             ended = max((j.gone or 0.0 for j in request.had()), default=0.0) if not request.live() else self.now
             short = 0.0 if request.account is None else request.account.worst(ended)
             rows = [j.row for j in request.had()]
-            self.outcome.groups.append(GroupOutcome(request.approach, rows, totals, short))
+            lost = None if request.account is None else request.account.lost()
+            self.outcome.groups.append(GroupOutcome(request.approach, rows, totals, short, lost))
         for j in self.instances:
             result = self.outcome.requests[j.row]
             if result.admitted and j.gone is None:

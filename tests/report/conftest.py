@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from report.made import Wanted, make
+from slacktide.model import Window
 from slacktide.report import write
 
 HOSTILE = "<script>alert(1)</script>"
@@ -14,7 +15,7 @@ HOSTILE = "<script>alert(1)</script>"
 
 @pytest.fixture(scope="session")
 def experiment(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Three policies, two host sets, two seeds; one run failed and one is missing."""
+    """Three policies, two host sets, two seeds; one run failed and one is missing. Bronze is promised over windows."""
 
     def fail(_workload: str, hosts: str, policy: str, seed: int) -> str | None:
         if (hosts, policy, seed) == ("0.9 N", "qos-driven recommended", 2):
@@ -22,7 +23,8 @@ def experiment(tmp_path_factory: pytest.TempPathFactory) -> Path:
         return "" if (hosts, policy, seed) == ("0.9 N", "qos-driven published", 2) else None
 
     policies = ("priority", "qos-driven recommended", "qos-driven published")
-    return make(tmp_path_factory.mktemp("experiment") / "results", Wanted(policies=policies, fail=fail))
+    wanted = Wanted(policies=policies, fail=fail, windows={"bronze": Window(rolling=120.0)})
+    return make(tmp_path_factory.mktemp("experiment") / "results", wanted)
 
 
 @pytest.fixture(scope="session")

@@ -14,7 +14,7 @@ from slacktide.config import Config, SimulationSettings
 from slacktide.experiment.run_folder import Asked, run_into
 from slacktide.inputs import join
 from slacktide.inputs.generators.registry import GENERATORS
-from slacktide.model import Hosts, ServiceClass, Workload
+from slacktide.model import Hosts, ServiceClass, Window, Workload
 
 INTERVAL = 60.0
 POLICIES: Mapping[str, tuple[str, ...]] = {
@@ -36,6 +36,7 @@ class Wanted:
     fail: Callable[[str, str, str, int], str | None] = lambda *_: None
     names: Mapping[str, str] = None  # type: ignore[assignment]
     title: str | None = None
+    windows: Mapping[str, Window] = None  # type: ignore[assignment]
 
 
 @lru_cache(maxsize=8)
@@ -64,6 +65,12 @@ def renamed(workload: Workload, config: Config, names: Mapping[str, str]) -> tup
     )
 
 
+def over_windows(workload: Workload, config: Config, windows: Mapping[str, Window]) -> tuple[Workload, Config]:
+    """The same with classes that promise over windows."""
+    classes = tuple(replace(one, window=windows.get(one.name)) for one in config.classes)
+    return replace(workload, classes=classes), replace(config, classes=classes)
+
+
 def make(folder: Path, wanted: Wanted = Wanted(), labels: Mapping[str, str] | None = None) -> Path:
     """Runs what is wanted and writes an experiment's folder; ``labels`` are other names of workloads and policies."""
     labels = labels or {}
@@ -87,6 +94,8 @@ def make(folder: Path, wanted: Wanted = Wanted(), labels: Mapping[str, str] | No
                         continue
                     requests, machines = inputs(number, count)
                     config = config_of(policy, seed, wanted.end)
+                    if wanted.windows:
+                        requests, config = over_windows(requests, config, wanted.windows)
                     if wanted.names:
                         requests, config = renamed(requests, config, wanted.names)
                     out, asked = folder / "runs" / key, Asked(intervals=INTERVAL)

@@ -15,6 +15,7 @@ from slacktide.errors import OutputError
 from slacktide.model import AGGREGATED, CONCURRENT, Hosts, Requests, Workload
 from slacktide.qos.per_request import per_request
 from slacktide.results import tables
+from slacktide.sim import EVENT_KINDS
 
 
 def workload() -> Workload:
@@ -123,14 +124,17 @@ def test_events_name_requests_and_hosts(tmp_path: Path) -> None:
     hosts = Hosts(np.array([8, 9]), ("alpha", "beta"), np.ones((2, 2)), ({}, {}))
     columns = {
         "time": np.array([0.0, 5.0, 6.0]),
-        "kind": np.array([0, 2, 1], dtype=np.int8),
+        "kind": np.array([0, 2, 5], dtype=np.int8),
         "row": np.array([0, 2, -1]),
         "host": np.array([-1, 1, 0]),
         "by": np.array([-1, 0, -1]),
         "qos": np.array([0.0, -3.5, np.nan]),
+        "received": np.zeros(3),
     }
-    tables.write_events(tmp_path / "events.parquet", workload(), hosts, columns, ("admitted", "host-down", "preempted"))
-    assert pq.read_table(tmp_path / "events.parquet").to_pylist() == [
+    tables.write_events(tmp_path / "events.parquet", workload(), hosts, columns, EVENT_KINDS)
+    found = pq.read_table(tmp_path / "events.parquet")
+    assert found["received"].null_count == 3
+    assert found.drop_columns(["received"]).to_pylist() == [
         {"time": 0.0, "event": "admitted", "request": 70, "instance": None, "host": None, "by": None, "qos": 0.0},
         {"time": 5.0, "event": "preempted", "request": 72, "instance": None, "host": "beta", "by": 70, "qos": -3.5},
         {
@@ -220,18 +224,20 @@ def test_a_table_of_instances_needs_requests_of_several(tmp_path: Path) -> None:
 def test_events_number_instances_within_their_request(tmp_path: Path) -> None:
     hosts = Hosts(np.array([8]), ("alpha",), np.ones((1, 2)), ({},))
     columns = {
-        "time": np.array([0.0, 5.0]),
-        "kind": np.array([0, 0], dtype=np.int8),
-        "row": np.array([2, -1]),
-        "host": np.array([0, 0]),
-        "by": np.array([3, -1]),
-        "qos": np.array([0.0, np.inf]),
+        "time": np.array([0.0, 5.0, 6.0]),
+        "kind": np.array([2, 2, EVENT_KINDS.index("outage")], dtype=np.int8),
+        "row": np.array([2, -1, 0]),
+        "host": np.array([0, 0, -1]),
+        "by": np.array([3, -1, -1]),
+        "qos": np.array([0.0, np.inf, 4.0]),
+        "received": np.array([0.0, 0.0, 2.0]),
     }
-    tables.write_events(tmp_path / "events.parquet", several(), hosts, columns, ("preempted",))
-    first, second = pq.read_table(tmp_path / "events.parquet").to_pylist()
+    tables.write_events(tmp_path / "events.parquet", several(), hosts, columns, EVENT_KINDS)
+    first, second, outage = pq.read_table(tmp_path / "events.parquet").to_pylist()
     assert (first["request"], first["instance"], first["by"]) == (7, 1, 9)
     assert (second["request"], second["instance"], second["by"]) == (None, None, None)
     assert second["qos"] == np.inf
+    assert (outage["request"], outage["instance"], outage["qos"], outage["received"]) == (7, None, 4.0, 2.0)
 
 
 def test_tables_have_one_schema_whatever_the_requests_are(tmp_path: Path) -> None:

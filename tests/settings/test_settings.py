@@ -21,6 +21,8 @@ from slacktide.model.limit_fields import hours_of_text
 from slacktide.state.cluster import score_name
 from support.repository import REPOSITORY
 
+KUEUE = "{scope: PreemptedWorkload, limit: %d, limitWindowSeconds: 3600}"
+
 
 def refused(path: Path | None = None, *words: str) -> str:
     with pytest.raises(ConfigError) as caught:
@@ -97,6 +99,22 @@ def limited(limits: str) -> str:
         (limited("disruptions: {max: 65, per: 1h}"), 2, ["disruptions.max", "65", "from 0 to 64"]),
         (limited("disruptions: {max: 1.5, per: 1h}"), 2, ["disruptions.max", "1.5", "a whole number"]),
         (limited("disruptions: {max: 1, per: 0}"), 2, ["disruptions.per", "0.0", "above 0"]),
+        (
+            limited("preemption_limit: {scope: Global, limit: 1, limitWindowSeconds: 5}"),
+            2,
+            ["preemption_limit.scope", "'Global'", "'PreemptedWorkload'"],
+        ),
+        (limited(f"preemption_limit: {KUEUE % 65}"), 2, ["preemption_limit.limit", "65", "0 to 64"]),
+        (
+            limited("preemption_limit: {scope: PreemptedWorkload, limit: 1}"),
+            2,
+            ["preemption_limit", "limitWindowSeconds is missing"],
+        ),
+        (
+            limited(f"disruptions: {{max: 1, per: 1h}}, preemption_limit: {KUEUE % 1}"),
+            2,
+            ["preemption_limit", "disruptions as well", "one of them"],
+        ),
         (limited("hours: []"), 2, ["hours", "at least one"]),
         (limited("hours: [{days: [Mon], from: '7', to: '08:00'}]"), 2, ["hours.from", "'7'", "such as 22:00"]),
         (limited("hours: [{days: [Someday], from: '07:00', to: '08:00'}]"), 2, ["hours.days", "Someday", "Mon, Tue"]),
@@ -184,6 +202,9 @@ def test_limits_of_classes_come_from_the_file_and_go_back_there(tmp_path: Path) 
         assert one.classes[0].limits is not None
         assert settings.load(written(tmp_path, "b.json", json.dumps(settings.to_mapping(one)))) == one
     assert settings.load(written(tmp_path, "c.yaml", limited("cooldown: null"))).classes[0].limits is None
+    kueue = settings.load(written(tmp_path, "d.yaml", limited(f"preemption_limit: {KUEUE % 2}")))
+    assert kueue.classes[0].limits == DisruptionLimits(2, 3600.0)
+    assert settings.load(written(tmp_path, "d.json", json.dumps(settings.to_mapping(kueue)))) == kueue
 
 
 def test_hours_of_an_annotation_are_those_of_a_class() -> None:

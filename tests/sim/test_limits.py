@@ -7,14 +7,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from slacktide.errors import ConfigError
 from slacktide.model import DisruptionLimits, Hours
 from slacktide.policy.loader import load
 from slacktide.sim import RunResult
 from slacktide.sim.engine import prepare
-from support.clusters import Cluster
+from support.clusters import Cluster, cluster
 from support.runs import compare, core, decisions_of, resizes_of, twin
 from support.small import BRONZE, GOLD, Request, Several, machines, small
 
@@ -185,3 +187,27 @@ def test_an_epoch_is_an_instant(epoch: str, tmp_path: Path) -> None:
     one = shared(DisruptionLimits(1, 1.0), [], simulation={"epoch": epoch})
     with pytest.raises(ConfigError, match=r"simulation.epoch: found .*, expected an instant with its offset"):
         core(one, tmp_path)
+
+
+def test_a_class_of_its_own_changes_nothing_but_its_limits(tmp_path: Path) -> None:
+    """A workload file says so that some requests are stricter: classes that are alike are told apart by nobody."""
+    differs = 0
+    for seed in range(3000, 3030):
+        one = cluster(seed, requests=25, several=seed % 2 == 1)
+        classes, code = one.workload.classes, one.workload.service_class.copy()
+        odd = (one.workload.ids if one.workload.request is None else one.workload.request) % 2 == 1
+        code[odd] += len(classes)
+
+        def twice(limits: DisruptionLimits | None, base: Cluster = one, code: NDArray[np.int16] = code) -> Cluster:
+            again = tuple(replace(each, name=f"{each.name}, strict", limits=limits) for each in base.workload.classes)
+            every = (*base.workload.classes, *again)
+            return replace(base, workload=replace(base.workload, classes=every, service_class=code))
+
+        plain = decisions_of(core(one, tmp_path))
+        assert decisions_of(core(twice(None), tmp_path)) == plain, f"cluster({seed}, requests=25)"
+        strict = twice(DisruptionLimits(0, 1.0))
+        found = checked(strict, tmp_path)
+        gone = [row for *_, victims in decisions_of(found) for row in victims]
+        assert not odd[gone].any()
+        differs += decisions_of(found) != plain
+    assert differs >= 5

@@ -97,7 +97,7 @@ class Standstill:
     def result(self, after: float = 0.0) -> RunResult:
         """What a run ends with that goes on for so long without any event."""
         copy = Tables(self.tables.rules, self.tables.control, {name: self.tables[name].copy() for name in ARRAYS})
-        return result_of(copy, self.cluster.workload, Recorder(), self.t + after, False, False, False)
+        return result_of(copy, self.cluster.workload, Recorder(), self.t + after)
 
     def had(self, request: int, after: float = 0.0) -> Had:
         """Of a request, after so long without any event."""

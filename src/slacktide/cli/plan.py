@@ -224,7 +224,11 @@ def _report(found: Plan, out: Path) -> None:
         owed = f"{max(score.penalty for score in last):,.0f}"
         rows.append([one.policy, answer, scale, str(at.fails), str(len(one.scores)), least, owed])
     head = ["policy", "hosts", "scale", "largest that fails", "tested", "fulfilment there", "penalty"]
-    click.echo(f"Goal: {found.question.goal}.\n")
+    click.echo(f"Goal: {found.question.goal}.")
+    if found.question.windows:
+        over = ", ".join(f"{name} ({window})" for name, window in found.question.windows.items())
+        click.echo(f"Promises over windows, each request judged by its worst window: {over}.")
+    click.echo()
     click.echo(table(head, rows))
     for one in found.answers:
         if one.bracket.meets is None:

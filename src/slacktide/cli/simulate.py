@@ -168,7 +168,7 @@ def _report(workload: Workload, hosts: Hosts, config: Config, result: RunResult,
     codes = workload.service_class[result.requests["row" if result.instances is None else "first"]]
     classes = per_class(result.requests, codes, workload.classes, config.qos.startup)
     everyone = over_all(result.requests)
-    approaches = per_approach(result.requests, workload)
+    approaches = per_approach(result.requests, workload, config.qos.startup)
     counts = totals(result)
     costs = {
         "compile_seconds": result.compile_seconds,

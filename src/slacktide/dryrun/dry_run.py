@@ -34,8 +34,7 @@ from slacktide.kube.housekeeping import TICK_SECONDS, retire_vacant
 from slacktide.kube.mirror.cluster import ClusterMirror
 from slacktide.kube.mirror.watches import Watches
 from slacktide.kube.resources import objects
-from slacktide.kube.resources.custom_resources import EVERYBODY, Tier, WrittenMetadata
-from slacktide.kube.resources.objects import ServiceClass, ServiceClassSpec
+from slacktide.kube.translate.service_classes import resource_of
 
 LOG = logging.getLogger(__name__)
 
@@ -146,9 +145,7 @@ class DryRun:
         """A cluster without slacktide's resources: the classes are those of the settings."""
         LOG.info("the cluster knows no ServiceClass; the classes are those of the settings")
         for one in self.config.classes:
-            tiers = tuple(Tier(tier.boundary, tier.bonus) for tier in one.tiers)
-            spec = ServiceClassSpec(one.slo, one.rank, one.margin, one.overhead_limit, tiers, namespaces=(EVERYBODY,))
-            self.mirror.see_class(ServiceClass(WrittenMetadata(one.name), spec))
+            self.mirror.see_class(resource_of(one))
 
     def _begin(self) -> tuple[Feed, Shadow]:
         """Both engines, told all that is known; from now on they hear of changes."""

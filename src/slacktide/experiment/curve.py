@@ -68,7 +68,8 @@ def drawn(found: Plan) -> Any:
             if math.isnan(shares[0]):
                 continue  # the workload has none of this class
             above.plot(sizes, shares, "-", color=colour, alpha=0.5)
-            label = _plain(f"{answer.policy}: {name}")
+            over = found.question.windows.get(name)
+            label = _plain(f"{answer.policy}: {name}" + (f" ({over})" if over else ""))
             above.plot(sizes, shares, MARKS[place % len(MARKS)], color=colour, label=label, markersize=5)
         owed = [max(one.penalty for one in answer.scores[size]) for size in sizes]
         below.plot(sizes, owed, "-", color=colour, alpha=0.5, label=_plain(answer.policy))

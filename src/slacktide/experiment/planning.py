@@ -45,6 +45,12 @@ class Question:
     most: int | None = None
     curve: bool = True
 
+    @property
+    def windows(self) -> dict[str, str]:
+        """Of classes that promise over windows, which these are; their requests are judged by the worst one."""
+        config = next(iter(self.grid.policies.values())).config
+        return {one.name: one.window.name for one in config.classes if one.window is not None}
+
 
 @dataclass(slots=True)
 class Answer:
@@ -174,9 +180,10 @@ def _score(store: Store, one: Listed) -> Score:
 def rows(found: Plan) -> dict[str, list[Any]]:
     """The curve, a row per policy, size and class (and ``all``), in this order, as columns.
 
-    ``policy``, ``hosts`` (number), ``scale`` (of the mix), ``capacity_<resource>``, ``class``, ``target`` (null where
-    there is none), ``fulfilment`` (the least of the seeds), ``fulfilment_mean``, ``penalty`` (cpu-seconds, the most
-    of the seeds; of all classes, in row ``all`` only), ``penalty_mean``, ``meets`` (whether this size does).
+    ``policy``, ``hosts`` (number), ``scale`` (of the mix), ``capacity_<resource>``, ``class``, ``window`` (of its
+    promise, null: none), ``target`` (null where there is none), ``fulfilment`` (the least of the seeds),
+    ``fulfilment_mean``, ``penalty`` (cpu-seconds, the most of the seeds; of all classes, in row ``all`` only),
+    ``penalty_mean``, ``meets`` (whether this size does).
     """
     from slacktide.experiment.scales import first
 
@@ -195,6 +202,7 @@ def rows(found: Plan) -> dict[str, list[Any]]:
                     {
                         **about,
                         "class": name,
+                        "window": found.question.windows.get(name),
                         "target": target,
                         "fulfilment": min(shares) if known else None,
                         "fulfilment_mean": sum(shares) / len(shares) if known else None,
@@ -208,6 +216,7 @@ def rows(found: Plan) -> dict[str, list[Any]]:
                 {
                     **about,
                     "class": "all",
+                    "window": None,
                     "target": goal.budget,
                     "fulfilment": None,
                     "fulfilment_mean": None,
@@ -227,6 +236,7 @@ def summary(found: Plan) -> dict[str, Any]:
         "schema_version": 1,
         "command": list(found.question.command),
         "goal": {"targets": None if goal.budget is not None else dict(goal.targets), "penalty": goal.budget},
+        "windows": found.question.windows,
         "seeds": list(found.question.grid.seeds_of(WORKLOAD)),
         "mix": len(found.mix),
         "meaning": "hosts is the smallest tested number from which on every tested number of hosts meets the goal with "

@@ -13,6 +13,7 @@ import numpy as np
 from slacktide import results, settings
 from slacktide.config import Config
 from slacktide.metrics.intervals import IntervalRecorder
+from slacktide.metrics.window_summary import window_summary
 from slacktide.model import Hosts, Workload
 from slacktide.sim import EVENT_KINDS, RunResult, run
 
@@ -20,7 +21,7 @@ RESULT_FILES = frozenset(
     {
         *("requests.parquet", "instances.parquet", "passes.parquet", "events.parquet"),
         "delays.parquet",
-        *("intervals.parquet", "progress.parquet", "manifest.json"),
+        *("intervals.parquet", "progress.parquet", "windows.parquet", "manifest.json"),
     }
 )
 GROUPING = "grouping"
@@ -57,11 +58,13 @@ def run_into(
     """
     results.check_target(out, RESULT_FILES)
     recorder = IntervalRecorder(workload)
+    windowed = any(one.window is not None for one in workload.classes)
     result = run(
         workload,
         hosts,
         config,
         events=asked.events or config.delay.network is not None,
+        outages=windowed and asked.intervals is not None,
         passes=asked.passes,
         progress=progress,
         announce=announce,
@@ -80,6 +83,8 @@ def run_into(
             names = [one.name for one in workload.classes]
             results.write_intervals(aside / "intervals.parquet", recorder.intervals(), names)
             results.write_progress(aside / "progress.parquet", recorder.progress())
+        if asked.intervals is not None and windowed:
+            results.write_windows(aside / "windows.parquet", window_summary(workload, result, config))
         (aside / "manifest.json").write_text(json.dumps(about, indent=2, allow_nan=False) + "\n", encoding="utf-8")
     return result
 

@@ -66,8 +66,7 @@ class Housekeeper:
             await self._compare()
             self._speak_of_held(now)
             await self._ask_for_owners(now)
-            kube = self._feed.config.kube
-            for target in self._feed.controllers.memories.over(now, kube.ledger_memory, kube.ledger_memories):
+            for target in self._feed.controllers.remembered_no_more(now):
                 await self._ledger.forget(target)
 
     async def _compare(self) -> None:

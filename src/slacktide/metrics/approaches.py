@@ -12,6 +12,7 @@ from slacktide.metrics.summary import Availability, Columns, achieved, describe
 from slacktide.model import APPROACHES, Workload
 from slacktide.model.workload import KINDS
 from slacktide.qos.availability import ACCOUNTINGS, fulfilled
+from slacktide.qos.windows import judged
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +38,11 @@ class ApproachSummary:
     fulfilment: Mapping[Accounting, float]
 
 
-def per_approach(columns: Columns, workload: Workload) -> list[ApproachSummary]:
+def per_approach(columns: Columns, workload: Workload, accounting: Accounting) -> list[ApproachSummary]:
     """A summary for each class, kind and approach that occurs, in this order; empty where every row is a request.
 
-    ``columns`` are those of ``qos.per_request``, shape (k,) each.
+    ``columns`` are those of ``qos.per_request``, shape (k,) each. In the ``accounting`` of decisions promises over
+    windows are judged by their worst one.
     """
     if workload.requests is None:
         return []
@@ -48,6 +50,7 @@ def per_approach(columns: Columns, workload: Workload) -> list[ApproachSummary]:
     batch, approach = workload.requests.batch[columns["row"]], workload.requests.approach[columns["row"]]
     group = (codes * len(KINDS) + batch) * len(APPROACHES) + approach
     everyone = {one: achieved(columns, one) for one in ACCOUNTINGS}
+    counted = everyone | {accounting: judged(everyone[accounting], columns, slice(None))}
     summaries = []
     for which in np.unique(group).tolist():
         rest, how = divmod(which, len(APPROACHES))
@@ -55,7 +58,7 @@ def per_approach(columns: Columns, workload: Workload) -> list[ApproachSummary]:
         rows = np.flatnonzero(group == which)
         mine = {one: values[rows] for one, values in everyone.items()}
         promised = workload.classes[code]
-        met = {one: float(fulfilled(values, promised.slo).mean()) for one, values in mine.items()}
+        met = {one: float(fulfilled(values[rows], promised.slo).mean()) for one, values in counted.items()}
         got = {one: describe(values) for one, values in mine.items()}
         instances = int(columns["count"][rows].sum())
         summaries.append(

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from slacktide.config import Accounting
 from slacktide.model import ServiceClass
+from slacktide.qos.windows import judged
 from slacktide.settings import class_of
 
 PART = 1 << 20
@@ -28,9 +29,23 @@ def accounting_of(manifest: Mapping[str, Any]) -> Accounting:
     return found
 
 
+WORST = "worst_window"
+"""The column of requests.parquet with the availability of the worst window, where any class has a window."""
+
+
 def named(accounting: Accounting) -> str:
     """The column of requests.parquet with availabilities in this accounting."""
     return f"availability_{accounting}"
+
+
+def achieved(table: pa.Table, accounting: Accounting) -> NDArray[np.float64]:
+    """A_j, by what the promise of each request is judged, shape (rows,): its availability, of a promise over windows
+    that of its worst window.
+
+    Worst windows are in the accounting of decisions, whatever is asked for; tables without the column have none.
+    """
+    found = numbers(table, named(accounting))
+    return judged(found, {name: numbers(table, name) for name in (WORST,) if name in table.column_names}, slice(None))
 
 
 def parts(table: pa.Table) -> Iterator[pa.Table]:

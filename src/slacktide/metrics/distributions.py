@@ -2,7 +2,8 @@
 
 ``requests`` is requests.parquet (docs/results.md), as a table with at least the columns named by each function;
 ``classes`` are the run's, and tables have a row, or rows, for each of them in their order. Availabilities are the
-final ones (da Silva et al. 2020, equation 1), in the ``accounting`` asked for.
+final ones (da Silva et al. 2020, equation 1), in the ``accounting`` asked for; of promises over windows those of the
+worst window (:func:`.columns.achieved`).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from slacktide.config import Accounting
-from slacktide.metrics.columns import bin_of, bins, class_codes, named, nullable, numbers, parts, ratio, slos
+from slacktide.metrics.columns import achieved, bin_of, bins, class_codes, nullable, parts, ratio, slos
 from slacktide.model import ServiceClass
 from slacktide.qos.availability import SLO_TOLERANCE, fulfilled
 
@@ -57,7 +58,7 @@ def _up_to(
     counts = np.zeros((len(classes), len(levels) + 1), dtype=np.int64)
     promised = slos(classes)
     for part in parts(requests):
-        code, values = class_codes(part, classes).astype(np.int64), numbers(part, named(accounting))
+        code, values = class_codes(part, classes).astype(np.int64), achieved(part, accounting)
         if deficit:
             values = promised[code] - values
             violates = values > SLO_TOLERANCE
@@ -94,7 +95,7 @@ def availability_histogram(
     count = bins(width)
     counts = np.zeros((len(classes), count), dtype=np.int64)
     for part in parts(requests):
-        place = class_codes(part, classes).astype(np.int64) * count + bin_of(numbers(part, named(accounting)), count)
+        place = class_codes(part, classes).astype(np.int64) * count + bin_of(achieved(part, accounting), count)
         counts += np.bincount(place, minlength=counts.size).reshape(counts.shape)
     edges = np.arange(count + 1) / count
     return pa.table(
@@ -115,7 +116,7 @@ def availability_quantiles(
 
     Columns ``class``, ``quantile`` (q), ``availability`` (null where the class is empty).
     """
-    code, values = class_codes(requests, classes), numbers(requests, named(accounting))
+    code, values = class_codes(requests, classes), achieved(requests, accounting)
     found = []
     for number in range(len(classes)):
         mine = values[code == number]
@@ -140,7 +141,7 @@ def slo_fulfilment(requests: pa.Table, classes: Sequence[ServiceClass], accounti
     lowest, highest = np.full(size, np.inf), np.full(size, -np.inf)
     promised = slos(classes)
     for part in parts(requests):
-        code, values = class_codes(part, classes), numbers(part, named(accounting))
+        code, values = class_codes(part, classes), achieved(part, accounting)
         kept, deficit = fulfilled(values, promised[code]), promised[code] - values
         count += np.bincount(code, minlength=size)
         met += np.bincount(code, kept, size)

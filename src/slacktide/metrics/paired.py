@@ -9,7 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from slacktide.config import Accounting
-from slacktide.metrics.columns import bin_of, bins, class_codes, named, nullable, numbers, ratio, slos
+from slacktide.metrics.columns import achieved, bin_of, bins, class_codes, nullable, ratio, slos
 from slacktide.model import ServiceClass
 from slacktide.qos.availability import fulfilled
 
@@ -40,7 +40,7 @@ def _paired(
 ) -> tuple[NDArray[np.int16], NDArray[np.float64], NDArray[np.float64]]:
     """Class and both availabilities of each pair."""
     left, right = pairs(x, y)
-    code, a, b = class_codes(x, classes), numbers(x, named(accounting)), numbers(y, named(accounting))
+    code, a, b = class_codes(x, classes), achieved(x, accounting), achieved(y, accounting)
     if left is not None and right is not None:
         code, a, b = code[left], a[left], b[right]
     return code, a, b

@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from slacktide.config import Accounting
-from slacktide.metrics.columns import class_codes, named, numbers, parts, slos
+from slacktide.metrics.columns import achieved, class_codes, numbers, parts, slos
 from slacktide.model import ServiceClass
 from slacktide.qos.availability import fulfilled
 
@@ -72,12 +72,12 @@ def penalty_of_each(
     length: Length = "due",
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """CPU-second deficit ``C_j-`` and penalty ``P_j`` of each request, both (n,), 0 where the SLO was met."""
-    code, achieved = class_codes(requests, classes), numbers(requests, named(accounting))
+    code, got = class_codes(requests, classes), achieved(requests, accounting)
     promised = slos(classes)[code]
-    missed = ~fulfilled(achieved, promised)
-    deficit = np.where(missed, promised - achieved, 0.0)
+    missed = ~fulfilled(got, promised)
+    deficit = np.where(missed, promised - got, 0.0)
     lost = deficit * lengths(requests, end, length) * cpu_of(requests)
-    return lost, lost * (1.0 + bonus(achieved, code, classes))
+    return lost, lost * (1.0 + bonus(got, code, classes))
 
 
 def penalties(
@@ -114,7 +114,7 @@ def penalties(
     promised = slos(classes)
     for part in parts(requests):
         code = class_codes(part, classes)
-        missed = ~fulfilled(numbers(part, named(accounting)), promised[code])
+        missed = ~fulfilled(achieved(part, accounting), promised[code])
         deficit, penalty = penalty_of_each(part, classes, accounting, end, length)
         count += np.bincount(code, minlength=size)
         violators += np.bincount(code[missed], minlength=size)

@@ -1,4 +1,5 @@
-"""Limits on disruption as the fields of a class: ``disruptions``, ``cooldown``, ``hours`` and ``min_running``.
+"""Limits on disruption as the fields of a class: ``disruptions``, ``cooldown``, ``hours`` and ``min_running``; and
+``preemption_limit``, which says ``disruptions`` by the names of Kueue's PreemptionLimit.
 
 Settings files, manifests and ServiceClass objects have them alike.
 """
@@ -9,18 +10,22 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from slacktide.errors import ConfigError
-from slacktide.model.disruption_limits import DisruptionLimits
+from slacktide.model.disruption_limits import LONGEST, MOST_DISRUPTIONS, DisruptionLimits
 from slacktide.model.durations import parse_duration
 from slacktide.model.hours import DAYS, Hours, clock, minutes_of
 
-FIELDS = ("disruptions", "cooldown", "hours", "min_running")
+FIELDS = ("disruptions", "preemption_limit", "cooldown", "hours", "min_running")
+OF_A_WORKLOAD = "PreemptedWorkload"
+"""Of a PreemptionLimit the scope that limits what each workload suffers."""
 
 
 def limits_of(fields: Mapping[str, Any]) -> DisruptionLimits | None:
     """The limits that the fields say, those of :data:`FIELDS` of them; ``None`` where they say none.
 
     ``disruptions`` has ``max`` and ``per``, ``hours`` a list of ``days``, ``from``, ``to`` and ``time_zone`` (default
-    UTC). Durations are seconds or text, times of day text or minutes since midnight, as YAML reads ``22:00``.
+    UTC). ``preemption_limit`` has ``scope``, ``limit`` and ``limitWindowSeconds`` (Kueue, v1alpha1, KEP 13396), and
+    stands in place of ``disruptions``. Durations are seconds or text, times of day text or minutes since midnight, as
+    YAML reads ``22:00``.
     Raises :class:`ConfigError` naming the field.
     """
     said = {name: fields[name] for name in FIELDS if fields.get(name) is not None}
@@ -29,9 +34,26 @@ def limits_of(fields: Mapping[str, Any]) -> DisruptionLimits | None:
     values: dict[str, Any] = {name: _seconds(name, said[name]) for name in ("cooldown", "min_running") if name in said}
     if "disruptions" in said:
         values |= {"most": said["disruptions"]["max"], "per": _seconds("disruptions.per", said["disruptions"]["per"])}
+    if "preemption_limit" in said:
+        if "disruptions" in said:
+            raise ConfigError("preemption_limit: found disruptions as well, expected one of them: they say the same")
+        values |= _of_kueue(said["preemption_limit"])
     if "hours" in said:
         values["hours"] = tuple(_hours(one) for one in said["hours"])
     return DisruptionLimits(**values)
+
+
+def _of_kueue(said: Mapping[str, Any]) -> dict[str, Any]:
+    """How often in how long, of a PreemptionLimit's fields."""
+    scope, limit, window = (said[name] for name in ("scope", "limit", "limitWindowSeconds"))
+    if scope != OF_A_WORKLOAD:
+        others = "limits of queues and of a whole cluster are not known here"
+        raise ConfigError(f"preemption_limit.scope: found {scope!r}, expected {OF_A_WORKLOAD!r}; {others}")
+    if not 0 <= limit <= MOST_DISRUPTIONS:
+        raise ConfigError(f"preemption_limit.limit: found {limit!r}, expected 0 to {MOST_DISRUPTIONS}")
+    if not 1 <= window <= LONGEST:
+        raise ConfigError(f"preemption_limit.limitWindowSeconds: found {window!r}, expected seconds from 1 on")
+    return {"most": limit, "per": float(window)}
 
 
 def fields_of(limits: DisruptionLimits | None) -> dict[str, Any]:

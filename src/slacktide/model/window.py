@@ -98,6 +98,14 @@ class Window:
         number, unit = int((self.calendar or "")[:-1]), (self.calendar or "")[-1]
         return number * 86_400.0 * {"d": 1, "w": 7, "M": 30, "Q": 91, "Y": 365}[unit]
 
+    @property
+    def longest(self) -> float:
+        """Seconds that no such window is longer than; a day has up to 25 hours."""
+        if self.rolling is not None:
+            return self.rolling
+        number, unit = int((self.calendar or "")[:-1]), (self.calendar or "")[-1]
+        return number * 86_400.0 * {"d": 1, "w": 7, "M": 31, "Q": 92, "Y": 366}[unit] + 3_600.0
+
     def begins(self, after: datetime) -> Iterator[datetime]:
         """The instants at which calendar windows begin, from the last one not after ``after`` on, without end."""
         number, unit = int((self.calendar or "")[:-1]), (self.calendar or "")[-1]

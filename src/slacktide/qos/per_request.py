@@ -91,6 +91,16 @@ def _worst_window(
     return lowest
 
 
+def measured_together(workload: Workload) -> NDArray[np.bool_]:
+    """Of each row whether its request is measured as a whole, shape (n,), not by the least of its instances; empty
+    where every row is a request."""
+    requests = workload.requests
+    if requests is None or workload.request is None:
+        return np.zeros(0, np.bool_)
+    sizes = np.bincount(workload.request, minlength=len(requests))
+    return np.asarray(~least_counts(requests.approach, requests.batch, sizes == 1)[workload.request])
+
+
 def instance_numbers(workload: Workload) -> NDArray[np.int64]:
     """The number of each row among those of its request, from 0, shape (n,); all 0 where every row is a request."""
     if workload.request is None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from slacktide.report import fairness_data, over_runs, over_time, promises, reduce, scores, totals
+from slacktide.report import fairness_data, over_runs, over_time, promises, reduce, scores, totals, windows
 from slacktide.report.figure import Figure, Rows, Scene, drawn, where
 from slacktide.report.gather import REQUESTS, Member, check_numbers, members, resources_of, scene_of, table_of, told
 from slacktide.report.verdict import Verdict, amount, verdict
@@ -29,6 +29,7 @@ class Report:
     scene: Scene
     verdict: Verdict
     scores: Rows
+    windows: Rows
     capacities: Rows
     requests: Rows
     figures: list[Figure]
@@ -42,18 +43,20 @@ def assemble(folder: Path, announce: Announce = lambda _: None) -> Report:
     resources = resources_of(found[0])
     kept = reduce.Availabilities(scene)
     rows: Rows = []
+    over_windows: Rows = []
     demand: Rows = []
     counted: Rows = []
     for number, member in enumerate(found):
         announce(f"{number + 1} of {len(found)} runs read")
         first = not any(row["workload"] == member.run.workload for row in counted)
         amounts = [f"demand_{one}" for one in resources] if first else []
-        table = table_of(member, REQUESTS, [*scores.NEEDED, member.availability, *amounts])
+        table = table_of(member, REQUESTS, [*scores.NEEDED, *member.judged, *amounts])
         with told(member, REQUESTS):
             check_numbers(table, [member.availability, *amounts])
             kept.add(member, table)
             mine = scores.of_run(member, table)
             rows += mine
+        over_windows += windows.of_run(member)
         if first:
             demand += reduce.demand(table, member, resources)
             counted += [{name: row[name] for name in ("workload", "class", "requests")} for row in mine]
@@ -61,9 +64,11 @@ def assemble(folder: Path, announce: Announce = lambda _: None) -> Report:
     bins, sums = kept.deficits()
     said = verdict(rows, scene)
     shown, note = drawn(scene, said.judged)
+    came_to, curves = windows.outcome(over_windows, scene), windows.curves(over_windows, scene)
     by_policy = [
         promises.availabilities(_table(kept.curves()), shown),
         promises.deficits(_table(bins), _table(sums), shown),
+        *([windows.windows(_table(curves), came_to, shown)] if over_windows else []),
         *_penalties(rows, scene, shown),
         _fairness(found, scene, shown),
         *_over_time(found, shown),
@@ -72,7 +77,7 @@ def assemble(folder: Path, announce: Announce = lambda _: None) -> Report:
     noted = [replace(one, notes=(*note, *one.notes)) for one in by_policy]
     across = over_time.demand(_table(demand), _table(limits), scene)
     figures = [across, *noted[:1], *_paired(found, shown, said.judged), *noted[1:]]
-    return Report(experiment, found, scene, said, rows, limits, counted, figures)
+    return Report(experiment, found, scene, said, rows, came_to, limits, counted, figures)
 
 
 def _table(rows: Rows) -> Any:

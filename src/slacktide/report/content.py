@@ -58,6 +58,7 @@ def content(report: Report) -> dict[str, Any]:
             "outcome", "Outcome by host set and policy; shares of promises kept, the rest means of a run",
             _table(scores.outcome(report.scores, scene)),
         ),
+        "windows": _windows(report.windows),
         "compared": _compared(report),
         "remarks": _remarks(report),
         "figures": [_figure(one) for one in report.figures],
@@ -118,6 +119,27 @@ def _problems(report: Report) -> dict[str, Any] | None:
     }
 
 
+def _windows(came_to: Rows) -> page.Table | None:
+    """What promises over windows came to; None where there are none."""
+    if not came_to:
+        return None
+    rows = [
+        {
+            "host set": row["hosts"],
+            "class": row["class"],
+            "policy": row["policy"],
+            "promise": row["promise"],
+            "over": row["over"],
+            "worst window": row["worst"],
+            "windows kept, %": 100.0 * row["kept"],
+            "longest outage, s": row["longest"],
+        }
+        for row in came_to
+    ]
+    caption = "Promises over windows: the worst window, the share of windows kept, the longest outage in one piece"
+    return page.table("promised-windows", caption, _table(rows))
+
+
 def _compared(report: Report) -> list[page.Table]:
     scene = report.scene
     workloads: Rows = []
@@ -139,6 +161,7 @@ def _compared(report: Report) -> list[page.Table]:
         {
             "class": name,
             "promise": scene.slos[name],
+            "over": _over(known[name]),
             "safety margin, s": known[name].margin,
             "penalty bonus below an availability": _tiers(known[name]),
         }
@@ -150,6 +173,10 @@ def _compared(report: Report) -> list[page.Table]:
         page.table("classes", "Service classes, most important first", _table(classes)),
         page.table("policies", "Policies: the settings in which they differ", _table(settings(report))),
     ]
+
+
+def _over(one: ServiceClass) -> str:
+    return "lifetime" if one.window is None else one.window.name
 
 
 def _tiers(one: ServiceClass) -> str:

@@ -15,6 +15,7 @@ KEYS = (
     "availability",
     r"pairs-\d+",
     "deficits",
+    "windows",
     "penalties",
     "increments",
     "fairness",

@@ -14,12 +14,13 @@ from typing import Any
 
 from slacktide.config import Accounting
 from slacktide.errors import ConfigError, InputError, Problem
-from slacktide.metrics.columns import accounting_of, classes_of, named
+from slacktide.metrics.columns import WORST, accounting_of, classes_of, named
 from slacktide.model import ServiceClass
 from slacktide.report.figure import Scene
 from slacktide.results.experiment import Experiment, Run
 
 REQUESTS, INTERVALS, PROGRESS = "requests.parquet", "intervals.parquet", "progress.parquet"
+WINDOWS = "windows.parquet"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,11 @@ class Member:
     def availability(self) -> str:
         """The column with the availability in the accounting of decisions."""
         return named(self.accounting)
+
+    @property
+    def judged(self) -> list[str]:
+        """Columns that say by what promises are judged: the availability, and worst windows where a class has one."""
+        return [self.availability, *([WORST] if any(one.window is not None for one in self.classes) else [])]
 
     @property
     def names(self) -> dict[str, Any]:

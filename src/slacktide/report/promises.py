@@ -46,6 +46,7 @@ def availabilities(table: Any, scene: Scene) -> Figure:
         reading=(
             "A point of a line says how many per cent of a class's requests got at least the availability below it. "
             "Where a line crosses the vertical one, the promise, it gives the share of promises that were kept. "
+            "Of a class with a window it is the availability of each request's worst window. "
             "A line far to the left of the corner at the top right means requests that hardly ran. All workloads and "
             "seeds together."
         ),

@@ -105,8 +105,8 @@ class Pairs:
     def add(self, reference: Member, other: Member) -> None:
         """Two runs of the same requests; those that only one of them has are left out."""
         names = [*PAIRED, "slo_met"]
-        mine = table_of(reference, REQUESTS, [*names, reference.availability])
-        theirs = table_of(other, REQUESTS, [*names, other.availability])
+        mine = table_of(reference, REQUESTS, [*names, *reference.judged])
+        theirs = table_of(other, REQUESTS, [*names, *other.judged])
         if other.accounting != reference.accounting:
             # Each in the accounting of its own decisions, under one name.
             place = theirs.column_names.index(other.availability)

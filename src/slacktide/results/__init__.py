@@ -10,6 +10,7 @@ from slacktide.results.tables import (
     write_passes,
     write_progress,
     write_requests,
+    write_windows,
 )
 
 __all__ = [
@@ -24,4 +25,5 @@ __all__ = [
     "write_passes",
     "write_progress",
     "write_requests",
+    "write_windows",
 ]

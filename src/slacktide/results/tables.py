@@ -15,7 +15,7 @@ from slacktide.model import APPROACHES, Hosts, Workload
 from slacktide.model.resting import let_go
 from slacktide.model.workload import KINDS
 from slacktide.qos.availability import ACCOUNTINGS, availability, fulfilled
-from slacktide.qos.per_request import instance_numbers
+from slacktide.qos.per_request import instance_numbers, measured_together
 from slacktide.qos.windows import judged
 from slacktide.results.manifest import FORMAT, SCHEMA_VERSION
 
@@ -115,6 +115,17 @@ def write_intervals(path: Path, columns: Columns, classes: Sequence[str]) -> Non
     _write(path, len(columns["time"]), batch)
 
 
+def write_windows(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    """What promises over windows came to: ``rows`` of ``metrics.window_summary``. Raises :class:`OutputError`."""
+    import pyarrow as pa
+
+    words, whole = ("class", "window"), ("requests",)
+    names = (*words, "length", "worst", *whole, "kept", "longest")
+    kinds = [pa.string() if name in words else pa.int64() if name in whole else pa.float64() for name in names]
+    columns = [pa.array([row[name] for row in rows], kind) for name, kind in zip(names, kinds, strict=True)]
+    _write(path, len(rows), lambda part: {name: one[part] for name, one in zip(names, columns, strict=True)})
+
+
 def write_progress(path: Path, columns: Columns) -> None:
     """One row per interval: all of ``columns``, shape (intervals,) each. Raises :class:`OutputError`."""
     write_passes(path, columns)
@@ -124,24 +135,28 @@ def write_events(path: Path, workload: Workload, hosts: Hosts, columns: Columns,
     """One row per event, in the order in which they happened.
 
     ``columns``, shape (events,) each: ``time`` (s), ``kind`` (index into ``kinds``), ``row`` of the instance and
-    ``by``, the row of the one that benefits, ``host`` (-1: none each) and ``qos`` (s, NaN: none). Requests and
-    hosts are written by id and name, an instance by its number within its request (null where every row is a request).
-    Raises :class:`OutputError`.
+    ``by``, the row of the one that benefits, ``host`` (-1: none each), ``qos`` (s, NaN: none) and ``received`` (s, of
+    outages). Requests and hosts are written by id and name, an instance by its number within its request (null where
+    every row is a request, and of an outage of a request that is measured as a whole). Raises :class:`OutputError`.
     """
     ids, numbers = workload.ids, None
+    outage = list(kinds).index("outage")
     if workload.requests is not None:
         ids, numbers = workload.requests.ids[workload.request], instance_numbers(workload)
+    whole = measured_together(workload)
 
     def batch(part: slice) -> dict[str, Any]:
-        rows = columns["row"][part]
+        rows, ended = columns["row"][part], columns["kind"][part] == outage
+        one = np.where(ended & whole[rows], -1, rows) if len(whole) else rows
         return {
             "time": columns["time"][part],
             "event": _named(columns["kind"][part], list(kinds)),
             "request": _looked_up(rows, ids),
-            "instance": _none(len(rows)) if numbers is None else _looked_up(rows, numbers),
+            "instance": _none(len(rows)) if numbers is None else _looked_up(one, numbers),
             "host": _named(columns["host"][part], list(hosts.names)),
             "by": _looked_up(columns["by"][part], ids),
             "qos": _nullable(columns["qos"][part]),
+            "received": _nullable(np.where(ended, columns["received"][part], np.nan)),
         }
 
     _write(path, len(columns["time"]), batch)

@@ -17,7 +17,7 @@ from slacktide.inputs.formats.network_file import read_network
 from slacktide.kernels.drive import event_loop, instance_ledger, scheduling_pass
 from slacktide.kernels.feasible import host_slots
 from slacktide.kernels.runtime.compiling import compile_clock, compiled_before
-from slacktide.kernels.tables import buffer_capacity, schema
+from slacktide.kernels.tables import buffer_capacity, log_records, schema
 from slacktide.kernels.tables.arrays import ARRAYS, Tables
 from slacktide.kernels.tables.window_records import LIFETIME, ROLLING
 from slacktide.model import INDEPENDENT, Hosts, Workload
@@ -32,9 +32,9 @@ from slacktide.sim.result import Columns, RunResult
 from slacktide.sim.stepwise import Stepper
 from slacktide.sim.triggers import triggers
 from slacktide.state import cluster
-from slacktide.state.growing_arrays import RECORDERS, grow
+from slacktide.state.growing_arrays import RECORDERS, grow, lengthen
 from slacktide.state.layout import parts
-from slacktide.state.request_tables import ledgers
+from slacktide.state.request_tables import first_rows, ledgers
 
 Progress = Callable[[float, int, int], None]
 
@@ -131,7 +131,6 @@ def drive(
             seen = int(tb.control["arrived"])
             let_go(*(tb[name] for name in ARRAYS))
         report()
-    recorder.drain(tb)
 
 
 def timed_step(tb: Tables, recorder: Recorder) -> int:
@@ -153,6 +152,7 @@ def run(
     config: Config,
     *,
     events: bool = False,
+    outages: bool = False,
     passes: bool = False,
     decisions: bool = False,
     progress: Progress | None = None,
@@ -162,7 +162,8 @@ def run(
 ) -> RunResult:
     """Simulate ``workload`` on ``hosts`` (of the same resources) under ``config``.
 
-    ``events``, ``passes`` and ``decisions`` ask for those columns of the result;
+    ``events``, ``passes`` and ``decisions`` ask for those columns of the result, ``outages`` for events that are
+    outages of promises over a window, which ``events`` are among others;
     ``progress`` is called now and then with simulated seconds, requests admitted, and
     requests in all; ``announce`` with a sentence when kernels must be compiled first;
     ``observe`` with a :class:`Snapshot` every ``intervals`` seconds of simulated time and at
@@ -171,7 +172,9 @@ def run(
     if announce is not None and not compiled_before():
         announce("compiling the kernels, once after an installation or upgrade (up to a minute)")
     with compile_clock(has_own_code(config)) as seconds:
-        result = _run(workload, hosts, config, events, passes, decisions, progress, intervals, observe)
+        record = schema.RECORD_EVENTS * events + schema.RECORD_OUTAGES * (events or outages)
+        record += schema.RECORD_DECISIONS * decisions + schema.RECORD_PASSES * passes
+        result = _run(workload, hosts, config, record, progress, intervals, observe)
         return replace(result, compile_seconds=seconds())
 
 
@@ -179,15 +182,12 @@ def _run(
     workload: Workload,
     hosts: Hosts,
     config: Config,
-    events: bool,
-    passes: bool,
-    decisions: bool,
+    record: int,
     progress: Progress | None,
     intervals: float | None,
     observe: Observer | None,
 ) -> RunResult:
     own = load(config)
-    record = schema.RECORD_EVENTS * events + schema.RECORD_DECISIONS * decisions + schema.RECORD_PASSES * passes
     if config.delay.network is not None:
         hosts = replace(hosts, network=read_network(config.delay.network, hosts))
     tb = prepare(workload, hosts, config, own, record)
@@ -198,7 +198,7 @@ def _run(
         serve: Callable[[int], bool] = lambda code: grow(tb, code, recorder.drain)  # noqa: E731
         stepper = Stepper(tb, workload, hosts, config, own, serve)
         step = lambda: stepper.step(recorder.seconds)  # noqa: E731
-    elif passes:
+    elif record & schema.RECORD_PASSES:
         step = lambda: timed_step(tb, recorder)  # noqa: E731
 
     def report() -> None:
@@ -213,7 +213,7 @@ def _run(
     final = float(control["now"]) if end is None else float(tb.rules["end"])
     if watch is not None:
         watch.close(final)
-    return result_of(tb, workload, recorder, final, events, passes, decisions)
+    return result_of(tb, workload, recorder, final)
 
 
 def instances_of(records: NDArray[Any], rows: Columns, admission: NDArray[np.float64]) -> Columns:
@@ -280,17 +280,36 @@ def forget_shared(tb: Tables, instances: Columns) -> None:
         instances["worst_window"] = np.where(shared, np.nan, instances["worst_window"])
 
 
-def result_of(
-    tb: Tables, workload: Workload, recorder: Recorder, final: float, events: bool, passes: bool, decisions: bool
-) -> RunResult:
+def close_part(tb: Tables, recorder: Recorder, final: float, begin: int, pending: Any, wasted: Any) -> None:
+    """``instance_ledger.close``; outages that the end of the run ends are recorded as well."""
+    if tb.rules["record"] & schema.RECORD_OUTAGES:
+        recorder.drain(tb)
+        lengthen(tb, "events", len(pending) + 2 * len(tb["request_accounts"]))
+    instance_ledger.close(tb.state, final, begin, pending, wasted)
+
+
+def events_of(recorder: Recorder, workload: Workload) -> Columns:
+    """What happened. An outage of a request that has a ledger is that of its first row, and of no instance alone."""
+    table = recorder.table("events")
+    found = columns(table, named("time", "kind", "row", "host", "by", "qos", "received"))
+    of_request = table["by"] == log_records.OF_REQUEST
+    if of_request.any() and workload.request is not None:
+        chosen, _ = ledgers(workload)
+        first = first_rows(workload)[chosen]
+        found["row"] = np.where(of_request, first[np.where(of_request, table["row"], 0)], table["row"])
+        found["by"] = np.where(of_request, schema.NOBODY, table["by"])
+    return found
+
+
+def result_of(tb: Tables, workload: Workload, recorder: Recorder, final: float) -> RunResult:
     """The columns of a finished run."""
-    control = tb.control
+    control, record = tb.control, int(tb.rules["record"])
     count = int(control["arrived"])
     records = tb["instances"][:count]
     room = room_beside(records)
     row, pending, wasted, completed = room(count, np.int64), *(room(count, np.float64) for _ in range(3))
     for part in parts(count) if count else (slice(0, 0),):
-        instance_ledger.close(tb.state, final, part.start, pending[part], wasted[part])
+        close_part(tb, recorder, final, part.start, pending[part], wasted[part])
         done = records["state"][part] == schema.DONE
         row[part], completed[part] = np.arange(part.start, part.stop), np.where(done, records["since"][part], np.nan)
         let_go(row, pending, wasted, completed, records, tb["admission"])
@@ -309,12 +328,13 @@ def result_of(
         if windows is not None:
             forget_shared(tb, instances)
     per_pass = per_event = per_decision = None
-    if passes:
+    recorder.drain(tb)
+    if record & schema.RECORD_PASSES:
         per_pass = columns(recorder.table("passes"), named("time", "queue", "placed", "preempted", "operations"))
         per_pass["decision_seconds"] = np.array(recorder.seconds)
-    if events:
-        per_event = columns(recorder.table("events"), named("time", "kind", "row", "host", "by", "qos"))
-    if decisions:
+    if record & (schema.RECORD_EVENTS | schema.RECORD_OUTAGES):
+        per_event = events_of(recorder, workload)
+    if record & schema.RECORD_DECISIONS:
         names = {"pass": "batch"} | named("time", "row", "host", "metric", "first", "victims")
         per_decision = columns(recorder.table("decisions"), names)
         per_decision["count"] = per_decision["victims"]

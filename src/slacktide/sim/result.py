@@ -27,7 +27,8 @@ class RunResult:
     passes     per pass, where asked for: time, queue, placed, preempted, operations,
                decision_seconds
     events     per event, where asked for: time, kind (index into EVENT_KINDS), row and by
-               (rows or -1), host (row of the host or -1), qos (NaN where none)
+               (rows or -1), host (row of the host or -1), qos (NaN where none), received (of an outage: while it
+               lasted; of a request measured together, whose first row is ``row``)
     decisions  per placement, where asked for: pass, time, row, host, metric, and victims
                as first (into ``victims``) and count
     """

@@ -249,7 +249,7 @@ def build(
         **shared_arrays(len(hosts), kinds.pairs, levels, capacity.shape[1], config.policy.overload == "triage"),
         **buffers(len(workload), capacity.shape[1]),
     }
-    request_tables.ensure_capacity(arrays, INSTANCES)
+    request_tables.ensure_capacity(arrays, INSTANCES, record)
     control = np.zeros(1, schema.CONTROL)
     control["last_pass"] = -np.inf
     control["sorted_for"] = -1

@@ -9,6 +9,7 @@ import numpy as np
 from slacktide.kernels.drive import instance_ledger
 from slacktide.kernels.tables import buffer_capacity
 from slacktide.kernels.tables.arrays import ARRAYS, AXES, Presence, Tables
+from slacktide.kernels.tables.schema import RECORD_OUTAGES
 
 
 def along(axis: str, *presences: Presence, at: int = 0) -> tuple[str, ...]:
@@ -47,7 +48,8 @@ def widen_hosts(tb: Tables) -> None:
     lengthen_along(tb, "slots", width, at=-1)
     lengthen_along(tb, "waiting", 4 * width)
     lengthen(tb, "victims", 4 * width)
-    lengthen(tb, "events", 4 * (width + len(tb["excess"])))
+    outages = len(tb["request_accounts"]) if tb.rules["record"] & RECORD_OUTAGES else 0
+    lengthen(tb, "events", 4 * (width + len(tb["excess"])) + outages)
 
 
 def enlarge_visits(tb: Tables) -> None:

@@ -32,6 +32,15 @@ def ledgers(workload: Workload) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     return chosen, ledger[workload.request]
 
 
+def first_rows(workload: Workload) -> NDArray[np.int64]:
+    """The first row of each request of several instances; O(n)."""
+    assert workload.requests is not None  # noqa: S101  # for the type checker
+    assert workload.request is not None  # noqa: S101  # for the type checker
+    first = np.empty(len(workload.requests), np.int64)
+    first[workload.request[::-1]] = np.arange(len(workload) - 1, -1, -1)
+    return first
+
+
 def arrays(workload: Workload, batch_loses: bool) -> dict[str, NDArray[Any]]:
     """Ledgers of requests, by the names of the tables; empty ones where no request needs one."""
     chosen, owner = ledgers(workload)
@@ -41,8 +50,7 @@ def arrays(workload: Workload, batch_loses: bool) -> dict[str, NDArray[Any]]:
     largest = 0
     if workload.requests is not None and workload.request is not None and len(chosen):
         requests, sizes = workload.requests, np.bincount(workload.request, minlength=len(workload.requests))
-        first = np.empty(len(requests), np.int64)
-        first[workload.request[::-1]] = np.arange(len(workload) - 1, -1, -1)
+        first = first_rows(workload)
         table["cls"] = workload.service_class[first[chosen]]
         together = (sizes > 1) | requests.batch  # else the instance's own ledger says the same
         table["approach"] = np.where(together, requests.approach, INDEPENDENT)[chosen]
@@ -69,8 +77,10 @@ def arrays(workload: Workload, batch_loses: bool) -> dict[str, NDArray[Any]]:
     }
 
 
-def ensure_capacity(arrays: dict[str, NDArray[Any]], instances: int) -> None:
-    """Events that one scale event causes must fit into their buffer."""
+def ensure_capacity(arrays: dict[str, NDArray[Any]], instances: int, record: int) -> None:
+    """Events that one scale event causes must fit into their buffer, and the outages that end at one instant."""
     needed = 4 * (instances + len(arrays["excess"]))
+    if record & schema.RECORD_OUTAGES:
+        needed += len(arrays.get("request_accounts", ()))
     if len(arrays["events"]) < needed:
         arrays["events"] = np.zeros(needed, log_records.EVENT)

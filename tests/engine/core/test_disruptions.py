@@ -19,6 +19,7 @@ from slacktide.engine.ledger.restore import restore
 from slacktide.kernels.feasible import disruption_limits
 from slacktide.kernels.tables import limit_records
 from slacktide.model import APPROACHES, DisruptionLimits, Hours
+from slacktide.model.causes import CLUSTER, WORKLOAD
 from slacktide.state.spec import Spec
 
 ROOM = (("cpu", 1000), ("memory", 2**20), ("pods", 1))
@@ -349,3 +350,31 @@ def test_a_broken_account_is_refused_with_its_field(said: object, field: str) ->
     with pytest.raises(BrokenLedger) as refused:
         read({**saved, "disruptions": said})
     assert refused.value.field == field
+
+
+@pytest.mark.uncompiled
+@pytest.mark.parametrize("on_host", [False, True])
+def test_a_disruption_ends_at_the_latest_when_what_is_missing_is_the_workloads_own_doing(on_host: bool) -> None:
+    """Else one pod that never gets ready, or that its owner holds back, would protect all others for good."""
+    engine = alone(DisruptionLimits(cooldown=100.0))
+    assert wants_room(engine, "g", 10.0) == ["a"]
+    engine.gone("a", T0 + 12.0, False, CLUSTER)
+    engine.gone("g", T0 + 13.0, False, WORKLOAD)
+    web = engine.controllers[WEB]
+
+    def had(what: str) -> float:
+        found = disruptions.suffered(engine.instances, web)
+        assert found is not None
+        return float(getattr(found, what))
+
+    if on_host:
+        engine.arrive("b", "b", WEB, 1, T0 + 14.0)
+        engine.wake("b")
+        assert [one.uid for one in engine.run(T0 + 14.0).decisions] == ["b"]
+        engine.bound("b", T0 + 14.0)
+    assert had("recovering") == 1
+    if on_host:
+        engine.blame("b", WORKLOAD, T0 + 60.0)  # its start-up takes longer than it may
+    else:
+        engine.blame_vacant(WEB, 1, WORKLOAD, T0 + 60.0)  # its owner holds its pod back
+    assert (had("recovering"), had("ended")) == (0, T0 + 60.0)

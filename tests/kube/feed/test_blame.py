@@ -20,7 +20,7 @@ from slacktide.kube.feed.memories import Memories
 from slacktide.kube.feed.takeover import take_over
 from slacktide.kube.mirror.cluster import ClusterMirror
 from slacktide.kube.publish.availability import document
-from slacktide.kube.resources.custom_resources import AvailabilityStatus, WrittenMetadata
+from slacktide.kube.resources.custom_resources import AvailabilityStatus, WindowSpec, WrittenMetadata
 from slacktide.kube.resources.objects import (
     AVAILABILITY,
     DEPLOYMENT,
@@ -151,6 +151,18 @@ class World:
                 "containerStatuses": [{"name": "c"} | state | (container or {})],
             }
             | (status or {}),
+        }
+        self.mirror.see_pod(made_objects.decoded(POD, body))
+
+    def database(self, node: str = "") -> None:
+        """A pod that others may want to be near, of no class."""
+        body = {
+            "metadata": {"name": "db", "namespace": "default", "uid": "db", "labels": {"app": "db"}},
+            "spec": {
+                "schedulerName": "slacktide",
+                "nodeName": node,
+                "containers": [made_objects.container(cpu="1")],
+            },
         }
         self.mirror.see_pod(made_objects.decoded(POD, body))
 
@@ -331,6 +343,134 @@ def test_an_impossible_replica(approach: str, how: dict[str, Any]) -> None:
     world.node("z", cpu="16")
     assert world.engine.anybody_waits()  # now it can be placed, and waits for the cluster
     assert world.lost(600) == (100, 500, 0)
+
+
+APART = {
+    "podAntiAffinity": {
+        "requiredDuringSchedulingIgnoredDuringExecution": [
+            {"labelSelector": {"matchLabels": {"slacktide.io/class": "silver"}}, "topologyKey": "room"}
+        ]
+    }
+}
+
+
+NOT_ON_C = {
+    "nodeAffinity": {
+        "requiredDuringSchedulingIgnoredDuringExecution": {
+            "nodeSelectorTerms": [{"matchExpressions": [{"key": "room", "operator": "NotIn", "values": ["c"]}]}]
+        }
+    }
+}
+
+
+def placed(world: World) -> set[str]:
+    """A pass; who got a node and is ready there."""
+    found = {one.uid: one.host for one in world.engine.run(world.clock()).decisions}
+    for uid, host in found.items():
+        world.pod(uid, host, ready=world.t, started=world.t, created=world.t, affinity=APART)
+    return set(found)
+
+
+@pytest.mark.parametrize("approach", ["independent", "concurrent", "aggregated"])
+def test_replicas_that_keep_apart_beyond_the_number_of_nodes(approach: str) -> None:
+    """Two of four have no place, by what their owner asks for; they make nobody late and drive nobody out."""
+    world = World(approach)
+    world.owner(4)
+    for name in ("p", "q", "x", "y"):
+        world.pod(name, affinity=APART)
+    assert placed(world) == {"p", "q"}
+    assert world.lost(1000) == (0, 2000, 0)
+    assert world.status(1000).delivered == 1.0
+    assert not world.engine.anybody_waits()
+    assert [world.feed.pods[uid].queue for uid in ("x", "y")] == [UNSCHEDULABLE] * 2
+    assert world.heard.waiting == ["x", "y"]  # they are told why
+    # A third node: one of them has a place now, and waits for the cluster until it is there.
+    world.t = 1000.0
+    world.node("c")
+    assert world.engine.anybody_waits()
+    assert world.lost(1100) == (100, 2100, 0)
+    world.t = 1100.0
+    assert placed(world) == {"x"}
+    assert world.lost(1200) == (100, 2200, 0)
+    # A node is lost: what was there is missing by the cluster's doing, and the last one as before.
+    world.t = 1200.0
+    world.node("c", ready=False, since=1200)
+    world.mirror.drop_node("c")
+    world.drop("x")
+    world.pod("x2", created=1200, affinity=APART)
+    assert world.lost(1300) == (200, 2300, 0)
+    # One is taken away by its owner: its node is for one of the two that wait, and three have places for three.
+    world.t = 1300.0
+    world.drop("q")
+    world.owner(3)
+    assert len(placed(world)) == 1
+    assert world.lost(1300) == (200, 2300, 0)
+    assert world.lost(1400) == (300, 2300, 0)
+
+
+def test_who_leads_later_finds_the_same_ones_too_many() -> None:
+    world = World("concurrent")
+    world.owner(4)
+    for name in ("x", "y"):
+        world.pod(name, affinity=APART)  # they are listed first
+    world.up("p", affinity=APART)
+    world.up("q", "b", affinity=APART)
+    assert world.lost(100) == (0, 200, 0)
+    assert not world.engine.anybody_waits()
+
+
+def test_a_pod_too_many_drives_no_honest_pod_out() -> None:
+    """A concurrent workload that asks for more than there is place for is not late, so that it takes nobody's place."""
+    world = World("concurrent")
+    world.node("c")
+    body = {"metadata": {"name": "other", "namespace": "default", "uid": "other"}, "spec": {"replicas": 1}}
+    world.mirror.see_controller(made_objects.decoded(DEPLOYMENT, body), "apps/v1", "Deployment", 1)
+    world.up("honest", "c", uid="other", cpu="4")
+    world.owner(4)
+    world.up("p", "a", affinity=APART | NOT_ON_C)
+    world.up("q", "b", affinity=APART | NOT_ON_C)
+    for name in ("x", "y"):
+        world.pod(name, affinity=APART | NOT_ON_C)
+    world.t = 10_000.0
+    world.mirror.drop_node("b")
+    world.drop("q")
+    world.pod("q2", created=10_000, affinity=APART)  # only c is left for it, without honest
+    assert world.engine.run(world.clock()).decisions == ()
+    assert slo_status(world.engine, world.engine.pods["p"].key, world.clock()).delivered == 1.0
+
+
+def test_a_node_without_the_label_of_a_place_bounds_nothing(world: World) -> None:
+    world.owner(3)
+    apart = json.loads(json.dumps(APART).replace('"room"', '"rack"'))
+    for name in ("p", "q", "x"):
+        world.pod(name, affinity=apart)
+    assert world.lost(100) == (300, 0, 0)
+
+
+def near(label: str, key: str = "room") -> dict[str, Any]:
+    term = {"labelSelector": {"matchLabels": {"app": label}}, "topologyKey": key}
+    return {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+
+
+def test_a_pod_that_must_be_near_somebody_who_is_not_there(world: World) -> None:
+    world.pod("p", affinity=near("db"))
+    assert world.lost(100) == (0, 100, 0)
+    assert world.heard.waiting == ["p"]
+    assert not world.engine.anybody_waits()
+    world.t = 100.0
+    world.database()  # it waits for a node as well: from now on that is ours to do
+    assert world.engine.anybody_waits()
+    key = world.engine.pods["p"].key
+    assert slo_status(world.engine, key, T0 + 150).losses.cluster == 50.0
+    world.database("b")
+    (decision,) = world.engine.run(world.clock()).decisions
+    assert (decision.uid, decision.host) == ("p", "b")
+
+
+def test_a_pod_that_must_be_near_others_where_no_node_has_such_places(world: World) -> None:
+    world.database("b")
+    world.pod("p", affinity=near("db", "rack"))
+    assert slo_status(world.engine, world.engine.pods["p"].key, T0 + 100).losses.workload == 100.0
 
 
 def test_what_some_node_could_take_once_is_possible(world: World) -> None:
@@ -669,6 +809,21 @@ def test_what_is_remembered_is_bounded_in_time_and_number() -> None:
     assert memories.take(Target("apps/v1", "Deployment", "default", "d4", "u4"), 0.0) is None  # it is the same
     assert memories.take(new, 7.0) == {"at": 7.0}
     assert memories.take(new, 7.0) is None
+
+
+def test_a_ledger_is_kept_as_long_as_the_longest_window_of_a_class(world: World) -> None:
+    month, day = 30 * 86_400.0, 86_400.0
+    world.owner()
+    world.up("p")
+    world.mirror.drop_controller("web")
+    world.drop("p")
+    controllers = world.feed.controllers
+    quarter = WindowSpec(calendar="1Q")
+    world.mirror.see_class(ServiceClass(WrittenMetadata("gold"), ServiceClassSpec(0.999, 1, window=quarter, namespaces=("*",))))
+    assert controllers.remembered_no_more(T0 + month + day) == []
+    assert controllers.remembered_no_more(T0 + 92 * day) == []
+    world.mirror.see_class(ServiceClass(WrittenMetadata("gold"), ServiceClassSpec(0.999, 1, namespaces=("*",))))
+    assert [one.name for one in controllers.remembered_no_more(T0 + month + day)] == ["web"]
 
 
 def test_an_impossible_pod_is_told_what_it_lacks(world: World) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -17,11 +19,15 @@ from slacktide.kube.translate.service_classes import (
     Promised,
     mapping,
     own_template,
+    promise_of,
+    resource_of,
 )
 from slacktide.kube.translate.unschedulable import Unschedulable
-from slacktide.model import DisruptionLimits, Hours
+from slacktide.model import DisruptionLimits, Hours, Window
+from slacktide.model import ServiceClass as Promise
 from slacktide.model.hours import DAYS
 from slacktide.model.service_class import default_tiers
+from slacktide.model.window import EPOCH, parse_epoch, turns
 from slacktide.model.workload import AGGREGATED, APPROACHES
 from support import made_objects
 
@@ -196,6 +202,40 @@ def test_a_workload_may_be_stricter_than_its_class() -> None:
 def test_a_workload_that_would_be_less_strict_is_refused(annotations: dict[str, str], reason: str) -> None:
     with pytest.raises(Unschedulable, match=reason):
         classes(gold=LIMITED).of(annotated(**annotations), False)
+
+
+@pytest.mark.parametrize(
+    "promise",
+    [
+        Promise("a", 0.9, 2),
+        Promise("b", 0.999, 1, 5.0, 0.2, (), Window(rolling=86_400.0, budget="whole")),
+        Promise("c", 0.5, 3, window=Window(calendar="1M", time_zone="Europe/Berlin", start="2026-01-15T06:00:00")),
+        Promise(
+            "d", 0.5, 3, limits=DisruptionLimits(2, 0.25, 600.0, (Hours(("Sat",), 1320, 360, "Asia/Tokyo"),), 90.0)
+        ),
+        Promise("e", 0.5, 3, limits=DisruptionLimits(0, 3600.0)),
+        Promise("f", 0.5, 3, limits=DisruptionLimits(min_running=0.0)),
+    ],
+    ids=lambda one: one.name,
+)
+def test_a_class_of_the_settings_is_the_same_as_a_resource(promise: Promise) -> None:
+    """As a dry run has it in a cluster that knows no ServiceClass: window and limits, too."""
+    assert promise_of(resource_of(promise)) == promise
+
+
+def test_no_window_is_longer_than_it_says() -> None:
+    for window in (Window(calendar=f"{number}{unit}") for number in (1, 2, 5) for unit in "dwMQY"):
+        begins = turns(replace(window, time_zone="Europe/Berlin"), parse_epoch(EPOCH), 0.0, 9e8)
+        assert 0.9 * window.longest < max(b - a for a, b in itertools.pairwise(begins)) <= window.longest
+
+
+def test_the_fields_of_a_preemption_limit_of_kueue_are_a_limit() -> None:
+    kueue = {"scope": "PreemptedWorkload", "limit": 2, "limitWindowSeconds": 3600}
+    limits = classes(gold={"preemptionLimit": kueue}).of(annotated(), False).limits
+    assert limits == classes(gold={"disruptions": {"max": 2, "per": "1h"}}).of(annotated(), False).limits
+    assert limits == DisruptionLimits(2, 3600.0)
+    broken = classes(gold={"preemptionLimit": kueue | {"scope": "Global"}}).broken["gold"]
+    assert "preemption_limit.scope: found 'Global', expected 'PreemptedWorkload'" in broken
 
 
 def test_a_class_with_limits_that_cannot_be_is_malformed() -> None:

@@ -80,6 +80,8 @@ def finish_due(tb: State, now: float) -> bool:
         event_heap.pop(tb)
         if kind == WINDOW_MOVES:
             window_events.move(tb, row, now)
+            if lacking(tb) != FINISHED:  # each may note an outage
+                break
             continue
         if kind == STARTUP_ENDS:
             if request_ledger.decider_of(tb, row) >= 0:

@@ -55,6 +55,7 @@ def record(tb: State, kind: int, row: int, host: int, by: int, qos: float) -> No
     event["host"] = host
     event["by"] = by
     event["qos"] = qos
+    event["received"] = 0.0
     views.control(tb)["events"] += 1
 
 

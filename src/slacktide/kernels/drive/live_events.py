@@ -313,9 +313,11 @@ def depart(tb: State, row: int, now: float, completed: bool) -> None:
 def excuse(tb: State, row: int, now: float) -> None:
     """A VACANT instance is on no host for a reason that is not the cluster's: from now on its time counts as running.
 
-    Of a request it counts as one that runs, so that its siblings are neither idle nor told to do its part.
+    Of a request it counts as one that runs, so that its siblings are neither idle nor told to do its part. If it
+    recovers from a disruption, that has ended: what it lacks now would protect the others for as long as it likes.
     """
     window_events.book(tb, row, now)
+    disruption_limits.over(tb, row, now)
     instance = views.instances(tb)[row]
     instance["state"] = EXCUSED
     instance["since"] = now

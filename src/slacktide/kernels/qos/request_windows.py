@@ -31,6 +31,7 @@ from slacktide.kernels.qos import window_outages
 from slacktide.kernels.qos.metric import entitled
 from slacktide.kernels.runtime.compiling import kernel, leaf, whole
 from slacktide.kernels.tables import views
+from slacktide.kernels.tables.log_records import OF_REQUEST
 from slacktide.kernels.tables.request_records import CONCURRENT, INDEPENDENT
 from slacktide.kernels.tables.schema import Records, State
 from slacktide.kernels.tables.window_records import CALENDAR, LIFETIME, NOT_YET, OPEN, ROLLING
@@ -154,6 +155,7 @@ def settle(tb: State, q: int, up: int, now: float) -> None:
 def lose(tb: State, q: int, e: float, length: float, width: float, until: float) -> None:
     """Keep what a stretch lost that ended at ``until``, and forget what no window needs any more; O(outages)."""
     account, theirs = views.request_accounts(tb)[q], views.classes(tb)[views.requests(tb)[q]["cls"]]
+    window_outages.record(tb, q, OF_REQUEST, until, length, width)
     if theirs["windowed"] != ROLLING:
         return
     outages = views.outages(tb)
@@ -235,7 +237,6 @@ def close(tb: State, q: int, up: int, now: float) -> None:
     settle(tb, q, up, now)
     if theirs["windowed"] == CALENDAR:
         note_calendar(tb, q, theirs["begins"], theirs["ends"] - theirs["begins"], now)
-        return
     end_stretch(tb, q, 0.0, now)
 
 

@@ -24,15 +24,14 @@ from slacktide.kernels.qos.metric import GRID, entitled, received, waiting_key, 
 from slacktide.kernels.qos.request_ledger import decider_of
 from slacktide.kernels.runtime.compiling import kernel, leaf, whole
 from slacktide.kernels.tables import views
-from slacktide.kernels.tables.log_records import OUTAGE
 from slacktide.kernels.tables.schema import (
     ALWAYS,
     EXCUSED,
     FLAT,
     LEAVING,
+    NOBODY,
     OWN,
     PLACED,
-    RECORD_EVENTS,
     RESTART,
     Records,
     State,
@@ -262,7 +261,7 @@ def book(tb: State, row: int, cls: int, now: float) -> None:
     lost = withheld(until - views.admission(tb)[row], e) - account["booked"]
     if lost > 0.0:
         note_loss(tb, row, cls, e, lost, until)
-        record_outage(tb, row, until, lost)
+        window_outages.record(tb, row, NOBODY, until, lost, 0.0)
 
 
 @kernel
@@ -276,17 +275,6 @@ def note_loss(tb: State, row: int, cls: int, e: float, lost: float, until: float
     account["booked"] += lost
     window_outages.add(tb, account, e, lost)
     note_rolling(tb, account, theirs["length"], views.admission(tb)[row], until)
-
-
-@kernel
-def record_outage(tb: State, row: int, until: float, lost: float) -> None:
-    """Append that ``lost`` seconds up to ``until`` were lost, in a simulation whose events are recorded; O(1)."""
-    if views.rules(tb)["live"] or not views.rules(tb)["record"] & RECORD_EVENTS:
-        return
-    event = views.events(tb)[views.control(tb)["events"]]
-    event["time"], event["kind"], event["row"], event["qos"] = until, OUTAGE, row, lost
-    event["host"] = event["by"] = -1
-    views.control(tb)["events"] += 1
 
 
 @kernel

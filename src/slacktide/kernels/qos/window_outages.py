@@ -6,7 +6,8 @@ import numpy as np
 
 from slacktide.kernels.runtime.compiling import kernel, leaf, whole
 from slacktide.kernels.tables import views
-from slacktide.kernels.tables.schema import Records, State
+from slacktide.kernels.tables.log_records import OUTAGE
+from slacktide.kernels.tables.schema import NOBODY, RECORD_OUTAGES, Records, State
 from slacktide.kernels.tables.window_records import MOST_OUTAGES
 
 
@@ -38,6 +39,18 @@ def append(tb: State, account: Records, at: float, length: float, width: float) 
         account["cursor"] = k
     if account["count"] > MOST_OUTAGES:
         unite_nearest(tb, account)
+
+
+@kernel
+def record(tb: State, row: int, by: int, until: float, lost: float, received: float) -> None:
+    """Append the event that ``lost`` seconds up to ``until`` were lost, while ``received`` were received, in a
+    simulation that records outages; of an instance, or, ``by`` OF_REQUEST, of the ledger ``row``; O(1)."""
+    if views.rules(tb)["live"] or not views.rules(tb)["record"] & RECORD_OUTAGES:
+        return
+    event = views.events(tb)[views.control(tb)["events"]]
+    event["time"], event["kind"], event["row"], event["by"] = until, OUTAGE, row, by
+    event["qos"], event["received"], event["host"] = lost, received, NOBODY
+    views.control(tb)["events"] += 1
 
 
 @kernel

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from slacktide.kernels.runtime.compiling import kernel
 from slacktide.kernels.tables import views
-from slacktide.kernels.tables.schema import State
+from slacktide.kernels.tables.schema import RECORD_OUTAGES, State
 
 FINISHED, MORE_SLOTS, MORE_HEAP, MORE_VISITS, MORE_QUEUE, FLUSH, PASS_DUE, OVER, PAUSE, MORE_ACTS = range(10)
 LOOK, MORE_OUTAGES = range(10, 12)
@@ -20,6 +20,8 @@ def lacking(tb: State) -> int:
     if control["heap"] + 2 >= len(views.heap(tb)):
         return MORE_HEAP
     lost = 2 * (widest + 2) + len(views.request_accounts(tb))  # a request has one outage more at an instant at the most
+    if views.rules(tb)["live"]:
+        lost += len(views.accounts(tb))  # time goes on for all of them at once
     if len(views.accounts(tb)) > 0 and control["outages"] + lost >= len(views.outages(tb)):
         return MORE_OUTAGES
     if 2 * (control["visits"] + 1) >= len(views.visits(tb)):
@@ -27,8 +29,8 @@ def lacking(tb: State) -> int:
     if control["queue"] + control["incoming"] + widest + 2 >= len(views.queue(tb)):
         return MORE_QUEUE
     more = widest + len(views.excess(tb)) + 2  # events that one host's worth of evictions, or a scale event, can cause
-    if len(views.accounts(tb)) > 0:
-        more *= 2  # each may end an outage, too
+    if views.rules(tb)["record"] & RECORD_OUTAGES:
+        more = 2 * more + len(views.request_accounts(tb))  # each may end an outage, too, and a request one more
     full = control["events"] + more >= len(views.events(tb)) or control["passes"] + 1 >= len(views.passes(tb))
     if (
         full

@@ -19,7 +19,11 @@ DECISION = np.dtype(
     align=True,
 )
 EVENT = np.dtype(
-    [("time", "f8"), ("qos", "f8"), ("row", "i8"), ("by", "i8"), ("host", "i8"), ("kind", "i8")], align=True
+    [
+        *(("time", "f8"), ("qos", "f8"), ("row", "i8"), ("by", "i8"), ("host", "i8"), ("kind", "i8")),
+        ("received", "f8"),  # of an outage: while it lasted, by others of the same request
+    ],
+    align=True,
 )
 PASS = np.dtype(
     [("time", "f8"), ("operations", "i8"), ("queue", "i8"), ("placed", "i8"), ("preempted", "i8")], align=True
@@ -34,7 +38,8 @@ _KINDS: tuple[Any, ...] = tuple(
 ADMITTED, BEGUN, PREEMPTED, COMPLETED, EVICTED, HOST_DOWN, HOST_UP, HELD, DROPPED, RESIZED, MOVED, DEFERRED = _KINDS[
     :12
 ]
-OUTAGE = _KINDS[12]  # of a promise over a window: it ended; ``qos`` is how long it was
+OUTAGE = _KINDS[12]  # of a promise over a window: it ended; ``qos`` is how much was lost
+OF_REQUEST: Any = np.int64(-2)  # ``by`` of an outage of a request whose ledger decides; ``row`` is the ledger then
 
 # What an instance has ahead of it, unless it is stopped first: void where its starts are not ``starts`` any more.
 INSTANCE_EVENT = np.dtype([("time", "f8"), ("row", "i4"), ("starts", "i4"), ("kind", "i4")], align=True)

@@ -176,6 +176,15 @@ class Controllers:
         self.memories.keep(target, books, now)
         self._listener.buried(target, books, status)
 
+    def remembered_no_more(self, now: float) -> list[Target]:
+        """Deleted workloads whose ledgers are kept no longer; they are forgotten here.
+
+        A promise over a window needs its ledger for as long as that.
+        """
+        kube = self._engine.config.kube
+        longest = max(kube.ledger_memory, self._mirror.classes.longest_window)
+        return self.memories.over(now, longest, kube.ledger_memories)
+
     def want(self, target: Target, desired: int, finished: bool) -> None:
         """How many instances a controller wants; ``finished``: it makes no more."""
         engine = self._engine

@@ -17,6 +17,7 @@ from slacktide.kube.client.timestamps import happened
 from slacktide.kube.feed import fed_pod
 from slacktide.kube.feed.blame import BlameFeed
 from slacktide.kube.feed.controllers import Controllers
+from slacktide.kube.feed.crowds import Crowds, Lonely
 from slacktide.kube.feed.fed_pod import FedPod
 from slacktide.kube.feed.hosts import Hosts
 from slacktide.kube.feed.listener import FeedListener
@@ -54,6 +55,7 @@ class Feed(Changes, ABC):
         self.orphans: dict[str, dict[str, None]] = {}
         """Pods whose owner, by UID, is not known yet, the first come first."""
         self.specs = Specs(mirror, engine)
+        self.crowds, self.lonely = Crowds(self.specs), Lonely(self.specs, mirror.constraints)
         self.succession = Succession()
         self.blame = BlameFeed(mirror, engine, clock)
         self.replacements = Replacements(engine, self.pods, self.succession, self.blame, self._replace)
@@ -99,6 +101,7 @@ class Feed(Changes, ABC):
         numbers = self.specs.possible_now()
         if numbers:
             self.reconsider([one.uid for one in self.pods.values() if one.spec in numbers])
+        self.reconsider(self.crowds.all_crowded())
 
     def node_gone(self, name: str) -> None:
         self.hosts.gone(name)
@@ -221,6 +224,7 @@ class Feed(Changes, ABC):
         if known is None:
             known = self.pods[record.uid] = FedPod(record)
         self.consider(known)
+        self.reconsider(self.lonely.perhaps_met())
 
     def pod_gone(self, record: PodRecord, succeeded: bool) -> None:
         pod = self.pods.pop(record.uid, None)
@@ -228,6 +232,7 @@ class Feed(Changes, ABC):
             return
         target = pod.target
         self.blame.forget(pod)
+        self.lonely.forget(pod.uid)
         bare = target if target is not None and target.is_pod and target.key in self.controllers.targets else None
         if bare is not None:
             self.controllers.bury(bare)
@@ -310,7 +315,9 @@ class Feed(Changes, ABC):
             self.specs.take(pod, number)
         else:
             news = engine.pods[pod.uid].state == types.ASLEEP  # else only its status changed
-        impossible = self.specs.is_impossible(number)
+        too_many = self.crowds.waits(pod.uid, pod.key, number)
+        lonely = self.lonely.waits(pod.uid, number)
+        impossible = too_many or lonely or self.specs.is_impossible(number)
         self.blame.waits(pod, impossible=impossible)
         if pod.queue != fed_pod.BACKOFF and news:
             pod.queue = fed_pod.UNSCHEDULABLE if impossible else fed_pod.ACTIVE
@@ -451,6 +458,7 @@ class Feed(Changes, ABC):
         pod.spec = -1
         self.listener.changed(key)
         self.listener.ended(pod.uid)
+        self.reconsider(self.crowds.forget(pod.uid))
 
 
 def _is_on(pod: FedPod, node: str) -> bool:

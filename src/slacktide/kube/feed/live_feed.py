@@ -40,6 +40,7 @@ class LiveFeed(Feed):
             self.blame.bound(pod)
         pod.queue, pod.problem = fed_pod.NOWHERE, ""
         self.listener.confirmed(pod.uid)
+        self.reconsider(self.crowds.placed(pod.uid, pod.key, pod.spec))
         self.follow(pod)
         goes = pod.pod.metadata.deletion_timestamp is not None
         if goes:

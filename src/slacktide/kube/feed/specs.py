@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -20,7 +20,8 @@ from slacktide.kube.translate.service_classes import ClassIsGone, Promised
 from slacktide.kube.translate.unschedulable import Unschedulable, refusal
 from slacktide.kube.translate.user_access import Wants
 from slacktide.kube.translate.volumes import away_from, both
-from slacktide.model.constraint import Term
+from slacktide.model.constraint import NO_CONSTRAINT, Term
+from slacktide.model.placement import CLUSTER, HOST, Placement, Rule
 from slacktide.state.spec import Spec
 
 NEVER = "Never"
@@ -50,6 +51,13 @@ class SpecParts(NamedTuple):
                     wants.limit, wants.access, wants.application, self.spared)  # fmt: skip
 
 
+class Apart(NamedTuple):
+    """Pods of a spec keep away from all with ``mark``, which they carry: at most ``most`` can be on nodes at a time."""
+
+    mark: str
+    most: float
+
+
 @dataclass(slots=True)
 class Interned:
     """A spec by its number, and how many pods have it."""
@@ -63,6 +71,9 @@ class Interned:
     """Some node could take it, once."""
     looked: int = -1
     """At this version of the nodes none could."""
+    apart: Apart | None = None
+    """Once it was counted, for how many nodes that could take it ever had places, and when that was counted."""
+    counted: int = -1
 
 
 class Specs:
@@ -149,16 +160,45 @@ class Specs:
             self._impossible.add(number)
         return not found.possible
 
+    def apart(self, number: int) -> Apart | None:
+        """How many pods of a spec can be on nodes at a time, as they keep away from each other; None: they do not.
+
+        Of the rule that lets the fewest. By the nodes that could take one, were they empty, ready and open, as many as
+        there ever were; O(nodes) where these changed.
+        """
+        found = self._by_number[number]
+        rules = _among_themselves(found.spec.placement)
+        if not rules or found.counted == self._nodes:
+            return found.apart
+        found.counted = self._nodes
+        views = [view for view in self._mirror.nodes.values() if view.ours and not view.problem]
+        able = [view for view in views if self._could_take(view, found)]
+        counts = [Apart(rule.mark, _places(rule.topology.key, able) if views else float("inf")) for rule in rules]
+        fewest = min(counts, key=lambda one: one.most)
+        before = found.apart
+        if before is None or before.mark != fewest.mark or before.most < fewest.most:
+            found.apart = fewest
+        return found.apart
+
+    def is_lonely(self, number: int) -> bool:
+        """Whether pods of a spec must be near one that nobody is, not they themselves either."""
+        placement = self._by_number[number].spec.placement
+        return any(
+            one.kind == "near" and one.mark not in placement.marks and not self._mirror.constraints.anybody(one.mark)
+            for one in placement.rules
+        )
+
     def _could_take(self, view: NodeView, found: Interned) -> bool:
         amounts, taken = dict(self._mirror.network.named(view.amounts.items())), self.residents(view.name)
         if any(amounts.get(name, 0) - taken.get(name, 0) < amount for name, amount in found.spec.demand if amount):
             return False
+        keys = {one.topology.key for one in found.spec.placement.rules if one.kind == "near"}
+        if any(key not in view.attributes for key in keys - {HOST, CLUSTER}):
+            return False  # such a rule holds on nodes with a place only
         return found.placed.term.holds(lasting(view.attributes))
 
     def possible_now(self) -> set[int]:
         """Nodes are others than before: specs that some node can take now and none could."""
-        if not self._impossible:
-            return set()
         self._nodes += 1
         return {number for number in tuple(self._impossible) if not self.is_impossible(number)}
 
@@ -194,3 +234,21 @@ class Specs:
             del self._known[found.key], self._by_number[number]
             self._impossible.discard(number)
             self._engine.spec_gone(number)
+
+
+def _among_themselves(placement: Placement) -> list[Rule]:
+    """Rules by which those who have them keep away from each other."""
+    return [
+        one
+        for one in placement.rules
+        if one.kind == "away" and one.mark in placement.marks and one.topology.within == NO_CONSTRAINT
+    ]
+
+
+def _places(key: str, views: Sequence[NodeView]) -> float:
+    """How many domains nodes lie in; on a node in none the rule holds always."""
+    if key == CLUSTER:
+        return 1.0
+    if key != HOST and any(key not in view.attributes for view in views):
+        return float("inf")
+    return float(len(views) if key == HOST else len({view.attributes[key] for view in views}))

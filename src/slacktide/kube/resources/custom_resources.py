@@ -43,6 +43,14 @@ class DisruptionsSpec(Part, frozen=True):
     per: str
 
 
+class PreemptionLimitSpec(Part, frozen=True):
+    """The same by the names of Kueue's PreemptionLimit: ``limit`` within ``limit_window_seconds``, of each workload."""
+
+    scope: str
+    limit: int
+    limit_window_seconds: int
+
+
 class HoursSpec(Part, frozen=True):
     """Hours ``from`` - ``to``, as HH:MM, of some ``days``, Mon to Sun; without these, of every day."""
 
@@ -71,6 +79,7 @@ class ServiceClassSpec(Part, frozen=True):
     window: WindowSpec | None = None
     counts: str = "cluster"
     disruptions: DisruptionsSpec | None = None
+    preemption_limit: PreemptionLimitSpec | None = None
     cooldown: str = ""
     hours: tuple[HoursSpec, ...] = ()
     min_running: str = ""

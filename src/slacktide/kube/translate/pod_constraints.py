@@ -85,6 +85,9 @@ class ConstraintIndex:
         self._groups: dict[Group, dict[TermEffect, None]] = {}
         self._buckets: dict[_Bucket, dict[Group, None]] = {}
         self._outdated: dict[str, None] = {}
+        self._anybody: dict[str, bool] = {}
+        self.version = 0
+        """Another one when pods are of other kinds than before, or carry other marks."""
 
     def __len__(self) -> int:
         return len(self._pods)
@@ -138,9 +141,23 @@ class ConstraintIndex:
             template = self._template(self._key(pod, ()), pod, ())
         if template.terms.problem and not pod.spec.node_name:
             raise Unschedulable(template.terms.problem)
+        return self._of(template)
+
+    def anybody(self, mark: str) -> bool:
+        """Whether any pod that we know carries a mark; O(kinds of pods) after these changed, else O(1)."""
+        found = self._anybody.get(mark)
+        if found is None:
+            found = self._anybody[mark] = any(mark in self._of(one).placement.marks for one in self._templates.values())
+        return found
+
+    def _of(self, template: _Template) -> PodConstraints:
         if template.constraints is None:
             template.constraints = self._work_out(template)
         return template.constraints
+
+    def _changed(self) -> None:
+        self.version += 1
+        self._anybody.clear()
 
     def outdated(self) -> tuple[str, ...]:
         """The uids of learned pods whose placement changed since this was last asked, through others' terms."""
@@ -195,6 +212,7 @@ class ConstraintIndex:
 
     def _register(self, template: _Template) -> bool:
         grew = False
+        self._changed()
         for effect in template.terms.effects:
             self._uses[effect] = self._uses.get(effect, 0) + 1
             if self._uses[effect] > 1:
@@ -215,6 +233,7 @@ class ConstraintIndex:
         template.uids.pop(uid, None)
         if template.uids:
             return
+        self._changed()
         del self._templates[template.key]
         for bucket in template.buckets():
             del self._located[bucket][template.key]
@@ -240,6 +259,7 @@ class ConstraintIndex:
 
     def _invalidate(self, templates: Iterable[_Template]) -> bool:
         some = False
+        self._changed()
         for template in templates:
             template.constraints = None
             self._outdated.update(template.uids)

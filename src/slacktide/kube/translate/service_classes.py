@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from slacktide.errors import ConfigError
-from slacktide.kube.resources.custom_resources import EVERYBODY
-from slacktide.kube.resources.objects import Namespace, Pod, ServiceClass, WindowSpec
+from slacktide.kube.resources.custom_resources import EVERYBODY, DisruptionsSpec, HoursSpec, Tier, WrittenMetadata
+from slacktide.kube.resources.objects import Namespace, Pod, ServiceClass, ServiceClassSpec, WindowSpec
 from slacktide.kube.resources.workloads import Template, TemplateMetadata, TemplateSpec
 from slacktide.kube.translate.priorities import priority_of
 from slacktide.kube.translate.unschedulable import Unschedulable
 from slacktide.model import DisruptionLimits, PenaltyTier, Window, limit_fields
 from slacktide.model import ServiceClass as Promise
-from slacktide.model.durations import parse_duration
-from slacktide.model.hours import DAYS
+from slacktide.model.durations import parse_duration, write_duration
+from slacktide.model.hours import DAYS, clock
 from slacktide.model.service_class import LEAST_SLO, default_tiers
 from slacktide.model.workload import AGGREGATED, APPROACHES
+
+LOG = logging.getLogger(__name__)
 
 CLASS_LABEL = "slacktide.io/class"
 APPROACH = "slacktide.io/approach"
@@ -76,9 +79,11 @@ def window_of(spec: WindowSpec) -> Window:
 
 def limits_of(found: ServiceClass) -> DisruptionLimits | None:
     """What workloads of a ServiceClass may suffer. Raises :class:`ConfigError` where it is malformed."""
-    spec = found.spec
+    spec, kueue = found.spec, found.spec.preemption_limit
     said = {
         "disruptions": spec.disruptions and {"max": spec.disruptions.max, "per": spec.disruptions.per},
+        "preemption_limit": kueue
+        and {"scope": kueue.scope, "limit": kueue.limit, "limitWindowSeconds": kueue.limit_window_seconds},
         "cooldown": spec.cooldown or None,
         "hours": [
             {"days": one.days or DAYS, "from": one.from_, "to": one.to, "time_zone": one.time_zone}
@@ -88,6 +93,28 @@ def limits_of(found: ServiceClass) -> DisruptionLimits | None:
         "min_running": spec.min_running or None,
     }
     return limit_fields.limits_of(said)
+
+
+def resource_of(promise: Promise) -> ServiceClass:
+    """The ServiceClass, for all namespaces, that :func:`promise_of` reads back as this promise."""
+    limits = promise.limits or DisruptionLimits()
+    spec = ServiceClassSpec(
+        *(promise.slo, promise.rank, promise.margin, promise.overhead_limit),
+        tuple(Tier(tier.boundary, tier.bonus) for tier in promise.tiers),
+        window=None if promise.window is None else _window_spec(promise.window),
+        disruptions=None if limits.most is None else DisruptionsSpec(limits.most, write_duration(limits.per)),
+        cooldown=write_duration(limits.cooldown) if limits.cooldown > 0.0 else "",
+        hours=tuple(HoursSpec(clock(one.begin), clock(one.end), one.days, one.time_zone) for one in limits.hours or ()),
+        min_running="" if limits.min_running is None else write_duration(limits.min_running),
+        namespaces=(EVERYBODY,),
+    )
+    return ServiceClass(WrittenMetadata(promise.name), spec)
+
+
+def _window_spec(window: Window) -> WindowSpec:
+    rolling = "" if window.rolling is None else write_duration(window.rolling)
+    zone = window.time_zone if window.calendar else ""
+    return WindowSpec(rolling, window.calendar or "", zone, window.start or "", window.budget or "")
 
 
 def own_limits(annotations: Mapping[str, str]) -> tuple[str | None, ...]:
@@ -191,6 +218,13 @@ class Classes:
         """The name of a promise's class where it cannot be used any more; else nothing."""
         name = class_of(promise)
         return name if name not in self.classes or name in self.broken else ""
+
+    @property
+    def longest_window(self) -> float:
+        """Seconds of the longest window that a class promises over, 0 without any."""
+        whole = [one for name, one in self.classes.items() if name not in self.broken]
+        windows = [window_of(one.spec.window) for one in whole if one.spec.window is not None]
+        return max((one.longest for one in windows), default=0.0)
 
     def name_for(self, template: Template, namespace: str) -> str:
         """The class of a template's pods: their label's, their PriorityClass's, their namespace's default, the
