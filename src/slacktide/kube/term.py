@@ -96,9 +96,9 @@ class Term(FeedListener):
         take_over(self.feed, ledgers, self.actor.adopt)
         self._tools.mirror.follow(self.feed)
         targets = self.feed.controllers.targets.items()
-        known = {key: ledgers[target.uid].status.state for key, target in targets if target.uid in ledgers}
-        self.states.knew(known.items())
-        for key in known:
+        known = {key: ledgers[target.uid].status for key, target in targets if target.uid in ledgers}
+        self.states.knew((key, one.state) for key, one in known.items())
+        for key in sorted(known, key=lambda key: known[key].at or 0.0):  # the oldest first, or some are never written
             self.ledger.knows(key)
         self._work.set()
 
