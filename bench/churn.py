@@ -47,7 +47,7 @@ def main() -> int:
         print(line)
     said = {
         "machine late": round(churn.pulse.late(began, time.time()), 2),
-        "seconds": round(time.time() - began), "samples": verdict.samples, "apart": len(verdict.apart),
+        "seconds": round(time.time() - began), "samples": verdict.samples, "samples apart": len(verdict.samples_apart),
         "exceeded": len(verdict.exceeded), "samples Missed": verdict.missed,
         "disruptions": dict(verdict.disruptions),
         "account": {name: round(value) for name, value in verdict.seconds.items()},

@@ -332,7 +332,9 @@ class Verdict:
     samples: int = 0
     worst: dict[str, tuple[float, str]] = field(default_factory=dict)
     apart: list[str] = field(default_factory=list)
-    """Each sample that is off by more than is allowed."""
+    """Each figure that is off by more than is allowed."""
+    samples_apart: set[str] = field(default_factory=set)
+    """Where that was."""
     exceeded: list[str] = field(default_factory=list)
     disruptions: Counter[str] = field(default_factory=Counter)
     seconds: Counter[str] = field(default_factory=Counter)
@@ -342,6 +344,7 @@ class Verdict:
         if abs(by) > abs(self.worst.get(what, (0.0, ""))[0]):
             self.worst[what] = by, where
         if abs(by) > most:
+            self.samples_apart.add(where)
             self.apart.append(f"{what} off by {by:+.2f} s: {where}")
 
 

@@ -102,7 +102,8 @@ class Term(FeedListener):
         targets = self.feed.controllers.targets
         known = {key: ledgers[target.uid] for key, target in targets.items() if target.uid in ledgers}
         self.states.knew((key, one.status.state) for key, one in known.items())
-        for key, one in known.items():
+        # The oldest first, or some are never written.
+        for key, one in sorted(known.items(), key=lambda pair: pair[1].status.at or 0.0):
             self.ledger.knows(key)
             self.ledger.found(key, one)
         self._work.set()

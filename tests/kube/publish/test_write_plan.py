@@ -120,3 +120,14 @@ def test_five_thousand_workloads_within_the_rate(all_at_once: bool) -> None:
     assert workloads / 60 <= mean <= 0.95 * rate, f"{mean:.1f} writes a second"
     assert waited <= 1.0, "with the second until it is looked at this is less than two"
     assert oldest <= 60.0
+
+
+def test_ledgers_of_a_former_leader_come_as_they_are_told_and_do_not_wait() -> None:
+    plan = WritePlan()
+    for key in ("a", "b", "c"):
+        plan.changed(key, 1000.0)
+    for key in ("c", "a"):
+        plan.knows(key)
+    assert len(plan) == 3
+    assert [plan.take(1000.0, 10.0, ()) for _ in range(3)] == ["c", "a", None]
+    assert plan.take(1010.0, 10.0, ()) == "b"
