@@ -26,7 +26,7 @@ READY = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]
 DAEMON_SET = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "agent", "uid": "agent", "controller": True}
 NODE = {"apiVersion": "v1", "kind": "Node", "name": "a", "uid": "a", "controller": True}
 MIRROR = {"kubernetes.io/config.mirror": "hash"}
-CRITICAL = {"priority": 2_000_000_000, "priorityClassName": "system-cluster-critical"}
+CRITICAL: dict[str, Any] = {"priority": 2_000_000_000, "priorityClassName": "system-cluster-critical"}
 
 
 class Scene:
@@ -57,7 +57,7 @@ class Scene:
         **spec: Any,
     ) -> None:
         labels = {"slacktide.io/class": service} if service else {}
-        metadata = {"name": name, "namespace": "default", "uid": name, "labels": labels}
+        metadata: dict[str, Any] = {"name": name, "namespace": "default", "uid": name, "labels": labels}
         metadata |= {"annotations": annotations or {}, "ownerReferences": [owner] if owner else []}
         containers = [made_objects.container(cpu="3")]
         body = {"schedulerName": scheduler, "nodeName": node, "containers": containers, **spec}
