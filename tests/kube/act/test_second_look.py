@@ -12,7 +12,7 @@ from slacktide.engine.core.engine import Engine
 from slacktide.engine.core.types import Decision
 from slacktide.kube.act.reservations import Nomination, Reservations
 from slacktide.kube.act.second_look import settled
-from slacktide.model import Placement, Preference, Rule, Topology
+from slacktide.model import Placement, Preference, Rule, ServiceClass, Topology
 from slacktide.model.placement import HOST
 from slacktide.state.spec import Spec
 
@@ -37,17 +37,17 @@ class Scene:
     def node(self, name: str, cores: int = 4) -> None:
         self.engine.host(name, {"cpu": cores * CORE, "pods": 10}, {"zone": name}, True)
 
-    def _new(self, uid: str, cores: int, service: object) -> int:
+    def _new(self, uid: str, cores: int, service: ServiceClass) -> int:
         self.number += 1
-        self.engine.spec(self.number, Spec((("cpu", cores * CORE), ("pods", 1)), service, placement=self.placement))  # type: ignore[arg-type]
-        self.engine.controller(uid, service, 0, False)  # type: ignore[arg-type]
+        self.engine.spec(self.number, Spec((("cpu", cores * CORE), ("pods", 1)), service, placement=self.placement))
+        self.engine.controller(uid, service, 0, False)
         return self.number
 
     def runs(self, uid: str, node: str, cores: int = 3) -> None:
         self.engine.found(uid, uid, uid, self._new(uid, cores, BRONZE), node, T0)
         self.engine.ready(uid, T0)
 
-    def comes(self, uid: str, cores: int = 3, service: object = GOLD) -> None:
+    def comes(self, uid: str, cores: int = 3, service: ServiceClass = GOLD) -> None:
         self.engine.arrive(uid, uid, uid, self._new(uid, cores, service), LATER)
         self.engine.wake(uid)
 
