@@ -17,6 +17,8 @@ import asyncio
 import json
 import random
 import re
+import socket
+import weakref
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -29,6 +31,7 @@ from yarl import URL
 
 from slacktide.kube.client.credentials import Access, Fixed
 
+GOODBYE_SECONDS = 60.0
 PASSED_ON = ("Authorization", "Content-Type", "Accept")
 REASONS = {401: "Unauthorized", 403: "Forbidden", 404: "NotFound", 409: "Conflict", 410: "Expired",
            429: "TooManyRequests", 500: "InternalError", 503: "ServiceUnavailable", 504: "Timeout"}  # fmt: skip
@@ -81,13 +84,16 @@ class FaultyProxy:
         self._watches: dict[asyncio.Task[None], web.Request] = {}
         self._expired: set[asyncio.Task[None]] = set()
         self._deaf = False
+        self._sockets: weakref.WeakSet[socket.socket] = weakref.WeakSet()
         self._stalled = ""
         self._flows = asyncio.Event()
 
     async def __aenter__(self) -> Self:
         tls = self._access.context if self._access.context is not None else True
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, ssl=tls), auto_decompress=False, cookie_jar=aiohttp.DummyCookieJar()
+            connector=aiohttp.TCPConnector(limit=0, ssl=tls, socket_factory=self._new_socket),
+            auto_decompress=False,
+            cookie_jar=aiohttp.DummyCookieJar(),
         )
         application = web.Application(client_max_size=2**24)
         application.router.add_route("*", "/{path:.*}", self._handle)
@@ -100,6 +106,14 @@ class FaultyProxy:
         self.cut_watches()
         await self._runner.cleanup()
         await self._session.close()
+        async with asyncio.timeout(GOODBYE_SECONDS):  # of watches that were cut TLS ends later
+            while any(one.fileno() >= 0 for one in self._sockets):
+                await asyncio.sleep(0.005)
+
+    def _new_socket(self, address: aiohttp.AddrInfoType) -> socket.socket:
+        made = socket.socket(*address[:3])
+        self._sockets.add(made)
+        return made
 
     def access(self) -> Access:
         """How a client gets to the API server through this proxy, with the same rights."""
