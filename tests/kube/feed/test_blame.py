@@ -819,7 +819,9 @@ def test_a_ledger_is_kept_as_long_as_the_longest_window_of_a_class(world: World)
     world.drop("p")
     controllers = world.feed.controllers
     quarter = WindowSpec(calendar="1Q")
-    world.mirror.see_class(ServiceClass(WrittenMetadata("gold"), ServiceClassSpec(0.999, 1, window=quarter, namespaces=("*",))))
+    world.mirror.see_class(
+        ServiceClass(WrittenMetadata("gold"), ServiceClassSpec(0.999, 1, window=quarter, namespaces=("*",)))
+    )
     assert controllers.remembered_no_more(T0 + month + day) == []
     assert controllers.remembered_no_more(T0 + 92 * day) == []
     world.mirror.see_class(ServiceClass(WrittenMetadata("gold"), ServiceClassSpec(0.999, 1, namespaces=("*",))))
