@@ -12,7 +12,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 
 from slacktide.engine.core.operations import OPERATIONS, Operation
@@ -45,7 +45,7 @@ PLAIN: dict[Any, Some] = {
     bool: some.booleans() | some.booleans().map(np.bool_),
     int: WHOLE | WHOLE.map(np.int64) | WHOLE.map(Count),
     float: NUMBERS | NUMBERS.map(np.float64) | NUMBERS.map(Instant) | some.integers(-(2**53), 2**53),
-    str: WORDS | WORDS.map(Text) | WORDS.map(np.str_),
+    str: WORDS | WORDS.map(Text),  # arrays hold no texts: numpy would drop zeros at their ends
 }
 JSON: Some = some.recursive(
     some.none() | some.one_of(*PLAIN.values()),
@@ -131,7 +131,7 @@ def told(name: str) -> Some:
 
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_whatever_is_told_is_read_as_it_was_told(name: str) -> None:
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
     @given(told(name))
     def is_read(operation: Operation) -> None:
         line = codec.encode(operation)
