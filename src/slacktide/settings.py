@@ -209,7 +209,7 @@ def to_mapping(config: Config) -> dict[str, Any]:
 def class_mapping(one: ServiceClass) -> dict[str, Any]:
     """A class as a file has it; :func:`class_of` reads it back unchanged."""
     fields = dataclasses.asdict(one)
-    del fields["limits"]
+    del fields["limits"], fields["priority"]  # which no file gives
     return {**fields, "tiers": list(fields["tiers"]), **limit_fields.fields_of(one.limits)}
 
 
