@@ -73,11 +73,15 @@ def hash_of(columns: Mapping[str, NDArray[Any]]) -> str:
 
 
 def of_run(result: RunResult) -> Found:
-    """The whole log of decisions, passes, events and books of a run."""
+    """The whole log of decisions, passes, events and books of a run.
+
+    What was received in outages is only there where promises are over windows and requests are measured together.
+    """
+    events = {k: v for k, v in (result.events or {}).items() if k != "received" or v.any()}
     tables = {
         "decisions": result.decisions,
         "passes": result.passes,
-        "events": result.events,
+        "events": events if result.events is not None else None,
         "requests": result.requests,
         "instances": result.instances,
     }

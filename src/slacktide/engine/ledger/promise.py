@@ -28,6 +28,8 @@ def promise_said(controller: types.Controller) -> str:
     found = msgspec.to_builtins(Promise(controller.service, controller.limits, controller.everything))
     if controller.service.tiers == default_tiers(controller.service.slo):
         del found["service"]["tiers"]
+    if controller.service.priority == 0:
+        del found["service"]["priority"]
     return msgspec.json.encode(_said(found)).decode()
 
 
