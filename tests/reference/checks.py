@@ -15,6 +15,7 @@ from reference.outcome import Outcome
 from reference.policies import Choice, Pass
 from reference.simulator import Simulation, fields_of
 from reference.state import Instance
+from reference.windows import STEP
 from slacktide.model import Requests
 from support.clusters import Cluster
 from support.runs import TO_THE_TWIN
@@ -62,7 +63,10 @@ def check_ledgers(simulation: Simulation) -> None:
     for group in outcome.groups:
         rows = [outcome.requests[row] for row in group.rows]
         ends = [next((t for t in (r.completed, r.removed) if t is not None), simulation.now) for r in rows]
-        lifetime = sum(end - (r.admission or 0.0) for r, end in zip(rows, ends, strict=True))
+        # Who never had a host, and came at the end, was owed one step of the grid of times.
+        least = [STEP if r.starts == 0 and r.removed is None else 0.0 for r in rows]
+        lived = [end - (r.admission or 0.0) for r, end in zip(rows, ends, strict=True)]
+        lifetime = sum(map(max, lived, least))
         for accounting in ACCOUNTINGS:
             totals = group.totals[accounting]
             assert totals.running + totals.discarded + totals.pending == totals.lifetime == lifetime

@@ -309,11 +309,12 @@ def test_preemption_must_not_take_what_it_needs_near(name: str) -> None:
 
 
 @both_modes
-def test_preemption_does_not_mend_near_and_spread(name: str) -> None:
-    # Host 0 is full of web; a spread of 1 by host wants the new one on host 1, which is too small.
+def test_preemption_mends_a_spread_where_who_goes_makes_it_even(name: str) -> None:
+    # Host 0 is full of web; a spread of 1 by host wants the new one on host 1, which is too small. Without who has to
+    # go for room there is nobody.
     spread = Placement(("web",), (Rule("spread", "web"),))
     rows = [(Row(BRONZE), WEB), (Row(GOLD, 100.0), spread)]
-    assert len(played(rows, machines(1.0, 0.5), 150.0, name=name)) == 1
+    assert played(rows, machines(1.0, 0.5), 150.0, name=name)[1] == (100.0, 1, 0, (0,))
     # The least of one domain is its own: 1 + 1 - 1.
     assert played(rows, machines(1.0), 100.5, name=name)[1] == (100.0, 1, 0, (0,))
 

@@ -238,7 +238,7 @@ def test_priority_does_not_know_idle_instances() -> None:
     assert on_host.is_idle()
     for mode, cost in (("priority", -1.0), ("qos-driven", 0.0)):
         counted = replace(run.config, policy=replace(run.config.policy, cost="fewest-victims"))
-        assert Pass(100.0, 9, mode, counted, [3]).cost([on_host]) == (cost,)  # type: ignore[arg-type]
+        assert Pass(100.0, 9, mode, counted, [on_host.rank]).cost([on_host]) == (cost,)  # type: ignore[arg-type]
 
 
 # Gang

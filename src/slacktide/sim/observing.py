@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from slacktide.config import Accounting
 from slacktide.errors import ConfigError
+from slacktide.kernels.qos.metric import GRID
 from slacktide.kernels.tables import schema
 from slacktide.kernels.tables.arrays import Tables
 from slacktide.model import Hosts, Workload
@@ -213,6 +214,8 @@ def times_at(records: schema.Records, admission: NDArray[np.float64], time: floa
         "startup_restarts": records["startup_restarts"] + np.where(first, 0.0, spent),
         "discarded": records["discarded"].copy(),
     }
+    never = (records["starts"] == 0) & (records["running"] == 0.0) & (records["state"] != schema.REMOVED)
+    columns["pending"] = np.where(never, np.maximum(columns["pending"], 1.0 / GRID), columns["pending"])
     for name in TIMES:
         if name != "pending":
             columns["pending"] -= columns[name]

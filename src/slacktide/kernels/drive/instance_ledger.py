@@ -337,6 +337,6 @@ def close(tb: State, now: float, begin: int, pending: NDArray[np.float64], waste
             window_events.end(tb, row, now)
         startup = instance["startup_first"] + instance["startup_restarts"]
         pending[place] = until - views.admission(tb)[row] - instance["running"] - instance["discarded"] - startup
-        if instance["starts"] == 0 and instance["state"] != REMOVED:
+        if instance["starts"] == 0 and instance["running"] == 0.0 and instance["state"] != REMOVED:
             pending[place] = max(pending[place], 1.0 / GRID)  # who got nothing was owed something
         wasted[place] = startup - spent
