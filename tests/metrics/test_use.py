@@ -43,7 +43,8 @@ def test_waste_by_hand() -> None:
 PROGRESS = pa.table(
     {
         "time": [600.0, 1200.0],
-        "queue": [4, 9],
+        "queue": [0, 9],
+        "longest_queue": [4, 9],
         "passes": [10, 25],
         "operations": [100, 180],
         "placements": [7, 7],

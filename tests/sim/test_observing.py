@@ -12,6 +12,8 @@ import pytest
 from reference.outcome import Outcome
 from reference.requests import Request as Several
 from reference.simulator import Simulation
+from reference.state import Instance
+from reference.windows import STEP
 from slacktide.errors import ConfigError
 from slacktide.metrics.intervals import IntervalRecorder
 from slacktide.metrics.summary import achieved
@@ -76,9 +78,19 @@ class Slow(Simulation):
         accounting = self.config.qos.startup
         if one.approach == "independent":
             books = [j.ledger_at(t, accounting) for j in one.had()]
-            return min(1.0 if e.e + e.p == 0.0 else e.e / (e.e + e.p) for e in books)
+            never = [is_new(j, t) for j in one.had()]
+            return min(share(book.e, book.e + book.p + STEP * new) for book, new in zip(books, never, strict=True))
         totals = one.totals(t, accounting)
-        return 1.0 if totals.lifetime == 0.0 else totals.running / totals.lifetime
+        return share(totals.running, totals.lifetime + STEP * sum(is_new(j, t) for j in one.had()))
+
+
+def is_new(one: Instance, t: float) -> bool:
+    """Whether it came just now, and has had no host: it was owed one step of the grid of times."""
+    return one.starts == 0 and one.gone is None and one.admission == t
+
+
+def share(received: float, owed: float) -> float:
+    return 1.0 if owed == 0.0 else received / owed
 
 
 def told_by_the_twin(one: Cluster) -> list[Standing]:

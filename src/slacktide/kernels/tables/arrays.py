@@ -160,7 +160,7 @@ ARRAYS: dict[str, Array] = {
     "marks": Array(I8, ("marks",), "counter", "feasible", "what kinds carry", fixed=True),
     "conditions": Array(affinity.CONDITION, ("rules",), "record", "feasible", "rules, by kind"),
     "preferences": Array(affinity.PREFERENCE, ("preferences",), "record", "feasible", "by kind", fixed=True),
-    "points": Array(I8, (H,), "points", "place", "scratch: by preferences"),
+    "points": Array(I8, (H,), "points", "drive place", "scratch: by preferences"),
     "budget": Array(I4, (N,), "budget", "feasible", "its disruption budget, or -1", LIVE, fixed=True),
     "budgets": Array(affinity.BUDGET, ("budgets",), "record", "drive feasible place", "disruption budgets"),
     # What a workload may suffer in time.
