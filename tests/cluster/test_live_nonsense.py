@@ -93,7 +93,9 @@ def test_classes_that_promise_nonsense(ward: Ward) -> None:
     body: dict[str, Any] = {"apiVersion": "slacktide.io/v1beta1", "kind": "ServiceClass"}
 
     def created(name: str) -> bool:
-        return ward.posted(CLASSES, body | {"metadata": {"name": name}, "spec": NONSENSE[name]})
+        spec = NONSENSE[name]
+        said = {"namespaces": ["*"], **spec} if isinstance(spec, dict) else spec
+        return ward.posted(CLASSES, body | {"metadata": {"name": name}, "spec": said})
 
     until(lambda: created("slo-text"), "the schema is open")
     assert all(created(name) for name in NONSENSE if name != "slo-text")

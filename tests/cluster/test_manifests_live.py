@@ -360,7 +360,7 @@ def test_an_own_promise_is_a_number_not_above_that_of_the_class(kubectl: Kubectl
 @pytest.fixture(scope="module")
 def limited(kubectl: Kubectl) -> Iterator[str]:
     """A class with limits, which the policies know."""
-    spec = FINE | {"disruptions": {"max": 2, "per": "1h"}, "cooldown": "1h30m", "minRunning": "5m"}
+    spec = FINE | {"namespaces": ["*"], "disruptions": {"max": 2, "per": "1h"}, "cooldown": "1h30m", "minRunning": "5m"}
     kubectl.ok("apply", "-f", "-", stdin=service_class("limited", **spec))
     probe = workload("Pod", {"slacktide.io/cooldown": "1s"}, service_class="limited")
     until(partial(kubectl.refuses, probe), "the policy knows the class")
