@@ -78,6 +78,11 @@ def test_a_node_that_joins_takes_the_pod_at_once_and_its_reservation_is_given_ba
     scene.node("new")
     assert scene.look() == [("gold", "new")]
     assert scene.reservations.nominations == {}
+    # Nobody waits for the victim to go any more, and it may never go: it is given up at the same time.
+    assert scene.reservations.overdue(FOREVER) == []
+    assert scene.reservations.overdue(FOREVER + 1.0) == ["low-0"]
+    assert scene.reservations.ended("low-0") == []
+    assert scene.reservations.overdue(FOREVER + 1.0) == []
     one = scene.engine.pods["gold"]
     assert (one.host, types.STATES[one.state], one.bound) == ("new", "placed", False)
     assert scene.engine.room("new")["cpu"] == CORE

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from functools import partial
 from typing import Any
 
@@ -293,8 +293,9 @@ class Actor:
                     names = ", ".join(sorted("/".join(one.namespaced_name) for one in late if one is not None))
                     self.give_up(uid, f"{names} did not go in time")
                     self._not_going(nomination.outstanding)
+            self._not_going(self.reservations.overdue(now))  # whoever they were to make room for has gone elsewhere
 
-    def _not_going(self, uids: set[str]) -> None:
+    def _not_going(self, uids: Iterable[str]) -> None:
         """A victim that does not go takes its room until it is gone, and is not chosen again."""
         engine = self.feed.engine
         for uid in uids:

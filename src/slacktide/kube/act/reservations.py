@@ -44,6 +44,8 @@ class Reservations:
         self._nodes: dict[str, _Node] = {}
         self._going: dict[str, str] = {}
         self._awaited: dict[str, set[str]] = {}
+        self._patience: dict[str, float] = {}
+        """Until when those that a place waited for should have gone, also where it waits no more."""
 
     def goes(self, uid: str, node: str) -> None:
         """A pod was chosen to leave a node; its room is another's from now on."""
@@ -62,6 +64,7 @@ class Reservations:
         self._nodes.setdefault(node, _Node()).expected.add(uid)
         for other in nomination.outstanding:
             self._awaited.setdefault(other, set()).add(uid)
+            self._patience[other] = max(nomination.patient_until, self._patience.get(other, nomination.patient_until))
 
     def drop(self, uid: str) -> Nomination | None:
         """A pod waits no more, for whatever reason."""
@@ -89,6 +92,10 @@ class Reservations:
                 free.append(nomination.decision)
         return free
 
+    def overdue(self, now: float) -> list[str]:
+        """Pods that should have gone by now, and for which no place waits any more."""
+        return [uid for uid, until in self._patience.items() if now > until and uid not in self._awaited]
+
     def are_going(self, nomination: Nomination) -> bool:
         """Whether all that a place waits for were chosen to leave its node by us, and still do."""
         return nomination.outstanding <= self._nodes[nomination.decision.host].going
@@ -106,6 +113,7 @@ class Reservations:
         return others if others and not _fits(engine, decision, others, node.expected - {decision.uid}) else set()
 
     def _gone(self, uid: str) -> None:
+        self._patience.pop(uid, None)
         node = self._going.pop(uid, None)
         if node is not None:
             self._nodes[node].going.discard(uid)
