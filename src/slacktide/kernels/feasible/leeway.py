@@ -241,7 +241,7 @@ def tell_hosts_of(tb: State, q: int, now: float) -> None:
     request["stirred"], control["told"] = CALM, control["looks"]
     begin(tb, q, now, rose)
     peak, rise, until, blur = 0.0, 0.0, 0.0, 0.0
-    if rose:
+    if rose and request["head"] >= 0:  # who has nobody on hosts may have no history either
         peak, rise, until, blur = bound_of_request(tb, q, now)
         if is_open(request, now):
             peak = max(peak, request["up_most"], request["starting_most"])
