@@ -13,12 +13,13 @@ import json
 import ssl
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from cluster.audit_reading import whole_lines
 from cluster.judging import OURS, Json
 from cluster.judging import seconds as seconds
 from cluster.pulse import Pulse
@@ -53,7 +54,6 @@ POLICY = {
 
 QUIET_SECONDS = 30.0
 """What has not come after so long a silence is not on its way."""
-ENTRY = '{"kind":"Event"'
 
 
 @dataclass(slots=True)
@@ -277,7 +277,7 @@ class Auditor:
         """What the scheduler's account did to pods, by the API server's audit log."""
         if self._log is None or not self._log.exists():
             return []
-        return [act for act in _whole(self._log.read_text()) if act["stage"] == "ResponseComplete"]
+        return [act for act in whole_lines(self._log.read_text()) if act["stage"] == "ResponseComplete"]
 
     def evictions(self, namespace: str = "", code: int = 201) -> list[Json]:
         """The scheduler's evictions that were answered so."""
@@ -314,17 +314,6 @@ def _none_left(missing: Callable[[], list[str]]) -> list[str]:
         if found != before:
             end = time.monotonic() + QUIET_SECONDS
     return found
-
-
-def _whole(text: str) -> Iterator[Json]:
-    """The entries of an audit log: the last line may be half written, and one on which an API server was killed is
-    followed on the same line by the first of the next."""
-    for line in text.splitlines(keepends=True):
-        try:
-            yield json.loads(line)
-        except ValueError:
-            if line.endswith("\n") and (again := line.rfind(ENTRY, 1)) > 0:
-                yield json.loads(line[again:])
 
 
 def _live_on(found: dict[str, Life], one: Seen) -> None:

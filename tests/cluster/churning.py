@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from cluster.audit_reading import CLUSTER, NEVER, OPERATOR, WORKLOAD, AuditReading, audit_policy
+from cluster.disturbing import brief
 from cluster.judging import Json
 from cluster.labtools import HANG_SECONDS, condition, deployment, pod, pods, pods_path, until
 from cluster.pulse import Pulse
@@ -89,16 +90,6 @@ def churned(binaries: Binaries, directory: Path, size: Size, seed: int = 0) -> I
             churn.pulse.stop()
     finally:
         plane.kill()
-
-
-def brief(name: str) -> dict[str, Any]:
-    """Settings of a pod of a class that starts and ends within a second."""
-    return {
-        "labels": {"slacktide.io/class": name},
-        "annotations": {"slacktide.io/startup-seconds": "0.3", "slacktide.io/shutdown-seconds": "0.4"},
-        "schedulerName": "slacktide",
-        "terminationGracePeriodSeconds": 1,
-    }
 
 
 @dataclass

@@ -16,6 +16,7 @@ from slacktide.errors import OutputError
 from slacktide.inputs.collapse import collapse
 from slacktide.inputs.columns.access import format_users
 from slacktide.inputs.columns.affinity_text import format_budget, format_marks, format_preferences, format_rules
+from slacktide.inputs.columns.cells import format_float
 from slacktide.inputs.columns.header import LIMIT_PREFIX, REQUEST_COLUMNS, column_name
 from slacktide.inputs.columns.instances import BATCH, KINDS, RequestColumns, format_scale
 from slacktide.inputs.columns.losses import format_past
@@ -266,16 +267,16 @@ def _workload_rows(workload: Workload, requests: RequestColumns | None, path: Pa
     for row in range(len(workload)):
         yield [
             str(workload.ids[row]),
-            _number(workload.admission[row]),
-            _number(workload.duration[row]) if np.isfinite(workload.duration[row]) else "",
-            *map(_number, workload.demand[row].tolist()),
+            format_float(workload.admission[row]),
+            format_float(workload.duration[row]) if np.isfinite(workload.duration[row]) else "",
+            *map(format_float, workload.demand[row].tolist()),
             workload.classes[workload.service_class[row]].name,
             str(workload.job[row]),
             "true" if workload.anti_affinity[row] else "false",
             terms[workload.term[row]],
             *(() if requests is None else _request_cells(requests, row)),
             *(texts[index[row]] for index, texts in nearby.values()),
-            *(one[row] if isinstance(one[row], str) else _number(one[row]) for one in access.values()),
+            *(one[row] if isinstance(one[row], str) else format_float(one[row]) for one in access.values()),
         ]
 
 
@@ -294,13 +295,8 @@ def _request_cells(requests: RequestColumns, row: int) -> list[str]:
 def _host_rows(hosts: Hosts) -> Iterator[list[str]]:
     yield ["id", "name", *map(column_name, hosts.resources), "attributes"]
     for row in range(len(hosts)):
-        capacity = map(_number, hosts.capacity[row].tolist())
+        capacity = map(format_float, hosts.capacity[row].tolist())
         yield [str(hosts.ids[row]), hosts.names[row], *capacity, format_attributes(hosts.attributes[row])]
-
-
-def _number(value: float) -> str:
-    """The shortest text that reads back as the same number."""
-    return repr(float(value)).removesuffix(".0")
 
 
 def _write_csv(path: Path, rows: Callable[[], Iterator[list[str]]]) -> None:

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from slacktide.config import Accounting
 from slacktide.kernels.drive import past as kernels
 from slacktide.kernels.tables.arrays import Tables
 from slacktide.kernels.tables.window_records import CALENDAR, LIFETIME
 from slacktide.model import INDEPENDENT, Past, Workload
 from slacktide.model.past import lost_in
 from slacktide.state.layout import on_grid
-
-ACCOUNTINGS = ("restart", "always", "never")
 
 
 def rows_with_past(workload: Workload) -> int:
@@ -43,7 +42,7 @@ def write_ledgers(workload: Workload, arrays: Mapping[str, NDArray[Any]]) -> Non
     owner, table = arrays["owner"][:count][mine], arrays["requests"]
     np.add.at(table["total"], owner, lived[mine])
     np.add.at(table["received"], owner, received[mine])
-    for name in ACCOUNTINGS:
+    for name in get_args(Accounting):
         np.add.at(table[f"together_{name}"], owner, received[mine])
 
 

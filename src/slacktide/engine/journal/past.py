@@ -8,11 +8,12 @@ from slacktide.engine.core.engine import Engine
 from slacktide.engine.core.types import Controller
 from slacktide.engine.ledger import accounts
 from slacktide.engine.ledger.slo_status import accrue, stand
+from slacktide.kernels.qos.metric import GRID
 from slacktide.kernels.tables.window_records import LIFETIME
 from slacktide.model import CONCURRENT, Past
 from slacktide.qos.availability import ACCOUNTINGS, TIMES, availability
 
-SHORTEST = 2.0**-20
+SHORTEST = 1.0 / GRID
 """Seconds: what is less is no outage, but the grid of times."""
 
 

@@ -30,6 +30,11 @@ def parse_float(text: str) -> float:
     return number
 
 
+def format_float(value: float) -> str:
+    """The shortest text that reads back as the same number."""
+    return repr(float(value)).removesuffix(".0")
+
+
 def parse_integer(text: str) -> int:
     """``text`` as a whole number that fits 64 bits."""
     if _INTEGER.fullmatch(text) is None:

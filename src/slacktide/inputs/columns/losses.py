@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from slacktide.inputs.columns.cells import parse_float
+from slacktide.inputs.columns.cells import format_float, parse_float
 from slacktide.inputs.columns.instances import LATEST, RequestColumns
 from slacktide.inputs.problems import Problems
 from slacktide.model import Past
@@ -44,11 +44,7 @@ def _parse_one(text: str) -> tuple[float, float]:
 
 def format_past(past: Past) -> str:
     """Text from which :func:`parse` makes an equal one."""
-    return "; ".join(f"{_number(end)}={_number(seconds)}" for end, seconds in past)
-
-
-def _number(value: float) -> str:
-    return repr(float(value)).removesuffix(".0")
+    return "; ".join(f"{format_float(end)}={format_float(seconds)}" for end, seconds in past)
 
 
 def check(

@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from slacktide.inputs.columns.cells import parse_float
+from slacktide.inputs.columns.cells import format_float, parse_float
 from slacktide.inputs.columns.instances import INSTANT, LATEST
 from slacktide.inputs.problems import Problems
 from slacktide.model import Resizing
@@ -61,12 +61,8 @@ def format_resizing(resizing: Resizing) -> str:
                     f"found the resource {name!r}, expected a name without blanks, quotes, ';', ':' or '='"
                 )
     return "; ".join(
-        f"{_number(time)}: {' '.join(f'{n}={_number(a)}' for n, a in amounts)}" for time, amounts in resizing
+        f"{format_float(time)}: {' '.join(f'{n}={format_float(a)}' for n, a in amounts)}" for time, amounts in resizing
     )
-
-
-def _number(value: float) -> str:
-    return repr(float(value)).removesuffix(".0")
 
 
 def check(
