@@ -27,7 +27,7 @@ SELECTED_NODE = "volume.kubernetes.io/selected-node"
 NO_PROVISIONER = "kubernetes.io/no-provisioner"
 LATE, AT_ONCE = "WaitForFirstConsumer", "Immediate"
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
-ROW = "example.com/row"
+ROW, CELL = "example.com/row", "example.com/cell"
 SHUNNED = "example.com/shunned"
 NOT_SHUNNED = {"key": SHUNNED, "operator": "DoesNotExist"}
 SCHEDULERS = {"theirs": "default-scheduler", "ours": "slacktide"}
@@ -63,10 +63,11 @@ class Side:
     def named(self, name: str) -> str:
         return f"{self.place.name}-{self.name}-{name}"
 
-    def nodes(self, *names: str, **settings: Any) -> None:
+    def nodes(self, *names: str, labels: Json | None = None, **settings: Any) -> None:
         """Nodes, to be called by these names."""
         for name in names:
-            (made,) = self.place.nodes(1, prefix=f"-{self.name}-{name}", labels={"side": self.name}, **settings)
+            labels = {**(labels or {}), "side": self.name}
+            (made,) = self.place.nodes(1, prefix=f"-{self.name}-{name}", labels=labels, **settings)
             self._nodes[made] = name
 
     def node(self, name: str) -> str:
@@ -289,6 +290,36 @@ def test_features_that_nodes_declare(side: Side) -> Any:
     waited = bool(side.waits("needs"))
     side.place.api.patch(f"/api/v1/nodes/{side.node('b')}/status", status)
     return waited, side.bound("needs")
+
+
+@judged
+def test_a_node_that_has_given_away_more_than_it_has(side: Side) -> Any:
+    side.nodes("a", cpu="4", memory="4Gi")
+    side.pod("large", cpu="3", memory="1Gi")
+    side.bound("large")
+    side.place.api.patch(f"/api/v1/nodes/{side.node('a')}/status", {"status": {"allocatable": {"cpu": "1"}}})
+    side.place.heard()
+    side.pod("asks", cpu="1m", memory="0")
+    waits = bool(side.waits("asks"))
+    side.pod("none", cpu="0", memory="2Gi")
+    return waits, side.bound("none")
+
+
+@judged
+def test_the_first_of_its_kind_over_several_keys(side: Side) -> Any:
+    side.nodes("bare", labels={ROW: "r"})
+    side.nodes("whole", labels={ROW: "r", CELL: "c"})
+    labels = {"app": "group"}
+    term = {"labelSelector": {"matchLabels": labels}}
+    both = {"podAffinity": {REQUIRED: [term | {"topologyKey": key} for key in (ROW, CELL)]}}
+    here = {"key": HOSTNAME, "operator": "In", "values": [side.node("bare")]}
+    on_bare = {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": [here]}]}}}
+    side.pod("before", labels=labels, affinity=on_bare)
+    side.bound("before")
+    side.pod("after", labels=labels, affinity=both)
+    waits = bool(side.waits("after"))  # there is one of its kind in the row, so that it is not the first
+    side.delete("before")
+    return waits, side.bound("after")
 
 
 # -- what kube-scheduler does by its configuration, or for all nodes ---------------------------------------------------
