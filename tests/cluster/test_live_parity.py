@@ -30,6 +30,7 @@ REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 ROW, CELL = "example.com/row", "example.com/cell"
 SHUNNED = "example.com/shunned"
 NOT_SHUNNED = {"key": SHUNNED, "operator": "DoesNotExist"}
+SECOND = "slacktide-second"
 SCHEDULERS = {"theirs": "default-scheduler", "ours": "slacktide"}
 GATES = "TaintTolerationComparisonOperators=true,ContainerRestartRules=true,RestartAllContainersOnContainerExits=true"
 
@@ -48,6 +49,7 @@ def stage(binaries: Binaries, tmp_path_factory: pytest.TempPathFactory) -> Itera
         qos__alpha=ledgers.ALPHA,
         policy__patience=BETWEEN_EQUALS,
         kube__default_spread=json.dumps([{"maxSkew": 1, "topologyKey": ROW, "whenUnsatisfiable": "DoNotSchedule"}]),
+        kube__profiles=json.dumps([{"schedulerName": SECOND}]),
         kube__added_affinity=json.dumps({REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": [NOT_SHUNNED]}]}}),
     )
 
@@ -322,6 +324,26 @@ def test_the_first_of_its_kind_over_several_keys(side: Side) -> Any:
     return waits, side.bound("after")
 
 
+@judged
+def test_a_node_for_which_somebody_else_nominated(side: Side) -> Any:
+    side.nodes("empty", "fuller", cpu="4")
+    here = {"key": HOSTNAME, "operator": "In", "values": [side.node("fuller")]}
+    there = {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": [here]}]}}}
+    side.pod("large", cpu="2", affinity=there)
+    side.bound("large")
+    side.pod("plain", cpu="1")
+    plain = side.bound("plain")
+    side.delete("plain")
+    nodes = []
+    for name, cpu in (("fits", "1"), ("does-not", "3")):
+        side.pod(name, cpu=cpu, schedulingGates=[{"name": "example.com/hold"}])
+        path = f"{side.place.kinds_path('pods')}/{side.name}-{name}"
+        side.place.api.patch(f"{path}/status", {"status": {"nominatedNodeName": side.node("fuller")}})
+        side.place.api.patch(path, {"spec": {"schedulingGates": []}})
+        nodes.append(side.bound(name))
+    return plain, nodes
+
+
 # -- what kube-scheduler does by its configuration, or for all nodes ---------------------------------------------------
 
 
@@ -332,6 +354,15 @@ def test_an_affinity_that_operators_add(place: Place) -> None:
     place.waits("pod", SHUNNED)
     place.kubectl.ok("label", "node", shunned, f"{SHUNNED}-")
     assert place.bound("pod") == shunned
+
+
+@scene
+def test_another_name_with_an_affinity_of_its_own(place: Place) -> None:
+    (shunned,) = place.nodes(1, prefix="-shunned", labels={SHUNNED: "yes"})
+    place.create("pods", pod("first"))
+    place.create("pods", pod("second", schedulerName=SECOND))
+    assert place.bound("second") == shunned
+    place.waits("first", SHUNNED)
 
 
 def _placed_or_told(place: Place, name: str) -> str:

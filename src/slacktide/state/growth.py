@@ -111,6 +111,7 @@ class Growing(ServiceClasses):
         self.tb["duration"][row] = np.inf
         self.tb["owner"][row] = self.tb["budget"][row] = self.tb["disruption_account"][row] = self.tb["links"][row] = -1
         self.tb["guard"][row] = self.tb["disrupted_at"][row] = -np.inf
+        self.tb["nominated"][row] = -1, 0
         self.tb["accounts"][row : row + 1] = np.zeros(1, window_records.ACCOUNT)
         return row
 

@@ -51,6 +51,8 @@ class Engine:
         self.specs, self.controllers = self.instances.specs, self.instances.controllers
         self.pods, self.uid_of_row = self.instances.pods, self.instances.uid_of_row
         self.passes = 0
+        self.preferred: dict[str, str] = {}
+        """Pods by UID that somebody else nominated, and for which hosts."""
         self.awaited: dict[str, float] = {}
         """Pods that a former leader may have told to go, which does not show yet, and until when it would."""
         self._deciding = False
@@ -277,6 +279,24 @@ class Engine:
         self.instances.place(pod, host, self._at(pod, at))
         self.instances.guard(pod)
 
+    def prefer(self, uid: str, host: str) -> None:
+        """Somebody else nominated a pod for a host, known or not yet (empty: for none any more): while it waits it goes
+        there first, and those less important leave it that room."""
+        self.note(operations.Prefer(uid, host))
+        self.instances.known(uid)
+        if host:
+            self.preferred[uid] = host
+        else:
+            self.preferred.pop(uid, None)
+
+    def _show_preferred(self, *, hide: bool = False) -> None:
+        """Tell the tables for which hosts pods that wait are nominated, for the time of a pass."""
+        nominated = self.tables.tb["nominated"]
+        for uid, host in self.preferred.items():
+            pod = self.pods[uid]
+            shown = not hide and pod.state == types.WAITING
+            nominated[pod.row] = self.hosts.get(host, -1) if shown else -1, 0
+
     def _at(self, pod: Pod, at: float) -> float:
         return self.instances.at(self.controllers[pod.key], at)
 
@@ -397,6 +417,7 @@ class Engine:
         controller has as many as it shall have. ``cause``: whose doing it is that it is vacant."""
         self.note(operations.Gone(uid, at, completed, cause))
         pod = self.instances.known(uid)
+        self.preferred.pop(uid, None)
         self.instances.leave(pod, self._at(pod, at), completed, cause)
 
     # -- questions -------------------------------------------------------------------------------------------------
@@ -458,6 +479,7 @@ class Engine:
         self._wait_no_more(now)
         self._roused = self.instances.rouse(now)
         cycle = Cycle(self.tables, now, self._own.policy)
+        self._show_preferred()
         self._deciding = True
         decisions: list[Decision] = []
         parts = self._decide(cycle, allowance, decisions)
@@ -485,6 +507,7 @@ class Engine:
 
     def _over(self, cycle: Cycle, decisions: list[Decision]) -> Outcome:
         outcome = Outcome(self.passes, tuple(decisions), cycle.waiting, cycle.operations, cycle.problem)
+        self._show_preferred(hide=True)
         self.instances.calm(self._roused, cycle.now)
         self._deciding = False
         self.note(operations.Decided(outcome))

@@ -173,6 +173,11 @@ class Nominated(Operation):
     at: float
 
 
+class Prefer(Operation):
+    uid: str
+    host: str
+
+
 class Restore(Operation):
     """Carried out by :func:`slacktide.engine.ledger.restore.restore`."""
 

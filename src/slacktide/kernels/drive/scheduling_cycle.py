@@ -5,7 +5,7 @@ from __future__ import annotations
 from slacktide.kernels.drive import gang, instance_ledger
 from slacktide.kernels.feasible import affinity
 from slacktide.kernels.memo import hopeless_kinds, infeasibility_memo, standstill
-from slacktide.kernels.place import search, search_free, search_with_rules, victims
+from slacktide.kernels.place import nominations, search, search_free, search_with_rules, victims
 from slacktide.kernels.policies import in_force
 from slacktide.kernels.qos import request_ledger
 from slacktide.kernels.queue import request_heap
@@ -145,6 +145,9 @@ def find_in_phase(tb: State, entry: Records, mine: float) -> int:
     if views.control(tb)["phase"] == 2:
         k = whole(entry["kind"])
         return search_with_rules.find_free(tb, k) if affinity.involved(tb, k) else search_free.find_free(tb, k)
+    nominated = whole(nominations.first_choice(tb, whole(entry["row"])))
+    if nominated >= 0:
+        return nominated
     if prunable(tb, entry, views.control(tb)["failed"]):
         return whole(-1)
     return find_host(tb, entry, in_force.standing(tb, whole(entry["row"]), whole(entry["kind"]), mine))
@@ -168,6 +171,7 @@ def serve(tb: State, entries: Records, at: int) -> None:
         standstill.note(tb, entry, mine)
         hopeless_kinds.note(tb, entry, mine)
         instance_ledger.record(tb, HELD, entry["row"], NOBODY, NOBODY, mine)
+        nominations.keep_room(tb, whole(entry["row"]))
     if control["gang"] >= 0 and entry["done"] == OPEN:
         entry["done"] = SERVED
 
@@ -204,7 +208,8 @@ def next_place(tb: State, entries: Records, count: int) -> int:
         ):
             return whole(views.request_heap(tb)[0]["at"])
         at = whole(views.order(tb)[control["at"]])
-        if entries[at]["done"] == OPEN and not hopeless_kinds.passed_over(tb, entries[at]):
+        has_turn = nominations.host_of(tb, whole(entries[at]["row"])) >= 0  # also in vain: room may be kept for it
+        if entries[at]["done"] == OPEN and (has_turn or not hopeless_kinds.passed_over(tb, entries[at])):
             return at
         control["at"] += 1
     return whole(-1)

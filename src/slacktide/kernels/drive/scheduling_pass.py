@@ -11,6 +11,7 @@ import numpy as np
 from slacktide.kernels.drive import gang, scheduling_cycle
 from slacktide.kernels.feasible import disruption_limits, host_slots
 from slacktide.kernels.memo import hopeless_kinds, standstill
+from slacktide.kernels.place import nominations
 from slacktide.kernels.policies import in_force
 from slacktide.kernels.queue import request_heap, waiting_queue
 from slacktide.kernels.runtime.compiling import entry, kernel, leaf, whole
@@ -129,6 +130,7 @@ def work_off(tb: State, entries: Records, count: int) -> int:
 def end(tb: State) -> None:
     """Count what the pass did, and end it."""
     control = views.control(tb)
+    nominations.give_back(tb)
     control["phase"] = 0
     control["last_pass"] = control["now"]
     control["stalled"] = control["pass_placed"] == 0

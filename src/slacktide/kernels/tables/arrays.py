@@ -180,6 +180,7 @@ ARRAYS: dict[str, Array] = {
     ),
     "wakes": Array(F8, ("wakes",), "s", "feasible", "when a host spares one less; of hosts in a tree", LIVE),
     "guard": Array(F8, (N,), "s", "drive feasible", "it is not preempted before", LIVE, fixed=True),
+    "nominated": Array(I8, (N, 2), "host, flag", "place", "by others while it waits, or -1; room is kept", LIVE),
     # The queue, and what is known of a pair on all hosts.
     "queue": Array(schema.ENTRY, ("waiting",), "record", "drive queue tables", "who waits, in order"),
     "incoming": Array(schema.ENTRY, ("waiting",), "record", "drive queue", "who waits since the last pass"),

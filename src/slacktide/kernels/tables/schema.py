@@ -291,6 +291,7 @@ CONTROL = np.dtype(
         ("resizes", "i8"),  # that held where the instance was, or while it waited
         ("moves", "i8"),  # resizes for which an instance moved
         ("deferrals", "i8"),  # resizes that had to wait for room
+        ("kept", "i8"),  # waiting instances for which the present pass keeps room where they are nominated
         ("pass_placed", "i8"),
         ("pass_preempted", "i8"),
         ("pass_queue", "i8"),

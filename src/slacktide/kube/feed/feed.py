@@ -315,6 +315,7 @@ class Feed(Changes, ABC):
             self.specs.take(pod, number)
         else:
             news = engine.pods[pod.uid].state == types.ASLEEP  # else only its status changed
+        news |= self.follow_nomination(pod)
         too_many = self.crowds.waits(pod.uid, pod.key, number)
         lonely = self.lonely.waits(pod.uid, number)
         impossible = too_many or lonely or self.specs.is_impossible(number)
@@ -326,6 +327,15 @@ class Feed(Changes, ABC):
                 self.listener.waits(pod)
             elif calls:
                 self.listener.work()
+
+    def follow_nomination(self, pod: FedPod) -> bool:
+        """A pod that waits is nominated for a node by somebody else, or not any more: whether that is news."""
+        node = pod.pod.status.nominated_node_name
+        if node == pod.preferred:
+            return False
+        pod.preferred = node
+        self.engine.prefer(pod.uid, node)
+        return True
 
     def _arrive(self, pod: FedPod, key: str, number: int) -> bool:
         """The engine hears of a pod that waits; whether that calls for a pass."""
@@ -450,7 +460,7 @@ class Feed(Changes, ABC):
         """The engine hears that a pod is no more."""
         engine, key = self.engine, pod.key
         cause = self.blame.goes(pod)
-        pod.key = ""
+        pod.key = pod.preferred = ""
         engine.gone(pod.uid, self.clock(), succeeded and engine.controllers[key].batch, cause)
         self.blame.vacated(key)
         self.replacements.gone(key, pod.uid)
