@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from cluster import ledgers
-from cluster.judging import Json
+from cluster.judging import SECOND, Json
 from cluster.labtools import bind, condition, pod, until
 from cluster.running import BETWEEN_EQUALS, Cast, Place, Stage, nothing_wrong, prepared, scene, service_class, staged
 from slacktide.lab import Binaries
@@ -30,7 +30,6 @@ REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 ROW, CELL = "example.com/row", "example.com/cell"
 SHUNNED = "example.com/shunned"
 NOT_SHUNNED = {"key": SHUNNED, "operator": "DoesNotExist"}
-SECOND = "slacktide-second"
 SCHEDULERS = {"theirs": "default-scheduler", "ours": "slacktide"}
 GATES = "TaintTolerationComparisonOperators=true,ContainerRestartRules=true,RestartAllContainersOnContainerExits=true"
 
@@ -311,7 +310,7 @@ def test_a_node_that_has_given_away_more_than_it_has(side: Side) -> Any:
 def test_the_first_of_its_kind_over_several_keys(side: Side) -> Any:
     side.nodes("bare", labels={ROW: "r"})
     side.nodes("whole", labels={ROW: "r", CELL: "c"})
-    labels = {"app": "group"}
+    labels = {"app": f"group-{side.name}"}  # both sides play in one namespace
     term = {"labelSelector": {"matchLabels": labels}}
     both = {"podAffinity": {REQUIRED: [term | {"topologyKey": key} for key in (ROW, CELL)]}}
     here = {"key": HOSTNAME, "operator": "In", "values": [side.node("bare")]}
