@@ -42,9 +42,7 @@ def broken_rules(
     if mine is None:
         return []
     return [
-        rule
-        for rule in mine.rules
-        if rule.kind in kinds and not _good(cluster, rule, mine, host, where, satisfied)
+        rule for rule in mine.rules if rule.kind in kinds and not _good(cluster, rule, mine, host, where, satisfied)
     ]
 
 

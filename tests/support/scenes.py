@@ -1,7 +1,7 @@
 """Random clusters as the API server takes them: nodes, pods that run, and pods that wait for a scheduler's word.
 
-Each scene has nodes and a namespace of its own (and a second one, which terms may name), and its pods keep to its
-nodes by a node selector. So hundreds of scenes fit into one cluster.
+Each scene has nodes, zones, racks and two namespaces of its own, and its pods keep to its nodes by a node selector. So
+hundreds of scenes fit into one cluster and know nothing of each other.
 """
 
 from __future__ import annotations
@@ -13,9 +13,8 @@ from typing import Any
 
 Json = dict[str, Any]
 SCENE, GPU = "example.com/scene", "example.com/gpu"
-HOSTNAME, ZONE, RACK, SIZE, FLAVOUR = (
-    "kubernetes.io/hostname", "topology.kubernetes.io/zone", "example.com/rack", "example.com/size", "example.com/flavour"
-)  # fmt: skip
+HOSTNAME, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
+RACK, SIZE, FLAVOUR = "example.com/rack", "example.com/size", "example.com/flavour"
 REQUIRED, PREFERRED = (f"{word}DuringSchedulingIgnoredDuringExecution" for word in ("required", "preferred"))
 SCHEDULERS = ("default-scheduler", "slacktide")
 
@@ -41,6 +40,10 @@ class Dice:
         self.scene = Scene(f"s{seed}")
         self.spaces = [f"{self.scene.name}-red", f"{self.scene.name}-blue"]
 
+    def own(self, name: str) -> str:
+        """The value of a label that no other scene has."""
+        return f"{self.scene.name}-{name}"
+
     def pick(self, *options: Any) -> Any:
         return self.random.choice(options)
 
@@ -55,7 +58,7 @@ class Dice:
 
     def drawn(self) -> Scene:
         scene = self.scene
-        for name, team in zip(self.spaces, ("one", self.pick("one", "two")), strict=True):
+        for name, team in zip(self.spaces, (self.own("one"), self.own(self.pick("one", "two"))), strict=True):
             scene.namespaces.append({"metadata": {"name": name, "labels": {"team": team}}})
         for number in range(self.random.randint(2, 6)):
             scene.nodes.append(self.node(f"{scene.name}-n{number}"))
@@ -68,7 +71,8 @@ class Dice:
         return scene
 
     def node(self, name: str) -> Json:
-        labels = {HOSTNAME: name, SCENE: self.scene.name, ZONE: self.pick("z1", "z2", "z3"), RACK: self.pick("r1", "r2")}
+        labels = {HOSTNAME: name, SCENE: self.scene.name}
+        labels |= {ZONE: self.own(self.pick("z1", "z2", "z3")), RACK: self.own(self.pick("r1", "r2"))}
         labels |= {SIZE: self.pick("2", "5", "big"), FLAVOUR: self.pick("sweet", "sour")}
         labels = {key: value for key, value in labels.items() if key in (HOSTNAME, SCENE) or self.chance(0.85)}
         room = {"cpu": self.pick("1", "2", "4", "500m"), "memory": self.pick("1Gi", "4Gi", "512Mi")}
@@ -84,7 +88,8 @@ class Dice:
 
     def taint(self) -> Json:
         effect = self.pick("NoSchedule", "NoSchedule", "PreferNoSchedule", "NoExecute")
-        return {"key": self.pick("example.com/t", "example.com/u"), "value": self.pick("", "v", "3", "9"), "effect": effect}
+        key = self.pick("example.com/t", "example.com/u")
+        return {"key": key, "value": self.pick("", "v", "3", "9"), "effect": effect}
 
     def volume(self, name: str) -> None:
         """A volume that some of the nodes can use, bound to a claim of its own."""
@@ -105,7 +110,8 @@ class Dice:
         if not able:
             return
         body = self.pod(name)
-        body["spec"] |= {"nodeName": self.random.choice(able)["metadata"]["name"], "schedulerName": self.pick(*SCHEDULERS)}
+        body["spec"]["nodeName"] = self.random.choice(able)["metadata"]["name"]
+        body["spec"]["schedulerName"] = self.pick(*SCHEDULERS)
         body["spec"].pop("nodeSelector", None)  # kubelets refuse what does not match
         body["spec"].get("affinity", {}).pop("nodeAffinity", None)
         if self.chance(0.1):
@@ -128,11 +134,11 @@ class Dice:
         if terms := self.some(0.25, 2, self.term):
             affinity["podAntiAffinity"] = {REQUIRED: terms}
         spec["affinity"] = affinity
-        spread = self.some(0.35, 2, self.spread)
-        spec["topologySpreadConstraints"] = list({(s["topologyKey"], s["whenUnsatisfiable"]): s for s in spread}.values())
+        spread = {(one["topologyKey"], one["whenUnsatisfiable"]): one for one in self.some(0.35, 2, self.spread)}
+        spec["topologySpreadConstraints"] = list(spread.values())
         spec["tolerations"] = self.some(0.4, 2, self.toleration)
         if self.chance(0.1):
-            spec["nodeSelector"] |= {ZONE: "z1"}
+            spec["nodeSelector"] |= {ZONE: self.own("z1")}
         mine = [one["metadata"]["name"] for one in self.scene.claims]
         if mine and space == self.spaces[0] and self.chance(0.4):
             spec["volumes"] = [{"name": "data", "persistentVolumeClaim": {"claimName": self.random.choice(mine)}}]
@@ -175,7 +181,7 @@ class Dice:
         if self.chance(0.15):
             found["namespaces"] = self.random.sample(self.spaces, self.random.randint(1, 2))
         if self.chance(0.15):
-            found["namespaceSelector"] = {"matchLabels": {"team": self.pick("one", "two")}}
+            found["namespaceSelector"] = {"matchLabels": {"team": self.own(self.pick("one", "two"))}}
         if found["labelSelector"] is not None and self.chance(0.15):
             found[self.pick("matchLabelKeys", "mismatchLabelKeys")] = ["hash"]
         return found
@@ -189,7 +195,7 @@ class Dice:
         if self.chance(0.3):
             found["nodeTaintsPolicy"] = self.pick("Honor", "Ignore")
         if self.chance(0.1):
-            found["nodeAffinityPolicy"] = "Honor"  # Ignore would count other scenes' nodes
+            found["nodeAffinityPolicy"] = "Honor"  # "Ignore" would count other scenes' nodes
         if found["labelSelector"] is not None and self.chance(0.15):
             found["matchLabelKeys"] = ["hash"]
         return found
@@ -217,8 +223,8 @@ class Dice:
             name = self.random.choice(self.scene.nodes)["metadata"]["name"]
             return {"matchFields": [{"key": "metadata.name", "operator": self.pick("In", "NotIn"), "values": [name]}]}
         options: Sequence[Json] = (
-            {"key": ZONE, "operator": "In", "values": ["z1", "z2"]},
-            {"key": ZONE, "operator": "NotIn", "values": ["z1"]},
+            {"key": ZONE, "operator": "In", "values": [self.own("z1"), self.own("z2")]},
+            {"key": ZONE, "operator": "NotIn", "values": [self.own("z1")]},
             {"key": RACK, "operator": "Exists"},
             {"key": FLAVOUR, "operator": "DoesNotExist"},
             {"key": SIZE, "operator": "Gt", "values": ["3"]},

@@ -141,7 +141,7 @@ class Shadow(Feed):
         else:
             self.follow_readiness(pod)
 
-    def follow_nomination(self, pod: FedPod) -> bool:
+    def follow_nomination(self, _pod: FedPod, /) -> bool:
         """Nominations are the other scheduler's: ours are not biased by what that one decided."""
         return False
 

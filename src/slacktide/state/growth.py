@@ -247,7 +247,7 @@ class Growing(ServiceClasses):
         shape = self._shape_of(spec)
         pair = self._pairs.setdefault((spec.demand, cls), len(self._pairs))
         alike = self._alike.setdefault(
-            (replace(spec, limit=(), access=NO_ACCESS, application="", spared=False), cls), number
+            (replace(spec, limit=(), access=NO_ACCESS, application="", spared=False, grace=0.0), cls), number
         )
         have = len(self.tb["shared_of_pair"])
         if pair >= have:
@@ -258,7 +258,9 @@ class Growing(ServiceClasses):
         kind[:] = np.zeros(1, schema.KIND)
         kind["shape"], kind["pair"], kind["cls"], kind["job"], kind["alike"] = shape, pair, cls, -1, alike
         kind["term"] = self._term_number(spec.term)
-        kind["never"] = spec.never
+        kind["never"], kind["grace"] = spec.never, spec.grace
+        if number and self.tb["kinds"]["grace"][0] != spec.grace:
+            self.tb.control["graces"] = 1
         kind["until"], kind["batch"], kind["no_room"] = -np.inf, -1, -1
         self._specs.append(spec)
         self._kinds[spec] = number
@@ -269,6 +271,7 @@ class Growing(ServiceClasses):
         """Forget all kinds, and what they ask about; :meth:`add_kind` enters again those that are used."""
         self._specs.clear()
         self._kinds.clear()
+        self.tb.control["graces"] = 0
         self._shapes.clear()
         self._pairs.clear()
         self._alike.clear()

@@ -46,7 +46,9 @@ class Pods:
         before = {host: self.engine.room(host).get("cpu") for host in self.engine.hosts}
         found = self.engine.run(T0 + self.at).decisions
         for decision in found:
-            before[decision.host] = (before[decision.host] or 0) - dict(self.engine.specs[self.engine.pods[decision.uid].spec].demand)["cpu"]
+            before[decision.host] = (before[decision.host] or 0) - dict(
+                self.engine.specs[self.engine.pods[decision.uid].spec].demand
+            )["cpu"]
         assert before == {host: self.engine.room(host).get("cpu") for host in self.engine.hosts}
         return {one.uid: one.host for one in found}
 

@@ -19,7 +19,8 @@ POOL = '{"%s": {"nodeSelectorTerms": [{"matchExpressions": [{"key": "pool", "ope
 SPREAD = '[{"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}]'
 PROFILES = (
     '[{"schedulerName": "batch", "addedAffinity": ' + POOL % (REQUIRED, "batch") + '}, '
-    '{"schedulerName": "wide", "defaultSpread": ' + SPREAD + '}, {"schedulerName": "system", "defaultSpread": "system"}]'
+    '{"schedulerName": "wide", "defaultSpread": ' + SPREAD + "}, "
+    '{"schedulerName": "system", "defaultSpread": "system"}]'
 )  # fmt: skip
 
 
@@ -67,7 +68,7 @@ def test_a_malformed_pod_of_any_name_waits() -> None:
         ('[{"schedulerName": ""}]', r"kube.profiles\[0\].schedulerName: found ''"),
         ('[{"schedulerName": "slacktide"}]', r"kube.profiles\[0\].schedulerName: found 'slacktide'"),
         ('[{"schedulerName": "a"}, {"schedulerName": "a"}]', r"kube.profiles\[1\].schedulerName: found 'a'"),
-        ('[{"schedulerName": "a", "addedAffinity": {"x": 1}}]', r"kube.profiles\[0\].addedAffinity: .*unknown field `x`"),
+        ('[{"schedulerName": "a", "addedAffinity": {"x": 1}}]', r"profiles\[0\].addedAffinity: .*unknown field `x`"),
         ('[{"schedulerName": "a", "defaultSpread": "mine"}]', r"kube.profiles\[0\].defaultSpread: found 'mine'"),
     ],
 )  # fmt: skip

@@ -109,7 +109,9 @@ def test_what_an_operator_adds_holds_for_all_pods() -> None:
         '"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 7, "preference": {"matchExpressions": '
         '[{"key": "disk", "operator": "Exists"}]}}]}'
     )
-    found = ConstraintIndex(added={"ours": added_affinity(add)}).constraints_of(pod(nodeSelector={"zone": "a"}, schedulerName="ours"))
+    found = ConstraintIndex(added={"ours": added_affinity(add)}).constraints_of(
+        pod(nodeSelector={"zone": "a"}, schedulerName="ours")
+    )
     assert found.term.holds({"pool": "general", "zone": "a"})
     assert not found.term.holds({"pool": "gpu", "zone": "a"})
     assert not found.term.holds({"pool": "general"})

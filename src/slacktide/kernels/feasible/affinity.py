@@ -88,9 +88,9 @@ def nobody_anywhere(tb: State, kind: int, mark: int, gone: int) -> bool:
     record = views.kinds(tb)[kind]
     for i in range(record["conditions_at"], record["conditions_at"] + record["conditions"]):
         condition = views.conditions(tb)[i]
-        if condition["rule"] == NEAR_BY and condition["mark"] == mark:
-            if views.counters(tb)[condition["counter"]]["total"] > gone:
-                return False
+        is_kin = condition["rule"] == NEAR_BY and condition["mark"] == mark
+        if is_kin and views.counters(tb)[condition["counter"]]["total"] > gone:
+            return False
     return True
 
 

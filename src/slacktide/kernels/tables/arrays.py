@@ -187,6 +187,7 @@ ARRAYS: dict[str, Array] = {
     "order": Array(I8, ("waiting",), "place in the queue", "drive queue", "the order of the pass"),
     "shared": Array(schema.SHARED, ("sets",), "record", "drive place", "evaluations of a pair on all hosts"),
     "shared_cost": Array(F8, ("sets", H, "levels + 1"), "cost", "place", "by importance of the victims"),
+    "shared_wait": Array(F8, ("sets", H), "s", "place", "how long the last victim may take to go"),
     "shared_limit": Array(F8, ("sets", H), "s", "place", "holds for metrics below; -inf: infeasible"),
     "shared_look": Array(I8, ("sets", H), "looks", "place", "the number of looks when it was evaluated"),
     "shared_score": Array(I8, ("sets", H), "score", "place", "allocation scores"),

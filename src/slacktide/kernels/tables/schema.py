@@ -147,6 +147,7 @@ KIND = np.dtype(
         ("preferences_at", "i8"),
         ("preferences", "i8"),
         ("never", "i8"),  # never preempts anybody
+        ("grace", "f8"),  # seconds that its instances may take to end
         ("homeless", "i8"),  # whether no host is large enough and satisfies its term (:mod:`..memo.standstill`)
         ("counted", "i8"),  # the round of turns for which ``ahead`` was counted
         ("ahead", "i8"),  # entries that have not had their turn in it
@@ -291,6 +292,7 @@ CONTROL = np.dtype(
         ("resizes", "i8"),  # that held where the instance was, or while it waited
         ("moves", "i8"),  # resizes for which an instance moved
         ("deferrals", "i8"),  # resizes that had to wait for room
+        ("graces", "i8"),  # whether kinds differ in how long their instances may take to end
         ("kept", "i8"),  # waiting instances for which the present pass keeps room where they are nominated
         ("pass_placed", "i8"),
         ("pass_preempted", "i8"),

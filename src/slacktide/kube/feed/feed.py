@@ -328,7 +328,7 @@ class Feed(Changes, ABC):
             elif calls:
                 self.listener.work()
 
-    def follow_nomination(self, pod: FedPod) -> bool:
+    def follow_nomination(self, pod: FedPod, /) -> bool:
         """A pod that waits is nominated for a node by somebody else, or not any more: whether that is news."""
         node = pod.pod.status.nominated_node_name
         if node == pod.preferred:

@@ -60,10 +60,10 @@ def _given(text: str) -> list[_Given]:
 
 def _profile(added: str, spread: str, where: str = "") -> Profile:
     """``where``: of which profile, where it is not the settings' own."""
-    names = (f"{where}.addedAffinity", f"{where}.defaultSpread") if where else (added_affinity.NAME, default_spread.NAME)
-    return Profile(
-        added_affinity.added_affinity(added, names[0]), default_spread.default_constraints(spread, names[1])
+    names = (
+        (f"{where}.addedAffinity", f"{where}.defaultSpread") if where else (added_affinity.NAME, default_spread.NAME)
     )
+    return Profile(added_affinity.added_affinity(added, names[0]), default_spread.default_constraints(spread, names[1]))
 
 
 def _text(given: msgspec.Raw) -> str:
