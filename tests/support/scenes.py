@@ -168,7 +168,8 @@ class Dice:
 
     def selector(self) -> Json | None:
         if self.chance(0.07):
-            return self.pick(None, {})  # nobody, everybody
+            nobody_or_everybody: Json | None = self.pick(None, {})
+            return nobody_or_everybody
         if self.chance(0.6):
             return {"matchLabels": self.labels()}
         key = self.pick("app", "tier")

@@ -76,6 +76,7 @@ OPERATIONS: tuple[tuple[str, tuple[Any, ...]], ...] = (
     ("found", ("u", "d-0", "ns/d", 7, "n", 0.1, "b")),
     ("bound_elsewhere", ("u", "n", 2.0**-20)),
     ("nominated", ("u", "n", 2.0**-20)),
+    ("prefer", ("u", "n")),
     ("restore", ("ns/d", {"version": 1, "rows": [0.1, [2]]}, [{"uid": "u", "since": None, "ready": True}], 1.5)),
     ("restore", ("ns/d", None, [], 1.5)),
     ("network", (("a", "b"), "zone", [(0, 1, 0.0125)])),
