@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Iterable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from cluster.labtools import condition, until
+from cluster.labtools import HANG_SECONDS, condition, until
 from slacktide.lab import Binaries, ControlPlane
 from slacktide.lab.processes import Component
 
@@ -76,11 +77,12 @@ class Judge:
         uids = {one["metadata"]["uid"] for one in pods}
 
         def judged() -> bool:
+            time.sleep(len(uids) / 1000)  # a list of many pods keeps the API server from other work
             listed = self.plane.api.get(f"/api/v1/pods?fieldSelector=spec.schedulerName={NAME}")["items"]
             said = {one["metadata"]["uid"] for one in listed if condition(one, "PodScheduled").get("reason")}
             return uids <= said
 
-        until(judged, "kube-scheduler has said of every pod what it thinks")
+        until(judged, "kube-scheduler has said of every pod what it thinks", HANG_SECONDS + len(uids))
         return {uid: self.found.get(uid, frozenset()) for uid in uids}
 
     def close(self) -> None:

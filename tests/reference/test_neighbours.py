@@ -77,7 +77,7 @@ def test_near_begins_with_itself_and_then_follows() -> None:
 def test_the_first_of_its_kind_begins_where_none_of_its_topologies_has_one() -> None:
     hosts = houses("a", "b", "b", "-")
     for host, rack in zip(hosts, ("r1", "r1", "-", "r2"), strict=True):
-        host.attributes = host.attributes | ({} if rack == "-" else {"rack": rack})
+        host.attributes = {**host.attributes, **({} if rack == "-" else {"rack": rack})}
     rules = [Rule("near", "web", ZONE), Rule("near", "web", Topology("rack"))]
 
     def welcome() -> list[int]:

@@ -24,13 +24,13 @@ PROFILES = (
 )  # fmt: skip
 
 
-def settings(profiles: str | None, **kube: str) -> Config:
+def settings(profiles: str, added: str | None = None) -> Config:
     found = load_live()
-    return replace(found, kube=replace(found.kube, profiles=profiles, **kube))
+    return replace(found, kube=replace(found.kube, profiles=profiles, added_affinity=added))
 
 
 def mirror() -> ClusterMirror:
-    made = ClusterMirror(settings(PROFILES, added_affinity=POOL % (REQUIRED, "general")), lambda: 0.0)
+    made = ClusterMirror(settings(PROFILES, POOL % (REQUIRED, "general")), lambda: 0.0)
     body = {"metadata": {"name": "s", "namespace": "n"}, "spec": {"selector": {"app": "web"}}}
     made.see_service(decoded(SERVICE, body))
     return made
