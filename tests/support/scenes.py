@@ -114,7 +114,7 @@ class Dice:
         body["spec"]["schedulerName"] = self.pick(*SCHEDULERS)
         body["spec"].pop("nodeSelector", None)  # kubelets refuse what does not match
         body["spec"].get("affinity", {}).pop("nodeAffinity", None)
-        if self.chance(0.1):
+        if self.chance(0.2):
             body["metadata"]["finalizers"] = ["example.com/keep"]  # it is deleted, and stays
         self.scene.running.append(body)
 
