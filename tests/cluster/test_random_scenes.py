@@ -45,6 +45,7 @@ T = TypeVar("T", bound=HasMetadata)
 SCENES = int(os.environ.get("SCENES", "25"))
 FIRST = int(os.environ.get("FIRST_SCENE", "1"))
 GATES = "TaintTolerationComparisonOperators=true"
+GRACE_SECONDS = 86_400
 OURS, NEVER = "slacktide", "never"
 NOW = 2_000_000_000.0
 """Later than all that the API server says."""
@@ -125,11 +126,10 @@ def create(plane: ControlPlane, scenes: list[Scene]) -> list[Json]:
     api.create_all("/api/v1/persistentvolumes", [one for scene in scenes for one in scene.volumes])
     for one in (claim for scene in scenes for claim in scene.claims):
         api.post(f"/api/v1/namespaces/{one['metadata']['namespace']}/persistentvolumeclaims", one)
-    running = [one for scene in scenes for one in scene.running]
-    _create_pods(plane, running)
-    for one in running:
-        if one["metadata"].get("finalizers"):
-            api.delete(f"/api/v1/namespaces/{one['metadata']['namespace']}/pods/{one['metadata']['name']}", 0)
+    _create_pods(plane, [one for scene in scenes for one in scene.running])
+    for one in (each for scene in scenes for each in scene.going):
+        metadata = one["metadata"]
+        api.delete(f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}", GRACE_SECONDS)
     until(lambda: _is_settled(plane, scenes), "nodes and claims are as they will be")
     until(lambda: _is_known(plane, NEVER), "the API server knows the PriorityClass")
     for one in (waiting := [each for scene in scenes for each in scene.waiting]):

@@ -29,6 +29,8 @@ class Scene:
     volumes: list[Json] = field(default_factory=list)
     claims: list[Json] = field(default_factory=list)
     running: list[Json] = field(default_factory=list)
+    going: list[Json] = field(default_factory=list)
+    """Of those that run, who is to be told to go, with so much grace that they stay."""
     waiting: list[Json] = field(default_factory=list)
 
 
@@ -115,7 +117,7 @@ class Dice:
         body["spec"].pop("nodeSelector", None)  # kubelets refuse what does not match
         body["spec"].get("affinity", {}).pop("nodeAffinity", None)
         if self.chance(0.2):
-            body["metadata"]["finalizers"] = ["example.com/keep"]  # it is deleted, and stays
+            self.scene.going.append(body)
         self.scene.running.append(body)
 
     # -- pods ------------------------------------------------------------------------------------------------------
