@@ -228,7 +228,9 @@ def test_a_second_scheduler_with_every_value_is_accepted(helm: Helm, kubectl: Ku
     assert rule["spec"]["groups"]
     (agent,) = kubectl.json("-n", "probes", "get", "ds/other-netprobe")["spec"]["template"]["spec"]["containers"]
     assert agent["args"][-2:] == ["--listen", "0.0.0.0:10361"]
-    assert kubectl.json("-n", "elsewhere", "get", "cm/other-dashboard")["data"]["tried.json"] == '{"title": "{{ tried }}"}'
+    assert (
+        kubectl.json("-n", "elsewhere", "get", "cm/other-dashboard")["data"]["tried.json"] == '{"title": "{{ tried }}"}'
+    )
 
 
 def _stub(plural: str, kind: str) -> Json:
@@ -253,7 +255,11 @@ def test_the_second_ones_policies_go_by_its_name(helm: Helm, kubectl: Kubectl) -
 
 
 def test_all_that_can_be_left_out_is_left_out_by_an_upgrade(helm: Helm, kubectl: Kubectl, chart: Path) -> None:
-    off: Json = {name: {"enabled": False} for name in SWITCHES} | {"metrics": {}, "replicas": 1, "fullnameOverride": "other"}
+    off: Json = {name: {"enabled": False} for name in SWITCHES} | {
+        "metrics": {},
+        "replicas": 1,
+        "fullnameOverride": "other",
+    }
     helm.ok("upgrade", "tried", str(chart), "-n", "elsewhere", "--reset-values", values=off)
     kinds = f"cm,pdb,networkpolicy,{','.join(OPERATORS)},secret,svc"
     names = kubectl.ok("-n", "elsewhere", "get", kinds, "-l", "app.kubernetes.io/name=other", "-o", "name").split()
@@ -280,7 +286,9 @@ def taken_over(helm: Helm, kubectl: Kubectl) -> str:
 
 
 @pytest.fixture(scope="module")
-def scheduler(plane: ControlPlane, kubectl: Kubectl, taken_over: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+def scheduler(
+    plane: ControlPlane, kubectl: Kubectl, taken_over: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Running]:
     """The command of the image with the settings and the rights of the release; only its address is this machine's."""
     assert "gold" in taken_over
     (container,) = kubectl.json("-n", HOME, "get", "deploy/slacktide")["spec"]["template"]["spec"]["containers"]
@@ -314,7 +322,9 @@ def test_an_installation_is_taken_over_from_the_plain_manifests(kubectl: Kubectl
     assert "managed-by" not in kubectl.ok("get", "namespace", HOME, "--show-labels")
 
 
-def test_the_images_command_keeps_a_promise_under_the_rights_of_the_release(kubectl: Kubectl, scheduler: Running) -> None:
+def test_the_images_command_keeps_a_promise_under_the_rights_of_the_release(
+    kubectl: Kubectl, scheduler: Running
+) -> None:
     labels = {"slacktide.io/class": "gold"}
     kubectl.ok("apply", "-f", "-", stdin=deployment("web", 2, labels=labels, schedulerName="slacktide"))
     status = until(lambda: kept(kubectl, "web", 2), "the promise is kept")
@@ -354,9 +364,8 @@ def test_an_upgrade_is_refused_while_definitions_are_of_another_release(helm: He
     assert answer.code != 0
     assert "definitions of serviceclasses.slacktide.io are not those of this chart" in answer.error
     assert upgrade("--set=crds.check=false", "--dry-run=server").code == 0
-    shown = kubectl.program, helm.ok("show", "crds", str(CHART))
-    command = [str(shown[0]), f"--kubeconfig={kubectl.kubeconfig}", "apply", "--server-side", "--force-conflicts", "-f", "-"]
-    subprocess.run(command, input=shown[1], text=True, check=True, capture_output=True, timeout=60)
+    definitions = [one for one in yaml.safe_load_all(helm.ok("show", "crds", str(CHART))) if one]
+    kubectl.ok("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=definitions)
     answer = upgrade()
     assert answer.code == 0, answer.error
 

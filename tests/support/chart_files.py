@@ -32,7 +32,7 @@ HEADER = "# Made by 'make manifests' from charts/slacktide; change it there.\n"
 MADE_ELSEWHERE = {"monitoring/20-alerts.yaml"}
 """Files that say themselves what makes them."""
 KUSTOMIZATION = "Kustomization"
-"""A file of this name is one of kustomize, and 'kubectl apply -f DIRECTORY' passes over it: it does not end in .yaml."""
+"""kustomize reads a file of this name, and 'kubectl apply -f DIRECTORY' passes over it: it does not end in .yaml."""
 OF_THE_CHART = ("scheduler_name", "leader_election", "listen", "lease_namespace", "lease_name")
 """Settings of section kube that the chart decides."""
 KEPT = {"type", "required", "enum", "minimum", "maximum", "minLength", "maxLength", "pattern", "minItems", "maxItems"}
@@ -210,17 +210,19 @@ def main(check: bool) -> int:
     """Writes all files, or says which ones differ; returns the exit code."""
     from slacktide.lab import Binaries
 
-    first = made_without_helm()
-    if not check:
-        for file in differing(first):
-            file.write_text(first[file])
-    files = first | made(Binaries.find(["helm"], say=lambda text: print(text, file=sys.stderr))["helm"])  # noqa: T201
+    found = _settled(made_without_helm(), check)  # Helm reads some of them
+    helm = Binaries.find(["helm"], say=lambda text: print(text, file=sys.stderr))["helm"]  # noqa: T201
+    return int(_settled(made(helm), check) + found > 0 and check)
+
+
+def _settled(files: dict[Path, str], check: bool) -> int:
+    """Names the files that differ and, unless it is a check, writes them; how many there are."""
     found = differing(files)
     for file in found:
         sys.stdout.write(f"{file.relative_to(REPOSITORY)}\n")
         if not check:
             file.write_text(files[file])
-    return int(check and bool(found))
+    return len(found)
 
 
 if __name__ == "__main__":

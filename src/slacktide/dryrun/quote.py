@@ -62,7 +62,9 @@ class Quote:
         placed = f"{self.name}: {promise}would be placed on {self.decision.host}"
         if not self.victims:
             return f"{placed}, displacing nobody"
-        whom = ", ".join(f"{name} ({slack_text(slack if slack < float('inf') else None)})" for name, slack in self.victims)
+        whom = ", ".join(
+            f"{name} ({slack_text(slack if slack < float('inf') else None)})" for name, slack in self.victims
+        )
         return f"{placed}, displacing {whom}"
 
 
@@ -157,7 +159,9 @@ async def quotes(connection: ReadOnly, config: Config, pods: list[Pod]) -> list[
         return decide(config, mirror, watches.away, ledgers, pods)
 
 
-def decide(config: Config, mirror: ClusterMirror, away: Any, ledgers: Mapping[str, Any], pods: list[Pod]) -> list[Quote]:
+def decide(
+    config: Config, mirror: ClusterMirror, away: Any, ledgers: Mapping[str, Any], pods: list[Pod]
+) -> list[Quote]:
     """One pass over all that wait in ``mirror`` and these pods, by an engine of its own."""
     clock = Clock()
     history = PodHistory(lambda uid: mirror.pods[uid].namespaced_name if uid in mirror.pods else None)

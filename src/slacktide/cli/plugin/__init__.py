@@ -16,7 +16,11 @@ COMMANDS = {
     "top": ("slacktide.cli.top", "top", "Shows what each workload was promised and has got, every second anew."),
     "explain": ("slacktide.cli.explain", "pod", "Says why a pod is where it is, waits, or was preempted."),
     "why": ("slacktide.cli.plugin.why", "why", "Says why a pod waits, or all that do, as the cluster has it written."),
-    "quote": ("slacktide.cli.plugin.quote", "quote", "Says where new pods would be placed now, and whom they displace."),
+    "quote": (
+        "slacktide.cli.plugin.quote",
+        "quote",
+        "Says where new pods would be placed now, and whom they displace.",
+    ),
 }
 """Each with the module and the function that it is, and its line; the first two are commands of ``slacktide``."""
 

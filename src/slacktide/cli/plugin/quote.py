@@ -116,7 +116,9 @@ async def _settings(connection: Connection, file: Path | None, installed: str) -
     except ApiError as error:
         text, problem = None, f"cannot be read ({error.message})"
     if text is None:
-        click.echo(f"ConfigMap {installed} {problem}: the default settings are taken; --config FILE names others", err=True)
+        click.echo(
+            f"ConfigMap {installed} {problem}: the default settings are taken; --config FILE names others", err=True
+        )
         return load_live()
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "config.yaml"

@@ -100,7 +100,7 @@ def _reason(one: dict[str, Any]) -> str:
         return "it is being deleted"
     if one["spec"].get("schedulingGates"):
         return f"gated by {', '.join(gate['name'] for gate in one['spec']['schedulingGates'])}"
-    said = next((each for each in status.get("conditions", []) if each["type"] == "PodScheduled"), {})
+    said: dict[str, Any] = next((each for each in status.get("conditions", []) if each["type"] == "PodScheduled"), {})
     if status.get("nominatedNodeName"):
         return f"a place is kept on {status['nominatedNodeName']} until those leave who were preempted for it"
     if said.get("message"):
