@@ -14,7 +14,7 @@ from slacktide.cli.text import table
 if TYPE_CHECKING:
     from slacktide.kube.client.http import Connection
 
-HEAD = ("NAMESPACE", "POD", "CLASS", "SINCE")
+HEAD = ("NAMESPACE", "POD", "CLASS", "SINCE", "WHY")
 
 
 @click.command()
@@ -76,13 +76,8 @@ async def _all(connection: Connection, namespace: str, scheduler: str) -> str:
     where = f"namespace {namespace}" if namespace else "the cluster"
     if not found:
         return f"No pod of {scheduler} waits in {where}."
-    reasons: dict[str, list[dict[str, Any]]] = {}
-    for one in found:
-        reasons.setdefault(_reason(one), []).append(one)
-    lines = []
-    for reason, pods in sorted(reasons.items(), key=lambda pair: -len(pair[1])):
-        lines += [f"{len(pods)} of {len(found)}: {reason}", table(HEAD, [_cells(one) for one in pods], left=4), ""]
-    return "\n".join(lines).rstrip()
+    rows = sorted(map(_cells, found), key=lambda row: (row[0], row[3]))  # who waits longest comes first
+    return "\n".join([f"{len(found)} pods wait in {where}", table(HEAD, rows, left=len(HEAD))])
 
 
 def _cells(one: dict[str, Any]) -> tuple[str, ...]:
@@ -90,7 +85,7 @@ def _cells(one: dict[str, Any]) -> tuple[str, ...]:
 
     metadata = one["metadata"]
     service = metadata.get("labels", {}).get(CLASS_LABEL, "")
-    return metadata["namespace"], metadata["name"], service, metadata["creationTimestamp"]
+    return metadata["namespace"], metadata["name"], service, metadata["creationTimestamp"], _reason(one)
 
 
 def _reason(one: dict[str, Any]) -> str:
