@@ -36,3 +36,12 @@
 {{- define "slacktide.scraped" -}}
 {{- if or .Values.metrics.podMonitor.enabled .Values.metrics.serviceMonitor.enabled -}}yes{{- end -}}
 {{- end -}}
+
+{{/* The scheduler's names, as a list of CEL. */}}
+{{- define "slacktide.schedulers" -}}
+{{- $names := list .Values.schedulerName -}}
+{{- range ((.Values.settings.kube | default dict).profiles | default "[]" | fromJsonArray) -}}
+{{- $names = append $names .schedulerName -}}
+{{- end -}}
+['{{ join "', '" $names }}']
+{{- end -}}
