@@ -23,7 +23,7 @@ from cluster.running import Running
 from cluster.workloads import workload
 from slacktide.lab import Binaries, ControlPlane
 from support import chart_files
-from support.chart_files import CHART
+from support.chart_files import CHART, REPOSITORY
 
 HOME = "slacktide-system"
 CLASSES: Json = {
@@ -175,6 +175,13 @@ def test_kustomize_gives_what_the_files_have(kubectl: Kubectl) -> None:
         read = [one for file in sorted(folder.glob("*.yaml")) for one in yaml.safe_load_all(file.read_text())]
         assert sorted(map(_key, built)) == sorted(map(_key, read))
         assert {_key(one): one for one in built} == {_key(one): one for one in read}
+    overlay = list(yaml.safe_load_all(kubectl.ok("kustomize", str(REPOSITORY / "examples" / "kustomize"))))
+    names = [
+        one["spec"]["variables"][0]["expression"]
+        for one in overlay
+        if one["kind"] == "ValidatingAdmissionPolicy" and not one["metadata"]["name"].endswith("default-class")
+    ]
+    assert names == ["['promises']"] * 3
 
 
 def _key(one: Json) -> str:

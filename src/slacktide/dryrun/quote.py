@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -32,7 +32,7 @@ from slacktide.kube.mirror.cluster import ClusterMirror
 from slacktide.kube.mirror.watches import Watches
 from slacktide.kube.observe.explain import PodHistory, PodStory, slack_text
 from slacktide.kube.publish.availability import load
-from slacktide.kube.resources.objects import POD, Pod
+from slacktide.kube.resources.objects import POD, Availability, Pod
 from slacktide.kube.translate.service_classes import CLASS_LABEL
 
 MOST_PODS = 50
@@ -68,8 +68,18 @@ class Quote:
         return f"{placed}, displacing {whom}"
 
 
-def templates(text: str, where: str) -> Iterator[tuple[str, Json, int]]:
-    """Name, pod template and number of pods of each workload in a file of manifests; other objects are passed over.
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A workload of a file: ``count`` pods of a template. ``namespace`` is empty where the file names none."""
+
+    namespace: str
+    name: str
+    template: Json
+    count: int
+
+
+def workloads(text: str, where: str) -> Iterator[Asked]:
+    """The workloads in a file of manifests; other objects are passed over.
 
     Raises :class:`InputError` where there is none, or one that cannot be read.
     """
@@ -84,7 +94,8 @@ def templates(text: str, where: str) -> Iterator[tuple[str, Json, int]]:
             template, count = _template(each)
             if template is not None:
                 found += 1
-                yield str(each.get("metadata", {}).get("name") or "pod"), template, count
+                metadata = each.get("metadata") or {}
+                yield Asked(str(metadata.get("namespace") or ""), str(metadata.get("name") or "pod"), template, count)
     if not found:
         raise InputError([Problem(where, 0, "kind", "", "a Pod, or a workload with a pod template")])
 
@@ -100,13 +111,12 @@ def _template(one: Json) -> tuple[Json | None, int]:
     return spec["template"], int(spec.get("replicas", spec.get("parallelism", 1)))
 
 
-async def would_make(
-    connection: Connection, namespace: str, name: str, template: Json, scheduler: str, service_class: str
-) -> Pod:
-    """What the API server would make of one pod of a template, if it were created now.
+async def would_make(connection: Connection, asked: Asked, namespace: str, scheduler: str, service_class: str) -> Pod:
+    """What the API server would make of one pod of a workload, if it were created now in ``namespace``.
 
     Raises :class:`ApiError` where it would refuse it, and says why.
     """
+    name, template = asked.name, asked.template
     before = template.get("metadata") or {}
     labels = (before.get("labels") or {}) | ({CLASS_LABEL: service_class} if service_class else {})
     metadata = {"generateName": f"{name}-", "labels": labels, "annotations": before.get("annotations") or {}}
@@ -132,7 +142,7 @@ async def settings_of(connection: Connection, namespace: str, name: str) -> str 
 
 
 @asynccontextmanager
-async def _mirrored(connection: ReadOnly, config: Config) -> Any:
+async def _mirrored(connection: ReadOnly, config: Config) -> AsyncIterator[tuple[ClusterMirror, Watches]]:
     """The cluster as it is now. Raises :class:`ApiError` where something of it may not be read."""
     mirror = ClusterMirror(config, Clock())
     watches = Watches(connection, mirror, config.kube.watch_seconds)
@@ -160,7 +170,11 @@ async def quotes(connection: ReadOnly, config: Config, pods: list[Pod]) -> list[
 
 
 def decide(
-    config: Config, mirror: ClusterMirror, away: Any, ledgers: Mapping[str, Any], pods: list[Pod]
+    config: Config,
+    mirror: ClusterMirror,
+    away: Callable[[], float],
+    ledgers: Mapping[str, Availability],
+    pods: list[Pod],
 ) -> list[Quote]:
     """One pass over all that wait in ``mirror`` and these pods, by an engine of its own."""
     clock = Clock()

@@ -14,7 +14,7 @@ from slacktide.cli.options import FILE
 
 if TYPE_CHECKING:
     from slacktide.config import Config
-    from slacktide.dryrun.quote import Quote
+    from slacktide.dryrun.quote import Asked, Quote
     from slacktide.kube.client.credentials import Access
     from slacktide.kube.client.http import Connection
 
@@ -26,7 +26,7 @@ INSTALLED = "slacktide-system/slacktide"
 @click.option("--class", "service_class", default="", metavar="NAME", help="Its service class, whatever FILE says.")
 @click.option("--kubeconfig", type=FILE, help="How to reach the cluster.")
 @click.option("--context", metavar="NAME", help="Of the kubeconfig; its current one if none is named.")
-@click.option("-n", "--namespace", help="Where the pods would be.  [default: the context's]")
+@click.option("-n", "--namespace", help="Where the pods would be.  [default: FILE's, else the context's]")
 @click.option("--config", "config_file", type=FILE, help="The scheduler's settings.  [default: those installed]")
 @click.option("--installed", default=INSTALLED, show_default=True, metavar="NAMESPACE/NAME", help="Its ConfigMap.")
 @click.option("--json", "as_json", is_flag=True, help="What was decided, as JSON.")
@@ -51,18 +51,19 @@ def quote(
     """
     import asyncio
 
-    from slacktide.dryrun.quote import MOST_PODS, templates
+    from slacktide.dryrun.quote import MOST_PODS, workloads
     from slacktide.kube.client.credentials import load_access, namespace_of
 
     text = sys.stdin.read() if file == "-" else _read(Path(file))
-    found = list(templates(text, file))
-    if sum(count for _, _, count in found) > MOST_PODS:
+    found = list(workloads(text, file))
+    if sum(one.count for one in found) > MOST_PODS:
         raise click.UsageError(f"-f {file}: found more than {MOST_PODS} pods; set replicas to fewer")
-    where = namespace or namespace_of(kubeconfig, context)
+    usual = namespace_of(kubeconfig, context)
+    asked = [(one, namespace or one.namespace or usual) for one in found]
 
     async def answered() -> list[Quote]:
         access = await load_access(kubeconfig, context)
-        return await _quotes(access, found, service_class, where, config_file, installed)
+        return await _quotes(access, asked, service_class, config_file, installed)
 
     answers = asyncio.run(answered())
     click.echo(json.dumps([_plain(one) for one in answers], indent=2) if as_json else _text(answers))
@@ -79,9 +80,8 @@ def _read(file: Path) -> str:
 
 async def _quotes(
     access: Access,
-    found: list[tuple[str, dict[str, Any], int]],
+    asked: list[tuple[Asked, str]],
     service_class: str,
-    namespace: str,
     config_file: Path | None,
     installed: str,
 ) -> list[Quote]:
@@ -93,9 +93,9 @@ async def _quotes(
         config = await _settings(asking, config_file, installed)
         scheduler = config.kube.scheduler_name
         pods = [
-            await would_make(asking, namespace, name, template, scheduler, service_class)
-            for name, template, count in found
-            for _ in range(count)
+            await would_make(asking, one, namespace, scheduler, service_class)
+            for one, namespace in asked
+            for _ in range(one.count)
         ]
         return await quotes(connection, config, pods)
 

@@ -57,9 +57,19 @@ async def _why(kubeconfig: Path | None, context: str | None, namespace: str, pod
 
 
 async def _one(connection: Connection, namespace: str, name: str, scheduler: str) -> str:
+    from slacktide.errors import InputError, Problem
+    from slacktide.kube.client.http import ApiError
+    from slacktide.kube.client.status_codes import NOT_FOUND
     from slacktide.kube.resources.objects import POD
 
-    found = json.loads(await connection.get(POD.path(namespace, name)))
+    try:
+        found = json.loads(await connection.get(POD.path(namespace, name)))
+    except ApiError as error:
+        if error.status != NOT_FOUND:
+            raise
+        raise InputError(
+            [Problem(f"pod {namespace}/{name}", 0, "", "", "one that exists (kubectl get pods)")]
+        ) from None
     spec, status = found["spec"], found["status"]
     if spec.get("schedulerName") != scheduler:
         return f"{name} is scheduled by {spec.get('schedulerName')}, not by {scheduler}"
@@ -77,7 +87,8 @@ async def _all(connection: Connection, namespace: str, scheduler: str) -> str:
     if not found:
         return f"No pod of {scheduler} waits in {where}."
     rows = sorted(map(_cells, found), key=lambda row: (row[0], row[3]))  # who waits longest comes first
-    return "\n".join([f"{len(found)} pods wait in {where}", table(HEAD, rows, left=len(HEAD))])
+    many = "1 pod waits" if len(found) == 1 else f"{len(found)} pods wait"
+    return "\n".join([f"{many} in {where}", table(HEAD, rows, left=len(HEAD))])
 
 
 def _cells(one: dict[str, Any]) -> tuple[str, ...]:
