@@ -285,6 +285,7 @@ def test_all_that_can_be_left_out_is_left_out_by_an_upgrade(helm: Helm, kubectl:
 def taken_over(helm: Helm, kubectl: Kubectl) -> str:
     """What Helm said when it took over what was installed with kubectl."""
     # What kubectl has applied belongs to kubectl, until somebody says so.
+    assert kubectl.ok("-n", HOME, "get", "deploy/slacktide")
     answer = helm("install", "slacktide", str(CHART), "-n", HOME)
     assert answer.code != 0
     assert "cannot be imported into the current release" in answer.error
