@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import yaml
 
-from cluster.installation import MANIFESTS, alone, applied
+from cluster.installation import ACCOUNT, MANIFESTS, alone, applied
 from cluster.kubectl import Answer, Json, Kubectl
 from cluster.labtools import deployment, until
 from cluster.running import Running
@@ -25,7 +25,7 @@ from slacktide.lab import Binaries, ControlPlane
 from support import chart_files
 from support.chart_files import CHART, REPOSITORY
 
-HOME = "slacktide-system"
+HOME = ACCOUNT[0]
 CLASSES: Json = {
     "gold": {"slo": 0.99, "rank": 1, "namespaces": ["*"], "window": {"rolling": "30d"}},
     "bronze": {"slo": 0.5, "rank": 3, "namespaces": ["*"], "default": True},
@@ -378,7 +378,9 @@ def test_an_upgrade_is_refused_while_definitions_are_of_another_release(helm: He
     assert answer.code == 0, answer.error
 
 
-def test_ledgers_and_definitions_outlive_the_release(helm: Helm, kubectl: Kubectl, scheduler: Running) -> None:
+def test_ledgers_and_definitions_outlive_the_release(
+    plane: ControlPlane, helm: Helm, kubectl: Kubectl, scheduler: Running
+) -> None:
     until(lambda: kept(kubectl, "web", 2), "there is a ledger")
     scheduler.stop()
     helm.ok("uninstall", "slacktide", "-n", HOME, "--wait")
@@ -390,6 +392,7 @@ def test_ledgers_and_definitions_outlive_the_release(helm: Helm, kubectl: Kubect
     assert kubectl.ok("get", "pods", "-l", "app=web", "--no-headers").count("Running") == 2
     # Installed anew, in one step, on what is left.
     helm.ok("install", "slacktide", str(CHART), "-n", HOME, "--create-namespace", values={"classes": CLASSES})
+    plane.service_account_kubeconfig(*ACCOUNT)  # another account of the same name: its token is another one
     scheduler.restart()
     status = until(lambda: kept(kubectl, "web", 2), "the ledger goes on")
     assert status["promised"] in (0.9, 0.99)

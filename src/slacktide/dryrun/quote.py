@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -78,37 +78,43 @@ class Asked:
     count: int
 
 
-def workloads(text: str, where: str) -> Iterator[Asked]:
+def workloads(text: str, where: str) -> list[Asked]:
     """The workloads in a file of manifests; other objects are passed over.
 
     Raises :class:`InputError` where there is none, or one that cannot be read.
     """
-    found = 0
     try:
         documents = [one for one in yaml.safe_load_all(text) if one]
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         raise InputError([Problem(where, mark.line + 1 if mark else 0, "", "", "manifests in YAML or JSON")]) from None
-    for one in documents:
-        for each in one.get("items", [one]) if isinstance(one, dict) else []:
-            template, count = _template(each)
-            if template is not None:
-                found += 1
-                metadata = each.get("metadata") or {}
-                yield Asked(str(metadata.get("namespace") or ""), str(metadata.get("name") or "pod"), template, count)
+    every = [each for one in documents for each in (one.get("items", [one]) if isinstance(one, dict) else [])]
+    found = [asked for one in every if isinstance(one, dict) and (asked := _asked(one, where)) is not None]
     if not found:
         raise InputError([Problem(where, 0, "kind", "", "a Pod, or a workload with a pod template")])
+    return found
 
 
-def _template(one: Json) -> tuple[Json | None, int]:
-    spec = one.get("spec") or {}
+def _asked(one: Json, where: str) -> Asked | None:
+    """What an object asks for; None where it has no pods."""
+    metadata, spec = _map(one, "metadata"), _map(one, "spec")
+    template, count = _map(spec, "template"), spec.get("replicas", 1)
     if one.get("kind") == "Pod":
-        return {"metadata": one.get("metadata") or {}, "spec": spec}, 1
-    if one.get("kind") == "CronJob":
-        spec = (spec.get("jobTemplate") or {}).get("spec") or {}
-    if not isinstance(spec.get("template"), dict):
-        return None, 0
-    return spec["template"], int(spec.get("replicas", spec.get("parallelism", 1)))
+        template, count = {"metadata": metadata, "spec": spec}, 1
+    elif one.get("kind") in ("Job", "CronJob"):
+        of_job = spec if one["kind"] == "Job" else _map(_map(spec, "jobTemplate"), "spec")
+        template, count = _map(of_job, "template"), of_job.get("parallelism", 1)
+    if not template:
+        return None
+    if not isinstance(count, int):
+        raise InputError([Problem(where, 0, "replicas", str(count), "a whole number")])
+    return Asked(str(metadata.get("namespace") or ""), str(metadata.get("name") or "pod"), template, count)
+
+
+def _map(one: Json, field: str) -> Json:
+    """A field that is a map; empty where it is none."""
+    found = one.get(field)
+    return found if isinstance(found, dict) else {}
 
 
 async def would_make(connection: Connection, asked: Asked, namespace: str, scheduler: str, service_class: str) -> Pod:
@@ -117,10 +123,10 @@ async def would_make(connection: Connection, asked: Asked, namespace: str, sched
     Raises :class:`ApiError` where it would refuse it, and says why.
     """
     name, template = asked.name, asked.template
-    before = template.get("metadata") or {}
-    labels = (before.get("labels") or {}) | ({CLASS_LABEL: service_class} if service_class else {})
-    metadata = {"generateName": f"{name}-", "labels": labels, "annotations": before.get("annotations") or {}}
-    spec = (template.get("spec") or {}) | {"schedulerName": scheduler}
+    before = _map(template, "metadata")
+    labels = _map(before, "labels") | ({CLASS_LABEL: service_class} if service_class else {})
+    metadata = {"generateName": f"{name}-", "labels": labels, "annotations": _map(before, "annotations")}
+    spec = _map(template, "spec") | {"schedulerName": scheduler}
     body = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
     answer = await connection.post(POD.path(namespace), encode(body), query={"dryRun": "All"})
     pod = POD.decode(answer)

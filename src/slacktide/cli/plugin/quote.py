@@ -55,7 +55,7 @@ def quote(
     from slacktide.kube.client.credentials import load_access, namespace_of
 
     text = sys.stdin.read() if file == "-" else _read(Path(file))
-    found = list(workloads(text, file))
+    found = workloads(text, file)
     if sum(one.count for one in found) > MOST_PODS:
         raise click.UsageError(f"-f {file}: found more than {MOST_PODS} pods; set replicas to fewer")
     usual = namespace_of(kubeconfig, context)
