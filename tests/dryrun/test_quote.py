@@ -47,6 +47,6 @@ def test_a_list_is_what_it_holds() -> None:
     ],
 )
 def test_what_has_no_pods_is_refused(text: str, says: str) -> None:
-    with pytest.raises(InputError, match="file.yaml") as refused:
+    with pytest.raises(InputError, match=r"file\.yaml") as refused:
         workloads(text, "file.yaml")
     assert says in str(refused.value)
