@@ -5,9 +5,7 @@ manifests over upgrades to its end, with promises kept.
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import subprocess
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -16,8 +14,9 @@ from typing import Any
 import pytest
 import yaml
 
+from cluster.helm import Helm
 from cluster.installation import ACCOUNT, MANIFESTS, alone, applied
-from cluster.kubectl import Answer, Json, Kubectl
+from cluster.kubectl import Json, Kubectl
 from cluster.labtools import deployment, until
 from cluster.running import Running
 from cluster.workloads import workload
@@ -77,31 +76,6 @@ EVERY: Json = {
 """Every value, those that switch something on in that position."""
 SWITCHES = ("admission", "networkPolicy", "flowControl", "netprobe")
 OPERATORS = {"podmonitors": "PodMonitor", "servicemonitors": "ServiceMonitor", "prometheusrules": "PrometheusRule"}
-
-
-class Helm:
-    """Runs helm against one cluster, with folders of its own."""
-
-    def __init__(self, program: Path, kubeconfig: Path, folder: Path) -> None:
-        self.program, self.kubeconfig, self.folder = program, kubeconfig, folder
-        folder.mkdir()
-        own = {f"HELM_{what}_HOME": str(folder / what.lower()) for what in ("CACHE", "CONFIG", "DATA")}
-        self._environment = os.environ | own
-
-    def __call__(self, *words: str, values: Json | None = None) -> Answer:
-        command = [str(self.program), f"--kubeconfig={self.kubeconfig}", *words]
-        if values is not None:
-            file = self.folder / "values.json"
-            file.write_text(json.dumps(values))
-            command.append(f"--values={file}")
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, env=self._environment)
-        return Answer(done.returncode, done.stdout, done.stderr)
-
-    def ok(self, *words: str, values: Json | None = None) -> str:
-        """The output of a command that must succeed."""
-        answer = self(*words, values=values)
-        assert answer.code == 0, f"helm {' '.join(words)}: {answer.error}"
-        return answer.out
 
 
 @pytest.fixture(scope="module")
