@@ -25,6 +25,8 @@ from support import chart_files
 from support.chart_files import CHART, REPOSITORY
 
 HOME = ACCOUNT[0]
+BEFORE = REPOSITORY / "tests" / "recorded" / "charts" / "slacktide-0.1.0-dev.0.tgz"
+"""The chart from which an upgrade must be possible: the last one released, here the first (``helm package``)."""
 CLASSES: Json = {
     "gold": {"slo": 0.99, "rank": 1, "namespaces": ["*"], "window": {"rolling": "30d"}},
     "bronze": {"slo": 0.5, "rank": 3, "namespaces": ["*"], "default": True},
@@ -177,13 +179,18 @@ def test_every_value_is_tried() -> None:
     assert [path for path, _, _ in chart_files.values() if not known(path)] == []
 
 
-def test_a_second_scheduler_with_every_value_is_accepted(helm: Helm, kubectl: Kubectl, chart: Path) -> None:
+def test_a_second_scheduler_of_the_chart_before_is_upgraded_with_every_value(
+    helm: Helm, kubectl: Kubectl, chart: Path
+) -> None:
+    before = {"fullnameOverride": "other", "crds": {"check": False}}  # here are the definitions of this one
+    helm.ok("install", "tried", str(BEFORE), "-n", "elsewhere", "--create-namespace", values=before)
+    assert kubectl.json("-n", "elsewhere", "get", "deployment/other")["spec"]["replicas"] == 2
     stubs = [_stub(plural, kind) for plural, kind in OPERATORS.items()]
     kubectl.ok("apply", "-f", "-", stdin=stubs)
     for plural in OPERATORS:
         kubectl.ok("wait", "--for=condition=Established", f"crd/{plural}.monitoring.coreos.com")
     until(lambda: kubectl("get", ",".join(OPERATORS)).code == 0, "the operator's resources are served")
-    said = helm.ok("install", "tried", str(chart), "-n", "elsewhere", "--create-namespace", values=EVERY)
+    said = helm.ok("upgrade", "tried", str(chart), "-n", "elsewhere", values=EVERY)
     assert "The scheduler second is installed (3 replicas" in said
     made = kubectl.json("-n", "elsewhere", "get", "deployment/other")["spec"]
     pod = made["template"]["spec"]
