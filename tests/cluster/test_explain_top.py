@@ -297,14 +297,14 @@ def test_a_quote_says_where_a_pod_would_be_and_whom_it_would_displace(running: R
     assert "class bronze, promised 0.5000: " in asked(
         running, binaries, "quote", "-f", "-", "--class", "bronze", stdin=gold
     )
-    # Replicas are decided on together: there are three of bronze, and then no more.
-    several = deployment("new", 5, cpu="1", labels=GOLD)
-    found = json.loads(asked(running, binaries, "quote", "-f", "-", "--json", stdin=json.dumps(several)))
+    # Replicas are decided on together: there are three of bronze, and then no more. And one fits nowhere.
+    several = [deployment("new", 5, cpu="1", labels=GOLD), pod("large", cpu="64", labels=GOLD)]
+    text = json.dumps({"kind": "List", "items": several})
+    *found, large = json.loads(asked(running, binaries, "quote", "-f", "-", "--json", stdin=text))
     assert [len(one["victims"]) for one in found].count(1) == 3
     assert [one["node"] for one in found].count(None) == 2
     assert len({one["victims"][0]["pod"] for one in found if one["victims"]}) == 3
-    large = asked(running, binaries, "quote", "-f", "-", stdin=new_pod(cpu="64", labels=GOLD))
-    assert "would wait: 0/2 nodes: " in large
+    assert (large["node"], large["reason"][:11]) == (None, "0/2 nodes: ")
     assert {one["metadata"]["uid"] for one in pods(running.plane.api, "default")} == before
 
 
