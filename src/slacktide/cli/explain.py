@@ -104,19 +104,6 @@ async def _explain(
     return told(found)
 
 
-def _namespace(kubeconfig: Path | None, context: str | None) -> str:
-    """The context's; the scheduler can be asked by its address alone, without any cluster."""
-    from slacktide.errors import ConfigError
-    from slacktide.kube.client.credentials import namespace_of
-
-    try:
-        return namespace_of(kubeconfig, context)
-    except ConfigError:
-        if kubeconfig is not None or context is not None:
-            raise
-        return "default"
-
-
 def _of_lab(kubeconfig: Path | None, server: str) -> str:
     """Where the scheduler listens that a lab with this API server has started; empty where it is no lab's."""
     from slacktide.cli.lab import default_directory
@@ -138,6 +125,19 @@ async def _get(connection: Connection, path: str, **query: str) -> Any:
         if error.status == NOT_FOUND:
             return None
         raise
+
+
+def _namespace(kubeconfig: Path | None, context: str | None) -> str:
+    """The context's; the scheduler can be asked by its address alone, without any cluster."""
+    from slacktide.errors import ConfigError
+    from slacktide.kube.client.credentials import namespace_of
+
+    try:
+        return namespace_of(kubeconfig, context)
+    except ConfigError:
+        if kubeconfig is not None or context is not None:
+            raise
+        return "default"
 
 
 async def _events(connection: Connection, namespace: str, name: str) -> list[dict[str, Any]]:
