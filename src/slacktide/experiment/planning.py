@@ -5,13 +5,24 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
+from slacktide import settings
 from slacktide.errors import RunsError
 from slacktide.experiment import conduct, keys
 from slacktide.experiment.conduct import Executor, Listed, Watcher
 from slacktide.experiment.goals import Goal, Score, check_attainable, score
-from slacktide.experiment.grid import First, Grid, Point
+from slacktide.experiment.grid import (
+    First,
+    FromFile,
+    Grid,
+    Point,
+    PolicyEntry,
+    WorkloadEntry,
+    absolute,
+    check_names,
+)
 from slacktide.experiment.prepare import HOSTS, Inputs, classes_of, load_workload
 from slacktide.experiment.search import Bracket, bracket, next_sizes
 from slacktide.experiment.store import Store
@@ -78,6 +89,35 @@ class Plan:
     answers: list[Answer]
     mix: Hosts
     most: int
+
+
+def grid_of(
+    workload: Path, hosts: Path, policies: Mapping[str, PolicyEntry], seeds: int, grouping: Mapping[str, str] | None
+) -> Grid:
+    """The grid that a plan's runs are of; sizes are added as they are tested. End and seed are the first policy's."""
+    first = next(iter(policies.values())).config.simulation
+    return Grid(
+        workloads={WORKLOAD: WorkloadEntry(FromFile(workload.resolve()), grouping)},
+        hosts={MIX: FromFile(hosts.resolve())},
+        policies=policies,
+        seeds=seeds,
+        base_seed=first.seed,
+        end=first.end,
+    )
+
+
+def policies_of(
+    names: Sequence[str], file: Path | None, words: Sequence[str], where: str = "--policy"
+) -> dict[str, PolicyEntry]:
+    """Entries by name, a policy's or a preset's, all with these settings. Raises :class:`ConfigError`."""
+    found = {}
+    for name in names:
+        preset = name if name in settings.PRESETS else "recommended"
+        chosen = [] if name in settings.PRESETS else [f"policy.name={name}"]
+        config = absolute(settings.load(file, preset, [*words, *chosen]))
+        check_names(config, f"{where} {name}")
+        found[name] = PolicyEntry(preset, config)
+    return found
 
 
 def name_of(size: int) -> str:
