@@ -29,7 +29,13 @@ HEAVY = (*COMPILER, *FOR_SOME, *SIMULATOR, "numpy", "pyarrow", "msgspec", "ssl",
 
 PROGRAM = """
 import json, sys
-sys.modules["pandas"] = None  # as where it is not installed: where it is, pyarrow imports it, whatever we do
+
+class NoPandas:  # where it is installed pyarrow imports it, whatever we do: here it is not
+    def find_spec(self, name, path=None, target=None):
+        if name == "pandas":
+            raise ModuleNotFoundError(name=name)
+
+sys.meta_path.insert(0, NoPandas())
 from slacktide.cli import main
 for words in json.loads(sys.argv[1]):
     try:
@@ -37,7 +43,7 @@ for words in json.loads(sys.argv[1]):
     except SystemExit as end:
         code = end.code
     assert code == 0, (words, code)
-    there = [one for one in json.loads(sys.argv[2]) if sys.modules.get(one) is not None]
+    there = [one for one in json.loads(sys.argv[2]) if one in sys.modules]
     assert not there, (words, there)
 """
 

@@ -141,13 +141,19 @@ def _grid(
     seeds: int,
     grouping: dict[str, str] | None,
 ) -> Grid:
+    from slacktide import settings
     from slacktide.experiment import planning
+    from slacktide.experiment.grid import FromFile
 
-    found = planning.policies_of(policies or ("recommended",), config_file, words)
+    def load(preset: str, policy: str | None) -> Config:
+        last = [] if policy is None else [f"policy.name={policy}"]
+        return settings.load(config_file, preset, [*words, *last])
+
+    found = planning.policies_of(policies or ("recommended",), load)
     for path, what in ((workload, "WORKLOAD"), (hosts, "HOSTS")):
         if not path.is_file():
             raise click.UsageError(f"{what}: found {str(path)!r}, expected an existing file")
-    return planning.grid_of(workload, hosts, found, seeds, grouping)
+    return planning.grid_of(FromFile(workload.resolve()), FromFile(hosts.resolve()), found, seeds, grouping)
 
 
 def _goal(targets: Words, penalty: float | None, config: Config) -> Goal:

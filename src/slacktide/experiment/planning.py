@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 from slacktide import settings
+from slacktide.config import Config
 from slacktide.errors import RunsError
 from slacktide.experiment import conduct, keys
 from slacktide.experiment.conduct import Executor, Listed, Watcher
@@ -16,6 +16,7 @@ from slacktide.experiment.goals import Goal, Score, check_attainable, score
 from slacktide.experiment.grid import (
     First,
     FromFile,
+    Generated,
     Grid,
     Point,
     PolicyEntry,
@@ -91,14 +92,18 @@ class Plan:
     most: int
 
 
+Given = FromFile | Generated
+"""What a plan's workload and hosts come from."""
+
+
 def grid_of(
-    workload: Path, hosts: Path, policies: Mapping[str, PolicyEntry], seeds: int, grouping: Mapping[str, str] | None
+    workload: Given, hosts: Given, policies: Mapping[str, PolicyEntry], seeds: int, grouping: Mapping[str, str] | None
 ) -> Grid:
     """The grid that a plan's runs are of; sizes are added as they are tested. End and seed are the first policy's."""
     first = next(iter(policies.values())).config.simulation
     return Grid(
-        workloads={WORKLOAD: WorkloadEntry(FromFile(workload.resolve()), grouping)},
-        hosts={MIX: FromFile(hosts.resolve())},
+        workloads={WORKLOAD: WorkloadEntry(workload, grouping)},
+        hosts={MIX: hosts},
         policies=policies,
         seeds=seeds,
         base_seed=first.seed,
@@ -107,15 +112,18 @@ def grid_of(
 
 
 def policies_of(
-    names: Sequence[str], file: Path | None, words: Sequence[str], where: str = "--policy"
+    names: Sequence[str], load: Callable[[str, str | None], Config], where: str = "--policy "
 ) -> dict[str, PolicyEntry]:
-    """Entries by name, a policy's or a preset's, all with these settings. Raises :class:`ConfigError`."""
+    """Entries by name, a policy's or a preset's; ``load`` makes the settings of a preset and, where one is named, a
+    policy.
+
+    Raises :class:`ConfigError`, beginning with ``where``, for a name that nobody offers.
+    """
     found = {}
     for name in names:
         preset = name if name in settings.PRESETS else "recommended"
-        chosen = [] if name in settings.PRESETS else [f"policy.name={name}"]
-        config = absolute(settings.load(file, preset, [*words, *chosen]))
-        check_names(config, f"{where} {name}")
+        config = absolute(load(preset, None if name in settings.PRESETS else name))
+        check_names(config, f"{where}{name}")
         found[name] = PolicyEntry(preset, config)
     return found
 

@@ -13,6 +13,8 @@ import numpy as np
 
 from slacktide import results, settings
 from slacktide.config import Config
+from slacktide.inputs.grouping import GROUPING
+from slacktide.metrics import ClassSummary, Unserved, per_class, unserved
 from slacktide.metrics.intervals import IntervalRecorder
 from slacktide.metrics.window_summary import window_summary
 from slacktide.model import Hosts, Workload
@@ -25,8 +27,6 @@ RESULT_FILES = frozenset(
         *("intervals.parquet", "progress.parquet", "windows.parquet", "manifest.json"),
     }
 )
-GROUPING = "grouping"
-"""Under this key a manifest says how rows were grouped; ``--config`` groups them so again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +174,17 @@ def files_in(config: Config) -> list[Path]:
         *own,
     ]
     return [Path(one) for one in dict.fromkeys(named) if one and Path(one).is_file()]
+
+
+def per_class_of(workload: Workload, config: Config, result: RunResult) -> list[ClassSummary]:
+    """What each service class of a run was promised and got."""
+    codes = workload.service_class[result.requests["row" if result.instances is None else "first"]]
+    return per_class(result.requests, codes, workload.classes, config.qos.startup)
+
+
+def unserved_of(workload: Workload, hosts: Hosts, result: RunResult) -> list[Unserved]:
+    """By class, instances of a run that never had a host."""
+    return unserved(result.requests if result.instances is None else result.instances, workload, hosts)
 
 
 def totals(result: RunResult) -> dict[str, Any]:
