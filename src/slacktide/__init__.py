@@ -17,14 +17,26 @@ _PLACES = {
     "Experiment": "api.experiments",
     "plan": "api.planning",
     "CapacityPlan": "api.planning",
+    "SlacktideError": "errors",
+    "ConfigError": "errors",
+    "InputError": "errors",
+    "OutputError": "errors",
+    "PluginError": "errors",
+    "RunsError": "errors",
 }
 """Where each public name is; ``report`` is the package of this name, which can be called."""
 
 __all__ = [
     "CapacityPlan",
+    "ConfigError",
     "Experiment",
     "Generated",
+    "InputError",
+    "OutputError",
+    "PluginError",
     "Result",
+    "RunsError",
+    "SlacktideError",
     "__version__",
     "generate",
     "plan",

@@ -14,6 +14,8 @@ from slacktide.experiment.run import Outcome
 
 PATIENCE = 1.0
 """Seconds; what is over sooner shows nothing."""
+INTERVAL = 0.5
+"""Seconds between two looks."""
 
 
 def in_notebook() -> bool:
@@ -34,7 +36,7 @@ def bar_of(wanted: bool | None) -> Callable[..., Any] | None:
         if wanted is None:
             return None
         raise ConfigError("progress=True needs tqdm: pip install 'slacktide[notebooks]'") from error
-    return lambda **about: tqdm(leave=False, delay=PATIENCE, **about)
+    return lambda **about: tqdm(leave=False, delay=PATIENCE, mininterval=INTERVAL, **about)
 
 
 @contextmanager
@@ -85,7 +87,6 @@ class Watching:
         if self._bar is None:
             self._bar = self._make(unit=" runs", desc="runs", initial=done)
         self._bar.total = self._bar.n + len(todo) + self._later
-        self._bar.refresh()
 
     def told(self, point: Point, outcome: Outcome) -> None:
         """A run has ended, whatever came of it."""
@@ -94,5 +95,4 @@ class Watching:
             self._bar.update()
 
     def tick(self) -> None:
-        if self._bar is not None:
-            self._bar.refresh()
+        """Nothing: the bar is drawn when runs end."""
