@@ -13,8 +13,10 @@ import polars as pl
 import pytest
 
 import slacktide as st
+from slacktide.cli import grouping as by_cli
 from slacktide.cli import main
 from slacktide.errors import ConfigError, OutputError, PluginError
+from slacktide.inputs import grouping
 from slacktide.policy import Bind, Plan, View
 from support.example_policy import FILE, FirstFit
 
@@ -229,3 +231,8 @@ def test_an_interrupted_save_leaves_earlier_results(
     assert [one.name for one in tmp_path.iterdir()] == ["run"]
     second.save(folder)
     assert (folder / "requests.parquet").read_bytes() != kept["requests.parquet"]
+
+
+def test_the_words_of_grouping_are_those_of_the_command_line() -> None:
+    """Which has them by itself: to import these would slow down its help."""
+    assert (by_cli.GROUPS, by_cli.KINDS, by_cli.APPROACHES) == (grouping.GROUPS, grouping.KINDS, grouping.APPROACHES)

@@ -53,7 +53,15 @@ def report_of(
 class _Callable(ModuleType):
     """This package is also the function ``slacktide.report`` of the Python API: both have the same name."""
 
-    __call__ = staticmethod(report_of)
+    def __call__(
+        self,
+        experiment: str | os.PathLike[str],
+        out: str | os.PathLike[str],
+        *,
+        export: str | os.PathLike[str] | None = None,
+    ) -> Path:
+        """As :func:`report_of`."""
+        return report_of(experiment, out, export=export)
 
 
 sys.modules[__name__].__class__ = _Callable
