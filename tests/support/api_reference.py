@@ -1,4 +1,4 @@
-"""The reference of docs/python.md, from signatures and docstrings; ``python tests/support/api_reference.py`` writes it."""
+"""The reference of docs/python.md, made from signatures and docstrings: ``python tests/support/api_reference.py``."""
 
 from __future__ import annotations
 

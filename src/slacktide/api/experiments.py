@@ -7,11 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
-from slacktide.api.configuring import Duration, PolicyChoice, policy_by_name, seconds, sections
+from slacktide.api.configuring import Duration, PolicyChoice, configured, policy_by_name, seconds, sections
 from slacktide.api.frames import frame_of
 from slacktide.api.progress import Watching
 from slacktide.api.sources import Source, grid_origin, hosts_given
-from slacktide.config import preset
 from slacktide.errors import ConfigError, RunsError
 from slacktide.experiment import conduct, grid, store
 from slacktide.experiment.checked import Node
@@ -64,13 +63,15 @@ class Experiment:
         **settings: Any,
     ) -> None:
         self.folder = store.check_folder(Path(folder))
-        self._grid: grid.Grid | None = None
-        self._asked: dict[str, Any] | None = None
+        self._asked: grid.Grid | dict[str, Any] | None = None
         if workloads is None:
             folders.read(self.folder)
             return
+        self._classes = configured(WHERE, None, None, settings, {}).classes
         common = sections(WHERE, settings)
-        top = {
+        self._asked = {
+            "workloads": _named(workloads, "workload"),
+            "hosts": _hosts(workloads, hosts),
             "seeds": seeds if isinstance(seeds, int) else list(seeds),
             "base_seed": base_seed,
             "intervals": seconds("intervals", intervals),
@@ -80,15 +81,13 @@ class Experiment:
             **({"exclude": [dict(one) for one in exclude]} if exclude else {}),
             **({"settings": common} if common else {}),
         }
-        self._asked = {"workloads": _named(workloads, "workload"), "hosts": _hosts(workloads, hosts), "top": top}
 
     @classmethod
     def from_file(cls, grid_file: str | os.PathLike[str], folder: str | os.PathLike[str], **variables: object) -> Self:
         """The experiment of a grid file (docs/experiments.md), ``variables`` filled in."""
         found = cls.__new__(cls)
         found.folder = store.check_folder(Path(folder))
-        found._asked = None
-        found._grid = grid.read(Path(grid_file), {name: str(value) for name, value in variables.items()})
+        found._asked = grid.read(Path(grid_file), {name: str(value) for name, value in variables.items()})
         return found
 
     def run(self, *, jobs: int | None = None, cluster: str | None = None, progress: bool | None = None) -> Self:
@@ -113,23 +112,19 @@ class Experiment:
         return self
 
     def _asked_of(self, opened: store.Store) -> grid.Grid:
-        if self._grid is None:
-            if self._asked is None:
-                raise ConfigError(f"{self.folder}: only what was asked for can be run: give workloads and policies")
-            classes = preset("recommended").classes
-            common = self._asked["top"].get("settings", {})
-            if "classes" in common:
-                from slacktide.api.configuring import configured
-
-                classes = configured(WHERE, None, None, {"classes": common["classes"]}, {}).classes
-            top = dict(self._asked["top"])
-            for axis, what in (("workloads", "workload"), ("hosts", "hosts")):
-                top[axis] = {
-                    name: one if isinstance(one, Mapping) else _words(grid_origin(one, opened.inputs, what, classes))
-                    for name, one in self._asked[axis].items()
-                }
-            self._grid = grid.of(Node(SettingsFile(WHERE, top), (), top))
-        return self._grid
+        if self._asked is None:
+            raise ConfigError(f"{self.folder}: only what was asked for can be run: give workloads and policies")
+        if isinstance(self._asked, grid.Grid):
+            return self._asked
+        words = {
+            axis: {
+                name: one if isinstance(one, Mapping) else _words(grid_origin(one, opened.inputs, what, self._classes))
+                for name, one in self._asked[axis].items()
+            }
+            for axis, what in (("workloads", "workload"), ("hosts", "hosts"))
+        }
+        top = {**self._asked, **words}
+        return grid.of(Node(SettingsFile(WHERE, top), (), top))
 
     @property
     def runs(self) -> pl.DataFrame:

@@ -13,11 +13,12 @@ from slacktide.api.generating import Generated
 from slacktide.errors import ConfigError
 from slacktide.experiment import grid
 from slacktide.experiment.grid import FromFile
-from slacktide.inputs import align, group_by_job, read_hosts, read_workload, write_hosts, write_workload
+from slacktide.inputs import align, read_hosts, read_workload, write_hosts, write_workload
 from slacktide.inputs.formats.frames import ArrowStream, hosts_frame, workload_frame
 from slacktide.inputs.formats.tables import hosts_of, workload_of
 from slacktide.inputs.generators.api import settled
 from slacktide.inputs.generators.registry import GENERATORS
+from slacktide.inputs.grouping import grouped
 from slacktide.inputs.problems import check_readable
 from slacktide.model import DEFAULT_CLASSES, Hosts, ServiceClass, Workload
 
@@ -54,9 +55,7 @@ def inputs_of(
 ) -> tuple[Workload, Hosts]:
     """Both, of the same resources. Raises :class:`InputError` with every broken value."""
     given = hosts_given(workload, hosts)
-    requests = _workload(workload, classes, origin)
-    if grouping is not None:
-        requests = group_by_job(requests, approach=grouping["approach"], batch=grouping["kind"] == "batch")
+    requests = grouped(_workload(workload, classes, origin), grouping)
     names = [_name(one, what) for one, what in ((workload, "workload"), (given, "hosts"))]
     return align(requests, _hosts(given, origin), workload_file=names[0], hosts_file=names[1])
 

@@ -122,11 +122,10 @@ def _as_words(named: dict[str, object]) -> list[str]:
 
 
 def _read(workload: Path, hosts: Path, config: Config, grouping: dict[str, str] | None) -> tuple[Workload, Hosts]:
-    from slacktide.inputs import align, group_by_job, read_hosts, read_workload
+    from slacktide.inputs import align, read_hosts, read_workload
+    from slacktide.inputs.grouping import grouped
 
-    requests = read_workload(workload, classes=config.classes, rests=True)
-    if grouping is not None:
-        requests = group_by_job(requests, approach=grouping["approach"], batch=grouping["kind"] == "batch")
+    requests = grouped(read_workload(workload, classes=config.classes, rests=True), grouping)
     return align(requests, read_hosts(hosts), workload_file=str(workload), hosts_file=str(hosts))
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 from slacktide import settings_file
 from slacktide.errors import ConfigError
 from slacktide.inputs.columns.instances import WHY_AGGREGATED
+from slacktide.inputs.group import group_by_job
+from slacktide.model import Workload
 
 GroupBy = Literal["job", "none"]
 Kind = Literal["service", "batch"]
@@ -49,6 +51,13 @@ def grouping_of(
             f"{say('approach', approach)}: expected aggregated with {say('kind', 'batch')}: {WHY_AGGREGATED}"
         )
     return {"by": group_by, "kind": kind, "approach": approach}
+
+
+def grouped(workload: Workload, grouping: Mapping[str, str] | None) -> Workload:
+    """The workload with its rows grouped so; raises :class:`ConfigError` as :func:`.group_by_job`."""
+    if grouping is None:
+        return workload
+    return group_by_job(workload, approach=grouping["approach"], batch=grouping["kind"] == "batch")
 
 
 def _of_manifest(manifest: Path) -> dict[str, str] | None:

@@ -5,14 +5,14 @@ Columns are those of files (docs/formats.md). Rows are counted from 0 in errors,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from slacktide.inputs.columns import header
 from slacktide.inputs.columns.column_batch import ColumnBatch
-from slacktide.inputs.formats.parquet_files import BATCH_ROWS, TEXTS, WHOLE, check_types
+from slacktide.inputs.formats.parquet_files import BATCH_ROWS, FLAGS, TEXTS, WHOLE, check_types
 from slacktide.inputs.problems import Problems, fail
 
 INDEX = "__index_level_"
@@ -89,15 +89,15 @@ def _wanted(name: str, kind: Any) -> Any:
     import pyarrow as pa
     import pyarrow.types as kinds
 
-    text: Callable[[], Any] = pa.large_string
     if kinds.is_dictionary(kind):
-        plain = kind.value_type
-        return pa.dictionary(pa.int32(), text()) if kinds.is_string_view(plain) else None
+        return pa.dictionary(pa.int32(), pa.large_string()) if kinds.is_string_view(kind.value_type) else None
     if kinds.is_string_view(kind):
-        return text()
+        return pa.large_string()
     if kinds.is_null(kind):  # every cell is empty, so that the frame knows no type
-        whole = pa.int64() if name in WHOLE else pa.float64()
-        return text() if name in TEXTS else pa.bool_() if name == "anti_affinity" else whole
+        by_name = (
+            dict.fromkeys(WHOLE, pa.int64()) | dict.fromkeys(FLAGS, pa.bool_()) | dict.fromkeys(TEXTS, pa.string())
+        )
+        return by_name.get(name, pa.float64())
     if name in WHOLE and (kinds.is_floating(kind) or kinds.is_uint64(kind)):
         return pa.int64()  # pandas makes such floats where a cell is empty
     return None
