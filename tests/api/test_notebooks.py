@@ -23,7 +23,7 @@ def outputs(book: Any, kind: str) -> list[Any]:
 @pytest.mark.filterwarnings("ignore")  # of the kernel's own libraries
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_runs(path: Path, tmp_path: Path) -> None:
-    book = nbformat.read(path, 4)
+    book = nbformat.read(path, 4)  # type: ignore[no-untyped-call]
     nbformat.validate(book)
     assert not any(cell.get("outputs") for cell in book.cells), "outputs are not kept: clear them"
     NotebookClient(book, timeout=300, kernel_name="python3", resources={"metadata": {"path": str(tmp_path)}}).execute()

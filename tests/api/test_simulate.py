@@ -29,7 +29,8 @@ def test_a_run_is_that_of_the_command_line(folder: Path, tmp_path: Path, capsys:
     asked = ["--passes", "--events", "--intervals", "300", "--out", str(tmp_path / "by-command")]
     assert main(["simulate", *inputs, *words, *asked, "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
-    result = st.simulate(*inputs, end="15m", seed=7, intervals="5m", policy_patience=30, qos_startup="always")
+    workload, hosts = inputs
+    result = st.simulate(workload, hosts, end="15m", seed=7, intervals="5m", policy_patience=30, qos_startup="always")
     result.save(tmp_path / "by-api")
     for name in ("requests", "events", "passes", "intervals", "progress"):
         theirs, ours = (pl.read_parquet(tmp_path / by / f"{name}.parquet") for by in ("by-command", "by-api"))
@@ -192,7 +193,8 @@ class Interrupting:
         self._passes += 1
         if self._passes == 5:
             signal.raise_signal(signal.SIGINT)
-        return self._serves.decide(view, now)
+        plan: Plan = self._serves.decide(view, now)
+        return plan
 
 
 def test_after_an_interrupt_the_next_call_works(cell: st.Generated) -> None:

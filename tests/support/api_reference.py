@@ -28,7 +28,7 @@ def signature(name: str, function: Any, *, method: bool = False) -> str:
         if one.kind is one.KEYWORD_ONLY and not starred:
             texts.append("*")
             starred = True
-        stars = {one.VAR_KEYWORD: "**", one.VAR_POSITIONAL: "*"}.get(one.kind, "")
+        stars = "**" if one.kind is one.VAR_KEYWORD else ""
         default = "" if one.default is one.empty else f" = {one.default!r}"
         texts.append(f"{stars}{one.name}: {one.annotation}{default}")
         if one.kind is one.POSITIONAL_ONLY:
