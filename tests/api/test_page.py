@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import doctest
 import inspect
+import os
 import re
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -71,15 +71,12 @@ def test_importing_it_imports_nothing_that_takes_time() -> None:
 
 
 def test_help_of_the_command_line_is_there_at_once() -> None:
-    """Within .15 s on a machine that does nothing else; against an empty interpreter, as others may be at work."""
-
-    def least(*words: str) -> float:
-        times = []
-        for _ in range(5):
-            begun = time.perf_counter()
-            subprocess.run([sys.executable, *words], check=True, capture_output=True, timeout=100)
-            times.append(time.perf_counter() - begun)
-        return min(times)
-
-    empty = least("-c", "pass")
-    assert least("-m", "slacktide", "--help") < 0.15 * max(1.0, empty / 0.03)
+    """Within .15 s of processor time, which others at work on this machine hardly change."""
+    times = []
+    for _ in range(5):
+        before = os.times()
+        subprocess.run([sys.executable, "-m", "slacktide", "--help"], check=True, capture_output=True, timeout=100)
+        after = os.times()
+        spent = after.children_user - before.children_user + after.children_system - before.children_system
+        times.append(spent)
+    assert min(times) < 0.15

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
@@ -63,7 +64,7 @@ class Generated:
         """Where its hosts and users are; None: nobody asks."""
         return self._made[1].network
 
-    def save(self, folder: str | Path) -> Path:
+    def save(self, folder: str | os.PathLike[str]) -> Path:
         """Writes workload.parquet, hosts.parquet and what belongs to them, as ``slacktide generate --out`` does.
 
         The folder is there whole or not at all. Raises :class:`OutputError`.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from collections.abc import Mapping
 from dataclasses import asdict, replace
@@ -113,7 +114,7 @@ class Result:
         ``figure`` is "availability", "demand", "deficits", "penalties", "queue", "operations", "preemptions", ...;
         ``width`` in mm (85 and 180 are those of columns and pages). Raises :class:`ConfigError` for another name.
         """
-        return plot({self.policy.rpartition(".")[2]: self}, figure, width=width)
+        return plot({re.split("[.:]", self.policy)[-1]: self}, figure, width=width)
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
         """Writes the folder that ``slacktide simulate --out`` writes, and returns its path.
