@@ -30,11 +30,16 @@ def test_a_typed_program(cell: st.Generated, tmp_path: Path) -> None:
     assert_type(result.events, pl.DataFrame)
     assert_type(result.passes, pl.DataFrame)
     assert_type(result.save(tmp_path / "run"), Path)
-    assert_type(result.plot("queue", width=85.0), matplotlib.figure.Figure)
-    assert_type(st.plot({"one": result}), matplotlib.figure.Figure)
     nobody = st.simulate(cell, policy=Nothing, end=60)
     assert nobody.totals["placements"] == 0
-    experiment = st.Experiment(tmp_path / "experiment", cell, policies={"mine": "priority"}, end=60)
+
+
+def drawn_and_compared(result: st.Result, cell: st.Generated, folder: Path) -> None:
+    """Is only checked: other tests draw and compare."""
+    assert_type(result.plot("queue", width=85.0), matplotlib.figure.Figure)
+    assert_type(st.plot({"one": result}), matplotlib.figure.Figure)
+    experiment = st.Experiment(folder, cell, policies={"mine": "priority"}, end=60)
     assert_type(experiment.run(jobs=1), st.Experiment)
     assert_type(experiment.classes, pl.DataFrame)
-    assert_type(st.report(experiment, tmp_path / "report.html"), Path)
+    assert_type(st.report(experiment, folder / "report.html"), Path)
+    assert_type(st.plan(cell, end="1h", target={"gold": 1}).hosts, dict[str, int | None])
