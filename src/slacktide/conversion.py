@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from threading import Lock
 from types import NoneType
@@ -14,6 +15,7 @@ from msgspec import Meta, UnsetType
 
 from slacktide.errors import ConfigError
 from slacktide.inputs.columns.cells import expected_name
+from slacktide.model.durations import parse_duration, parse_share
 from slacktide.settings_file import Place, SettingsFile
 
 T = TypeVar("T")
@@ -26,6 +28,10 @@ _CONVERTING = Lock()
 0.22: a struct that the one has begun and the other finds half done)."""
 _WHERE = re.compile(r"`\$((?:\.\w+|\[\d+\])*)`$")
 _STEP = re.compile(r"\.(\w+)|\[(\d+)\]")
+
+
+PARSERS = {"duration": parse_duration, "share": parse_share}
+WRITTEN_AS = {"duration": " of seconds or a duration such as 10m or 1h30m", "share": " or per cent such as 90%"}
 
 
 class Strict(msgspec.Struct, forbid_unknown_fields=True):
@@ -148,7 +154,19 @@ class Kind:
             needed = [one.encode_name for one in self.fields if one.required]
             return f"a mapping with {', '.join(needed or [one.encode_name for one in self.fields])}"
         noun = {str: "text", bool: "true or false", int: "a whole number", float: "a number"}[self.plain]
-        return ", ".join(filter(None, (noun, self.bounds)))
+        return ", ".join(filter(None, (noun + WRITTEN_AS.get(self.written, ""), self.bounds)))
+
+    @property
+    def written(self) -> str:
+        """In which other ways a number may be written: ``duration``, ``share`` or empty."""
+        return str((self.meta.extra or {}).get("written", ""))
+
+    def number(self, value: object) -> object:
+        """A text that stands for a number as this one, ``1h`` or ``90%``; all else as it is, to be refused later."""
+        if isinstance(value, str) and self.written:
+            with suppress(ValueError):
+                return PARSERS[self.written](value)
+        return value
 
     @property
     def bounds(self) -> str:

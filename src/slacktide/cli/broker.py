@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from slacktide.cli.loops import run_fast, until_signal
-from slacktide.cli.options import FILE
+from slacktide.cli.options import DURATION, FILE
 
 if TYPE_CHECKING:
     from slacktide.model import Workload
@@ -32,7 +32,7 @@ SAY_SECONDS = 5.0
     show_default=True,
     help="So many of the workload's seconds pass in one: admissions, durations, start-up times, scale events.",
 )
-@click.option("--until", type=click.FloatRange(0), metavar="SECONDS", help="Stop at this second of the workload.")
+@click.option("--until", type=DURATION, metavar="DURATION", help="Stop at this time of the workload.")
 @click.option("--startup", metavar="TIMES", help="A distribution of start-up times (one for each object), or a file.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the start-up times.")
 @click.option(

@@ -47,7 +47,7 @@ Words = tuple[str, ...]
 @click.option("--hot", type=FILE, help="Measured start-up times on a host used before.")
 @click.option("--cold", type=FILE, help="Measured start-up times on another host.")
 @grouping_options
-@click.option("--end", metavar="SECONDS", help="Stop at this second. Needed where requests never complete.")
+@click.option("--end", metavar="DURATION", help="When it ends: 3600 or 1h. Needed where requests never complete.")
 @click.option(
     "--seeds",
     type=click.IntRange(1),

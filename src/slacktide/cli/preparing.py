@@ -53,13 +53,17 @@ def needs(*modules: str) -> None:
 
 
 def numbers(option: str, text: str) -> list[float]:
-    """Numbers with commas between them, each once."""
+    """Shares with commas between them, each once."""
+    from slacktide.model.durations import parse_share
+
     found = []
     for piece in text.split(","):
         try:
-            found.append(float(piece))
+            found.append(parse_share(piece))
         except ValueError:
-            raise click.UsageError(f"{option}: found {piece.strip()!r}, expected numbers such as 1,0.9,0.8") from None
+            raise click.UsageError(
+                f"{option}: found {piece.strip()!r}, expected shares such as 1,0.9,0.8 or 100%,90%"
+            ) from None
     return list(dict.fromkeys(found))
 
 

@@ -28,15 +28,12 @@ def share(value: float, digits: int = 4) -> str:
 
 
 def seconds(value: float) -> str:
-    """A length of time: ``12.3 s``, ``1:02:03``, ``4 d 01:02:03``."""
+    """A length of time as options take it, too: ``12.3s``, ``1h2m3s``, ``4d1h``; ``-`` for none."""
+    from slacktide.model.durations import write_duration  # here, because it takes time
+
     if not math.isfinite(value):
         return "-"
-    if value < 100:
-        return f"{value:.1f} s"
-    whole = round(value)
-    days, rest = divmod(whole, 86400)
-    clock = f"{rest // 3600:02d}:{rest // 60 % 60:02d}:{rest % 60:02d}"
-    return f"{days} d {clock}" if days else clock.lstrip("0").removeprefix(":")
+    return f"{value:.1f}s" if abs(value) < 100 else write_duration(float(round(value)))
 
 
 def count(value: float) -> str:

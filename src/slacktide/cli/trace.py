@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from slacktide.cli import trace_rows
-from slacktide.cli.options import FILE, key_values
+from slacktide.cli.options import FILE, SHARE, key_values
 from slacktide.cli.preparing import CONFIG, SEED, Parts, about, aligned, in_pieces, needs, numbers
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ def _convert(
 @trace.command()
 @click.argument("workload", type=FILE)
 @click.option("--out", type=FILE, required=True, help="The directory to write workload.parquet and users.parquet into.")
-@click.option("--share", default=0.1, show_default=True, metavar="PART", help="Of the users of each group.")
+@click.option("--share", type=SHARE, default=0.1, show_default=True, metavar="PART", help="Of the users of each group.")
 @click.option("--groups", default=6, show_default=True, metavar="N", help="Groups of users that are alike (k-means).")
 @SEED
 def sample(workload: Path, out: Path, share: float, groups: int, seed: int) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from slacktide.cli.options import FILE
+from slacktide.cli.options import DURATION, FILE, SHARE
 from slacktide.cli.preparing import (
     CONFIG,
     OUT_FILE,
@@ -35,8 +35,11 @@ if TYPE_CHECKING:
 @click.argument("workload", type=FILE)
 @click.argument("hosts", type=FILE)
 @OUT_FILE
-@click.option("--limit", default=1.0, show_default=True, metavar="PART", help="Of the hosts' capacity, each resource.")
-@click.option("--first-limit", type=float, metavar="PART", help="At the first instant [0.2 less than --limit].")
+@click.option(
+    "--limit", type=SHARE, default=1.0, show_default=True, metavar="PART",
+    help="Of the hosts' capacity, each resource: 0.9 or 90%.",
+)  # fmt: skip
+@click.option("--first-limit", type=SHARE, metavar="PART", help="At the first instant [0.2 less than --limit].")
 @CONFIG
 def admit(
     workload: Path, hosts: Path, out: Path, limit: float, first_limit: float | None, config_file: Path | None
@@ -100,7 +103,7 @@ def _say_admission(out: Path, admitted: int, found: Refusals) -> None:
 @click.command()
 @click.argument("workload", type=FILE)
 @OUT_FILE
-@click.option("--share", type=float, required=True, metavar="PART", help="Of the requests, above 0 and at most 1.")
+@click.option("--share", type=SHARE, required=True, metavar="PART", help="Of the requests, above 0 and at most 1.")
 @CONFIG
 @SEED
 def thin(workload: Path, out: Path, share: float, config_file: Path | None, seed: int) -> None:
@@ -125,8 +128,8 @@ def thin(workload: Path, out: Path, share: float, config_file: Path | None, seed
 @click.command()
 @click.argument("workload", type=FILE)
 @OUT_FILE
-@click.option("--from", "start", type=float, required=True, metavar="SECONDS", help="The window's beginning.")
-@click.option("--to", "end", type=float, required=True, metavar="SECONDS", help="The window's end, not part of it.")
+@click.option("--from", "start", type=DURATION, required=True, metavar="DURATION", help="The window's beginning.")
+@click.option("--to", "end", type=DURATION, required=True, metavar="DURATION", help="The window's end, not part of it.")
 @click.option("--drop-running", is_flag=True, help="Leave out what was admitted before the beginning.")
 @CONFIG
 def window(workload: Path, out: Path, start: float, end: float, drop_running: bool, config_file: Path | None) -> None:

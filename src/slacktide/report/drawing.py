@@ -9,22 +9,57 @@ import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from slacktide.palette import AXIS, GRID, GROUND, INKS, MUTED, TEXT
 
 PNG_DPI = 160
 LONGEST_LABEL = 28
+MM = 1 / 25.4
+"""Inches of a millimetre."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """What a figure is drawn for.
+
+    name     of its files: ``KEY-NAME.pdf``
+    width    of the figure, inches
+    font     size of its text, points
+    tall     by how much a panel is as high as on the page
+    columns  so many panels stand side by side at most
+    letters  so many letters fit over the whole width
+    """
+
+    name: str
+    width: float
+    font: float
+    tall: float
+    columns: int
+    letters: int
+
+    @property
+    def slim(self) -> bool:
+        """Whether it is a single column."""
+        return self.columns <= 2
+
+
+PAGE = Sheet("page", 9.0, 9.0, 1.0, 6, 110)
+"""The page of the report, on a screen and on paper."""
+DOUBLE = Sheet("180mm", 180 * MM, 7.5, 0.8, 4, 100)
+"""Both columns of a paper."""
+SINGLE = Sheet("85mm", 85 * MM, 7.0, 0.72, 2, 50)
+"""One column of a paper, and a phone."""
+
 SETTINGS: dict[str, Any] = {
     "font.family": ["DejaVu Sans"],
-    "font.size": 9.0,
-    "axes.titlesize": 9.5,
+    "axes.titlesize": "medium",
     "axes.titleweight": "bold",
     "axes.titlelocation": "left",
-    "axes.labelsize": 9.0,
-    "xtick.labelsize": 8.5,
-    "ytick.labelsize": 8.5,
-    "legend.fontsize": 9.0,
+    "axes.labelsize": "medium",
+    "xtick.labelsize": 0.95,
+    "ytick.labelsize": 0.95,
+    "legend.fontsize": "medium",
     "legend.frameon": False,
     "text.parse_math": False,  # names are the user's: a dollar is a dollar
     "text.color": TEXT.light,
@@ -47,6 +82,7 @@ SETTINGS: dict[str, Any] = {
     "hatch.linewidth": 0.8,
     "lines.linewidth": 1.8,
     "svg.fonttype": "none",
+    "pdf.fonttype": 42,  # text in a PDF stays text
     "svg.hashsalt": "slacktide",
     "path.simplify": True,
     "axes.formatter.useoffset": False,
@@ -63,16 +99,32 @@ _VARIABLE = re.compile(r"var\(--[\w-]+, (#[0-9a-f]{6})\)")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
 
+P = TypeVar("P")
+
+
 @dataclass(frozen=True, slots=True)
-class Panels:
-    """A figure being drawn and its axes, ``axes[row][column]``, all of one size."""
+class Panels(Generic[P]):
+    """A figure being drawn and its panels, row by row: the axes of each, and what it shows."""
 
     figure: Any
-    axes: list[list[Any]]
+    rows: list[list[tuple[Any, P]]]
+
+    def __iter__(self) -> Iterator[tuple[Any, P]]:
+        return (one for row in self.rows for one in row)
+
+    @property
+    def first(self) -> list[Any]:
+        """The leftmost axes of each row, which name the y axis."""
+        return [row[0][0] for row in self.rows]
+
+    @property
+    def columns(self) -> int:
+        """How many panels the longest row has."""
+        return len(self.rows[0])
 
 
 @contextlib.contextmanager
-def style() -> Iterator[None]:
+def style(sheet: Sheet = PAGE) -> Iterator[None]:
     """Everything that draws runs in here: our settings and nobody else's."""
     import matplotlib as mpl
 
@@ -81,30 +133,50 @@ def style() -> Iterator[None]:
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         mpl.rcdefaults()
         settings: Any = mpl.rcParams  # its keys are typed one by one
-        settings.update(SETTINGS)
+        ticks = dict.fromkeys(("xtick.labelsize", "ytick.labelsize"), sheet.font * 0.95)
+        settings.update({**SETTINGS, **ticks, "font.size": sheet.font})
         yield
 
 
 def panels(
-    rows: int, columns: int, *, width: float = 9.0, height: float = 2.2, share: tuple[bool | str, bool | str]
-) -> Panels:
-    """Small multiples, ``rows`` x ``columns``, each ``height`` inches high; ``share`` says whether x and y are."""
+    sheet: Sheet,
+    places: Sequence[Sequence[P]],
+    *,
+    height: float,
+    share: tuple[bool | str, bool | str],
+    below: str = "",
+    width: float | None = None,
+) -> Panels[P]:
+    """Small multiples, a panel for each of ``places``, each ``height`` inches high on the page.
+
+    The rows are those of ``places`` where all are equally long and fit on the sheet; otherwise the panels follow one
+    another. ``share`` says whether x and y are; the lowest panel of each column names its x axis ``below``.
+    """
     from matplotlib.figure import Figure
 
-    figure: Any = Figure(figsize=(width, height * rows + 0.75), layout="constrained")
-    axes = figure.subplots(rows, columns, squeeze=False, sharex=share[0], sharey=share[1])
-    return Panels(figure, [list(row) for row in axes])
-
-
-def trim(made: Panels, used: int, below: str) -> None:
-    """Leaves the first ``used`` of the panels; the lowest of each column tells its x axis, named ``below``."""
-    columns = len(made.axes[0])
-    every = [one for line in made.axes for one in line]
+    rows = arranged(places, sheet.columns)
+    across = max(map(len, rows))
+    size = min(sheet.width, width or sheet.width), height * sheet.tall * len(rows) + 0.083 * sheet.font
+    figure: Any = Figure(figsize=size, layout="constrained")
+    axes = figure.subplots(len(rows), across, squeeze=False, sharex=share[0], sharey=share[1])
+    used = sum(map(len, rows))
+    every = [one for line in axes for one in line]
     for one in every[used:]:
         one.remove()
-    for one in every[max(used - columns, 0) : used]:
+    for one in every[max(used - across, 0) : used]:
         one.tick_params(labelbottom=True)
         one.set_xlabel(below)
+    return Panels(figure, [list(zip(line, row, strict=False)) for line, row in zip(axes, rows, strict=True)])
+
+
+def arranged(places: Sequence[Sequence[P]], columns: int) -> list[list[P]]:
+    """``places`` in rows of at most so many; as they stand, where that gives full rows of several."""
+    rows = [list(row) for row in places if row]
+    if len({len(row) for row in rows}) == 1 and (len(rows) == 1 or len(rows[0]) > 1) and len(rows[0]) <= columns:
+        return rows
+    every = [one for row in rows for one in row]
+    width = min(columns, 3, len(every))
+    return [every[at : at + width] for at in range(0, len(every), width)]
 
 
 def label(name: str, longest: int = LONGEST_LABEL) -> str:
@@ -113,17 +185,19 @@ def label(name: str, longest: int = LONGEST_LABEL) -> str:
     return clean if len(clean) <= longest else clean[: longest - 1] + "…"
 
 
-def legend(figure: Any, handles: Sequence[Any], columns: int = 5) -> None:
+def legend(sheet: Sheet, figure: Any, handles: Sequence[Any], columns: int = 5) -> None:
     """Above all panels, to the left."""
+    longest = max((len(one.get_label()) for one in handles), default=0)
+    fit = max(1, sheet.letters // (longest + 9))
     figure.legend(
-        handles=list(handles), loc="outside upper left", ncols=min(columns, max(len(handles), 1)), handlelength=3.2,
-        handleheight=1.1, columnspacing=1.6, borderaxespad=0.1,
+        handles=list(handles), loc="outside upper left", ncols=min(columns, fit, max(len(handles), 1)),
+        handlelength=3.2, handleheight=1.1, columnspacing=1.6, borderaxespad=0.1,
     )  # fmt: skip
 
 
 def nothing(axes: Any, text: str) -> None:
     """An empty panel that says why it is."""
-    axes.text(0.5, 0.5, text, transform=axes.transAxes, ha="center", va="center", color=MUTED.light, fontsize=9)
+    axes.text(0.5, 0.5, text, transform=axes.transAxes, ha="center", va="center", color=MUTED.light)
 
 
 def svg(figure: Any, key: str, title: str, description: str) -> str:
@@ -164,6 +238,14 @@ def png(figure: Any) -> bytes:
     out = io.BytesIO()
     with style():
         figure.savefig(out, format="png", dpi=PNG_DPI, metadata={"Software": None})
+    return out.getvalue()
+
+
+def pdf(figure: Any) -> bytes:
+    """The drawing as PDF, in the light colours, its text as text."""
+    out = io.BytesIO()
+    with style():
+        figure.savefig(out, format="pdf", metadata={"CreationDate": None, "Producer": None, "Creator": None})
     return out.getvalue()
 
 
