@@ -340,7 +340,7 @@ def test_axe_finds_nothing_serious(scheme: str, width: int, opened: Any) -> None
     metrics = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 500}
     opened.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
     opened.execute_script("dispatchEvent(new Event('resize'))")
-    # Everything opened; of long tables a few rows are enough. Drawings are images with a name: what is in them is no part
+    # Everything opened; of long tables a few rows. Drawings are images with a name: what is in them is no part
     # of the page to axe (its contrast has a test above), and takes it half a minute.
     opened.execute_script(
         "for (const one of document.querySelectorAll('tbody tr:nth-child(n+4), figure svg > g')) one.remove();"

@@ -14,7 +14,7 @@ FILE = click.Path(path_type=Path)
 """A file or directory; whoever reads or writes it says what is wrong with it."""
 
 
-class Written(click.ParamType):
+class Written(click.ParamType):  # type: ignore[type-arg]
     """A number that may be written in another way, too, ``1h30m`` or ``90%``; above ``above``, where that is given."""
 
     def __init__(self, name: Literal["duration", "share"], above: float | None = None) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from slacktide.drawing import Sheet, label, panels, style
 from slacktide.palette import GRID, KEPT, MISSED, TEXT, Ink
-from slacktide.report.drawing import Sheet, label, panels, style
 from slacktide.report.figure import Figure, Rows, Scene, where
 from slacktide.report.over_time import short
 from slacktide.report.promises import percent

@@ -76,8 +76,8 @@ def assemble(folder: Path, announce: Announce = lambda _: None) -> Report:
     noted = [replace(one, notes=(*note, *one.notes)) for one in by_policy]
     across = over_time.demand(_table(demand), _table(limits), scene)
     figures = [across, *noted[:1], *_paired(found, shown, said.judged), *noted[1:]]
-    first = replace(answer.answer(rows, shown), notes=note)
-    return Report(experiment, found, scene, said, rows, came_to, limits, counted, first, figures)
+    whole = replace(answer.answer(rows, shown), notes=note)
+    return Report(experiment, found, scene, said, rows, came_to, limits, counted, whole, figures)
 
 
 def _table(rows: Rows) -> Any:

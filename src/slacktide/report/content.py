@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from slacktide import __version__
+from slacktide import __version__, drawing
 from slacktide.model import ServiceClass
-from slacktide.report import drawing, page, scores
+from slacktide.report import page, scores
 from slacktide.report.assemble import SHOWN_PAIRS, Report
 from slacktide.report.figure import Figure, Rows, where
 from slacktide.results.experiment import ABOUT, GRID

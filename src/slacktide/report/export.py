@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from slacktide.report import drawing, page
+from slacktide import drawing
+from slacktide.report import page
 from slacktide.report.figure import Figure
 from slacktide.results.directory import check_target, replaced_directory
 

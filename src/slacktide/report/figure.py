@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from slacktide import palette
+from slacktide.drawing import Sheet
 from slacktide.palette import Look
-from slacktide.report.drawing import Sheet
 
 SHOWN_PANELS = 6
 """Of many workloads this many are drawn; the table has all."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from slacktide.drawing import Sheet, label, legend, panels, style
 from slacktide.palette import GROUND, TEXT
-from slacktide.report.drawing import Sheet, label, legend, panels, style
 from slacktide.report.figure import Figure, Rows, Scene, busy, limited, where
 
 HOUR, DAY = 3600.0, 86400.0
@@ -221,7 +221,7 @@ def policy_handles(scene: Scene, *, marks: bool = True) -> list[Any]:
     found = []
     for number, (name, look) in enumerate(scene.policy_looks.items()):
         wide = not marks and not number
-        dash = "-" if wide else look.dash
+        dash: Any = "-" if wide else look.dash
         found.append(
             Line2D([], [], color=look.colour, linestyle=dash, marker=look.marker if marks else None, markersize=5,
                    label=label(name), markeredgecolor=GROUND.light, markeredgewidth=0.5,

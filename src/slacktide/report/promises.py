@@ -6,8 +6,8 @@ import math
 from dataclasses import replace
 from typing import Any
 
+from slacktide.drawing import Sheet, arranged, label, legend, panels, style
 from slacktide.palette import BOTH, GROUND, MUTED, NEITHER, ONLY_X, ONLY_Y, TEXT
-from slacktide.report.drawing import Sheet, arranged, label, legend, panels, style
 from slacktide.report.figure import Figure, Rows, Scene, busy, limited, where
 from slacktide.report.over_time import policy_handles, short
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from slacktide.drawing import Sheet, label, legend, panels, style
 from slacktide.metrics.contention import LEVELS
 from slacktide.palette import GROUND, MUTED, TEXT
-from slacktide.report.drawing import Sheet, label, legend, panels, style
 from slacktide.report.figure import Figure, Rows, Scene, busy, limited, where
 from slacktide.report.over_time import policy_handles, short
 from slacktide.report.promises import WIDEST

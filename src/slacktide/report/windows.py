@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from slacktide.drawing import Panels, Sheet, label, legend, panels, style
 from slacktide.model.durations import write_duration
 from slacktide.palette import GROUND, TEXT
-from slacktide.report.drawing import Panels, Sheet, label, legend, panels, style
 from slacktide.report.figure import Figure, Rows, Scene, busy, limited, where
 from slacktide.report.gather import WINDOWS, Member, table_of, told
 from slacktide.report.over_time import policy_handles

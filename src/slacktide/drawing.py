@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any, Generic, TypeVar
 
-from slacktide.palette import AXIS, GRID, GROUND, INKS, MUTED, TEXT
+from slacktide.palette import AXIS, GRID, GROUND, INKS, MUTED, TEXT, css
 
 PNG_DPI = 160
 LONGEST_LABEL = 28
@@ -228,9 +228,17 @@ def svg(figure: Any, key: str, title: str, description: str) -> str:
     )
 
 
-def alone(svg_text: str) -> str:
-    """A drawing of :func:`svg` as a file of its own, in the light colours, which every program understands."""
-    return '<?xml version="1.0" encoding="UTF-8"?>\n' + _VARIABLE.sub(r"\1", svg_text) + "\n"
+def alone(svg_text: str, *, modes: bool = False) -> str:
+    """A drawing of :func:`svg` as a file of its own, in the light colours, which every program understands.
+
+    With ``modes`` it follows the reader's light or dark mode, as a page with pictures in it does.
+    """
+    if modes:
+        dark = f"@media (prefers-color-scheme: dark) {{ :root {{ {css('dark')} }} }}"
+        text = svg_text.replace(">", f"><style>:root {{ {css('light')} }} {dark}</style>", 1)
+    else:
+        text = _VARIABLE.sub(r"\1", svg_text)
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + text + "\n"
 
 
 def png(figure: Any) -> bytes:
