@@ -280,7 +280,7 @@ def test_shares_are_never_rounded_to_all_or_nothing(share: float, text: str) -> 
 def test_panels_in_which_nothing_happens_are_left_out_and_named() -> None:
     about = scene(1, 3)
     rows = [
-        {"workload": "workload 0", "hosts": one, "policy": policy, "time": at, "queue": 5.0 if one == "hosts 1" else 0.0}
+        {"workload": "workload 0", "hosts": one, "policy": policy, "time": at, "queue": 5.0 * (one == "hosts 1")}
         for one in about.hosts
         for policy in about.policies
         for at in (60.0, 120.0)
@@ -288,7 +288,7 @@ def test_panels_in_which_nothing_happens_are_left_out_and_named() -> None:
     figure = queue(pa.Table.from_pylist(rows), about)
     assert [text for text in texts(figure) if text.startswith("workload")] == ["workload 0, hosts 1"]
     assert figure.notes == (
-        "Left out: workload 0 on hosts 0, workload 0 on hosts 2. There are no instances waiting at any time.",
+        "Left out: workload 0 on hosts 0, workload 0 on hosts 2. There are no waiting at any time.",
     )
     idle = queue(pa.Table.from_pylist([{**row, "queue": 0.0} for row in rows]), about)
     assert idle.draw is None
@@ -317,7 +317,7 @@ def test_the_answer_has_a_tile_for_each_class_and_policy_and_the_price() -> None
         return {**place, "requests": 10, "kept": kept, "penalty": 10.0 - kept, "preemptions": 3, "operations": 5,
                 "passes": 1, "wasted_startup": 0.0}  # fmt: skip
 
-    rows = [run(policy, name, 10 if policy == "policy 0" else 9) for policy in ("policy 0", "policy 1") for name in SLOS]
+    rows = [run(policy, name, kept) for policy, kept in (("policy 0", 10), ("policy 1", 9)) for name in SLOS]
     found = texts(answer.answer(rows, scene()))
     assert (found.count("100 %"), found.count("90 %")) == (2, 2)
     assert {"policy 0", "policy 1", "2", "6"} <= set(found)

@@ -64,7 +64,9 @@ def broker(
     create_classes: bool,
     delete: bool,
 ) -> None:
-    """Submits WORKLOAD to a cluster at its own times, as Deployments and Jobs with their service classes.
+    """Submits WORKLOAD to a cluster as Deployments and Jobs.
+
+    It does so at the workload's own times, and names their service classes.
 
     \b
       slacktide broker w.csv --kubeconfig ~/.kube/config --create-classes

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from slacktide.cli.options import FILE, key_values
+from slacktide.cli.shell.suggesting import Listed
 
 if TYPE_CHECKING:
     from slacktide.experiment.conduct import Listed
@@ -21,9 +22,9 @@ SHOWN = 10
 """Of many failures this many are shown."""
 
 
-@click.group()
+@click.group(cls=Listed)
 def experiment() -> None:
-    """Many runs at once: every combination of workloads, host sets, policies and seeds of a small file."""
+    """Many runs: workloads, hosts, policies and seeds of one file."""
 
 
 @experiment.command()

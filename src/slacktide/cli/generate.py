@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from slacktide.cli.options import FILE, key_values
+from slacktide.cli.shell import completing
 
 if TYPE_CHECKING:
     from slacktide.inputs.generators.registry import Generator
@@ -17,9 +18,12 @@ GENERATED_FILES = frozenset({"workload.parquet", "hosts.parquet", "settings.yaml
 
 
 @click.command()
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=completing.generators)
 @click.option("--out", type=FILE, help="The directory to write workload.parquet and hosts.parquet into.")
-@click.option("--set", "words", multiple=True, metavar="KEY=VALUE", help="A parameter; may be repeated.")
+@click.option(
+    "--set", "words", multiple=True, metavar="KEY=VALUE", shell_complete=completing.parameters,
+    help="A parameter; may be repeated.",
+)  # fmt: skip
 @click.option("--seed", default=0, show_default=True, metavar="N", help="Equal seeds give equal files.")
 def generate(name: str | None, out: Path | None, words: tuple[str, ...], seed: int) -> None:
     """Generates a workload and its hosts. Without NAME: lists what there is, and its parameters.

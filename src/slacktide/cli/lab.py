@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 
 from slacktide.cli.options import FILE
+from slacktide.cli.shell.suggesting import Listed
 
 NAMESPACE, ACCOUNT = "slacktide-system", "slacktide"
 """Of the manifests."""
@@ -37,9 +38,9 @@ BINARIES = click.option(
 )
 
 
-@click.group()
+@click.group(cls=Listed)
 def lab() -> None:
-    """A Kubernetes control plane on this machine, to try slacktide and to test against.
+    """A Kubernetes control plane on this machine, to try slacktide.
 
     etcd, the API server and the controllers are the real ones; only the kubelets are played, by KWOK. It needs
     no cluster, no containers and no rights, and listens on loopback only.

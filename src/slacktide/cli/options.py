@@ -10,6 +10,8 @@ from typing import Any, Literal
 
 import click
 
+from slacktide.cli.shell import completing
+
 FILE = click.Path(path_type=Path)
 """A file or directory; whoever reads or writes it says what is wrong with it."""
 
@@ -37,6 +39,12 @@ DURATION = Written("duration")
 """Seconds, as a number or as 10m or 1h30m."""
 SHARE = Written("share")
 """A part of something, as a number or in per cent."""
+
+
+SETTING = click.option(
+    "--set", "words", multiple=True, metavar="SECTION.KEY=VALUE", shell_complete=completing.settings,
+    help="One setting; may be repeated.",
+)  # fmt: skip
 
 
 def echo_json(value: object) -> None:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 from slacktide.cli.grouping import chosen_grouping, grouping_options
-from slacktide.cli.options import FILE
+from slacktide.cli.options import FILE, SETTING
+from slacktide.cli.shell import completing
 
 if TYPE_CHECKING:
     from slacktide.config import Config
@@ -30,6 +31,7 @@ Words = tuple[str, ...]
     "policies",
     multiple=True,
     metavar="NAME",
+    shell_complete=completing.policies_and_presets,
     help="qos-driven, priority, hybrid, file.py:Class, or a preset; may be repeated [recommended].",
 )
 @click.option(
@@ -43,7 +45,7 @@ Words = tuple[str, ...]
     "--penalty", type=click.FloatRange(0), metavar="BUDGET", help="Instead: penalties of at most so many cpu-seconds."
 )
 @click.option("--config", "config_file", type=FILE, help="Settings from a YAML, TOML or JSON file, or a manifest.json.")
-@click.option("--set", "words", multiple=True, metavar="SECTION.KEY=VALUE", help="One setting; may be repeated.")
+@SETTING
 @click.option("--hot", type=FILE, help="Measured start-up times on a host used before.")
 @click.option("--cold", type=FILE, help="Measured start-up times on another host.")
 @grouping_options
@@ -90,7 +92,7 @@ def plan(
     cluster: str | None,
     **named: object,
 ) -> None:
-    """Finds the smallest number of hosts, in the mix of HOSTS, on which WORKLOAD meets a goal.
+    """Finds how many hosts, in the mix of HOSTS, WORKLOAD needs.
 
     \b
       slacktide plan w.parquet h.parquet --end 3600 --out plan

@@ -14,7 +14,9 @@ from slacktide.cli.options import FILE
 @click.option("--out", type=FILE, required=True, metavar="FILE.html", help="The page to write.")
 @click.option("--export", type=FILE, metavar="DIR", help="Also write every figure there, as SVG, PNG and CSV.")
 def report(folder: Path, out: Path, export: Path | None) -> None:
-    """Makes one HTML page of the experiment in DIR: what was compared, the verdict, figures and their data.
+    """Makes one HTML page of the experiment in DIR.
+
+    It has the answer, what was compared, figures and their data.
 
     \b
       slacktide experiment run grid.yaml --out results

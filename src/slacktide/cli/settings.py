@@ -8,7 +8,7 @@ import click
 @click.command()
 @click.option("--markdown", is_flag=True, help="The page docs/settings.md.")
 def settings(markdown: bool) -> None:
-    """Lists every setting for --set and --config: default, what is allowed, what it means.
+    """Lists every setting: default, what is allowed, what it means.
 
     \b
       slacktide settings | grep patience

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from slacktide.cli.grouping import chosen_grouping, grouping_options
-from slacktide.cli.options import DURATION, FILE, echo_json
+from slacktide.cli.options import DURATION, FILE, SETTING, echo_json
+from slacktide.cli.shell import completing
 
 if TYPE_CHECKING:
     from slacktide.config import Config
@@ -27,11 +28,15 @@ SHORTEST = 1e-3
 @click.option(
     "--policy",
     metavar="NAME",
+    shell_complete=completing.policies,
     help="qos-driven (default), priority, hybrid, one that 'slacktide policies' lists, or file.py:Class.",
 )
-@click.option("--preset", metavar="NAME", help="Settings to start from: recommended (default) or published.")
+@click.option(
+    "--preset", metavar="NAME", shell_complete=completing.presets,
+    help="Settings to start from: recommended (default) or published.",
+)  # fmt: skip
 @click.option("--config", "config_file", type=FILE, help="Settings from a YAML, TOML or JSON file, or a manifest.json.")
-@click.option("--set", "words", multiple=True, metavar="SECTION.KEY=VALUE", help="One setting; may be repeated.")
+@SETTING
 @click.option("--hot", type=FILE, help="Measured start-up times on a host used before.")
 @click.option("--cold", type=FILE, help="Measured start-up times on another host.")
 @click.option("--host-events", type=FILE, help="Failures, drains and repairs of hosts, CSV: time,host,event.")
@@ -67,7 +72,7 @@ def simulate(
     as_json: bool,
     **named: object,
 ) -> None:
-    """Simulates WORKLOAD on HOSTS under a policy and tells per class what was promised and what was delivered.
+    """Simulates WORKLOAD on HOSTS: what was promised, what delivered.
 
     Files are read by their suffix: .parquet, .csv, or .erl (the published Erlang terms).
 

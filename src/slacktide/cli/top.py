@@ -44,7 +44,7 @@ def top(
     order: str,
     scheduler_name: str,
 ) -> None:
-    """Shows what each workload was promised and has got, every second anew.
+    """Shows what each workload was promised and has got, live.
 
     A ledger is written when something happens to its workload. In between its numbers follow from the time that has
     passed, and are carried on here: exactly, unless pods are just being bound or are leaving.

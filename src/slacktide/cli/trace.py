@@ -12,6 +12,7 @@ import click
 from slacktide.cli import trace_rows
 from slacktide.cli.options import FILE, SHARE, key_values
 from slacktide.cli.preparing import CONFIG, SEED, Parts, about, aligned, in_pieces, needs, numbers
+from slacktide.cli.shell.suggesting import Listed
 
 if TYPE_CHECKING:
     from slacktide.inputs.prepare import Peak
@@ -19,9 +20,11 @@ if TYPE_CHECKING:
     from slacktide.model import Hosts, Workload
 
 
-@click.group()
+@click.group(cls=Listed)
 def trace() -> None:
-    """Prepares workloads and hosts: converts published traces, samples, cuts, thins, draws host sets.
+    """Prepares workloads and hosts, also from published traces.
+
+    It converts, samples, cuts and thins, and draws host sets.
 
     \b
       slacktide trace convert                                                   lists the formats
