@@ -49,7 +49,8 @@ def drawing(rows: dict[str, dict[str, float]]) -> str:
                               va="center", fontsize="small")  # fmt: skip
                 missed = 100.0 * (1.0 - row["all"])
                 right.plot([0.0, missed], [place] * 2, color=GRID.light, linewidth=1.2, zorder=1)
-                right.plot([missed], [place], "o", color=(MISSED if missed else KEPT).light, markersize=6)
+                right.plot([missed], [place], "o", color=(MISSED if missed else KEPT).light, markersize=6,
+                           clip_on=False)  # fmt: skip
                 right.annotate(f"{missed:.2g}" if missed else "none", (missed, place), xytext=(6, 0),
                                textcoords="offset points", va="center", fontsize="small")  # fmt: skip
             place += 1.6
@@ -58,7 +59,7 @@ def drawing(rows: dict[str, dict[str, float]]) -> str:
         left.set_xlim(0.0, 1.12 * max(row["mean"] for row in rows.values()))
         right.set_xlim(0.0, 1.15 * max(0.01, *(100.0 * (1.0 - row["all"]) for row in rows.values())))
         left.set_xlabel("mean delay of users, ms (less is better)")
-        right.set_xlabel("requests that missed what was promised, % (less is better)")
+        right.set_xlabel("promises missed, % of requests (less is better)")
         for one in (left, right):
             one.grid(visible=False, axis="y")
             one.tick_params(left=False)

@@ -54,7 +54,7 @@ def test_progress_tells_rate_and_simulated_time_and_goes_away(monkeypatch: pytes
         assert stream.getvalue() == ""
         now[0] = 2.0
         progress(7200.0, 50, 100)
-        assert "50% 50 of 100 requests, 25/s, simulated 2:00:00" in plain(stream)
+        assert "50% about 2.0s left, 50 of 100 requests, 25/s, simulated 2h" in plain(stream)
     assert stream.getvalue().endswith(GONE)
 
 

@@ -6,10 +6,10 @@ import click
 
 from slacktide.cli.edge_emulate import emulate
 from slacktide.cli.edge_replay import replay
-from slacktide.cli.shell.suggesting import Listed
+from slacktide.cli.shell.suggesting import HelpfulGroup
 
 
-@click.group(cls=Listed)
+@click.group(cls=HelpfulGroup)
 def edge() -> None:
     """Delay-aware placement on the published edge testbed."""
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from slacktide.cli.options import FILE, key_values
+from slacktide.cli.options import AS_JSON, FILE, echo_json, key_values
 from slacktide.cli.shell import completing
 
 if TYPE_CHECKING:
@@ -25,7 +25,8 @@ GENERATED_FILES = frozenset({"workload.parquet", "hosts.parquet", "settings.yaml
     help="A parameter; may be repeated.",
 )  # fmt: skip
 @click.option("--seed", default=0, show_default=True, metavar="N", help="Equal seeds give equal files.")
-def generate(name: str | None, out: Path | None, words: tuple[str, ...], seed: int) -> None:
+@AS_JSON
+def generate(name: str | None, out: Path | None, words: tuple[str, ...], seed: int, as_json: bool) -> None:
     """Generates a workload and its hosts. Without NAME: lists what there is, and its parameters.
 
     \b
@@ -42,6 +43,9 @@ def generate(name: str | None, out: Path | None, words: tuple[str, ...], seed: i
     """
     from slacktide.inputs.generators.registry import GENERATORS
 
+    if name is None and as_json:
+        echo_json({one.name: _as_plain(one) for one in GENERATORS.values()})
+        return
     if name is None:
         click.echo("\n\n".join(map(_described, GENERATORS.values())))
         return
@@ -50,8 +54,13 @@ def generate(name: str | None, out: Path | None, words: tuple[str, ...], seed: i
 
         raise click.UsageError(f"NAME: found {name!r}, expected {expected_name(name, list(GENERATORS))}")
     if out is None:
-        raise click.UsageError("--out is missing: name the directory to write into")
-    _generate(GENERATORS[name], out, words, seed)
+        raise click.UsageError(f"--out is missing: name the directory to write into, such as --out {name}")
+    _generate(GENERATORS[name], out, words, seed, as_json)
+
+
+def _as_plain(generator: Generator) -> dict[str, object]:
+    parameters = {one.name: {"default": one.default, "help": one.help} for one in generator.parameters}
+    return {"summary": generator.summary, "parameters": parameters}
 
 
 def _described(generator: Generator) -> str:
@@ -60,7 +69,7 @@ def _described(generator: Generator) -> str:
     return "\n".join(lines)
 
 
-def _generate(generator: Generator, out: Path, words: tuple[str, ...], seed: int) -> None:
+def _generate(generator: Generator, out: Path, words: tuple[str, ...], seed: int, as_json: bool) -> None:
     import json
 
     from slacktide import __version__
@@ -93,6 +102,11 @@ def _generate(generator: Generator, out: Path, words: tuple[str, ...], seed: int
         if classes != DEFAULT_CLASSES:
             (aside / "settings.yaml").write_text(_settings_text(classes), encoding="utf-8")
         (aside / "manifest.json").write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
+    if as_json:
+        written = sorted(one.name for one in out.iterdir() if one.name in GENERATED_FILES)
+        counts = {"requests": writer.rows, "instances": instances, "hosts": len(hosts)}
+        echo_json({"folder": str(out), "files": written, **counts, **about})
+        return
     requests = f"{count(writer.rows)} requests" + (f" of {count(instances)} instances" * (instances > writer.rows))
     click.echo(f"{out}: {requests} in workload.parquet, {count(len(hosts))} hosts in hosts.parquet")
     if hosts.network is not None:

@@ -41,6 +41,7 @@ SHARE = Written("share")
 """A part of something, as a number or in per cent."""
 
 
+AS_JSON = click.option("--json", "as_json", is_flag=True, help="The result as JSON on stdout, and nothing else there.")
 SETTING = click.option(
     "--set", "words", multiple=True, metavar="SECTION.KEY=VALUE", shell_complete=completing.settings,
     help="One setting; may be repeated.",

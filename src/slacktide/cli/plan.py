@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from slacktide.cli.grouping import chosen_grouping, grouping_options
-from slacktide.cli.options import FILE, SETTING
+from slacktide.cli.options import AS_JSON, FILE, SETTING, echo_json
 from slacktide.cli.shell import completing
 
 if TYPE_CHECKING:
@@ -72,6 +72,7 @@ Words = tuple[str, ...]
 @click.option("--curve/--no-curve", default=True, help="Also test sizes from half the answer on, for the drawing.")
 @click.option("--jobs", type=click.IntRange(1), metavar="N", help="Runs at a time, threads or processes [all cores].")
 @click.option("--cluster", metavar="ADDRESS", help="A Dask scheduler whose workers do the runs.")
+@AS_JSON
 def plan(
     workload: Path,
     hosts: Path,
@@ -90,6 +91,7 @@ def plan(
     curve: bool,
     jobs: int | None,
     cluster: str | None,
+    as_json: bool,
     **named: object,
 ) -> None:
     """Finds how many hosts, in the mix of HOSTS, WORKLOAD needs.
@@ -127,7 +129,10 @@ def plan(
         except KeyboardInterrupt as interrupt:
             raise KeyboardInterrupt("whole runs are kept: resume with the same command.") from interrupt
         curves.write(found, store)
-    _report(found, out)
+    if as_json:
+        echo_json(planning.summary(found))
+    else:
+        _report(found, out)
 
 
 def _as_words(named: dict[str, object]) -> list[str]:

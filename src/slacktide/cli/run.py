@@ -15,6 +15,7 @@ import click
 
 from slacktide.cli.loops import run_fast, until_signal
 from slacktide.cli.options import FILE, SETTING
+from slacktide.cli.shell import completing
 
 if TYPE_CHECKING:
     from slacktide.config import Config
@@ -31,7 +32,9 @@ FORMAT = "%(asctime)s %(levelname).1s %(name)s: %(message)s"
     "--kubeconfig", type=FILE, help="How to reach the cluster; inside a pod its own account if none is given."
 )
 @click.option("--context", metavar="NAME", help="Of the kubeconfig; its current one if none is named.")
-@click.option("--policy", metavar="NAME", help="qos-driven (default), priority or hybrid.")
+@click.option(
+    "--policy", metavar="NAME", shell_complete=completing.policies, help="qos-driven (default), priority or hybrid."
+)
 @click.option("--preset", metavar="NAME", help="Settings to start from: recommended (default) or published.")
 @click.option("--config", "config_file", type=FILE, help="Settings from a YAML, TOML or JSON file.")
 @SETTING

@@ -113,7 +113,9 @@ def seconds(value: float) -> str:
 
     if not math.isfinite(value):
         return "-"
-    return f"{value:.1f}s" if abs(value) < 100 else write_duration(float(round(value)))
+    if value < 0.0:
+        return f"-{seconds(-value)}"
+    return f"{value:.1f}s" if value < 99.95 else write_duration(float(round(value)))
 
 
 def count(value: float) -> str:

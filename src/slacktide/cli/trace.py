@@ -12,7 +12,7 @@ import click
 from slacktide.cli import trace_rows
 from slacktide.cli.options import FILE, SHARE, key_values
 from slacktide.cli.preparing import CONFIG, SEED, Parts, about, aligned, in_pieces, needs, numbers
-from slacktide.cli.shell.suggesting import Listed
+from slacktide.cli.shell.suggesting import HelpfulGroup
 
 if TYPE_CHECKING:
     from slacktide.inputs.prepare import Peak
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from slacktide.model import Hosts, Workload
 
 
-@click.group(cls=Listed)
+@click.group(cls=HelpfulGroup)
 def trace() -> None:
     """Prepares workloads and hosts, also from published traces.
 

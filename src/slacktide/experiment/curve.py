@@ -128,5 +128,6 @@ def _handles(found: Plan, looks: Mapping[str, Look]) -> list[Any]:
     made.append(Line2D([], [], color=ink, linewidth=1.0, label="the answer"))
     if found.question.goal.budget is None:
         made.append(Line2D([], [], color=ink, linewidth=1.2, linestyle=(0, (1, 1)), label="goal"))
-    empty = {"marker": "o", "markerfacecolor": palette.GROUND.light, "linestyle": "none", "markersize": 5}
-    return [*made, Line2D([], [], color=ink, label="empty: misses the goal", **empty)]
+    empty = Line2D([], [], color=ink, label="empty: misses the goal", marker="o", linestyle="none", markersize=5)
+    empty.set_markerfacecolor(palette.GROUND.light)
+    return [*made, empty]

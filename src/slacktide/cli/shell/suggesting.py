@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 
-class Listed(click.Group):
+class HelpfulGroup(click.Group):
     """Lists its commands with their whole first sentence."""
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
