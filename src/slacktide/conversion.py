@@ -78,7 +78,7 @@ class Node:
         """The value as ``kind``, a struct or an annotated type. Raises :class:`ConfigError` at the exact place."""
         try:
             with _CONVERTING:
-                return msgspec.convert(self.value, kind)
+                return msgspec.convert(Kind.of(kind).number(self.value), kind)
         except msgspec.ValidationError as error:
             found = _WHERE.search(str(error))
             node, expected = self, Kind.of(kind)
@@ -162,7 +162,13 @@ class Kind:
         return str((self.meta.extra or {}).get("written", ""))
 
     def number(self, value: object) -> object:
-        """A text that stands for a number as this one, ``1h`` or ``90%``; all else as it is, to be refused later."""
+        """``value`` with numbers in place of texts that stand for them, ``1h`` or ``90%``, at any depth of structs.
+
+        All else is left as it is, to be refused later.
+        """
+        if isinstance(value, dict) and self.fields:
+            kinds = {one.encode_name: one.type for one in self.fields}
+            return {key: Kind.of(kinds[key]).number(one) if key in kinds else one for key, one in value.items()}
         if isinstance(value, str) and self.written:
             with suppress(ValueError):
                 return PARSERS[self.written](value)

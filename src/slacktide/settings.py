@@ -254,7 +254,7 @@ def with_sections(config: Config, values: Mapping[str, Any], file: SettingsFile,
 
     Raises :class:`ConfigError` naming file, line, section and key.
     """
-    node = Node(file, top, _numbers(values), len(top), "[{}]")
+    node = Node(file, top, values, len(top), "[{}]")
     changes: dict[str, Any] = {}
     for section, said in given(node.convert(_sections())).items():
         if section == "version":
@@ -265,18 +265,6 @@ def with_sections(config: Config, values: Mapping[str, Any], file: SettingsFile,
         elif said is not None:
             changes[section] = dataclasses.replace(getattr(config, section), **given(said))
     return dataclasses.replace(config, **changes)
-
-
-def _numbers(values: Mapping[str, Any]) -> dict[str, Any]:
-    """``values`` with numbers in place of durations (``1h``) and per cent (``90%``) where settings take them."""
-    found = dict(values)
-    for section, said in values.items():
-        if section in SECTIONS and isinstance(said, dict):
-            kinds = types_of(section)
-            found[section] = {
-                key: Kind.of(kinds[key]).number(value) if key in kinds else value for key, value in said.items()
-            }
-    return found
 
 
 def _classes(said: Sequence[Class], node: Node) -> tuple[ServiceClass, ...]:

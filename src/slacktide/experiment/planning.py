@@ -163,7 +163,7 @@ def _check(question: Question, inputs: Inputs, policy: str, mix: Hosts) -> None:
 
 
 def _check_settings(config: Config, requests: Workload, hosts: Hosts) -> None:
-    """Raises :class:`ConfigError` or :class:`InputError` at once for what each run would refuse, or a plan cannot do."""
+    """Raises :class:`ConfigError` or :class:`InputError` at once for what a run would refuse, or a plan cannot do."""
     check_end(requests, config)
     for name, times in (("hot", config.startup.hot), ("cold", config.startup.cold)):
         delays(times, f"startup.{name}")

@@ -48,7 +48,8 @@ def parameters(ctx: click.Context, _: click.Parameter, incomplete: str) -> Compl
     """``KEY=`` of the generator that stands before."""
     from slacktide.inputs.generators.registry import GENERATORS
 
-    chosen = GENERATORS.get(str(ctx.params.get("name")))
+    words = [str(ctx.params.get("name")), *ctx.args]  # behind an option without its value words are not parsed
+    chosen = next((GENERATORS[word] for word in words if word in GENERATORS), None)
     if chosen is None:
         return []
     return _beginning(((f"{one.name}=", f"{one.help} [{one.default}]") for one in chosen.parameters), incomplete)

@@ -54,11 +54,11 @@ def _check_kind(found: Sequence[str], required: Sequence[str], problems: Problem
     if len(found) == 1 and (other := next((one for one in (";", "\t", "|") if one in found[0]), None)):
         shown, typed = ("a tab", "\\t") if other == "\t" else (other, other)
         command = f"sed 'y/{typed},/,./' {problems.file} > commas.csv"
-        problems.add(1, "", f"separator is {shown}", f"commas between columns and points in numbers: {command}")
+        problems.add(1, "", "", f"commas between columns; the separator is {shown}: {command}")
     elif "admission" in required and "admission" not in found and {*HOSTS_REQUIRED} <= {*found}:
-        problems.add(0, "", "looks like a hosts file", "a workload; give the files as WORKLOAD HOSTS")
+        problems.add(0, "", "", "a workload, but this looks like a hosts file; give the files as WORKLOAD HOSTS")
     elif required == HOSTS_REQUIRED and {"admission", "duration"} <= {*found}:
-        problems.add(0, "", "looks like a workload", "a hosts file; give the files as WORKLOAD HOSTS")
+        problems.add(0, "", "", "hosts, but this looks like a workload; give the files as WORKLOAD HOSTS")
     problems.raise_if_any()
 
 
