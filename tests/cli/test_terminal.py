@@ -164,7 +164,8 @@ def test_the_completion_of_each_shell_is_printed(run: Run) -> None:
     [
         ["simulate"], ["generate"], ["inspect"], ["plan"], ["report"], ["experiment", "run"], ["experiment", "status"],
         ["settings"], ["policies"], ["replay"], ["explain", "pod"], ["top"], ["lab", "up"], ["lab", "status"],
-        ["lab", "binaries"],
+        ["lab", "binaries"], ["broker"], ["openslo", "import"], ["netprobe", "show"], ["edge", "replay"],
+        *(["trace", one] for one in ("convert", "sample", "hosts", "admit", "thin", "window", "scale")),
     ],
     ids=" ".join,
 )  # fmt: skip
@@ -243,8 +244,9 @@ def test_durations_and_shares_are_taken_wherever_they_are_asked_for(
     one, other = (json.loads(run(*words, end)[1]) for end in ("90", "1m30s"))
     assert one["end"] == other["end"] == 90.0
     admitted = tmp_path / "a.parquet"
-    code, _, err = run("trace", "admit", *inputs, "--out", admitted, "--limit", "90%")
+    code, out, err = run("trace", "admit", *inputs, "--out", admitted, "--limit", "90%", "--json")
     assert (code, admitted.is_file()) == (0, True), err
+    assert json.loads(out)["settings"]["limit"] == 0.9
     code, _, err = run("trace", "window", inputs[0], "--from", "0", "--to", "1x", "--out", tmp_path / "b.parquet")
     assert code == 2
     assert "or numbers with units w, d, h, m or s" in err

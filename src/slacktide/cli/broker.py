@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from slacktide.cli.loops import run_fast, until_signal
-from slacktide.cli.options import DURATION, FILE
+from slacktide.cli.options import AS_JSON, DURATION, FILE, echo_json
 
 if TYPE_CHECKING:
     from slacktide.model import Workload
@@ -47,6 +48,7 @@ SAY_SECONDS = 5.0
 @click.option("--group-by-job", is_flag=True, help="Rows of one job and class are one Deployment.")
 @click.option("--create-classes", is_flag=True, help="Make ServiceClasses that are missing.")
 @click.option("--delete", is_flag=True, help="Remove everything at the end, or when interrupted.")
+@AS_JSON
 def broker(
     workload: Path,
     kubeconfig: Path | None,
@@ -63,6 +65,7 @@ def broker(
     group_by_job: bool,
     create_classes: bool,
     delete: bool,
+    as_json: bool,
 ) -> None:
     """Submits WORKLOAD to a cluster as Deployments and Jobs.
 
@@ -93,7 +96,10 @@ def broker(
     report, interrupted = run_fast(
         _submit(items, requests, kubeconfig, context, namespace, run, speed, end, create_classes, delete)
     )
-    click.echo(_text(report))
+    if as_json:
+        echo_json(asdict(report))
+    else:
+        click.echo(_text(report))
     if interrupted:
         raise KeyboardInterrupt
 

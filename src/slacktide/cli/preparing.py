@@ -153,6 +153,15 @@ class Written:
     settings: Mapping[str, Any]
     files: list[Path]
 
+    @property
+    def manifest(self) -> Path:
+        return self.out.with_name(f"{self.out.name}.manifest.json")
+
+
+def tell_manifest(path: Path) -> None:
+    """What was done and what came of it, for ``--json``: the file that says so beside what was written."""
+    click.echo(path.read_text(encoding="utf-8"), nl=False)
+
 
 Outcome = Callable[[], Mapping[str, Any]]
 """What came of a command; asked once its file has been written."""
@@ -184,7 +193,7 @@ def _write(what: Written, save: Callable[[], None], outcome: Outcome) -> None:
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         save()
-        about(out.with_name(f"{out.name}.manifest.json"), what.command, what.settings, hashes, outcome())
+        about(what.manifest, what.command, what.settings, hashes, outcome())
     except OSError as error:
         raise OutputError(f"{out}: cannot be written: {error.strerror or error}") from error
 
