@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import io
+import math
 import re
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from typing import Any, Generic, TypeVar
 
@@ -50,6 +51,16 @@ DOUBLE = Sheet("180mm", 180 * MM, 7.5, 0.8, 4, 100)
 """Both columns of a paper."""
 SINGLE = Sheet("85mm", 85 * MM, 7.0, 0.72, 2, 50)
 """One column of a paper, and a phone."""
+
+
+def sheet_for(width: float | None) -> Sheet:
+    """A sheet of this width, mm, made as the next of the three is; the page's if none is given."""
+    if width is None:
+        return PAGE
+    near = min((SINGLE, DOUBLE, PAGE), key=lambda one: abs(math.log(width * MM / one.width)))
+    scale = width * MM / near.width
+    return replace(near, name=f"{width:g}mm", width=width * MM, letters=max(20, round(near.letters * scale)))
+
 
 SETTINGS: dict[str, Any] = {
     "font.family": ["DejaVu Sans"],

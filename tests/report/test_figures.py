@@ -302,7 +302,8 @@ def test_figures_have_the_widths_of_columns_of_papers_and_their_text_is_inside()
         for at in (0.0, 0.5, 1.0)
     ]
     figure = promises.availabilities(pa.Table.from_pylist(rows), scene())
-    for sheet, width in ((drawing.SINGLE, 85), (drawing.DOUBLE, 180)):
+    assert drawing.sheet_for(85) == drawing.SINGLE
+    for sheet, width in ((drawing.SINGLE, 85), (drawing.DOUBLE, 180), (drawing.sheet_for(120), 120)):
         laid = picture(figure, sheet)
         assert laid.get_figwidth() * 25.4 == pytest.approx(width)
         assert drawing.pdf(laid).startswith(b"%PDF")
