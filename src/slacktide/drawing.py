@@ -51,6 +51,7 @@ DOUBLE = Sheet("180mm", 180 * MM, 7.5, 0.8, 4, 100)
 """Both columns of a paper."""
 SINGLE = Sheet("85mm", 85 * MM, 7.0, 0.72, 2, 50)
 """One column of a paper, and a phone."""
+PAPERS = (SINGLE, DOUBLE)
 
 
 def sheet_for(width: float | None) -> Sheet:

@@ -36,7 +36,7 @@ def write(found: Plan, store: Store) -> None:
     figure = drawn(found)
     contents[DRAWING] = drawing.alone(drawing.svg(figure, "plan", TITLE, str(found.question.goal)), modes=True).encode()
     contents[PICTURE] = drawing.png(figure)
-    for sheet in (drawing.SINGLE, drawing.DOUBLE):
+    for sheet in drawing.PAPERS:
         contents[f"plan-{sheet.name}.pdf"] = drawing.pdf(drawn(found, sheet))
     store.remove(JSON)  # an answer is there with its own curve, or not at all
     for name, data in contents.items():

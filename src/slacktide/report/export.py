@@ -28,9 +28,7 @@ KEYS = (
     "preemptions",
 )
 """Of all figures that a report may have, in their order (docs/report.md)."""
-SHEETS = (drawing.SINGLE, drawing.DOUBLE)
-"""Widths of columns of papers, in which there are PDFs and SVGs."""
-OURS = re.compile(rf"({'|'.join(KEYS)})(-({'|'.join(one.name for one in SHEETS)})\.(svg|pdf)|\.(svg|png|csv))")
+OURS = re.compile(rf"({'|'.join(KEYS)})(-({'|'.join(one.name for one in drawing.PAPERS)})\.(svg|pdf)|\.(svg|png|csv))")
 
 
 def check(folder: Path) -> None:
@@ -59,7 +57,7 @@ def write(folder: Path, figures: Sequence[Figure]) -> None:
                 figure = one.draw(drawing.PAGE)
                 _svg(aside / f"{one.key}.svg", figure, one)
                 (aside / f"{one.key}.png").write_bytes(drawing.png(figure))
-                for sheet in SHEETS:
+                for sheet in drawing.PAPERS:
                     figure = one.draw(sheet)
                     (aside / f"{one.key}-{sheet.name}.pdf").write_bytes(drawing.pdf(figure))
                     _svg(aside / f"{one.key}-{sheet.name}.svg", figure, one)

@@ -194,10 +194,11 @@ def _policies(axes: Any, rows: Rows, column: str, scene: Scene, scale: float) ->
             drawstyle="steps-pre", linewidth=1.6 if number else 3.2, alpha=1.0 if number else 0.55,
         )  # fmt: skip
     axes.set_xlim(left=0.0)
-    axes.yaxis.set_major_formatter(_thousands())
+    axes.yaxis.set_major_formatter(thousands())
 
 
-def _thousands() -> Any:
+def thousands() -> Any:
+    """Short numbers at an axis."""
     from matplotlib.ticker import FuncFormatter
 
     return FuncFormatter(lambda value, _: short(value))

@@ -11,7 +11,7 @@ from slacktide.drawing import Sheet, label, legend, panels, style
 from slacktide.metrics.contention import LEVELS
 from slacktide.palette import GROUND, MUTED, TEXT
 from slacktide.report.figure import Figure, Rows, Scene, busy, limited, where
-from slacktide.report.over_time import policy_handles, short
+from slacktide.report.over_time import policy_handles, short, thousands
 from slacktide.report.promises import WIDEST
 
 MEASURES = {
@@ -66,13 +66,7 @@ def _grouped(axes: Any, rows: Rows, hosts: Sequence[str], scene: Scene, sheet: S
     axes.set_ylim(0.0, top * (1.5 if turned else 1.2))
     axes.set_xticks(range(len(hosts)), [label(one, max(6, sheet.letters // (len(hosts) + 1))) for one in hosts])
     axes.grid(visible=False, axis="x")
-    axes.yaxis.set_major_formatter(_short())
-
-
-def _short() -> Any:
-    from matplotlib.ticker import FuncFormatter
-
-    return FuncFormatter(lambda value, _: short(value))
+    axes.yaxis.set_major_formatter(thousands())
 
 
 def increments(table: Any, scene: Scene, *, description: str) -> Figure:
@@ -119,7 +113,7 @@ def _joined(axes: Any, lines: Rows, scene: Scene, sheet: Sheet) -> None:
     axes.set_xlim(-0.4, max(10.0, top) ** (1.5 if sheet.slim else 1.25))
     ticks = [10.0**power for power in range(int(math.log10(max(top, 1.0))) + 1)]
     axes.set_xticks([0.0, *ticks[:: 2 if sheet.slim and len(ticks) > 4 else 1]])
-    axes.xaxis.set_major_formatter(_short())
+    axes.xaxis.set_major_formatter(thousands())
     axes.minorticks_off()
     for place, row in enumerate(lines):
         owed = {scene.reference: row["reference"], row["policy"]: row["other"]}

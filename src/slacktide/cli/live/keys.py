@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import sys
 from collections.abc import Awaitable, Callable, Iterator
@@ -43,6 +42,7 @@ def pressed(stream: TextIO | None = None) -> Iterator[Pressed]:
     if sys.platform == "win32" or not stream.isatty():
         yield _nothing
         return
+    import asyncio
     import termios
     import tty
 
@@ -76,5 +76,7 @@ def pressed(stream: TextIO | None = None) -> Iterator[Pressed]:
 
 
 async def _nothing(seconds: float) -> str:
+    import asyncio
+
     await asyncio.sleep(seconds)
     return ""
