@@ -115,7 +115,7 @@ def test_settings_that_differ_are_shown_and_no_others(page: Path) -> None:
     table = text[text.index('<table id="policies">') :].split("</table>")[0]
     shown = set(re.findall(r'<th scope="row">([^<]+)', table))
     assert shown == {"policy.name", "policy.preempt_when", "policy.patience", "policy.victims"}
-    cells = [re.findall(r"<td>([^<]*)", row) for row in table.split("</tr>") if ">policy.patience<" in row]
+    cells = [re.findall(r"<td[^>]*>([^<]*)", row) for row in table.split("</tr>") if ">policy.patience<" in row]
     assert cells == [["not used", "60", "0"]]  # the priority policy knows no patience, whatever its settings say
 
 
