@@ -284,6 +284,7 @@ TWINS: dict[str, str] = {
     "gang.missing": "reference.simulator:Simulation.attempt",
     "gang.next_member": "reference.simulator:Simulation.tried_together",
     "gang.note_act": "reference.simulator:Simulation.remember",
+    "gang.note_found": "reference.simulator:Simulation.attempt",
     "gang.number_here": "reference.simulator:Simulation.attempt",
     "gang.of": "reference.simulator:Simulation.in_gang",
     "gang.put_back": "reference.simulator:Simulation.remember",

@@ -114,7 +114,7 @@ class Term(FeedListener):
         self._work.set()
 
     def confirmed(self, uid: str) -> None:
-        self.actor.reservations.drop(uid)  # where somebody else bound it
+        self.actor.confirmed(uid)
         self.reporter.forget(uid)
 
     def ended(self, uid: str) -> None:

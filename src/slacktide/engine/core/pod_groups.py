@@ -22,7 +22,7 @@ class PodGroups:
         if g is None:
             g = self.numbers[name] = self._free.pop() if self._free else len(self.numbers)
             self.tables.make_pod_groups(g + 1)
-            self.tables.tb["pod_groups"][g] = (0, 0)
+            self.tables.tb["pod_groups"][g] = (0, 0, 0)
             for pod in self.members.get(name, {}).values():
                 self.enter(pod)
         self.tables.tb["pod_groups"]["least"][g] = least

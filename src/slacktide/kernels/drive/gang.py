@@ -1,9 +1,11 @@
 """All or nothing: waiting instances that are tried together (docs/semantics.md, 'Gang' and 'Pod groups').
 
 A gang is a number: 2 q, the waiting instances of concurrent request q, which start all together; or 2 g + 1, those of
-pod group g, of which so many must start that it has its least number on hosts. A trial moves instances between hosts and counts in the ledgers, in the order in which the
-pass would, and is undone in reverse. Where it succeeded, the pass then makes the same
-decisions in earnest: all hosts are as they were, to their versions and ties.
+pod group g, of which so many must start that it has its least number on hosts.
+
+A trial moves instances between hosts and counts in the ledgers, in the order in which the pass would, and is undone in
+reverse. Where it succeeded, the pass then makes the same decisions in earnest: all hosts are as they were, to their
+versions and ties.
 """
 
 from __future__ import annotations
@@ -78,6 +80,14 @@ def missing(tb: State, gang: int) -> int:
 def holds(tb: State, gang: int) -> bool:
     """Whether a trial that found enough hosts stands: it must not have preempted the pod group's own; O(1)."""
     return not gang & 1 or missing(tb, gang) <= 0
+
+
+@kernel
+def note_found(tb: State, gang: int) -> None:
+    """Remember of a pod group how many a trial that is not undone yet brought to hosts, with those there; O(1)."""
+    if gang & 1:
+        group = views.pod_groups(tb)[gang >> 1]
+        group["found"] = group["placed"]
 
 
 @kernel

@@ -238,6 +238,7 @@ def try_gang(tb: State, entries: Records, who: int, count: int) -> int:
             ahead -= 1
             at += 1
     possible = found >= needed and gang.holds(tb, who)
+    gang.note_found(tb, who)
     gang.undo(tb, control["now"])
     control["gang_starts"] = possible
     return code

@@ -16,6 +16,7 @@ from slacktide.engine.core import types
 from slacktide.engine.core.types import Decision
 from slacktide.kube.act.counts import ASK_AGAIN_SECONDS, LONGEST_PAUSE_SECONDS, Counts
 from slacktide.kube.act.eviction import Evictor
+from slacktide.kube.act.muster import Muster
 from slacktide.kube.act.reservations import Nomination, Reservations
 from slacktide.kube.act.second_look import settled
 from slacktide.kube.act.volume_provisioning import VolumeProvisioner
@@ -51,6 +52,7 @@ class Actor:
         self.recorder, self.clock, self.leading, self.counts = term.recorder, term.clock, term.leading, counts
         self._gate, self.before_eviction = term.gate, before_eviction
         self.reservations = Reservations()
+        self._muster = Muster(self.feed.engine)
         self._bindings: asyncio.Queue[Decision] = asyncio.Queue()
         self._volumes = VolumeProvisioner(term)
         self._evictor = Evictor(term, self.reservations, counts, listener=self)
@@ -78,12 +80,13 @@ class Actor:
 
     def carry_out(self, decision: Decision) -> None:
         """Begin to carry out a decision that the engine has just made."""
+        self._muster.begins(decision.uid)
         uids = {victim.uid for victim in decision.victims}
         for uid in uids:
             self.reservations.goes(uid, decision.host)
         outstanding = uids | self.reservations.in_the_way(self.feed.engine, decision)
         if not outstanding:
-            self._bindings.put_nowait(decision)
+            self._is_free(decision)
             return
         self.reservations.add(Nomination(decision, outstanding, self._patience(outstanding)))
         if not uids and self._group is not None:
@@ -93,8 +96,9 @@ class Actor:
 
     def adopt(self, decision: Decision, leaving: set[str]) -> None:
         """Go on with a former leader's decision, whose victims are told to leave already, or are gone."""
+        self._muster.begins(decision.uid)
         if not leaving:
-            self._bindings.put_nowait(decision)
+            self._is_free(decision)
             return
         self.reservations.add(Nomination(decision, set(leaving), self._patience(leaving), shown=True))
 
@@ -104,11 +108,49 @@ class Actor:
         found = list(settled(self.feed.engine, self.reservations, self.clock(), everybody=everybody))
         for decision in found:
             before, pod = kept[decision.uid], self.feed.pods[decision.uid]
-            self._bindings.put_nowait(decision)
+            self._is_free(decision)
             LOG.info("pod %s/%s goes to %s at once", *pod.namespaced_name, decision.host)
             by_now = f"{decision.host} has room for it by now"
             self._tell_given_up(pod, before.decision.host, before.shown, by_now)
+        if everybody:
+            self._look_at_groups()
         return found
+
+    # -- pods of groups --------------------------------------------------------------------------------------------
+
+    def _is_free(self, decision: Decision) -> None:
+        """A decision's place is free: it is bound, or waits for others of its group."""
+        if self._muster.ready(decision):
+            self._release(self._muster.group_of(decision.uid))
+        else:
+            self._bindings.put_nowait(decision)
+
+    def _release(self, group: str) -> None:
+        """Bind the pods of a group, where enough of them have their places, all of which are still open."""
+        due = self._muster.due(group)
+        closed = [one for one in due if not self._is_open(self.feed.pods[one.uid], one)]
+        for one in due if not closed else ():
+            self._muster.leaves(one.uid)
+            self._bindings.put_nowait(one)
+        for one in closed:
+            self.give_up(one.uid, CLOSED.format(one.host), at_once=True)
+        if closed:
+            self._release(group)
+
+    def _look_at_groups(self) -> None:
+        """After a pass: what is kept for groups that cannot start is given up, and where others wait is told."""
+        for group in self._muster.groups():
+            self._disband(group, "too few of its pods are left")
+            self._release(group)  # it may need fewer by now
+        unshown, self._muster.unshown = self._muster.unshown, {}
+        for uid, decision in unshown.items():
+            if self._group is not None and uid in self.feed.pods:
+                self._group.create_task(self._show(self.feed.pods[uid], decision.host))
+
+    def _disband(self, group: str, reason: str) -> None:
+        """Give up the places of a group that cannot start any more."""
+        for uid in self._muster.broken(group):
+            self._give_up(uid, f"its pod group {group} cannot start as a whole: {reason}", at_once=True)
 
     def _patience(self, leaving: set[str]) -> float:
         return self.clock() + max(map(self.feed.grace, leaving)) + self.settings.victim_patience
@@ -119,14 +161,34 @@ class Actor:
         """A pod is no more: a place that waited for it to go may be free now."""
         self.reservations.drop(uid)
         self._evictor.forget(uid)
+        group = self._muster.group_of(uid)
+        self._muster.leaves(uid)
+        if group:
+            self._disband(group, "one of its pods is gone")
         for decision in self.reservations.ended(uid):
-            self._bindings.put_nowait(decision)
+            self._is_free(decision)
+
+    def confirmed(self, uid: str) -> None:
+        """A pod is seen to be bound, perhaps by somebody else: nothing is kept for it any more."""
+        self.reservations.drop(uid)
+        group = self._muster.group_of(uid)
+        self._muster.leaves(uid)
+        if group:
+            self._release(group)
 
     def give_up(self, uid: str, reason: str, *, at_once: bool = False, kept: Decision | None = None) -> None:
         """A decision cannot be carried out: the pod waits again, after a pause unless ``at_once``.
 
-        ``kept``: it was to be bound, perhaps to a place that had been kept for it.
+        ``kept``: it was to be bound, perhaps to a place that had been kept for it. If too few others of its group have
+        places, they give them up, too.
         """
+        group = self._muster.group_of(uid)
+        self._give_up(uid, reason, at_once=at_once, kept=kept)
+        if group:
+            self._disband(group, reason)
+
+    def _give_up(self, uid: str, reason: str, *, at_once: bool = False, kept: Decision | None = None) -> None:
+        waited = self._muster.leaves(uid)
         nomination = self.reservations.drop(uid)
         pod, engine = self.feed.pods.get(uid), self.feed.engine
         if pod is None or not pod.key:
@@ -140,8 +202,10 @@ class Actor:
         LOG.info("pod %s/%s waits again: %s", *pod.namespaced_name, reason)
         if nomination is not None:
             self._tell_given_up(pod, nomination.decision.host, nomination.shown, reason)
-        elif kept is not None and kept.victims:
-            self._tell_given_up(pod, kept.host, True, reason)
+        elif waited is not None or (kept is not None and kept.victims):
+            lost = waited or kept
+            assert lost is not None  # noqa: S101  # for the type checker
+            self._tell_given_up(pod, lost.host, True, reason)
         if at_once and pod.failures < 3:
             pod.queue = fed_pod.ACTIVE
             engine.wake(uid)
