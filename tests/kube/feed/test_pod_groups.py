@@ -39,7 +39,7 @@ class Heard(FeedListener):
 
 
 class Town:
-    """A mirror with nodes of four cores, and a feed with an engine that follows it. All sources of groups are listed."""
+    """A mirror with nodes of four cores, and a feed with an engine that follows it. All ways of grouping are known."""
 
     def __init__(self, *absent: str) -> None:
         self.config = load_live()
