@@ -290,6 +290,7 @@ TWINS: dict[str, str] = {
     "gang.put_back": "reference.simulator:Simulation.remember",
     "gang.put_on": "reference.simulator:Simulation.start",
     "gang.request_of": "reference.simulator:Simulation.tried_together",
+    "gang.spend": "reference.simulator:Simulation.disrupt",
     "gang.somebody_waits": "reference.simulator:Simulation.in_gang",
     "gang.take_off": "reference.simulator:Simulation.send_back",
     "gang.undo": "reference.simulator:Simulation.remember",

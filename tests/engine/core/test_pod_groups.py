@@ -109,6 +109,26 @@ def test_victims_are_given_up_for_a_whole_group_only() -> None:
 
 
 @pytest.mark.uncompiled
+@pytest.mark.parametrize("left", [1, 2])
+def test_victims_of_a_group_on_several_hosts_count_together_in_their_budget(left: int) -> None:
+    """A trial that spent one of a budget twice would start half of a group."""
+    yard = Yard(preempt_when="better")
+    yard.engine.budget("pdb", left)
+    for i in range(2):
+        yard.controller(f"low{i}", cls=2)
+        yard.runs(f"low{i}", f"low{i}", f"node-{i}", cores=4)
+        yard.engine.protect(f"low{i}", "pdb")
+    yard.controller("c", cls=0)
+    yard.engine.pod_group("g", 2)
+    for i in range(2):
+        yard.waits(f"p{i}", "c", cores=3, cls=0, group="g", at=1000.0)
+    assert len(yard.decide(1000.0)) == (2 if left == 2 else 0)
+    assert yard.engine.tables.tb["budgets"]["amount"].tolist() == [0 if left == 2 else 1]
+    yard.engine.budget("pdb", 2)
+    assert len(yard.decide(1001.0)) == (0 if left == 2 else 2), "what a trial spent is there again"
+
+
+@pytest.mark.uncompiled
 def test_a_group_that_lost_members_starts_them_again_together() -> None:
     """Half of it was bound before a leader was killed, say: the other half completes it, or waits as a whole."""
     yard = Yard(hosts=1)

@@ -63,9 +63,10 @@ def test_a_place_that_is_lost_is_a_group_that_cannot_start() -> None:
     scene.is_free("p0")
     assert scene.muster.broken("g") == []
     scene.engine.refused("p1", T0 + 2.0)
-    assert scene.muster.leaves("p1") is None, "it waited for victims, not for others"
+    assert scene.muster.leaves("p1") == ("g", None), "it waited for victims, not for others"
     assert scene.muster.broken("g") == ["p0", "p2"]
-    assert scene.muster.leaves("p0") == scene.decisions["p0"]
+    assert scene.muster.leaves("p0") == ("g", scene.decisions["p0"])
+    assert scene.muster.leaves("single") == ("", None)
 
 
 def test_a_place_that_is_lost_is_no_matter_where_enough_are_left() -> None:

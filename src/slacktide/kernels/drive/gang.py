@@ -140,9 +140,13 @@ def take_off(tb: State, h: int, row: int, now: float) -> None:
         act["overhead"], act["received"] = request["overhead"], request["received"]
         useful = max(0.0, now - (instance["since"] + instance["startup"]))
         request_ledger.left(tb, q, row, now)
-        lost = instance["running"] + useful if instance_ledger.loses(tb, row) else 0.0
-        request_ledger.pays(tb, q, min(instance["startup"], now - instance["since"]), lost)
+        if views.rules(tb)["live"]:
+            request_ledger.goes_on_leaving(tb, q, row, now, whole(1))
+        else:
+            lost = instance["running"] + useful if instance_ledger.loses(tb, row) else 0.0
+            request_ledger.pays(tb, q, min(instance["startup"], now - instance["since"]), lost)
     note_act(tb, row, h, whole(1))
+    spend(tb, row, whole(1))
     if disruption_budgets.is_ready(tb, row, now):
         disruption_budgets.change(tb, row, whole(0), whole(-1))
     disruption_limits.try_one(tb, row, whole(1))
@@ -159,6 +163,23 @@ def put_on(tb: State, h: int, row: int, now: float) -> None:
     count_in_request(tb, q, row, whole(1))
     count_if_ready(tb, row, h, whole(1))
     host_slots.add(tb, h, row, whole(views.instances(tb)[row]["kind"]), now, now)
+
+
+@kernel
+def spend(tb: State, row: int, by: int) -> None:
+    """One disruption less (1), or more again (-1), is left in the budget of an instance in a live cluster; O(1).
+
+    What is left of such a budget is told from outside: so in earnest it is spent when the instance is told to leave.
+    """
+    b = disruption_budgets.budget_of(tb, row)
+    if b < 0 or not views.rules(tb)["live"]:
+        return
+    control = views.control(tb)
+    views.budgets(tb)[b]["amount"] -= by
+    if by > 0:
+        control["tightened"] = control["looks"] + 1
+    else:
+        control["loosened"] += 1
 
 
 @kernel
@@ -195,7 +216,10 @@ def undo(tb: State, now: float) -> None:
             if disruption_budgets.is_ready(tb, row, now):
                 disruption_budgets.change(tb, row, whole(0), whole(1))
             disruption_limits.try_one(tb, row, whole(-1))
+            spend(tb, row, whole(-1))
             if q >= 0:
+                if views.rules(tb)["live"]:
+                    request_ledger.goes_on_leaving(tb, q, row, now, whole(-1))
                 put_back(tb, q, row, now)
                 request_ledger.gets_back(tb, q, act["overhead"], act["received"])
         else:

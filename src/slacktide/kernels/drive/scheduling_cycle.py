@@ -218,7 +218,8 @@ def next_place(tb: State, entries: Records, count: int) -> int:
 def try_gang(tb: State, entries: Records, who: int, count: int) -> int:
     """Whether a gang can start, into ``gang_starts``; what must grow, or FINISHED.
 
-    It can where as many of those that wait in this round find a host, one after the other, as are missing.
+    It can where as many of those that wait in this round find a host, one after the other, as are missing. Of a pod
+    group all are tried: more may start than must, and people are told how many would.
     """
     control = views.control(tb)
     control["gang_starts"] = 0
@@ -226,9 +227,11 @@ def try_gang(tb: State, entries: Records, who: int, count: int) -> int:
     control["acts"] = 0
     needed = whole(gang.missing(tb, who))
     ahead = whole(gang.number_here(tb, entries, who, count))
+    if ahead < needed:
+        ahead = whole(0)
     at, found = whole(0), whole(0)
     code = FINISHED
-    while ahead > 0 and found + ahead >= needed and code == FINISHED:
+    while code == FINISHED and ahead > 0 and (who & 1 or found + ahead >= needed):
         code = lacking(tb)
         if code == FINISHED and control["acts"] + views.slots(tb).shape[1] >= len(views.acts(tb)):
             code = MORE_ACTS

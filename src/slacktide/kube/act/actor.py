@@ -86,7 +86,7 @@ class Actor:
             self.reservations.goes(uid, decision.host)
         outstanding = uids | self.reservations.in_the_way(self.feed.engine, decision)
         if not outstanding:
-            self._is_free(decision)
+            self._has_its_place(decision)
             return
         self.reservations.add(Nomination(decision, outstanding, self._patience(outstanding)))
         if not uids and self._group is not None:
@@ -98,7 +98,7 @@ class Actor:
         """Go on with a former leader's decision, whose victims are told to leave already, or are gone."""
         self._muster.begins(decision.uid)
         if not leaving:
-            self._is_free(decision)
+            self._has_its_place(decision)
             return
         self.reservations.add(Nomination(decision, set(leaving), self._patience(leaving), shown=True))
 
@@ -108,7 +108,7 @@ class Actor:
         found = list(settled(self.feed.engine, self.reservations, self.clock(), everybody=everybody))
         for decision in found:
             before, pod = kept[decision.uid], self.feed.pods[decision.uid]
-            self._is_free(decision)
+            self._has_its_place(decision)
             LOG.info("pod %s/%s goes to %s at once", *pod.namespaced_name, decision.host)
             by_now = f"{decision.host} has room for it by now"
             self._tell_given_up(pod, before.decision.host, before.shown, by_now)
@@ -118,8 +118,8 @@ class Actor:
 
     # -- pods of groups --------------------------------------------------------------------------------------------
 
-    def _is_free(self, decision: Decision) -> None:
-        """A decision's place is free: it is bound, or waits for others of its group."""
+    def _has_its_place(self, decision: Decision) -> None:
+        """Nobody is in a decision's way: it is bound, or waits for others of its group."""
         if self._muster.ready(decision):
             self._release(self._muster.group_of(decision.uid))
         else:
@@ -128,7 +128,7 @@ class Actor:
     def _release(self, group: str) -> None:
         """Bind the pods of a group, where enough of them have their places, all of which are still open."""
         due = self._muster.due(group)
-        closed = [one for one in due if not self._is_open(self.feed.pods[one.uid], one)]
+        closed = [one for one in due if not self._is_open(self.feed.pods.get(one.uid), one)]
         for one in due if not closed else ():
             self._muster.leaves(one.uid)
             self._bindings.put_nowait(one)
@@ -150,7 +150,8 @@ class Actor:
     def _disband(self, group: str, reason: str) -> None:
         """Give up the places of a group that cannot start any more."""
         for uid in self._muster.broken(group):
-            self._give_up(uid, f"its pod group {group} cannot start as a whole: {reason}", at_once=True)
+            why = f"its pod group {group} cannot start as a whole: {reason}"
+            self._give_up(uid, why, self._muster.leaves(uid)[1], at_once=True)
 
     def _patience(self, leaving: set[str]) -> float:
         return self.clock() + max(map(self.feed.grace, leaving)) + self.settings.victim_patience
@@ -161,18 +162,16 @@ class Actor:
         """A pod is no more: a place that waited for it to go may be free now."""
         self.reservations.drop(uid)
         self._evictor.forget(uid)
-        group = self._muster.group_of(uid)
-        self._muster.leaves(uid)
+        group, _ = self._muster.leaves(uid)
         if group:
             self._disband(group, "one of its pods is gone")
         for decision in self.reservations.ended(uid):
-            self._is_free(decision)
+            self._has_its_place(decision)
 
     def confirmed(self, uid: str) -> None:
         """A pod is seen to be bound, perhaps by somebody else: nothing is kept for it any more."""
         self.reservations.drop(uid)
-        group = self._muster.group_of(uid)
-        self._muster.leaves(uid)
+        group, _ = self._muster.leaves(uid)
         if group:
             self._release(group)
 
@@ -182,13 +181,13 @@ class Actor:
         ``kept``: it was to be bound, perhaps to a place that had been kept for it. If too few others of its group have
         places, they give them up, too.
         """
-        group = self._muster.group_of(uid)
-        self._give_up(uid, reason, at_once=at_once, kept=kept)
+        group, waited = self._muster.leaves(uid)
+        self._give_up(uid, reason, waited or (kept if kept is not None and kept.victims else None), at_once=at_once)
         if group:
             self._disband(group, reason)
 
-    def _give_up(self, uid: str, reason: str, *, at_once: bool = False, kept: Decision | None = None) -> None:
-        waited = self._muster.leaves(uid)
+    def _give_up(self, uid: str, reason: str, shown: Decision | None, *, at_once: bool) -> None:
+        """As :meth:`give_up`, of one pod; ``shown`` is the place of one that waits for none of its victims any more."""
         nomination = self.reservations.drop(uid)
         pod, engine = self.feed.pods.get(uid), self.feed.engine
         if pod is None or not pod.key:
@@ -202,10 +201,8 @@ class Actor:
         LOG.info("pod %s/%s waits again: %s", *pod.namespaced_name, reason)
         if nomination is not None:
             self._tell_given_up(pod, nomination.decision.host, nomination.shown, reason)
-        elif waited is not None or (kept is not None and kept.victims):
-            lost = waited or kept
-            assert lost is not None  # noqa: S101  # for the type checker
-            self._tell_given_up(pod, lost.host, True, reason)
+        elif shown is not None:
+            self._tell_given_up(pod, shown.host, True, reason)
         if at_once and pod.failures < 3:
             pod.queue = fed_pod.ACTIVE
             engine.wake(uid)
@@ -245,9 +242,9 @@ class Actor:
             else:
                 await self._bind(pod, decision)
 
-    def _is_open(self, pod: FedPod, decision: Decision) -> bool:
+    def _is_open(self, pod: FedPod | None, decision: Decision) -> bool:
         """Whether the node still takes the pod: it may have been cordoned, tainted or lost since the decision."""
-        return bool(pod.key) and self.feed.engine.is_open(pod.uid, decision.host)
+        return pod is not None and bool(pod.key) and self.feed.engine.is_open(pod.uid, decision.host)
 
     async def _bind_with_volumes(self, pod: FedPod, decision: Decision) -> None:
         """Making volumes takes long; others go on meanwhile."""
@@ -337,12 +334,16 @@ class Actor:
         uid, body = pod.uid, encode_pod_status(pod.uid, nominated_node=node)
         try:
             path = POD.path(*pod.namespaced_name, "status")
-            permit = self.leading if node else lambda: self.leading() and uid not in self.nominations
+            permit = self.leading if node else lambda: self.leading() and not self._keeps_a_place(uid)
             await self.connection.patch(path, body, STRATEGIC_MERGE_PATCH, permit=permit)
         except (ApiError, Unreachable) as error:
             LOG.debug("nomination of %s/%s: %s", *pod.namespaced_name, error)
             return False
         return True
+
+    def _keeps_a_place(self, uid: str) -> bool:
+        """Whether a place is kept for a pod, until victims or others of its group let it be bound."""
+        return uid in self.nominations or bool(self._muster.group_of(uid))
 
     async def _lose_patience(self) -> None:
         """Give up places whose victims do not go."""

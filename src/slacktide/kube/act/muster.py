@@ -47,17 +47,18 @@ class Muster:
         settled = self._engine.groups.placed(group) - (len(pending) - len(ready))
         return ready if self._is_known(group) and settled >= self._engine.groups.least(group) else []
 
-    def leaves(self, uid: str) -> Decision | None:
-        """A pod is bound now, or gives up its place; the decision that waited for others of the group, if it did."""
-        group = self._group_of.pop(uid, None)
+    def leaves(self, uid: str) -> tuple[str, Decision | None]:
+        """A pod is bound now, or gives up its place; its group, empty where it was not on its way in one, and the
+        decision that waited for others of it, if it did."""
+        group = self._group_of.pop(uid, "")
         self.unshown.pop(uid, None)
-        if group is None:
-            return None
+        if not group:
+            return "", None
         pending = self._pending[group]
         found = pending.pop(uid)
         if not pending:
             del self._pending[group]
-        return found
+        return group, found
 
     def groups(self) -> list[str]:
         """Those that somebody is on his way of."""

@@ -151,8 +151,9 @@ class Reflector(Generic[T]):
                 wait = self._backoff()
             except ApiError as error:
                 if self._absent is not None and error.status == NOT_FOUND and not self.synced.is_set():
-                    self.is_absent = True
+                    await self._gate.passed()
                     self._absent()
+                    self.is_absent = True
                     await asyncio.sleep(ABSENT_SECONDS)
                     continue
                 if error.status in (GONE, GATEWAY_TIMEOUT) and self.synced.is_set():

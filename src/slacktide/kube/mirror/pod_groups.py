@@ -44,7 +44,7 @@ class PodGroupMirror:
 
     def absent(self, source: str) -> None:
         """The API server does not serve a source."""
-        if source not in self.known.listed:
+        if source not in self.known.absent:
             self.known.absent.add(source)
             self._tell(source)
 
