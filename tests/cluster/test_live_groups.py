@@ -200,6 +200,30 @@ def test_victims_are_given_up_for_a_whole_gang_and_it_is_bound_as_a_whole(place:
     assert min(revision_of(place, name, is_bound) for name in ("pair-0", "pair-1")) > gone
 
 
+@scene
+def test_a_gang_of_which_a_place_is_lost_is_not_bound_by_half(place: Place) -> None:
+    full(place, 1, SLOW)
+    group(place, "pair", 2)
+    for number in range(2):
+        place.create("pods", high(f"pair-{number}", "pair"))
+    for number in range(2):
+        until(partial(nominated, place, f"pair-{number}"), "it is nominated")
+    until(lambda: place.get("pods", "low-0") is None, "the first victim is gone")
+    closed = next(
+        node
+        for node in [one["metadata"]["name"] for one in place.api.get("/api/v1/nodes")["items"]]
+        if place.name in node and node.endswith("-0-0")
+    )
+    place.kubectl.ok("cordon", closed)
+    until(lambda: place.get("pods", "low-1") is None, "the second victim is gone")
+    for number in range(2):
+        until(lambda one=f"pair-{number}": "not at all: 1 found nodes" in place.reason(one), "it waits")  # type: ignore[misc]
+    assert bound_of(place, "pair-0", "pair-1") == [False, False]
+    place.kubectl.ok("uncordon", closed)
+    for number in range(2):
+        place.bound(f"pair-{number}")
+
+
 def test_a_new_leader_binds_together_what_the_old_one_nominated(stage: Stage, cast: Cast) -> None:
     cast.over()
     place = Place(stage, "waits-for-victims")

@@ -18,6 +18,7 @@ from slacktide.kube.feed.takeover import take_over
 from slacktide.kube.mirror.cluster import ClusterMirror
 from slacktide.kube.mirror.lightening import Lightening
 from slacktide.kube.mirror.pod_groups import SOURCES
+from slacktide.kube.observe.explain import PodHistory, PodStory, told
 from slacktide.kube.resources.custom_resources import WrittenMetadata
 from slacktide.kube.resources.objects import POD, PROMISE_QUOTA, Identity, ServiceClass, ServiceClassSpec
 from slacktide.kube.resources.pod_groups import COSCHEDULING as COSCHEDULING_KIND
@@ -123,6 +124,9 @@ def test_pods_come_one_by_one_and_wait_for_the_least_number(town: Town) -> None:
     assert {one.queue for one in town.feed.pods.values()} == {ACTIVE}
     assert {one.group for one in town.engine.pods.values()} == {"shop/g (podgroups.scheduling.k8s.io)"}
     assert town.decide().keys() == {"p0", "p1", "p2"}
+    story = PodStory(town.feed, PodHistory(lambda _uid: None), lambda: NOW).document("shop", "p1")
+    assert story is not None
+    assert "has a place on a, and is bound together with others of pod group shop/g" in told(story)
     town.pod("p3")
     assert town.decide().keys() == {"p3"}, "a group that grows later"
 
