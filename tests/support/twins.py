@@ -146,6 +146,7 @@ TWINS: dict[str, str] = {
     "waiting_queue.tier": "reference.queue:readiness",
     "comparing.needed": "reference.placing:is_compared",
     "host_slots.add": "reference.state:Instance.place",
+    "host_slots.count_in_group": "reference.state:Instance.place",
     "host_slots.fill": "reference.state:build",
     "host_slots.has_sibling": "reference.state:Host.admits",
     "host_slots.hopeless": "reference.policies:eligible",
