@@ -144,7 +144,7 @@ class Reflector(Generic[T]):
             try:
                 if self._must_list:
                     await self._list()
-                    self._must_list = False
+                    self._must_list = self.is_absent = False
                 await self._watch()
                 if time.monotonic() - began >= SHORT_WATCH_SECONDS:
                     continue

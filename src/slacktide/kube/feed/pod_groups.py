@@ -5,7 +5,6 @@ Until then they take part in no pass. After that it is the engine's to find plac
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from slacktide.engine.core.engine import Engine
@@ -60,8 +59,12 @@ class PodGroups:
             group.one = one  # who says the most is right: so the group does not start too early
         group.pods[pod.uid] = pod
         self._of[pod.uid] = key
-        _put(group.there, pod.uid, is_in=_is_there(pod))
-        _put(group.done, pod.uid, is_in=one.source == KUEUE and pod.pod.status.phase == "Succeeded")
+        group.there.discard(pod.uid)
+        group.done.discard(pod.uid)
+        if _is_there(pod):
+            group.there.add(pod.uid)
+        elif one.source == KUEUE and pod.pod.status.phase == "Succeeded":
+            group.done.add(pod.uid)
         return others + self._settle(key)
 
     def forget(self, uid: str) -> list[str]:
@@ -123,8 +126,3 @@ def _is_there(pod: FedPod) -> bool:
         return False
     waits = not pod.pod.spec.node_name
     return not (waits and (gated(pod.pod) or pod.pod.metadata.deletion_timestamp is not None))
-
-
-def _put(those: set[str], uid: str, *, is_in: bool) -> None:
-    change: Callable[[str], None] = those.add if is_in else those.discard
-    change(uid)

@@ -37,7 +37,7 @@ class PodGroupMirror:
         self._tell(source, namespace, name)
 
     def listed(self, source: str) -> None:
-        """All objects of a source are about to be told."""
+        """All objects of a source are known."""
         self.known.listed.add(source)
         self.known.absent.discard(source)
         self._tell(source)

@@ -64,7 +64,7 @@ class FunctionHandler(Generic[T]):
 
 
 class GroupHandler(FunctionHandler[Any]):
-    """The handler of a source of pod groups, which says first that it is there."""
+    """The handler of a source of pod groups, which says when all of them are known."""
 
     def __init__(self, mirror: PodGroupMirror, source: str) -> None:
         self._groups, self._source = mirror, source
@@ -73,8 +73,8 @@ class GroupHandler(FunctionHandler[Any]):
         )
 
     def replaced(self, objects: Sequence[Any]) -> None:
-        self._groups.listed(self._source)
         super().replaced(objects)
+        self._groups.listed(self._source)
 
 
 class PodHandler:
@@ -200,6 +200,11 @@ class Watches:
     def every(self) -> list[Reflector[Any]]:
         """All of them; those of ``reflectors`` must have told their first lists before anything is decided."""
         return [*self.reflectors, self._windows, self._quotas, *self._groups, *self._latencies]
+
+    def by_name(self) -> dict[str, Reflector[Any]]:
+        """Those of kinds that the API server serves, by their plural; of pod groups with their API group."""
+        groups = {source: one for source, one in zip(SOURCES, self._groups, strict=True) if not one.is_absent}
+        return {one.kind.plural: one for one in self.every if one not in self._groups} | groups
 
     def running(self) -> list[Coroutine[Any, Any, None]]:
         """What is to run until it is cancelled."""
