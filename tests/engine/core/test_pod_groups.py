@@ -11,8 +11,11 @@ import pytest
 from engine.workbench import BRONZE, GOLD, SILVER, T0, settings
 from slacktide.engine.core import types
 from slacktide.engine.core.engine import Engine
+from slacktide.engine.core.operations import Decided
 from slacktide.engine.core.types import Decision
 from slacktide.engine.explain.reasons import Explainer
+from slacktide.engine.journal import codec
+from slacktide.engine.journal.replay import carry_out
 from slacktide.model import APPROACHES
 from slacktide.state.spec import Spec
 
@@ -25,7 +28,10 @@ class Yard:
 
     def __init__(self, hosts: int = 2, **policy: object) -> None:
         config = settings()
-        self.engine = Engine(replace(config, policy=replace(config.policy, **policy)))
+        self.lines: list[bytes] = []
+        """Of a record."""
+        journal = lambda operation: self.lines.append(codec.encode(operation))  # noqa: E731
+        self.engine = Engine(replace(config, policy=replace(config.policy, **policy)), journal)
         for i in range(hosts):
             self.host(f"node-{i}")
         for c, service in enumerate(CLASSES):
@@ -181,6 +187,16 @@ def check_pass(yard: Yard, at: float, draw: random.Random) -> int:
     return started
 
 
+def replayed(yard: Yard) -> None:
+    """What was decided is decided again from the record."""
+    again, outcome = Engine(yard.engine.config), None
+    for line in yard.lines:
+        operation = codec.decode(line)
+        if isinstance(operation, Decided):
+            assert operation.outcome == outcome
+        outcome = carry_out(again, operation)
+
+
 def test_counts_of_groups_follow_whatever_is_told() -> None:
     """Victims that go or stay, decisions that are refused, groups that are joined, left, removed and come again."""
     started = 0
@@ -205,6 +221,7 @@ def test_counts_of_groups_follow_whatever_is_told() -> None:
                 started += check_pass(yard, at, draw)
             for known in engine.groups.numbers:
                 assert yard.counted(known) == engine.groups.placed(known), f"seed {seed}, step {number}"
+        replayed(yard)
     assert started >= 20
 
 
