@@ -48,7 +48,7 @@ def group(place: Place, name: str, least: int, version: str = KUBERNETES) -> Non
 
 
 def high(name: str, of: str = "", cpu: str = "900m", **settings: Any) -> Json:
-    more = {"schedulingGroup": {"podGroupName": of}} if of else {}
+    more: Json = {"schedulingGroup": {"podGroupName": of}} if of else {}
     return pod(name, cpu=cpu, labels={CLASS: "high", **settings.pop("labels", {})}, **more, **settings)
 
 

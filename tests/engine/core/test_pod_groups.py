@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -26,7 +27,7 @@ CLASSES = (GOLD, SILVER, BRONZE)
 class Yard:
     """An engine; hosts of four cores, specs by class and cores, and controllers of any approach."""
 
-    def __init__(self, hosts: int = 2, **policy: object) -> None:
+    def __init__(self, hosts: int = 2, **policy: Any) -> None:
         config = settings()
         self.lines: list[bytes] = []
         """Of a record."""
