@@ -205,11 +205,7 @@ class Feed(Changes, ABC):
     # -- pod groups ------------------------------------------------------------------------------------------------
 
     def pod_groups(self, source: str, namespace: str, name: str) -> None:
-        concerned = self.groups.changed(source, namespace, name)
-        for one in concerned:
-            if one.key and one.pod.spec.node_name:
-                self.respec(one)  # perhaps it is spared now
-        self.reconsider([one.uid for one in concerned])
+        self.reconsider(self.groups.changed(source, namespace, name))
 
     def _follow_group(self, pod: FedPod) -> None:
         group = self.groups.key_of(pod.uid)

@@ -34,6 +34,8 @@ class PodGroups:
     def __init__(self, known: Groups, engine: Engine) -> None:
         self._known, self._engine = known, engine
         self._groups: dict[str, _Group] = {}
+        self._by_object: dict[tuple[str, str, str], dict[str, None]] = {}
+        """Groups by what says how many start together."""
         self._of: dict[str, str] = {}
         """The group of each pod that has one, by UID."""
 
@@ -55,6 +57,7 @@ class PodGroups:
         if one is None:
             return others
         group = self._groups.setdefault(key, _Group(one))
+        self._by_object.setdefault(one.object, {})[key] = None
         if one.total > group.one.total:
             group.one = one  # who says the most is right: so the group does not start too early
         group.pods[pod.uid] = pod
@@ -79,18 +82,18 @@ class PodGroups:
         if group.pods:
             return self._settle(key)
         self._tell(key, 0)
-        del self._groups[key]
+        del self._groups[key], self._by_object[group.one.object][key]
+        if not self._by_object[group.one.object]:
+            del self._by_object[group.one.object]
         return []
 
-    def changed(self, source: str, namespace: str, name: str) -> list[FedPod]:
-        """What is known of a group, or where no name is given of all of a source, is other than before; its pods."""
-        found = []
-        for key, group in list(self._groups.items()):
-            one = group.one
-            if one.source == source and (not name or (one.namespace, one.name) == (namespace, name)):
-                self._settle(key)
-                found += list(group.pods.values())
-        return found
+    def changed(self, source: str, namespace: str, name: str) -> list[str]:
+        """What is known of a group, or where no name is given of all of a source, is other than before; those that are
+        to be looked at again."""
+        keys = list(self._by_object.get((source, namespace, name), ()))
+        if not name:
+            keys = [key for key, group in self._groups.items() if group.one.source == source]
+        return [uid for key in keys for uid in self._settle(key)]
 
     def _settle(self, key: str) -> list[str]:
         group = self._groups[key]

@@ -133,7 +133,6 @@ class Specs:
         never = pod.spec.preemption_policy == NEVER
         wants = mirror.network.wants_of(pod, mirror.owners)
         spared = is_of_the_system(pod) and not self._engine.config.kube.preempt_system_pods
-        spared |= mirror.pod_groups.known.is_whole(pod)
         return SpecParts(mirror.network.named(demand), fed.promised, placed, term, never, wants, spared)
 
     def _promised(self, pod: Pod) -> Promised:

@@ -39,12 +39,11 @@ class GroupClaim(Part, frozen=True):
 
 
 class PodGroupSpec(Part, frozen=True):
-    """What Kubernetes 1.36 says of a group. ``disruption_mode``: ``Pod``, or ``PodGroup``: all of it or none."""
+    """What Kubernetes 1.36 says of a group."""
 
     scheduling_policy: GroupPolicy = GroupPolicy()
     scheduling_constraints: GroupConstraints | None = None
     resource_claims: tuple[GroupClaim, ...] = ()
-    disruption_mode: str = ""
 
 
 class PodGroup(Part, frozen=True):

@@ -19,8 +19,6 @@ KUEUE = "kueue.x-k8s.io"
 COSCHEDULING_LABEL = "scheduling.x-k8s.io/pod-group"
 KUEUE_LABEL = "kueue.x-k8s.io/pod-group-name"
 KUEUE_TOTAL = "kueue.x-k8s.io/pod-group-total-count"
-WHOLE = "PodGroup"
-"""A disruption mode: a group is disrupted as a whole, or not at all."""
 
 
 class Membership(NamedTuple):
@@ -35,6 +33,11 @@ class Membership(NamedTuple):
     name: str
     part: tuple[str, str] = ("", "")
     total: int = 0
+
+    @property
+    def object(self) -> tuple[str, str, str]:
+        """What says how many start together: source, namespace and name."""
+        return self.source, self.namespace, self.name
 
     @property
     def key(self) -> str:
@@ -60,20 +63,19 @@ def membership(pod: Pod) -> Membership | None:
 
 
 class KnownGroup(NamedTuple):
-    """What the object of a group says. ``least`` of its pods start together; ``problem``: it asks for what we do not
-    do; ``whole``: it is to be disrupted as a whole."""
+    """What the object of a group says: ``least`` of its pods start together. ``problem``: it asks for what we do not
+    do."""
 
     least: int
     problem: str = ""
-    whole: bool = False
 
 
 class Groups:
     """What the API server says of groups."""
 
     def __init__(self) -> None:
-        self._found: dict[tuple[str, str, str, str], KnownGroup] = {}
-        """By source, namespace, name and the group of a workload."""
+        self._found: dict[tuple[str, str, str], dict[str, KnownGroup]] = {}
+        """By source, namespace and name, and of a workload by its groups."""
         self.listed: set[str] = set()
         """Sources whose objects are known."""
         self.absent: set[str] = set()
@@ -83,19 +85,18 @@ class Groups:
         """An object, new or changed."""
         namespace, name = found.metadata.namespace, found.metadata.name
         if isinstance(found, PodGroup):
-            self._found[KUBERNETES, namespace, name, ""] = _read(found)
+            self._found[KUBERNETES, namespace, name] = {"": _read(found)}
         elif isinstance(found, CoschedulingGroup):
-            self._found[COSCHEDULING, namespace, name, ""] = KnownGroup(found.spec.min_member)
+            self._found[COSCHEDULING, namespace, name] = {"": KnownGroup(found.spec.min_member)}
         else:
-            self.drop(WORKLOADS, namespace, name)
-            for one in found.spec.pod_groups:
-                gang = one.policy.gang
-                self._found[WORKLOADS, namespace, name, one.name] = KnownGroup(0 if gang is None else gang.min_count)
+            gangs = {one.name: one.policy.gang for one in found.spec.pod_groups}
+            self._found[WORKLOADS, namespace, name] = {
+                group: KnownGroup(0 if gang is None else gang.min_count) for group, gang in gangs.items()
+            }
 
     def drop(self, source: str, namespace: str, name: str) -> None:
         """An object is gone."""
-        for key in [key for key in self._found if key[:3] == (source, namespace, name)]:
-            del self._found[key]
+        self._found.pop((source, namespace, name), None)
 
     def least(self, one: Membership) -> int:
         """How many pods of a group start together at the least; 0: each by itself.
@@ -113,21 +114,12 @@ class Groups:
         if one.source not in self.listed:
             unlisted = "such groups cannot be listed: apply the manifests of this version"
             raise Unschedulable(f"pod group {one.key}: {unlisted}")
-        found = self._of(one)
+        found = self._found.get(one.object, {}).get(one.part[0])
         if found is None:
             raise Unschedulable(f"pod group {one.key} does not exist")
         if found.problem:
             raise Unschedulable(f"pod group {one.key}: {found.problem}")
         return found.least
-
-    def is_whole(self, pod: Pod) -> bool:
-        """Whether a pod is of a group that is disrupted as a whole or not at all."""
-        one = membership(pod)
-        found = None if one is None else self._of(one)
-        return found is not None and found.whole
-
-    def _of(self, one: Membership) -> KnownGroup | None:
-        return self._found.get((one.source, one.namespace, one.name, one.part[0]))
 
 
 def _read(found: PodGroup) -> KnownGroup:
@@ -139,4 +131,4 @@ def _read(found: PodGroup) -> KnownGroup:
     if spec.resource_claims:
         names = ", ".join(one.name for one in spec.resource_claims)
         problem = f"spec.resourceClaims: found {names}, but slacktide does not allocate resources to groups"
-    return KnownGroup(0 if gang is None else gang.min_count, problem, spec.disruption_mode == WHOLE)
+    return KnownGroup(0 if gang is None else gang.min_count, problem)
