@@ -78,9 +78,13 @@ class Actor:
         """Decisions that wait for their turn or for victims."""
         return self._bindings.qsize() + len(self.nominations)
 
+    def expect(self, decisions: Iterable[Decision]) -> None:
+        """All decisions of a pass, before any is carried out: pods of a group wait for each other."""
+        for decision in decisions:
+            self._muster.begins(decision.uid)
+
     def carry_out(self, decision: Decision) -> None:
         """Begin to carry out a decision that the engine has just made."""
-        self._muster.begins(decision.uid)
         uids = {victim.uid for victim in decision.victims}
         for uid in uids:
             self.reservations.goes(uid, decision.host)
