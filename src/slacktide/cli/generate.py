@@ -7,21 +7,23 @@ from typing import TYPE_CHECKING
 
 import click
 
-from slacktide.cli.options import FILE, key_values
+from slacktide.cli.options import AS_JSON, FILE, echo_json, key_values
+from slacktide.cli.shell import completing
 
 if TYPE_CHECKING:
     from slacktide.inputs.generators.registry import Generator
-    from slacktide.model import ServiceClass
-
-GENERATED_FILES = frozenset({"workload.parquet", "hosts.parquet", "settings.yaml", "network.yaml", "manifest.json"})
 
 
 @click.command()
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=completing.generators)
 @click.option("--out", type=FILE, help="The directory to write workload.parquet and hosts.parquet into.")
-@click.option("--set", "words", multiple=True, metavar="KEY=VALUE", help="A parameter; may be repeated.")
+@click.option(
+    "--set", "words", multiple=True, metavar="KEY=VALUE", shell_complete=completing.parameters,
+    help="A parameter; may be repeated.",
+)  # fmt: skip
 @click.option("--seed", default=0, show_default=True, metavar="N", help="Equal seeds give equal files.")
-def generate(name: str | None, out: Path | None, words: tuple[str, ...], seed: int) -> None:
+@AS_JSON
+def generate(name: str | None, out: Path | None, words: tuple[str, ...], seed: int, as_json: bool) -> None:
     """Generates a workload and its hosts. Without NAME: lists what there is, and its parameters.
 
     \b
@@ -38,6 +40,9 @@ def generate(name: str | None, out: Path | None, words: tuple[str, ...], seed: i
     """
     from slacktide.inputs.generators.registry import GENERATORS
 
+    if name is None and as_json:
+        echo_json({one.name: _as_plain(one) for one in GENERATORS.values()})
+        return
     if name is None:
         click.echo("\n\n".join(map(_described, GENERATORS.values())))
         return
@@ -46,8 +51,13 @@ def generate(name: str | None, out: Path | None, words: tuple[str, ...], seed: i
 
         raise click.UsageError(f"NAME: found {name!r}, expected {expected_name(name, list(GENERATORS))}")
     if out is None:
-        raise click.UsageError("--out is missing: name the directory to write into")
-    _generate(GENERATORS[name], out, words, seed)
+        raise click.UsageError(f"--out is missing: name the directory to write into, such as --out {name}")
+    _generate(GENERATORS[name], out, words, seed, as_json)
+
+
+def _as_plain(generator: Generator) -> dict[str, object]:
+    parameters = {one.name: {"default": one.default, "help": one.help} for one in generator.parameters}
+    return {"summary": generator.summary, "parameters": parameters}
 
 
 def _described(generator: Generator) -> str:
@@ -56,68 +66,25 @@ def _described(generator: Generator) -> str:
     return "\n".join(lines)
 
 
-def _generate(generator: Generator, out: Path, words: tuple[str, ...], seed: int) -> None:
-    import json
-
-    from slacktide import __version__
+def _generate(generator: Generator, out: Path, words: tuple[str, ...], seed: int, as_json: bool) -> None:
     from slacktide.cli.text import count
-    from slacktide.inputs import WorkloadParquetWriter, write_hosts
-    from slacktide.inputs.formats.network_file import network_text
     from slacktide.model import DEFAULT_CLASSES
-    from slacktide.results.directory import check_target, replaced_directory
+    from slacktide.results.generated import HOSTS, NETWORK, SETTINGS, WORKLOAD, save
 
-    parameters = key_values(words)
-    check_target(out, GENERATED_FILES)
-    pieces, hosts = generator.generate(parameters, seed)
-    instances = 0
-    classes: tuple[ServiceClass, ...] = DEFAULT_CLASSES
-    about = {
-        "format": "slacktide-input",
-        "slacktide": __version__,
-        "generator": generator.name,
-        "parameters": parameters,
-        "seed": seed,
-    }
-    with replaced_directory(out, GENERATED_FILES) as aside:
-        with WorkloadParquetWriter(aside / "workload.parquet") as writer:
-            for piece in pieces:
-                writer.append(piece)
-                instances, classes = instances + len(piece), piece.classes
-        write_hosts(hosts, aside / "hosts.parquet")
-        if hosts.network is not None:
-            (aside / "network.yaml").write_text(network_text(hosts.network), encoding="utf-8")
-        if classes != DEFAULT_CLASSES:
-            (aside / "settings.yaml").write_text(_settings_text(classes), encoding="utf-8")
-        (aside / "manifest.json").write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
-    requests = f"{count(writer.rows)} requests" + (f" of {count(instances)} instances" * (instances > writer.rows))
-    click.echo(f"{out}: {requests} in workload.parquet, {count(len(hosts))} hosts in hosts.parquet")
-    if hosts.network is not None:
-        places = f"{count(len(hosts.network.places))} places, {count(len(hosts.network.images))} images"
-        click.echo(f"{places} in network.yaml: give --network {out / 'network.yaml'} to simulate.")
-    if classes != DEFAULT_CLASSES:
-        names = ", ".join(one.name for one in classes)
-        click.echo(f"Its service classes are {names}: give --config {out / 'settings.yaml'} to simulate and inspect.")
-
-
-def _settings_text(classes: tuple[ServiceClass, ...]) -> str:
-    """A settings file with these classes and nothing else; what of a class is as ever is left out."""
-    import dataclasses
-
-    import yaml
-
-    from slacktide import settings
-    from slacktide.config import Config
-    from slacktide.model import ServiceClass
-
-    plain = tuple(ServiceClass(one.name, one.slo, one.rank) for one in classes)
-    listed, usual = (
-        settings.to_mapping(dataclasses.replace(Config(), classes=some))["classes"] for some in (classes, plain)
-    )
-    needed = ("name", "slo", "rank")
-    said = [
-        {key: value for key, value in one.items() if key in needed or value != other[key]}
-        for one, other in zip(listed, usual, strict=True)
-    ]
-    return "# For --config: the classes of workload.parquet.\n" + str(
-        yaml.safe_dump({"classes": said}, sort_keys=False, allow_unicode=True)
-    )
+    made = save(generator, key_values(words), seed, out)
+    if as_json:
+        counts = {"requests": made.requests, "instances": made.instances, "hosts": len(made.hosts)}
+        written = sorted(one.name for one in out.iterdir())
+        about = {"generator": generator.name, "parameters": key_values(words), "seed": seed}
+        echo_json({"folder": str(out), "files": written, **counts, **about})
+        return
+    requests = f"{count(made.requests)} requests"
+    requests += f" of {count(made.instances)} instances" * (made.instances > made.requests)
+    click.echo(f"{out}: {requests} in {WORKLOAD}, {count(len(made.hosts))} hosts in {HOSTS}")
+    if made.hosts.network is not None:
+        network = made.hosts.network
+        places = f"{count(len(network.places))} places, {count(len(network.images))} images"
+        click.echo(f"{places} in {NETWORK}: give --network {out / NETWORK} to simulate.")
+    if made.classes != DEFAULT_CLASSES:
+        names = ", ".join(one.name for one in made.classes)
+        click.echo(f"Its service classes are {names}: give --config {out / SETTINGS} to simulate and inspect.")

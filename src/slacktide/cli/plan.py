@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,7 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from slacktide.cli.grouping import chosen_grouping, grouping_options
-from slacktide.cli.options import FILE
+from slacktide.cli.options import AS_JSON, FILE, SETTING, echo_json
+from slacktide.cli.shell import completing
 
 if TYPE_CHECKING:
     from slacktide.config import Config
@@ -30,6 +30,7 @@ Words = tuple[str, ...]
     "policies",
     multiple=True,
     metavar="NAME",
+    shell_complete=completing.policies_and_presets,
     help="qos-driven, priority, hybrid, file.py:Class, or a preset; may be repeated [recommended].",
 )
 @click.option(
@@ -43,11 +44,11 @@ Words = tuple[str, ...]
     "--penalty", type=click.FloatRange(0), metavar="BUDGET", help="Instead: penalties of at most so many cpu-seconds."
 )
 @click.option("--config", "config_file", type=FILE, help="Settings from a YAML, TOML or JSON file, or a manifest.json.")
-@click.option("--set", "words", multiple=True, metavar="SECTION.KEY=VALUE", help="One setting; may be repeated.")
+@SETTING
 @click.option("--hot", type=FILE, help="Measured start-up times on a host used before.")
 @click.option("--cold", type=FILE, help="Measured start-up times on another host.")
 @grouping_options
-@click.option("--end", metavar="SECONDS", help="Stop at this second. Needed where requests never complete.")
+@click.option("--end", metavar="DURATION", help="When it ends: 3600 or 1h. Needed where requests never complete.")
 @click.option(
     "--seeds",
     type=click.IntRange(1),
@@ -70,6 +71,7 @@ Words = tuple[str, ...]
 @click.option("--curve/--no-curve", default=True, help="Also test sizes from half the answer on, for the drawing.")
 @click.option("--jobs", type=click.IntRange(1), metavar="N", help="Runs at a time, threads or processes [all cores].")
 @click.option("--cluster", metavar="ADDRESS", help="A Dask scheduler whose workers do the runs.")
+@AS_JSON
 def plan(
     workload: Path,
     hosts: Path,
@@ -88,9 +90,10 @@ def plan(
     curve: bool,
     jobs: int | None,
     cluster: str | None,
+    as_json: bool,
     **named: object,
 ) -> None:
-    """Finds the smallest number of hosts, in the mix of HOSTS, on which WORKLOAD meets a goal.
+    """Finds how many hosts, in the mix of HOSTS, WORKLOAD needs.
 
     \b
       slacktide plan w.parquet h.parquet --end 3600 --out plan
@@ -103,11 +106,11 @@ def plan(
     """
     import sys
 
-    from slacktide.cli.experiment import cores, executor
     from slacktide.cli.many import Telling
     from slacktide.experiment import curve as curves
     from slacktide.experiment import planning
     from slacktide.experiment import store as stores
+    from slacktide.experiment.executors import cores, executor
 
     if jobs is not None and cluster is not None:
         raise click.UsageError("--jobs is for processes of this machine; a cluster has as many workers as you start")
@@ -125,7 +128,10 @@ def plan(
         except KeyboardInterrupt as interrupt:
             raise KeyboardInterrupt("whole runs are kept: resume with the same command.") from interrupt
         curves.write(found, store)
-    _report(found, out)
+    if as_json:
+        echo_json(planning.summary(found))
+    else:
+        _report(found, out)
 
 
 def _as_words(named: dict[str, object]) -> list[str]:
@@ -142,71 +148,33 @@ def _grid(
     seeds: int,
     grouping: dict[str, str] | None,
 ) -> Grid:
-    """The grid that a plan's runs are of; sizes are added as they are tested."""
-    from slacktide.experiment.grid import FromFile, Grid, PolicyEntry, WorkloadEntry
-    from slacktide.experiment.planning import MIX, WORKLOAD
+    from slacktide import settings
+    from slacktide.experiment import planning
+    from slacktide.experiment.grid import FromFile
 
-    found = {}
-    for name in policies or ("recommended",):
-        preset, config = _settings(name, config_file, words)
-        found[name] = PolicyEntry(preset, config)
+    def load(preset: str, policy: str | None) -> Config:
+        last = [] if policy is None else [f"policy.name={policy}"]
+        return settings.load(config_file, preset, [*words, *last])
+
+    found = planning.policies_of(policies or ("recommended",), load)
     for path, what in ((workload, "WORKLOAD"), (hosts, "HOSTS")):
         if not path.is_file():
             raise click.UsageError(f"{what}: found {str(path)!r}, expected an existing file")
-    end = next(iter(found.values())).config.simulation.end
-    base = next(iter(found.values())).config.simulation.seed
-    return Grid(
-        workloads={WORKLOAD: WorkloadEntry(FromFile(workload.resolve()), grouping)},
-        hosts={MIX: FromFile(hosts.resolve())},
-        policies=found,
-        seeds=seeds,
-        base_seed=base,
-        end=end,
-    )
-
-
-def _settings(name: str, config_file: Path | None, words: Sequence[str]) -> tuple[str, Config]:
-    """All settings under a policy's name, or a preset's."""
-    from slacktide import settings
-    from slacktide.experiment.grid import absolute, check_names
-
-    preset = name if name in settings.PRESETS else "recommended"
-    policy = [] if name in settings.PRESETS else [f"policy.name={name}"]
-    config = absolute(settings.load(config_file, preset, [*words, *policy]))
-    check_names(config, f"--policy {name}")
-    return preset, config
+    return planning.grid_of(FromFile(workload.resolve()), FromFile(hosts.resolve()), found, seeds, grouping)
 
 
 def _goal(targets: Words, penalty: float | None, config: Config) -> Goal:
-    from slacktide.experiment.goals import Goal
-    from slacktide.inputs.columns.cells import expected_name
+    from slacktide.experiment.goals import goal_of
 
-    names = [one.name for one in config.classes]
-    if penalty is not None:
-        if not math.isfinite(penalty):
-            raise click.UsageError(f"--penalty: found {penalty}, expected cpu-seconds, 0 or more")
-        if targets:
-            raise click.UsageError("--target and --penalty are two goals: give one of them")
-        return Goal({}, penalty)
-    found = dict.fromkeys(names, 1.0)
-    seen: set[str] = set()
+    found: dict[str, str] = {}
     for word in targets:
         name, equals, text = word.partition("=")
-        if name not in found or not equals:
-            raise click.UsageError(
-                f"--target: found {word!r}, expected CLASS=SHARE with CLASS {expected_name(name, names)}"
-            )
-        if name in seen:
+        if not equals:
+            raise click.UsageError(f"--target: found {word!r}, expected CLASS=SHARE")
+        if name in found:
             raise click.UsageError(f"--target {name}: given twice, expected one share for each class")
-        seen.add(name)
-        try:
-            share = float(text)
-        except ValueError:
-            share = -1.0
-        if not 0.0 <= share <= 1.0:
-            raise click.UsageError(f"--target {name}: found {text!r}, expected a share from 0 to 1")
-        found[name] = share
-    return Goal(found)
+        found[name] = text
+    return goal_of(found, penalty, config.classes)
 
 
 def _report(found: Plan, out: Path) -> None:

@@ -3,21 +3,36 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from slacktide.errors import RunsError
+from slacktide import settings
+from slacktide.config import Config
+from slacktide.errors import ConfigError, RunsError
 from slacktide.experiment import conduct, keys
 from slacktide.experiment.conduct import Executor, Listed, Watcher
 from slacktide.experiment.goals import Goal, Score, check_attainable, score
-from slacktide.experiment.grid import First, Grid, Point
+from slacktide.experiment.grid import (
+    First,
+    FromFile,
+    Generated,
+    Grid,
+    Point,
+    PolicyEntry,
+    WorkloadEntry,
+    absolute,
+    check_names,
+)
 from slacktide.experiment.prepare import HOSTS, Inputs, classes_of, load_workload
 from slacktide.experiment.search import Bracket, bracket, next_sizes
 from slacktide.experiment.store import Store
 from slacktide.inputs import align, read_hosts
-from slacktide.model import Hosts
+from slacktide.inputs.formats.network_file import read_network
+from slacktide.model import Hosts, Workload
 from slacktide.results import experiment as folder
+from slacktide.sim.engine import check_end
+from slacktide.sim.startup import delays
 
 CURVE = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.1)
 """Parts of the answer that are tested for the curve; one that meets or misses the goal against it counts, too."""
@@ -78,6 +93,42 @@ class Plan:
     answers: list[Answer]
     mix: Hosts
     most: int
+
+
+Given = FromFile | Generated
+"""What a plan's workload and hosts come from."""
+
+
+def grid_of(
+    workload: Given, hosts: Given, policies: Mapping[str, PolicyEntry], seeds: int, grouping: Mapping[str, str] | None
+) -> Grid:
+    """The grid that a plan's runs are of; sizes are added as they are tested. End and seed are the first policy's."""
+    first = next(iter(policies.values())).config.simulation
+    return Grid(
+        workloads={WORKLOAD: WorkloadEntry(workload, grouping)},
+        hosts={MIX: hosts},
+        policies=policies,
+        seeds=seeds,
+        base_seed=first.seed,
+        end=first.end,
+    )
+
+
+def policies_of(
+    names: Sequence[str], load: Callable[[str, str | None], Config], where: str = "--policy "
+) -> dict[str, PolicyEntry]:
+    """Entries by name, a policy's or a preset's; ``load`` makes the settings of a preset and, where one is named, a
+    policy.
+
+    Raises :class:`ConfigError`, beginning with ``where``, for a name that nobody offers.
+    """
+    found = {}
+    for name in names:
+        preset = name if name in settings.PRESETS else "recommended"
+        config = absolute(load(preset, None if name in settings.PRESETS else name))
+        check_names(config, f"{where}{name}")
+        found[name] = PolicyEntry(preset, config)
+    return found
 
 
 def name_of(size: int) -> str:
@@ -154,7 +205,22 @@ def _check(question: Question, inputs: Inputs, policy: str, mix: Hosts) -> None:
     entry = question.grid.workloads[WORKLOAD]
     workload = load_workload(prepared, classes_of(prepared, config.classes), entry.grouping)
     requests, hosts = align(workload, mix)
+    _check_settings(config, requests, hosts)
     check_attainable(question.goal, requests, hosts, question.grid.end)
+
+
+def _check_settings(config: Config, requests: Workload, hosts: Hosts) -> None:
+    """Raises :class:`ConfigError` or :class:`InputError` at once for what a run would refuse, or a plan cannot do."""
+    check_end(requests, config)
+    for name, times in (("hot", config.startup.hot), ("cold", config.startup.cold)):
+        delays(times, f"startup.{name}")
+    if config.delay.network is not None:
+        read_network(config.delay.network, hosts)
+    if config.failures.file is not None:
+        raise ConfigError(
+            f"failures.file: found {config.failures.file}, expected none: it names hosts, and a plan changes which "
+            "there are. Let them fail by chance: --set failures.uptime=exponential:86400 --set failures.file=none"
+        )
 
 
 def _with_sizes(grid: Grid, sizes: set[int]) -> Grid:

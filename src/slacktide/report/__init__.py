@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 
 from slacktide.errors import ConfigError, OutputError
 
@@ -13,7 +15,7 @@ PAGES = (".html", ".htm")
 
 
 def write(folder: Path, out: Path, export: Path | None = None, announce: Callable[[str], None] = lambda _: None) -> int:
-    """The report of the experiment in ``folder`` as the file ``out``; its figures as SVG, PNG and CSV into ``export``.
+    """The report of the experiment in ``folder`` as the file ``out``; its figures into ``export``.
 
     Equal folders give equal bytes. Returns how many figures are in it. ``announce`` is told what is done. Raises
     :class:`InputError` for what is no experiment, :class:`OutputError` where it cannot be written, and
@@ -32,9 +34,37 @@ def write(folder: Path, out: Path, export: Path | None = None, announce: Callabl
     announce("drawing")
     text = render(content(report))
     if export is not None:
-        files.write(export, report.figures)
+        files.write(export, [report.answer, *report.figures])
     write_text(out, text)
     return len(report.figures)
+
+
+def report_of(
+    experiment: str | os.PathLike[str], out: str | os.PathLike[str], *, export: str | os.PathLike[str] | None = None
+) -> Path:
+    """The page about an experiment, an ``Experiment`` or its folder, as the file ``out``, as ``slacktide report`` does.
+
+    ``export`` is a folder for every figure as SVG, PNG and CSV. Returns the page's path. Raises as :func:`write`.
+    """
+    write(Path(experiment), Path(out), None if export is None else Path(export))
+    return Path(out)
+
+
+class _Callable(ModuleType):
+    """This package is also the function ``slacktide.report`` of the Python API: both have the same name."""
+
+    def __call__(
+        self,
+        experiment: str | os.PathLike[str],
+        out: str | os.PathLike[str],
+        *,
+        export: str | os.PathLike[str] | None = None,
+    ) -> Path:
+        """As :func:`report_of`."""
+        return report_of(experiment, out, export=export)
+
+
+sys.modules[__name__].__class__ = _Callable
 
 
 def need_libraries() -> None:
