@@ -55,6 +55,7 @@ GROUPS = {
     "On a cluster": {
         "run": "Schedules pods of a Kubernetes cluster and keeps each workload above the availability it was promised.",
         "top": "Shows what each workload was promised and has got, every second anew.",
+        "dashboard": "Shows in a browser who keeps its promise, why a pod waits, and who made room for whom.",
         "explain": "Says why a pod is where it is, waits, or was preempted.",
         "replay": "Decides again what DIRECTORY, written by --record, says was decided, and compares.",
         "ledger": "Takes ledgers out of a cluster, and into a restored one.",

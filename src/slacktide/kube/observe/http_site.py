@@ -42,6 +42,12 @@ class Site:
         if self._runner is not None:
             await self._runner.cleanup()
 
+    @property
+    def port(self) -> int:
+        """On which it listens, while it is entered."""
+        addresses = [] if self._runner is None else self._runner.addresses
+        return int(addresses[0][1]) if addresses else 0
+
     async def _open(self) -> web.AppRunner:
         host, port = address_of(self._setting, self._listen)
         application = web.Application()

@@ -1,0 +1,58 @@
+"""``slacktide dashboard``: the page in a browser, of a running scheduler, a simulation or a record."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from slacktide.cli.options import FILE
+
+
+@click.command()
+@click.argument("folder", metavar="[DIR]", type=FILE, required=False)
+@click.option("--session", type=click.IntRange(1), help="Which session of a record.  [default: the last]")
+@click.option("--kubeconfig", type=FILE, help="How to reach the cluster.")
+@click.option("--context", metavar="NAME", help="Of the kubeconfig; its current one if none is named.")
+@click.option(
+    "--address",
+    metavar="[http://]HOST:PORT",
+    help="The scheduler's kube.listen, https unless it says http.  [default: the lab's in a lab]",
+)
+@click.option("--token-file", type=FILE, help="The token that the scheduler is shown.  [default: the kubeconfig's]")
+@click.option("--ca-file", type=FILE, help="By which the scheduler's certificate is verified, PEM.")
+@click.option("--fingerprint", metavar="HEX", help="SHA-256 of its certificate instead, as its log says it at start.")
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Of the page, on this machine.  [default: free]")
+@click.option("--open", "opens", is_flag=True, help="Open it in the browser.")
+def dashboard(
+    folder: Path | None,
+    session: int | None,
+    kubeconfig: Path | None,
+    context: str | None,
+    address: str | None,
+    token_file: Path | None,
+    ca_file: Path | None,
+    fingerprint: str | None,
+    port: int,
+    opens: bool,
+) -> None:
+    """Shows in a browser who keeps its promise, why a pod waits, and who made room for whom.
+
+    \b
+      slacktide dashboard                    the scheduler of the lab, or at --address
+      slacktide dashboard results            of 'slacktide simulate --events --out results'
+      slacktide dashboard record             of 'slacktide run --record record', with a time slider
+
+    The page is served on this machine only, to who has the address that is printed. It needs no other site. Of a
+    cluster's scheduler: 'kubectl port-forward', then --address and --fingerprint, as for 'slacktide explain'.
+    """
+    import asyncio
+    import contextlib
+
+    from slacktide.cli.dashboard.serving import serve
+    from slacktide.cli.dashboard.sources import Wanted, source
+    from slacktide.cli.scheduler_pages import Trust
+
+    trust = Trust(token_file, ca_file, fingerprint, kubeconfig, context)
+    with contextlib.suppress(KeyboardInterrupt):
+        asyncio.run(serve(source(Wanted(folder, session, address, trust)), port, opens))
