@@ -81,7 +81,7 @@ async def _explain(
         async with await connect(kubeconfig, context=context) as connection:
             raw = await _get(connection, f"/api/v1/namespaces/{namespace}/pods/{name}")
             uid = "" if raw is None else raw["metadata"]["uid"]
-            address = _of_lab(kubeconfig, connection.server) or ADDRESS
+            address = of_lab(kubeconfig, connection.server) or ADDRESS
             found, problem = await ask(address, "/explain", asked, trust)
             if found is None or (uid and found.get("uid") != uid):
                 if as_json:
@@ -103,7 +103,7 @@ async def _explain(
     return told(found)
 
 
-def _of_lab(kubeconfig: Path | None, server: str) -> str:
+def of_lab(kubeconfig: Path | None, server: str) -> str:
     """Where the scheduler listens that a lab with this API server has started; empty where it is no lab's."""
     from slacktide.cli.lab import default_directory
     from slacktide.kube.client.credentials import paths_of_environment

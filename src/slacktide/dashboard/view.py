@@ -1,7 +1,7 @@
 """What the page shows, as rows of tables: the one model for a live scheduler, a simulation and a record.
 
-A :class:`View` is the whole, or what has changed since the last one: rows that are new or different, by their number,
-and the numbers of rows that are no more. As JSON a row is a list; :data:`COLUMNS` tells the page which place means what.
+A :class:`View` is the whole, or what has changed since the last one: rows that are new or different, and the numbers of
+rows that are no more. As JSON a row is a list; :data:`COLUMNS` tells the page which place means what.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ MAY_GO = ("not asked", "could make room", "stays")
 
 
 class ClassRow(msgspec.Struct, array_like=True, frozen=True):
-    """A class and how its promises stand. ``promised`` and ``left`` are shares: ``left`` is 1 where all of the budget is
-    left, below 0 where more was lost than may be. ``counts`` are workloads by the places of STATES; ``margin`` is in
+    """A class and how its promises stand. ``promised`` and ``left`` are shares: ``left`` is 1 where all of its budget
+    is left, below 0 where more was lost than may be. ``counts`` are workloads by the places of STATES; ``margin`` is in
     seconds."""
 
     number: int
