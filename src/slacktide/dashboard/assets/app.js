@@ -54,7 +54,7 @@ async function askPast() {
 const detail = new Detail(model, pastOf);
 const promises = new Promises(model);
 const workloads = new WorkloadList(model, detail.workload, pastOf);
-const waiting = new WaitingList(model, detail.pod);
+const waiting = new WaitingList(model, detail);
 const nodes = new Nodes(model, detail.node);
 const decisions = new DecisionList(model, detail.decision);
 const slider = new Slider(model, (view) => take(view));

@@ -81,7 +81,7 @@ export class Detail {
     const state = element("span", "state", "", stateMark(one.stateName), element("span", `ink-${stateMark(one.stateName).className.slice(4)}`, STATE_WORD[one.stateName]));
     pairs(parts.facts, [
       ["promise", state], ["kind", one.kind + (one.over ? ", ended" : "")],
-      ["class", cls ? classChip(cls.name, classVariable(one.cls)) : "none"],
+      ["class", cls ? classChip(cls.name, classVariable(model.place(one.cls))) : "none"],
       ["promised", one.promised === null ? "–" : share(one.promised)], ["delivered", share(one.delivered)],
       ["slack", one.slack === null ? "no limit: as things stand the promise cannot break" : one.slack < 0 ? `${duration(-one.slack)} are to be made up` : `${duration(one.slack)} until the promise breaks if it stops now`],
       ["pods", `${one.running} running, ${one.waiting} waiting${one.late ? `, ${one.late} of these too late` : ""}`],

@@ -2,7 +2,7 @@
 
 import { classVariable } from "./colours.js";
 import { spark } from "./chart.js";
-import { STATE_WORD, classChip, clockText, count, duration, element, fullName, share, slackText, stateMark } from "./format.js";
+import { STATE_CLASS, STATE_WORD, classChip, clockText, count, duration, element, fullName, plural, share, slackText, stateMark } from "./format.js";
 import { VirtualList } from "./vlist.js";
 
 const URGENCY = { Missed: 0, AtRisk: 1, Kept: 2, Unknown: 3 };
@@ -65,56 +65,68 @@ export class WorkloadList {
     put(name, fullName(one));
     name.title = `${one.kind} ${fullName(one)}${one.over ? ", ended" : ""}`;
     name.classList.toggle("over", one.over);
-    const known = this.model.classes.get(one.cls);
-    if (cls.dataset.cls !== String(one.cls)) {
-      cls.dataset.cls = one.cls;
-      cls.replaceChildren(classChip(known?.name || "none", classVariable(one.cls)));
-    }
+    chipOf(cls, this.model, one.cls);
     put(promised, one.promised === null ? "–" : share(one.promised));
     put(delivered, share(one.delivered));
     put(slack, one.over ? "ended" : slackText(one.slack));
     slack.classList.toggle("ink-missed", one.slack !== null && one.slack < 0 && !one.over);
-    put(pods, one.over ? "" : one.waiting ? `${one.running}+${one.waiting}` : String(one.running));
-    pods.title = `${one.running} running, ${one.waiting} waiting`;
+    put(pods, one.over ? "" : `${count(one.running)}/${count(one.running + one.waiting)}`);
+    pods.title = `${one.running} of ${one.running + one.waiting} are ready`;
     put(disrupted, one.preempted ? count(one.preempted) : "–");
     const canvas = past.firstChild;
     if (past.clientWidth) spark(canvas, this.pastOf(one), past.clientWidth, 24);
   }
 }
 
+// Pods that wait, those of one workload in one row: that with the longest wait says why.
 export class WaitingList {
-  constructor(model, open) {
+  constructor(model, { workload, pod }) {
     this.model = model;
     this.count = document.getElementById("count-waiting");
-    this.list = new VirtualList(document.getElementById("list-waiting"), 62, {
-      make: two, fill: (row, one) => this.fill(row, one), keyOf: (one) => one.number, open,
-      label: (one) => `${fullName(one)} waits: ${one.reason}`, empty: () => "Nobody waits.",
+    this.list = new VirtualList(document.getElementById("list-waiting"), 76, {
+      make: () => two("why"), fill: (row, one) => this.fill(row, one), keyOf: (one) => one.key,
+      open: (one) => (one.owner ? workload(one.owner) : pod(one.pod)),
+      label: (one) => `${this.title(one)}: ${one.pod.reason || "waits"}`, empty: () => "Nobody waits.",
     });
   }
 
+  title = (one) => (one.owner && one.many > 1 ? `${fullName(one.owner)}, ${one.many} pods` : fullName(one.pod));
+
   draw(text) {
     const { model } = this;
-    const slack = (one) => {
-      const owner = model.workloads.get(one.workload);
-      return owner ? slackOf(owner) : Infinity;
-    };
-    const found = [...model.waiting.values()].filter((one) => !text || one.words.includes(text));
-    found.sort((a, b) => slack(a) - slack(b) || (a.since ?? 0) - (b.since ?? 0) || byName(a, b));
-    this.count.textContent = count(found.length);
+    const groups = new Map();
+    let many = 0;
+    for (const pod of model.waiting.values()) {
+      const owner = model.workloads.get(pod.workload) || null;
+      if (text && !pod.words.includes(text) && !owner?.words.includes(text)) continue;
+      many += 1;
+      const key = owner ? owner.number : `pod ${pod.number}`;
+      const known = groups.get(key);
+      if (!known) groups.set(key, { key, owner, pod, many: 1 });
+      else {
+        known.many += 1;
+        const longer = (pod.since ?? Infinity) < (known.pod.since ?? Infinity);
+        if (Number(Boolean(pod.reason)) - Number(Boolean(known.pod.reason)) > 0 || (longer && (pod.reason || !known.pod.reason))) known.pod = pod;
+      }
+    }
+    const found = [...groups.values()];
+    const urgency = (one) => (one.owner ? slackOf(one.owner) : -Infinity); // who has no promise is told what is wrong first
+    found.sort((a, b) => urgency(a) - urgency(b) || (a.pod.since ?? 0) - (b.pod.since ?? 0) || byName(a.pod, b.pod));
+    this.count.textContent = many === found.length ? plural(many, "pod") : `${plural(many, "pod")} of ${plural(found.length, "workload")}`;
     this.list.set(found);
   }
 
   fill(row, one) {
     const { model } = this;
-    const owner = model.workloads.get(one.workload);
+    const { owner, pod } = one;
     const [mark, name, chip, right] = row.firstChild.children;
-    mark.className = `dot ${owner ? stateMark(owner.stateName).className.slice(4) : "unknown"}`;
-    put(name, fullName(one));
+    mark.className = `dot ${owner ? STATE_CLASS[owner.stateName] : "unknown"}`;
+    put(name, this.title(one));
     chipOf(chip, model, owner ? owner.cls : -1);
-    const waited = one.since === null ? "" : `${duration(Math.max(0, model.at - one.since))}`;
-    put(right, owner && owner.slack !== null ? `${waited} waited, ${slackText(owner.slack)} of slack` : `${waited} waited`);
-    put(row.lastChild, one.reason || (owner ? `${owner.kind} ${fullName(owner)}` : ""));
-    row.lastChild.title = one.reason;
+    const waited = pod.since === null ? "" : `waits ${duration(Math.max(0, model.at - pod.since))}`;
+    put(right, owner && owner.slack !== null ? `${waited}, ${slackText(owner.slack)} of slack` : waited);
+    put(row.lastChild, pod.reason || (owner ? `a pod of ${owner.kind} ${fullName(owner)}` : ""));
+    row.lastChild.title = pod.reason;
   }
 }
 
@@ -124,7 +136,7 @@ export class DecisionList {
     this.costly = document.getElementById("costly");
     this.count = document.getElementById("count-decisions");
     this.list = new VirtualList(document.getElementById("list-decisions"), 56, {
-      make: two, fill: (row, one) => this.fill(row, one), keyOf: (one) => one.number, open,
+      make: () => two(), fill: (row, one) => this.fill(row, one), keyOf: (one) => one.number, open,
       label: (one) => `${one.pod} placed on ${one.node}${one.victims.length ? `, ${one.victims.length} made room` : ""}`,
       empty: () => "Nothing was decided yet.",
     });
@@ -158,14 +170,15 @@ export class DecisionList {
   }
 }
 
-function two() {
+function two(below = "") {
   const top = element("div", "a", "", element("span", "dot"), element("span", "name"), element("span"), element("span", "right"));
-  return element("div", "two", "", top, element("span", "b"));
+  return element("div", "two", "", top, element("span", `b ${below}`.trim()));
 }
 
 function chipOf(box, model, cls) {
-  if (box.dataset.cls === String(cls)) return;
-  box.dataset.cls = cls;
+  const key = `${cls} ${model.place(cls)}`;
+  if (box.dataset.cls === key) return;
+  box.dataset.cls = key;
   const known = model.classes.get(cls);
-  box.replaceChildren(...(known ? [classChip(known.name, classVariable(cls))] : []));
+  box.replaceChildren(...(known ? [classChip(known.name, classVariable(model.place(cls)))] : []));
 }

@@ -17,6 +17,7 @@ export class Model {
     this.asks = "";
     this.sentences = [];
     this.classes = new Map();
+    this.inks = new Map();
     this.workloads = new Map();
     this.nodes = new Map();
     this.pods = new Map();
@@ -56,10 +57,11 @@ export class Model {
   apply(view) {
     if (view.head) this.head = view.head;
     if (view.whole) {
-      const { classes } = this;
+      const { classes, inks } = this;
       const kept = this.head.span ? null : { workloads: this.workloads, times: this.times, samples: this.samples };
       this.clear();
       this.classes = classes;
+      this.inks = inks;
       if (kept) this.keepPast(view, kept);
     }
     this.at = view.at;
@@ -70,6 +72,7 @@ export class Model {
     if (view.classes?.length) {
       this.classes.clear();
       for (const row of view.classes) this.classes.set(row[0], record(columns.classes, row));
+      this.rankClasses();
     }
     for (const row of view.nodes || []) this.node(record(columns.nodes, row));
     for (const row of view.workloads || []) this.workload(record(columns.workloads, row));
@@ -82,6 +85,20 @@ export class Model {
     }
     if (view.decisions?.length) this.decide(view.decisions.map((row) => record(columns.decisions, row)), columns.victims);
     if (!this.head.span) this.sample();
+  }
+
+  // Colours go by importance, as in the report.
+  rankClasses() {
+    const before = this.inks;
+    this.inks = new Map();
+    const ordered = [...this.classes.values()].sort((a, b) => a.rank - b.rank || a.number - b.number);
+    ordered.forEach((one, place) => this.inks.set(one.number, place));
+    if (JSON.stringify([...this.inks]) !== JSON.stringify([...(before || [])])) this.touched.all = true;
+  }
+
+  // The place of a class among all, most important first.
+  place(cls) {
+    return this.inks.get(cls) ?? 0;
   }
 
   // A stream that begins anew numbers workloads anew: their past goes on under their names.

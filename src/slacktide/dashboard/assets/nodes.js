@@ -4,7 +4,7 @@ import { classInk, classVariable, colour, fitted } from "./colours.js";
 import { STATE_CLASS, STATE_WORD, count, element, plural, share } from "./format.js";
 
 const LEAST = 9;
-const MOST = 74;
+const MOST = 96;
 const GAP = 2;
 const CELLS_FROM = 15; // tiles at least so wide show each pod
 
@@ -88,7 +88,7 @@ export class Nodes {
   }
 
   paint(pod, owner) {
-    if (this.mode === "class") return owner ? classInk(owner.cls) : "unknown";
+    if (this.mode === "class") return owner ? classInk(this.model.place(owner.cls)) : "unknown";
     if (this.mode === "goes") return ["unknown", "policy-2", "axis"][pod.goes];
     return owner ? STATE_CLASS[owner.stateName] : "unknown";
   }
@@ -148,10 +148,10 @@ export class Nodes {
     };
     if (this.mode === "class") {
       const classes = [...model.classes.values()].sort((a, b) => a.rank - b.rank);
-      this.legend.replaceChildren(...classes.map((one) => entry(classVariable(one.number), one.name)));
+      this.legend.replaceChildren(...classes.map((one) => entry(classVariable(model.place(one.number)), one.name)));
     } else if (this.mode === "goes") {
       const whom = model.asks ? `for ${model.asks}, who waits most urgently` : "";
-      const words = model.asks ? [entry("var(--policy-2)", `could make room ${whom}`), entry("var(--axis)", "stays: its promise, its protection or its rank says so")] : [element("li", "", "Nobody waits for whom somebody could make room, or this source does not say it.")];
+      const words = model.asks ? [entry("var(--policy-2)", `could make room ${whom}`), entry("var(--axis)", "stays: its promise, its protection or its rank says so")] : [element("li", "", model.head.source === "simulation" ? "A simulation does not write down who could make room." : "By now nobody waits for whom others would have to make room.")];
       this.legend.replaceChildren(...words);
     } else {
       this.legend.replaceChildren(...model.head.states.map((state) => entry(`var(--${STATE_CLASS[state]})`, STATE_WORD[state])));

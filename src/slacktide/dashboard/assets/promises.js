@@ -29,10 +29,12 @@ export class Promises {
         this.cards.delete(number);
       }
     }
-    for (const one of wanted) {
-      if (!this.cards.has(one.number)) this.cards.set(one.number, this.card(one));
+    wanted.forEach((one, place) => {
+      if (!this.cards.has(one.number)) this.cards.set(one.number, this.card());
+      const { box } = this.cards.get(one.number);
+      if (this.list.children[place] !== box) this.list.insertBefore(box, this.list.children[place] || null);
       this.fill(this.cards.get(one.number), one);
-    }
+    });
     this.remark();
   }
 
@@ -57,9 +59,8 @@ export class Promises {
     this.facts.textContent = `${plural(running, "pod")} run, ${count(waiting)} ${waiting === 1 ? "waits" : "wait"}, ${plural(model.nodes.size, "node")}; ${plural(preempted, "preemption")} so far`;
   }
 
-  card(one) {
+  card() {
     const box = element("li", "card");
-    box.style.setProperty("--ink", classVariable(one.number));
     const bar = element("div", "bar");
     bar.setAttribute("aria-hidden", "true");
     const parts = SHOWN.map((state) => element("i", `fill-${STATE_CLASS[state]}`));
@@ -77,13 +78,13 @@ export class Promises {
       element("div", "budget", "", meter, made.left), made.waits,
     );
     made.waits.className = "muted";
-    this.list.append(box);
     return made;
   }
 
   fill(card, one) {
     const { states } = this.model.head;
     const total = one.counts.reduce((sum, value) => sum + value, 0);
+    card.box.style.setProperty("--ink", classVariable(this.model.place(one.number)));
     card.name.textContent = one.name;
     card.promise.textContent = `promised ${share(one.promised)}`;
     SHOWN.forEach((state, place) => {
@@ -117,5 +118,7 @@ export class Promises {
 
 function budget(one) {
   if (one.promised >= 1) return one.left >= 1 ? "nothing lost" : "no loss allowed, and some lost";
-  return one.left < 0 ? `budget overdrawn ${share(-one.left)}` : `${share(one.left)} of the budget left`;
+  if (one.left >= 0) return `${share(one.left)} of the budget left`;
+  const used = 1 - one.left;
+  return used < 1.995 ? `budget overdrawn by ${Math.round((used - 1) * 100)} %` : `${count(Math.round(used))} times the budget lost`;
 }

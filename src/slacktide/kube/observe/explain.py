@@ -226,7 +226,9 @@ def why_waiting(found: Mapping[str, Any]) -> str:
     ``problem``, ``queue``, ``reason``, and ``state`` with ``host``, says it; those that are not known may be left out.
     """
     if nominated := found.get("nominated"):
-        return f"waits for a place on {nominated['node']}: {nominated['outstanding']} victims are leaving"
+        count = nominated["outstanding"]
+        going = "1 victim is leaving" if count == 1 else f"{count} victims are leaving"
+        return f"waits for a place on {nominated['node']}: {going}"
     if found.get("gates"):
         return f"waits, gated by {', '.join(found['gates'])}"
     if found.get("problem"):
