@@ -11,12 +11,9 @@ import numpy as np
 from slacktide.dashboard.timeline import finite
 from slacktide.dashboard.totals import Promise, Totals
 from slacktide.dashboard.view import (
-    FREE_TO_GO,
     LEAVING,
-    NOT_ASKED,
     READY,
     STARTING,
-    STAYS,
     WAITING,
     DecisionRow,
     Loss,
@@ -163,7 +160,7 @@ class EngineRows:
         down = bool(tb["hosts"]["down"][h])
         return NodeRow(self.nodes.of(name), name, None if used is None else round(used, 4), others, not down)
 
-    def pod_row(self, uid: str, reason: str = "", goes: int = NOT_ASKED) -> PodRow | None:
+    def pod_row(self, uid: str, reason: str = "") -> PodRow | None:
         """A pod as it is; None where it is not known. One whose place is kept until others are gone waits."""
         pod = self.engine.pods.get(uid)
         if pod is None:
@@ -177,7 +174,7 @@ class EngineRows:
         since = float(self.engine.tables.tb["instances"]["since"][pod.row])
         return PodRow(
             self.pods.of(uid), namespace, pod.name, self.workloads.of(pod.key), node, state, finite(since),
-            reason if state == WAITING else "", goes if on_node else NOT_ASKED,
+            reason if state == WAITING else "",
         )  # fmt: skip
 
     def pods_of(self, key: str) -> list[str]:
@@ -211,26 +208,22 @@ class EngineRows:
                 best, least = pod, mine
         return best
 
-    def may_go(self, asker: types.Pod, hosts: Sequence[str], now: float) -> dict[str, int]:
-        """Of the pods on these hosts, by UID, whether each could make room for ``asker``. O(those pods)."""
+    def may_go(self, asker: types.Pod, hosts: Sequence[str], now: float) -> list[int]:
+        """Of the pods on these hosts the numbers of those that could make room for ``asker``. O(those pods)."""
         engine = self.engine
         tb = engine.tables.tb
         places = np.array([engine.hosts[one] for one in hosts if one in engine.hosts], np.int64)
         counts = tb["hosts"]["count"][places]
         if not counts.sum():
-            return {}
+            return []
         found = np.zeros(int(counts.sum()), np.int64)
         mine = self._metric(asker, now)
         preemption_obstacles.obstacles(tb.state, places, asker.row, mine, self._at(now), found)
         taken = np.arange(int(counts.max())) < counts[:, None]
-        rows = tb["slots"]["row"][places, : int(counts.max())][taken].tolist()
-        nothing = int(preemption_obstacles.NOTHING)
+        rows = tb["slots"]["row"][places, : int(counts.max())][taken]
         uids = engine.uid_of_row
-        return {
-            uids[row]: FREE_TO_GO if obstacle == nothing else STAYS
-            for row, obstacle in zip(rows, found.tolist(), strict=True)
-            if row in uids
-        }
+        free = rows[found == int(preemption_obstacles.NOTHING)].tolist()
+        return [self.pods.of(uids[row]) for row in free if row in uids]
 
     def _at(self, now: float) -> float:
         return max(types.snap(now), self.engine.latest)

@@ -16,7 +16,7 @@ import msgspec
 
 from slacktide.dashboard.engine_rows import EngineRows, Made, made, named, same_for_people
 from slacktide.dashboard.totals import Totals, class_rows
-from slacktide.dashboard.view import NOT_ASKED, WAITING, ClassRow, DecisionRow, Head, PodRow, View
+from slacktide.dashboard.view import WAITING, ClassRow, DecisionRow, Head, PodRow, View
 from slacktide.engine.core import operations, types
 from slacktide.engine.core.engine import Engine
 from slacktide.engine.core.operations import Operation
@@ -103,8 +103,7 @@ class Live:
             one.clear()
         self._waiting: set[str] = set()
         self._reasons: dict[str, tuple[float, str]] = {}
-        self._goes: dict[str, int] = {}
-        self._asks = ""
+        self._asks, self._free = "", frozenset[int]()
         self._looked = 0.0
         self._classes: list[ClassRow] = []
         self._strangers: set[str] = set()
@@ -180,6 +179,7 @@ class Live:
         """All rows as views of some thousand rows each, the first of which is the whole."""
         views = [View(
             at=self._watched.clock(), whole=True, head=self._watched.head(), classes=self._classes, asks=self._asks,
+            free=sorted(self._free),
             decisions=self._decisions(), sentences=self._sentences,
         )]  # fmt: skip
         for name, table in self.tables.items():
@@ -214,7 +214,7 @@ class Live:
             yield self._view(decisions=fresh)
 
     def _view(self, **tables: object) -> View:
-        return View(at=self._watched.clock(), asks=self._asks, **tables)  # type: ignore[arg-type]  # tables by name
+        return View(at=self._watched.clock(), **tables)  # type: ignore[arg-type]  # tables by name
 
     @staticmethod
     def _taken(names: set[str]) -> list[str]:
@@ -246,7 +246,8 @@ class Live:
         async for view in self._strange():
             yield view
         await self._find_reasons(rows)
-        await self._ask_who_goes(rows)
+        if await self._ask_who_goes(rows):
+            yield self._view(asks=self._asks, free=sorted(self._free))
 
     async def _workloads(self, keys: list[str], parts: list[Totals] | None = None) -> AsyncIterator[View]:
         rows, table = self._rows, self.tables["workloads"]
@@ -273,7 +274,7 @@ class Live:
             fresh: list[PodRow] = []
             gone: list[int] = []
             for uid in uids[first : first + SLICE]:
-                row = rows.pod_row(uid, self._reasons.get(uid, NEVER)[1], self._goes.get(uid, NOT_ASKED))
+                row = rows.pod_row(uid, self._reasons.get(uid, NEVER)[1])
                 if row is None:
                     self._forget(uid, gone)
                     continue
@@ -288,7 +289,6 @@ class Live:
         if self._rows is None or uid in self._strangers:
             return
         self._reasons.pop(uid, None)
-        self._goes.pop(uid, None)
         self._waiting.discard(uid)
         number = self._rows.pods.forget(uid)
         if number >= 0:
@@ -354,18 +354,19 @@ class Live:
                 self._reasons[uid] = time.monotonic(), self._watched.reason(uid)
                 self._pods.add(uid)
 
-    async def _ask_who_goes(self, rows: EngineRows) -> None:
-        now = self._watched.clock()
-        asker = rows.asker(now)
-        self._asks = "" if asker is None else f"{named(asker.key)[1]}/{asker.name}"
-        found: dict[str, int] = {}
+    async def _ask_who_goes(self, rows: EngineRows) -> bool:
+        """Who could make room for the pod that waits most urgently; whether that is different now."""
+        asker = rows.asker(self._watched.clock())
+        asks = "" if asker is None else f"{named(asker.key)[1]}/{asker.name}"
+        free: list[int] = []
         hosts = list(rows.engine.hosts)
         for first in range(0, len(hosts) if asker is not None else 0, SLICE):
             if not await self._turn() or asker is None or rows.engine.pods.get(asker.uid) is not asker:
-                return
+                return False
             if asker.state != types.WAITING:
-                return
-            found |= rows.may_go(asker, hosts[first : first + SLICE], self._watched.clock())
-        self._pods.update(uid for uid, goes in found.items() if self._goes.get(uid) != goes)
-        self._pods.update(uid for uid in self._goes if uid not in found)
-        self._goes = found
+                return False
+            free += rows.may_go(asker, hosts[first : first + SLICE], self._watched.clock())
+        found = frozenset(free)
+        differs = (asks, found) != (self._asks, self._free)
+        self._asks, self._free = asks, found
+        return differs

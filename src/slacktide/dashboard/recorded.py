@@ -18,7 +18,7 @@ import numpy as np
 from slacktide.dashboard.engine_rows import EngineRows, Made, made, named, same_for_people
 from slacktide.dashboard.timeline import MOST_DECISIONS, Points, clock_text, marks_of, slack_text
 from slacktide.dashboard.totals import class_rows
-from slacktide.dashboard.view import NOT_ASKED, ClassRow, DecisionRow, Head, NodeRow, PodRow, View, WorkloadRow
+from slacktide.dashboard.view import ClassRow, DecisionRow, Head, NodeRow, PodRow, View, WorkloadRow
 from slacktide.engine.core import operations
 from slacktide.engine.core.engine import Engine
 from slacktide.engine.core.operations import Operation
@@ -62,6 +62,7 @@ class Look(NamedTuple):
     decisions: int
     """How many had been made."""
     asks: str
+    free: list[int]
     whole: Tables | None
 
 
@@ -85,7 +86,6 @@ class Recording:
         self._pods: set[str] = set()
         self._hosts: set[str] = set()
         self._reasons: dict[str, tuple[float, str]] = {}
-        self._goes: dict[str, int] = {}
         self._run_at = span[0]
         self._do_again(session, span, say)
         times = [one.at for one in self._decisions for _ in one.victims]
@@ -175,13 +175,13 @@ class Recording:
             if not same_for_people(tables["workloads"].get(one.number), one):
                 changed["workloads"].append(one)
                 self._past[one.number].append((at, one.slack))
-        asks = self._who_goes(at)
+        asks, free = self._who_goes(at)
         self._find_reasons(at)
         others = rows.others() if self._hosts else {}
         for name in self._hosts - {""}:
             self._note("nodes", rows.node_row(name, others.get(name, 0)), rows.nodes.known(name), changed, gone)
         for uid in self._pods:
-            row = rows.pod_row(uid, self._reasons.get(uid, (0.0, ""))[1], self._goes.get(uid, NOT_ASKED))
+            row = rows.pod_row(uid, self._reasons.get(uid, (0.0, ""))[1])
             self._note("pods", row, rows.pods.known(uid), changed, gone)
         gone["workloads"] = [
             rows.workloads.known(key) for key in rows.workloads.names() if key not in engine.controllers
@@ -192,7 +192,7 @@ class Recording:
         apply(tables, changed, gone)
         whole = {name: dict(table) for name, table in tables.items()} if len(self._looks) % WHOLE_EVERY == 0 else None
         classes = class_rows(rows.promises, totals)
-        self._looks.append(Look(at, changed, gone, classes, len(self._decisions), asks, whole))
+        self._looks.append(Look(at, changed, gone, classes, len(self._decisions), asks, free, whole))
 
     def _note(
         self, table: str, row: Any, number: int, changed: dict[str, list[Any]], gone: dict[str, list[int]]
@@ -203,14 +203,13 @@ class Recording:
         elif self._tables[table].get(row.number) != row:
             changed[table].append(row)
 
-    def _who_goes(self, at: float) -> str:
+    def _who_goes(self, at: float) -> tuple[str, list[int]]:
+        """The pod that waits most urgently and may preempt, and the numbers of those that could make room for it."""
         engine = self._engine
         asker = self._rows.asker(at) if len(engine.pods) <= MOST_ASKED else None
-        found = {} if asker is None else self._rows.may_go(asker, list(engine.hosts), at)
-        self._pods.update(uid for uid, goes in found.items() if self._goes.get(uid) != goes)
-        self._pods.update(uid for uid in self._goes if uid not in found)
-        self._goes = found
-        return "" if asker is None else f"{named(asker.key)[1]}/{asker.name}"
+        if asker is None:
+            return "", []
+        return f"{named(asker.key)[1]}/{asker.name}", self._rows.may_go(asker, list(engine.hosts), at)
 
     def _find_reasons(self, at: float) -> None:
         """Why pods wait, of as many as there is time for: those first whose reason is the oldest."""
@@ -242,7 +241,7 @@ class Recording:
         pods: list[PodRow] = list(tables["pods"].values())
         return View(
             at=look.at, whole=True, head=self.head, classes=look.classes, workloads=workloads, nodes=nodes, pods=pods,
-            decisions=list(self._last(look.decisions)), asks=look.asks,
+            decisions=list(self._last(look.decisions)), asks=look.asks, free=look.free,
         )  # fmt: skip
 
     def _last(self, stop: int) -> Iterator[DecisionRow]:

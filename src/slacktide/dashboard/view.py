@@ -18,9 +18,6 @@ from slacktide.engine.ledger.slo_status import STATES
 FORMAT, VERSION = "slacktide-view", 1
 WAITING, STARTING, READY, LEAVING = range(4)
 POD_STATES = ("waiting", "starting", "ready", "leaving")
-NOT_ASKED, FREE_TO_GO, STAYS = range(3)
-MAY_GO = ("not asked", "could make room", "stays")
-"""Of a pod on a node: whether the pod that waits most urgently could take its place by the rules of the policy."""
 
 
 class ClassRow(msgspec.Struct, array_like=True, frozen=True):
@@ -76,7 +73,7 @@ class NodeRow(msgspec.Struct, array_like=True, frozen=True):
 
 class PodRow(msgspec.Struct, array_like=True, frozen=True):
     """A pod, or an instance of a simulation: its workload and node by number (-1: none); ``state`` is a place of
-    POD_STATES, ``goes`` one of MAY_GO.
+    POD_STATES.
 
     ``since``: when it began to wait or was placed, None: not known. ``reason``: why it waits.
     """
@@ -89,7 +86,6 @@ class PodRow(msgspec.Struct, array_like=True, frozen=True):
     state: int
     since: float | None
     reason: str = ""
-    goes: int = NOT_ASKED
 
 
 class Loss(msgspec.Struct, array_like=True, frozen=True):
@@ -146,12 +142,15 @@ class Head(msgspec.Struct):
     columns: dict[str, list[str]] = msgspec.field(default_factory=lambda: COLUMNS)
     states: Sequence[str] = STATES
     pod_states: Sequence[str] = POD_STATES
-    may_go: Sequence[str] = MAY_GO
 
 
 class View(msgspec.Struct, omit_defaults=True):
     """The state ``at`` an instant, seconds; ``whole``: begin anew with this. ``hidden``: workloads that are counted in
-    the classes and have no row, as they are too many. ``asks``: the pod for which ``goes`` of pods was found out."""
+    the classes and have no row, as they are too many.
+
+    ``asks`` is the pod that waits most urgently and may preempt (empty: none), ``free`` the numbers of all pods that
+    could make room for it by the rules of the policy; both None: as before.
+    """
 
     at: float
     whole: bool = False
@@ -163,7 +162,8 @@ class View(msgspec.Struct, omit_defaults=True):
     decisions: list[DecisionRow] = []
     gone: dict[str, list[int]] = {}
     hidden: int = 0
-    asks: str = ""
+    asks: str | None = None
+    free: list[int] | None = None
     sentences: list[str] | None = None
 
 

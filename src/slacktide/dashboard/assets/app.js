@@ -47,7 +47,7 @@ async function askPast() {
   const found = await askJson("history", { workloads: numbers.join(","), at, samples: SAMPLES });
   if (at !== model.at) return;
   for (const number of numbers) asked.set(number, found[number]?.points || []);
-  workloads.list.draw();
+  workloads.list.again();
   detail.draw(true);
 }
 
@@ -104,7 +104,7 @@ function draw(now = false) {
   decisions.draw(text);
   detail.draw();
   if (!model.head.span) $("status").textContent = `live, ${clockText(model.at, model.head.clock)}`;
-  document.documentElement.dataset.at = model.at;
+  Object.assign(document.documentElement.dataset, { at: model.at, pods: model.pods.size });
 }
 
 function headline() {

@@ -128,7 +128,7 @@ export class Detail {
     const owner = pod && model.workloads.get(pod.workload);
     const facts = pod ? [["now", this.where(pod)]] : [["now", "it is gone"]];
     if (pod?.reason) facts.push(["why it waits", pod.reason]);
-    if (pod && model.asks && pod.node >= 0) facts.push([`for ${model.asks}`, model.head.may_go[pod.goes]]);
+    if (pod && model.asks && pod.node >= 0) facts.push([`for ${model.asks}`, model.free.has(pod.number) ? "could make room" : "stays"]);
     pairs(parts.facts, facts);
     links(parts.owner, owner ? [owner] : [], (one) => `${one.kind} ${fullName(one)} – ${STATE_WORD[one.stateName]}, ${slackText(one.slack)} of slack`, this.workload, "not known");
     this.story(parts.story);
@@ -166,7 +166,7 @@ export class Detail {
     const pods = [...(model.podsOfNode.get(node.number) || [])].map((number) => model.pods.get(number)).sort((a, b) => slack(b) - slack(a));
     links(parts.pods, pods, (pod) => {
       const owner = model.workloads.get(pod.workload);
-      const goes = model.asks ? `, ${model.head.may_go[pod.goes]}` : "";
+      const goes = model.asks ? (model.free.has(pod.number) ? ", could make room" : ", stays") : "";
       return `${fullName(pod)} – ${owner ? `${model.classes.get(owner.cls)?.name}, ${slackText(owner.slack)} of slack` : "no class"}${goes}`;
     }, this.pod, "no pods of ours");
   }

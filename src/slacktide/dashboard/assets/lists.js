@@ -26,6 +26,12 @@ export class WorkloadList {
     this.show = document.getElementById("show");
     this.sort = document.getElementById("sort");
     this.count = document.getElementById("count-workloads");
+    this.wide = 0;
+    const column = document.querySelector(".columns>:nth-child(7)");
+    new ResizeObserver(() => {
+      this.wide = column.clientWidth;
+      this.list.again();
+    }).observe(column);
     this.list = new VirtualList(document.getElementById("list-workloads"), 38, {
       make, fill: (row, one) => this.fill(row, one), keyOf: (one) => one.number, open,
       label: (one) => `${fullName(one)}, ${STATE_WORD[one.stateName]}, ${slackText(one.slack)} of slack`,
@@ -73,8 +79,7 @@ export class WorkloadList {
     put(pods, one.over ? "" : `${count(one.running)}/${count(one.running + one.waiting)}`);
     pods.title = `${one.running} of ${one.running + one.waiting} are ready`;
     put(disrupted, one.preempted ? count(one.preempted) : "–");
-    const canvas = past.firstChild;
-    if (past.clientWidth) spark(canvas, this.pastOf(one), past.clientWidth, 24);
+    if (this.wide) spark(past.firstChild, this.pastOf(one), this.wide, 24);
   }
 }
 

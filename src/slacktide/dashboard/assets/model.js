@@ -15,6 +15,7 @@ export class Model {
     this.at = 0;
     this.hidden = 0;
     this.asks = "";
+    this.free = new Set();
     this.sentences = [];
     this.classes = new Map();
     this.inks = new Map();
@@ -66,7 +67,6 @@ export class Model {
     }
     this.at = view.at;
     if (view.whole || view.hidden) this.hidden = view.hidden || 0;
-    if (view.whole || view.asks !== undefined) this.asks = view.asks || "";
     if (view.sentences) this.sentences = view.sentences;
     const { columns } = this.head;
     if (view.classes?.length) {
@@ -77,6 +77,7 @@ export class Model {
     for (const row of view.nodes || []) this.node(record(columns.nodes, row));
     for (const row of view.workloads || []) this.workload(record(columns.workloads, row));
     for (const row of view.pods || []) this.pod(record(columns.pods, row));
+    if (view.free || view.whole) this.ask(view.asks || "", view.free || []);
     for (const number of view.gone?.pods || []) this.podGone(number);
     for (const number of view.gone?.workloads || []) this.workloads.delete(number);
     for (const number of view.gone?.nodes || []) {
@@ -147,6 +148,15 @@ export class Model {
     if (one.workload >= 0) link(this.podsOfWorkload, one.workload, one.number);
     if (one.state === 0) this.waiting.set(one.number, one);
     this.touched.nodes.add(one.node);
+  }
+
+  // Who could make room for the pod that waits most urgently.
+  ask(asks, free) {
+    const now = new Set(free);
+    for (const number of now) if (!this.free.has(number)) this.touched.nodes.add(this.pods.get(number)?.node);
+    for (const number of this.free) if (!now.has(number)) this.touched.nodes.add(this.pods.get(number)?.node);
+    this.asks = asks;
+    this.free = now;
   }
 
   podGone(number) {

@@ -89,7 +89,7 @@ export class Nodes {
 
   paint(pod, owner) {
     if (this.mode === "class") return owner ? classInk(this.model.place(owner.cls)) : "unknown";
-    if (this.mode === "goes") return ["unknown", "policy-2", "axis"][pod.goes];
+    if (this.mode === "goes") return this.model.free.has(pod.number) ? "policy-2" : "grid";
     return owner ? STATE_CLASS[owner.stateName] : "unknown";
   }
 
@@ -151,7 +151,7 @@ export class Nodes {
       this.legend.replaceChildren(...classes.map((one) => entry(classVariable(model.place(one.number)), one.name)));
     } else if (this.mode === "goes") {
       const whom = model.asks ? `for ${model.asks}, who waits most urgently` : "";
-      const words = model.asks ? [entry("var(--policy-2)", `could make room ${whom}`), entry("var(--axis)", "stays: its promise, its protection or its rank says so")] : [element("li", "", model.head.source === "simulation" ? "A simulation does not write down who could make room." : "By now nobody waits for whom others would have to make room.")];
+      const words = model.asks ? [entry("var(--policy-2)", `could make room ${whom}`), entry("var(--grid)", "stays: its promise, its protection or its rank says so")] : [element("li", "", model.head.source === "simulation" ? "A simulation does not write down who could make room." : "By now nobody waits for whom others would have to make room.")];
       this.legend.replaceChildren(...words);
     } else {
       this.legend.replaceChildren(...model.head.states.map((state) => entry(`var(--${STATE_CLASS[state]})`, STATE_WORD[state])));

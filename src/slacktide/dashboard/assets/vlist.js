@@ -6,6 +6,8 @@ export class VirtualList {
     Object.assign(this, { box, height, make, fill, keyOf, open, label, empty });
     this.items = [];
     this.rows = [];
+    this.version = 0;
+    this.high = box.clientHeight;
     this.chosen = -1;
     this.chosenKey = null;
     this.spacer = document.createElement("div");
@@ -24,7 +26,11 @@ export class VirtualList {
         this.open(this.items[this.chosen]);
       }
     });
-    new ResizeObserver(() => this.soon()).observe(box);
+    new ResizeObserver(() => {
+      this.high = box.clientHeight; // asking for it while rows are written to would lay out the page each time
+      this.version += 1;
+      this.soon();
+    }).observe(box);
   }
 
   soon() {
@@ -38,47 +44,76 @@ export class VirtualList {
 
   set(items) {
     this.items = items;
+    this.version += 1;
     if (this.chosenKey !== null) this.chosen = items.findIndex((one) => this.keyOf(one) === this.chosenKey);
     this.draw();
   }
 
-  draw() {
-    const { box, height, items } = this;
-    this.spacer.style.height = `${items.length * height}px`;
-    this.nothing.textContent = items.length ? "" : this.empty();
-    this.nothing.hidden = items.length > 0;
-    const first = Math.max(0, Math.floor(box.scrollTop / height) - 2);
-    const last = Math.min(items.length, Math.ceil((box.scrollTop + box.clientHeight) / height) + 2);
-    this.first = first;
-    while (this.rows.length < last - first) {
-      const row = this.make();
-      row.classList.add("row");
-      row.setAttribute("role", "option");
-      row.style.height = `${height}px`;
-      row.id = `${box.id}-${this.rows.length}`;
-      this.rows.push(row);
-      box.append(row);
-    }
-    this.rows.forEach((row, place) => {
-      const at = first + place;
-      row.hidden = at >= last;
-      if (row.hidden) return;
-      row.style.transform = `translateY(${at * height}px)`;
-      row.dataset.place = at;
-      row.classList.toggle("chosen", at === this.chosen);
-      row.setAttribute("aria-selected", String(at === this.chosen));
-      row.setAttribute("aria-posinset", at + 1);
-      row.setAttribute("aria-setsize", items.length);
-      row.setAttribute("aria-label", this.label(items[at]));
-      this.fill(row, items[at]);
-    });
-    const seen = this.chosen >= first && this.chosen < last;
-    if (seen) box.setAttribute("aria-activedescendant", this.rows[this.chosen - first].id);
-    else box.removeAttribute("aria-activedescendant");
+  // Draws all rows anew that are seen, though the items are the same.
+  again() {
+    this.version += 1;
+    this.draw();
   }
 
-  visible() {
-    return this.items.slice(this.first, this.first + this.rows.length);
+  // The place of an item says which element shows it, so that scrolling fills only the rows that come into sight.
+  draw() {
+    const { box, height, items } = this;
+    if (this.long !== items.length) {
+      this.long = items.length;
+      this.spacer.style.height = `${items.length * height}px`;
+      this.nothing.textContent = items.length ? "" : this.empty();
+      this.nothing.hidden = items.length > 0;
+    }
+    const top = box.scrollTop;
+    const first = Math.max(0, Math.floor(top / height) - 2);
+    const last = Math.min(items.length, Math.ceil((top + this.high) / height) + 2);
+    this.pool(last - first);
+    const { rows } = this;
+    for (const row of rows) row.seen = false;
+    for (let at = first; at < last; at += 1) this.row(rows[at % rows.length], at);
+    for (const row of rows) if (row.box.hidden === row.seen) row.box.hidden = !row.seen;
+    const seen = this.chosen >= first && this.chosen < last;
+    const active = seen ? rows[this.chosen % rows.length].box.id : "";
+    if (active !== this.active) {
+      this.active = active;
+      if (active) box.setAttribute("aria-activedescendant", active);
+      else box.removeAttribute("aria-activedescendant");
+    }
+  }
+
+  pool(many) {
+    while (this.rows.length < many) {
+      const made = this.make();
+      made.classList.add("row");
+      made.setAttribute("role", "option");
+      made.style.height = `${this.height}px`;
+      made.id = `${this.box.id}-${this.rows.length}`;
+      this.rows.push({ box: made, at: -1, item: null, version: -1, chosen: null, seen: false });
+      this.version += 1;
+      this.box.append(made);
+    }
+  }
+
+  row(row, at) {
+    const item = this.items[at];
+    row.seen = true;
+    if (row.at !== at) {
+      row.at = at;
+      row.box.style.transform = `translateY(${at * this.height}px)`;
+      row.box.dataset.place = at;
+    }
+    const chosen = at === this.chosen;
+    if (row.chosen !== chosen) {
+      row.chosen = chosen;
+      row.box.classList.toggle("chosen", chosen);
+      row.box.setAttribute("aria-selected", String(chosen));
+    }
+    if (row.item === item && row.version === this.version) return;
+    Object.assign(row, { item, version: this.version });
+    row.box.setAttribute("aria-posinset", at + 1);
+    row.box.setAttribute("aria-setsize", this.items.length);
+    row.box.setAttribute("aria-label", this.label(item));
+    this.fill(row.box, item);
   }
 
   choose(place) {
