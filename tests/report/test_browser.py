@@ -225,7 +225,7 @@ def test_dark_mode_changes_the_page_and_its_drawings(opened: Any) -> None:
 
 
 def test_inks_stand_out_from_both_grounds_and_their_hues_differ() -> None:
-    from slacktide.report.palette import CLASSES, GROUND, INKS, POLICIES
+    from slacktide.palette import AT_RISK, CLASSES, GROUND, INKS, KEPT, MISSED, PANEL, POLICIES, UNKNOWN
 
     def rgb(colour: str) -> str:
         return f"rgb({', '.join(str(int(colour[at : at + 2], 16)) for at in (1, 3, 5))})"
@@ -233,8 +233,11 @@ def test_inks_stand_out_from_both_grounds_and_their_hues_differ() -> None:
     for one in (*POLICIES, *CLASSES):
         assert contrast(rgb(one.light), rgb(GROUND.light)) >= 3.0, one
         assert contrast(rgb(one.dark), rgb(GROUND.dark)) >= 3.0, one
-    for ground in ("light", "dark"):
-        assert len({getattr(one, ground) for one in INKS}) == len(INKS) or ground == "dark"
+    for state in (KEPT, AT_RISK, MISSED, UNKNOWN):
+        for under in (GROUND, PANEL):
+            assert contrast(rgb(state.light), rgb(under.light)) >= READABLE, state
+            assert contrast(rgb(state.dark), rgb(under.dark)) >= READABLE, state
+    assert len({one.light for one in INKS}) == len(INKS)
 
 
 def test_a_phone_scrolls_figures_and_not_the_page(opened: Any) -> None:

@@ -156,17 +156,6 @@ def test_one_policy_and_one_seed_are_enough(tmp_path: Path) -> None:
     assert 'id="pairs-1"' not in text
 
 
-def test_eight_classes_policies_and_many_sets_find_their_place() -> None:
-    from slacktide.report.palette import CLASSES, HATCHES, MARKERS, POLICIES, looks
-
-    names = tuple(f"class {number}" for number in range(20))
-    for inks in (CLASSES, POLICIES):
-        found = looks(names, inks)
-        assert len({one.colour for one in list(found.values())[:8]}) == 8
-        assert len({one.marker for one in list(found.values())[:8]}) == len(MARKERS) == len(HATCHES) == 8
-        assert len({(one.colour, one.marker) for one in found.values()}) == 20
-
-
 def test_every_figure_is_described() -> None:
     text = (REPOSITORY / "docs" / "report.md").read_text(encoding="utf-8")
     names = [key.replace(r"\d+", "1") for key in KEYS]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from slacktide.report.palette import AXIS, GRID, GROUND, INKS, MUTED, TEXT
+from slacktide.palette import AXIS, GRID, GROUND, INKS, MUTED, TEXT
 
 PNG_DPI = 160
 LONGEST_LABEL = 28

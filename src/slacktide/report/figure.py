@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from slacktide.report.palette import CLASSES, POLICIES, Look, looks
+from slacktide import palette
+from slacktide.palette import Look
 
 SHOWN_PANELS = 6
 """Of many workloads this many are drawn; the table has all."""
@@ -34,8 +35,8 @@ class Scene:
     class_looks: Mapping[str, Look] = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "policy_looks", looks(self.policies, POLICIES))
-        object.__setattr__(self, "class_looks", looks(self.classes, CLASSES))
+        object.__setattr__(self, "policy_looks", palette.policies(self.policies))
+        object.__setattr__(self, "class_looks", palette.classes(self.classes))
 
     @property
     def others(self) -> tuple[str, ...]:

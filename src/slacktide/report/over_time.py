@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from slacktide.palette import GROUND, TEXT
 from slacktide.report.drawing import label, legend, panels, style, trim
 from slacktide.report.figure import Figure, Rows, Scene, limited, where
-from slacktide.report.palette import GROUND, TEXT
 
 HOUR, DAY = 3600.0, 86400.0
 

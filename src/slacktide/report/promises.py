@@ -6,10 +6,10 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from slacktide.palette import BOTH, GROUND, MUTED, NEITHER, ONLY_X, ONLY_Y, TEXT
 from slacktide.report.drawing import label, legend, nothing, panels, style, trim
 from slacktide.report.figure import Figure, Rows, Scene, limited, where
 from slacktide.report.over_time import policy_handles, short
-from slacktide.report.palette import BOTH, GROUND, MUTED, NEITHER, ONLY_X, ONLY_Y, TEXT
 
 QUADRANTS = {"both": BOTH, "only other": ONLY_Y, "only reference": ONLY_X, "neither": NEITHER}
 """Who kept the promise of a request. Places: top right, top left, bottom right, bottom left."""

@@ -6,10 +6,10 @@ import math
 from typing import Any
 
 from slacktide.metrics.contention import LEVELS
+from slacktide.palette import GROUND, TEXT
 from slacktide.report.drawing import label, legend, nothing, panels, style
 from slacktide.report.figure import Figure, Rows, Scene, limited, where
 from slacktide.report.over_time import policy_handles, short
-from slacktide.report.palette import GROUND, TEXT
 from slacktide.report.promises import WIDEST
 
 MEASURES = {

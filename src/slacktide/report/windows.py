@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from slacktide.model.durations import write_duration
+from slacktide.palette import GROUND, TEXT
 from slacktide.report.drawing import label, legend, nothing, panels, style
 from slacktide.report.figure import Figure, Rows, Scene, limited, where
 from slacktide.report.gather import WINDOWS, Member, table_of, told
 from slacktide.report.over_time import policy_handles
-from slacktide.report.palette import GROUND, TEXT
 from slacktide.report.promises import percent
 
 COLUMNS = ("class", "window", "length", "worst", "requests", "kept", "longest")
