@@ -17,6 +17,9 @@ from slacktide.qos.standing import left_of
 
 MOVES = ("placed", "moved", "preempted", "evicted", "completed", "removed")
 STARTS = ("placed", "moved")
+WAITS = ("preempted", "evicted")
+SURE = 1e-3
+"""Seconds; metrics are written on a grid of a millionth of a second."""
 
 
 class Series(NamedTuple):
@@ -61,7 +64,11 @@ class Lives:
         """What is known of each unit: nothing is left at its admission, what events say, what was left at its end."""
         results, events = self.results, self.events
         units = count + len(results.ids)
-        written = np.flatnonzero(~np.isnan(events.qos) & (events.instance >= 0))
+        alone = self.unit == np.arange(count)
+        written = np.isfinite(events.qos) & (events.instance >= 0)
+        silent = ~written & events.is_("evicted") & (events.instance >= 0)
+        silent[silent] = alone[events.instance[silent]]
+        told = np.flatnonzero(written | silent)
         slo = np.array([one.slo for one in results.classes])
         windowed = np.array([one.window is not None for one in results.classes])
         per_unit = np.concatenate((results.cls[results.request], results.cls))
@@ -70,20 +77,30 @@ class Lives:
         """Seconds that are left more for each second that counts as received."""
         admitted = np.concatenate((results.instance_admission, results.admission))
         ended = np.minimum(np.concatenate((results.instance_ended, results.ended)), results.end)
-        judged = np.flatnonzero(~self.windowed[:count] & (self.unit == np.arange(count)))
+        judged = np.flatnonzero(~self.windowed[:count] & alone)
         final = left_of(results.instance_achieved[judged], (ended - admitted)[judged], self.slo[judged])
         points = Series.of(
-            np.concatenate((np.arange(units), self.unit[events.instance[written]], judged)),
-            np.concatenate((admitted, events.time[written], ended[judged])),
+            np.concatenate((np.arange(units), self.unit[events.instance[told]], judged)),
+            np.concatenate((admitted, events.time[told], ended[judged])),
             units,
         )
-        values = np.concatenate((np.zeros(units), events.qos[written] + results.alpha, final))
-        self.points, self.values = points, values[points.order]
+        values = np.concatenate((np.zeros(units), events.qos[told] + results.alpha, final))[points.order]
+        begins = np.concatenate((np.ones(units, np.bool_), events.is_(*WAITS)[told], np.zeros(len(judged), np.bool_)))
+        self.points, self.waits = points, begins[points.order] & (points.owner < count)
+        """The second tells of each point whether its unit waits from it on."""
+        unknown = np.flatnonzero(np.isnan(values[:-1]))[
+            ::-1
+        ]  # of the evicted: who waits then loses a second each second
+        for one in unknown.tolist():
+            values[one] = values[one + 1] + points.time[one + 1] - points.time[one]
+        self.values = values
 
     def last_move(self, at: float) -> Ints:
         """The last event that said where each instance is, a place in the events; -1: none yet."""
         last = self._moves.last(at)
-        return np.where(last >= 0, self._move[last], -1)
+        found = np.full(len(last), -1)
+        found[last >= 0] = self._move[last[last >= 0]]
+        return found
 
     def left(self, at: float) -> Floats:
         """What is left of each unit's promise at an instant, seconds; NaN where it was not admitted. O(events)."""
@@ -99,11 +116,14 @@ class Lives:
         passed, gap = at - time[here], time[after] - time[here]
         rise, gained = self.rise[owner[here]], value[after] - value[here]
         lost = (gap * rise - gained) / (1.0 + rise)  # so long nothing was received
-        exact = follows & (lost > -1e-3) & (lost < gap + 1e-3) & (owner[here] < len(self.unit))
+        exact = follows & (lost > -SURE) & (lost < gap + SURE) & (owner[here] < len(self.unit))
         kinked = value[here] - np.minimum(passed, lost) + np.maximum(passed - lost, 0.0) * rise
         share = np.divide(passed, gap, out=np.zeros(len(gap)), where=gap > 0.0)
         straight = value[here] + np.where(follows, share * gained, 0.0)
-        return np.where(begun, np.where(exact, kinked, straight), np.nan)
+        # Who waits loses a second each second, also where work that was lost made the metric leap as the wait began.
+        waited = value[after] + gap - passed
+        found = np.where(self.waits[here] & follows, waited, np.where(exact, kinked, straight))
+        return np.where(begun, found, np.nan)
 
     def history(self, units: Ints, until: float, samples: int) -> list[tuple[float, float]]:
         """The least that was left of these units at instants up to ``until``, seconds each."""

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from slacktide.errors import InputError, Problem
 from slacktide.model import APPROACHES, ServiceClass
 from slacktide.settings import class_of
+from slacktide.state.layout import GRID
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -105,7 +106,7 @@ def load(folder: Path) -> Results:
         batch=_codes(requests, "kind", ["service", "batch"]) == 1,
         approach=_codes(requests, "approach", list(APPROACHES)),
         cls=_codes(requests, "class", names),
-        admission=_floats(requests, "admission"),
+        admission=_on_grid(requests, "admission"),
         ended=_ends(requests, "completion"),
         achieved=judged,
         met=requests["slo_met"].to_numpy(),
@@ -158,7 +159,7 @@ def _instances(requests: pa.Table, parts: pa.Table | None, accounting: str) -> d
     return {
         "request": request,
         "number": number,
-        "instance_admission": _floats(table, "admission"),
+        "instance_admission": _on_grid(table, "admission"),
         "instance_ended": ended,
         "instance_achieved": _floats(table, f"availability_{accounting}"),
     }
@@ -219,6 +220,12 @@ def _ints(table: pa.Table, name: str) -> Ints:
 def _floats(table: pa.Table, name: str) -> Floats:
     """A column of numbers; null is NaN."""
     found: Floats = table[name].cast("double").to_numpy()
+    return found
+
+
+def _on_grid(table: pa.Table, name: str) -> Floats:
+    """Times as the simulator had them: requests.parquet has admissions as the input said them."""
+    found: Floats = np.rint(_floats(table, name) * GRID) / GRID
     return found
 
 

@@ -63,7 +63,7 @@ class Simulation:
         events = results.events
         self._lives = None if events is None else Lives(results, events)
         preempted = np.zeros(0) if events is None else events.time[events.is_("preempted")]
-        span = (0.0 if events is not None else results.end, results.end)
+        self._span = span = (0.0 if events is not None else results.end, results.end)
         self.head = Head(
             source="simulation",
             title=results.title,
@@ -81,7 +81,8 @@ class Simulation:
     def at(self, instant: float) -> View:
         """The whole state at an instant. O(events)."""
         results = self.results
-        at = min(max(instant, 0.0), results.end)
+        begin, end = self._span
+        at = min(max(instant, begin), end)
         last = self._last_moves(at)
         every = self._standing(at, last)
         there = np.flatnonzero(results.admission <= at)

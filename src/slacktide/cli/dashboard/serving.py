@@ -11,6 +11,8 @@ import click
 from slacktide.cli.loops import until_signal
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from slacktide.cli.dashboard.sources import Source
     from slacktide.dashboard.pages import Route
 
@@ -22,18 +24,24 @@ async def serve(source: Source, port: int, opens: bool) -> None:
     """Serves the page until interrupted."""
     import webbrowser
 
-    from slacktide.dashboard.pages import PAGE, page_routes
+    from slacktide.dashboard.pages import PAGE
     from slacktide.kube.observe.http_site import Site
 
     key = secrets.token_urlsafe(24)
-    routes = {path: near(one) for path, one in page_routes().items()}
-    routes |= {path: near(guarded(one, key)) for path, one in source.routes.items()}
-    async with Site("--port", f"{HOST}:{port}", routes) as site:
+    async with Site("--port", f"{HOST}:{port}", local_routes(source.routes, key)) as site:
         url = f"http://{HOST}:{site.port}{PAGE}#token={key}"
         click.echo(f"{source.what}: {url}\nCtrl-C ends it.")
         if opens:
             webbrowser.open(url)
         await until_signal(_forever())
+
+
+def local_routes(data: Mapping[str, Route], key: str) -> dict[str, Route]:
+    """The page and its data by path: for who is on this machine, the data for who has the key."""
+    from slacktide.dashboard.pages import page_routes
+
+    routes = {path: near(one) for path, one in page_routes().items()}
+    return routes | {path: near(guarded(one, key)) for path, one in data.items()}
 
 
 async def _forever() -> None:

@@ -232,6 +232,8 @@ document.addEventListener("keydown", (event) => {
   }
 });
 
+globalThis.slacktide = model; // for who is curious, and for tests
+
 setInterval(() => {
   if (model.head && !model.head.span && !document.hidden) {
     dirty = true;
