@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
 
 from aiohttp import hdrs, web
 
@@ -25,8 +26,8 @@ CHECK_SECONDS = 10.0
 UNAVAILABLE, TOO_MANY = 503, 429
 
 Check = Callable[[], Awaitable[bool]]
-MAY_STILL = "slacktide-may-still"
-"""Key of a request under which whoever let it in left a :data:`Check`: a stream lasts longer than a right may."""
+MAY_STILL: ContextVar[Check | None] = ContextVar("may_still", default=None)
+"""Set by whoever let a request in: whether its sender still may. A stream lasts longer than a right may."""
 
 
 class Hub:
@@ -70,7 +71,7 @@ class Hub:
         await self._begun.wait()
         while not mine.empty():  # what was told before the whole is in it
             mine.get_nowait()
-        may_still: Check | None = request.get(MAY_STILL)
+        may_still = MAY_STILL.get()
         with contextlib.suppress(ConnectionError):
             for view in self._live.whole():
                 await answer.write(_event(view))

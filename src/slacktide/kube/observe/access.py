@@ -118,7 +118,7 @@ class Reviews:
         async def guarded(request: web.Request) -> web.StreamResponse:
             verdict = await self.verdict(request.method, request.path, request.headers.get(hdrs.AUTHORIZATION, ""))
             if verdict.status == 0:
-                request[MAY_STILL] = partial(self._may_still, request)
+                MAY_STILL.set(partial(self._may_still, request))
                 return await route(request)
             headers = {hdrs.WWW_AUTHENTICATE: "Bearer"} if verdict.status == UNAUTHORIZED else None
             return web.json_response({"error": verdict.reason}, status=verdict.status, headers=headers)
