@@ -1,4 +1,4 @@
-"""The live page with many nodes and pods: how fast it is there, how long its frames take, and what it costs the scheduler.
+"""The live page with many nodes and pods: how soon it is there, its frames, and what it costs the scheduler.
 
     python bench/page.py [--nodes 5000] [--pods 50000] [--churn 50] [--seconds 20]
 
@@ -43,10 +43,9 @@ function frame(now) {
 requestAnimationFrame(frame);
 """
 STATE = """
-const facts = document.getElementById("facts").textContent;
 const paint = performance.getEntriesByName("first-contentful-paint")[0];
 const heap = performance.memory ? performance.memory.usedJSHeapSize / 1e6 : 0;
-return [facts, paint ? paint.startTime : -1, heap, Number(document.documentElement.dataset.pods || 0), performance.now()];
+return [paint ? paint.startTime : -1, heap, Number(document.documentElement.dataset.pods || 0)];
 """
 
 
@@ -148,14 +147,18 @@ def measure(server: Served, options: argparse.Namespace) -> None:
         browser.get("data:text/html,<div style=height:5000px>")
         empty = quantiles(browser.execute_async_script(FRAMES, options.seconds / 2))
         began = time.perf_counter()
+        browser.execute_cdp_cmd("Performance.enable", {"timeDomain": "threadTicks"})
         browser.get(server.url)
         paint = until_whole(browser, options.pods)
         print(f"first paint after {paint:.0f} ms, all {options.pods} pods after {time.perf_counter() - began:.1f} s")
         server.longest_turn()
         used = time.process_time()
+        before = tasks(browser)
         frames = browser.execute_async_script(FRAMES, options.seconds)
+        own = 1e3 * (tasks(browser) - before) / len(frames)
         watched, beside = server.longest_turn(), (time.process_time() - used) / options.seconds
         print(f"{len(frames) / options.seconds:.0f} frames a second; ms from one to the next: {quantiles(frames)}")
+        print(f"processor time of the page's thread: {own:.1f} ms a frame, scrolling and changes together")
         print(f"an empty page that is scrolled, here and now: {empty}")
         print(f"longest turn of the event loop: {1e3 * watched:.1f} ms watched, {1e3 * idle:.1f} ms not; "
               f"processor {beside:.0%} watched, {alone:.0%} not")  # fmt: skip
@@ -163,6 +166,12 @@ def measure(server: Served, options: argparse.Namespace) -> None:
             soak(browser, options.soak)
         for entry in browser.get_log("browser"):
             print(entry["message"])
+
+
+def tasks(browser: Any) -> float:
+    """Seconds of processor time that the page's main thread has taken."""
+    metrics = browser.execute_cdp_cmd("Performance.getMetrics", {})["metrics"]
+    return next(float(one["value"]) for one in metrics if one["name"] == "TaskDuration")
 
 
 def quantiles(frames: list[float]) -> str:
@@ -175,7 +184,7 @@ def quantiles(frames: list[float]) -> str:
 def until_whole(browser: Any, pods: int) -> float:
     """Milliseconds until the first paint, once all pods are there."""
     for _ in range(600):
-        _, paint, _, shown, _ = browser.execute_script(STATE)
+        paint, _, shown = browser.execute_script(STATE)
         if shown >= 0.98 * pods:
             return float(paint)
         time.sleep(0.05)
@@ -188,7 +197,7 @@ def soak(browser: Any, seconds: float) -> None:
     for _ in range(10):
         time.sleep(seconds / 10)
         browser.execute_cdp_cmd("HeapProfiler.collectGarbage", {})
-        found.append(float(browser.execute_script(STATE)[2]))
+        found.append(float(browser.execute_script(STATE)[1]))
     half = len(found) // 2
     print(f"JavaScript heap over {seconds:.0f} s, MB: {', '.join(f'{one:.0f}' for one in found)}; mean of the halves "
           f"{statistics.mean(found[:half]):.1f} and {statistics.mean(found[half:]):.1f}")  # fmt: skip

@@ -1,4 +1,4 @@
-"""A cluster of any size in an engine of its own, watched as a scheduler is, in which pods come, go and are preempted."""
+"""A cluster of any size in an engine of its own, watched as a scheduler is; pods come, go and are preempted."""
 
 from __future__ import annotations
 

@@ -7,7 +7,6 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -108,7 +107,8 @@ def test_a_list_has_all_rows_and_only_those_that_are_seen_in_the_document(page: 
     view = served.shown.at(1e9)
     sizes = page.execute_script(
         "const rows = [...document.querySelectorAll('#list-workloads .row:not([hidden])')];"
-        "return [rows.length, Number(rows[0].getAttribute('aria-setsize')), rows.map((one) => one.children[1].textContent)]"
+        "const names = rows.map((one) => one.children[1].textContent);"
+        "return [rows.length, Number(rows[0].getAttribute('aria-setsize')), names]"
     )
     assert sizes[1] == len(view.workloads)
     assert sizes[0] < 40

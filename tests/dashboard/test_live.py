@@ -148,7 +148,7 @@ def test_the_last_who_leaves_ends_the_work() -> None:
 
 
 def test_more_than_so_many_do_not_watch() -> None:
-    async def play(hub: Hub, client: TestClient[Any, Any]) -> None:
+    async def play(_: Hub, client: TestClient[Any, Any]) -> None:
         streams = [await client.get("/view") for _ in range(hubs.MOST_WATCHERS)]
         refused = await client.get("/view")
         assert refused.status == 429
@@ -167,7 +167,7 @@ def test_a_stream_ends_soon_after_the_right_to_it(monkeypatch: pytest.MonkeyPatc
         asked.append(1)
         return len(asked) < 3
 
-    async def play(hub: Hub, client: TestClient[Any, Any]) -> None:
+    async def play(_: Hub, client: TestClient[Any, Any]) -> None:
         async with asyncio.timeout(60), client.get("/view") as stream:
             await stream.read()  # to its end
         assert len(asked) == 3

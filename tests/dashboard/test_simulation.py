@@ -21,9 +21,10 @@ from support import clusters, runs
 from support.clusters import Cluster
 
 INTERVAL = 7.0
+EVERYTHING = Asked(events=True, intervals=INTERVAL)
 
 
-def results(cluster: Cluster, folder: Path, asked: Asked = Asked(events=True, intervals=INTERVAL)) -> Path:
+def results(cluster: Cluster, folder: Path, asked: Asked = EVERYTHING) -> Path:
     """What a run of this cluster leaves behind."""
     one = replace(cluster, config=replace(cluster.config, classes=cluster.workload.classes))
     out = folder / "results"

@@ -168,6 +168,7 @@ class Recording:
 
     def _look(self, at: float) -> None:
         rows, engine, tables = self._rows, self._engine, self._tables
+        at = max(at, engine.latest)  # what was told just before the pass is in it
         changed: dict[str, list[Any]] = {name: [] for name in TABLES}
         gone: dict[str, list[int]] = {name: [] for name in TABLES}
         found, totals = rows.workload_rows(engine.controllers, at)

@@ -23,6 +23,7 @@ from slacktide.cli.options import FILE
 @click.option("--ca-file", type=FILE, help="By which the scheduler's certificate is verified, PEM.")
 @click.option("--fingerprint", metavar="HEX", help="SHA-256 of its certificate instead, as its log says it at start.")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Of the page, on this machine.  [default: free]")
+@click.option("--grafana", is_flag=True, help="Print a dashboard for Grafana, of the scheduler's metrics, and end.")
 @click.option("--open", "opens", is_flag=True, help="Open it in the browser.")
 def dashboard(
     folder: Path | None,
@@ -34,6 +35,7 @@ def dashboard(
     ca_file: Path | None,
     fingerprint: str | None,
     port: int,
+    grafana: bool,
     opens: bool,
 ) -> None:
     """Shows in a browser who keeps its promise, why a pod waits, and who made room for whom.
@@ -42,6 +44,7 @@ def dashboard(
       slacktide dashboard                    the scheduler of the lab, or at --address
       slacktide dashboard results            of 'slacktide simulate --events --out results'
       slacktide dashboard record             of 'slacktide run --record record', with a time slider
+      slacktide dashboard --grafana > slacktide.json
 
     The page is served on this machine only, to who has the address that is printed. It needs no other site. Of a
     cluster's scheduler: 'kubectl port-forward', then --address and --fingerprint, as for 'slacktide explain'.
@@ -49,6 +52,12 @@ def dashboard(
     import asyncio
     import contextlib
 
+    if grafana:
+        from importlib.resources import files
+
+        file = files("slacktide.dashboard") / "grafana" / "slacktide.json"
+        click.echo(file.read_text(encoding="utf-8"), nl=False)
+        return
     from slacktide.cli.dashboard.serving import serve
     from slacktide.cli.dashboard.sources import Wanted, source
     from slacktide.cli.scheduler_pages import Trust
