@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Mapping
+    from collections.abc import AsyncIterator, Mapping
 
     import aiohttp
 
@@ -83,6 +84,17 @@ async def ask(address: str, path: str, query: Mapping[str, str], trust: Trust) -
 
 
 async def _get(url: str, options: Mapping[str, Any]) -> tuple[int, Any]:
+    import aiohttp
+
+    timeout = aiohttp.ClientTimeout(total=ANSWER_SECONDS)
+    async with asking(timeout) as session, session.get(url, **options) as response:
+        return response.status, await response.json(content_type=None)
+
+
+@asynccontextmanager
+async def asking(timeout: aiohttp.ClientTimeout) -> AsyncIterator[aiohttp.ClientSession]:
+    """A session whose connections are closed when it ends: TLS ends in turns of the event loop, also where the
+    certificate was a wrong one."""
     import asyncio
     import socket
 
@@ -95,16 +107,10 @@ async def _get(url: str, options: Mapping[str, Any]) -> tuple[int, Any]:
         return sockets[-1]
 
     try:
-        async with (
-            aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(socket_factory=new_socket),
-                timeout=aiohttp.ClientTimeout(total=ANSWER_SECONDS),
-            ) as session,
-            session.get(url, **options) as response,
-        ):
-            return response.status, await response.json(content_type=None)
+        connector = aiohttp.TCPConnector(socket_factory=new_socket)
+        async with aiohttp.ClientSession(connector=connector, timeout=timeout) as session:
+            yield session
     finally:
-        # TLS ends in turns of the event loop, also where the certificate was a wrong one.
         for _ in range(GOODBYE_TURNS):
             if all(one.fileno() < 0 for one in sockets):
                 break

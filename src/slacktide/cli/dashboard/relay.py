@@ -40,18 +40,16 @@ class Relay:
     async def _pass_on(self, request: web.Request) -> web.StreamResponse:
         import aiohttp
 
+        from slacktide.cli.scheduler_pages import asking
         from slacktide.dashboard.pages import refusal
         from slacktide.errors import ConfigError
 
         timeout = aiohttp.ClientTimeout(total=None, connect=10.0, sock_read=QUIET_SECONDS)
         try:
             options = await self._options()
-            async with (
-                aiohttp.ClientSession(timeout=timeout) as session,
-                session.get(
-                    f"{self._base}{request.path}", params=request.query, allow_redirects=False, **options
-                ) as found,
-            ):
+            url = f"{self._base}{request.path}"
+            asked = {"params": request.query, "allow_redirects": False, **options}
+            async with asking(timeout) as session, session.get(url, **asked) as found:
                 return await self._told(request, found)
         except (aiohttp.ClientError, OSError, TimeoutError, ValueError, ConfigError) as error:
             return refusal(BAD_GATEWAY, f"{self._base} does not answer: {str(error) or type(error).__name__}")
