@@ -29,7 +29,7 @@ def test_known_policies_keep_their_colour_in_any_order_and_company() -> None:
 
 def test_css_and_styles_name_every_colour_once() -> None:
     for ground in ("light", "dark"):
-        said = palette.css(ground)  # type: ignore[arg-type]
+        said = palette.css(ground)
         assert [part.partition(":")[0] for part in said.split(";") if part] == [f"--{one.name}" for one in INKS]
     text = palette.style({".a": POLICIES[0]})
     assert POLICIES[0].light in text.partition("@media")[0]

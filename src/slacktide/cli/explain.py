@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from slacktide.cli.options import FILE
+from slacktide.cli.scheduler_pages import Trust, asking_a_scheduler
 
 if TYPE_CHECKING:
-    from slacktide.cli.scheduler_pages import Trust
     from slacktide.kube.client.http import Connection
 
 ADDRESS = "https://127.0.0.1:10359"
@@ -26,26 +25,18 @@ def explain() -> None:
 @explain.command("pod")
 @click.argument("name")
 @click.option("-n", "--namespace", default="default", show_default=True, help="The pod's namespace.")
-@click.option("--kubeconfig", type=FILE, help="How to reach the cluster.")
-@click.option("--context", metavar="NAME", help="Of the kubeconfig; its current one if none is named.")
 @click.option(
     "--address",
     metavar="[http://]HOST:PORT",
     help=f"The scheduler's kube.listen, https unless it says http.  [default: the lab's in a lab, else {ADDRESS}]",
 )
-@click.option("--token-file", type=FILE, help="The token that the scheduler is shown.  [default: the kubeconfig's]")
-@click.option("--ca-file", type=FILE, help="By which the scheduler's certificate is verified, PEM.")
-@click.option("--fingerprint", metavar="HEX", help="SHA-256 of its certificate instead, as its log says it at start.")
+@asking_a_scheduler
 @click.option("--json", "as_json", is_flag=True, help="The scheduler's answer as it is.")
 def pod(
     name: str,
     namespace: str,
-    kubeconfig: Path | None,
-    context: str | None,
     address: str | None,
-    token_file: Path | None,
-    ca_file: Path | None,
-    fingerprint: str | None,
+    trust: Trust,
     as_json: bool,
 ) -> None:
     """Explains a pod.
@@ -56,10 +47,7 @@ def pod(
     """
     import asyncio
 
-    from slacktide.cli.scheduler_pages import Trust
-
-    trust = Trust(token_file, ca_file, fingerprint, kubeconfig, context)
-    click.echo(asyncio.run(_explain(namespace, name, kubeconfig, context, address, trust, as_json)))
+    click.echo(asyncio.run(_explain(namespace, name, trust.kubeconfig, trust.context, address, trust, as_json)))
 
 
 async def _explain(

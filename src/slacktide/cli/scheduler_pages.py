@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import click
+
+from slacktide.cli.options import FILE
+
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import AsyncIterator, Callable, Mapping
 
     import aiohttp
 
@@ -64,6 +69,26 @@ class Trust:
                 "such as a file with what 'kubectl create token ACCOUNT' prints"
             )
         return found
+
+
+def asking_a_scheduler(command: Callable[..., None]) -> Callable[..., None]:
+    """A command with the options that say who asks and how the scheduler is known; it gets them as ``trust``."""
+
+    @click.option("--kubeconfig", type=FILE, help="How to reach the cluster.")
+    @click.option("--context", metavar="NAME", help="Of the kubeconfig; its current one if none is named.")
+    @click.option("--token-file", type=FILE, help="The token that the scheduler is shown.  [default: the kubeconfig's]")
+    @click.option("--ca-file", type=FILE, help="By which the scheduler's certificate is verified, PEM.")
+    @click.option(
+        "--fingerprint", metavar="HEX", help="SHA-256 of its certificate instead, as its log says it at start."
+    )
+    @wraps(command)
+    def with_trust(
+        kubeconfig: Path | None, context: str | None, token_file: Path | None, ca_file: Path | None,
+        fingerprint: str | None, **others: Any,
+    ) -> None:  # fmt: skip
+        command(trust=Trust(token_file, ca_file, fingerprint, kubeconfig, context), **others)
+
+    return with_trust
 
 
 async def ask(address: str, path: str, query: Mapping[str, str], trust: Trust) -> tuple[dict[str, Any] | None, str]:

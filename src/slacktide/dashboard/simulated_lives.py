@@ -88,11 +88,10 @@ class Lives:
         begins = np.concatenate((np.ones(units, np.bool_), events.is_(*WAITS)[told], np.zeros(len(judged), np.bool_)))
         self.points, self.waits = points, begins[points.order] & (points.owner < count)
         """The second tells of each point whether its unit waits from it on."""
-        unknown = np.flatnonzero(np.isnan(values[:-1]))[
-            ::-1
-        ]  # of the evicted: who waits then loses a second each second
-        for one in unknown.tolist():
-            values[one] = values[one + 1] + points.time[one + 1] - points.time[one]
+        # Evictions say no metric: from them on a second is lost each second, up to what is known next.
+        for one in np.flatnonzero(np.isnan(values[:-1]))[::-1].tolist():
+            if points.owner[one + 1] == points.owner[one]:
+                values[one] = values[one + 1] + points.time[one + 1] - points.time[one]
         self.values = values
 
     def last_move(self, at: float) -> Ints:

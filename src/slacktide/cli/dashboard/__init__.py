@@ -7,33 +7,26 @@ from pathlib import Path
 import click
 
 from slacktide.cli.options import FILE
+from slacktide.cli.scheduler_pages import Trust, asking_a_scheduler
 
 
 @click.command()
 @click.argument("folder", metavar="[DIR]", type=FILE, required=False)
 @click.option("--session", type=click.IntRange(1), help="Which session of a record.  [default: the last]")
-@click.option("--kubeconfig", type=FILE, help="How to reach the cluster.")
-@click.option("--context", metavar="NAME", help="Of the kubeconfig; its current one if none is named.")
 @click.option(
     "--address",
     metavar="[http://]HOST:PORT",
     help="The scheduler's kube.listen, https unless it says http.  [default: the lab's in a lab]",
 )
-@click.option("--token-file", type=FILE, help="The token that the scheduler is shown.  [default: the kubeconfig's]")
-@click.option("--ca-file", type=FILE, help="By which the scheduler's certificate is verified, PEM.")
-@click.option("--fingerprint", metavar="HEX", help="SHA-256 of its certificate instead, as its log says it at start.")
+@asking_a_scheduler
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Of the page, on this machine.  [default: free]")
 @click.option("--grafana", is_flag=True, help="Print a dashboard for Grafana, of the scheduler's metrics, and end.")
 @click.option("--open", "opens", is_flag=True, help="Open it in the browser.")
 def dashboard(
     folder: Path | None,
     session: int | None,
-    kubeconfig: Path | None,
-    context: str | None,
     address: str | None,
-    token_file: Path | None,
-    ca_file: Path | None,
-    fingerprint: str | None,
+    trust: Trust,
     port: int,
     grafana: bool,
     opens: bool,
@@ -60,8 +53,6 @@ def dashboard(
         return
     from slacktide.cli.dashboard.serving import serve
     from slacktide.cli.dashboard.sources import Wanted, source
-    from slacktide.cli.scheduler_pages import Trust
 
-    trust = Trust(token_file, ca_file, fingerprint, kubeconfig, context)
     with contextlib.suppress(KeyboardInterrupt):
         asyncio.run(serve(source(Wanted(folder, session, address, trust)), port, opens))
