@@ -59,9 +59,7 @@ def simulated(directory: Path) -> Simulation:
     return Simulation(results)
 
 
-def shoot(
-    browser: Any, shown: Timeline, look: tuple[str, int, int], share: float, act: str, file: Path
-) -> None:
+def shoot(browser: Any, shown: Timeline, look: tuple[str, int, int], share: float, act: str, file: Path) -> None:
     served = Served(shown)
     try:
         looks(browser, *look)

@@ -78,9 +78,7 @@ def asking_a_scheduler(command: Callable[..., None]) -> Callable[..., None]:
     @click.option("--context", metavar="NAME", help="Of the kubeconfig; its current one if none is named.")
     @click.option("--token-file", type=FILE, help="The token that the scheduler is shown.  [default: the kubeconfig's]")
     @click.option("--ca-file", type=FILE, help="By which the scheduler's certificate is verified, PEM.")
-    @click.option(
-        "--fingerprint", metavar="HEX", help="SHA-256 of its certificate instead, as its log says it at start."
-    )
+    @click.option("--fingerprint", metavar="HEX", help="SHA-256 of its certificate instead, as its log has it.")
     @wraps(command)
     def with_trust(
         kubeconfig: Path | None, context: str | None, token_file: Path | None, ca_file: Path | None,
