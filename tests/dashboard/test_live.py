@@ -7,13 +7,14 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-from aiohttp import web
+from aiohttp import ClientSession, web
 from aiohttp.test_utils import TestClient, TestServer
 
 from slacktide.dashboard import hub as hubs
 from slacktide.dashboard.hub import MAY_STILL, Hub
 from slacktide.dashboard.live import Live
 from slacktide.dashboard.view import WAITING, View
+from slacktide.kube.observe.http_site import Site
 from support.benches import loaded
 
 MadeCluster = loaded("page_parts/cluster").MadeCluster
@@ -173,6 +174,22 @@ def test_a_stream_ends_soon_after_the_right_to_it(monkeypatch: pytest.MonkeyPatc
         assert len(asked) == 3
 
     watched(play, may_still)
+
+
+def test_who_watches_does_not_hold_up_the_end() -> None:
+    async def play() -> float:
+        cluster = MadeCluster(2, 10)
+        async with ClientSession() as session:
+            async with Site("test", "127.0.0.1:0", {"/view": cluster.hub.view}) as site:
+                stream = await session.get(f"http://127.0.0.1:{site.port}/view")
+                await stream.content.readline()
+                began = asyncio.get_running_loop().time()
+            took = asyncio.get_running_loop().time() - began
+            stream.close()
+        assert cluster.hub.watchers == 0
+        return took
+
+    assert asyncio.run(play()) < 20.0  # by default it would be a minute
 
 
 def test_who_does_not_lead_has_nothing_to_show() -> None:

@@ -14,6 +14,8 @@ from prometheus_client.registry import CollectorRegistry
 from slacktide.errors import ConfigError
 from slacktide.kube.client.addresses import split_address
 
+GOODBYE_SECONDS = 0.5
+"""So long answers that are under way may take at the end: streams never end by themselves, and hold nobody up."""
 Route = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
@@ -52,7 +54,7 @@ class Site:
         host, port = address_of(self._setting, self._listen)
         application = web.Application()
         application.add_routes([web.get(path, route) for path, route in self._routes.items()])
-        runner = web.AppRunner(application, access_log=None)
+        runner = web.AppRunner(application, access_log=None, shutdown_timeout=GOODBYE_SECONDS)
         await runner.setup()
         try:
             await web.TCPSite(runner, host, port, ssl_context=self._context).start()
