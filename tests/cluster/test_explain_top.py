@@ -6,7 +6,8 @@ import contextlib
 import json
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -264,6 +265,9 @@ def test_the_page_follows_a_preemption_within_two_seconds(running: Running, tmp_
             if any(found["type"] == "Ready" and found["status"] == "True" for found in one["status"]["conditions"])
         }
 
+    def among(name: str, found: Callable[[], dict[str, str]]) -> bool:
+        return name in found()
+
     pulse = Pulse()
     pulse.attend(f"http://127.0.0.1:{running.port}/livez")
     with contextlib.ExitStack() as stack:
@@ -277,9 +281,9 @@ def test_the_page_follows_a_preemption_within_two_seconds(running: Running, tmp_
         for name in ("higher-1", "higher-2"):
             before = truth()
             api.post("/api/v1/namespaces/default/pods", pod(name, cpu="1", labels=GOLD, **OURS))
-            until(lambda name=name: name in truth(), "the gold pod runs")
+            until(partial(among, name, truth), "the gold pod runs")
             seen = time.time()
-            until(lambda name=name: name in browser.execute_script(RUNS), "the page shows the gold pod")
+            until(partial(among, name, partial(browser.execute_script, RUNS)), "the page shows the gold pod")
             lags.append(time.time() - seen - pulse.late(seen, time.time()))
             until(lambda: browser.execute_script(RUNS) == truth(), "the page shows what runs")
             (victim,) = set(before) - set(truth())

@@ -122,7 +122,8 @@ def watched(play: Callable[[Hub, TestClient[Any, Any]], Awaitable[None]], may_st
 
         async def view(request: web.Request) -> web.StreamResponse:
             MAY_STILL.set(may_still)
-            return await cluster.hub.view(request)
+            found: web.StreamResponse = await cluster.hub.view(request)
+            return found
 
         application = web.Application()
         application.router.add_get("/view", view)
