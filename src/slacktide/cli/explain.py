@@ -24,7 +24,7 @@ def explain() -> None:
 
 @explain.command("pod")
 @click.argument("name")
-@click.option("-n", "--namespace", default="default", show_default=True, help="The pod's namespace.")
+@click.option("-n", "--namespace", help="The pod's namespace.  [default: the context's]")
 @click.option(
     "--address",
     metavar="[http://]HOST:PORT",
@@ -34,7 +34,7 @@ def explain() -> None:
 @click.option("--json", "as_json", is_flag=True, help="The scheduler's answer as it is.")
 def pod(
     name: str,
-    namespace: str,
+    namespace: str | None,
     address: str | None,
     trust: Trust,
     as_json: bool,
@@ -47,7 +47,8 @@ def pod(
     """
     import asyncio
 
-    click.echo(asyncio.run(_explain(namespace, name, trust.kubeconfig, trust.context, address, trust, as_json)))
+    where = namespace or _namespace(trust.kubeconfig, trust.context)
+    click.echo(asyncio.run(_explain(where, name, trust.kubeconfig, trust.context, address, trust, as_json)))
 
 
 async def _explain(
@@ -112,6 +113,19 @@ async def _get(connection: Connection, path: str, **query: str) -> Any:
         if error.status == NOT_FOUND:
             return None
         raise
+
+
+def _namespace(kubeconfig: Path | None, context: str | None) -> str:
+    """The context's; the scheduler can be asked by its address alone, without any cluster."""
+    from slacktide.errors import ConfigError
+    from slacktide.kube.client.credentials import namespace_of
+
+    try:
+        return namespace_of(kubeconfig, context)
+    except ConfigError:
+        if kubeconfig is not None or context is not None:
+            raise
+        return "default"
 
 
 async def _events(connection: Connection, namespace: str, name: str) -> list[dict[str, Any]]:
