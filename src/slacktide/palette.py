@@ -147,6 +147,6 @@ def style(rules: dict[str, Ink], more: str = "") -> str:
         for ground in ("light", "dark")
     )  # fmt: skip
     return (
-        f"<style>\n  text {{ fill: {TEXT.light}; stroke: none }} {light}\n"
+        f"<style>\n  text {{ fill: {TEXT.light}; stroke: none !important }} {light}\n"
         f"  @media (prefers-color-scheme: dark) {{ text {{ fill: {TEXT.dark} }} {dark} }}\n  {more}\n</style>"
     )

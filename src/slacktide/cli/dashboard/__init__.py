@@ -31,7 +31,9 @@ def dashboard(
     grafana: bool,
     opens: bool,
 ) -> None:
-    """Shows in a browser who keeps its promise, why a pod waits, and who made room for whom.
+    """Shows in a browser who keeps its promise, and who waits.
+
+    Also why a pod waits, and who made room for whom.
 
     \b
       slacktide dashboard                    the scheduler of the lab, or at --address

@@ -14,6 +14,7 @@ from slacktide.kube.client.kinds import HasMetadata, Identity, Malformed
 from slacktide.kube.mirror.changes import Changes
 from slacktide.kube.mirror.network import NetworkMirror
 from slacktide.kube.mirror.pending_resizes import PendingResizes
+from slacktide.kube.mirror.pod_groups import PodGroupMirror
 from slacktide.kube.mirror.pod_record import FINAL, PodRecord, unread
 from slacktide.kube.mirror.volumes import VolumeMirror
 from slacktide.kube.resources.objects import (
@@ -66,6 +67,7 @@ class ClusterMirror:
         self.storage, self.attachments = self.volumes.storage, self.volumes.attachments
         self.maintenance = Maintenance()
         self.quotas = Quotas()
+        self.pod_groups = PodGroupMirror(self._followers)
         self.constraints = ConstraintIndex(kube.hard_pod_affinity_weight, kube.added_affinity or "")
         self.default_spread = DefaultSpread(kube.default_spread or "")
         self.network = NetworkMirror(config, self._followers)
