@@ -1,0 +1,159 @@
+"""Which devices claims get on a node: a search through all possibilities, as k8s.io/dynamic-resource-allocation does.
+
+Claims, requests and alternatives are served in their order, devices tried in that of their pools; the first solution
+counts. A device is given once, unless it is asked for with admin access.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from slacktide.kube.resources.devices import DeviceAttribute
+from slacktide.kube.translate.devices.claims import MOST_DEVICES, Ask, Wish
+from slacktide.kube.translate.devices.pools import DeviceId, NodeDevices, Offered
+from slacktide.kube.translate.devices.selectors import SelectorError, attribute, matches
+
+MOST_STEPS = 20_000
+"""Devices that are tried for one node and pod. kube-scheduler gives up after ten seconds; steps are the same on every
+machine."""
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A device for a request."""
+
+    ask: Ask
+    offered: Offered
+
+
+Solution = tuple[tuple[Given, ...], ...]
+"""The devices of each claim."""
+
+
+class CannotAllocate(Exception):  # noqa: N818  # an answer, not a mistake
+    """Why the claims cannot have devices on a node, whoever else has some."""
+
+
+def allocate(wishes: Sequence[Wish], node: NodeDevices, in_use: Container[DeviceId]) -> Solution | None:
+    """Devices for all claims, or None where there are none free.
+
+    Raises :class:`CannotAllocate` where selectors or pools cannot be read, or the search takes too long.
+    """
+    return _Search(wishes, node, in_use).run()
+
+
+@dataclass(slots=True)
+class _Search:
+    wishes: Sequence[Wish]
+    node: NodeDevices
+    in_use: Container[DeviceId]
+    given: list[list[Given]] = field(default_factory=list)
+    taken: set[DeviceId] = field(default_factory=set)
+    steps: int = 0
+
+    def run(self) -> Solution | None:
+        self.given = [[] for _ in self.wishes]
+        for _ in self._claim(0):
+            return tuple(map(tuple, self.given))
+        return None
+
+    # Each of these yields once for every way to go on to the end; what it took is given back when it is asked on.
+
+    def _claim(self, at: int) -> Iterator[None]:
+        if at == len(self.wishes):
+            yield
+        else:
+            yield from self._request(at, 0)
+
+    def _request(self, claim: int, at: int) -> Iterator[None]:
+        choices = self.wishes[claim].choices
+        if at == len(choices):
+            yield from self._claim(claim + 1)
+            return
+        for ask in choices[at]:
+            devices = self._all_meant(ask) if ask.all else self.node.devices
+            wanted = len(devices) if ask.all else ask.body.count
+            if 0 < wanted <= MOST_DEVICES - len(self.given[claim]):
+                yield from self._devices((claim, at), ask, devices, wanted, 0)
+
+    def _devices(
+        self, place: tuple[int, int], ask: Ask, devices: Sequence[Offered], wanted: int, first: int
+    ) -> Iterator[None]:
+        claim, request = place
+        if not wanted:
+            yield from self._request(claim, request + 1)
+            return
+        for at in range(first, len(devices) - wanted + 1):
+            self.steps += 1
+            if self.steps > MOST_STEPS:
+                raise CannotAllocate(f"no devices were found after {MOST_STEPS} attempts")
+            one = devices[at]
+            if not self._is_free(claim, ask, one) or not _means(ask, one):
+                continue
+            marked = one.id not in self.taken
+            self.given[claim].append(Given(ask, one))
+            self.taken.add(one.id)
+            yield from self._devices(place, ask, devices, wanted - 1, at + 1)
+            self.given[claim].pop()
+            if marked:
+                self.taken.discard(one.id)
+
+    def _all_meant(self, ask: Ask) -> Sequence[Offered]:
+        """The devices that a request for all of them means, whoever has them."""
+        if self.node.unready:
+            raise CannotAllocate(f"request {ask.name} asks for all devices: {self.node.unready}")
+        return [one for one in self.node.devices if _means(ask, one)]
+
+    def _is_free(self, claim: int, ask: Ask, one: Offered) -> bool:
+        if ask.body.admin_access:
+            if any(each.offered.id == one.id for each in self.given[claim]):
+                return False
+        elif one.id in self.in_use or one.id in self.taken:
+            return False
+        return not refused(one) and ask.tolerates(one.device.taints) and self._agrees(claim, ask, one)
+
+    def _agrees(self, claim: int, ask: Ask, one: Offered) -> bool:
+        """Whether the constraints of the claim hold with a device beside those that it has."""
+        for constraint in self.wishes[claim].constraints:
+            name = constraint.match_attribute or constraint.distinct_attribute
+            if constraint.requests and not {ask.name, ask.request} & set(constraint.requests):
+                continue
+            value = _attribute(one, name)
+            if value is None:
+                return False
+            others = [
+                _attribute(each.offered, name)
+                for each in self.given[claim]
+                if not constraint.requests or {each.ask.name, each.ask.request} & set(constraint.requests)
+            ]
+            if constraint.match_attribute and any(other != value for other in others):
+                return False
+            if not constraint.match_attribute and value in others:
+                return False
+        return True
+
+
+def _attribute(one: Offered, name: str) -> DeviceAttribute | None:
+    found = attribute(one.device, one.id.driver, name)
+    return None if found == DeviceAttribute() else found
+
+
+def _means(ask: Ask, one: Offered) -> bool:
+    key = ask.expressions
+    if key not in one.meant:
+        try:
+            one.meant[key] = all(matches(expression, one.device, one.id.driver) for expression in key)
+        except SelectorError as error:
+            raise CannotAllocate(f"request {ask.name}: device {'/'.join(one.id)}: {error}") from error
+    return one.meant[key]
+
+
+def refused(one: Offered) -> str:
+    """The field of a device for which it is given to nobody here; empty where there is none."""
+    device = one.device
+    if device.consumes_counters:
+        return "consumesCounters"
+    if device.allow_multiple_allocations:
+        return "allowMultipleAllocations"
+    return "bindingConditions" if device.binding_conditions else ""
