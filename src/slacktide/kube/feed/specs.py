@@ -11,6 +11,7 @@ from slacktide.engine.core.engine import Engine
 from slacktide.kube.feed.fed_pod import FedPod
 from slacktide.kube.mirror.cluster import ClusterMirror
 from slacktide.kube.resources.objects import Pod
+from slacktide.kube.translate.devices.pod_claims import NO_CLAIMS
 from slacktide.kube.translate.nodes import NodeView, lasting
 from slacktide.kube.translate.owners import Target
 from slacktide.kube.translate.pod_constraints import PodConstraints
@@ -21,6 +22,7 @@ from slacktide.kube.translate.unschedulable import Unschedulable, refusal
 from slacktide.kube.translate.user_access import Wants
 from slacktide.kube.translate.volumes import away_from, both
 from slacktide.model.constraint import NO_CONSTRAINT, Term
+from slacktide.model.hosts import DEVICES
 from slacktide.model.placement import CLUSTER, HOST, Placement, Rule
 from slacktide.state.spec import Spec
 
@@ -35,7 +37,7 @@ def nothing_kept(_target: Target | None, problem: ClassIsGone) -> Promised:
 
 
 class SpecParts(NamedTuple):
-    """What a spec is made of; ``term`` is the one of ``placed`` and that of the pod's volumes."""
+    """What a spec is made of; ``term`` is the one of ``placed``, of the pod's volumes and of its devices."""
 
     demand: tuple[tuple[str, int], ...]
     promised: Promised
@@ -129,7 +131,11 @@ class Specs:
             fed.needs = mirror.storage.needs(pod)
             if fed.needs.waits:
                 raise Unschedulable(fed.needs.waits)
-        term = both(both(placed.term, fed.needs.term), away_from(fed.avoids))
+        claims = NO_CLAIMS if pod.spec.node_name else mirror.devices.needs(pod)
+        if claims.waits:
+            raise Unschedulable(claims.waits)
+        demand += claims.demand
+        term = both(both(both(placed.term, fed.needs.term), claims.term), away_from(fed.avoids))
         never = pod.spec.preemption_policy == NEVER
         wants = mirror.network.wants_of(pod, mirror.owners)
         spared = is_of_the_system(pod) and not self._engine.config.kube.preempt_system_pods
@@ -190,7 +196,11 @@ class Specs:
 
     def _could_take(self, view: NodeView, found: Interned) -> bool:
         amounts, taken = dict(self._mirror.network.named(view.amounts.items())), self.residents(view.name)
-        if any(amounts.get(name, 0) - taken.get(name, 0) < amount for name, amount in found.spec.demand if amount):
+        if any(
+            amounts.get(name, 0) - taken.get(name, 0) < amount
+            for name, amount in found.spec.demand
+            if amount and not name.startswith(DEVICES)  # of which nodes have as many as are free
+        ):
             return False
         keys = {one.topology.key for one in found.spec.placement.rules if one.kind == "near"}
         if any(key not in view.attributes for key in keys - {HOST, CLUSTER}):

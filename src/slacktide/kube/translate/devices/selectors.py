@@ -23,9 +23,7 @@ LONGEST = 200
 
 _INDEX = re.compile(r"""\[\s*(?:"([^"\\]*)"|'([^'\\]*)')\s*\]""")
 _ASKS_FOR_DOMAIN = re.compile(r"\bin\s+device\s*\.\s*(?:attributes|capacity)\b(?!\s*\[)")
-_SEMVER = re.compile(
-    r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(?:-([0-9A-Za-z.-]+))?(?:\+[0-9A-Za-z.-]+)?", re.ASCII
-)
+_SEMVER = re.compile(r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(?:-([0-9A-Za-z.-]+))?(?:\+[0-9A-Za-z.-]+)?", re.ASCII)
 _QUANTITY, _VERSION = "quantity", "semver"
 
 Fields = dict[str, Any]
@@ -104,8 +102,8 @@ def _value(name: str, found: DeviceAttribute) -> object:
         return _version(found.version)
     value = next((one for one in (found.whole, found.truth, found.string) if one is not None), None)
     if value is None:
-        raise SelectorError(f"attribute {name}: found a value of a kind that is not known, expected int, bool, string or "
-                            "version")  # fmt: skip
+        expected = "int, bool, string or version"
+        raise SelectorError(f"attribute {name}: found a value of a kind that is not known, expected {expected}")
     return value
 
 
@@ -150,7 +148,7 @@ def _compare(one: Mapping[str, str], other: Mapping[str, str]) -> int:
         return (_amount(one) > _amount(other)) - (_amount(one) < _amount(other))
     if _VERSION in one and _VERSION in other:
         first, second = _parts(one), _parts(other)
-        return (first > second) - (first < second)  # type: ignore[operator]  # the same types at each place
+        return (first > second) - (first < second)
     raise ValueError("expected two quantities, or two versions")
 
 
@@ -173,8 +171,8 @@ def _sign(one: Mapping[str, str]) -> int:
 @lru_cache(maxsize=1)
 def _environment() -> Any:
     """Imported when the first selector is read: it takes 50 MB."""
-    from cel_expr_python import cel  # noqa: PLC0415
-    from cel_expr_python.ext import ext_bindings, ext_optional, ext_strings  # noqa: PLC0415
+    from cel_expr_python import cel
+    from cel_expr_python.ext import ext_bindings, ext_optional, ext_strings
 
     kinds = cel.Type
     number, truth, text, any_map = kinds.INT, kinds.BOOL, kinds.STRING, kinds.Map(kinds.STRING, kinds.STRING)
