@@ -12,7 +12,7 @@ import pytest
 
 from cluster import ledgers
 from cluster.judging import Json
-from cluster.labtools import until
+from cluster.labtools import condition, until
 from cluster.running import BETWEEN_EQUALS, Stage, prepared, service_class, staged
 from cluster.test_live_parity import HOSTNAME, REQUIRED, Side, judged
 from slacktide.kube.client.http import MERGE_PATCH as MERGE
@@ -44,11 +44,11 @@ class Devices:
         self.side, self.api = side, side.place.api
         self.name = side.named("gpu")
 
-    def offer(self, *devices: str | Json, node: str = "", pool: str = "", **more: Any) -> None:
+    def offer(self, *devices: str | Json, node: str = "", called: str = "", **more: Any) -> None:
         """A slice: of a node, or with ``more`` of others. A device's name may come with attributes."""
         made = [{"name": one} if isinstance(one, str) else one for one in devices]
         where = {"nodeName": self.side.node(node)} if node else {}
-        name = f"{self.name}-{pool or node}"
+        name = f"{self.name}-{called or node}"
         spec = {"driver": self.side.driver, "devices": made, **where, **more}
         spec.setdefault("pool", {"name": name, "generation": 1, "resourceSliceCount": 1})
         self.api.post(f"{DEVICES}/resourceslices", {"metadata": {"name": name}, "spec": spec})
@@ -81,6 +81,14 @@ class Devices:
         if template:
             named.append({"name": "made", "resourceClaimTemplateName": f"{self.side.name}-{template}"})
         self.side.pod(name, resourceClaims=named, **more)
+
+    def is_refused(self, name: str) -> bool:
+        """Waits until a pod is said to wait, be it for an error."""
+
+        def says() -> bool:
+            return condition(self.side.place.pod(f"{self.side.name}-{name}"), "PodScheduled").get("status") == "False"
+
+        return bool(until(says, f"{self.side.scheduler} refuses {name}"))
 
     def got(self, claim: str) -> list[str]:
         """The devices that a claim has."""
@@ -148,13 +156,13 @@ def test_all_devices_of_a_node(side: Side) -> Any:
     devices = Devices(side)
     side.nodes("a")
     pool = {"name": side.named("pool"), "generation": 2, "resourceSliceCount": 2}
-    devices.offer("old", node="a", pool="before", **{"pool": {**pool, "generation": 1}})
-    devices.offer("one", "two", node="a", pool="first", **{"pool": pool})
+    devices.offer("old", node="a", called="before", pool={**pool, "generation": 1})
+    devices.offer("one", "two", node="a", called="first", pool=pool)
     devices.service()
     devices.claim("every", devices.ask(allocationMode="All"))
     devices.pod("every", "every")
-    incomplete = bool(side.waits("every"))
-    devices.offer("three", node="a", pool="second", **{"pool": pool})
+    incomplete = devices.is_refused("every")
+    devices.offer("three", node="a", called="second", pool=pool)
     side.bound("every")
     devices.claim("more", devices.ask(count=1))
     devices.pod("more", "more")
@@ -221,13 +229,13 @@ def test_devices_of_several_nodes(side: Side) -> Any:
     devices = Devices(side)
     side.nodes("a", "b", "c")
     terms = [{"matchExpressions": [{"key": HOSTNAME, "operator": "In", "values": [side.node("b"), side.node("c")]}]}]
-    devices.offer("some", pool="some", nodeSelector={"nodeSelectorTerms": terms})
+    devices.offer("some", called="some", nodeSelector={"nodeSelectorTerms": terms})
     devices.service()
     devices.claim("some")
     devices.pod("some", "some")
     first = side.bound("some") in ("b", "c")
     selector = devices.of("some")["status"]["allocation"]["nodeSelector"] == {"nodeSelectorTerms": terms}
-    devices.offer("every", pool="every", allNodes=True)
+    devices.offer("every", called="every", allNodes=True)
     devices.claim("every")
     devices.pod("every", "every", affinity=not_on(side, "b", "c"))
     second = side.bound("every"), "nodeSelector" in devices.of("every")["status"]["allocation"]
@@ -298,3 +306,21 @@ def test_claims_made_from_templates(side: Side) -> Any:
     for one in waits:
         side.waits(one.partition("-")[2])
     return bool(bound), len(given), len(waits)
+
+
+@judged
+def test_two_that_ask_differently_for_one_device(side: Side) -> Any:
+    devices = Devices(side)
+    side.nodes("a")
+    devices.offer("one", node="a")
+    devices.service()
+    devices.claim("exact", devices.ask())
+    devices.claim("every", devices.ask(allocationMode="All"))
+    for name in ("exact", "every"):
+        devices.pod(name, name)
+    until(lambda: devices.got("exact") or devices.got("every"), "one of them has it")
+    first, second = ("exact", "every") if devices.got("exact") else ("every", "exact")
+    node = side.bound(first)
+    side.waits(second)
+    side.delete(first)
+    return node, side.bound(second), devices.got(second)

@@ -147,6 +147,7 @@ class Actor:
             return
         one = engine.pods.get(uid)
         if one is None or one.state != types.PLACED or one.bound:
+            self.devices.release(uid)
             return
         self.counts.refused += 1
         engine.refused(uid, self.clock())

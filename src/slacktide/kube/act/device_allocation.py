@@ -73,7 +73,7 @@ class DeviceAllocator:
             return str(problem)
         finally:
             reservation.writing = False
-            if pod.uid not in self._feed.pods:
+            if pod.uid not in self._feed.pods or pod.pod.spec.node_name:
                 self._mirror.release(pod.uid)
         return ""
 

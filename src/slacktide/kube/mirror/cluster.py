@@ -184,6 +184,7 @@ class ClusterMirror:
             return
         further = {**self.attachments.amounts(name), **self.devices.amounts(plain)}
         view = replace(plain, amounts={**plain.amounts, **further}) if further else plain
+        self.devices.look_for_hopeless()
         if before == view:
             return
         self.nodes[name] = view
@@ -195,7 +196,6 @@ class ClusterMirror:
             self._tell_constraints()
         for one in self._followers:
             one.node(view, before)
-        self.devices.look_for_hopeless()
 
     def drop_node(self, name: str) -> None:
         """A node is gone."""

@@ -30,6 +30,7 @@ from slacktide.model.hosts import DEVICES
 
 MOST_COUNTED = 128
 """A node has no more devices in a slice, and so rarely room for more pods with devices."""
+MOST_UNUSED = 8
 
 _encode = msgspec.msgpack.Encoder().encode
 _Key = tuple[bytes, tuple[tuple[str, str], ...]]
@@ -112,6 +113,8 @@ class DeviceMirror:
         """What a waiting pod's claims ask for as of now; what is wrong makes it wait, with the reason."""
         if not pod.spec.resource_claims:
             return NO_CLAIMS
+        if pod.metadata.uid in self.in_use.reservations:
+            return self._asks.get(pod.metadata.uid, (None, NO_CLAIMS))[1]
         if self.unknown or pod.metadata.uid not in self._asks:
             return ClaimNeeds(waits=f"spec.resourceClaims: {self.unknown or 'the claims are not known yet'}")
         key, found = self._asks[pod.metadata.uid]
@@ -119,8 +122,8 @@ class DeviceMirror:
         return ClaimNeeds(waits=hopeless) if hopeless else found
 
     def look_for_hopeless(self) -> None:
-        """Nodes have devices for others than before: there may be none for other sorts of pods, or for other reasons."""
-        for sort in tuple(self._sorts.values()):
+        """Nodes have devices for others than before: there may be none for other sorts of pods."""
+        for sort in [one for one in self._sorts.values() if one.problem or one.hopeless]:
             somewhere = any(sort.counts.values()) or any(
                 one.resource == sort.resource for one in self.in_use.reservations.values()
             )
@@ -170,6 +173,7 @@ class DeviceMirror:
         key = _encode(asked), tuple((name, self._classes[name].metadata.resource_version) for name in names)
         found = self._sorts.get(key)
         if found is None:
+            self._forget_unused()
             found = self._sorts[key] = _Sort(self._unused(" and ".join(names)), wishes)
             self._view_node("")
         found.users.add(uid)
@@ -184,14 +188,16 @@ class DeviceMirror:
             wanted = f"{DEVICES}{name} #{number}"
         return wanted
 
+    def _forget_unused(self) -> None:
+        """Sorts that nobody is of are kept for a while: the next pod of a template comes soon after the last one."""
+        unused = [key for key, sort in self._sorts.items() if not sort.users]
+        for key in unused[: max(0, len(unused) - MOST_UNUSED)]:
+            del self._sorts[key]
+
     def _no_more(self, key: _Key | None, uid: str) -> None:
         """A pod is of this sort no more."""
-        sort = self._sorts.get(key) if key is not None else None
-        if sort is not None and key is not None:
-            sort.users.discard(uid)
-            if not sort.users:
-                del self._sorts[key]
-                self._view_node("")
+        if key is not None and key in self._sorts:
+            self._sorts[key].users.discard(uid)
 
     # -- what follows ----------------------------------------------------------------------------------------------
 
@@ -227,7 +233,7 @@ class DeviceMirror:
             try:
                 found = allocate(sort.wishes, devices, taken)
             except CannotAllocate as problem:
-                sort.problem = str(problem)
+                sort.problem = sort.problem or str(problem)
                 break
             if found is None:
                 break
@@ -280,8 +286,8 @@ class DeviceMirror:
         Until :meth:`release`, or until the pod is bound and its claims hold them, nobody else gets them.
         """
         uid, host = pod.metadata.uid, node[NODE_NAME]
-        if not pod.spec.resource_claims:
-            return ""
+        if not pod.spec.resource_claims or self.unknown:
+            return self.unknown
         self.in_use.release(uid)
         try:
             conditions, without = self._read(pod)

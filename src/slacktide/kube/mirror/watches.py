@@ -255,7 +255,7 @@ class Watches:
         return [one for one in self.reflectors if one.kind in ESSENTIAL]
 
     def look_for_dead(self) -> None:
-        """Says which watches are dead that were not before; pods with claims wait while those of volumes or devices are."""
+        """Says which watches are dead that were not before; pods with claims wait while those about claims are."""
         self._device_mirror.set_unknown(next((one for one in map(_unlisted, self._devices) if one), ""))
         dead = [one for one in self.every if one.is_dead() and one.synced.is_set()]
         names = tuple(one.kind.plural for one in dead)

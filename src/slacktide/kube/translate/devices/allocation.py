@@ -84,6 +84,7 @@ class _Search:
         if not wanted:
             yield from self._request(claim, request + 1)
             return
+        tried: set[tuple[bytes, bool, bool]] = set()  # where one leads nowhere, another that is like it does not either
         for at in range(first, len(devices) - wanted + 1):
             self.steps += 1
             if self.steps > MOST_STEPS:
@@ -92,6 +93,10 @@ class _Search:
             if not self._is_free(claim, ask, one) or not _means(ask, one):
                 continue
             marked = one.id not in self.taken
+            alike = one.kind, marked, one.id in self.in_use
+            if alike in tried:
+                continue
+            tried.add(alike)
             self.given[claim].append(Given(ask, one))
             self.taken.add(one.id)
             yield from self._devices(place, ask, devices, wanted - 1, at + 1)

@@ -9,12 +9,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+import msgspec
+from msgspec.structs import replace
+
 from slacktide.kube.client.metadata import NodeSelector
 from slacktide.kube.resources.devices import Device, ResourceSlice
 from slacktide.kube.translate.selectors import NODE_NAME, node_conditions
 from slacktide.kube.translate.unschedulable import Unschedulable
 from slacktide.model.constraint import Term
 
+_encode = msgspec.msgpack.Encoder().encode
 PoolId = tuple[str, str]
 """Driver and name."""
 
@@ -31,13 +35,15 @@ class DeviceId(NamedTuple):
 class Offered:
     """A device that a node can use; ``selector`` says which others can too (none: all), unless it is ``local``.
 
-    ``meant`` remembers by which selectors it is meant.
+    ``kind`` is equal for devices that nothing tells apart but their names. ``meant`` remembers by which selectors it is
+    meant.
     """
 
     id: DeviceId
     device: Device
     local: bool
     selector: NodeSelector | None
+    kind: bytes = b""
     meant: dict[tuple[str, ...], bool] = field(default_factory=dict, compare=False)
 
 
@@ -131,7 +137,8 @@ class Pools:
                 continue
             name, selector = (device.node_name, device.node_selector) if each else (spec.node_name, spec.node_selector)
             local = bool(name) or device.binds_to_node
-            yield Offered(DeviceId(spec.driver, spec.pool.name, device.name), device, local, selector)
+            kind = _encode((spec.driver, replace(device, name="")))
+            yield Offered(DeviceId(spec.driver, spec.pool.name, device.name), device, local, selector, kind)
 
     def _concerns(self, found: ResourceSlice, node: Mapping[str, str]) -> bool:
         spec = found.spec

@@ -47,7 +47,7 @@ def _result(one: Given) -> Json:
     if one.ask.body.admin_access:
         found["adminAccess"] = True
     if one.ask.body.tolerations:
-        found["tolerations"] = msgspec.to_builtins(one.ask.body.tolerations)
+        found["tolerations"] = [msgspec.to_builtins(each) for each in one.ask.body.tolerations]
     return found
 
 
