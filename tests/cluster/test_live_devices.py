@@ -19,6 +19,7 @@ from slacktide.kube.client.http import MERGE_PATCH as MERGE
 from slacktide.kube.client.http import STRATEGIC_MERGE_PATCH as STRATEGIC
 from slacktide.lab import Binaries
 
+PRIORITIES = "/apis/scheduling.k8s.io/v1/priorityclasses"
 DEVICES = "/apis/resource.k8s.io/v1"
 
 
@@ -26,7 +27,8 @@ DEVICES = "/apis/resource.k8s.io/v1"
 def stage(binaries: Binaries, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     directory = tmp_path_factory.mktemp("devices")
     plane = prepared(binaries, directory, kube_scheduler=True)
-    classes = [service_class("plain", 0.9, 2, default=True)]
+    classes = [service_class("plain", 0.5, 2, default=True), service_class("gold", 0.999, 1)]
+    plane.api.post(PRIORITIES, {"metadata": {"name": "high"}, "value": 1000})
     alone = {"qos__alpha": ledgers.ALPHA, "policy__patience": BETWEEN_EQUALS}
     yield from staged(binaries, directory, classes, plane, **alone)
 
@@ -324,3 +326,27 @@ def test_two_that_ask_differently_for_one_device(side: Side) -> Any:
     side.waits(second)
     side.delete(first)
     return node, side.bound(second), devices.got(second)
+
+
+@judged
+def test_nobody_has_to_leave_for_devices(side: Side) -> Any:
+    """Devices of pods that might leave do not count as free; room does, where devices are free."""
+    devices = Devices(side)
+    side.nodes("a", cpu=1)
+    devices.offer("one", "two", node="a")
+    devices.service()
+    high = {"labels": {"slacktide.io/class": "gold"}, "priorityClassName": "high"}
+    devices.claim("both", devices.ask(count=2))
+    devices.pod("low", "both", cpu="800m")
+    side.bound("low")
+    devices.claim("one")
+    devices.pod("first", "one", **high)
+    waited = bool(side.waits("first"))
+    stayed = "deletionTimestamp" not in side.place.pod(f"{side.name}-low")["metadata"]
+    side.delete("low")
+    side.bound("first")
+    side.pod("filler", cpu="800m")
+    side.bound("filler")
+    devices.claim("two")
+    devices.pod("second", "two", cpu="800m", **high)
+    return waited, stayed, side.bound("second"), devices.got("one"), devices.got("two")
