@@ -5,6 +5,7 @@ What came of pods and claims has to be the same.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -51,7 +52,7 @@ class Devices:
         made = [{"name": one} if isinstance(one, str) else one for one in devices]
         where = {"nodeName": self.side.node(node)} if node else {}
         name = f"{self.name}-{called or node}"
-        spec = {"driver": self.side.driver, "devices": made, **where, **more}
+        spec = {"driver": self.side.driver, **({"devices": made} if made else {}), **where, **more}
         spec.setdefault("pool", {"name": name, "generation": 1, "resourceSliceCount": 1})
         self.api.post(f"{DEVICES}/resourceslices", {"metadata": {"name": name}, "spec": spec})
 
@@ -84,13 +85,14 @@ class Devices:
             named.append({"name": "made", "resourceClaimTemplateName": f"{self.side.name}-{template}"})
         self.side.pod(name, resourceClaims=named, **more)
 
-    def is_refused(self, name: str) -> bool:
-        """Waits until a pod is said to wait, be it for an error."""
+    def is_settled(self, name: str) -> bool:
+        """Waits until a pod is bound, or said to wait, be it for an error; whether it is bound."""
 
-        def says() -> bool:
-            return condition(self.side.place.pod(f"{self.side.name}-{name}"), "PodScheduled").get("status") == "False"
+        def answer() -> str:
+            found = self.side.place.pod(f"{self.side.name}-{name}")
+            return str(condition(found, "PodScheduled").get("status", ""))
 
-        return bool(until(says, f"{self.side.scheduler} refuses {name}"))
+        return str(until(answer, f"{self.side.scheduler} decides on {name}")) == "True"
 
     def got(self, claim: str) -> list[str]:
         """The devices that a claim has."""
@@ -163,7 +165,7 @@ def test_all_devices_of_a_node(side: Side) -> Any:
     devices.service()
     devices.claim("every", devices.ask(allocationMode="All"))
     devices.pod("every", "every")
-    incomplete = devices.is_refused("every")
+    incomplete = not devices.is_settled("every")
     devices.offer("three", node="a", called="second", pool=pool)
     side.bound("every")
     devices.claim("more", devices.ask(count=1))
@@ -192,6 +194,30 @@ def test_alternatives_and_what_devices_have_in_common(side: Side) -> Any:
     some = side.bound("some"), devices.got("some")
     results = devices.of("some")["status"]["allocation"]["devices"]["results"]
     return pair, some, {one["request"] for one in results}
+
+
+@judged
+def test_parts_of_a_device(side: Side) -> Any:
+    """They share what the device has: two halves, or all of it."""
+    devices = Devices(side)
+    side.nodes("a")
+    pool = {"name": side.named("pool"), "generation": 1, "resourceSliceCount": 2}
+    shared = [{"name": "gpu", "counters": {"memory": {"value": "80Gi"}}}]
+    parts = [
+        {"name": name, "consumesCounters": [{"counterSet": "gpu", "counters": {"memory": {"value": amount}}}]}
+        for name, amount in (("whole", "80Gi"), ("half-1", "40Gi"), ("half-2", "40Gi"), ("half-3", "40Gi"))
+    ]
+    devices.offer(called="counters", node="a", pool=pool, sharedCounters=shared)
+    devices.offer(*parts, called="parts", node="a", pool=pool)
+    devices.service()
+    devices.claim("pair", devices.ask(count=2))
+    devices.pod("pair", "pair")
+    node, pair = side.bound("pair"), devices.got("pair")
+    devices.claim("more")
+    devices.pod("more", "more")
+    waited = bool(side.waits("more"))
+    side.delete("pair")
+    return node, pair, waited, side.bound("more"), devices.got("more")
 
 
 @judged
@@ -335,7 +361,7 @@ def test_nobody_has_to_leave_for_devices(side: Side) -> Any:
     side.nodes("a", cpu=1)
     devices.offer("one", "two", node="a")
     devices.service()
-    high = {"labels": {"slacktide.io/class": "gold"}, "priorityClassName": "high"}
+    high: dict[str, Any] = {"labels": {"slacktide.io/class": "gold"}, "priorityClassName": "high"}
     devices.claim("both", devices.ask(count=2))
     devices.pod("low", "both", cpu="800m")
     side.bound("low")
@@ -350,3 +376,68 @@ def test_nobody_has_to_leave_for_devices(side: Side) -> Any:
     devices.claim("two")
     devices.pod("second", "two", cpu="800m", **high)
     return waited, stayed, side.bound("second"), devices.got("one"), devices.got("two")
+
+
+def asked_at_random(devices: Devices, draw: random.Random) -> tuple[list[Json], list[Json]]:
+    """Requests of a claim, and what their devices must have in common."""
+
+    def ask(**more: Any) -> Json:
+        found = devices.ask(**more)
+        if draw.random() < 0.4:
+            expression = draw.choice(
+                ['device.attributes["DRIVER"].size == 1', 'device.attributes["DRIVER"].board != "a"']
+            )
+            found = devices.ask(expression, **more)
+        if draw.random() < 0.15:
+            return found | {"allocationMode": "All"}
+        return found | {"count": draw.randint(1, 3)}
+
+    def tolerant() -> Json:
+        return {"tolerations": [{"key": "bad", "operator": "Exists"}]} if draw.random() < 0.5 else {}
+
+    requests = []
+    for _ in range(draw.choice([1, 1, 2])):
+        several = [{"name": f"s{at}", **ask(**tolerant())} for at in range(2)]
+        requests.append({"firstAvailable": several} if draw.random() < 0.3 else ask(**tolerant()))
+    sort = draw.choice(["matchAttribute", "distinctAttribute", ""])
+    constraints = [{sort: f"{devices.side.driver}/board"}] if sort and len(requests) == 1 else []
+    return requests, constraints
+
+
+@judged
+def test_the_same_devices_as_kube_scheduler(side: Side) -> Any:
+    """On one node there is no choice but of devices, and the search is the same: claims at random get the same ones."""
+    draw = random.Random(5)
+    devices = Devices(side)
+    side.nodes("a")
+    made: list[Json] = []
+    for at in range(12):
+        attributes = {"size": {"int": draw.randint(1, 2)}, "board": {"string": draw.choice("abc")}}
+        taints = [{"key": "bad", "effect": "NoSchedule"}] if draw.random() < 0.2 else []
+        amount = {"memory": {"value": str(draw.randint(1, 3))}}
+        takes = [{"counterSet": "all", "counters": amount}] if draw.random() < 0.4 else []
+        made.append({"name": f"d{at}", "attributes": attributes, "taints": taints, "consumesCounters": takes})
+    pool = {"name": side.named("pool"), "generation": 1, "resourceSliceCount": 3}
+    shared = [{"name": "all", "counters": {"memory": {"value": "6"}}}]
+    devices.offer(called="counters", node="a", pool=pool, sharedCounters=shared)
+    devices.offer(*made[:5], called="first", node="a", pool=pool)
+    devices.offer(*made[5:], called="second", node="a", pool=pool)
+    devices.service()
+    found: list[list[str]] = []
+    there: list[str] = []
+    for name in (f"p{at}" for at in range(14)):
+        requests, constraints = asked_at_random(devices, draw)
+        devices.claim(name, *requests, constraints=constraints)
+        devices.pod(name, name)
+        if devices.is_settled(name):
+            there.append(name)
+        else:
+            side.delete(name)
+        found.append(devices.got(name))
+        if there and draw.random() < 0.4:
+            gone = there.pop(draw.randrange(len(there)))
+            side.delete(gone)
+            until(lambda: not devices.got(gone), f"{gone} gives back its devices")  # noqa: B023  # waited for here
+    assert [] in found
+    assert len([one for one in found if one]) > 4
+    return found

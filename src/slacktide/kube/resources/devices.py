@@ -35,13 +35,33 @@ class DeviceTaint(Part, frozen=True):
     effect: str = ""
 
 
+class CounterValue(Part, frozen=True):
+    """How much there is of a counter, or is taken of it, as a quantity."""
+
+    value: str = ""
+
+
+class CounterSet(Part, frozen=True):
+    """Counters that devices of a pool share, such as the memory of a GPU of which they are parts."""
+
+    name: str
+    counters: dict[str, CounterValue] = msgspec.field(default_factory=dict)
+
+
+class CounterConsumption(Part, frozen=True):
+    """What a device takes of a set of counters."""
+
+    counter_set: str
+    counters: dict[str, CounterValue] = msgspec.field(default_factory=dict)
+
+
 class Device(Part, frozen=True):
     """A device. Node fields are set where its slice leaves them to each device."""
 
     name: str
     attributes: dict[str, DeviceAttribute] = msgspec.field(default_factory=dict)
     capacity: dict[str, DeviceCapacity] = msgspec.field(default_factory=dict)
-    consumes_counters: tuple[Any, ...] = ()
+    consumes_counters: tuple[CounterConsumption, ...] = ()
     node_name: str = ""
     node_selector: NodeSelector | None = None
     all_nodes: bool = False
@@ -69,6 +89,7 @@ class ResourceSliceSpec(Part, frozen=True):
     all_nodes: bool = False
     per_device_node_selection: bool = False
     devices: tuple[Device, ...] = ()
+    shared_counters: tuple[CounterSet, ...] = ()
 
 
 class ResourceSlice(Part, frozen=True):

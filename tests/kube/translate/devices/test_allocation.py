@@ -14,12 +14,13 @@ from slacktide.kube.resources.devices import Device, DeviceAttribute, DeviceTain
 from slacktide.kube.resources.objects import DEVICE_CLASS, RESOURCE_CLAIM
 from slacktide.kube.translate.devices.allocation import CannotAllocate, Solution, allocate
 from slacktide.kube.translate.devices.claims import Ask, Wish, wish_of
-from slacktide.kube.translate.devices.pools import DeviceId, NodeDevices, Offered
+from slacktide.kube.translate.devices.pools import DeviceId, NodeDevices, Offered, PoolCounters
 from slacktide.kube.translate.devices.results import allocation
 from slacktide.kube.translate.unschedulable import Unschedulable
 from support.made_objects import decoded
 
 DRIVER = "d.example"
+MEMORY = "gpu", "memory"
 OPAQUE = {"opaque": {"driver": DRIVER, "parameters": {"kind": "C"}}}
 CLASSES = {
     name: decoded(DEVICE_CLASS, {"metadata": {"name": name}, "spec": {"selectors": selectors, "config": config}})
@@ -36,9 +37,16 @@ def offered(name: str, **fields: Any) -> Offered:
         key: DeviceAttribute(whole=value) if isinstance(value, int) else DeviceAttribute(string=value)
         for key, value in fields.pop("attributes", {"size": 1}).items()
     }
+    memory = fields.pop("memory", 0)
     device = Device(name, attributes, **fields)
-    kind = msgspec.msgpack.encode((attributes, fields))
-    return Offered(DeviceId(DRIVER, "p", name), device, True, None, kind)
+    kind = msgspec.msgpack.encode((attributes, fields, memory))
+    return Offered(DeviceId(DRIVER, "p", name), device, True, None, kind, {MEMORY: memory} if memory else {})
+
+
+def with_memory(devices: Sequence[Offered], memory: int) -> NodeDevices:
+    """Devices of a pool that share an amount of memory."""
+    shared = PoolCounters({MEMORY: memory, ("gpu", "cores"): 0}, tuple((one.id, one.takes) for one in devices))
+    return NodeDevices(tuple(devices), counters={(DRIVER, "p"): shared})
 
 
 def claim(*requests: Any, constraints: Sequence[Any] = (), config: Sequence[Any] = ()) -> ResourceClaim:
@@ -137,8 +145,20 @@ def test_taints(toleration: Any, holds: bool) -> None:
     assert (given_on([tainted], wish(exactly(tolerations=tolerations))) is not None) == holds
 
 
+def test_parts_of_a_device_share_its_counters() -> None:
+    whole, *parts = offered("whole", memory=80), *(offered(name, memory=40) for name in "xyz")
+    node = with_memory([whole, *parts], 80)
+    one, two = wish(exactly()), wish(exactly(count=2))
+    assert found(allocate([one], node, set())) == [["whole"]]
+    assert found(allocate([two], node, set())) == [["x", "y"]]
+    assert allocate([one, one, one], node, set()) is None
+    assert found(allocate([one], node, {parts[0].id})) == [["y"]]
+    assert allocate([one], node, {parts[0].id, parts[2].id}) is None
+    assert allocate([one], node, {whole.id}) is None
+
+
 def test_some_devices_are_given_to_nobody() -> None:
-    for field in ({"consumes_counters": (1,)}, {"allow_multiple_allocations": True}, {"binding_conditions": ("a",)}):
+    for field in ({"allow_multiple_allocations": True}, {"binding_conditions": ("a",)}):
         assert given_on([offered("x", **field)], wish(exactly())) is None
 
 
@@ -216,13 +236,17 @@ def every_choice(ask: Ask, devices: Sequence[Offered]) -> Iterator[tuple[Offered
         yield from itertools.combinations(meant, ask.body.count)
 
 
-def possible(wishes: Sequence[Wish], devices: Sequence[Offered], used: set[DeviceId]) -> bool:
+def possible(wishes: Sequence[Wish], devices: Sequence[Offered], used: set[DeviceId], memory: int) -> bool:
+    size = {one.id: one.takes.get(MEMORY, 0) for one in devices}
+    memory -= sum(size[one] for one in used)
     requests = [choices for one in wishes for choices in one.choices]
     board_of = {one.id: one.device.attributes["board"] for one in devices}
     for asks in itertools.product(*requests):
         for chosen in itertools.product(*(every_choice(ask, devices) for ask in asks)):
             ids = [one.id for each in chosen for one in each]
             if len(set(ids)) < len(ids) or used & set(ids):
+                continue
+            if memory < sum(size[one] for one in ids) and any(size[one] for one in ids):
                 continue
             split = iter(chosen)
             boards = [[board_of[one.id] for _ in one_wish.choices for one in next(split)] for one_wish in wishes]
@@ -237,9 +261,13 @@ def _agree(one: Wish, boards: list[DeviceAttribute]) -> bool:
     return all(different <= 1 if alike else different == len(boards) for alike in kinds)
 
 
-def at_random(draw: random.Random) -> tuple[list[Wish], list[Offered], set[DeviceId]]:
+def at_random(draw: random.Random) -> tuple[list[Wish], list[Offered], set[DeviceId], int]:
     devices = [
-        offered(f"d{at}", attributes={"size": draw.choice([1, 2]), "board": draw.choice("abc")})
+        offered(
+            f"d{at}",
+            attributes={"size": draw.choice([1, 2]), "board": draw.choice("abc")},
+            memory=draw.choice([0, 0, 1, 2]),
+        )
         for at in range(draw.randint(1, 6))
     ]
     wishes = []
@@ -257,15 +285,15 @@ def at_random(draw: random.Random) -> tuple[list[Wish], list[Offered], set[Devic
         constraints = [{sort: f"{DRIVER}/board"}] if sort else []
         wishes.append(wish(*requests, constraints=constraints))
     used = {one.id for one in devices if draw.random() < 0.2}
-    return wishes, devices, used
+    return wishes, devices, used, draw.randint(2, 6)
 
 
 def test_devices_are_found_exactly_where_there_are_any() -> None:
     draw = random.Random(18)
     seen = {True: 0, False: 0}
-    for _ in range(400):
-        wishes, devices, used = at_random(draw)
-        solution = allocate(wishes, NodeDevices(tuple(devices)), used)
-        assert (solution is not None) == possible(wishes, devices, used)
+    for _ in range(600):
+        wishes, devices, used, memory = at_random(draw)
+        solution = allocate(wishes, with_memory(devices, memory), used)
+        assert (solution is not None) == possible(wishes, devices, used, memory)
         seen[solution is not None] += 1
-    assert min(seen.values()) > 80
+    assert min(seen.values()) > 100

@@ -83,6 +83,34 @@ def test_two_devices_of_one_name_make_a_pool_invalid() -> None:
     assert "invalid" in pools.of(NODES["n1"]).unready
 
 
+def test_counters_of_a_pool() -> None:
+    pools = Pools()
+    memory = {"gpu": {"memory": {"value": "80Gi"}}}
+
+    def taking(name: str, amount: str, counter: str = "memory") -> Any:
+        return {"name": name, "consumesCounters": [{"counterSet": "gpu", "counters": {counter: {"value": amount}}}]}
+
+    shared = [{"name": name, "counters": counters} for name, counters in memory.items()]
+    pools.see(resource_slice("a", count=3, sharedCounters=shared, nodeName="n1"))
+    pools.see(resource_slice("b", taking("x", "40Gi"), count=3, nodeName="n1"))
+    concerned = pools.see(resource_slice("c", taking("y", "20Gi"), count=3, nodeName="n2"))
+    assert concerned == frozenset({"n1", "n2"})
+    found = pools.of(NODES["n1"])
+    (counters,) = found.counters.values()
+    gibibyte = 2**30 * 10**9
+    assert counters.total == {("gpu", "memory"): 80 * gibibyte}
+    assert {one.device: takes for one, takes in counters.takes} == {
+        "x": {("gpu", "memory"): 40 * gibibyte},
+        "y": {("gpu", "memory"): 20 * gibibyte},
+    }
+    assert [one.takes for one in found.devices] == [{("gpu", "memory"): 40 * gibibyte}]
+    pools.see(resource_slice("c", taking("y", "20Gi", "cores"), count=3, nodeName="n2"))
+    assert names(pools, "n1") == []
+    assert "device y takes of counter gpu/cores, which is not there" in pools.of(NODES["n1"]).unready
+    pools.see(resource_slice("c", count=3, sharedCounters=shared, nodeName="n2"))
+    assert "counter gpu/memory is there twice" in pools.of(NODES["n1"]).unready
+
+
 def test_devices_are_tried_in_the_order_of_pools_and_slices() -> None:
     pools = Pools()
     pools.see(resource_slice("b", "x", count=2, nodeName="n1"))

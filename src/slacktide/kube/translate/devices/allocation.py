@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from slacktide.kube.resources.devices import DeviceAttribute
 from slacktide.kube.translate.devices.claims import MOST_DEVICES, Ask, Wish
-from slacktide.kube.translate.devices.pools import DeviceId, NodeDevices, Offered
+from slacktide.kube.translate.devices.pools import Counters, DeviceId, NodeDevices, Offered, PoolId
 from slacktide.kube.translate.devices.selectors import SelectorError, attribute, matches
 
 MOST_STEPS = 20_000
@@ -50,6 +50,7 @@ class _Search:
     in_use: Container[DeviceId]
     given: list[list[Given]] = field(default_factory=list)
     taken: set[DeviceId] = field(default_factory=set)
+    left: dict[PoolId, Counters] = field(default_factory=dict)
     steps: int = 0
 
     def run(self) -> Solution | None:
@@ -97,10 +98,13 @@ class _Search:
             if alike in tried:
                 continue
             tried.add(alike)
+            if not self._take(one):
+                continue
             self.given[claim].append(Given(ask, one))
             self.taken.add(one.id)
             yield from self._devices(place, ask, devices, wanted - 1, at + 1)
             self.given[claim].pop()
+            self._give_back(one)
             if marked:
                 self.taken.discard(one.id)
 
@@ -117,6 +121,32 @@ class _Search:
         elif one.id in self.in_use or one.id in self.taken:
             return False
         return not refused(one) and ask.tolerates(one.device.taints) and self._agrees(claim, ask, one)
+
+    def _take(self, one: Offered) -> bool:
+        """Take of its pool's counters what a device takes; whether there is enough."""
+        if not one.takes:
+            return True
+        left = self._left(one.id[:2])
+        for key, amount in one.takes.items():
+            left[key] -= amount
+        if min(left.values()) >= 0:
+            return True
+        self._give_back(one)
+        return False
+
+    def _give_back(self, one: Offered) -> None:
+        for key, amount in one.takes.items():
+            self._left(one.id[:2])[key] += amount
+
+    def _left(self, pool: PoolId) -> Counters:
+        """What devices in use leave of a pool's counters."""
+        if pool not in self.left:
+            shared = self.node.counters[pool]
+            left = self.left[pool] = dict(shared.total)
+            for device, takes in shared.takes:
+                for key, amount in takes.items() if device in self.in_use else ():
+                    left[key] -= amount
+        return self.left[pool]
 
     def _agrees(self, claim: int, ask: Ask, one: Offered) -> bool:
         """Whether the constraints of the claim hold with a device beside those that it has."""
@@ -157,8 +187,6 @@ def _means(ask: Ask, one: Offered) -> bool:
 def refused(one: Offered) -> str:
     """The field of a device for which it is given to nobody here; empty where there is none."""
     device = one.device
-    if device.consumes_counters:
-        return "consumesCounters"
     if device.allow_multiple_allocations:
         return "allowMultipleAllocations"
     return "bindingConditions" if device.binding_conditions else ""

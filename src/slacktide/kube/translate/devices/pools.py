@@ -13,6 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from slacktide.kube.client.metadata import NodeSelector
+from slacktide.kube.client.quantities import nanos
 from slacktide.kube.resources.devices import Device, ResourceSlice
 from slacktide.kube.translate.selectors import NODE_NAME, node_conditions
 from slacktide.kube.translate.unschedulable import Unschedulable
@@ -31,12 +32,24 @@ class DeviceId(NamedTuple):
     device: str
 
 
+Counters = dict[tuple[str, str], int]
+"""Amounts by set and name of a counter, in nano-units."""
+
+
+@dataclass(frozen=True, slots=True)
+class PoolCounters:
+    """What the devices of a pool share, and what each of them takes of it, on whatever node it can be used."""
+
+    total: Counters
+    takes: tuple[tuple[DeviceId, Counters], ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Offered:
     """A device that a node can use; ``selector`` says which others can too (none: all), unless it is ``local``.
 
-    ``kind`` is equal for devices that nothing tells apart but their names. ``meant`` remembers by which selectors it is
-    meant.
+    ``kind`` is equal for devices that nothing tells apart but their names. ``takes`` is of its pool's counters.
+    ``meant`` remembers by which selectors it is meant.
     """
 
     id: DeviceId
@@ -44,6 +57,7 @@ class Offered:
     local: bool
     selector: NodeSelector | None
     kind: bytes = b""
+    takes: Counters = field(default_factory=dict, compare=False)
     meant: dict[tuple[str, ...], bool] = field(default_factory=dict, compare=False)
 
 
@@ -54,6 +68,7 @@ class NodeDevices:
 
     devices: tuple[Offered, ...] = ()
     unready: str = ""
+    counters: Mapping[PoolId, PoolCounters] = field(default_factory=dict)
 
 
 class Pools:
@@ -89,9 +104,10 @@ class Pools:
     def nodes_of(self, pool: PoolId) -> frozenset[str] | None:
         """The nodes that can use a pool's devices, None where these may be all."""
         slices = self._of_pool.get(pool, {}).values()
-        if any(not one.spec.node_name for one in slices):
+        with_devices = [one for one in slices if not one.spec.shared_counters]
+        if any(not one.spec.node_name for one in with_devices):
             return None
-        return frozenset(one.spec.node_name for one in slices)
+        return frozenset(one.spec.node_name for one in with_devices)
 
     def _place(self, pool: PoolId) -> frozenset[str] | None:
         """Note anew where a pool is to be found."""
@@ -112,6 +128,7 @@ class Pools:
     def of(self, node: Mapping[str, str]) -> NodeDevices:
         """The devices that a node with these attributes can use. O(slices of its pools and of those of all nodes)."""
         found: list[Offered] = []
+        counters: dict[PoolId, PoolCounters] = {}
         unready = ""
         for pool in sorted(self._on_node.get(node[NODE_NAME], set()) | self._shared):
             slices = self._of_pool[pool].values()
@@ -119,14 +136,20 @@ class Pools:
             current = sorted(
                 (one for one in slices if one.spec.pool.generation == newest), key=lambda one: one.metadata.name
             )
-            here = [one for each in current for one in self._offered(each, node)]
-            problem = _problem(pool, current, here)
+            try:
+                shared = _counters(current)
+                here = [one for each in current for one in self._offered(each, node)]
+                problem = _problem(pool, current, here)
+            except ValueError as error:
+                here, problem = [], f"resource pool {'/'.join(pool)} is invalid: {error}"
             # Where none of the slices concerns the node, what is missing may.
             if problem and (here or any(self._concerns(one, node) for one in current)):
                 unready = unready or problem
             elif not problem:
                 found += here
-        return NodeDevices(tuple(found), unready)
+                if shared.total:
+                    counters[pool] = shared
+        return NodeDevices(tuple(found), unready, counters)
 
     def _offered(self, found: ResourceSlice, node: Mapping[str, str]) -> Iterator[Offered]:
         spec, each = found.spec, found.spec.per_device_node_selection
@@ -137,8 +160,9 @@ class Pools:
                 continue
             name, selector = (device.node_name, device.node_selector) if each else (spec.node_name, spec.node_selector)
             local = bool(name) or device.binds_to_node
-            kind = _encode((spec.driver, replace(device, name="")))
-            yield Offered(DeviceId(spec.driver, spec.pool.name, device.name), device, local, selector, kind)
+            its, takes = DeviceId(spec.driver, spec.pool.name, device.name), _takes(device)
+            kind = _encode((spec.driver, spec.pool.name if takes else "", replace(device, name="")))
+            yield Offered(its, device, local, selector, kind, takes)
 
     def _concerns(self, found: ResourceSlice, node: Mapping[str, str]) -> bool:
         spec = found.spec
@@ -174,3 +198,33 @@ def _problem(pool: PoolId, slices: Iterable[ResourceSlice], here: Iterable[Offer
         return f"resource pool {name} is being updated: {len(found)} of {wanted} slices are there"
     names = [one.id.device for one in here]
     return "" if len(set(names)) == len(names) else f"resource pool {name} is invalid: two devices have one name"
+
+
+def _counters(slices: Iterable[ResourceSlice]) -> PoolCounters:
+    """The counters of a pool. Raises :class:`ValueError` where a quantity or a name is wrong."""
+    total: Counters = {}
+    takes = []
+    for one in slices:
+        for shared in one.spec.shared_counters:
+            for name, counter in shared.counters.items():
+                if (shared.name, name) in total:
+                    raise ValueError(f"counter {shared.name}/{name} is there twice")
+                total[shared.name, name] = nanos(counter.value)
+        takes += [
+            (DeviceId(one.spec.driver, one.spec.pool.name, device.name), _takes(device))
+            for device in one.spec.devices
+            if device.consumes_counters
+        ]
+    for device, taken in takes:
+        for key in taken:
+            if key not in total:
+                raise ValueError(f"device {device.device} takes of counter {'/'.join(key)}, which is not there")
+    return PoolCounters(total, tuple(takes))
+
+
+def _takes(device: Device) -> Counters:
+    taken: Counters = {}
+    for one in device.consumes_counters:
+        for name, counter in one.counters.items():
+            taken[one.counter_set, name] = taken.get((one.counter_set, name), 0) + nanos(counter.value)
+    return taken
