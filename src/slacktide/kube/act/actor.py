@@ -153,31 +153,26 @@ class Actor:
         engine.refused(uid, self.clock())
         pod.failures += 1
         pod.queue = fed_pod.BACKOFF
-        self._give_devices_back(pod)
+        self.devices.release(uid)
+        self.devices.give_up(pod, self._group)
         LOG.info("pod %s/%s waits again: %s", *pod.namespaced_name, reason)
         if nomination is not None:
             self._tell_given_up(pod, nomination.decision.host, nomination.shown, reason)
         elif kept is not None and kept.victims:
             self._tell_given_up(pod, kept.host, True, reason)
-        if at_once and pod.failures < 3:
+        if at_once and pod.failures < 3 and pod.queue == fed_pod.BACKOFF:
             pod.queue = fed_pod.ACTIVE
             engine.wake(uid)
             self.feed.listener.work()
             return
+        if pod.queue != fed_pod.BACKOFF:
+            return  # it waits for something else by now
         pause = min(self.settings.backoff_longest, self.settings.backoff_first * 2.0 ** (pod.failures - 1))
         asyncio.get_running_loop().call_later(pause, self._gate.call, partial(self._wake, uid))
 
-    def _give_devices_back(self, pod: FedPod) -> None:
-        if pod.pod.spec.resource_claims:
-            self.devices.release(pod.uid)
-            if self._group is not None:
-                self._group.create_task(self.devices.unreserve(pod))
-
     def find_other_devices(self, uids: Iterable[str]) -> None:
         """Pods found no place: their claims may have devices on nodes where they cannot go, and get others."""
-        for pod, claim in self.devices.stuck(uids):
-            if self._group is not None:
-                self._group.create_task(self.devices.give_back(pod, claim))
+        self.devices.find_others(uids, self._group)
 
     def _tell_given_up(self, pod: FedPod, node: str, shown: bool, reason: str) -> None:
         note = f"its place on {node} is given up: {reason}"

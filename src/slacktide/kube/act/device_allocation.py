@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from typing import Any
 
 from slacktide.kube.act.counts import ASK_AGAIN_SECONDS
 from slacktide.kube.client.http import MERGE_PATCH, STRATEGIC_MERGE_PATCH, ApiError, Unreachable
 from slacktide.kube.client.kinds import Malformed
-from slacktide.kube.client.status_codes import CONFLICT, NOT_FOUND, SERVER_ERROR, TOO_MANY
+from slacktide.kube.client.status_codes import CONFLICT, NOT_FOUND, TOO_MANY
 from slacktide.kube.feed.fed_pod import FedPod
 from slacktide.kube.mirror.device_reservations import Planned
 from slacktide.kube.publish.term_context import TermContext
@@ -36,6 +37,9 @@ from slacktide.kube.translate.devices.pod_claims import (
 from slacktide.kube.translate.unschedulable import Unschedulable
 from slacktide.model.constraint import Term
 
+MOST_REFUSALS = 10
+"""So often the API server may say that it cannot (429, 5xx) until a pod waits again."""
+
 
 class DeviceAllocator:
     """Gives devices to claims. ``leading`` is asked before every act."""
@@ -44,6 +48,7 @@ class DeviceAllocator:
         self._connection, self._feed, self._leading, self._gate = term.connection, term.feed, term.leading, term.gate
         self._mirror = term.feed.mirror.devices
         self._mirror.release_all()  # of a term before
+        self._giving_up: dict[str, asyncio.Task[None]] = {}
 
     # -- when it is decided, at once ---------------------------------------------------------------------------------
 
@@ -62,14 +67,16 @@ class DeviceAllocator:
 
     async def ready(self, pod: FedPod) -> str:
         """Write down what was reserved for a pod, and that it uses its claims; why that failed, or empty."""
+        while (before := self._giving_up.get(pod.uid)) is not None:  # of an attempt before: it must not come after this
+            await asyncio.wait([before])
         reservation = self._mirror.in_use.reservations.get(pod.uid)
         if reservation is None:
             return "no devices are reserved for its claims"
         reservation.writing = True
         try:
             for claim in claims_of(pod.pod, self._mirror.claims):
-                await self._write(claim, pod, reservation.planned.get(claim.metadata.uid))
-        except (Unschedulable, _Hopeless, ApiError, Unreachable) as problem:
+                await self._write(claim, pod.pod, reservation.planned.get(claim.metadata.uid))
+        except (Unschedulable, _Hopeless, ApiError) as problem:
             return str(problem)
         finally:
             reservation.writing = False
@@ -77,21 +84,39 @@ class DeviceAllocator:
                 self._mirror.release(pod.uid)
         return ""
 
-    async def _write(self, claim: ResourceClaim, pod: FedPod, planned: Planned | None) -> None:
-        """Repeated until it is known to be written; the API server compares versions, so nothing is written twice."""
-        while True:
-            if self._is_written(claim, pod.pod, planned):
-                return
+    async def _write(self, claim: ResourceClaim, pod: Pod, planned: Planned | None) -> None:
+        async def step(latest: ResourceClaim) -> ResourceClaim:
+            if planned is not None and FINALIZER not in latest.metadata.finalizers:
+                return await self._finalized(latest)
+            return await self._status(latest, pod, planned)
+
+        await self._until(claim, lambda latest: self._is_written(latest, pod, planned), step)
+
+    async def _until(
+        self,
+        claim: ResourceClaim,
+        is_done: Callable[[ResourceClaim], bool],
+        step: Callable[[ResourceClaim], Awaitable[ResourceClaim]],
+    ) -> None:
+        """Takes steps until it is known that a claim is as it should be. Each step has the version that it is about as
+        precondition, so that none has an effect that comes late, after a later one.
+
+        Raises :class:`ApiError` for the API server's last refusal.
+        """
+        refusals = 0
+        while not is_done(claim):
             try:
-                if planned is not None and FINALIZER not in claim.metadata.finalizers:
-                    claim = await self._finalized(claim)
-                claim = await self._status(claim, pod.pod, planned)
+                claim = await step(claim)
+                continue
             except ApiError as error:
-                if error.status not in (CONFLICT, TOO_MANY) and error.status < SERVER_ERROR:
+                refusals += error.status != CONFLICT
+                if (error.status < TOO_MANY and error.status != CONFLICT) or refusals >= MOST_REFUSALS:
                     raise
-                claim = await self._as_it_is(claim)
+                pause = 0.0 if error.status == CONFLICT else error.retry_after or ASK_AGAIN_SECONDS
             except Unreachable:
-                claim = await self._as_it_is(claim)
+                pause = 0.0
+            await asyncio.sleep(pause)
+            claim = await self._as_it_is(claim)
 
     def _is_written(self, claim: ResourceClaim, pod: Pod, planned: Planned | None) -> bool:
         """Whether a claim is as it should be. Raises where it cannot come to that."""
@@ -143,23 +168,52 @@ class DeviceAllocator:
 
     def _seen(self, answer: bytes, before: ResourceClaim) -> ResourceClaim:
         """What the API server answered, which the mirror knows at once: before its watch says so."""
-        found = RESOURCE_CLAIM.decode(answer)
+        found, meta = RESOURCE_CLAIM.decode(answer), before.metadata
         if isinstance(found, Malformed):
-            raise _Hopeless(f"resource claim {before.metadata.name}: {found.problem}")
-        if found.metadata.uid != before.metadata.uid:
-            raise _Hopeless(f"resource claim {before.metadata.name} is gone")
+            raise _Hopeless(f"resource claim {meta.name}: {found.problem}")
+        known = self._mirror.claims.get((meta.namespace, meta.name))
+        if known is None or not known.metadata.uid == found.metadata.uid == meta.uid:
+            raise _Hopeless(f"resource claim {meta.name} is gone")
         self._mirror.see_claim(found)
         return found
 
     # -- where it is not bound ---------------------------------------------------------------------------------------
 
-    async def unreserve(self, pod: FedPod) -> None:
-        """The claims of a pod that was not bound are not reserved for it any more."""
-        for claim in self._claims(pod):
-            if is_reserved_for(claim, pod.uid):
-                await self._try(claim, encode_not_reserved(claim.metadata.uid, pod.uid), STRATEGIC_MERGE_PATCH)
+    def give_up(self, pod: FedPod, group: asyncio.TaskGroup | None) -> None:
+        """A pod was not bound: its claims are not reserved for it any more."""
+        claims = [one for one in self._claims(pod) if is_reserved_for(one, pod.uid)]
+        if claims and group is not None:
+            self._begin(pod, group, self._unreserve(pod, claims))
 
-    def stuck(self, uids: Iterable[str]) -> list[tuple[FedPod, ResourceClaim]]:
+    async def _unreserve(self, pod: FedPod, claims: Iterable[ResourceClaim]) -> None:
+        async def step(latest: ResourceClaim) -> ResourceClaim:
+            meta = latest.metadata
+            body = encode_not_reserved(meta.uid, meta.resource_version, pod.uid)
+            return await self._patch(latest, "status", body, STRATEGIC_MERGE_PATCH)
+
+        for claim in claims:
+            await self._until(claim, lambda latest: not is_reserved_for(latest, pod.uid), step)
+
+    def find_others(self, uids: Iterable[str], group: asyncio.TaskGroup | None) -> None:
+        """Pods found no place: a claim of theirs that has devices on nodes where they cannot go gives these back."""
+        for pod, claim in self._stuck(uids) if group is not None else ():
+            assert group is not None  # noqa: S101  # for the type checker
+            self._begin(pod, group, self._give_back(pod, claim))
+
+    def _begin(self, pod: FedPod, group: asyncio.TaskGroup, work: Coroutine[Any, Any, None]) -> None:
+        """One such work at a time for a pod; it is not bound before that is over."""
+
+        async def run() -> None:
+            with contextlib.suppress(_Hopeless, ApiError):  # who waits comes here again
+                await work
+            del self._giving_up[pod.uid]
+
+        if pod.uid in self._giving_up:
+            work.close()
+        else:
+            self._giving_up[pod.uid] = group.create_task(run())
+
+    def _stuck(self, uids: Iterable[str]) -> list[tuple[FedPod, ResourceClaim]]:
         """Pods that found no place, each with a claim of its own whose devices keep it from some node."""
         found = []
         for uid in uids:
@@ -172,11 +226,12 @@ class DeviceAllocator:
                     break
         return found
 
-    async def give_back(self, pod: FedPod, claim: ResourceClaim) -> None:
-        """Take a claim's devices away, for others to be found."""
-        if pod.uid in self._feed.pods and pod.uid not in self._mirror.in_use.reservations:
-            meta = claim.metadata
-            await self._try(claim, encode_claim_given_back(meta.uid, meta.resource_version), MERGE_PATCH)
+    async def _give_back(self, pod: FedPod, claim: ResourceClaim) -> None:
+        async def step(latest: ResourceClaim) -> ResourceClaim:
+            meta = latest.metadata
+            return await self._patch(latest, "status", encode_claim_given_back(meta.uid, meta.resource_version))
+
+        await self._until(claim, lambda latest: not may_give_back(latest, pod.uid), step)
 
     def _keeps_away(self, claim: ResourceClaim, pod: Pod) -> bool:
         try:
@@ -191,12 +246,6 @@ class DeviceAllocator:
             return claims_of(pod.pod, self._mirror.claims)
         except Unschedulable:
             return []
-
-    async def _try(self, claim: ResourceClaim, body: bytes, content_type: str) -> None:
-        with contextlib.suppress(
-            _Hopeless, ApiError, Unreachable
-        ):  # the pod comes here again when it is looked at again
-            await self._patch(claim, "status", body, content_type)
 
 
 class _Hopeless(Exception):  # noqa: N818  # it never leaves this module

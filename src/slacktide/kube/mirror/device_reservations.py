@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from slacktide.kube.resources.devices import ResourceClaim
-from slacktide.kube.translate.devices.allocation import Solution
 from slacktide.kube.translate.devices.pools import DeviceId
 
 
@@ -101,8 +100,3 @@ class DevicesInUse:
             self._count[one] -= 1
             if self._count[one] <= 0:
                 del self._count[one]
-
-
-def devices_of(solution: Solution) -> list[tuple[DeviceId, ...]]:
-    """Of each claim the devices that are in use by it."""
-    return [tuple(one.offered.id for one in given if not one.ask.body.admin_access) for given in solution]

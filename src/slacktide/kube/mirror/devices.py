@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from slacktide.kube.mirror.device_reservations import DevicesInUse, Planned, Reservation, devices_of
+from slacktide.kube.mirror.device_reservations import DevicesInUse, Planned, Reservation
 from slacktide.kube.mirror.pod_record import PodRecord
 from slacktide.kube.resources.devices import DeviceClass, ResourceClaim, ResourceSlice
 from slacktide.kube.resources.objects import Pod
-from slacktide.kube.translate.devices.allocation import CannotAllocate, allocate
+from slacktide.kube.translate.devices.allocation import CannotAllocate, allocate, devices_of, how_many
 from slacktide.kube.translate.devices.claims import Wish, wish_of
 from slacktide.kube.translate.devices.pod_claims import NO_CLAIMS, ClaimNeeds, claims_of, names_of, usable_from
 from slacktide.kube.translate.devices.pools import DeviceId, NodeDevices, Pools
@@ -215,7 +215,10 @@ class DeviceMirror:
         name = node[NODE_NAME]
         devices = self._devices(node)
         if name not in sort.counts:
-            sort.counts[name] = self._work_out(sort, devices)
+            try:
+                sort.counts[name] = how_many(sort.wishes, devices, self.in_use, MOST_COUNTED)
+            except CannotAllocate as problem:
+                sort.counts[name], sort.problem = 0, sort.problem or str(problem)
         return sort.counts[name]
 
     def _devices(self, node: Attributes) -> NodeDevices:
@@ -225,24 +228,6 @@ class DeviceMirror:
             self._forget(name)
             known = self._on_node[name] = node, self._pools.of(node)
         return known[1]
-
-    def _work_out(self, sort: _Sort, devices: NodeDevices) -> int:
-        taken = _Also(self.in_use)
-        count = 0
-        while count < MOST_COUNTED:
-            try:
-                found = allocate(sort.wishes, devices, taken)
-            except CannotAllocate as problem:
-                sort.problem = sort.problem or str(problem)
-                break
-            if found is None:
-                break
-            more = {one for each in devices_of(found) for one in each}
-            if not more:
-                return MOST_COUNTED  # nobody is in its way
-            taken.more |= more
-            count += 1
-        return count
 
     def drop_node(self, name: str) -> None:
         """A node is gone."""
@@ -386,17 +371,6 @@ class DeviceMirror:
             self.unknown = reason
             for uid in tuple(self._asks):
                 self._look_again(self._pods[uid])
-
-
-class _Also:
-    """Devices in use, and some more."""
-
-    def __init__(self, first: DevicesInUse) -> None:
-        self._first = first
-        self.more: set[DeviceId] = set()
-
-    def __contains__(self, device: object) -> bool:
-        return device in self.more or device in self._first
 
 
 def _version(claim: ResourceClaim) -> int:

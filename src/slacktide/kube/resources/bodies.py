@@ -142,6 +142,10 @@ def encode_claim_given_back(uid: str, resource_version: str) -> bytes:
     return _text({"metadata": {"uid": uid, "resourceVersion": resource_version}, "status": status})
 
 
-def encode_not_reserved(uid: str, consumer: str) -> bytes:
-    """A strategic merge patch after which a ResourceClaim is not reserved for ``consumer``, a UID, any more."""
-    return _text({"metadata": {"uid": uid}, "status": {"reservedFor": [{"$patch": "delete", "uid": consumer}]}})
+def encode_not_reserved(uid: str, resource_version: str, consumer: str) -> bytes:
+    """A strategic merge patch after which a ResourceClaim is not reserved for ``consumer``, a UID, any more.
+
+    Another claim, or state of it, answers 409.
+    """
+    metadata = {"uid": uid, "resourceVersion": resource_version}
+    return _text({"metadata": metadata, "status": {"reservedFor": [{"$patch": "delete", "uid": consumer}]}})

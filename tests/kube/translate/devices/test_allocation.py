@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -12,7 +13,7 @@ import pytest
 
 from slacktide.kube.resources.devices import Device, DeviceAttribute, DeviceTaint, ResourceClaim
 from slacktide.kube.resources.objects import DEVICE_CLASS, RESOURCE_CLAIM
-from slacktide.kube.translate.devices.allocation import CannotAllocate, Solution, allocate
+from slacktide.kube.translate.devices.allocation import CannotAllocate, Solution, allocate, devices_of, how_many
 from slacktide.kube.translate.devices.claims import Ask, Wish, wish_of
 from slacktide.kube.translate.devices.pools import DeviceId, NodeDevices, Offered, PoolCounters
 from slacktide.kube.translate.devices.results import allocation
@@ -288,6 +289,14 @@ def at_random(draw: random.Random) -> tuple[list[Wish], list[Offered], set[Devic
     return wishes, devices, used, draw.randint(2, 6)
 
 
+def one_after_the_other(wishes: Sequence[Wish], node: NodeDevices, used: set[DeviceId]) -> int:
+    taken, count = set(used), 0
+    while (solution := allocate(wishes, node, taken)) is not None:
+        taken |= {one for each in devices_of(solution) for one in each}
+        count += 1
+    return count
+
+
 def test_devices_are_found_exactly_where_there_are_any() -> None:
     draw = random.Random(18)
     seen = {True: 0, False: 0}
@@ -296,4 +305,9 @@ def test_devices_are_found_exactly_where_there_are_any() -> None:
         solution = allocate(wishes, with_memory(devices, memory), used)
         assert (solution is not None) == possible(wishes, devices, used, memory)
         seen[solution is not None] += 1
+        counted = how_many(wishes, with_memory(devices, memory), used, 9)
+        assert counted == one_after_the_other(wishes, with_memory(devices, memory), used)
+        plain = [wish(exactly(draw.choice(["any", "small"]), count=draw.randint(1, 3)))]
+        there = NodeDevices(tuple(replace(one, takes={}) for one in devices))
+        assert how_many(plain, there, used, 2) == min(one_after_the_other(plain, there, used), 2)
     assert min(seen.values()) > 100

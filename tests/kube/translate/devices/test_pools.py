@@ -42,6 +42,18 @@ def test_devices_of_one_node_of_some_and_of_all() -> None:
     assert pools.drop("a") == frozenset()
 
 
+def test_a_pool_that_becomes_one_of_several_nodes_and_goes() -> None:
+    pools = Pools()
+    pools.see(resource_slice("a", "x", count=2, nodeName="n1"))
+    assert pools.see(resource_slice("b", "y", count=2, allNodes=True)) is None
+    assert (names(pools, "n1"), names(pools, "n2")) == (["x", "y"], ["y"])
+    pools.drop("a")
+    pools.see(resource_slice("b", "y", count=1, allNodes=True))
+    assert (names(pools, "n1"), names(pools, "n2")) == (["y"], ["y"])
+    pools.drop("b")
+    assert (names(pools, "n1"), names(pools, "n2")) == ([], [])
+
+
 def test_each_device_may_have_nodes_of_its_own() -> None:
     pools = Pools()
     devices = [

@@ -43,6 +43,55 @@ def allocate(wishes: Sequence[Wish], node: NodeDevices, in_use: Container[Device
     return _Search(wishes, node, in_use).run()
 
 
+def devices_of(solution: Solution) -> list[tuple[DeviceId, ...]]:
+    """Of each claim the devices that are in use by it: not those that it has with admin access."""
+    return [tuple(one.offered.id for one in given if not one.ask.body.admin_access) for given in solution]
+
+
+def how_many(wishes: Sequence[Wish], node: NodeDevices, in_use: Container[DeviceId], most: int) -> int:
+    """How many times the claims can all have devices at once, one after the other; ``most`` where that many or more.
+
+    Raises :class:`CannotAllocate` where not even the first time is found out.
+    """
+    ask = _only(wishes)
+    if ask is not None and not node.counters:
+        search = _Search(wishes, node, in_use, [[]])
+        free = sum(search.is_free(0, ask, one) and _means(ask, one) for one in node.devices)
+        return min(free // ask.body.count, most)
+    taken = _Also(in_use)
+    for count in range(most):
+        try:
+            found = allocate(wishes, node, taken)
+        except CannotAllocate:
+            if not count:
+                raise
+            return count
+        more = {one for each in devices_of(found or ()) for one in each}
+        if not more:
+            return most if found else count  # nobody is in the way of admin access
+        taken.more |= more
+    return most
+
+
+def _only(wishes: Sequence[Wish]) -> Ask | None:
+    """The only thing that claims ask for, where no device is worth more than another to them: then they are counted."""
+    if len(wishes) != 1 or wishes[0].constraints or len(wishes[0].choices) != 1 or len(wishes[0].choices[0]) != 1:
+        return None
+    ask = wishes[0].choices[0][0]
+    return ask if not ask.all and not ask.body.admin_access and 0 < ask.body.count <= MOST_DEVICES else None
+
+
+class _Also:
+    """Devices in use, and some more."""
+
+    def __init__(self, first: Container[DeviceId]) -> None:
+        self._first = first
+        self.more: set[DeviceId] = set()
+
+    def __contains__(self, device: object) -> bool:
+        return device in self.more or device in self._first
+
+
 @dataclass(slots=True)
 class _Search:
     wishes: Sequence[Wish]
@@ -91,7 +140,7 @@ class _Search:
             if self.steps > MOST_STEPS:
                 raise CannotAllocate(f"no devices were found after {MOST_STEPS} attempts")
             one = devices[at]
-            if not self._is_free(claim, ask, one) or not _means(ask, one):
+            if not self.is_free(claim, ask, one) or not _means(ask, one):
                 continue
             marked = one.id not in self.taken
             alike = one.kind, marked, one.id in self.in_use
@@ -114,7 +163,7 @@ class _Search:
             raise CannotAllocate(f"request {ask.name} asks for all devices: {self.node.unready}")
         return [one for one in self.node.devices if _means(ask, one)]
 
-    def _is_free(self, claim: int, ask: Ask, one: Offered) -> bool:
+    def is_free(self, claim: int, ask: Ask, one: Offered) -> bool:
         if ask.body.admin_access:
             if any(each.offered.id == one.id for each in self.given[claim]):
                 return False

@@ -79,10 +79,9 @@ class Pools:
         self._of_pool: dict[PoolId, dict[str, ResourceSlice]] = {}
         self._on_node: dict[str, set[PoolId]] = {}
         self._shared: set[PoolId] = set()
+        self._placed: dict[PoolId, frozenset[str]] = {}
+        """The nodes among whose pools one is, where it is no pool of several."""
         self._terms: dict[NodeSelector, Term | None] = {}
-
-    def __bool__(self) -> bool:
-        return bool(self._slices)
 
     def see(self, found: ResourceSlice) -> frozenset[str] | None:
         """A slice, new or changed: the nodes whose devices may be others now, None where these may be all."""
@@ -97,9 +96,9 @@ class Pools:
         if found is None:
             return frozenset()
         pool = _pool_of(found)
-        concerned = self.nodes_of(pool)
+        before = self.nodes_of(pool)
         del self._of_pool[pool][name]
-        return _either(concerned, self._place(pool))
+        return _either(before, self._place(pool))
 
     def nodes_of(self, pool: PoolId) -> frozenset[str] | None:
         """The nodes that can use a pool's devices, None where these may be all."""
@@ -110,19 +109,21 @@ class Pools:
         return frozenset(one.spec.node_name for one in with_devices)
 
     def _place(self, pool: PoolId) -> frozenset[str] | None:
-        """Note anew where a pool is to be found."""
-        nodes = self.nodes_of(pool)
-        self._shared.discard(pool)
-        for name in [name for name, pools in self._on_node.items() if pool in pools and name not in (nodes or ())]:
+        """Note where a pool is to be found."""
+        for name in self._placed.pop(pool, ()):
             self._on_node[name].discard(pool)
             if not self._on_node[name]:
                 del self._on_node[name]
+        self._shared.discard(pool)
+        nodes = self.nodes_of(pool)
+        self._placed[pool] = nodes or frozenset()
         if nodes is None:
             self._shared.add(pool)
         for name in nodes or ():
             self._on_node.setdefault(name, set()).add(pool)
         if not self._of_pool.get(pool):
             self._of_pool.pop(pool, None)
+            del self._placed[pool]
         return nodes
 
     def of(self, node: Mapping[str, str]) -> NodeDevices:
