@@ -11,6 +11,7 @@ import pytest
 from cluster.judging import Json
 from cluster.labtools import pod, pods_path
 from cluster.running import CLASSES, service_class
+from slacktide.engine.core.engine import Engine
 from slacktide.kube.client.credentials import Access, load_access
 from slacktide.kube.client.http import MERGE_PATCH, ApiError, Connection, Unreachable
 from slacktide.kube.scheduler import Scheduler
@@ -19,7 +20,7 @@ from slacktide.settings import load_live
 
 SETTINGS = ("kube.leader_election=false", "qos.alpha=0.1", "kube.backoff_first=0.05")
 DEVICES = "/apis/resource.k8s.io/v1"
-WAIT_SECONDS = 180.0
+WAIT_SECONDS = 60.0
 FINALIZER, STATUS, BINDING = "finalizer", "status", "binding"
 CONFLICT, LOST, ANSWER_LOST, REFUSED, DIES = "conflict", "lost", "answer lost", "refused", "dies"
 
@@ -123,19 +124,27 @@ async def play(scene: Scene, access: Access, sort: str, fault: str) -> Counter[s
             await until_bound(scene, "first")
             await asyncio.to_thread(scene.comes, "second")
             await until_bound(scene, "second")
-            assert not scheduler.mirror.devices.in_use.reservations or await _released(scheduler)
+            await _settled(scheduler, scene.node)
         finally:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
         return connection.sent
 
 
-async def _released(scheduler: Scheduler) -> bool:
-    """What was reserved for pods that are bound is given up when the watch says that they are."""
+async def _settled(scheduler: Scheduler, node: str) -> None:
+    """Pods that are bound ask for devices no more, and nothing is reserved for them: their claims have the devices."""
+    assert scheduler.term is not None
+    engine, devices = scheduler.term.engine, scheduler.mirror.devices
     async with asyncio.timeout(WAIT_SECONDS):
-        while scheduler.mirror.devices.in_use.reservations:
+        while devices.in_use.reservations or _used(engine, node):
             await asyncio.sleep(0.01)
-    return True
+
+
+def _used(engine: Engine, node: str) -> int:
+    """What stands for devices and is taken on a node, as the engine reckons."""
+    h, tables = engine.hosts[node], engine.tables
+    here = [at for at, name in enumerate(tables.resources) if name.startswith("devices/")]
+    return int((tables.tb["capacity"][h] - tables.tb["free"][h])[here].sum())
 
 
 @pytest.mark.parametrize(

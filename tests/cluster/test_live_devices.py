@@ -337,6 +337,20 @@ def test_claims_made_from_templates(side: Side) -> Any:
 
 
 @judged
+def test_one_after_the_other(side: Side) -> Any:
+    """As many pods as the node has devices, each when the one before is bound."""
+    devices = Devices(side)
+    side.nodes("a")
+    devices.offer("one", "two", "three", "four", node="a")
+    devices.service()
+    for name in ("p1", "p2", "p3", "p4"):
+        devices.claim(name)
+        devices.pod(name, name)
+        side.bound(name)
+    return [devices.got(name) for name in ("p1", "p2", "p3", "p4")]
+
+
+@judged
 def test_two_that_ask_differently_for_one_device(side: Side) -> Any:
     devices = Devices(side)
     side.nodes("a")

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from slacktide.kube.mirror.changes import Changes
 from slacktide.kube.mirror.cluster import ClusterMirror
 from slacktide.kube.resources.objects import (
     DEVICE_CLASS,
@@ -186,6 +188,25 @@ def test_a_reservation_ends_when_the_pod_is_bound_and_the_claim_has_the_device(m
     assert not mirror.devices.in_use.reservations
     assert there(mirror) == [1, 2]
     assert mirror.devices.needs(using("b", "b")).demand == ((GPU, 1),)
+
+
+def test_a_pod_that_is_bound_asks_for_devices_no_more_and_followers_hear_of_it(mirror: ClusterMirror) -> None:
+    class Follower(Changes):
+        def __init__(self) -> None:
+            self.told: list[str] = []
+
+        def constraints(self, uids: Sequence[str]) -> None:
+            self.told += uids
+
+    follower = Follower()
+    mirror.follow(follower)
+    see(mirror, using("a", "a"), using("b"), claims=(claim("a"),))
+    assert reserve(mirror, using("a", "a"), "n1") == ""
+    mirror.devices.see_claim(claim("a", {"n1": "x"}, users=("a",)))
+    assert not follower.told
+    for name in "ab":
+        mirror.see_pod(using(name, *name[:1].replace("b", ""), node="n1"))
+    assert follower.told == ["a"]
 
 
 def test_what_is_being_written_stays_reserved_when_the_pod_is_gone(mirror: ClusterMirror) -> None:

@@ -65,7 +65,7 @@ class ClusterMirror:
         """Nodes without what can be attached to them, and without devices."""
         self.volumes = VolumeMirror(self.pods, self._followers, self._learn, self._tell_pod, self._view_nodes)
         self.storage, self.attachments = self.volumes.storage, self.volumes.attachments
-        self.devices = DeviceMirror(self.pods, self._tell_pod, self._view_nodes)
+        self.devices = DeviceMirror(self.pods, self._followers, self._tell_pod, self._view_nodes)
         self.maintenance = Maintenance()
         self.quotas = Quotas()
         self.constraints = ConstraintIndex(kube.hard_pod_affinity_weight, kube.added_affinity or "")

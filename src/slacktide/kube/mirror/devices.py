@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from slacktide.kube.mirror.changes import Changes
 from slacktide.kube.mirror.device_reservations import DevicesInUse, Planned, Reservation
 from slacktide.kube.mirror.pod_record import PodRecord
 from slacktide.kube.resources.devices import DeviceClass, ResourceClaim, ResourceSlice
@@ -53,7 +54,7 @@ class _Sort:
 
 
 class DeviceMirror:
-    """A part of the mirror, whose pods are ``pods``.
+    """A part of the mirror: ``pods`` and ``followers`` are the mirror's.
 
     ``look_again`` is told of a pod that waits and whose claims are others, ``view_node`` of a node on which there are
     devices for others than before (empty: on all).
@@ -62,10 +63,12 @@ class DeviceMirror:
     def __init__(
         self,
         pods: Mapping[str, PodRecord],
+        followers: list[Changes],
         look_again: Callable[[PodRecord], None],
         view_node: Callable[[str], None],
     ) -> None:
-        self._pods, self._look_again, self._view_node = pods, look_again, view_node
+        self._pods, self._followers = pods, followers
+        self._look_again, self._view_node = look_again, view_node
         self.unknown = ""
         """Why nothing is known of devices; empty where it is."""
         self.claims: dict[tuple[str, str], ResourceClaim] = {}
@@ -108,6 +111,10 @@ class DeviceMirror:
         if uid in self._asks:
             key, _ = self._asks.pop(uid)
             self._no_more(key, uid)
+            record = self._pods.get(uid)
+            if key is not None and record is not None and record.pod.spec.node_name:
+                for one in self._followers:
+                    one.constraints([uid])  # on a node it asks for devices no more: its claims have them
 
     def needs(self, pod: Pod) -> ClaimNeeds:
         """What a waiting pod's claims ask for as of now; what is wrong makes it wait, with the reason."""
