@@ -177,6 +177,15 @@ def test_no_device_is_reserved_twice(mirror: ClusterMirror) -> None:
     assert there(mirror) == [0, 2]
 
 
+def test_who_cannot_have_devices_elsewhere_has_none_reserved(mirror: ClusterMirror) -> None:
+    pair = using("pair", "pair")
+    see(mirror, pair, claims=(claim("pair", count=2), claim("other", {"n2": "x"})))
+    assert reserve(mirror, pair, "n1") == ""
+    assert "no free devices" in reserve(mirror, pair, "n2")
+    assert not mirror.devices.in_use.reservations
+    assert there(mirror) == [1, 0]
+
+
 def test_a_reservation_ends_when_the_pod_is_bound_and_the_claim_has_the_device(mirror: ClusterMirror) -> None:
     a = using("a", "a")
     see(mirror, a, using("b", "b"), claims=(claim("a"), claim("b")))

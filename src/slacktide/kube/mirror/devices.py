@@ -280,7 +280,7 @@ class DeviceMirror:
         uid, host = pod.metadata.uid, node[NODE_NAME]
         if not pod.spec.resource_claims or self.unknown:
             return self.unknown
-        self.in_use.release(uid)
+        self.release(uid)  # where it was to be on another node
         try:
             conditions, without = self._read(pod)
             wishes = [wish_of(claim, self._classes) for claim in without]
