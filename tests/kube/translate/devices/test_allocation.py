@@ -176,6 +176,18 @@ def test_a_selector_that_fails_says_where() -> None:
         given_on([offered("x", attributes={})], wish(exactly("small")))
 
 
+def test_a_selector_that_fails_on_a_later_device_does_no_harm_until_then() -> None:
+    """As in kube-scheduler, which looks at a device only when it needs one more."""
+    devices = [offered("x"), offered("y"), offered("z", attributes={})]
+    assert given_on(devices, wish(exactly("small", count=2))) == [["x", "y"]]
+    node = NodeDevices(tuple(devices))
+    assert [how_many([wish(exactly("small", count=count))], node, set(), 9) for count in (1, 2)] == [2, 1]
+    with pytest.raises(CannotAllocate):
+        how_many([wish(exactly("small", count=3))], node, set(), 9)
+    with pytest.raises(CannotAllocate):
+        given_on(devices, wish(exactly("small", count=3)))
+
+
 def test_a_search_without_end_is_given_up() -> None:
     devices = [offered(f"d{at:02}", attributes={"board": f"b{at}"}) for at in range(40)]
     alike = {"matchAttribute": f"{DRIVER}/board"}

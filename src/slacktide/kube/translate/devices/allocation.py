@@ -55,8 +55,13 @@ def how_many(wishes: Sequence[Wish], node: NodeDevices, in_use: Container[Device
     """
     ask = _only(wishes)
     if ask is not None and not node.counters:
-        search = _Search(wishes, node, in_use, [[]])
-        free = sum(search.is_free(0, ask, one) and _means(ask, one) for one in node.devices)
+        search, free = _Search(wishes, node, in_use, [[]]), 0
+        try:
+            for one in node.devices:
+                free += search.is_free(0, ask, one) and _means(ask, one)
+        except CannotAllocate:
+            if free < ask.body.count:
+                raise
         return min(free // ask.body.count, most)
     taken = _Also(in_use)
     for count in range(most):
