@@ -135,8 +135,8 @@ def test_a_waiting_pod_asks_for_one_of_what_stands_for_its_claims(mirror: Cluste
     assert there(mirror) == [2, 2]
     pair = using("pair", "pair")
     see(mirror, pair, claims=(claim("pair", count=2),))
-    assert mirror.devices.needs(pair).demand == ((f"{GPU} #2", 1),)
-    assert there(mirror, f"{GPU} #2") == [1, 1]
+    assert mirror.devices.needs(pair).demand == ((f"{GPU}~2", 1),)
+    assert there(mirror, f"{GPU}~2") == [1, 1]
     assert mirror.devices.needs(using("none")) == NO_CLAIMS
 
 
@@ -169,7 +169,7 @@ def test_no_device_is_reserved_twice(mirror: ClusterMirror) -> None:
     assert (planned(mirror, "a"), planned(mirror, "b")) == (["n1/x"], ["n1/y"])
     # Both of them count as places that are taken, as their pods ask for them until they are bound.
     assert there(mirror) == [2, 2]
-    assert there(mirror, f"{GPU} #2") == [0, 1]
+    assert there(mirror, f"{GPU}~2") == [0, 1]
     assert reserve(mirror, pods[2], "n1") == "node n1 has no free devices for its claims any more"
     mirror.devices.release("a")
     mirror.devices.release("b")

@@ -152,7 +152,7 @@ def _too_little(resource: str) -> str:
         return "too many pods"
     devices = resource.removeprefix(DEVICES)
     if devices != resource:
-        return f"too few free devices of class {devices.partition(' #')[0]}"
+        return f"too few free devices of class {devices.partition('~')[0]}"
     driver = resource.removeprefix(ATTACHABLE)
     return f"insufficient {resource}" if driver == resource else f"too many volumes of driver {driver}"
 

@@ -181,7 +181,7 @@ class DeviceMirror:
         found = self._sorts.get(key)
         if found is None:
             self._forget_unused()
-            found = self._sorts[key] = _Sort(self._unused(" and ".join(names)), wishes)
+            found = self._sorts[key] = _Sort(self._unused("+".join(names)), wishes)
             self._view_node("")
         found.users.add(uid)
         return key, ((found.resource, 1),)
@@ -192,7 +192,7 @@ class DeviceMirror:
         wanted, number = f"{DEVICES}{name}", 1
         while wanted in taken:
             number += 1
-            wanted = f"{DEVICES}{name} #{number}"
+            wanted = f"{DEVICES}{name}~{number}"
         return wanted
 
     def _forget_unused(self) -> None:
