@@ -106,9 +106,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     Errors are one message on stderr. ``SLACKTIDE_TRACEBACK=1`` shows where they came from.
     """
+    return run_command(app, "slacktide", arguments)
+
+
+def run_command(command: click.Command, name: str, arguments: Sequence[str] | None) -> int:
+    """Runs a command under the name that users know it by; the exit code is as of :func:`main`."""
     stdout = sys.stdout
     try:
-        app.main(arguments, prog_name="slacktide", standalone_mode=False)
+        command.main(arguments, prog_name=name, standalone_mode=False)
     except click.ClickException as error:
         error.show()
         return error.exit_code
