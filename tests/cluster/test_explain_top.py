@@ -30,6 +30,7 @@ from slacktide.kube.translate.affinity_groups import PodSelection, TermEffect
 from slacktide.kube.translate.selectors import NOTHING
 from slacktide.lab import Binaries, ControlPlane
 from slacktide.model import Rule
+from slacktide.model.durations import parse_duration
 
 BRONZE, GOLD = {"slacktide.io/class": "bronze"}, {"slacktide.io/class": "gold"}
 OURS = {"schedulerName": "slacktide"}
@@ -154,9 +155,16 @@ def test_an_address_where_nobody_answers_is_an_error(running: Running) -> None:
 
 def top(running: Running, *words: str) -> list[list[str]]:
     """The summary, the head and the rows; bronze may be overloaded, which a line between says."""
-    result = run("top", "--once", "--kubeconfig", str(running.plane.kubeconfig), *words)
+    result = run("top", "--once", "--wide", "--kubeconfig", str(running.plane.kubeconfig), *words)
     assert result.exit_code == 0, (result.output, result.exception)
     return [re.split(r" {2,}", line) for line in result.output.splitlines() if " is overloaded: " not in line]
+
+
+def slack_of(text: str) -> float:
+    """Seconds that a cell says; ``-`` is no end of them."""
+    if text == "-":
+        return float("inf")
+    return -parse_duration(text[1:]) if text.startswith("-") else parse_duration(text)
 
 
 def test_top_carries_the_ledgers_on(running: Running) -> None:
@@ -184,7 +192,7 @@ def test_top_carries_the_ledgers_on(running: Running) -> None:
     starving = str(status["starving"] or "-")
     assert row[2:5] + row[6:12] == ["bronze", "0.5000", "0.0000", "Missed", "-", starving, "0", "1", "0"]
     # The start-up that decisions hold back is no missing slack.
-    lost, written = status["slackSeconds"] + Config().qos.alpha - float(row[5]), unix_seconds(status["at"])
+    lost, written = status["slackSeconds"] + Config().qos.alpha - slack_of(row[5]), unix_seconds(status["at"])
     assert asked - written - 0.1 <= lost <= told - written + 0.1
 
 
@@ -192,7 +200,7 @@ def test_top_sorts_by_slack_and_says_how_many_stand_how(running: Running) -> Non
     summary, head, *rows = top(running)
     assert summary[0].startswith(f"{len(rows)} workloads: ")
     assert tuple(head) == HEAD
-    slacks = [float(row[5].replace("-", "inf") if row[5] == "-" else row[5]) for row in rows]
+    slacks = [slack_of(row[5]) for row in rows]
     assert slacks == sorted(slacks)
     assert [row[1] for row in top(running, "--sort", "name")[2:]] == sorted(row[1] for row in rows)
     assert top(running, "-n", "kube-system")[2:] == []

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from slacktide.cli.options import FILE
+from slacktide.cli.shell.suggesting import HelpfulGroup
 
 if TYPE_CHECKING:
     from slacktide.cli.scheduler_pages import Trust
@@ -18,7 +19,7 @@ ADDRESS = "https://127.0.0.1:10359"
 SHOWN_EVENTS = 10
 
 
-@click.group()
+@click.group(cls=HelpfulGroup)
 def explain() -> None:
     """Says why a pod is where it is, waits, or was preempted."""
 

@@ -104,6 +104,7 @@ class Growing(ServiceClasses):
         instance["host"] = instance["first_host"] = -1
         self.tb["duration"][row] = np.inf
         self.tb["owner"][row] = self.tb["budget"][row] = self.tb["disruption_account"][row] = self.tb["links"][row] = -1
+        self.tb["pod_group"][row] = -1
         self.tb["guard"][row] = self.tb["disrupted_at"][row] = -np.inf
         self.tb["accounts"][row : row + 1] = np.zeros(1, window_records.ACCOUNT)
         return row
@@ -221,6 +222,10 @@ class Growing(ServiceClasses):
             budgets = np.zeros(count, affinity_records.BUDGET)
             budgets[:have] = self.tb["budgets"]
             self.tb.put("budgets", budgets)
+
+    def make_pod_groups(self, count: int) -> None:
+        """Room for so many pod groups; new ones ask for nothing."""
+        self._lengthen("pod_groups", count)
 
     # -- kinds -----------------------------------------------------------------------------------------------------
 

@@ -50,6 +50,7 @@ class Engine:
         self.budgets = self._budgets.numbers
         self.specs, self.controllers = self.instances.specs, self.instances.controllers
         self.pods, self.uid_of_row = self.instances.pods, self.instances.uid_of_row
+        self.groups = self.instances.groups
         self.passes = 0
         self.awaited: dict[str, float] = {}
         """Pods that a former leader may have told to go, which does not show yet, and until when it would."""
@@ -165,6 +166,21 @@ class Engine:
         self.note(operations.BudgetGone(name))
         self._budgets.remove(name)
         self._assign(name)
+
+    def pod_group(self, name: str, least: int) -> None:
+        """None of a group's pods starts before so many of them are on hosts, or start with it."""
+        self.note(operations.PodGroup(name, least))
+        self.groups.put(name, least)
+
+    def pod_group_gone(self, name: str) -> None:
+        """A group is no more: its pods start alone, where they are awake."""
+        self.note(operations.PodGroupGone(name))
+        self.groups.remove(name)
+
+    def join_group(self, uid: str, group: str) -> None:
+        """A pod is of this group from now on, which may come later; empty: of none."""
+        self.note(operations.JoinGroup(uid, group))
+        self.groups.join(self.instances.known(uid), group)
 
     def _assign(self, budget: str) -> None:
         """Pods that name a budget may have come before it."""

@@ -40,6 +40,7 @@ AXES = {
     "kinds": "a kind comes",
     "disruption accounts": "a request comes whose disruptions are limited",
     "remembered": "more disruptions of such requests are remembered",
+    "pod groups": "a pod group comes",
     "logins": "a shape comes whose users log in",
     "slots": "a host has more instances than one ever had: one place for each, and one to spare",
     "waiting": "more instances wait than ever did",
@@ -113,6 +114,8 @@ ARRAYS: dict[str, Array] = {
     "deferred": Array(I8, ("resizes",), "resize", "drive", "those that wait for room, in order", SIMULATION),
     "resize_of": Array(I4, (N,), "resize", "drive", "the one it waits for, or -1", SIMULATION),
     "excess": Array(request.EXCESS, ("largest request",), "record", "drive tables", "scratch of scaling down"),
+    "pod_group": Array(I4, (N,), "group", "drive feasible", "its pod group, or -1", LIVE, fixed=True),
+    "pod_groups": Array(request.POD_GROUP, ("pod groups",), "record", "drive feasible", "of which so many start", LIVE),
     "acts": Array(request.ACT, ("steps",), "record", "drive", "scratch of a trial: what it did"),
     "acted": Array(schema.SLOT, ("steps",), "record", "drive", "scratch of a trial: the slots that it took off"),
     # Hosts and what is on them.

@@ -268,10 +268,11 @@ CONTROL = np.dtype(
         ("releases", "i8"),  # end of the log of releases
         ("stirred", "i8"),  # requests whose metrics changed since their hosts were last told
         ("request_heap", "i8"),
-        ("gang", "i8"),  # the request whose waiting instances have their turn together, or -1
+        ("gang", "i8"),  # whose turn it is together (kernels/drive/gang.py), or -1
         ("gang_starts", "i8"),  # whether they start
         ("gang_at", "i8"),  # where in the queue the next of them is looked for
         ("acts", "i8"),  # of the trial
+        ("grouped", "i8"),  # whether an instance of a pod group waits in the present pass
         ("told_operations", "i8"),  # that a live cluster was told so far
         ("queue", "i8"),
         ("incoming", "i8"),

@@ -18,7 +18,7 @@ from slacktide.kube.translate.pod_constraints import PodConstraints
 from slacktide.kube.translate.pod_resources import Demands
 from slacktide.kube.translate.priorities import is_of_the_system
 from slacktide.kube.translate.service_classes import ClassIsGone, Promised
-from slacktide.kube.translate.unschedulable import Unschedulable, refusal
+from slacktide.kube.translate.unschedulable import Unschedulable
 from slacktide.kube.translate.user_access import Wants
 from slacktide.kube.translate.volumes import away_from, both
 from slacktide.model.constraint import NO_CONSTRAINT, Term
@@ -119,8 +119,8 @@ class Specs:
 
     def _read(self, fed: FedPod) -> SpecParts:
         mirror, pod = self._mirror, fed.pod
-        if reason := fed.record.malformed or refusal(pod):
-            raise Unschedulable(reason)
+        if fed.record.malformed:
+            raise Unschedulable(fed.record.malformed)
         fed.promised = self._promised(pod)
         demand = self.demands.of(pod)
         if isinstance(demand, str):

@@ -15,6 +15,7 @@ from slacktide.kube.mirror.changes import Changes
 from slacktide.kube.mirror.devices import DeviceMirror
 from slacktide.kube.mirror.network import NetworkMirror
 from slacktide.kube.mirror.pending_resizes import PendingResizes
+from slacktide.kube.mirror.pod_groups import PodGroupMirror
 from slacktide.kube.mirror.pod_record import FINAL, PodRecord, unread
 from slacktide.kube.mirror.volumes import VolumeMirror
 from slacktide.kube.resources.objects import (
@@ -68,6 +69,7 @@ class ClusterMirror:
         self.devices = DeviceMirror(self.pods, self._followers, self._tell_pod, self._view_nodes)
         self.maintenance = Maintenance()
         self.quotas = Quotas()
+        self.pod_groups = PodGroupMirror(self._followers)
         self.constraints = ConstraintIndex(kube.hard_pod_affinity_weight, kube.added_affinity or "")
         self.default_spread = DefaultSpread(kube.default_spread or "")
         self.network = NetworkMirror(config, self._followers)

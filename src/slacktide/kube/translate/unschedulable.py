@@ -14,18 +14,6 @@ class Unschedulable(SlacktideError):  # noqa: N818  # what a pod is, not a mista
         super().__init__(reason)
 
 
-def refusal(pod: Pod) -> str:
-    """Why slacktide does not schedule the pod at all; empty where it does.
-
-    Pod groups need a scheduler that plans for them: leaving them out would place the pod alone.
-    """
-    group = pod.spec.scheduling_group
-    if group is not None:
-        name = group.pod_group_name or "(unnamed)"
-        return f"spec.schedulingGroup: found pod group {name}, but slacktide does not schedule pod groups"
-    return ""
-
-
 def gated(pod: Pod) -> bool:
     """Whether scheduling gates keep the pod from being scheduled yet; it waits without an event."""
     return bool(pod.spec.scheduling_gates)
