@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,15 +18,24 @@ FILE = click.Path(path_type=Path)
 
 
 class Written(click.ParamType):  # type: ignore[type-arg]
-    """A number that may be written in another way, too, ``1h30m`` or ``90%``; above ``above``, where that is given."""
+    """A number that may be written in another way, too, ``1h30m`` or ``90%``; above ``above``, where that is given.
 
-    def __init__(self, name: Literal["duration", "share"], above: float | None = None) -> None:
-        self.name, self._above = name, above
+    With ``endless`` ``inf`` is a duration, too.
+    """
+
+    def __init__(
+        self, name: Literal["duration", "share"], above: float | None = None, *, endless: bool = False
+    ) -> None:
+        self.name, self._above, self._endless = name, above, endless
 
     def convert(self, value: str | float, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """Raises :class:`click.BadParameter` that says what would be right."""
         from slacktide.model.durations import parse_duration, parse_share
 
+        with suppress(ValueError):
+            value = float(value)  # programs write 1e+06
+        if self._endless and value == math.inf:
+            return math.inf
         try:
             found = parse_duration(value) if self.name == "duration" else parse_share(value)
         except ValueError as error:
@@ -37,6 +47,8 @@ class Written(click.ParamType):  # type: ignore[type-arg]
 
 DURATION = Written("duration")
 """Seconds, as a number or as 10m or 1h30m."""
+ENDLESS = Written("duration", endless=True)
+"""The same, or inf."""
 SHARE = Written("share")
 """A part of something, as a number or in per cent."""
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from slacktide.cli.options import AS_JSON, DURATION, FILE, SHARE
+from slacktide.cli.options import AS_JSON, DURATION, ENDLESS, FILE, SHARE
 from slacktide.cli.preparing import (
     CONFIG,
     OUT_FILE,
@@ -142,7 +142,7 @@ def thin(workload: Path, out: Path, share: float, config_file: Path | None, seed
 @click.argument("workload", type=FILE)
 @OUT_FILE
 @click.option("--from", "start", type=DURATION, required=True, metavar="DURATION", help="The window's beginning.")
-@click.option("--to", "end", type=DURATION, required=True, metavar="DURATION", help="The window's end, not part of it.")
+@click.option("--to", "end", type=ENDLESS, required=True, metavar="DURATION", help="The window's end, not part of it.")
 @click.option("--drop-running", is_flag=True, help="Leave out what was admitted before the beginning.")
 @CONFIG
 @AS_JSON
