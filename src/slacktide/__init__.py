@@ -16,6 +16,7 @@ _PLACES = {
     "Generated": "api.generating",
     "Experiment": "api.experiments",
     "plan": "api.planning",
+    "report": "api.reports",
     "CapacityPlan": "api.planning",
     "SlacktideError": "errors",
     "ConfigError": "errors",
@@ -24,7 +25,7 @@ _PLACES = {
     "PluginError": "errors",
     "RunsError": "errors",
 }
-"""Where each public name is; ``report`` is the package of this name, which can be called."""
+"""Where each public name is."""
 
 __all__ = [
     "CapacityPlan",
@@ -47,8 +48,6 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    if name == "report":
-        return import_module("slacktide.report")
     if name in _PLACES:
         found = getattr(import_module(f"slacktide.{_PLACES[name]}"), name)
         globals()[name] = found

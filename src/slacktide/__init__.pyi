@@ -3,6 +3,7 @@ from slacktide.api.generating import Generated as Generated
 from slacktide.api.generating import generate as generate
 from slacktide.api.planning import CapacityPlan as CapacityPlan
 from slacktide.api.planning import plan as plan
+from slacktide.api.reports import report as report
 from slacktide.api.result import Result as Result
 from slacktide.api.result import plot as plot
 from slacktide.api.simulating import simulate as simulate
@@ -12,7 +13,6 @@ from slacktide.errors import OutputError as OutputError
 from slacktide.errors import PluginError as PluginError
 from slacktide.errors import RunsError as RunsError
 from slacktide.errors import SlacktideError as SlacktideError
-from slacktide.report import report_of as report
 
 __all__ = [
     "CapacityPlan",

@@ -93,7 +93,10 @@ def test_what_it_is_shows_who_never_had_a_host(cell: st.Generated) -> None:
         ({"patience": 3}, "simulate: patience: unknown, expected"),
         ({"policy_patienc": 3}, "did you mean 'patience'"),
         ({"qoss_startup": "always"}, "simulate: qoss_startup: unknown, expected qos_startup"),
-        ({"policy_patience": -3}, "simulate: policy.patience: found -3, expected a number of seconds or a duration such as 10m"),
+        (
+            {"policy_patience": -3},
+            "simulate: policy.patience: found -3, expected a number of seconds or a duration such as 10m",
+        ),
         ({"qos_startup": "sometimes"}, "simulate: qos.startup: found 'sometimes'"),
         ({"classes": [{"name": "gold"}]}, "simulate: classes"),
         ({"end": "1 hour"}, "end: found '1 hour', expected seconds, or numbers with units"),

@@ -21,7 +21,7 @@ COMPILER = ("numba", "llvmlite", "scipy", "yaml")
 FOR_SOME = (
     *("polars", "sklearn", "matplotlib", "jinja2", "aiohttp", "prometheus_client", "uvloop", "asyncio"),
     *("rich", "distributed", "dask", "pandas"),
-    *("slacktide.kube", "slacktide.engine", "slacktide.edge", "slacktide.report", "slacktide.lab"),
+    *("slacktide.kube", "slacktide.engine", "slacktide.edge", "slacktide.reporting", "slacktide.lab"),
 )
 """Libraries, and parts of ours, that one command or another needs and most do not."""
 SIMULATOR = ("slacktide.kernels", "slacktide.sim", "slacktide.policy", "slacktide.state")
@@ -180,6 +180,6 @@ def test_experiments_import_no_cluster_and_reports_no_simulator(made: Path) -> N
     import_none([(*run, "--dry-run")], *FOR_SOME, "pyarrow")
     assert main([str(word) for word in (*run, "--jobs", "1")]) == 0
     import_none([("experiment", "status", folder)], *COMPILER, *FOR_SOME, *SIMULATOR, "pyarrow")
-    drawing = ("matplotlib", "jinja2", "slacktide.report")
+    drawing = ("matplotlib", "jinja2", "slacktide.reporting")
     others = [one for one in FOR_SOME if one not in drawing]
     import_none([("report", folder, "--out", made / "report.html")], *COMPILER, *SIMULATOR, *others)

@@ -8,7 +8,7 @@ import pytest
 
 from report.made import Wanted, make
 from slacktide.model import Window
-from slacktide.report import write
+from slacktide.reporting import write
 
 HOSTILE = "<script>alert(1)</script>"
 

@@ -16,7 +16,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from slacktide.report.export import KEYS
+from slacktide.reporting.export import KEYS
 
 REQUIRED = os.environ.get("SLACKTIDE_REQUIRE_BROWSER") == "1"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")

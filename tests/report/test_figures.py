@@ -11,10 +11,10 @@ import pytest
 
 from slacktide import drawing
 from slacktide.model import ServiceClass
-from slacktide.report import answer, over_time, promises, reduce, scores, totals
-from slacktide.report.assemble import paired_with_reference
-from slacktide.report.figure import Figure, Rows, Scene, drawn
-from slacktide.report.gather import Member
+from slacktide.reporting import answer, over_time, promises, reduce, scores, totals
+from slacktide.reporting.assemble import paired_with_reference
+from slacktide.reporting.figure import Figure, Rows, Scene, drawn
+from slacktide.reporting.gather import Member
 from slacktide.results.experiment import Run
 
 CLASSES = (ServiceClass("gold", 1.0, 1), ServiceClass("bronze", 0.5, 3))

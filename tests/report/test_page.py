@@ -18,8 +18,8 @@ import pytest
 from report.made import Wanted, make
 from slacktide.cli import main
 from slacktide.errors import InputError, OutputError
-from slacktide.report import write
-from slacktide.report.export import KEYS
+from slacktide.reporting import write
+from slacktide.reporting.export import KEYS
 from support.repository import REPOSITORY
 
 VOID = {"meta", "link", "br", "path", "use"}

@@ -9,13 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import slacktide as st
-from slacktide.report import report_of
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "python.md"
 BEGIN, END = "<!-- reference: begin -->", "<!-- reference: end -->"
 WIDTH = 110
-FUNCTIONS: dict[str, Any] = {name: getattr(st, name) for name in ("generate", "simulate", "plot", "plan")}
-FUNCTIONS["report"] = report_of  # which is called by the package of that name
+FUNCTIONS: dict[str, Any] = {name: getattr(st, name) for name in ("generate", "simulate", "plot", "plan", "report")}
 CLASSES = ("Generated", "Result", "Experiment", "CapacityPlan")
 
 

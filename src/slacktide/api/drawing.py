@@ -13,10 +13,10 @@ from slacktide.results.experiment import Experiment
 
 def figure_of(experiment: Experiment, name: str, width: float | None) -> Any:
     """One figure of an experiment's finished runs. Raises :class:`ConfigError` for a name that there is not."""
-    from slacktide.report import need_libraries
+    from slacktide.reporting import need_libraries
 
     need_libraries()
-    from slacktide.report.assemble import drawn_of
+    from slacktide.reporting.assemble import drawn_of
 
     made = drawn_of(experiment)
     found = {one.key: one for one in (made.answer, *made.figures)}

@@ -140,8 +140,8 @@ class Experiment:
         """A row per finished run and service class: workload, hosts, policy, replicate (of the seeds, from 0), class,
         requests, kept (how many got their promise), lowest (availability), penalty (cpu-seconds), preemptions,
         wasted_startup (s), and of the whole run operations and passes."""
-        from slacktide.report.gather import members
-        from slacktide.report.scores import read_run
+        from slacktide.reporting.gather import members
+        from slacktide.reporting.scores import read_run
 
         return _frame(row for one in members(folders.read(self.folder)) for row in read_run(one))
 
@@ -168,10 +168,10 @@ class Experiment:
         return found
 
     def report(self, out: str | os.PathLike[str], *, export: str | os.PathLike[str] | None = None) -> Path:
-        """Writes the HTML page that ``slacktide.report`` makes of it."""
-        from slacktide.report import report_of
+        """Writes the HTML page about it, as :func:`slacktide.report`."""
+        from slacktide.api import reports
 
-        return report_of(self, out, export=export)
+        return reports.report(self, out, export=export)
 
     def __fspath__(self) -> str:
         return str(self.folder)

@@ -28,7 +28,7 @@ def report(folder: Path, out: Path, export: Path | None, as_json: bool) -> None:
     """
     import sys
 
-    from slacktide.report import write
+    from slacktide.reporting import write
 
     live = sys.stderr.isatty()
 

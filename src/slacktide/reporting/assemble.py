@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from slacktide.report import answer, fairness_data, over_runs, over_time, promises, reduce, scores, totals, windows
-from slacktide.report.figure import Figure, Rows, Scene, drawn, where
-from slacktide.report.gather import REQUESTS, Member, check_numbers, members, resources_of, scene_of, table_of, told
-from slacktide.report.verdict import Verdict, amount, verdict
+from slacktide.reporting import answer, fairness_data, over_runs, over_time, promises, reduce, scores, totals, windows
+from slacktide.reporting.figure import Figure, Rows, Scene, drawn, where
+from slacktide.reporting.gather import REQUESTS, Member, check_numbers, members, resources_of, scene_of, table_of, told
+from slacktide.reporting.verdict import Verdict, amount, verdict
 from slacktide.results.experiment import Experiment, read
 
 SHOWN_PAIRS = 4

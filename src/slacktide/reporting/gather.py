@@ -16,7 +16,7 @@ from slacktide.config import Accounting
 from slacktide.errors import ConfigError, InputError, Problem
 from slacktide.metrics.columns import WORST, accounting_of, classes_of, named
 from slacktide.model import ServiceClass
-from slacktide.report.figure import Scene
+from slacktide.reporting.figure import Scene
 from slacktide.results.experiment import Experiment, Run
 
 REQUESTS, INTERVALS, PROGRESS = "requests.parquet", "intervals.parquet", "progress.parquet"

@@ -12,9 +12,9 @@ from typing import Any
 
 from slacktide import __version__, drawing
 from slacktide.model import ServiceClass
-from slacktide.report import page, scores
-from slacktide.report.assemble import SHOWN_PAIRS, Report
-from slacktide.report.figure import Figure, Rows, where
+from slacktide.reporting import page, scores
+from slacktide.reporting.assemble import SHOWN_PAIRS, Report
+from slacktide.reporting.figure import Figure, Rows, where
 from slacktide.results.experiment import ABOUT, GRID
 
 CONTENTS = {

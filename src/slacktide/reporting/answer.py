@@ -6,11 +6,11 @@ from typing import Any
 
 from slacktide.drawing import Sheet, label, panels, style
 from slacktide.palette import GRID, KEPT, MISSED, TEXT, Ink
-from slacktide.report.figure import Figure, Rows, Scene, where
-from slacktide.report.over_time import short
-from slacktide.report.promises import percent
-from slacktide.report.scores import outcome, table
-from slacktide.report.verdict import compared
+from slacktide.reporting.figure import Figure, Rows, Scene, where
+from slacktide.reporting.over_time import short
+from slacktide.reporting.promises import percent
+from slacktide.reporting.scores import outcome, table
+from slacktide.reporting.verdict import compared
 
 MOST_ROWS = 12
 """Of more host sets and policies there is a row for each policy alone, over all host sets."""

@@ -13,9 +13,9 @@ from slacktide.metrics.distributions import slo_fulfilment
 from slacktide.metrics.penalties import ALL, penalties, penalty_increment
 from slacktide.metrics.penalties import COLUMNS as OWED
 from slacktide.metrics.use import WASTE, waste
-from slacktide.report.figure import Rows, Scene, where
-from slacktide.report.gather import REQUESTS, Member, table_of, told
-from slacktide.report.verdict import share_kept
+from slacktide.reporting.figure import Rows, Scene, where
+from slacktide.reporting.gather import REQUESTS, Member, table_of, told
+from slacktide.reporting.verdict import share_kept
 
 NEEDED = tuple(dict.fromkeys(("class", *OWED, *WASTE)))
 """Columns of requests.parquet that every run must have, beside its availability."""

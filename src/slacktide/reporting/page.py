@@ -132,4 +132,4 @@ def _css() -> str:
 
 
 def _file(name: str) -> str:
-    return resources.files("slacktide.report").joinpath(name).read_text(encoding="utf-8")
+    return resources.files("slacktide.reporting").joinpath(name).read_text(encoding="utf-8")

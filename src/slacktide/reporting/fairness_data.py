@@ -6,8 +6,8 @@ from typing import Any
 
 from slacktide.metrics.confidence import bootstrap
 from slacktide.metrics.contention import FAIRNESS, by_level, contention_levels
-from slacktide.report.figure import Rows, Scene
-from slacktide.report.gather import INTERVALS, Member, table_of, told
+from slacktide.reporting.figure import Rows, Scene
+from slacktide.reporting.gather import INTERVALS, Member, table_of, told
 
 COLUMNS = ("time", "class", *FAIRNESS)
 

@@ -6,9 +6,9 @@ from collections import defaultdict
 from typing import Any
 
 from slacktide.metrics.use import COUNTED, work
-from slacktide.report.figure import Rows
-from slacktide.report.gather import PROGRESS, Member, check_numbers, table_of, told
-from slacktide.report.reduce import SERIES_POINTS
+from slacktide.reporting.figure import Rows
+from slacktide.reporting.gather import PROGRESS, Member, check_numbers, table_of, told
+from slacktide.reporting.reduce import SERIES_POINTS
 
 SHOWN = ("queue", "operations", "preemptions")
 

@@ -17,8 +17,8 @@ from slacktide.metrics.distributions import availability_ecdf, deficit_ecdf, slo
 from slacktide.metrics.paired import COLUMNS as PAIRED
 from slacktide.metrics.paired import heat_map
 from slacktide.qos.availability import SLO_TOLERANCE
-from slacktide.report.figure import Rows, Scene
-from slacktide.report.gather import REQUESTS, Member, table_of
+from slacktide.reporting.figure import Rows, Scene
+from slacktide.reporting.gather import REQUESTS, Member, table_of
 
 CELL = 0.05
 """Width of a cell of a heat map; the last in each direction contains 1."""

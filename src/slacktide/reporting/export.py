@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from slacktide import drawing
-from slacktide.report import page
-from slacktide.report.figure import Figure
+from slacktide.reporting import page
+from slacktide.reporting.figure import Figure
 from slacktide.results.directory import check_target, replaced_directory
 
 KEYS = (

@@ -8,8 +8,8 @@ from typing import Any
 
 from slacktide.drawing import Sheet, arranged, label, legend, panels, style
 from slacktide.palette import BOTH, GROUND, MUTED, NEITHER, ONLY_X, ONLY_Y, TEXT
-from slacktide.report.figure import Figure, Rows, Scene, busy, limited, where
-from slacktide.report.over_time import policy_handles, short
+from slacktide.reporting.figure import Figure, Rows, Scene, busy, limited, where
+from slacktide.reporting.over_time import policy_handles, short
 
 QUADRANTS = {"both": BOTH, "only other": ONLY_Y, "only reference": ONLY_X, "neither": NEITHER}
 """Who kept the promise of a request. Places: top right, top left, bottom right, bottom left."""

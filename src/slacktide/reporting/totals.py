@@ -10,9 +10,9 @@ from typing import Any
 from slacktide.drawing import Sheet, label, legend, panels, style
 from slacktide.metrics.contention import LEVELS
 from slacktide.palette import GROUND, MUTED, TEXT
-from slacktide.report.figure import Figure, Rows, Scene, busy, limited, where
-from slacktide.report.over_time import policy_handles, short, thousands
-from slacktide.report.promises import WIDEST
+from slacktide.reporting.figure import Figure, Rows, Scene, busy, limited, where
+from slacktide.reporting.over_time import policy_handles, short, thousands
+from slacktide.reporting.promises import WIDEST
 
 MEASURES = {
     "availability_gini": "Gini coefficient",

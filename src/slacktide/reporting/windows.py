@@ -8,10 +8,10 @@ from typing import Any
 from slacktide.drawing import Panels, Sheet, label, legend, panels, style
 from slacktide.model.durations import write_duration
 from slacktide.palette import GROUND, TEXT
-from slacktide.report.figure import Figure, Rows, Scene, busy, limited, where
-from slacktide.report.gather import WINDOWS, Member, table_of, told
-from slacktide.report.over_time import policy_handles
-from slacktide.report.promises import percent
+from slacktide.reporting.figure import Figure, Rows, Scene, busy, limited, where
+from slacktide.reporting.gather import WINDOWS, Member, table_of, told
+from slacktide.reporting.over_time import policy_handles
+from slacktide.reporting.promises import percent
 
 COLUMNS = ("class", "window", "length", "worst", "requests", "kept", "longest")
 """Of windows.parquet."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from slacktide.drawing import Sheet, label, legend, panels, style
 from slacktide.palette import GROUND, TEXT
-from slacktide.report.figure import Figure, Rows, Scene, busy, limited, where
+from slacktide.reporting.figure import Figure, Rows, Scene, busy, limited, where
 
 HOUR, DAY = 3600.0, 86400.0
 
