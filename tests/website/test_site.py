@@ -23,9 +23,10 @@ from support.repository import REPOSITORY
 
 def built(site: Path, config: Path = REPOSITORY / "mkdocs.yml") -> subprocess.CompletedProcess[str]:
     """The site, built as ``make docs`` does."""
-    words = [sys.executable, "-m", "mkdocs", "build", "--strict", "--config-file", config, "--site-dir", site]
+    words = ["-m", "mkdocs", "build", "--strict", "--config-file", str(config), "--site-dir", str(site)]
     environment = os.environ | {"NO_MKDOCS_2_WARNING": "1"}
-    return subprocess.run(words, cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=False)
+    command = [sys.executable, *words]
+    return subprocess.run(command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=False)
 
 
 @pytest.fixture(scope="module")
