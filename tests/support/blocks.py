@@ -17,6 +17,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,6 +35,8 @@ FENCE = re.compile(
 )
 TOOK = re.compile(r"^\S+ s; \S+ s of processor time, \S+ [kMG]B at most$", re.MULTILINE)
 """Time and memory of a run."""
+LOOKS = re.compile(r"kubectl get |slacktide (top|explain) ")
+"""Commands that change nothing."""
 NOT_RUN, FILE, PUBLISHED = "not run: ", "file: ", "needs the published inputs"
 
 
@@ -141,10 +144,18 @@ class Page:
     def __str__(self) -> str:
         return self.path.name
 
-    def run(self, block: Block, folder: Path, agree: Callable[[str, str], bool] = same, **more: str) -> None:
+    def run(
+        self,
+        block: Block,
+        folder: Path,
+        agree: Callable[[str, str], bool] = same,
+        patience: float = 0.0,
+        **more: str,
+    ) -> None:
         """Run a block in ``folder``, or write the file that it is; raises AssertionError where a command fails.
 
-        What printed something else is noted in ``different``. ``more`` are variables of the environment.
+        What printed something else is noted in ``different``; a command that only looks is repeated before, for so
+        many seconds. ``more`` are variables of the environment.
         """
         if block.mark.startswith(FILE):
             (folder / block.mark.removeprefix(FILE)).write_text(block.text, encoding="utf-8")
@@ -154,7 +165,11 @@ class Page:
             assert done.returncode == 0, f"{block}\n{done.stderr}"
         elif block.is_run:
             for script, expected in steps(block):
-                done = ran(["bash", "-euo", "pipefail", "-c", script], folder, **more)
+                words = ["bash", "-euo", "pipefail", "-c", script]
+                done, end = ran(words, folder, **more), time.monotonic() + patience
+                while LOOKS.match(script) and time.monotonic() < end and not agree(expected or "", done.stdout):
+                    time.sleep(0.2)
+                    done = ran(words, folder, **more)
                 said = f"{done.stdout}{done.stderr}"
                 assert done.returncode == 0, f"{block}: exit code {done.returncode}\n{script}\n{said}"
                 if expected is not None and not agree(expected, done.stdout):

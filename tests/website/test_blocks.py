@@ -46,7 +46,7 @@ def test_the_blocks_of_a_page_run_one_after_the_other(page: Page, tmp_path: Path
             page.run(block, tmp_path, SLACKTIDE_DATA=str(DATA))
     if os.environ.get("SLACKTIDE_REWRITE") == "1":
         page.rewrite()
-    assert page.different == []
+    assert not page.different, "\n".join(map(str, page.different))
 
 
 def block(language: str, text: str, mark: str = "") -> Block:
