@@ -18,7 +18,7 @@ LEASH  := $(BIN)/python tests/support/leash.py
 PYTEST := $(LEASH) $(BIN)/pytest -q
 CI_HAS  = $(if $(filter true,$(CI)),$(1))
 
-.PHONY: demo docs test test-cluster beside lint library kernels unit compiled levels uncompiled twins browser servers live alone lab-binaries smoke hundredth benchmarks lock clean
+.PHONY: demo docs test test-cluster beside lint library kernels unit compiled levels uncompiled twins browser servers live alone lab-binaries smoke hundredth benchmarks workflows release image lock clean
 .DEFAULT_GOAL := demo
 
 demo: $(VENV)/run.stamp library
@@ -45,7 +45,7 @@ test-cluster: $(VENV)/dev.stamp library $(call CI_HAS,servers lab-binaries)
 
 alone: $(VENV)/dev.stamp
 	@mkdir -p build
-	@trap : INT TERM HUP; nice -n 19 $(MAKE) --no-print-directory --jobs=1 --keep-going smoke hundredth >build/alone.log 2>&1; \
+	@trap : INT TERM HUP; nice -n 19 $(MAKE) --no-print-directory --jobs=1 --keep-going smoke hundredth workflows image >build/alone.log 2>&1; \
 		found=$$?; if [ $$found = 0 ]; then tail -n 5 build/alone.log; else cat build/alone.log; fi; exit $$found
 
 lint: $(VENV)/dev.stamp
@@ -82,7 +82,8 @@ servers:
 # They mostly wait, so two modules run at a time, each worker with a control plane of its own; the longest one comes first
 # (tests/cluster/conftest.py).
 live: $(VENV)/dev.stamp library $(call CI_HAS,servers lab-binaries)
-	$(call CI_HAS,env SLACKTIDE_REQUIRE_LAB=1 SLACKTIDE_REQUIRE_SERVERS=1) $(PYTEST) --numprocesses=2 --dist=loadfile --no-loadscope-reorder tests/cluster
+	$(call CI_HAS,env SLACKTIDE_REQUIRE_LAB=1 SLACKTIDE_REQUIRE_SERVERS=1) $(PYTEST) --numprocesses=2 --dist=loadfile --no-loadscope-reorder \
+		--ignore=tests/cluster/test_live_image.py tests/cluster
 
 # What tests/cluster starts: found, or built with Go into the user's cache folder (about 7 minutes, once).
 lab-binaries: $(VENV)/run.stamp
@@ -115,6 +116,31 @@ twins: $(VENV)/dev.stamp
 smoke: $(VENV)/dev.stamp
 	$(LEASH) bash .ci/smoke $(BIN)/python build/smoke
 
+# What goes to PyPI, into dist/: built, checked, and used as its users will.
+release: $(VENV)/release.stamp
+	$(LEASH) packaging/release $(BIN)/python dist
+
+# The image of Containerfile without a container daemon, into build/image (as root; packaging/image says what it needs),
+# and its file system run as the scheduler on a real API server. The wheel: of dist/, else of `make smoke`.
+IMAGE_TOOLS := buildah mmdebstrap
+image: $(VENV)/release.stamp
+	@command -v $(IMAGE_TOOLS) >/dev/null && [ "$$(command -v $(IMAGE_TOOLS) | wc -l)" = 2 ] || [ "$(CI)" != true ] || \
+		{ apt-get update -q && apt-get install -y -q --no-install-recommends $(IMAGE_TOOLS); } >/dev/null
+	@wheel=$$(ls dist/*-manylinux*_$$(uname -m).whl build/smoke/*_$$(uname -m).whl 2>/dev/null | head -n 1); \
+		[ -n "$$wheel" ] || { echo "image: no wheel of slacktide is in dist/; make release" >&2; exit 2; }; \
+		PYTHON=$(BIN)/python $(LEASH) packaging/image "$$wheel" build/image
+	env SLACKTIDE_IMAGE=$(abspath build/image) $(call CI_HAS,SLACKTIDE_REQUIRE_LAB=1) $(PYTEST) tests/cluster/test_live_image.py
+
+$(VENV)/release.stamp: packaging/requirements.lock $(VENV)/dev.stamp
+	$(PIP) install --require-hashes -r packaging/requirements.lock
+	@touch $@
+
+# The workflows of GitHub, read by actionlint (built with Go).
+ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
+workflows: $(VENV)/dev.stamp
+	@[ -x $(BIN)/actionlint ] || env GOBIN=$(abspath $(BIN)) go install $(ACTIONLINT)
+	$(BIN)/actionlint .github/workflows/*.yml
+
 # A hundredth of the month of a whole cell (docs/benchmarks.md): that long runs stay whole, not how fast they are.
 hundredth: $(VENV)/dev.stamp
 	$(LEASH) $(BIN)/python bench/month.py --fraction 0.01
@@ -146,12 +172,14 @@ $(VENV)/dev.stamp: requirements-dev.lock $(VENV)/run.stamp
 	@touch $@
 
 # After a change of the dependencies in pyproject.toml (needs uv): exact versions and hashes for every platform.
-UV_COMPILE := uv pip compile pyproject.toml requirements-build.in --quiet --universal --python-version 3.11 \
-	--generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate
+UV_FLAGS   := --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links \
+	--no-header --no-annotate
+UV_COMPILE := uv pip compile pyproject.toml requirements-build.in $(UV_FLAGS)
 lock:
 	$(UV_COMPILE) --output-file requirements.lock
 	$(UV_COMPILE) --extra experiments --extra plugins --constraints requirements.lock --output-file requirements-experiments.lock
 	$(UV_COMPILE) --extra dev --constraints requirements-experiments.lock --output-file requirements-dev.lock
+	uv pip compile packaging/requirements.in --constraints requirements-dev.lock $(UV_FLAGS) --output-file packaging/requirements.lock
 
 clean:
 	rm -rf $(VENV) build dist

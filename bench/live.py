@@ -12,6 +12,7 @@ throughput  pods of 100m and 100Mi by 64 posts at once; pods/s from the first cr
             client can do (aiohttp, uvloop, nodes in turn, a binding and an event each).
 preemption  nodes of 4 cores, full of low pods of one core, grace 0, that run since 20 s; then a high pod for each node.
 singles     20 pods a second on an idle cluster: from the create's answer to the binding on a watch.
+crowded     the same before and while thousands wait that fit nowhere (all have been told so, if ``--patience`` allows).
 pass        one pass over all that wait, without a cluster.
 churn       controllers with templates of their own come and go: memory at each simulated hour, without a cluster.
 
@@ -37,7 +38,7 @@ from live_parts.cluster import BINDER, KUBE, Cluster
 from measuring import announce, table
 
 POLICIES = ("priority", "qos-driven")
-CASES = ("throughput", "preemption", "singles", "pass", "churn")
+CASES = ("throughput", "preemption", "singles", "crowded", "pass", "churn")
 Case = Callable[[Cluster, str], Found]
 
 
@@ -133,6 +134,25 @@ def singles(options: argparse.Namespace) -> None:
     print(f"Single pods: {options.singles:,} at 20/s on {nodes:,} idle nodes\n\n{table(head, rows)}\n", flush=True)
 
 
+def crowded(options: argparse.Namespace) -> None:
+    head = ("scheduler", "p50 ms", "of that without", "p99 ms", "of that without", "told that they wait",
+            "processor s", "peak MB", "longest stall ms")  # fmt: skip
+    nodes = max(options.nodes)
+
+    def case(cluster: Cluster, name: str) -> Found:
+        return cases.crowded(cluster, name, options.singles, 20.0, options.crowd, options.patience)
+
+    found = measured(options, nodes, "32", (KUBE, *POLICIES), case, kubelets=False)
+    rows = []
+    for name, runs in found.items():
+        p50, p99 = median(runs, "p50"), median(runs, "p99")
+        rows.append([name, f"{p50:.1f}", ratio(p50, median(runs, "alone50")), f"{p99:.1f}",
+                     ratio(p99, median(runs, "alone99")), ", ".join(f"{one.told:,}" for one in runs),
+                     f"{median(runs, 'cpu'):.1f}", f"{median(runs, 'peak'):.0f}", stall(runs)])  # fmt: skip
+    print(f"Single pods while {options.crowd:,} fit nowhere: {options.singles:,} at 20/s on {nodes:,} idle nodes\n\n"
+          f"{table(head, rows)}\n", flush=True)  # fmt: skip
+
+
 def passes(options: argparse.Namespace) -> None:
     head = ("policy", "nodes", "whole pass, processor ms", "longest stall in parts, processor ms", "placed",
             "preempted", "the next pass ms")  # fmt: skip
@@ -171,6 +191,7 @@ def main() -> None:
     parser.add_argument("--schedulers", nargs="+", choices=(KUBE, *POLICIES, BINDER), help="Throughput: these only; "
                         "the first stands for kube-scheduler in the columns of ratios.")  # fmt: skip
     parser.add_argument("--singles", type=int, default=1000, help="How many single pods.")
+    parser.add_argument("--crowd", type=int, default=20_000, help="Pods that fit nowhere.")
     parser.add_argument("--hours", type=int, default=24)
     parser.add_argument("--controllers", type=int, default=1000, help="That come in an hour of churn.")
     parser.add_argument("--repeats", type=int, default=1)
@@ -182,7 +203,8 @@ def main() -> None:
         asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())
     announce(f", {options.repeats} repetitions:" if options.repeats > 1 else ":")
     offline.ready()
-    every = {"throughput": throughput, "preemption": preemption, "singles": singles, "pass": passes, "churn": churn}
+    every = {"throughput": throughput, "preemption": preemption, "singles": singles, "crowded": crowded,
+             "pass": passes, "churn": churn}  # fmt: skip
     for name in options.cases:
         every[name](options)
 

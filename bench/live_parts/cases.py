@@ -29,6 +29,11 @@ class Found:
     p99: float = 0.0
     stall: float = float("nan")
     left: int = 0
+    told: int = 0
+    """Pods that had been told that they fit nowhere."""
+    alone50: float = 0.0
+    alone99: float = 0.0
+    """Latencies before these came."""
 
 
 def throughput(cluster: Cluster, name: str, count: int, users: bool) -> Found:
@@ -44,6 +49,11 @@ def preemption(cluster: Cluster, name: str, cores: int, wait: float) -> Found:
 def singles(cluster: Cluster, name: str, count: int, rate: float) -> Found:
     """Pods one by one: from the answer to the create to the binding on a watch."""
     return asyncio.run(_measured(cluster, name, _singles, count, rate))
+
+
+def crowded(cluster: Cluster, name: str, count: int, rate: float, crowd: int, wait: float) -> Found:
+    """The same, twice: before and while ``crowd`` pods wait that fit nowhere."""
+    return asyncio.run(_measured(cluster, name, _crowded, count, rate, crowd, wait))
 
 
 Case = Callable[..., Awaitable[Found]]
@@ -107,6 +117,27 @@ async def _count(connection: Connection) -> int:
     """Pods on nodes."""
     answer = await connection.get(PODS, query={"fieldSelector": "spec.nodeName!="}, timeout=120.0)
     return answer.count(b'"nodeName":')
+
+
+async def _crowded(
+    cluster: Cluster, running: Running, connection: Connection, bindings: Bindings,
+    count: int, rate: float, crowd: int, wait: float,
+) -> Found:  # fmt: skip
+    alone = await _singles(cluster, running, connection, bindings, count, rate)
+    too_large = [pod(one, running.scheduler_name, cpu="1000") for one in names(crowd)]
+    await create(connection, too_large)
+    until = time.perf_counter() + wait
+    while (told := await _told(connection)) < crowd and time.perf_counter() < until:
+        await asyncio.sleep(1.0)
+    await asyncio.sleep(QUIET_SECONDS)
+    found = await _singles(cluster, running, connection, bindings, count, rate)
+    return replace(found, told=told, alone50=alone.p50, alone99=alone.p99)
+
+
+async def _told(connection: Connection) -> int:
+    """Pods of which the scheduler says that they fit nowhere."""
+    answer = await connection.get(PODS, query={"fieldSelector": "spec.nodeName="}, timeout=120.0)
+    return answer.count(b'"reason":"Unschedulable"')
 
 
 async def _singles(

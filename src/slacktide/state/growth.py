@@ -80,15 +80,9 @@ class Growing(ServiceClasses):
         return grow(self.tb, code)
 
     def ensure_capacity(self) -> None:
-        """Make sure that one instance more can be queued or placed outside of a pass."""
+        """Make sure that time can go on, and one instance more be queued or placed, outside of a pass."""
         while self.serve(int(apply_plan.lacking_capacity(self.tb.state))):
             pass
-
-    def catch_up(self, now: float) -> None:
-        """As of :class:`.ServiceClasses`; whatever leaves its windows by now may note an outage first."""
-        if self.tb.control["moves_at"] <= now:
-            self.ensure_room_for_outages(self.rows)
-        super().catch_up(now)
 
     def ensure_room_for_outages(self, count: int) -> None:
         """Make sure that an account of so many outages can be entered beside what :meth:`ensure_capacity` sees to."""

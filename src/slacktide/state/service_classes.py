@@ -52,9 +52,18 @@ class ServiceClasses:
     def catch_up(self, now: float) -> None:
         """It is ``now``: old outages leave their windows, and calendar windows begin."""
         self.clock = max(self.clock, now)
-        live_events.catch_up(self.tb.state, now)
+        self._let_pass(now)
         if now > self._reaches:
             self._write_classes()
+
+    def ensure_capacity(self) -> None:
+        """Make room for what time alone, and then one instance more, may enter into tables."""
+        raise NotImplementedError
+
+    def _let_pass(self, now: float) -> None:
+        """Time goes on, for all accounts at once: each may note an outage, for which there has to be room."""
+        self.ensure_capacity()
+        live_events.catch_up(self.tb.state, now)
 
     def turns_by(self, now: float) -> bool:
         """Whether a calendar window begins by ``now`` that has not yet."""
@@ -80,7 +89,7 @@ class ServiceClasses:
     def _write_classes(self) -> None:
         """Write the classes as they are now; what was found out with others no longer holds."""
         now = self.clock
-        live_events.catch_up(self.tb.state, now)
+        self._let_pass(now)
         config = self.config
         table = layout.class_table(self.classes, config.qos.margin, config.policy.min_running, cluster.in_order(config))
         self.tb.put("turns", windows.fill_classes(table, self.classes, SINCE_1970, now + AHEAD, now))

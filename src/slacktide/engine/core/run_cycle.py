@@ -38,7 +38,6 @@ class Cycle:
         control = tables.tb.control
         self._operations = int(control["operations"])
         self.now = control["now"] = max(now, float(control["now"]))
-        tables.ensure_capacity()
         tables.catch_up(self.now)
         control["decisions"] = control["victims"] = control["events"] = 0
 

@@ -18,7 +18,6 @@ from slacktide.config import Accounting, Config
 from slacktide.engine.ledger.accounts import Accounts, install, install_request
 from slacktide.engine.ledger.checkpoint import LEAVING, PLACED, Checkpoint
 from slacktide.engine.ledger.slo_status import STATES, SUMS, State
-from slacktide.kernels.drive import live_events
 from slacktide.kernels.qos import slo_status as rules
 from slacktide.kernels.tables import schema
 from slacktide.kernels.tables.window_records import ACCOUNT, MOST_OUTAGES, NOT_YET
@@ -100,7 +99,7 @@ def _at(
             tables.tb.control["outages"] = tables.tb.control["free_outage"] = 0
             tables.ensure_room_for_outages(MOST_OUTAGES)
             install_request(tables.tb, 0, saved.accounts, saved.stretch, saved.at)
-            live_events.catch_up(tables.tb.state, saved.at + passed)
+            tables.catch_up(saved.at + passed)
         delivered, metric, state = rules.carry_on(tables.tb.state, 0, saved.at + passed)
     return delivered, None if metric == float("inf") else metric, state
 
@@ -124,7 +123,7 @@ def _of_instances(
     if saved.accounts is not None:
         _enter_accounts(tables, saved.accounts, saved.at)
     now = saved.at + passed
-    live_events.catch_up(tables.tb.state, now)
+    tables.catch_up(now)
     columns = np.zeros(count, rules.ACCRUED)
     rules.accrue(tables.tb.state, np.arange(count), now, columns)
     status, delivered = np.zeros(1, rules.STATUS), np.zeros((1, len(ACCOUNTINGS)))

@@ -87,11 +87,13 @@ def _found() -> Library | str:
     here = os.uname()
     if (here.sysname, here.machine) != (said["system"], said["machine"]):
         return f"the compiled kernels are for {said['system']} {said['machine']}"
-    fitting = fitting_levels(here.machine, processor_flags())
+    flags = processor_flags()
+    fitting = fitting_levels(here.machine, flags)
     wanted = os.environ.get("SLACKTIDE_CPU")
     usable = [one for one in fitting if one in said["levels"] and wanted in (None, "", one)]
     if not usable:
-        return f"the compiled kernels are for {' and '.join(said['levels'])}; found {wanted or 'an older processor'}"
+        found = wanted or ("an older processor" if flags else "no processor's flags in /proc/cpuinfo")
+        return f"the compiled kernels are for {' and '.join(said['levels'])}; found {found}"
     problem = ""
     for level in usable:
         try:

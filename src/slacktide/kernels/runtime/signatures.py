@@ -52,6 +52,9 @@ def _value(hint: Any, function: Callable[..., object], name: str) -> Value:
         if isinstance(said, np.dtype):
             return Value(said, 1)
         axes = said
+    alias = getattr(get_origin(hint), "__value__", None)
+    if alias is not None:  # NDArray is a `type` statement from NumPy 2.5 on, where Python has these
+        hint = alias[get_args(hint)]
     if get_origin(hint) is np.ndarray:
         (element,) = get_args(get_args(hint)[1])
         if element is not Any:
