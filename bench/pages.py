@@ -13,15 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from measuring import announce, each, one_hour_files, published, slacktide, table
+from requests import GROUPED, Words
 
-Words = tuple[str, ...]
-GROUPED: dict[str, Words] = {
-    "ungrouped": (),
-    "independent": ("--group-by", "job"),
-    "concurrent": ("--group-by", "job", "--approach", "concurrent"),
-    "aggregated": ("--group-by", "job", "--approach", "aggregated"),
-    "batch": ("--group-by", "job", "--kind", "batch"),
-}
 PRESETS: dict[str, Words] = {
     "`--policy priority`": ("--policy", "priority"),
     "`--preset published`": ("--preset", "published"),
