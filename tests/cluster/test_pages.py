@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -52,8 +54,12 @@ def alike(expected: str, printed: str) -> bool:
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[Path]:
     yield blocks.workplace(tmp_path)
-    if (tmp_path / "my-lab" / "lab.json").exists():
-        ControlPlane.attach(tmp_path / "my-lab").kill()
+    if not (tmp_path / "my-lab" / "lab.json").exists():
+        return  # the page was run to its end
+    if (tmp_path / "dry-run.pid").exists():
+        with suppress(ProcessLookupError):
+            os.kill(int((tmp_path / "dry-run.pid").read_text()), signal.SIGTERM)
+    ControlPlane.attach(tmp_path / "my-lab").kill()
 
 
 @pytest.mark.usefixtures("binaries")
