@@ -1,3 +1,60 @@
-"""slacktide: keeps every workload above the availability it was promised."""
+"""slacktide: keeps every workload above the availability it was promised.
+
+``import slacktide as st`` is the Python API (docs/python.md); ``__init__.pyi`` has its types. Each name is imported
+when it is used first, so that the command line, which needs few of them, starts at once.
+"""
+
+from importlib import import_module
 
 __version__ = "0.1.0.dev0"
+
+_PLACES = {
+    "simulate": "api.simulating",
+    "Result": "api.result",
+    "plot": "api.result",
+    "generate": "api.generating",
+    "Generated": "api.generating",
+    "Experiment": "api.experiments",
+    "plan": "api.planning",
+    "CapacityPlan": "api.planning",
+    "SlacktideError": "errors",
+    "ConfigError": "errors",
+    "InputError": "errors",
+    "OutputError": "errors",
+    "PluginError": "errors",
+    "RunsError": "errors",
+}
+"""Where each public name is; ``report`` is the package of this name, which can be called."""
+
+__all__ = [
+    "CapacityPlan",
+    "ConfigError",
+    "Experiment",
+    "Generated",
+    "InputError",
+    "OutputError",
+    "PluginError",
+    "Result",
+    "RunsError",
+    "SlacktideError",
+    "__version__",
+    "generate",
+    "plan",
+    "plot",
+    "report",
+    "simulate",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name == "report":
+        return import_module("slacktide.report")
+    if name in _PLACES:
+        found = getattr(import_module(f"slacktide.{_PLACES[name]}"), name)
+        globals()[name] = found
+        return found
+    raise AttributeError(f"module 'slacktide' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

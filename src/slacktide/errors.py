@@ -60,7 +60,8 @@ class Problem:
     """One broken place in an input: where it is, what stands there, what was expected.
 
     ``line`` counts from 1; for columnar files (Parquet) it is the row number,
-    and 0 where the whole file or column is meant.
+    and 0 where the whole file or column is meant. Of a ``frame``, a table in memory, ``file`` is what it is for, and
+    the text counts rows from 0, as frames do.
     """
 
     file: str
@@ -68,9 +69,12 @@ class Problem:
     column: str
     value: str
     expected: str
+    frame: bool = False
 
     def __str__(self) -> str:
-        place = f"{self.file}:{self.line}" if self.line else self.file
+        place = self.file
+        if self.line:
+            place = f"{self.file}, row {self.line - 1}" if self.frame else f"{self.file}:{self.line}"
         value = self.value if len(self.value) <= 80 else self.value[:77] + "..."
         field = f"{self.column}: " if self.column else ""
         found = f"found {value!r}, " if value else ""

@@ -303,7 +303,7 @@ def _with_word(config: Config, word: str) -> Config:
     if section == "classes":
         raise ConfigError(f"setting {name}: classes are given in a settings file, under 'classes:'")
     if section not in SECTIONS or key not in types_of(section):
-        raise ConfigError(f"setting {name}: unknown, expected {_nearest(section, key, name)}")
+        raise ConfigError(f"setting {name}: unknown, expected {nearest(name)}")
     types = types_of(section)[key]
     kind = Kind.of(types)
     value = _read(text.strip(), kind)
@@ -314,7 +314,9 @@ def _with_word(config: Config, word: str) -> Config:
     return dataclasses.replace(config, **{section: dataclasses.replace(getattr(config, section), **{key: value})})
 
 
-def _nearest(section: str, key: str, name: str) -> str:
+def nearest(name: str) -> str:
+    """What may have been meant by a SECTION.KEY that there is not."""
+    section, _, key = name.strip().partition(".")
     if section in SECTIONS:
         return f"{section}.KEY with KEY " + expected_name(key, list(types_of(section)))
     near = get_close_matches(name, names(), 1)

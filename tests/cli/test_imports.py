@@ -29,6 +29,13 @@ HEAVY = (*COMPILER, *FOR_SOME, *SIMULATOR, "numpy", "pyarrow", "msgspec", "ssl",
 
 PROGRAM = """
 import json, sys
+
+class NoPandas:  # where it is installed pyarrow imports it, whatever we do: here it is not
+    def find_spec(self, name, path=None, target=None):
+        if name == "pandas":
+            raise ModuleNotFoundError(name=name)
+
+sys.meta_path.insert(0, NoPandas())
 from slacktide.cli import main
 for words in json.loads(sys.argv[1]):
     try:

@@ -116,7 +116,7 @@ def test_a_plan_by_threads_leaves_the_same_bytes_as_by_processes(
     words = [str(tmp_path / "w.csv"), str(tmp_path / "h.csv"), "--out", str(tmp_path / "plan"), "--end", "600"]
     found = []
     for threads in (False, True):
-        monkeypatch.setattr("slacktide.cli.experiment.executor", lambda *_, t=threads: Processes(2, threads=t))
+        monkeypatch.setattr("slacktide.experiment.executors.executor", lambda *_, t=threads: Processes(2, threads=t))
         assert main(["plan", *words, "--policy", "priority", "--policy", "recommended"]) == 0
         answers = {name: (tmp_path / "plan" / name).read_bytes() for name in ("plan.csv", "plan.parquet", "plan.svg")}
         found.append((contents(tmp_path / "plan"), answers))

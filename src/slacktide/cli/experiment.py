@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -52,6 +51,7 @@ def run(grid: Path, out: Path, words: tuple[str, ...], jobs: int | None, cluster
     from slacktide.experiment import conduct
     from slacktide.experiment import grid as grids
     from slacktide.experiment import store as stores
+    from slacktide.experiment.executors import cores
 
     give_back()
     if cluster is not None and jobs is not None:
@@ -102,31 +102,16 @@ def _state(done: bool, error: str | None) -> str:
     return "done" if done else "failed" if error is not None else "to come"
 
 
-def cores() -> int:
-    """Processors that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def carry_out(
     grid: Grid, runs: Sequence[Listed], store: Store, jobs: int, cluster: str | None
 ) -> list[tuple[Point, Outcome]]:
     """Do what is missing, with a line of progress on stderr; what failed."""
     from slacktide.cli.many import Telling
     from slacktide.experiment import conduct
+    from slacktide.experiment.executors import executor
 
     with executor(store, jobs, cluster) as hands, Telling(store, hands.jobs) as telling:
         return conduct.conduct(grid, runs, store, hands, telling)
-
-
-def executor(store: Store, jobs: int, cluster: str | None) -> Any:
-    """Processes of this machine, or a cluster: a context manager."""
-    if cluster is not None:
-        from slacktide.experiment.cluster import Cluster
-
-        return Cluster(cluster, store.folder)
-    from slacktide.experiment.local import Processes
-
-    return Processes(jobs)
 
 
 def _list(store: Store, grid: Grid, runs: Sequence[Listed], jobs: int) -> None:

@@ -11,9 +11,6 @@ from slacktide.cli.options import FILE, key_values
 
 if TYPE_CHECKING:
     from slacktide.inputs.generators.registry import Generator
-    from slacktide.model import ServiceClass
-
-GENERATED_FILES = frozenset({"workload.parquet", "hosts.parquet", "settings.yaml", "network.yaml", "manifest.json"})
 
 
 @click.command()
@@ -57,67 +54,18 @@ def _described(generator: Generator) -> str:
 
 
 def _generate(generator: Generator, out: Path, words: tuple[str, ...], seed: int) -> None:
-    import json
-
-    from slacktide import __version__
     from slacktide.cli.text import count
-    from slacktide.inputs import WorkloadParquetWriter, write_hosts
-    from slacktide.inputs.formats.network_file import network_text
     from slacktide.model import DEFAULT_CLASSES
-    from slacktide.results.directory import check_target, replaced_directory
+    from slacktide.results.generated import HOSTS, NETWORK, SETTINGS, WORKLOAD, save
 
-    parameters = key_values(words)
-    check_target(out, GENERATED_FILES)
-    pieces, hosts = generator.generate(parameters, seed)
-    instances = 0
-    classes: tuple[ServiceClass, ...] = DEFAULT_CLASSES
-    about = {
-        "format": "slacktide-input",
-        "slacktide": __version__,
-        "generator": generator.name,
-        "parameters": parameters,
-        "seed": seed,
-    }
-    with replaced_directory(out, GENERATED_FILES) as aside:
-        with WorkloadParquetWriter(aside / "workload.parquet") as writer:
-            for piece in pieces:
-                writer.append(piece)
-                instances, classes = instances + len(piece), piece.classes
-        write_hosts(hosts, aside / "hosts.parquet")
-        if hosts.network is not None:
-            (aside / "network.yaml").write_text(network_text(hosts.network), encoding="utf-8")
-        if classes != DEFAULT_CLASSES:
-            (aside / "settings.yaml").write_text(_settings_text(classes), encoding="utf-8")
-        (aside / "manifest.json").write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
-    requests = f"{count(writer.rows)} requests" + (f" of {count(instances)} instances" * (instances > writer.rows))
-    click.echo(f"{out}: {requests} in workload.parquet, {count(len(hosts))} hosts in hosts.parquet")
-    if hosts.network is not None:
-        places = f"{count(len(hosts.network.places))} places, {count(len(hosts.network.images))} images"
-        click.echo(f"{places} in network.yaml: give --network {out / 'network.yaml'} to simulate.")
-    if classes != DEFAULT_CLASSES:
-        names = ", ".join(one.name for one in classes)
-        click.echo(f"Its service classes are {names}: give --config {out / 'settings.yaml'} to simulate and inspect.")
-
-
-def _settings_text(classes: tuple[ServiceClass, ...]) -> str:
-    """A settings file with these classes and nothing else; what of a class is as ever is left out."""
-    import dataclasses
-
-    import yaml
-
-    from slacktide import settings
-    from slacktide.config import Config
-    from slacktide.model import ServiceClass
-
-    plain = tuple(ServiceClass(one.name, one.slo, one.rank) for one in classes)
-    listed, usual = (
-        settings.to_mapping(dataclasses.replace(Config(), classes=some))["classes"] for some in (classes, plain)
-    )
-    needed = ("name", "slo", "rank")
-    said = [
-        {key: value for key, value in one.items() if key in needed or value != other[key]}
-        for one, other in zip(listed, usual, strict=True)
-    ]
-    return "# For --config: the classes of workload.parquet.\n" + str(
-        yaml.safe_dump({"classes": said}, sort_keys=False, allow_unicode=True)
-    )
+    made = save(generator, key_values(words), seed, out)
+    requests = f"{count(made.requests)} requests"
+    requests += f" of {count(made.instances)} instances" * (made.instances > made.requests)
+    click.echo(f"{out}: {requests} in {WORKLOAD}, {count(len(made.hosts))} hosts in {HOSTS}")
+    if made.hosts.network is not None:
+        network = made.hosts.network
+        places = f"{count(len(network.places))} places, {count(len(network.images))} images"
+        click.echo(f"{places} in {NETWORK}: give --network {out / NETWORK} to simulate.")
+    if made.classes != DEFAULT_CLASSES:
+        names = ", ".join(one.name for one in made.classes)
+        click.echo(f"Its service classes are {names}: give --config {out / SETTINGS} to simulate and inspect.")

@@ -33,39 +33,6 @@ def chosen_grouping(
     group_by: str | None, kind: str | None, approach: str | None, config_file: Path | None
 ) -> dict[str, str] | None:
     """How rows become requests of several instances: by the options, else as a manifest says; ``None``: they do not."""
-    if group_by is None and config_file is not None:
-        kept = _grouping_of(config_file)
-        if kept is not None:
-            group_by, kind, approach = kept["by"], kind or kept["kind"], approach or kept["approach"]
-    if group_by != "job":
-        for name, value in (("--kind", kind), ("--approach", approach)):
-            if value is not None:
-                raise click.UsageError(
-                    f"{name} {value} is about requests made from rows: it needs --group-by job. A workload that has "
-                    "requests of several instances says this of each of them (docs/formats.md)"
-                )
-        return None
-    kind = kind or KINDS[0]
-    approach = approach or ("aggregated" if kind == "batch" else "independent")
-    if kind == "batch" and approach != "aggregated":
-        from slacktide.inputs.columns.instances import WHY_AGGREGATED
+    from slacktide.inputs.grouping import grouping_of
 
-        raise click.UsageError(f"--approach {approach}: expected aggregated with --kind batch: {WHY_AGGREGATED}")
-    return {"by": group_by, "kind": kind, "approach": approach}
-
-
-def _grouping_of(manifest: Path) -> dict[str, str] | None:
-    """What a manifest of results says about grouping. Raises ConfigError for what no run can have written."""
-    from slacktide import settings, settings_file
-    from slacktide.errors import ConfigError
-    from slacktide.experiment.run_folder import GROUPING
-
-    values = settings_file.read(manifest).values
-    if settings.MANIFEST_KEY not in values or values.get(GROUPING) is None:
-        return None
-    said = values[GROUPING]
-    for key, allowed in (("by", GROUPS[:1]), ("kind", KINDS), ("approach", APPROACHES)):
-        found = said.get(key) if isinstance(said, dict) else said
-        if found not in allowed:
-            raise ConfigError(f"{manifest}: {GROUPING}.{key}: found {found!r}, expected {', '.join(allowed)}")
-    return dict(said)
+    return grouping_of(group_by, kind, approach, config_file, lambda name, value: f"--{name.replace('_', '-')} {value}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -103,11 +102,11 @@ def plan(
     """
     import sys
 
-    from slacktide.cli.experiment import cores, executor
     from slacktide.cli.many import Telling
     from slacktide.experiment import curve as curves
     from slacktide.experiment import planning
     from slacktide.experiment import store as stores
+    from slacktide.experiment.executors import cores, executor
 
     if jobs is not None and cluster is not None:
         raise click.UsageError("--jobs is for processes of this machine; a cluster has as many workers as you start")
@@ -142,71 +141,33 @@ def _grid(
     seeds: int,
     grouping: dict[str, str] | None,
 ) -> Grid:
-    """The grid that a plan's runs are of; sizes are added as they are tested."""
-    from slacktide.experiment.grid import FromFile, Grid, PolicyEntry, WorkloadEntry
-    from slacktide.experiment.planning import MIX, WORKLOAD
+    from slacktide import settings
+    from slacktide.experiment import planning
+    from slacktide.experiment.grid import FromFile
 
-    found = {}
-    for name in policies or ("recommended",):
-        preset, config = _settings(name, config_file, words)
-        found[name] = PolicyEntry(preset, config)
+    def load(preset: str, policy: str | None) -> Config:
+        last = [] if policy is None else [f"policy.name={policy}"]
+        return settings.load(config_file, preset, [*words, *last])
+
+    found = planning.policies_of(policies or ("recommended",), load)
     for path, what in ((workload, "WORKLOAD"), (hosts, "HOSTS")):
         if not path.is_file():
             raise click.UsageError(f"{what}: found {str(path)!r}, expected an existing file")
-    end = next(iter(found.values())).config.simulation.end
-    base = next(iter(found.values())).config.simulation.seed
-    return Grid(
-        workloads={WORKLOAD: WorkloadEntry(FromFile(workload.resolve()), grouping)},
-        hosts={MIX: FromFile(hosts.resolve())},
-        policies=found,
-        seeds=seeds,
-        base_seed=base,
-        end=end,
-    )
-
-
-def _settings(name: str, config_file: Path | None, words: Sequence[str]) -> tuple[str, Config]:
-    """All settings under a policy's name, or a preset's."""
-    from slacktide import settings
-    from slacktide.experiment.grid import absolute, check_names
-
-    preset = name if name in settings.PRESETS else "recommended"
-    policy = [] if name in settings.PRESETS else [f"policy.name={name}"]
-    config = absolute(settings.load(config_file, preset, [*words, *policy]))
-    check_names(config, f"--policy {name}")
-    return preset, config
+    return planning.grid_of(FromFile(workload.resolve()), FromFile(hosts.resolve()), found, seeds, grouping)
 
 
 def _goal(targets: Words, penalty: float | None, config: Config) -> Goal:
-    from slacktide.experiment.goals import Goal
-    from slacktide.inputs.columns.cells import expected_name
+    from slacktide.experiment.goals import goal_of
 
-    names = [one.name for one in config.classes]
-    if penalty is not None:
-        if not math.isfinite(penalty):
-            raise click.UsageError(f"--penalty: found {penalty}, expected cpu-seconds, 0 or more")
-        if targets:
-            raise click.UsageError("--target and --penalty are two goals: give one of them")
-        return Goal({}, penalty)
-    found = dict.fromkeys(names, 1.0)
-    seen: set[str] = set()
+    found: dict[str, str] = {}
     for word in targets:
         name, equals, text = word.partition("=")
-        if name not in found or not equals:
-            raise click.UsageError(
-                f"--target: found {word!r}, expected CLASS=SHARE with CLASS {expected_name(name, names)}"
-            )
-        if name in seen:
+        if not equals:
+            raise click.UsageError(f"--target: found {word!r}, expected CLASS=SHARE")
+        if name in found:
             raise click.UsageError(f"--target {name}: given twice, expected one share for each class")
-        seen.add(name)
-        try:
-            share = float(text)
-        except ValueError:
-            share = -1.0
-        if not 0.0 <= share <= 1.0:
-            raise click.UsageError(f"--target {name}: found {text!r}, expected a share from 0 to 1")
-        found[name] = share
-    return Goal(found)
+        found[name] = text
+    return goal_of(found, penalty, config.classes)
 
 
 def _report(found: Plan, out: Path) -> None:

@@ -122,11 +122,10 @@ def _as_words(named: dict[str, object]) -> list[str]:
 
 
 def _read(workload: Path, hosts: Path, config: Config, grouping: dict[str, str] | None) -> tuple[Workload, Hosts]:
-    from slacktide.inputs import align, group_by_job, read_hosts, read_workload
+    from slacktide.inputs import align, read_hosts, read_workload
+    from slacktide.inputs.grouping import grouped
 
-    requests = read_workload(workload, classes=config.classes, rests=True)
-    if grouping is not None:
-        requests = group_by_job(requests, approach=grouping["approach"], batch=grouping["kind"] == "batch")
+    requests = grouped(read_workload(workload, classes=config.classes, rests=True), grouping)
     return align(requests, read_hosts(hosts), workload_file=str(workload), hosts_file=str(hosts))
 
 
@@ -162,11 +161,10 @@ def _report(workload: Workload, hosts: Hosts, config: Config, result: RunResult,
     from dataclasses import asdict
 
     from slacktide.cli import measure, outcome
-    from slacktide.experiment.run_folder import delays_of, totals
-    from slacktide.metrics import over_all, per_approach, per_class, unserved
+    from slacktide.experiment.run_folder import delays_of, per_class_of, totals, unserved_of
+    from slacktide.metrics import over_all, per_approach
 
-    codes = workload.service_class[result.requests["row" if result.instances is None else "first"]]
-    classes = per_class(result.requests, codes, workload.classes, config.qos.startup)
+    classes = per_class_of(workload, config, result)
     everyone = over_all(result.requests)
     approaches = per_approach(result.requests, workload, config.qos.startup)
     counts = totals(result)
@@ -176,7 +174,7 @@ def _report(workload: Workload, hosts: Hosts, config: Config, result: RunResult,
         "peak_rss_mb": measure.peak_rss_mb(),
         "wall_seconds": measure.wall_seconds(),
     }
-    never = unserved(result.requests if result.instances is None else result.instances, workload, hosts)
+    never = unserved_of(workload, hosts, result)
     delays = delays_of(workload, hosts, config, result)
     seen = []
     if delays is not None:

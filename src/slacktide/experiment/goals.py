@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -10,8 +11,9 @@ from numpy.typing import NDArray
 
 from slacktide.errors import ConfigError
 from slacktide.experiment.run import configured
+from slacktide.inputs.columns.cells import expected_name
 from slacktide.metrics.penalties import ALL, penalties
-from slacktide.model import Hosts, Workload
+from slacktide.model import Hosts, ServiceClass, Workload
 from slacktide.model.matching import matching_hosts
 from slacktide.results.experiment import Run
 
@@ -39,6 +41,32 @@ class Goal:
         if self.budget is not None:
             return f"penalties of at most {self.budget:g} cpu-seconds"
         return "fulfilment of at least " + ", ".join(f"{share:g} in {name}" for name, share in self.targets.items())
+
+
+def goal_of(targets: Mapping[str, object], penalty: float | None, classes: Sequence[ServiceClass]) -> Goal:
+    """The goal of a plan: ``targets``, shares by class, 1 for those left out; or instead a sum of penalties.
+
+    Raises :class:`ConfigError` for both at once, an unknown class, and a number out of range.
+    """
+    names = [one.name for one in classes]
+    if penalty is not None:
+        if not 0.0 <= penalty < math.inf:
+            raise ConfigError(f"penalty: found {penalty}, expected cpu-seconds, 0 or more")
+        if targets:
+            raise ConfigError("target and penalty are two goals: give one of them")
+        return Goal({}, penalty)
+    found = dict.fromkeys(names, 1.0)
+    for name, said in targets.items():
+        if name not in found:
+            raise ConfigError(f"target: found {name!r}, expected CLASS=SHARE with CLASS {expected_name(name, names)}")
+        try:
+            share = float(said)  # type: ignore[arg-type]
+        except (TypeError, ValueError):
+            share = -1.0
+        if not 0.0 <= share <= 1.0:
+            raise ConfigError(f"target {name}: found {said!r}, expected a share from 0 to 1")
+        found[name] = share
+    return Goal(found)
 
 
 @dataclass(frozen=True, slots=True)

@@ -170,7 +170,11 @@ def derived_seed(base: int, workload: str, number: int) -> int:
 
 def read(path: Path, variables: Mapping[str, str] | None = None) -> Grid:
     """The grid of a file, ``variables`` filled in. Raises :class:`ConfigError` naming file, line, key and value."""
-    node = checked.read(path, variables or {})
+    return of(checked.read(path, variables or {}))
+
+
+def of(node: Node) -> Grid:
+    """The grid that stands at a node, in the words of a grid file. Raises :class:`ConfigError` as :func:`read`."""
     top = node.convert(grid_keys.Top)
     if top.version != VERSION:
         node.child("version").fail(f"{VERSION}, the version this one reads")

@@ -32,7 +32,7 @@ FILES = (
     "experiment/shared_inputs.py",
 )
 """Modules outside of these packages."""
-APART = frozenset({"results/experiment.py", "results/directory.py"})
+APART = frozenset({"results/experiment.py", "results/directory.py", "results/generated.py"})
 """Of these, what only reads or moves outcomes."""
 
 

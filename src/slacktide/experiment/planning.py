@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from slacktide import settings
+from slacktide.config import Config
 from slacktide.errors import RunsError
 from slacktide.experiment import conduct, keys
 from slacktide.experiment.conduct import Executor, Listed, Watcher
 from slacktide.experiment.goals import Goal, Score, check_attainable, score
-from slacktide.experiment.grid import First, Grid, Point
+from slacktide.experiment.grid import (
+    First,
+    FromFile,
+    Generated,
+    Grid,
+    Point,
+    PolicyEntry,
+    WorkloadEntry,
+    absolute,
+    check_names,
+)
 from slacktide.experiment.prepare import HOSTS, Inputs, classes_of, load_workload
 from slacktide.experiment.search import Bracket, bracket, next_sizes
 from slacktide.experiment.store import Store
@@ -78,6 +90,42 @@ class Plan:
     answers: list[Answer]
     mix: Hosts
     most: int
+
+
+Given = FromFile | Generated
+"""What a plan's workload and hosts come from."""
+
+
+def grid_of(
+    workload: Given, hosts: Given, policies: Mapping[str, PolicyEntry], seeds: int, grouping: Mapping[str, str] | None
+) -> Grid:
+    """The grid that a plan's runs are of; sizes are added as they are tested. End and seed are the first policy's."""
+    first = next(iter(policies.values())).config.simulation
+    return Grid(
+        workloads={WORKLOAD: WorkloadEntry(workload, grouping)},
+        hosts={MIX: hosts},
+        policies=policies,
+        seeds=seeds,
+        base_seed=first.seed,
+        end=first.end,
+    )
+
+
+def policies_of(
+    names: Sequence[str], load: Callable[[str, str | None], Config], where: str = "--policy "
+) -> dict[str, PolicyEntry]:
+    """Entries by name, a policy's or a preset's; ``load`` makes the settings of a preset and, where one is named, a
+    policy.
+
+    Raises :class:`ConfigError`, beginning with ``where``, for a name that nobody offers.
+    """
+    found = {}
+    for name in names:
+        preset = name if name in settings.PRESETS else "recommended"
+        config = absolute(load(preset, None if name in settings.PRESETS else name))
+        check_names(config, f"{where}{name}")
+        found[name] = PolicyEntry(preset, config)
+    return found
 
 
 def name_of(size: int) -> str:

@@ -13,13 +13,13 @@ from slacktide.experiment import keys, scales
 from slacktide.experiment.grid import First, FromFile, Generated, Grid, Origin, Peak, Share
 from slacktide.inputs import (
     WorkloadParquetWriter,
-    group_by_job,
     read_hosts,
     read_workload,
     write_hosts,
     write_workload,
 )
 from slacktide.inputs.generators.registry import GENERATORS
+from slacktide.inputs.grouping import grouped
 from slacktide.inputs.prepare.host_sets import binding_resource, draw_hosts, keep_share
 from slacktide.inputs.prepare.peak import peak
 from slacktide.model import DEFAULT_CLASSES, Hosts, ServiceClass, Workload
@@ -148,10 +148,7 @@ def load_workload(
     folder: Path, classes: tuple[ServiceClass, ...], grouping: Mapping[str, str] | None = None
 ) -> Workload:
     """A prepared workload, rows of a job made one request as ``grouping`` says. Raises :class:`InputError`."""
-    workload = read_workload(folder / WORKLOAD, classes=classes)
-    if grouping is None:
-        return workload
-    return group_by_job(workload, approach=grouping["approach"], batch=grouping["kind"] == "batch")
+    return grouped(read_workload(folder / WORKLOAD, classes=classes), grouping)
 
 
 def _pieces(origin: Generated) -> Iterator[Workload]:

@@ -6,12 +6,15 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from slacktide import results, settings
 from slacktide.config import Config
+from slacktide.inputs.grouping import GROUPING
+from slacktide.metrics import ClassSummary, Unserved, per_class, unserved
 from slacktide.metrics.intervals import IntervalRecorder
 from slacktide.metrics.window_summary import window_summary
 from slacktide.model import Hosts, Workload
@@ -24,8 +27,6 @@ RESULT_FILES = frozenset(
         *("intervals.parquet", "progress.parquet", "windows.parquet", "manifest.json"),
     }
 )
-GROUPING = "grouping"
-"""Under this key a manifest says how rows were grouped; ``--config`` groups them so again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,51 @@ class Asked:
     passes: bool = False
     events: bool = False
     intervals: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A run with all that its folder is written from; ``recorder`` has what came of ``asked.intervals``."""
+
+    workload: Workload
+    hosts: Hosts
+    config: Config
+    result: RunResult
+    recorder: IntervalRecorder
+    asked: Asked
+    grouping: Mapping[str, str] | None = None
+
+
+def finished(
+    workload: Workload,
+    hosts: Hosts,
+    config: Config,
+    asked: Asked = Asked(),
+    *,
+    grouping: Mapping[str, str] | None = None,
+    own: object = None,
+    progress: Callable[[float, int, int], None] | None = None,
+    announce: Callable[[str], None] | None = None,
+) -> Finished:
+    """Simulate, and keep what was asked for; ``own``, ``progress`` and ``announce`` as for :func:`slacktide.sim.run`.
+
+    Raises what that raises.
+    """
+    recorder = IntervalRecorder(workload)
+    result = run(
+        workload,
+        hosts,
+        config,
+        own=own,
+        events=asked.events or config.delay.network is not None,
+        outages=_windowed(workload) and asked.intervals is not None,
+        passes=asked.passes,
+        progress=progress,
+        announce=announce,
+        intervals=asked.intervals,
+        observe=recorder,
+    )
+    return Finished(workload, hosts, config, result, recorder, asked, grouping)
 
 
 def run_into(
@@ -50,43 +96,47 @@ def run_into(
     progress: Callable[[float, int, int], None] | None = None,
     announce: Callable[[str], None] | None = None,
 ) -> RunResult:
-    """Simulate and write the folder ``out``, which is there whole or not at all.
-
-    ``files`` are those that ``workload`` and ``hosts`` were read from and ``command`` the words of the command
-    line, both for the manifest; ``grouping`` says how rows were made requests, where they were; ``progress`` and
-    ``announce`` as for :func:`slacktide.sim.run`. Raises what that raises, and :class:`OutputError`.
-    """
+    """:func:`finished` and :func:`write` in one step. Raises what these raise, the second before it simulates."""
     results.check_target(out, RESULT_FILES)
-    recorder = IntervalRecorder(workload)
-    windowed = any(one.window is not None for one in workload.classes)
-    result = run(
-        workload,
-        hosts,
-        config,
-        events=asked.events or config.delay.network is not None,
-        outages=windowed and asked.intervals is not None,
-        passes=asked.passes,
-        progress=progress,
-        announce=announce,
-        intervals=asked.intervals,
-        observe=recorder,
-    )
-    used = [*files, *files_in(config)]
-    about = results.manifest(settings.to_mapping(config), results.file_hashes(used), command, totals(result))
-    if grouping is not None:
-        about[GROUPING] = dict(grouping)
+    done = finished(workload, hosts, config, asked, grouping=grouping, progress=progress, announce=announce)
+    write(out, done, files=files, command=command)
+    return done.result
+
+
+def write(
+    out: Path,
+    done: Finished,
+    *,
+    files: Sequence[Path],
+    command: Sequence[str],
+    tables: Mapping[str, str] = MappingProxyType({}),
+) -> None:
+    """Write the folder ``out``, which is there whole or not at all.
+
+    ``files`` are those that workload and hosts were read from, ``tables`` SHA-256 of what was in memory, by name, and
+    ``command`` the words of the command line, all for the manifest. Raises :class:`OutputError`, and
+    :class:`InputError` for a file that is no more.
+    """
+    config, asked, result = done.config, done.asked, done.result
+    hashes = {**tables, **results.file_hashes([*files, *files_in(config)])}
+    about = results.manifest(settings.to_mapping(config), hashes, command, totals(result))
+    if done.grouping is not None:
+        about[GROUPING] = dict(done.grouping)
     if asked.intervals is not None:
         about["intervals"] = asked.intervals
     with results.replaced_directory(out, RESULT_FILES) as aside:
-        _write_tables(aside, workload, hosts, config, result, asked)
+        _write_tables(aside, done)
         if asked.intervals is not None:
-            names = [one.name for one in workload.classes]
-            results.write_intervals(aside / "intervals.parquet", recorder.intervals(), names)
-            results.write_progress(aside / "progress.parquet", recorder.progress())
-        if asked.intervals is not None and windowed:
-            results.write_windows(aside / "windows.parquet", window_summary(workload, result, config))
+            names = [one.name for one in done.workload.classes]
+            results.write_intervals(aside / "intervals.parquet", done.recorder.intervals(), names)
+            results.write_progress(aside / "progress.parquet", done.recorder.progress())
+        if asked.intervals is not None and _windowed(done.workload):
+            results.write_windows(aside / "windows.parquet", window_summary(done.workload, result, config))
         (aside / "manifest.json").write_text(json.dumps(about, indent=2, allow_nan=False) + "\n", encoding="utf-8")
-    return result
+
+
+def _windowed(workload: Workload) -> bool:
+    return any(one.window is not None for one in workload.classes)
 
 
 def delays_of(workload: Workload, hosts: Hosts, config: Config, result: RunResult) -> Any:
@@ -100,18 +150,17 @@ def delays_of(workload: Workload, hosts: Hosts, config: Config, result: RunResul
     return placement_delays(result.events, workload, there, config.delay, result.end)
 
 
-def _write_tables(
-    aside: Path, workload: Workload, hosts: Hosts, config: Config, result: RunResult, asked: Asked
-) -> None:
+def _write_tables(aside: Path, done: Finished) -> None:
+    workload, hosts, config, result = done.workload, done.hosts, done.config, done.result
     results.write_requests(aside / "requests.parquet", workload, result.requests, config.qos.startup)
     if result.instances is not None:
         results.write_instances(aside / "instances.parquet", workload, result.instances, config.qos.startup)
     if result.passes is not None:
         results.write_passes(aside / "passes.parquet", result.passes)
-    if result.events is not None and asked.events:
+    if result.events is not None and done.asked.events:
         results.write_events(aside / "events.parquet", workload, hosts, result.events, EVENT_KINDS)
 
-    delays = delays_of(workload, hosts, config, result) if asked.events else None
+    delays = delays_of(workload, hosts, config, result) if done.asked.events else None
     if delays is not None:
         results.write_delays(aside / "delays.parquet", delays)
 
@@ -125,6 +174,17 @@ def files_in(config: Config) -> list[Path]:
         *own,
     ]
     return [Path(one) for one in dict.fromkeys(named) if one and Path(one).is_file()]
+
+
+def per_class_of(workload: Workload, config: Config, result: RunResult) -> list[ClassSummary]:
+    """What each service class of a run was promised and got."""
+    codes = workload.service_class[result.requests["row" if result.instances is None else "first"]]
+    return per_class(result.requests, codes, workload.classes, config.qos.startup)
+
+
+def unserved_of(workload: Workload, hosts: Hosts, result: RunResult) -> list[Unserved]:
+    """By class, instances of a run that never had a host."""
+    return unserved(result.requests if result.instances is None else result.instances, workload, hosts)
 
 
 def totals(result: RunResult) -> dict[str, Any]:

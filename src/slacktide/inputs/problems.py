@@ -12,17 +12,18 @@ from slacktide.errors import SHOWN_PROBLEMS, InputError, Problem
 
 
 class Problems:
-    """The problems of one file: all of them counted, the first few (by line) kept."""
+    """The problems of one file, or of a ``frame``: all of them counted, the first few (by line) kept."""
 
-    def __init__(self, file: str) -> None:
+    def __init__(self, file: str, *, frame: bool = False) -> None:
         self.file = file
+        self.frame = frame
         self.total = 0
         self._kept: list[Problem] = []
 
     def add(self, line: int, column: str, value: str, expected: str) -> None:
         """One problem; ``line`` counts from 1, 0 means the whole file."""
         self.total += 1
-        self._kept.append(Problem(self.file, line, column, value, expected))
+        self._kept.append(Problem(self.file, line, column, value, expected, self.frame))
         if len(self._kept) > 16 * SHOWN_PROBLEMS:
             self._shorten()
 

@@ -28,6 +28,8 @@ from slacktide.model import APPROACHES, Hosts, Workload
 T = TypeVar("T")
 
 ROW_GROUP = 131_072
+IN_MEMORY = Path("workload")
+"""What errors name of a table that is no file."""
 
 
 def write_workload(workload: Workload, path: Path | str) -> None:
@@ -89,14 +91,28 @@ def write_hosts(hosts: Hosts, path: Path | str) -> None:
     if path.suffix.lower() != ".parquet":
         _write_csv(path, lambda: _host_rows(hosts))
         return
-    import pyarrow as pa
     import pyarrow.parquet as pq
+
+    _set_aside(path, lambda aside: pq.write_table(hosts_table(hosts), aside, write_page_checksum=True))
+
+
+def hosts_table(hosts: Hosts) -> Any:
+    """The Arrow table that :func:`write_hosts` writes as Parquet."""
+    import pyarrow as pa
 
     columns: dict[str, Any] = {"id": hosts.ids, "name": pa.array(hosts.names, pa.string())}
     for index, resource in enumerate(hosts.resources):
         columns[column_name(resource)] = hosts.capacity[:, index]
     columns["attributes"] = pa.array([format_attributes(one) for one in hosts.attributes], pa.string())
-    _set_aside(path, lambda aside: pq.write_table(pa.table(columns), aside, write_page_checksum=True))
+    return pa.table(columns)
+
+
+def workload_table(workload: Workload) -> Any:
+    """The Arrow table that :func:`write_workload` writes as Parquet. Raises :class:`OutputError` as that does."""
+    import pyarrow as pa
+
+    rows, requests = collapse(workload, IN_MEMORY)
+    return pa.table(_arrow_columns(rows, requests, IN_MEMORY, pa))
 
 
 class WorkloadParquetWriter:

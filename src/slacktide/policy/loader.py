@@ -117,8 +117,11 @@ def has_own_code(config: Config) -> bool:
     return config.policy.score not in (DEFAULT, *SCORES) or config.policy.cost not in (DEFAULT, *COSTS)
 
 
-def load(config: Config) -> Loaded:
-    """A user's own policy, score and cost of these settings; raises :class:`PluginError`."""
+def load(config: Config, own: object = None) -> Loaded:
+    """A user's own policy, score and cost of these settings; raises :class:`PluginError`.
+
+    ``own`` is a policy, or its class, that is to decide, and ``policy.name`` then what errors call it.
+    """
     score = cost = 0
     keep: list[Any] = []
     if config.policy.score not in (DEFAULT, *SCORES):
@@ -128,7 +131,9 @@ def load(config: Config) -> Loaded:
         cost, alive = _own(config.policy.cost, "costs", [DEFAULT, *COSTS])
         keep.append(alive)
     policy = None
-    if config.policy.name not in POLICIES:
+    if own is not None:
+        policy = _instance(own, config)
+    elif config.policy.name not in POLICIES:
         policy = _instance(_find(config.policy.name, "policies", list(POLICIES)), config)
     return Loaded(OwnCode(score, cost), policy, tuple(keep))
 

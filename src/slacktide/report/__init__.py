@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 
 from slacktide.errors import ConfigError, OutputError
 
@@ -35,6 +37,34 @@ def write(folder: Path, out: Path, export: Path | None = None, announce: Callabl
         files.write(export, report.figures)
     write_text(out, text)
     return len(report.figures)
+
+
+def report_of(
+    experiment: str | os.PathLike[str], out: str | os.PathLike[str], *, export: str | os.PathLike[str] | None = None
+) -> Path:
+    """The page about an experiment, an ``Experiment`` or its folder, as the file ``out``, as ``slacktide report`` does.
+
+    ``export`` is a folder for every figure as SVG, PNG and CSV. Returns the page's path. Raises as :func:`write`.
+    """
+    write(Path(experiment), Path(out), None if export is None else Path(export))
+    return Path(out)
+
+
+class _Callable(ModuleType):
+    """This package is also the function ``slacktide.report`` of the Python API: both have the same name."""
+
+    def __call__(
+        self,
+        experiment: str | os.PathLike[str],
+        out: str | os.PathLike[str],
+        *,
+        export: str | os.PathLike[str] | None = None,
+    ) -> Path:
+        """As :func:`report_of`."""
+        return report_of(experiment, out, export=export)
+
+
+sys.modules[__name__].__class__ = _Callable
 
 
 def need_libraries() -> None:

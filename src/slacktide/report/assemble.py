@@ -37,7 +37,11 @@ class Report:
 
 def assemble(folder: Path, announce: Announce = lambda _: None) -> Report:
     """Reads the experiment in ``folder`` and draws. Raises :class:`InputError` for what is not one."""
-    experiment = read(folder)
+    return drawn_of(read(folder), announce)
+
+
+def drawn_of(experiment: Experiment, announce: Announce = lambda _: None) -> Report:
+    """Draws the finished runs of an experiment. Raises :class:`InputError` where there are none."""
     found = members(experiment)
     scene = scene_of(found, experiment)
     resources = resources_of(found[0])

@@ -14,7 +14,7 @@ from slacktide.metrics.penalties import ALL, penalties, penalty_increment
 from slacktide.metrics.penalties import COLUMNS as OWED
 from slacktide.metrics.use import WASTE, waste
 from slacktide.report.figure import Rows, Scene, where
-from slacktide.report.gather import Member
+from slacktide.report.gather import REQUESTS, Member, table_of, told
 from slacktide.report.verdict import share_kept
 
 NEEDED = tuple(dict.fromkeys(("class", *OWED, *WASTE)))
@@ -43,6 +43,13 @@ def of_run(member: Member, table: Any) -> Rows:
         }
         rows.append({**member.names, "class": name, **numbers})
     return rows
+
+
+def read_run(member: Member) -> Rows:
+    """:func:`of_run` of a finished run's file. Raises :class:`InputError`."""
+    table = table_of(member, REQUESTS, [*NEEDED, *member.judged])
+    with told(member, REQUESTS):
+        return of_run(member, table)
 
 
 def outcome(scores: Rows, scene: Scene) -> Rows:

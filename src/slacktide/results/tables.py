@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,13 +30,33 @@ Columns = Mapping[str, NDArray[Any]]
 TIMES = ("running", "pending", "startup_first", "startup_restarts", "discarded")
 
 
-def write_requests(path: Path, workload: Workload, columns: Columns, accounting: Accounting) -> None:
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """A table that is made part by part: ``count`` rows, the columns of a part of them, and arrays that are read for a
+    part and not needed after it."""
+
+    count: int
+    columns: Callable[[slice], dict[str, Any]]
+    read: Sequence[NDArray[Any]] = ()
+
+    def table(self) -> Any:
+        """All of them as an Arrow table."""
+        import pyarrow as pa
+
+        return pa.concat_tables([pa.table(self.columns(part)) for part in _parts(self.count)])
+
+    def write(self, path: Path) -> None:
+        """All of them as a Parquet file. Raises :class:`OutputError`."""
+        _write(path, self.count, self.columns, self.read)
+
+
+def request_rows(workload: Workload, columns: Columns, accounting: Accounting) -> Rows:
     """One row per request of the run, in order of admission; of several instances in the workload's order.
 
     ``columns`` are those of the simulator's result, shape (n,) each: ``row`` in the workload, ``completed``
     (seconds, NaN: not), :data:`TIMES`, ``wasted_startup``, ``preemptions``, ``starts``, ``hosts_used``; where the
     workload has requests of several instances, those of ``qos.per_request``. ``accounting`` is the one decisions used;
-    ``slo_met`` follows it. Raises :class:`OutputError`.
+    ``slo_met`` follows it.
     """
     slos = np.array([one.slo for one in workload.classes])
     names = [one.name for one in workload.classes]
@@ -56,16 +77,16 @@ def write_requests(path: Path, workload: Workload, columns: Columns, accounting:
             **_asked(workload, columns, part),
         }
 
-    _write(path, len(columns["row"]), batch, _resting(workload, columns))
+    return Rows(len(columns["row"]), batch, _resting(workload, columns))
 
 
-def write_instances(path: Path, workload: Workload, columns: Columns, accounting: Accounting) -> None:
+def instance_rows(workload: Workload, columns: Columns, accounting: Accounting) -> Rows:
     """One row per instance of the run, for workloads with requests of several instances; in the order of ``columns``.
 
-    ``columns``, shape (i,) each: as in :func:`write_requests`, with ``row`` in the workload, and ``admission`` (s; of a
+    ``columns``, shape (i,) each: as in :func:`request_rows`, with ``row`` in the workload, and ``admission`` (s; of a
     batch request's instance its release) and ``removed`` (s, NaN: not). Availability and ``slo_met``, in the
     ``accounting`` of decisions, are each instance's own. Raises ValueError where every row of the workload is a request
-    of its own, and :class:`OutputError`.
+    of its own.
     """
     if workload.requests is None or workload.request is None:
         raise ValueError("workload.requests: found none, expected requests; instances have no table of their own then")
@@ -88,12 +109,32 @@ def write_instances(path: Path, workload: Workload, columns: Columns, accounting
             "slo_met": fulfilled(judged(achieved[accounting], columns, part), slos[workload.service_class[rows]]),
         }
 
-    _write(path, len(columns["row"]), batch, _resting(workload, columns))
+    return Rows(len(columns["row"]), batch, _resting(workload, columns))
+
+
+def pass_rows(columns: Columns) -> Rows:
+    """One row per scheduling pass: all of ``columns``, shape (passes,) each."""
+    return Rows(len(columns["time"]), lambda part: {name: values[part] for name, values in columns.items()})
+
+
+def write_requests(path: Path, workload: Workload, columns: Columns, accounting: Accounting) -> None:
+    """:func:`request_rows` as a file. Raises :class:`OutputError`, as the others."""
+    request_rows(workload, columns, accounting).write(path)
+
+
+def write_instances(path: Path, workload: Workload, columns: Columns, accounting: Accounting) -> None:
+    """:func:`instance_rows` as a file."""
+    instance_rows(workload, columns, accounting).write(path)
 
 
 def write_passes(path: Path, columns: Columns) -> None:
-    """One row per scheduling pass: all of ``columns``, shape (passes,) each. Raises :class:`OutputError`."""
-    _write(path, len(columns["time"]), lambda part: {name: values[part] for name, values in columns.items()})
+    """:func:`pass_rows` as a file."""
+    pass_rows(columns).write(path)
+
+
+def write_events(path: Path, workload: Workload, hosts: Hosts, columns: Columns, kinds: Sequence[str]) -> None:
+    """:func:`event_rows` as a file."""
+    event_rows(workload, hosts, columns, kinds).write(path)
 
 
 def write_delays(path: Path, delays: Any) -> None:
@@ -128,16 +169,16 @@ def write_windows(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
 
 def write_progress(path: Path, columns: Columns) -> None:
     """One row per interval: all of ``columns``, shape (intervals,) each. Raises :class:`OutputError`."""
-    write_passes(path, columns)
+    pass_rows(columns).write(path)
 
 
-def write_events(path: Path, workload: Workload, hosts: Hosts, columns: Columns, kinds: Sequence[str]) -> None:
+def event_rows(workload: Workload, hosts: Hosts, columns: Columns, kinds: Sequence[str]) -> Rows:
     """One row per event, in the order in which they happened.
 
     ``columns``, shape (events,) each: ``time`` (s), ``kind`` (index into ``kinds``), ``row`` of the instance and
     ``by``, the row of the one that benefits, ``host`` (-1: none each), ``qos`` (s, NaN: none) and ``received`` (s, of
     outages). Requests and hosts are written by id and name, an instance by its number within its request (null where
-    every row is a request, and of an outage of a request that is measured as a whole). Raises :class:`OutputError`.
+    every row is a request, and of an outage of a request that is measured as a whole).
     """
     ids, numbers = workload.ids, None
     outage = list(kinds).index("outage")
@@ -159,7 +200,7 @@ def write_events(path: Path, workload: Workload, hosts: Hosts, columns: Columns,
             "received": _nullable(np.where(ended, columns["received"][part], np.nan)),
         }
 
-    _write(path, len(columns["time"]), batch)
+    return Rows(len(columns["time"]), batch)
 
 
 def _identity(workload: Workload, columns: Columns, part: slice) -> dict[str, Any]:

@@ -151,6 +151,7 @@ def run(
     hosts: Hosts,
     config: Config,
     *,
+    own: object = None,
     events: bool = False,
     outages: bool = False,
     passes: bool = False,
@@ -162,6 +163,7 @@ def run(
 ) -> RunResult:
     """Simulate ``workload`` on ``hosts`` (of the same resources) under ``config``.
 
+    ``own`` is a policy, or its class, that decides instead of the one that ``config.policy.name`` names;
     ``events``, ``passes`` and ``decisions`` ask for those columns of the result, ``outages`` for events that are
     outages of promises over a window, which ``events`` are among others;
     ``progress`` is called now and then with simulated seconds, requests admitted, and
@@ -174,7 +176,7 @@ def run(
     with compile_clock(has_own_code(config)) as seconds:
         record = schema.RECORD_EVENTS * events + schema.RECORD_OUTAGES * (events or outages)
         record += schema.RECORD_DECISIONS * decisions + schema.RECORD_PASSES * passes
-        result = _run(workload, hosts, config, record, progress, intervals, observe)
+        result = _run(workload, hosts, config, own, record, progress, intervals, observe)
         return replace(result, compile_seconds=seconds())
 
 
@@ -182,12 +184,13 @@ def _run(
     workload: Workload,
     hosts: Hosts,
     config: Config,
+    policy: object,
     record: int,
     progress: Progress | None,
     intervals: float | None,
     observe: Observer | None,
 ) -> RunResult:
-    own = load(config)
+    own = load(config, policy)
     if config.delay.network is not None:
         hosts = replace(hosts, network=read_network(config.delay.network, hosts))
     tb = prepare(workload, hosts, config, own, record)

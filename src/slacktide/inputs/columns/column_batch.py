@@ -81,7 +81,8 @@ class ColumnBatch:
     ) -> Integers:
         """A column of few distinct words as numbers: ``parse`` is asked once for each; ``spare`` is for broken ones.
 
-        An empty cell is parsed as "". ``parse`` raises :class:`ValueError` or :class:`KeyError`.
+        It is asked in the order of their first rows: equal data gives equal numbers, whatever holds it. An empty cell
+        is parsed as "". ``parse`` raises :class:`ValueError` or :class:`KeyError`.
         """
         column = self.columns[name]
         if is_text(column):
@@ -90,7 +91,9 @@ class ColumnBatch:
         codes = np.asarray(without_null(column.indices, len(texts) - 1))
         found = np.full(len(texts), spare, dtype=np.int64)
         wrong: dict[int, str] = {}
-        for code in np.unique(codes).tolist():
+        first = np.full(len(texts), len(codes), dtype=np.int64)
+        first[codes[::-1]] = np.arange(len(codes))[::-1]  # of equal codes the last one to be written is the first row
+        for code in np.argsort(first, kind="stable")[: np.count_nonzero(first < len(codes))].tolist():
             text = texts[code] or ""
             try:
                 found[code] = parse(text)

@@ -40,8 +40,8 @@ class ParquetFile:
             raise self._unreadable(error) from error
         self.names: list[str] = list(schema.names)
         header.check_header(self.names, required, optional, self.problems)
-        self._check_types(schema)
-        texts = [name for name in self.names if name in _TEXTS]
+        check_types(schema, self.problems)
+        texts = [name for name in self.names if name in TEXTS]
         try:
             # With a buffer, and nothing read ahead, a row group's columns are not in memory all at once.
             self._file = pq.ParquetFile(
@@ -89,34 +89,36 @@ class ParquetFile:
                 )
                 groups, rows = [], 0
 
-    def _check_types(self, schema: Any) -> None:
-        import pyarrow.types as kinds
-
-        for field in schema:
-            if field.name in header.UNREAD_COLUMNS:
-                continue
-            if field.name in _WHOLE:
-                good, expected = kinds.is_integer(field.type) and str(field.type) != "uint64", "whole numbers (int64)"
-            elif field.name in _FLAGS:
-                good, expected = kinds.is_boolean(field.type), "booleans"
-            elif field.name in _TEXTS:
-                plain = field.type.value_type if kinds.is_dictionary(field.type) else field.type
-                good, expected = kinds.is_string(plain) or kinds.is_large_string(plain), "text (string)"
-            else:
-                number = kinds.is_integer(field.type) or kinds.is_floating(field.type)
-                good, expected = number, "numbers (double)"
-            if not good:
-                self.problems.add(0, field.name, f"a column of {field.type}", expected)
-        self.problems.raise_if_any()
-
     def _unreadable(self, error: Exception) -> Exception:
         text = str(error).strip().split("\n")[0]
         return fail(self.path, "a complete Parquet file", value=text or type(error).__name__)
 
 
-_WHOLE = ("id", "job", "instances", "completions", "parallelism")
-_FLAGS = ("anti_affinity",)
-_TEXTS = (
+WHOLE = ("id", "job", "instances", "completions", "parallelism")
+FLAGS = ("anti_affinity",)
+TEXTS = (
     *("class", "constraints", "name", "attributes", "kind", "approach", "scale"),
     *(*header.RESIZE_COLUMNS, *header.PAST_COLUMNS, *header.AFFINITY_COLUMNS, *ACCESS),
 )
+
+
+def check_types(schema: Any, problems: Problems) -> None:
+    """Raises :class:`InputError` for every column of an Arrow schema that holds another type than it may."""
+    import pyarrow.types as kinds
+
+    for field in schema:
+        if field.name in header.UNREAD_COLUMNS:
+            continue
+        if field.name in WHOLE:
+            good, expected = kinds.is_integer(field.type) and str(field.type) != "uint64", "whole numbers (int64)"
+        elif field.name in FLAGS:
+            good, expected = kinds.is_boolean(field.type), "booleans"
+        elif field.name in TEXTS:
+            plain = field.type.value_type if kinds.is_dictionary(field.type) else field.type
+            good, expected = kinds.is_string(plain) or kinds.is_large_string(plain), "text (string)"
+        else:
+            number = kinds.is_integer(field.type) or kinds.is_floating(field.type)
+            good, expected = number, "numbers (double)"
+        if not good:
+            problems.add(0, field.name, f"a column of {field.type}", expected)
+    problems.raise_if_any()

@@ -1,4 +1,4 @@
-"""Workloads and hosts from the columns of a file, CSV or Parquet (docs/formats.md lists the columns).
+"""Workloads and hosts from the columns of a file, CSV or Parquet, or of a frame (docs/formats.md lists the columns).
 
 A file is read batch by batch into arrays of the final size: 25 million rows need their 1.4 GB and one batch.
 """
@@ -53,7 +53,11 @@ class Tables:
 
 def read_workload(path: Path, classes: tuple[ServiceClass, ...], rests: bool = False) -> Workload:
     """A workload from CSV or Parquet, its columns in files where it ``rests``; raises :class:`InputError`."""
-    file = opened(path)
+    return workload_of(opened(path), classes, rests)
+
+
+def workload_of(file: TableFile, classes: tuple[ServiceClass, ...], rests: bool = False) -> Workload:
+    """As :func:`read_workload`, from what is opened already."""
     tables = Tables()
     columns = empty_columns(file, file.rows, tables, resting if rests and file.rows >= LEAST else ordinary)
     count = 0
@@ -96,7 +100,11 @@ def name_values(columns: WorkloadColumns, tables: Tables) -> None:
 
 def read_hosts(path: Path) -> Hosts:
     """Hosts from CSV or Parquet; raises :class:`InputError`."""
-    file = _opened(path, header.HOSTS_REQUIRED, header.HOSTS_OPTIONAL)
+    return hosts_of(_opened(path, header.HOSTS_REQUIRED, header.HOSTS_OPTIONAL))
+
+
+def hosts_of(file: TableFile) -> Hosts:
+    """As :func:`read_hosts`, from what is opened already."""
     amounts = header.demand_columns(file.names)
     listed: list[dict[str, str]] = [{}]
 

@@ -1,0 +1,35 @@
+from slacktide.api.experiments import Experiment as Experiment
+from slacktide.api.generating import Generated as Generated
+from slacktide.api.generating import generate as generate
+from slacktide.api.planning import CapacityPlan as CapacityPlan
+from slacktide.api.planning import plan as plan
+from slacktide.api.result import Result as Result
+from slacktide.api.result import plot as plot
+from slacktide.api.simulating import simulate as simulate
+from slacktide.errors import ConfigError as ConfigError
+from slacktide.errors import InputError as InputError
+from slacktide.errors import OutputError as OutputError
+from slacktide.errors import PluginError as PluginError
+from slacktide.errors import RunsError as RunsError
+from slacktide.errors import SlacktideError as SlacktideError
+from slacktide.report import report_of as report
+
+__all__ = [
+    "CapacityPlan",
+    "ConfigError",
+    "Experiment",
+    "Generated",
+    "InputError",
+    "OutputError",
+    "PluginError",
+    "Result",
+    "RunsError",
+    "SlacktideError",
+    "__version__",
+    "generate",
+    "plan",
+    "plot",
+    "report",
+    "simulate",
+]
+__version__: str

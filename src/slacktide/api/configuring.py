@@ -1,0 +1,97 @@
+"""Settings as keywords: ``policy_patience=30`` is ``--set policy.patience=30``."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from slacktide import settings
+from slacktide.config import Config
+from slacktide.errors import ConfigError
+from slacktide.model.durations import parse_duration
+from slacktide.policy import Policy
+from slacktide.settings_file import SettingsFile
+
+PolicyChoice: TypeAlias = str | Policy | type[Policy]
+"""A name as on the command line (also ``file.py:Class``), a class with ``decide``, or an object of one."""
+Duration: TypeAlias = float | str
+"""Seconds, or a text such as ``"1h30m"``."""
+
+
+def seconds(name: str, value: Duration | None) -> float | None:
+    """Raises :class:`ConfigError` naming the argument for what is no duration."""
+    try:
+        return None if value is None else parse_duration(value)
+    except ValueError as error:
+        raise ConfigError(f"{name}: {error}") from error
+
+
+def configured(
+    where: str,
+    preset: str | None,
+    file: str | os.PathLike[str] | None,
+    keywords: Mapping[str, object],
+    named: Mapping[str, object],
+) -> Config:
+    """Settings from preset, file, keywords, and ``named`` ones (SECTION.KEY), in this order; the last one wins.
+
+    None under a name says nothing. Raises :class:`ConfigError`, beginning with ``where``, the function that was called.
+    """
+    config = settings.load(None if file is None else Path(file), preset)
+    mapping = sections(where, keywords)
+    for name, value in named.items():
+        if value is not None:
+            section, _, key = name.partition(".")
+            mapping.setdefault(section, {})[key] = value
+    return settings.with_sections(config, mapping, SettingsFile(where, mapping))
+
+
+def sections(where: str, keywords: Mapping[str, object]) -> dict[str, Any]:
+    """Keywords as sections of a settings file; ``classes`` is one by itself."""
+    found: dict[str, Any] = {}
+    for name, value in keywords.items():
+        if name == "classes":
+            found[name] = value
+            continue
+        section = next((one for one in settings.SECTIONS if name.startswith(f"{one}_")), None)
+        key = name.removeprefix(f"{section}_")
+        if section is None or key not in settings.types_of(section):
+            right = settings.nearest(name.replace("_", ".", 1) if section is None else f"{section}.{key}")
+            raise ConfigError(f"{where}: {name}: unknown, expected {right.replace('.', '_', 1)}")
+        found.setdefault(section, {})[key] = os.fspath(value) if isinstance(value, os.PathLike) else value
+    return found
+
+
+def with_policy(config: Config, policy: PolicyChoice | None) -> tuple[Config, object]:
+    """The settings with the policy's name, and the policy itself where it is not given by name."""
+    if policy is None or isinstance(policy, str):
+        name, own = policy or config.policy.name, None
+    else:
+        kind = policy if inspect.isclass(policy) else type(policy)
+        name, own = f"{kind.__module__}.{kind.__qualname__}", policy
+    return replace(config, policy=replace(config.policy, name=name)), own
+
+
+def policy_by_name(policy: PolicyChoice) -> str:
+    """A name by which another process finds the policy: ``file.py:Class`` of a class that stands in a file."""
+    if isinstance(policy, str):
+        return policy
+    if not inspect.isclass(policy):
+        raise ConfigError(
+            f"policy: found an object of {type(policy).__name__}, expected its class: every run makes one of its own"
+        )
+    try:
+        file = inspect.getsourcefile(policy)
+    except TypeError:  # a class of a notebook
+        file = None
+    if file is None or not file.endswith(".py") or not Path(file).is_file() or policy.__qualname__ != policy.__name__:
+        raise ConfigError(
+            f"policy: found the class {policy.__qualname__}, expected one at the top of a .py file, which other "
+            "processes can read: in a notebook write it with %%writefile mine.py, and give 'mine.py:"
+            f"{policy.__name__}'. simulate() takes the class itself"
+        )
+    return f"{file}:{policy.__name__}"

@@ -1,0 +1,224 @@
+"""``slacktide.Experiment``: many runs at once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
+
+from slacktide.api.configuring import Duration, PolicyChoice, configured, policy_by_name, seconds, sections
+from slacktide.api.frames import frame_of
+from slacktide.api.progress import Watching
+from slacktide.api.sources import Source, grid_origin, hosts_given
+from slacktide.errors import ConfigError, RunsError
+from slacktide.experiment import conduct, grid, store
+from slacktide.experiment.checked import Node
+from slacktide.experiment.executors import cores, executor
+from slacktide.experiment.grid_keys import INTERVALS
+from slacktide.results import experiment as folders
+from slacktide.settings import PRESETS
+from slacktide.settings_file import SettingsFile
+
+if TYPE_CHECKING:
+    import polars as pl
+    from matplotlib.figure import Figure
+
+WHERE = "Experiment"
+PolicyEntry: TypeAlias = PolicyChoice | Mapping[str, Any]
+"""A policy or preset by name, a class that stands in a file, or ``{"preset": ..., "policy": ..., "settings": ...}``."""
+HostsEntry: TypeAlias = Source | Mapping[str, Any]
+"""Hosts, or ``{"of": NAME, "share": 0.9}`` and the like, as in a grid file."""
+
+
+class Experiment:
+    """Every combination of workloads, host sets, policies and seeds, in a folder (docs/experiments.md).
+
+    What is done already is not run again: interrupt :meth:`run` whenever you like, and call it again. An experiment
+    that is in its folder already is opened by ``Experiment(folder)``.
+
+    folder     of the experiment
+    workloads  one, or several by name; hosts likewise (left out: those that ``generate`` made with the workload)
+    policies   names of policies and presets, or several by name, each a name, a class that stands in a file, or a
+               mapping with ``preset``, ``policy`` and ``settings`` as in a grid file
+    seeds      how many, or the very seeds; ``base_seed`` is what so many seeds are made from
+    end        as of :func:`simulate`; ``intervals`` likewise
+    exclude    combinations that are left out, such as ``[{"policy": "priority", "hosts": "few"}]``
+    settings   of all policies, as of :func:`simulate`
+    """
+
+    def __init__(
+        self,
+        folder: str | os.PathLike[str],
+        workloads: Source | Mapping[str, Source] | None = None,
+        hosts: HostsEntry | Mapping[str, HostsEntry] | None = None,
+        policies: Sequence[str] | Mapping[str, PolicyEntry] = ("priority", "recommended"),
+        *,
+        seeds: int | Sequence[int] = 1,
+        base_seed: int = 0,
+        end: Duration | None = None,
+        intervals: Duration = INTERVALS,
+        exclude: Sequence[Mapping[str, Any]] = (),
+        title: str | None = None,
+        **settings: Any,
+    ) -> None:
+        self.folder = store.check_folder(Path(folder))
+        self._asked: grid.Grid | dict[str, Any] | None = None
+        if workloads is None:
+            folders.read(self.folder)
+            return
+        self._classes = configured(WHERE, None, None, settings, {}).classes
+        common = sections(WHERE, settings)
+        self._asked = {
+            "workloads": _named(workloads, "workload"),
+            "hosts": _hosts(workloads, hosts),
+            "seeds": seeds if isinstance(seeds, int) else list(seeds),
+            "base_seed": base_seed,
+            "intervals": seconds("intervals", intervals),
+            "policies": _policies(policies),
+            **({} if end is None else {"end": seconds("end", end)}),
+            **({} if title is None else {"title": title}),
+            **({"exclude": [dict(one) for one in exclude]} if exclude else {}),
+            **({"settings": common} if common else {}),
+        }
+
+    @classmethod
+    def from_file(cls, grid_file: str | os.PathLike[str], folder: str | os.PathLike[str], **variables: object) -> Self:
+        """The experiment of a grid file (docs/experiments.md), ``variables`` filled in."""
+        found = cls.__new__(cls)
+        found.folder = store.check_folder(Path(folder))
+        found._asked = grid.read(Path(grid_file), {name: str(value) for name, value in variables.items()})
+        return found
+
+    def run(self, *, jobs: int | None = None, cluster: str | None = None, progress: bool | None = None) -> Self:
+        """Does the runs that have no results yet, ``jobs`` at a time (all processors if none is said).
+
+        ``cluster`` is the address of a Dask scheduler whose workers do them; ``progress`` as of :func:`simulate`. An
+        interrupt ends all processes; what is done stays. Raises :class:`ConfigError` and :class:`InputError` before
+        the first run, and :class:`RunsError` at the end where some failed: the others are done.
+        """
+        with store.opened(self.folder) as opened:
+            asked = self._asked_of(opened)
+            runs = conduct.listed(asked)
+            conduct.describe(opened, asked, runs, ["slacktide.Experiment"], None)
+            with executor(opened, jobs or cores(), cluster) as hands, Watching(progress) as watching:
+                failures = conduct.conduct(asked, runs, opened, hands, watching)
+        if failures:
+            point, outcome = failures[0]
+            raise RunsError(
+                f"{len(failures)} of {len(runs)} runs failed, the others are done. The first: {point.workload} / "
+                f"{point.hosts} / {point.policy} / seed {point.seed}: {outcome.error}"
+            )
+        return self
+
+    def _asked_of(self, opened: store.Store) -> grid.Grid:
+        if self._asked is None:
+            raise ConfigError(f"{self.folder}: only what was asked for can be run: give workloads and policies")
+        if isinstance(self._asked, grid.Grid):
+            return self._asked
+        words = {
+            axis: {
+                name: one if isinstance(one, Mapping) else _words(grid_origin(one, opened.inputs, what, self._classes))
+                for name, one in self._asked[axis].items()
+            }
+            for axis, what in (("workloads", "workload"), ("hosts", "hosts"))
+        }
+        top = {**self._asked, **words}
+        return grid.of(Node(SettingsFile(WHERE, top), (), top))
+
+    @property
+    def runs(self) -> pl.DataFrame:
+        """A row per run: workload, hosts, policy, seed, done (whether it has results), error (null: none), key."""
+        names = ("workload", "hosts", "policy", "seed", "error", "key")
+        return _frame(
+            {**{name: getattr(one, name) for name in names}, "done": one.folder is not None}
+            for one in folders.read(self.folder).runs
+        )
+
+    @property
+    def classes(self) -> pl.DataFrame:
+        """A row per finished run and service class: workload, hosts, policy, replicate (of the seeds, from 0), class,
+        requests, kept (how many got their promise), lowest (availability), penalty (cpu-seconds), preemptions,
+        wasted_startup (s), and of the whole run operations and passes."""
+        from slacktide.report.gather import members
+        from slacktide.report.scores import read_run
+
+        return _frame(row for one in members(folders.read(self.folder)) for row in read_run(one))
+
+    @property
+    def requests(self) -> pl.DataFrame:
+        """requests.parquet of all finished runs, each row with workload, hosts, policy and seed of its run."""
+        import polars as pl
+
+        done = folders.read(self.folder).done
+        if not done:
+            raise ConfigError(f"{self.folder}: no run is finished; call run()")
+        frames = []
+        for one in done:
+            place = [pl.lit(getattr(one, name)).alias(name) for name in ("workload", "hosts", "policy")]
+            place.append(pl.lit(one.seed, pl.Int64).alias("seed"))
+            frames.append(frame_of(one.requests()).select(*place, pl.all()))
+        return pl.concat(frames, how="diagonal")
+
+    def plot(self, figure: str = "availability", *, width: float | None = None) -> Figure:
+        """A figure of the report about all finished runs, as :meth:`Result.plot`."""
+        from slacktide.api.drawing import figure_of
+
+        found: Figure = figure_of(folders.read(self.folder), figure, width)
+        return found
+
+    def report(self, out: str | os.PathLike[str], *, export: str | os.PathLike[str] | None = None) -> Path:
+        """Writes the HTML page that ``slacktide.report`` makes of it."""
+        from slacktide.report import report_of
+
+        return report_of(self, out, export=export)
+
+    def __fspath__(self) -> str:
+        return str(self.folder)
+
+    def __repr__(self) -> str:
+        if not (self.folder / folders.ABOUT).is_file():
+            return f"Experiment({str(self.folder)!r}: not begun)"
+        found = folders.read(self.folder)
+        return f"Experiment({str(self.folder)!r}: {len(found.done)} of {len(found.runs)} runs are done)"
+
+
+def _named(given: Any, name: str) -> dict[str, Any]:
+    """One by itself, under ``name``, or several by name."""
+    return dict(given) if isinstance(given, Mapping) else {name: given}
+
+
+def _hosts(workloads: Any, hosts: Any) -> dict[str, Any]:
+    if hosts is not None:
+        one = isinstance(hosts, Mapping) and not {"of", "peak_of", "file", "generator"}.isdisjoint(hosts)
+        return {"hosts": hosts} if one else _named(hosts, "hosts")
+    made = list(_named(workloads, "workload").values())
+    return {"hosts": hosts_given(made[0] if len(made) == 1 else made, None)}
+
+
+def _policies(given: Sequence[str] | Mapping[str, PolicyEntry]) -> dict[str, Any]:
+    if isinstance(given, str):
+        raise ConfigError(f"{WHERE}: policies: found {given!r}, expected a list of names, or a mapping")
+    listed = given if isinstance(given, Mapping) else {name: name for name in given}
+    return {str(name): _policy(one) for name, one in listed.items()}
+
+
+def _policy(one: PolicyEntry) -> dict[str, Any]:
+    if isinstance(one, Mapping):
+        named = {"policy": policy_by_name(one["policy"])} if "policy" in one else {}
+        return {**one, **named}
+    name = policy_by_name(one)
+    return {"preset": name} if name in PRESETS else {"policy": name}
+
+
+def _words(origin: grid.FromFile | grid.Generated) -> dict[str, Any]:
+    """As a grid file says it."""
+    if isinstance(origin, grid.FromFile):
+        return {"file": str(origin.path)}
+    return {"generator": origin.generator, "with": dict(origin.parameters), "seed": origin.seed}
+
+
+def _frame(rows: Iterable[Mapping[str, Any]]) -> pl.DataFrame:
+    import pyarrow as pa
+
+    return frame_of(pa.Table.from_pylist([dict(one) for one in rows]))

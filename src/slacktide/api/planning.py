@@ -1,0 +1,122 @@
+"""``slacktide.plan``: how many hosts a workload needs."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from slacktide.api.configuring import Duration, configured, seconds
+from slacktide.api.frames import frame_of
+from slacktide.api.progress import Watching
+from slacktide.api.sources import Source, classes_of, grid_origin, hosts_given
+from slacktide.config import Config
+from slacktide.errors import ConfigError
+from slacktide.experiment import curve as curves
+from slacktide.experiment import planning, store
+from slacktide.experiment.executors import cores, executor
+from slacktide.experiment.goals import goal_of
+
+if TYPE_CHECKING:
+    import polars as pl
+    from matplotlib.figure import Figure
+
+
+class CapacityPlan:
+    """What :func:`plan` found."""
+
+    def __init__(self, found: planning.Plan) -> None:
+        self._found = found
+
+    @property
+    def hosts(self) -> dict[str, int | None]:
+        """By policy the smallest number of hosts, in the mix that was given, from which on every number that was tested
+        meets the goal; None where the most that were tested do not."""
+        return {one.policy: one.bracket.meets for one in self._found.answers}
+
+    @property
+    def curve(self) -> pl.DataFrame:
+        """A row per policy, size and class, as in plan.parquet (docs/experiments.md)."""
+        import pyarrow as pa
+
+        return frame_of(pa.table(planning.rows(self._found)))
+
+    def plot(self, *, width: float | None = None) -> Figure:
+        """Fulfilment and penalties against the number of hosts; ``width`` in mm."""
+        from slacktide.api.drawing import shown
+
+        curves.check_drawing()
+        drawing: Figure = shown(curves.drawn(self._found), width)
+        return drawing
+
+    def __repr__(self) -> str:
+        said = ", ".join(
+            f"{name} more than {self._found.most}" if count is None else f"{name} {count}"
+            for name, count in self.hosts.items()
+        )
+        return f"CapacityPlan({self._found.question.goal}: hosts {said})"
+
+
+def plan(
+    workload: Source,
+    hosts: Source | None = None,
+    policies: Sequence[str] = ("recommended",),
+    *,
+    target: Mapping[str, float] | None = None,
+    penalty: float | None = None,
+    end: Duration | None = None,
+    seed: int = 0,
+    seeds: int = 1,
+    within: int = 1,
+    most: int | None = None,
+    curve: bool = True,
+    folder: str | os.PathLike[str] | None = None,
+    jobs: int | None = None,
+    cluster: str | None = None,
+    progress: bool | None = None,
+    **settings: Any,
+) -> CapacityPlan:
+    """The smallest number of hosts, in the mix of ``hosts``, on which a workload meets a goal, as ``slacktide plan``.
+
+    policies  names of policies (also ``file.py:Class``) and of presets
+    target    share of a class that is to reach its SLO, 1 for those left out
+    penalty   instead: penalties of at most so many cpu-seconds
+    seeds     each of so many has to meet the goal; they are made from ``seed``
+    within    the answer may be too large by fewer than so many hosts
+    most      test no more hosts than these (eight times ``hosts`` if none is given)
+    curve     also test sizes around the answer, for :meth:`CapacityPlan.plot`
+    folder    runs are kept there and not done again, beside the files of ``slacktide plan --out``; None: kept nowhere
+    jobs, cluster, progress  as of :meth:`Experiment.run`; end and settings as of :func:`simulate`
+
+    Raises :class:`ConfigError` for a goal that no number of hosts achieves, and :class:`InputError`.
+    """
+    if isinstance(policies, str):
+        raise ConfigError(f"plan: policies: found {policies!r}, expected a list of names")
+    named = {"simulation.end": seconds("end", end), "simulation.seed": seed}
+
+    def load(preset: str, policy: str | None) -> Config:
+        return configured("plan", preset, None, settings, {**named, "policy.name": policy})
+
+    found = planning.policies_of(policies, load, "plan: ")
+    if not found:
+        raise ConfigError("plan: policies: found none, expected at least one")
+    classes = next(iter(found.values())).config.classes
+    mix = hosts_given(workload, hosts)
+    goal = goal_of(target or {}, penalty, classes_of(workload, classes))
+    with ExitStack() as stack:
+        place = Path(stack.enter_context(tempfile.TemporaryDirectory()) if folder is None else folder)
+        opened = stack.enter_context(store.opened(place))
+        requests = grid_origin(workload, opened.inputs, "workload", classes)
+        asked = planning.grid_of(requests, grid_origin(mix, opened.inputs, "hosts", classes), found, seeds, None)
+        hands = stack.enter_context(executor(opened, jobs or cores(), cluster))
+        watching = stack.enter_context(Watching(progress))
+        at_once = max(1, hands.jobs // (seeds * len(found)))
+        question = planning.Question(asked, goal, ["slacktide.plan"], at_once, within, most, curve)
+        answer = planning.plan(question, opened, hands, watching)
+        if folder is not None:
+            curves.check_drawing()
+            curves.write(answer, opened)
+    return CapacityPlan(answer)

@@ -1,0 +1,69 @@
+"""``slacktide.simulate``."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from typing import Any
+
+from slacktide.api.configuring import Duration, PolicyChoice, configured, seconds, with_policy
+from slacktide.api.progress import of_run
+from slacktide.api.result import Result
+from slacktide.api.sources import Origin, Source, classes_of, inputs_of
+from slacktide.config import PresetName
+from slacktide.errors import ConfigError
+from slacktide.experiment.run_folder import Asked, finished
+from slacktide.inputs.grouping import Approach, GroupBy, Kind, grouping_of
+from slacktide.sim.observing import SHORTEST
+
+
+def simulate(
+    workload: Source,
+    hosts: Source | None = None,
+    policy: PolicyChoice | None = None,
+    end: Duration | None = None,
+    seed: int | None = None,
+    *,
+    preset: PresetName | None = None,
+    config: str | os.PathLike[str] | None = None,
+    group_by: GroupBy | None = None,
+    kind: Kind | None = None,
+    approach: Approach | None = None,
+    intervals: Duration | None = 600.0,
+    events: bool = True,
+    passes: bool = True,
+    progress: bool | None = None,
+    **settings: Any,
+) -> Result:
+    """Simulates a workload on hosts under a policy, as ``slacktide simulate`` does, with the same decisions.
+
+    workload, hosts  a path, a frame (polars, pandas, Arrow), or what :func:`generate` returned, which brings its hosts
+    policy           a name ("qos-driven" if none is given), a class with ``decide``, or an object of one
+    end              stop then, seconds or a text such as "1h"; None: when all requests have completed
+    seed             of everything that is drawn (0 if none is given)
+    preset           settings to start from: "recommended" (the default) or "published"
+    config           a settings file, or a manifest.json of results; what is said beside it comes on top
+    group_by, kind, approach   "job": rows of one job are one request, of this kind, measured so
+    intervals        seconds between two points of figures over time; None: there are none
+    events, passes   whether the tables of these names are kept; without passes a run takes less time
+    progress         show it: None in notebooks only, where tqdm is installed
+    settings         every other setting by section and key: ``policy_patience=30`` for ``policy.patience``;
+                     ``classes``, a list as in a settings file
+
+    Raises :class:`ConfigError`, :class:`InputError` with every broken value, and :class:`PluginError` for a policy of
+    your own that breaks its contract.
+    """
+    step = seconds("intervals", intervals)
+    if step is not None and step < SHORTEST:
+        raise ConfigError(f"intervals: found {intervals!r}, expected {SHORTEST:g} seconds or more, or None")
+    named = {"simulation.end": seconds("end", end), "simulation.seed": seed}
+    chosen = configured("simulate", preset, config, settings, named)
+    chosen, own = with_policy(chosen, policy)
+    chosen = replace(chosen, classes=classes_of(workload, chosen.classes))
+    grouping = grouping_of(group_by, kind, approach, config)
+    origin = Origin()
+    requests, machines = inputs_of(workload, hosts, chosen.classes, grouping, origin)
+    asked = Asked(passes=passes, events=events, intervals=step)
+    with of_run(progress) as tell:
+        done = finished(requests, machines, chosen, asked, grouping=grouping, own=own, progress=tell)
+    return Result(done, origin)

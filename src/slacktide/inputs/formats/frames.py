@@ -1,0 +1,103 @@
+"""Tables in memory: frames of polars or pandas, Arrow tables, whatever offers Arrow's C stream (docs/python.md).
+
+Columns are those of files (docs/formats.md). Rows are counted from 0 in errors, as frames count them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from slacktide.inputs.columns import header
+from slacktide.inputs.columns.column_batch import ColumnBatch
+from slacktide.inputs.formats.parquet_files import BATCH_ROWS, FLAGS, TEXTS, WHOLE, check_types
+from slacktide.inputs.problems import Problems, fail
+
+INDEX = "__index_level_"
+"""How pandas calls, in Arrow, an index that has no name: no column of ours."""
+
+
+@runtime_checkable
+class ArrowStream(Protocol):
+    """A table that Arrow's PyCapsule interface hands over: DataFrames of polars and pandas, Arrow's own tables, ..."""
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
+
+
+class Frame:
+    """A table in memory as a file of named columns (``tables.TableFile``); ``name`` is for errors: what it is for.
+
+    Raises :class:`InputError` where columns are missing, unknown, or of other types.
+    """
+
+    numbered_by_line = False
+
+    def __init__(self, frame: ArrowStream, name: str, required: Sequence[str], optional: Sequence[str]) -> None:
+        self.problems = Problems(name, frame=True)
+        self.table = table_of(frame, name)
+        self.names: list[str] = list(self.table.column_names)
+        header.check_header(self.names, required, optional, self.problems)
+        check_types(self.table.schema, self.problems)
+        self.rows = int(self.table.num_rows)
+        if self.rows >= 2**31:
+            raise fail(name, "fewer than 2^31 rows", value=str(self.rows))
+
+    def batches(self) -> Iterator[ColumnBatch]:
+        """Some rows at a time, numbered from 1."""
+        row = 0
+        for batch in self.table.to_batches(max_chunksize=BATCH_ROWS):
+            columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+            begin, row = row, row + batch.num_rows
+            yield ColumnBatch(columns, np.arange(begin + 1, row + 1), self.problems)
+
+
+def workload_frame(frame: ArrowStream, name: str = "workload") -> Frame:
+    """A frame with the columns of a workload; raises :class:`InputError`."""
+    return Frame(frame, name, header.WORKLOAD_REQUIRED, header.WORKLOAD_OPTIONAL)
+
+
+def hosts_frame(frame: ArrowStream, name: str = "hosts") -> Frame:
+    """A frame with the columns of hosts; raises :class:`InputError`."""
+    return Frame(frame, name, header.HOSTS_REQUIRED, header.HOSTS_OPTIONAL)
+
+
+def table_of(frame: ArrowStream, name: str) -> Any:
+    """The frame as an Arrow table with the types that Parquet files have, wherever nothing is lost by that."""
+    import pyarrow as pa
+
+    try:
+        table = pa.table(frame)
+    except (pa.ArrowException, TypeError, ValueError) as error:  # such as objects of several types in one column
+        told = str(error).strip().split("\n")[0]
+        raise fail(name, "a table whose columns have one type each", value=told or type(error).__name__) from error
+    table = table.drop_columns([one for one in table.column_names if one.startswith(INDEX)])
+    for place, field in enumerate(table.schema):
+        wanted = _wanted(field.name, field.type)
+        if wanted is not None:
+            try:
+                column = table.column(place).cast(wanted)
+            except pa.ArrowInvalid:  # the check of types names the column
+                continue
+            table = table.set_column(place, field.name, column)
+    return table.combine_chunks() if table.num_rows else table
+
+
+def _wanted(name: str, kind: Any) -> Any:
+    """The type that a column of another one is cast to without loss; None: it stays, and is checked."""
+    import pyarrow as pa
+    import pyarrow.types as kinds
+
+    if kinds.is_dictionary(kind):
+        return pa.dictionary(pa.int32(), pa.large_string()) if kinds.is_string_view(kind.value_type) else None
+    if kinds.is_string_view(kind):
+        return pa.large_string()
+    if kinds.is_null(kind):  # every cell is empty, so that the frame knows no type
+        by_name = (
+            dict.fromkeys(WHOLE, pa.int64()) | dict.fromkeys(FLAGS, pa.bool_()) | dict.fromkeys(TEXTS, pa.string())
+        )
+        return by_name.get(name, pa.float64())
+    if name in WHOLE and (kinds.is_floating(kind) or kinds.is_uint64(kind)):
+        return pa.int64()  # pandas makes such floats where a cell is empty
+    return None

@@ -1,0 +1,176 @@
+"""``st.Experiment``, ``st.plan`` and ``st.report``: what the commands of these names do, said in Python."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+import slacktide as st
+from slacktide.cli import main
+from slacktide.errors import ConfigError, InputError, OutputError, RunsError
+from support.example_policy import FirstFit
+
+END = 600
+
+
+def test_an_experiment_is_that_of_its_grid_file(cell: st.Generated, folder: Path, tmp_path: Path) -> None:
+    grid = tmp_path / "grid.yaml"
+    grid.write_text(
+        f"workloads: {{cell: {folder / 'workload.parquet'}}}\n"
+        f"hosts:\n  all: {folder / 'hosts.parquet'}\n  few: {{of: all, share: 0.8}}\n"
+        "policies: {priority: {policy: priority}, recommended: {preset: recommended}}\nseeds: 2\nend: 600\n"
+        "settings: {qos: {startup: always}}\n"
+    )
+    by_words = st.Experiment(
+        tmp_path / "by-words",
+        {"cell": cell.workload},
+        {"all": cell.hosts, "few": {"of": "all", "share": 0.8}},
+        ["priority", "recommended"],
+        seeds=2,
+        end="10m",
+        qos_startup="always",
+    )
+    assert "not begun" in repr(by_words)
+    assert by_words.run(jobs=2) is by_words
+    by_file = st.Experiment.from_file(grid, tmp_path / "by-file").run(jobs=2)
+    assert repr(by_words).endswith("8 of 8 runs are done)")
+    assert by_words.classes.equals(by_file.classes)
+    assert by_words.requests.equals(by_file.requests)
+    assert by_words.requests.height == sum(by_words.classes["requests"])
+    assert by_words.runs["done"].all()
+    opened = st.Experiment(tmp_path / "by-words")
+    assert opened.classes.equals(by_words.classes)
+    with pytest.raises(ConfigError, match="give workloads and policies"):
+        opened.run()
+
+
+def test_what_is_done_is_not_run_again_and_a_class_in_a_file_is_a_policy(cell: st.Generated, tmp_path: Path) -> None:
+    def experiment(*more: tuple[str, Any]) -> st.Experiment:
+        return st.Experiment(tmp_path / "experiment", cell, policies=dict([("mine", FirstFit), *more]), end=END)
+
+    first = experiment().run(jobs=1)
+    times = (first.folder / "times.jsonl").read_text()
+    experiment().run(jobs=1)
+    assert (first.folder / "times.jsonl").read_text() == times
+    both = experiment(("published", {"preset": "published", "settings": {"policy": {"patience": 30}}})).run(jobs=1)
+    assert both.runs["policy"].to_list() == ["mine", "published"]
+    mine = both.requests.filter(pl.col("policy") == "mine").drop("workload", "hosts", "policy", "seed")
+    seed = int(both.runs["seed"][0])
+    assert mine.equals(st.simulate(cell, policy=FirstFit, end=END, seed=seed).requests)
+    page = st.report(both, tmp_path / "report.html", export=tmp_path / "figures")
+    assert "mine" in page.read_text()
+    assert (tmp_path / "figures" / "availability.svg").exists()
+    assert both.report(tmp_path / "again.html").read_bytes() == page.read_bytes()
+    assert both.plot("penalties", width=180) is not None
+
+
+class OfThisTest:
+    def decide(self, view: object, now: float) -> None: ...
+
+
+def test_a_mistake_is_told_before_the_first_run(cell: st.Generated, tmp_path: Path) -> None:
+    class Local:
+        def decide(self, view: object, now: float) -> None: ...
+
+    def run(**asked: Any) -> None:
+        st.Experiment(tmp_path / "experiment", **{"workloads": cell, "end": END, **asked}).run()
+
+    with pytest.raises(ConfigError, match=r"expected one at the top of a \.py file"):
+        run(policies={"mine": Local})
+    with pytest.raises(ConfigError, match="expected its class"):
+        run(policies={"mine": FirstFit()})
+    with pytest.raises(ConfigError, match="did you mean 'priority'"):
+        run(policies=["prioritty"])
+    with pytest.raises(ConfigError, match="expected a list of names"):
+        run(policies="priority")
+    with pytest.raises(ConfigError, match="end: found 'soon'"):
+        run(end="soon")
+    with pytest.raises(ConfigError, match="under 'seeds' at the top"):
+        run(simulation_seed=3)
+    with pytest.raises(ConfigError, match="hosts: found none"):
+        run(workloads={"one": cell, "two": cell})
+    with pytest.raises(InputError, match=r"workload, row 0: cpu: found '-1\.0'"):
+        run(workloads=cell.workload.with_columns(cpu=pl.lit(-1.0)), hosts=cell.hosts)
+    with pytest.raises(InputError, match=r"experiment\.json"):
+        st.Experiment(tmp_path / "nothing")
+    (tmp_path / "thesis").mkdir()
+    (tmp_path / "thesis" / "chapter.tex").write_text("")
+    with pytest.raises(OutputError, match=r"chapter\.tex"):
+        st.Experiment(tmp_path / "thesis", cell)
+
+
+def test_failed_runs_are_told_and_others_are_done(cell: st.Generated, tmp_path: Path) -> None:
+    policies = {"priority": "priority", "broken": OfThisTest}
+    asked = st.Experiment(tmp_path / "experiment", cell, policies=policies, end=END)  # type: ignore[arg-type]
+    with pytest.raises(RunsError, match=r"1 of 2 runs failed, the others are done.*broken"):
+        asked.run(jobs=1)
+    assert asked.runs["done"].to_list() == [True, False]
+    assert asked.runs["error"][1]
+    assert set(asked.classes["policy"]) == {"priority"}
+
+
+def test_an_interrupted_experiment_goes_on(cell: st.Generated, tmp_path: Path) -> None:
+    asked = st.Experiment(tmp_path / "experiment", cell, policies=["priority", "recommended"], seeds=20, end="1h")
+
+    def interrupt() -> None:
+        while not any((asked.folder / "runs").glob("[!.]*/manifest.json")):
+            time.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    watching = threading.Thread(target=interrupt)
+    watching.start()
+    with pytest.raises(KeyboardInterrupt):
+        asked.run(jobs=2)
+    watching.join()
+    done = asked.runs["done"]
+    assert 0 < done.sum() < len(done)
+    kept = {one: one.stat().st_mtime_ns for one in (asked.folder / "runs").glob("[!.]*/manifest.json")}
+    asked.run(jobs=2)
+    assert asked.runs["done"].all()
+    assert {one: one.stat().st_mtime_ns for one in kept} == kept
+    assert not list(asked.folder.rglob("*.part*"))
+
+
+def test_a_plan_is_that_of_the_command_line(cell: st.Generated, folder: Path, tmp_path: Path) -> None:
+    inputs = [str(folder / name) for name in ("workload.parquet", "hosts.parquet")]
+    targets = {"gold": 0.9, "silver": 0.8, "bronze": 0.5}
+    words = [word for name, share in targets.items() for word in ("--target", f"{name}={share}")]
+    policies = ["--policy", "priority", "--policy", "recommended"]
+    out = ["--end", "600", "--within", "3", "--out", str(tmp_path / "by-command")]
+    assert main(["plan", *inputs, *words, *policies, *out]) == 0
+    named = ("priority", "recommended")
+    found = st.plan(cell.workload, cell.hosts, named, target=targets, end="10m", within=3, folder=tmp_path / "by-api")
+    theirs = pl.read_parquet(tmp_path / "by-command" / "plan.parquet")
+    assert found.curve.equals(theirs)
+    said = json.loads((tmp_path / "by-command" / "plan.json").read_text())["policies"]
+    assert found.hosts == {name: one["hosts"] for name, one in said.items()}
+    assert (tmp_path / "by-api" / "plan.json").exists()
+    assert "recommended" in repr(found)
+    assert found.plot(width=85).get_size_inches()[0] == pytest.approx(85 / 25.4)
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ({"target": {"golden": 1.0}}, "target: found 'golden', expected CLASS=SHARE with CLASS one of gold"),
+        ({"target": {"gold": 1.5}}, "target gold: found 1.5, expected a share from 0 to 1"),
+        ({"target": {"gold": 1.0}, "penalty": 3.0}, "two goals"),
+        ({"penalty": -1.0}, "penalty: found -1.0"),
+        ({"policies": ["prioritty"]}, "plan: prioritty"),
+        ({"policies": []}, "plan: policies: found none"),
+        ({"policies": "priority"}, "expected a list of names"),
+        ({"policy_patience": "x"}, "plan: policy.patience: found 'x'"),
+    ],
+)
+def test_a_plan_refuses_at_once_what_it_cannot_do(asked: dict[str, Any], told: str, cell: st.Generated) -> None:
+    with pytest.raises(ConfigError) as error:
+        st.plan(cell, end=60, **asked)
+    assert told in str(error.value)

@@ -1,0 +1,240 @@
+"""``st.simulate``: what the command line does, said in Python; its results, policies of one's own, interrupts."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import threading
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+import slacktide as st
+from slacktide.cli import grouping as by_cli
+from slacktide.cli import main
+from slacktide.errors import ConfigError, OutputError, PluginError
+from slacktide.inputs import grouping
+from slacktide.policy import Bind, Plan, View
+from support.example_policy import FILE, FirstFit
+
+END = 900
+
+
+def test_a_run_is_that_of_the_command_line(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    inputs = [str(folder / name) for name in ("workload.parquet", "hosts.parquet")]
+    words = ["--end", str(END), "--seed", "7", "--set", "policy.patience=30", "--set", "qos.startup=always"]
+    asked = ["--passes", "--events", "--intervals", "300", "--out", str(tmp_path / "by-command")]
+    assert main(["simulate", *inputs, *words, *asked, "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    workload, hosts = inputs
+    result = st.simulate(workload, hosts, end="15m", seed=7, intervals="5m", policy_patience=30, qos_startup="always")
+    result.save(tmp_path / "by-api")
+    for name in ("requests", "events", "passes", "intervals", "progress"):
+        theirs, ours = (pl.read_parquet(tmp_path / by / f"{name}.parquet") for by in ("by-command", "by-api"))
+        assert ours.drop("decision_seconds", strict=False).equals(theirs.drop("decision_seconds", strict=False)), name
+    manifests = [json.loads((tmp_path / by / "manifest.json").read_text()) for by in ("by-command", "by-api")]
+    assert manifests[1]["command"] == ["slacktide.simulate"]
+    assert {**manifests[0], "command": None} == {**manifests[1], "command": None}
+    for row in result.classes.iter_rows(named=True):
+        mine = said["classes"][row["class"]]
+        assert row["fulfilment"] == mine["fulfilment"]["always"]
+        assert row["availability_p05"] == mine["availability"]["always"]["p05"]
+        assert [row[name] for name in ("slo", "requests", "preemptions", "deficit_mean", "wasted_startup")] == [
+            mine[name] for name in ("slo", "requests", "preemptions", "deficit_mean", "wasted_startup")
+        ]
+        assert row["never_served"] == said["never_served"].get(row["class"], 0)
+
+
+def test_tables_are_those_that_are_saved(cell: st.Generated, tmp_path: Path) -> None:
+    result = st.simulate(cell, end=END)
+    folder = result.save(tmp_path / "saved")
+    for name in ("requests", "events", "passes"):
+        kept = pl.read_parquet(folder / f"{name}.parquet").with_columns(pl.col(pl.Categorical).cast(pl.String))
+        assert kept.equals(getattr(result, name)), name
+    assert result.requests.schema["class"] == pl.String
+    inputs = json.loads((folder / "manifest.json").read_text())["inputs"]
+    assert sorted(inputs) == ["hosts in memory", "workload in memory"]
+    with pytest.raises(ConfigError, match="every request of this run is one instance"):
+        result.instances  # noqa: B018
+
+
+def test_a_manifest_repeats_the_run(cell: st.Generated, tmp_path: Path) -> None:
+    first = st.simulate(cell, policy="priority", end=END, seed=5, policy_score="balanced")
+    again = st.simulate(cell, config=first.save(tmp_path / "first") / "manifest.json")
+    assert again.requests.equals(first.requests)
+    assert again.settings == first.settings
+    grouped = st.simulate(cell, end=END, group_by="job", approach="aggregated")
+    again = st.simulate(cell, config=grouped.save(tmp_path / "grouped") / "manifest.json")
+    assert again.requests.equals(grouped.requests)
+    assert again.instances.height > again.requests.height
+
+
+def test_what_was_not_kept_is_not_there(cell: st.Generated) -> None:
+    result = st.simulate(cell, end=60, events=False, passes=False, intervals=None)
+    with pytest.raises(ConfigError, match="events=True"):
+        result.events  # noqa: B018
+    with pytest.raises(ConfigError, match="passes=True"):
+        result.passes  # noqa: B018
+
+
+def test_what_it_is_shows_who_never_had_a_host(cell: st.Generated) -> None:
+    shown = repr(st.simulate(cell, end=60))
+    assert "promises kept: gold" in shown
+    few = cell.hosts.head(3)
+    assert re.search(r"[\d,]+ instances never had a host", repr(st.simulate(cell, few, end=600)))
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ({"patience": 3}, "simulate: patience: unknown, expected"),
+        ({"policy_patienc": 3}, "did you mean 'patience'"),
+        ({"qoss_startup": "always"}, "simulate: qoss_startup: unknown, expected qos_startup"),
+        ({"policy_patience": -3}, "simulate: policy.patience: found -3, expected a number, from 0"),
+        ({"qos_startup": "sometimes"}, "simulate: qos.startup: found 'sometimes'"),
+        ({"classes": [{"name": "gold"}]}, "simulate: classes"),
+        ({"end": "1 hour"}, "end: found '1 hour', expected seconds, or numbers with units"),
+        ({"intervals": 0}, "intervals: found 0"),
+        ({"seed": -1}, "simulation.seed: found -1"),
+        ({"preset": "published-ones"}, "preset: found 'published-ones'"),
+        ({"kind": "batch"}, "kind='batch' is about requests made from rows: it needs group_by='job'"),
+        ({"end": None}, "simulation.end: found none"),
+        ({"progress": True, "workload": 3}, "workload: found int, expected a path, a frame"),
+        ({"hosts": [1, 2]}, "hosts: found list, expected a path, a frame"),
+    ],
+)
+def test_a_mistake_is_named_with_what_would_be_right(asked: dict[str, Any], told: str, cell: st.Generated) -> None:
+    with pytest.raises(ConfigError) as error:
+        st.simulate(**{"workload": cell, "end": 60, "hosts": cell.hosts, **asked})
+    assert told in str(error.value)
+
+
+def test_only_what_was_generated_brings_its_hosts(cell: st.Generated) -> None:
+    with pytest.raises(ConfigError, match="hosts: found none"):
+        st.simulate(cell.workload, end=60)
+    with pytest.raises(ConfigError, match="did you mean 'cell'"):
+        st.generate("cel")
+    with pytest.raises(ConfigError, match="unknown parameter 'host'"):
+        st.generate("cell", host=3)
+
+
+def test_a_policy_of_ones_own_is_a_class_an_object_or_a_name(cell: st.Generated) -> None:
+    by_class = st.simulate(cell, policy=FirstFit, end=END)
+    assert by_class.policy == "own_policy.FirstFit"
+    by_name = st.simulate(cell, policy=f"{FILE}:FirstFit", end=END)
+    for other in (st.simulate(cell, policy=FirstFit(), end=END), by_name):
+        assert other.requests.equals(by_class.requests)
+    assert not st.simulate(cell, end=END).requests.equals(by_class.requests)
+
+
+class Undecided:
+    pass
+
+
+class Wrong:
+    def decide(self, view: View, now: float) -> Plan:  # noqa: ARG002
+        return Plan((Bind(int(view.waiting[0]), 10**6),))
+
+
+def test_a_policy_that_breaks_its_contract_is_named(cell: st.Generated) -> None:
+    with pytest.raises(PluginError, match=r"Wrong.*1000000"):
+        st.simulate(cell, policy=Wrong, end=END)
+    with pytest.raises(PluginError, match="Undecided: found Undecided, expected something with decide"):
+        st.simulate(cell, policy=Undecided, end=END)  # type: ignore[arg-type]
+    assert st.simulate(cell, end=60).totals["placements"] > 0
+
+
+def test_figures_are_those_of_the_report(cell: st.Generated, tmp_path: Path) -> None:
+    ours, theirs = (st.simulate(cell, policy=name, end=END) for name in ("qos-driven", "priority"))
+    drawn = st.plot({"ours": ours, "theirs": theirs}, width=85)
+    assert drawn.get_size_inches()[0] == pytest.approx(85 / 25.4)
+    texts = [one.get_text() for one in drawn.legends[0].get_texts()]
+    assert texts[:2] == ["ours", "theirs"]
+    drawn.savefig(tmp_path / "figure.pdf")
+    assert (tmp_path / "figure.pdf").read_bytes().startswith(b"%PDF")
+    assert ours.plot("queue") is not None
+    with pytest.raises(ConfigError, match="did you mean 'queue'"):
+        ours.plot("queu")
+    with pytest.raises(ConfigError, match="at least one"):
+        st.plot({})
+
+
+def test_results_take_no_place_of_anything_else(cell: st.Generated, tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("")
+    with pytest.raises(OutputError, match=r"thesis\.tex"):
+        st.simulate(cell, end=60).save(tmp_path)
+
+
+def test_nothing_is_said(cell: st.Generated, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    st.simulate(cell, end=60).save(tmp_path / "run")
+    st.Experiment(tmp_path / "experiment", cell, policies=["priority"], end=60).run(jobs=1)
+    st.plan(cell, end=60, within=10, most=40, curve=False, target={"gold": 0.1, "silver": 0.1, "bronze": 0.1}, jobs=1)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_progress_is_shown_where_it_is_asked_for(
+    cell: st.Generated, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("slacktide.api.progress.PATIENCE", 0.0)
+    st.simulate(cell, end=END, progress=True)
+    assert "requests" in capfd.readouterr().err
+
+
+class Interrupting:
+    """Serves as :class:`FirstFit`, until the user has seen enough."""
+
+    def __init__(self) -> None:
+        self._serves, self._passes = FirstFit(), 0
+
+    def decide(self, view: View, now: float) -> Plan:
+        self._passes += 1
+        if self._passes == 5:
+            signal.raise_signal(signal.SIGINT)
+        plan: Plan = self._serves.decide(view, now)
+        return plan
+
+
+def test_after_an_interrupt_the_next_call_works(cell: st.Generated) -> None:
+    before = st.simulate(cell, end=END)
+    with pytest.raises(KeyboardInterrupt):
+        st.simulate(cell, policy=Interrupting, end=END)
+    assert st.simulate(cell, end=END).requests.equals(before.requests)
+
+
+def test_compiled_passes_are_interrupted_too() -> None:
+    large = st.generate("light", hosts=200, requests=2_000_000)
+    timer = threading.Timer(0.5, signal.raise_signal, [signal.SIGINT])
+    timer.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            st.simulate(large, passes=False, events=False)
+    finally:
+        timer.cancel()
+
+
+def test_an_interrupted_save_leaves_earlier_results(
+    cell: st.Generated, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = (st.simulate(cell, end=end) for end in (END, 2 * END))
+    folder = first.save(tmp_path / "run")
+    kept = {one.name: one.read_bytes() for one in folder.iterdir()}
+
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("slacktide.results.write_progress", stop)
+        with pytest.raises(KeyboardInterrupt):
+            second.save(folder)
+    assert {one.name: one.read_bytes() for one in folder.iterdir()} == kept
+    assert [one.name for one in tmp_path.iterdir()] == ["run"]
+    second.save(folder)
+    assert (folder / "requests.parquet").read_bytes() != kept["requests.parquet"]
+
+
+def test_the_words_of_grouping_are_those_of_the_command_line() -> None:
+    """Which has them by itself: to import these would slow down its help."""
+    assert (by_cli.GROUPS, by_cli.KINDS, by_cli.APPROACHES) == (grouping.GROUPS, grouping.KINDS, grouping.APPROACHES)
