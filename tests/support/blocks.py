@@ -27,6 +27,8 @@ from support.repository import REPOSITORY
 PAGES = (REPOSITORY / "README.md", REPOSITORY / "CONTRIBUTING.md", *sorted((REPOSITORY / "docs").glob("*.md")))
 ON_THE_LAB = ("first-promise.md", "how-to-beside.md")
 """Pages whose commands need a cluster: tests/cluster/test_pages.py runs them, from the first block to the last."""
+ELSEWHERE = ("python.md",)
+"""Pages with a test of their own (tests/api/test_page.py)."""
 RUN = ("sh", "console", "python")
 OTHER = ("text", "csv", "yaml", "toml", "json", "erlang", "promql")
 FENCE = re.compile(

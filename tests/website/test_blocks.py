@@ -14,7 +14,8 @@ from support.blocks import Block, Page
 from support.repository import REPOSITORY
 
 PAGES = [Page(path) for path in blocks.PAGES]
-HERE = [page for page in PAGES if page.path.name not in blocks.ON_THE_LAB and any(one.is_run for one in page.blocks)]
+OTHERS = blocks.ON_THE_LAB + blocks.ELSEWHERE
+HERE = [page for page in PAGES if page.path.name not in OTHERS and any(one.is_run for one in page.blocks)]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=str)
