@@ -18,7 +18,7 @@ LEASH  := $(BIN)/python tests/support/leash.py
 PYTEST := $(LEASH) $(BIN)/pytest -q
 CI_HAS  = $(if $(filter true,$(CI)),$(1))
 
-.PHONY: demo docs test test-cluster beside lint library kernels unit compiled levels uncompiled twins browser servers live alone lab-binaries smoke hundredth benchmarks workflows release image lock clean
+.PHONY: demo docs test test-cluster beside lint library kernels unit compiled levels uncompiled twins browser servers live alone lab-binaries manifests smoke hundredth benchmarks workflows release image lock clean
 .DEFAULT_GOAL := demo
 
 demo: $(VENV)/run.stamp library
@@ -88,6 +88,10 @@ live: $(VENV)/dev.stamp library $(call CI_HAS,servers lab-binaries)
 # What tests/cluster starts: found, or built with Go into the user's cache folder (about 7 minutes, once).
 lab-binaries: $(VENV)/run.stamp
 	$(BIN)/slacktide lab binaries
+
+# What is made from the chart (charts/slacktide): plain manifests, Kustomizations, parts of its schema, the table of values.
+manifests: $(VENV)/dev.stamp
+	env PYTHONPATH=tests $(BIN)/python tests/support/chart_files.py
 
 # The kernels as Numba compiles them here, each for itself and all together.
 compiled: $(VENV)/dev.stamp

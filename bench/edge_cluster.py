@@ -16,6 +16,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from edge_figure import drawing
 from measuring import HOUR, announce, settings, table
 
 from slacktide.inputs import join
@@ -32,12 +33,6 @@ WITHOUT = "qos-driven, balanced"
 WITH = "qos-driven, delay-aware"
 
 Row = dict[str, float]
-
-STYLE = """<style>
-  text { font: 11px system-ui, sans-serif; fill: #24292f } .axis { stroke: #8c959f; fill: none }
-  .own { fill: #8c959f } .inside { fill: #c8501a } .aware { fill: #0b62a4 }
-  @media (prefers-color-scheme: dark) { text { fill: #e6edf3 } .inside { fill: #ff9c6b } .aware { fill: #6cb6ff } }
-</style>"""
 
 
 def grid() -> dict[str, dict[str, Any]]:
@@ -97,39 +92,6 @@ def words(name: str, row: Row) -> list[str]:
     shares = [f"{row[one]:.1%}" for one in ("gold", "silver", "bronze")]
     delays = [f"{row[one]:.1f}" for one in ("mean", "p95", "p99", "network", "processing", "image")]
     return [name, *shares, *delays, f"{row['preemptions']:,.0f}", f"{row['seconds']:.2f}"]
-
-
-def drawing(rows: dict[str, Row]) -> str:
-    """Delay against fulfilment, a point for each row with its number."""
-    from math import ceil, floor
-
-    low, high = floor(min(row["mean"] for row in rows.values()) / 5) * 5, 0
-    high = max(low + 5, ceil(max(row["mean"] for row in rows.values()) / 5) * 5)
-    least = floor(min(row["all"] for row in rows.values()) * 20) / 20
-    about = "Mean delay of users against the share of requests that got what they were promised"
-    parts = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 720 460" role="img" aria-label="{about}">', STYLE]
-    parts.append('<path class="axis" d="M50 20V400H470"/>')
-    parts.append('<text x="260" y="440" text-anchor="middle">share of requests that got what was promised</text>')
-    parts.append('<text x="55" y="14">mean delay of users, ms</text>')
-
-    def place(row: Row) -> tuple[float, float]:
-        share = (row["all"] - least) / max(1e-9, 1.0 - least)
-        return 60 + 400 * share, 395 - 365 * (row["mean"] - low) / (high - low)
-
-    for step in range(5):
-        share, delay = least + (1.0 - least) * step / 4, low + (high - low) * step / 4
-        x, y = place({"all": share, "mean": delay})
-        parts.append(f'<text x="{x:.0f}" y="416" text-anchor="middle">{share:.0%}</text>')
-        parts.append(f'<text x="44" y="{y + 4:.0f}" text-anchor="end">{delay:.0f}</text>')
-    for number, (name, row) in enumerate(rows.items(), 1):
-        css = "aware" if name.startswith("...") or "delay-aware" in name else "own" if "alone" in name else "inside"
-        x, y = place(row)
-        parts.append(f'<circle class="{css}" cx="{x:.1f}" cy="{y:.1f}" r="5"/>')
-        side = 7 if number % 2 else -7 - 6 * len(str(number))  # neighbours to either side
-        parts.append(f'<text x="{x + side:.1f}" y="{y + 4:.1f}">{number}</text>')
-        parts.append(f'<circle class="{css}" cx="500" cy="{18 * number + 6}" r="4"/>')
-        parts.append(f'<text x="510" y="{18 * number + 10}">{number} {name}</text>')
-    return "\n".join([*parts, "</svg>", ""])
 
 
 def main() -> None:

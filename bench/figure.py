@@ -14,16 +14,21 @@ from pathlib import Path
 
 from measuring import HOUR, Outcome, settings, simulated
 
+from slacktide import palette
 from slacktide.inputs import join
 from slacktide.inputs.generators.registry import GENERATORS
 
-STYLE = """<style>
-  text { font: 13px system-ui, sans-serif; fill: #24292f } .head { font-weight: 600 } .axis { stroke: #8c959f }
-  .priority { stroke: #c8501a; fill: #c8501a } .qos { stroke: #0b62a4; fill: #0b62a4 }
-  .promise { stroke: #24292f; stroke-width: 2 }
-  @media (prefers-color-scheme: dark) { text { fill: #e6edf3 } .promise { stroke: #e6edf3 }
-    .priority { stroke: #ff9c6b; fill: #ff9c6b } .qos { stroke: #6cb6ff; fill: #6cb6ff } }
-</style>"""
+_INKS = palette.policies(("priority", "qos-driven"))
+STYLE = palette.style(
+    {
+        ".priority": _INKS["priority"].ink,
+        ".qos": _INKS["qos-driven"].ink,
+        ".axis": palette.AXIS,
+        ".promise": palette.TEXT,
+    },
+    "text { font: 13px system-ui, sans-serif } .head { font-weight: 600 } .promise { stroke-width: 2 } "
+    ".axis { fill: none }",
+)
 LEFT, WIDTH = 150, 330
 POLICIES = {"priority": "priority", "qos-driven": "qos"}
 

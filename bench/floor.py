@@ -44,8 +44,8 @@ def main() -> None:
     higher, _ = measured("higher", 0.8, 11)
     equal, least = measured("validation-2", 1.0, 0)
     (alike,) = equal.values()
-    left = {"silver kept": ("share", higher["silver"]), "bronze kept": ("priority", higher["bronze"])}
-    right = {"kept": ("triage", alike), "least availability": ("papers", least)}
+    left = {"silver kept": ("silver", higher["silver"]), "bronze kept": ("bronze", higher["bronze"])}
+    right = {"kept": ("triage", alike), "least availability": ("most", least)}
     second = LEFT + WIDTH + GAP
     parts = keys({name: css for name, (css, _) in left.items()})
     parts += keys({name: css for name, (css, _) in right.items()}, second)

@@ -23,6 +23,7 @@ from typing import NamedTuple
 import least
 from measuring import announce, settings, simulated, table
 
+from slacktide import palette
 from slacktide.inputs import join
 from slacktide.inputs.generators.registry import GENERATORS
 
@@ -107,14 +108,16 @@ def kept(path: Path) -> list[Point]:
     return [Point(*(kind(cell) for kind, cell in zip(kinds, row, strict=True))) for row in rows]
 
 
-STYLE = """<style>
-  text { font: 12px system-ui, sans-serif; fill: #24292f } .head { font-weight: 600 }
-  .axis { stroke: #8c959f; fill: none } .grid { stroke: #8c959f55; fill: none } .line { fill: none; stroke-width: 2.5 }
-  .light { stroke: #0b62a4; fill: #0b62a4 } .cell { stroke: #c8501a; fill: #c8501a }
-  .floor { stroke: #57606a; fill: #57606a } path.floor { stroke-dasharray: 5 4 } text { stroke: none }
-  @media (prefers-color-scheme: dark) { text { fill: #e6edf3 } .light { stroke: #6cb6ff; fill: #6cb6ff }
-    .cell { stroke: #ff9c6b; fill: #ff9c6b } .floor { stroke: #adbac7; fill: #adbac7 } text { stroke: none } }
-</style>"""
+STYLE = palette.style(
+    {
+        ".axis, .grid": palette.AXIS,
+        ".light": palette.POLICIES[1],
+        ".cell": palette.POLICIES[0],
+        ".floor": palette.MUTED,
+    },
+    "text { font: 12px system-ui, sans-serif } .head { font-weight: 600 } .grid { stroke-opacity: 0.35 } "
+    ".axis, .grid, .line { fill: none } .line { stroke-width: 2.5 } path.floor { stroke-dasharray: 5 4 }",
+)
 CLASSES = {LIGHT: "light", CELL: "cell", FLOOR: "floor"}
 WIDTH, HEIGHT, LEFT, TOP, GAP = 310, 200, 40, 56, 60
 

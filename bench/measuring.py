@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from slacktide import palette
 from slacktide.config import Config, preset
 from slacktide.inputs import align, read_hosts, read_workload
 from slacktide.metrics import ClassSummary, per_class
@@ -169,13 +170,10 @@ def share(value: float) -> str:
 
 Point = tuple[float, float]
 
-STYLE = """<style>
-  text { font: 12px system-ui, sans-serif; fill: #333 } .axis, .grid { stroke: #8888 } .grid { stroke-dasharray: 2 4 }
-  .a { stroke: #0b62a4; fill: #0b62a4 } .b { stroke: #c8501a; fill: #c8501a } path { fill: none !important }
-  @media (prefers-color-scheme: dark) { text { fill: #ddd } .a { stroke: #6cb6ff; fill: #6cb6ff }
-    .b { stroke: #ff9c6b; fill: #ff9c6b } }
-  text.a, text.b { stroke: none }
-</style>"""
+STYLE = palette.style(
+    {".axis, .grid": palette.AXIS, ".a": palette.POLICIES[1], ".b": palette.POLICIES[0]},
+    "text { font: 12px system-ui, sans-serif } .grid { stroke-dasharray: 2 4 } path { fill: none !important }",
+)
 
 
 def curves(title: str, x_name: str, y_name: str, lines: dict[str, list[Point]]) -> str:

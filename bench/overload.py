@@ -17,22 +17,29 @@ import bound
 import fluid
 from measuring import HOUR, announce
 
+from slacktide import palette
+
 LENGTH = 60.0
 """Seconds of an interval of the bound."""
 SHARES = (1.0, 0.95, 0.9, 0.85, 0.8, 0.75, 0.7)
 LINES = {"bound": "most", "recommended": "triage", "share": "share", "published": "papers", "priority": "priority"}
 """Policy (or the bound), and its style."""
-STYLE = """<style>
-  text { font: 13px system-ui, sans-serif; fill: #24292f } .head { font-weight: 600 }
-  .axis { stroke: #8c959f; fill: none } path { fill: none; stroke-width: 2.5 }
-  .most { stroke: #8c959f; fill: #57606a } .triage { stroke: #0b62a4; fill: #0b62a4 }
-  .share { stroke: #2e8b57; fill: #2e8b57 } .papers { stroke: #8250df; fill: #8250df }
-  .priority { stroke: #c8501a; fill: #c8501a } path.most { stroke-dasharray: 5 4 }
-  path.most, path.triage, path.share, path.papers, path.priority { fill: none } text.key { stroke: none }
-  @media (prefers-color-scheme: dark) { text { fill: #e6edf3 } .most { stroke: #8b949e; fill: #8b949e }
-    .triage { stroke: #6cb6ff; fill: #6cb6ff } .share { stroke: #57d28b; fill: #57d28b }
-    .papers { stroke: #c297ff; fill: #c297ff } .priority { stroke: #ff9c6b; fill: #ff9c6b } }
-</style>"""
+_INKS = palette.policies(("recommended", "share", "published", "priority"))
+STYLE = palette.style(
+    {
+        ".most": palette.MUTED,
+        ".triage": _INKS["recommended"].ink,
+        ".share": _INKS["share"].ink,
+        ".papers": _INKS["published"].ink,
+        ".priority": _INKS["priority"].ink,
+        ".silver": palette.CLASSES[1],
+        ".bronze": palette.CLASSES[2],
+        ".axis": palette.AXIS,
+    },
+    "text { font: 13px system-ui, sans-serif } .head { font-weight: 600 } "
+    "path { fill: none !important; stroke-width: 2.5 } path.axis { stroke-width: 1 } "
+    "path.most { stroke-dasharray: 5 4 }",
+)
 LEFT, TOP, WIDTH, HEIGHT, GAP = 56, 62, 260, 200, 74
 
 Kept = dict[str, list[list[float]]]

@@ -20,10 +20,11 @@ PresetName = Literal["recommended", "published"]
 
 LONGEST = 2.0**33  # seconds; times are exact up to here (docs/semantics.md)
 LARGEST = sys.float_info.max  # a bound that excludes infinity only
-Seconds = Annotated[float, Meta(ge=0, le=LONGEST)]
-Instant = Annotated[float, Meta(gt=0, le=LONGEST)]
-Share = Annotated[float, Meta(ge=0, le=1)]
-SomeShare = Annotated[float, Meta(gt=0, le=1)]
+# "written" says in which other ways a number may be written (slacktide.model.written).
+Seconds = Annotated[float, Meta(ge=0, le=LONGEST, extra={"written": "duration"})]
+Instant = Annotated[float, Meta(gt=0, le=LONGEST, extra={"written": "duration"})]
+Share = Annotated[float, Meta(ge=0, le=1, extra={"written": "share"})]
+SomeShare = Annotated[float, Meta(gt=0, le=1, extra={"written": "share"})]
 Amount = Annotated[float, Meta(ge=0, le=LARGEST)]
 SomeAmount = Annotated[float, Meta(gt=0, le=LARGEST)]
 Work = Annotated[float, Meta(ge=0, le=1e15)]
@@ -232,21 +233,21 @@ class KubeSettings:
     """Requests beyond ``qps`` that may go out at once."""
     bindings: Annotated[int, Meta(ge=1, le=4096)] = 64
     """Bindings and evictions under way at once."""
-    pass_budget: Annotated[float, Meta(ge=0, le=LARGEST)] = 0.005
+    pass_budget: Annotated[float, Meta(ge=0, le=LARGEST, extra={"written": "duration"})] = 0.005
     """Seconds of a pass after which everything else (leases, bindings, HTTP) has its turn; then the pass goes on.
     0: after each part of it, which is for tests."""
     event_qps: Amount = 0.0
     """Events written a second; 0: no limit."""
     ledger_qps: SomeAmount = 100.0
     """Availability objects written a second, all together; each at most once a second."""
-    watch_seconds: Annotated[float, Meta(ge=5, le=86_400)] = 600.0
+    watch_seconds: Annotated[float, Meta(ge=5, le=86_400, extra={"written": "duration"})] = 600.0
     """Longest time of a watch, after which the API server is asked to end it. One that shows no sign of life for a
     seventh longer is dead; a replica that cannot decide without it gives the lease back (docs/live.md)."""
     leader_election: bool = True
     """Act only while holding the lease."""
     lease_namespace: Text = "slacktide-system"
     lease_name: Text = "slacktide"
-    lease_duration: Annotated[float, Meta(ge=3, le=LARGEST)] = 15.0
+    lease_duration: Annotated[float, Meta(ge=3, le=LARGEST, extra={"written": "duration"})] = 15.0
     """Seconds after which others take a lease that is not renewed."""
     backoff_first: SomeAmount = 1.0
     """Seconds a pod waits after its first failed binding or eviction; doubled with each."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from threading import Lock
 from types import NoneType
@@ -14,6 +15,7 @@ from msgspec import Meta, UnsetType
 
 from slacktide.errors import ConfigError
 from slacktide.inputs.columns.cells import expected_name
+from slacktide.model.durations import parse_duration, parse_share
 from slacktide.settings_file import Place, SettingsFile
 
 T = TypeVar("T")
@@ -26,6 +28,10 @@ _CONVERTING = Lock()
 0.22: a struct that the one has begun and the other finds half done)."""
 _WHERE = re.compile(r"`\$((?:\.\w+|\[\d+\])*)`$")
 _STEP = re.compile(r"\.(\w+)|\[(\d+)\]")
+
+
+PARSERS = {"duration": parse_duration, "share": parse_share}
+WRITTEN_AS = {"duration": " of seconds or a duration such as 10m or 1h30m", "share": " or per cent such as 90%"}
 
 
 class Strict(msgspec.Struct, forbid_unknown_fields=True):
@@ -72,7 +78,7 @@ class Node:
         """The value as ``kind``, a struct or an annotated type. Raises :class:`ConfigError` at the exact place."""
         try:
             with _CONVERTING:
-                return msgspec.convert(self.value, kind)
+                return msgspec.convert(Kind.of(kind).number(self.value), kind)
         except msgspec.ValidationError as error:
             found = _WHERE.search(str(error))
             node, expected = self, Kind.of(kind)
@@ -148,7 +154,25 @@ class Kind:
             needed = [one.encode_name for one in self.fields if one.required]
             return f"a mapping with {', '.join(needed or [one.encode_name for one in self.fields])}"
         noun = {str: "text", bool: "true or false", int: "a whole number", float: "a number"}[self.plain]
-        return ", ".join(filter(None, (noun, self.bounds)))
+        return ", ".join(filter(None, (noun + WRITTEN_AS.get(self.written, ""), self.bounds)))
+
+    @property
+    def written(self) -> str:
+        """In which other ways a number may be written: ``duration``, ``share`` or empty."""
+        return str((self.meta.extra or {}).get("written", ""))
+
+    def number(self, value: object) -> object:
+        """``value`` with numbers in place of texts that stand for them, ``1h`` or ``90%``, at any depth of structs.
+
+        All else is left as it is, to be refused later.
+        """
+        if isinstance(value, dict) and self.fields:
+            kinds = {one.encode_name: one.type for one in self.fields}
+            return {key: Kind.of(kinds[key]).number(one) if key in kinds else one for key, one in value.items()}
+        if isinstance(value, str) and self.written:
+            with suppress(ValueError):
+                return PARSERS[self.written](value)
+        return value
 
     @property
     def bounds(self) -> str:

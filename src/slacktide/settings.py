@@ -333,4 +333,4 @@ def _read(text: str, kind: Kind) -> object:
     if kind.plain in (int, float) and text.isascii() and "_" not in text:
         with suppress(ValueError):
             return kind.plain(text)
-    return text
+    return kind.number(text)

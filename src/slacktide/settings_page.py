@@ -52,7 +52,8 @@ Written by `slacktide settings --markdown` from the docstrings in `src/slacktide
 A value comes from the preset (`--preset recommended`, the default, or `published`), then from the file given with
 `--config` (YAML, TOML or JSON by its suffix), then from `--set SECTION.KEY=VALUE`; the last one wins. An unknown
 section or key, a wrong type and a value out of range are refused, with the place and the nearest right name.
-The `manifest.json` of earlier results is a settings file, too. Times are seconds.
+The `manifest.json` of earlier results is a settings file, too. Times are seconds, or durations such as `10m`, `1h30m`
+and `2d` (units w, d, h, m, s, the longest first); shares are numbers, or per cent such as `90%`.
 
 ```yaml
 policy:
@@ -130,7 +131,8 @@ def _allowed(kind: Kind) -> str:
     words = ", ".join(f"`{one}`" for one in kind.choices)
     if not words:
         word = {str: "text", bool: "true or false", int: "whole number", float: "number"}[kind.plain]
-        words = f"{word} {kind.bounds}".strip()
+        word = {"duration": "seconds or duration,", "share": "share,"}.get(kind.written, word)
+        words = f"{word} {kind.bounds}".strip(" ,")
     return f"{words}, or none" if kind.optional else words
 
 

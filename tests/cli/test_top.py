@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from slacktide.cli.live import keys
+from slacktide.cli.live.keys import View
 from slacktide.cli.top import Classes, Ledgers, draw, on_screen
 from slacktide.cli.top_rows import HEAD, ORDERS, Line
 from slacktide.cli.without_class import PodsWithoutClass
@@ -179,3 +181,54 @@ def test_what_the_scheduler_says_of_a_class_is_recognised() -> None:
         spoken.append(raised.value.reason)
     assert len(set(spoken)) == 3
     assert all(map(concerns_class, spoken)), spoken
+
+
+# -- keys --------------------------------------------------------------------------------------------------------------
+
+
+def test_q_ends_s_sorts_and_w_widens() -> None:
+    view = View("slack", False, ("slack", "name"))
+    view.take("s")
+    assert view.order == "name"
+    view.take("Sw?")
+    assert (view.order, view.wide, view.ended) == ("slack", True, False)
+    view.take("q")
+    assert view.ended
+
+
+def test_keys_come_without_enter_and_the_terminal_is_as_before_afterwards() -> None:
+    import asyncio
+    import os
+    import pty
+    import termios
+
+    controller, terminal_side = pty.openpty()
+
+    async def typed() -> list[str]:
+        with open(terminal_side, closefd=False) as stream, keys.pressed(stream) as pressed:
+            assert not termios.tcgetattr(terminal_side)[3] & termios.ICANON  # of each key at once
+            found = [await pressed(0.01)]
+            os.write(controller, b"s")
+            found.append(await pressed(60.0))
+            os.write(controller, b"q")
+            found.append(await pressed(60.0))
+            return found
+
+    try:
+        before = termios.tcgetattr(terminal_side)
+        assert asyncio.run(typed()) == ["", "s", "q"]
+        assert termios.tcgetattr(terminal_side) == before
+    finally:
+        os.close(controller)
+        os.close(terminal_side)
+
+
+def test_the_last_line_says_which_keys_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = terminal(monkeypatch)
+    monkeypatch.setenv("LINES", "20")
+    monkeypatch.setattr("sys.stdout", stream)
+    with on_screen() as screen:
+        draw([line("web", "bronze", 1)], [], screen, View("name", False, tuple(ORDERS)))
+        shown = plain(stream).splitlines()
+    assert shown[-1].startswith("q ends, s sorts (by name), w shows all columns")
+    assert "\x1b[31" in stream.getvalue().replace("1;31", "31"), "what is missed is in colour"

@@ -14,7 +14,7 @@ from cluster.running import Cast, Stage, cast_of
 from slacktide.lab import Binaries, ControlPlane, LabError
 from slacktide.lab.binaries import NEEDED
 
-PROGRAMS = (*NEEDED, "kube-scheduler", "kubectl")
+PROGRAMS = (*NEEDED, "kube-scheduler", "kubectl", "helm")
 LONGEST = "test_live_validation.py"
 """It waits for minutes: begun last, it would be alone in the end."""
 

@@ -26,12 +26,18 @@ def alone(binaries: Binaries, directory: Path) -> Iterator[ControlPlane]:
     plane.stop()
 
 
-def installed(plane: ControlPlane, binaries: Binaries) -> Kubectl:
-    """kubectl as administrator, after it applied the manifests and the example classes as a user does."""
+def applied(plane: ControlPlane, binaries: Binaries) -> Kubectl:
+    """kubectl as administrator, after it applied the manifests as a user does."""
     kubectl = Kubectl(binaries["kubectl"], plane.kubeconfig)
     kubectl.ok("apply", "-f", str(MANIFESTS))
     for definitions in sorted(MANIFESTS.glob("0*.yaml")):
         kubectl.ok("wait", "--for=condition=Established", "--timeout=60s", "-f", str(definitions))
+    return kubectl
+
+
+def installed(plane: ControlPlane, binaries: Binaries) -> Kubectl:
+    """kubectl as administrator, after it applied the manifests and the example classes as a user does."""
+    kubectl = applied(plane, binaries)
     # The API server may serve a definition a moment after it says so.
     classes = str(EXAMPLES / "01-classes.yaml")
     until(lambda: kubectl("apply", "-f", classes).code == 0, "the example classes are accepted")

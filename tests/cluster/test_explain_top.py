@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 
+from cluster.kubectl import cells
 from cluster.labtools import deployment, pod, pods, until
 from cluster.running import Running, prepared, service_class
 from slacktide.cli import app
@@ -25,6 +30,7 @@ from slacktide.kube.translate.affinity_groups import PodSelection, TermEffect
 from slacktide.kube.translate.selectors import NOTHING
 from slacktide.lab import Binaries, ControlPlane
 from slacktide.model import Rule
+from slacktide.model.durations import parse_duration
 
 BRONZE, GOLD = {"slacktide.io/class": "bronze"}, {"slacktide.io/class": "gold"}
 OURS = {"schedulerName": "slacktide"}
@@ -149,9 +155,16 @@ def test_an_address_where_nobody_answers_is_an_error(running: Running) -> None:
 
 def top(running: Running, *words: str) -> list[list[str]]:
     """The summary, the head and the rows; bronze may be overloaded, which a line between says."""
-    result = run("top", "--once", "--kubeconfig", str(running.plane.kubeconfig), *words)
+    result = run("top", "--once", "--wide", "--kubeconfig", str(running.plane.kubeconfig), *words)
     assert result.exit_code == 0, (result.output, result.exception)
     return [re.split(r" {2,}", line) for line in result.output.splitlines() if " is overloaded: " not in line]
+
+
+def slack_of(text: str) -> float:
+    """Seconds that a cell says; ``-`` is no end of them."""
+    if text == "-":
+        return float("inf")
+    return -parse_duration(text[1:]) if text.startswith("-") else parse_duration(text)
 
 
 def test_top_carries_the_ledgers_on(running: Running) -> None:
@@ -179,7 +192,7 @@ def test_top_carries_the_ledgers_on(running: Running) -> None:
     starving = str(status["starving"] or "-")
     assert row[2:5] + row[6:12] == ["bronze", "0.5000", "0.0000", "Missed", "-", starving, "0", "1", "0"]
     # The start-up that decisions hold back is no missing slack.
-    lost, written = status["slackSeconds"] + Config().qos.alpha - float(row[5]), unix_seconds(status["at"])
+    lost, written = status["slackSeconds"] + Config().qos.alpha - slack_of(row[5]), unix_seconds(status["at"])
     assert asked - written - 0.1 <= lost <= told - written + 0.1
 
 
@@ -187,7 +200,7 @@ def test_top_sorts_by_slack_and_says_how_many_stand_how(running: Running) -> Non
     summary, head, *rows = top(running)
     assert summary[0].startswith(f"{len(rows)} workloads: ")
     assert tuple(head) == HEAD
-    slacks = [float(row[5].replace("-", "inf") if row[5] == "-" else row[5]) for row in rows]
+    slacks = [slack_of(row[5]) for row in rows]
     assert slacks == sorted(slacks)
     assert [row[1] for row in top(running, "--sort", "name")[2:]] == sorted(row[1] for row in rows)
     assert top(running, "-n", "kube-system")[2:] == []
@@ -236,3 +249,85 @@ def test_no_secret_is_shown(running: Running) -> None:
     token = running.plane.token
     for text in (explained(running, "high", "--json"), "\n".join(map(str, top(running))), running.log):
         assert token not in text
+
+
+# kubectl's plugin.
+
+
+def plugin(running: Running, binaries: Binaries, *words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    """``kubectl slack``, as a user types it: kubectl finds the plugin on the PATH."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = os.environ | {"PATH": path, "KUBECONFIG": str(running.plane.kubeconfig)}
+    command = [str(binaries["kubectl"]), "slack", *words]
+    return subprocess.run(
+        command, env=environment, input=stdin, capture_output=True, text=True, timeout=120, check=False
+    )
+
+
+def asked(running: Running, binaries: Binaries, *words: str, stdin: str = "") -> str:
+    done = plugin(running, binaries, *words, stdin=stdin)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def new_pod(**settings: Any) -> str:
+    return json.dumps(pod("new", **settings))
+
+
+def test_kubectl_finds_the_plugin_and_lists_who_waits_and_why(running: Running, binaries: Binaries) -> None:
+    def said() -> str:
+        text = asked(running, binaries, "why")
+        return text if "0/2 nodes: " in text else ""
+
+    text = until(said, "the scheduler has said why somebody waits")
+    assert text.startswith("4 pods wait in namespace default\n")
+    table = cells(text.partition("\n")[2])
+    assert list(table) == ["NAMESPACE", "POD", "CLASS", "SINCE", "WHY"]
+    assert (set(table["NAMESPACE"]), set(table["CLASS"])) == ({"default"}, {"bronze"})
+    name, why = next((a, b) for a, b in zip(table["POD"], table["WHY"], strict=True) if "0/2 nodes: " in b)
+    assert re.match(rf"{name} waits since \S+: 0/2 nodes: ", asked(running, binaries, "why", name)), why
+    assert "high does not wait: it is on " in asked(running, binaries, "why", "high")
+    assert (
+        asked(running, binaries, "why", "-n", "kube-system").strip()
+        == "No pod of slacktide waits in namespace kube-system."
+    )
+    assert "gold" in asked(running, binaries, "top", "--once")
+    assert "so that it preempted default/low-" in asked(running, binaries, "explain", "high", *_at(running))
+
+
+def test_a_quote_says_where_a_pod_would_be_and_whom_it_would_displace(running: Running, binaries: Binaries) -> None:
+    before = {one["metadata"]["uid"] for one in pods(running.plane.api, "default")}
+    gold = new_pod(cpu="1", labels=GOLD)
+    text = asked(running, binaries, "quote", "-f", "-", stdin=gold)
+    assert "1 of 1 pods would be placed now, displacing 1" in text
+    assert re.search(r"class gold, promised 0.9990: would be placed on \S+, displacing default/low-\S+ \(", text)
+    # A class on the command line counts instead.
+    assert "class bronze, promised 0.5000: " in asked(
+        running, binaries, "quote", "-f", "-", "--class", "bronze", stdin=gold
+    )
+    # Replicas are decided on together: there are three of bronze, and then no more. And one fits nowhere.
+    several = [deployment("new", 5, cpu="1", labels=GOLD), pod("large", cpu="64", labels=GOLD)]
+    text = json.dumps({"kind": "List", "items": several})
+    *found, large = json.loads(asked(running, binaries, "quote", "-f", "-", "--json", stdin=text))
+    assert [len(one["victims"]) for one in found].count(1) == 3
+    assert [one["node"] for one in found].count(None) == 2
+    assert len({one["victims"][0]["pod"] for one in found if one["victims"]}) == 3
+    assert (large["node"], large["reason"][:11]) == (None, "0/2 nodes: ")
+    assert {one["metadata"]["uid"] for one in pods(running.plane.api, "default")} == before
+
+
+def test_a_quote_is_refused_as_the_pod_would_be(running: Running, binaries: Binaries) -> None:
+    done = plugin(running, binaries, "quote", "-f", "-", stdin=new_pod(annotations={"slacktide.io/slo": "95%"}))
+    assert done.returncode != 0
+    assert "slacktide.io/slo: found '95%'" in done.stderr
+    done = plugin(running, binaries, "quote", "-f", "-", stdin="kind: ConfigMap\n")
+    assert (done.returncode, "a Pod, or a workload with a pod template" in done.stderr) == (3, True)
+
+
+def test_what_was_quoted_comes(running: Running, binaries: Binaries) -> None:
+    text = asked(running, binaries, "quote", "-f", "-", stdin=new_pod(cpu="1", labels=GOLD))
+    assert "displacing 1" in text
+    before = set(_events(running.plane, "Preempted"))
+    running.plane.api.post("/api/v1/namespaces/default/pods", pod("new", cpu="1", labels=GOLD, **OURS))
+    until(lambda: "new" in _running(running.plane), "the pod runs")
+    until(lambda: len(set(_events(running.plane, "Preempted")) - before) == 1, "one more was preempted")

@@ -19,15 +19,16 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import pytest
-import yaml
 
-from cluster.installation import ACCOUNT, MANIFESTS
+from cluster.helm import Helm
+from cluster.installation import ACCOUNT
 from cluster.kubectl import Json, Kubectl
 from cluster.labtools import until
 from cluster.running import service_class
 from cluster.workloads import workload
 from slacktide.lab import Binaries, ControlPlane
 from slacktide.lab.processes import Component
+from support.chart_files import CHART
 
 IMAGE = Path(os.environ.get("SLACKTIDE_IMAGE", ""))
 pytestmark = pytest.mark.skipif(
@@ -111,18 +112,9 @@ def plane(binaries: Binaries, tmp_path: Path) -> Iterator[ControlPlane]:
     plane.stop()
 
 
-def container() -> tuple[Json, Json]:
-    """The pod template and the container of the shipped Deployment."""
-    for one in yaml.safe_load_all((MANIFESTS / "40-deployment.yaml").read_text()):
-        if one["kind"] == "Deployment":
-            spec: Json = one["spec"]["template"]["spec"]
-            return spec, spec["containers"][0]
-    raise AssertionError("no Deployment")
-
-
-def started(plane: ControlPlane, directory: Path, settings: str) -> Component:
-    """The scheduler, as a kubelet and its runtime start the container."""
-    spec, one = container()
+def started(plane: ControlPlane, directory: Path, spec: Json, settings: str) -> Component:
+    """The scheduler, as a kubelet and its runtime start the container of a pod's ``spec``."""
+    (one,) = spec["containers"]
     said = config()
     account = directory / "account"
     account.mkdir()
@@ -158,19 +150,21 @@ def applied(kubectl: Kubectl, item: Json) -> bool:
 
 
 def test_the_shipped_deployment_keeps_a_promise(plane: ControlPlane, binaries: Binaries, tmp_path: Path) -> None:
-    """Under the rights of the manifests; only the address to listen at is this machine's loopback."""
-    kubectl = Kubectl(binaries["kubectl"], plane.kubeconfig)
-    plane.install()
-    shipped = kubectl.json("get", "configmap", "slacktide", "-n", ACCOUNT[0])["data"]["config.yaml"]
+    """Installed with Helm, under its rights; only the address to listen at is this machine's loopback."""
+    kubectl, home = Kubectl(binaries["kubectl"], plane.kubeconfig), ACCOUNT[0]
+    classes = [service_class("gold", 0.8, 1), service_class("bronze", 0.1, 2)]
+    values = {"classes": {one["metadata"]["name"]: one["spec"] for one in classes}}
+    helm = Helm(binaries["helm"], plane.kubeconfig, tmp_path / "helm")
+    helm.ok("install", "slacktide", str(CHART), "-n", home, "--create-namespace", values=values)
+    shipped = kubectl.json("get", "configmap", "slacktide", "-n", home)["data"]["config.yaml"]
+    pod = kubectl.json("get", "deployment", "slacktide", "-n", home)["spec"]["template"]["spec"]
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     plane.create_nodes(2, cpu="1", memory="2Gi")
-    scheduler = started(plane, tmp_path, shipped.replace("0.0.0.0:10359", f"127.0.0.1:{port}"))
+    scheduler = started(plane, tmp_path, pod, shipped.replace("0.0.0.0:10359", f"127.0.0.1:{port}"))
     until(lambda: "leading as" in scheduler.log_tail() or not scheduler.running, "it leads")
     assert scheduler.running, scheduler.log_tail()
-    for one in (service_class("gold", 0.8, 1), service_class("bronze", 0.1, 2)):
-        until(partial(applied, kubectl, one), "the class is accepted")
     # Two bronze pods have the cluster; gold takes from them what it needs.
     for name, chosen in (("low-0", "bronze"), ("low-1", "bronze"), ("high", "gold")):
         resources: dict[str, Any] = {"requests": {"cpu": "700m", "memory": "64Mi"}}

@@ -86,7 +86,7 @@ def is_late(place: Place, name: str, lost: int, starving: int) -> Json:
 
 def top(plane: ControlPlane, *words: str) -> tuple[dict[str, str], list[dict[str, str]]]:
     """What it says of classes, and its rows."""
-    result = CliRunner().invoke(app, ["top", "--once", "--kubeconfig", str(plane.kubeconfig), *words])
+    result = CliRunner().invoke(app, ["top", "--once", "--wide", "--kubeconfig", str(plane.kubeconfig), *words])
     assert result.exit_code == 0, (result.output, result.exception)
     said = dict(TOLD.findall(result.output))
     head, *rows = result.output.splitlines()[1 + len(said) :]

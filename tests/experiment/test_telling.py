@@ -42,11 +42,11 @@ def test_a_terminal_has_one_line_that_changes_and_others_a_line_now_and_then(
             for number, point in enumerate(POINTS):
                 now[0] += 1.0
                 telling.told(point, Outcome(str(number), 1.0, *(["broken", "PluginError"] if number == 1 else [])))
-    assert plain(screen).rstrip().endswith("100% 4 of 4 runs, 1 failed, took 4.0 s")
+    assert plain(screen).rstrip().endswith("100% 4 of 4 runs, 1 failed, took 4.0s")
     assert not screen.getvalue().endswith(GONE)
     assert [line for line in log.getvalue().splitlines() if "runs" in line] == [
         "slacktide: 0 of 4 runs",
-        "slacktide: 4 of 4 runs, 1 failed, took 4.0 s",
+        "slacktide: 4 of 4 runs, 1 failed, took 4.0s",
     ]
 
 
@@ -67,9 +67,9 @@ def test_runs_that_are_likely_to_follow_count(tmp_path: Path) -> None:
         assert telling.remaining() == 10.0
     assert [line for line in log.getvalue().splitlines() if "runs" in line] == [
         "slacktide: 0 of about 5 runs",
-        "slacktide: 1 of about 5 runs, about 40.0 s left",  # the first time that it is known
-        "slacktide: 3 of about 4 runs, about 10.0 s left",
-        "slacktide: 3 of 3 runs, took 30.0 s",  # it was not needed
+        "slacktide: 1 of about 5 runs, about 40.0s left",  # the first time that it is known
+        "slacktide: 3 of about 4 runs, about 10.0s left",
+        "slacktide: 3 of 3 runs, took 30.0s",  # it was not needed
     ]
 
 

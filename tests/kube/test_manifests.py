@@ -202,7 +202,7 @@ def test_both_policies_look_at_the_same_workloads_in_the_same_way() -> None:
     assert by_class["matchConstraints"] == by_annotation["matchConstraints"]
     first, second = ({v["name"]: v["expression"] for v in spec["variables"]} for spec in (by_class, by_annotation))
     shared = set(first) & set(second)
-    assert {"scheduler", "template", "before", "checked", "slo", "isNumber"} <= shared
+    assert {"schedulers", "template", "before", "checked", "slo", "isNumber"} <= shared
     assert all(first[name] == second[name] for name in shared)
 
 

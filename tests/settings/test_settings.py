@@ -298,4 +298,4 @@ def test_the_page_in_docs_is_current() -> None:
 def test_the_page_lists_every_setting_and_what_the_papers_chose() -> None:
     page = settings_page.page()
     assert all(f"| `{key}` |" in page for key in settings.names())
-    assert "| `policy.patience` | `60` (published: `0`) | number from 0 to 8.58993e+09 |" in page
+    assert "| `policy.patience` | `60` (published: `0`) | seconds or duration, from 0 to 8.58993e+09 |" in page

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Callable
 from typing import Any
 
+from slacktide.drawing import Sheet
 from slacktide.errors import ConfigError
 from slacktide.inputs.columns.cells import expected_name
 from slacktide.results.experiment import Experiment
-
-MM = 25.4
-"""Millimetres of an inch."""
 
 
 def figure_of(experiment: Experiment, name: str, width: float | None) -> Any:
@@ -20,20 +18,20 @@ def figure_of(experiment: Experiment, name: str, width: float | None) -> Any:
     need_libraries()
     from slacktide.report.assemble import drawn_of
 
-    found = {one.key: one for one in drawn_of(experiment).figures}
+    made = drawn_of(experiment)
+    found = {one.key: one for one in (made.answer, *made.figures)}
     if name not in found:
         raise ConfigError(f"plot: found {name!r}, expected {expected_name(name, list(found))}")
-    if found[name].drawing is None:
+    draw = found[name].draw
+    if draw is None:
         raise ConfigError(f"plot: {name}: there is nothing to draw: {found[name].description}")
-    return shown(found[name].drawing, width)
+    return shown(draw, width)
 
 
-def shown(drawing: Any, width: float | None) -> Any:
-    """The drawing in this width (mm), as notebooks show it; text keeps its size, so a narrow one is less low."""
-    if width is not None:
-        now, high = drawing.get_size_inches()
-        drawing.set_size_inches(width / MM, high * math.sqrt(width / MM / now))
-    from slacktide.report.drawing import png
+def shown(draw: Callable[[Sheet], Any], width: float | None) -> Any:
+    """The drawing made for this width (mm; None: the page's), as notebooks show it."""
+    from slacktide.drawing import png, sheet_for
 
+    drawing = draw(sheet_for(width))
     drawing._repr_png_ = lambda: png(drawing)  # without pyplot a notebook would show its type
     return drawing

@@ -49,7 +49,7 @@ class CapacityPlan:
         from slacktide.api.drawing import shown
 
         curves.check_drawing()
-        drawing: Figure = shown(curves.drawn(self._found), width)
+        drawing: Figure = shown(lambda sheet: curves.drawn(self._found, sheet), width)
         return drawing
 
     def __repr__(self) -> str:

@@ -34,47 +34,40 @@ DEFECT = 1
 GROUPS = {
     "Simulate": {
         "generate": "Generates a workload and its hosts.",
-        "inspect": (
-            "Describes a workload, hosts, or both together: demand against capacity, and requests that can never run."
-        ),
-        "simulate": (
-            "Simulates WORKLOAD on HOSTS under a policy and tells per class what was promised and what was delivered."
-        ),
-        "trace": "Prepares workloads and hosts: converts published traces, samples, cuts, thins, draws host sets.",
+        "inspect": "Describes a workload, hosts, or how demand and capacity compare.",
+        "simulate": "Simulates WORKLOAD on HOSTS: what was promised, what delivered.",
+        "trace": "Prepares workloads and hosts, also from published traces.",
     },
     "Compare": {
-        "experiment": (
-            "Many runs at once: every combination of workloads, host sets, policies and seeds of a small file."
-        ),
-        "report": (
-            "Makes one HTML page of the experiment in DIR: what was compared, the verdict, figures and their data."
-        ),
-        "plan": "Finds the smallest number of hosts, in the mix of HOSTS, on which WORKLOAD meets a goal.",
-        "edge": "Delay-aware placement and its comparators on the published testbed.",
+        "experiment": "Many runs: workloads, hosts, policies and seeds of one file.",
+        "report": "Makes one HTML page of the experiment in DIR.",
+        "plan": "Finds how many hosts, in the mix of HOSTS, WORKLOAD needs.",
+        "edge": "Delay-aware placement on the published edge testbed.",
     },
     "On a cluster": {
-        "run": "Schedules pods of a Kubernetes cluster and keeps each workload above the availability it was promised.",
-        "top": "Shows what each workload was promised and has got, every second anew.",
+        "run": "Schedules pods of a cluster so that promises are kept.",
+        "top": "Shows what each workload was promised and has got, live.",
         "explain": "Says why a pod is where it is, waits, or was preempted.",
-        "replay": "Decides again what DIRECTORY, written by --record, says was decided, and compares.",
+        "replay": "Decides again what DIRECTORY (of --record) holds, and compares.",
         "ledger": "Takes ledgers out of a cluster, and into a restored one.",
-        "openslo": "Service classes from OpenSLO documents, such documents from classes, and alerts on error budgets.",
-        "netprobe": "Round-trip times between nodes: an agent for each of them measures, others read.",
+        "openslo": "Service classes from OpenSLO documents, and back; alerts.",
+        "netprobe": "Round-trip times between nodes, measured by agents.",
     },
     "Try on this machine": {
-        "lab": "A Kubernetes control plane on this machine, to try slacktide and to test against.",
-        "broker": "Submits WORKLOAD to a cluster at its own times, as Deployments and Jobs with their service classes.",
+        "lab": "A Kubernetes control plane on this machine, to try slacktide.",
+        "broker": "Submits WORKLOAD to a cluster as Deployments and Jobs.",
     },
     "Look up": {
-        "settings": "Lists every setting for --set and --config: default, what is allowed, what it means.",
-        "policies": "Lists the policies, allocation scores and preemption costs that can be used here.",
+        "settings": "Lists every setting: default, what is allowed, what it means.",
+        "policies": "Lists policies, allocation scores and preemption costs.",
+        "completion": "Prints what completes slacktide's commands in your shell.",
     },
 }
 """All commands by what they are for, each with the first sentence of its own help. (A test compares them.)"""
 
 
 @click.group(
-    cls=LazyGroup, groups=GROUPS, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110}
+    cls=LazyGroup, groups=GROUPS, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
 )
 @click.version_option(__version__, prog_name="slacktide")
 def app() -> None:
@@ -85,13 +78,14 @@ def app() -> None:
     Start like this:
       slacktide generate cell --out cell
       slacktide inspect cell/workload.parquet cell/hosts.parquet
-      slacktide simulate cell/workload.parquet cell/hosts.parquet --policy priority --end 3600
-      slacktide simulate cell/workload.parquet cell/hosts.parquet --policy qos-driven --end 3600 --out results
+      cd cell
+      slacktide simulate workload.parquet hosts.parquet --end 1h --policy priority
+      slacktide simulate workload.parquet hosts.parquet --end 1h --out results
 
     \b
     Exit codes:
       0    done
-      1    replay: some decision was different; else a cluster, a program or slacktide itself failed
+      1    a cluster, a program or slacktide itself failed; a replay differs
       2    wrong usage, settings or installation
       3    an input file that cannot be used
       4    an own policy, score or cost that cannot be loaded or misbehaves
@@ -106,9 +100,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     Errors are one message on stderr. ``SLACKTIDE_TRACEBACK=1`` shows where they came from.
     """
+    return run_command(app, "slacktide", arguments)
+
+
+def run_command(command: click.Command, name: str, arguments: Sequence[str] | None) -> int:
+    """Runs a command under the name that users know it by; the exit code is as of :func:`main`."""
     stdout = sys.stdout
     try:
-        app.main(arguments, prog_name="slacktide", standalone_mode=False)
+        command.main(arguments, prog_name=name, standalone_mode=False)
     except click.ClickException as error:
         error.show()
         return error.exit_code

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from slacktide.cli.loops import run_fast, until_signal
-from slacktide.cli.options import FILE
+from slacktide.cli.options import AS_JSON, DURATION, FILE, echo_json
 
 if TYPE_CHECKING:
     from slacktide.model import Workload
@@ -32,7 +33,7 @@ SAY_SECONDS = 5.0
     show_default=True,
     help="So many of the workload's seconds pass in one: admissions, durations, start-up times, scale events.",
 )
-@click.option("--until", type=click.FloatRange(0), metavar="SECONDS", help="Stop at this second of the workload.")
+@click.option("--until", type=DURATION, metavar="DURATION", help="Stop at this time of the workload.")
 @click.option("--startup", metavar="TIMES", help="A distribution of start-up times (one for each object), or a file.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the start-up times.")
 @click.option(
@@ -47,6 +48,7 @@ SAY_SECONDS = 5.0
 @click.option("--group-by-job", is_flag=True, help="Rows of one job and class are one Deployment.")
 @click.option("--create-classes", is_flag=True, help="Make ServiceClasses that are missing.")
 @click.option("--delete", is_flag=True, help="Remove everything at the end, or when interrupted.")
+@AS_JSON
 def broker(
     workload: Path,
     kubeconfig: Path | None,
@@ -63,8 +65,11 @@ def broker(
     group_by_job: bool,
     create_classes: bool,
     delete: bool,
+    as_json: bool,
 ) -> None:
-    """Submits WORKLOAD to a cluster at its own times, as Deployments and Jobs with their service classes.
+    """Submits WORKLOAD to a cluster as Deployments and Jobs.
+
+    It does so at the workload's own times, and names their service classes.
 
     \b
       slacktide broker w.csv --kubeconfig ~/.kube/config --create-classes
@@ -91,7 +96,10 @@ def broker(
     report, interrupted = run_fast(
         _submit(items, requests, kubeconfig, context, namespace, run, speed, end, create_classes, delete)
     )
-    click.echo(_text(report))
+    if as_json:
+        echo_json(asdict(report))
+    else:
+        click.echo(_text(report))
     if interrupted:
         raise KeyboardInterrupt
 

@@ -6,11 +6,12 @@ import click
 
 from slacktide.cli.edge_emulate import emulate
 from slacktide.cli.edge_replay import replay
+from slacktide.cli.shell.suggesting import HelpfulGroup
 
 
-@click.group()
+@click.group(cls=HelpfulGroup)
 def edge() -> None:
-    """Delay-aware placement and its comparators on the published testbed."""
+    """Delay-aware placement on the published edge testbed."""
 
 
 edge.add_command(replay)

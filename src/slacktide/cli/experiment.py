@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from slacktide.cli.options import FILE, key_values
+from slacktide.cli.options import AS_JSON, FILE, echo_json, key_values
+from slacktide.cli.shell.suggesting import HelpfulGroup
+from slacktide.cli.text import Tone, paint
 
 if TYPE_CHECKING:
     from slacktide.experiment.conduct import Listed
@@ -20,9 +22,9 @@ SHOWN = 10
 """Of many failures this many are shown."""
 
 
-@click.group()
+@click.group(cls=HelpfulGroup)
 def experiment() -> None:
-    """Many runs at once: every combination of workloads, host sets, policies and seeds of a small file."""
+    """Many runs: workloads, hosts, policies and seeds of one file."""
 
 
 @experiment.command()
@@ -34,7 +36,16 @@ def experiment() -> None:
 @click.option("--jobs", type=click.IntRange(1), metavar="N", help="Runs at a time, threads or processes [all cores].")
 @click.option("--cluster", metavar="ADDRESS", help="A Dask scheduler (tcp://HOST:PORT) whose workers do the runs.")
 @click.option("--dry-run", is_flag=True, help="List the runs, which are done, and about how long the rest takes.")
-def run(grid: Path, out: Path, words: tuple[str, ...], jobs: int | None, cluster: str | None, dry_run: bool) -> None:
+@AS_JSON
+def run(
+    grid: Path,
+    out: Path,
+    words: tuple[str, ...],
+    jobs: int | None,
+    cluster: str | None,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
     """Does the runs of GRID that have no results in --out yet.
 
     \b
@@ -47,6 +58,7 @@ def run(grid: Path, out: Path, words: tuple[str, ...], jobs: int | None, cluster
     or of slacktide runs what it concerns. Failed runs are reported at the end and tried again the next time.
     docs/experiments.md describes the file.
     """
+    from slacktide.cli.data import ended
     from slacktide.cli.memory import give_back
     from slacktide.experiment import conduct
     from slacktide.experiment import grid as grids
@@ -60,7 +72,7 @@ def run(grid: Path, out: Path, words: tuple[str, ...], jobs: int | None, cluster
     runs = conduct.listed(asked)
     stores.check_folder(out)
     if dry_run:
-        _list(stores.Store(out.absolute()), asked, runs, jobs or cores())
+        _list(stores.Store(out.absolute()), asked, runs, jobs or cores(), as_json)
         return
     with stores.opened(out) as store:
         import sys
@@ -72,30 +84,45 @@ def run(grid: Path, out: Path, words: tuple[str, ...], jobs: int | None, cluster
         except KeyboardInterrupt as interrupt:
             done = len({one.key for one in runs if store.has(one.key)})
             raise KeyboardInterrupt(f"{done} runs are done and whole: resume with the same command.") from interrupt
-    _end(out, runs, failures)
+    ended.tell(out, as_json=as_json)
+    _end(out, runs, failures, as_json)
 
 
 @experiment.command()
 @click.argument("folder", metavar="DIR", type=FILE)
 @click.option("--failed", is_flag=True, help="Only runs that failed, with their errors in full.")
-def status(folder: Path, failed: bool) -> None:
+@AS_JSON
+def status(folder: Path, failed: bool, as_json: bool) -> None:
     """Lists the runs of an experiment's folder: done, failed or to come."""
     from slacktide.cli.text import table
     from slacktide.results import experiment as folders
 
     found = folders.read(folder)
+    if as_json:
+        shown = [one for one in found.runs if one.error is not None or not failed]
+        names = ("workload", "hosts", "policy", "seed", "key", "error")
+        told = [{name: getattr(one, name) for name in names} for one in shown]
+        states = [_state(one.folder is not None, one.error) for one in shown]
+        echo_json([{**one, "state": state} for one, state in zip(told, states, strict=True)])
+        return
     if failed:
         for one in found.runs:
             if one.error is not None:
                 click.echo(f"{one} (failures/{one.key}.json):\n{one.error}\n")
         return
     rows = [
-        [one.workload, one.hosts, one.policy, str(one.seed), _state(one.folder is not None, one.error), one.key[:12]]
+        [one.workload, one.hosts, one.policy, str(one.seed), *_of_state(one.folder is not None, one.error, one.key)]
         for one in found.runs
     ]
     click.echo(table(["workload", "hosts", "policy", "seed", "state", "key"], rows, left=3))
     bad = sum(one.error is not None for one in found.runs)
     click.echo(f"\n{len(found.done)} of {len(found.runs)} runs are done, {bad} failed.")
+
+
+def _of_state(done: bool, error: str | None, key: str) -> tuple[str, str]:
+    state = _state(done, error)
+    tones: dict[str, Tone] = {"done": "good", "failed": "bad"}
+    return paint(state, tones.get(state)), key[:12]
 
 
 def _state(done: bool, error: str | None) -> str:
@@ -109,12 +136,14 @@ def carry_out(
     from slacktide.cli.many import Telling
     from slacktide.experiment import conduct
     from slacktide.experiment.executors import executor
+    from slacktide.experiment.expected import Expected
 
-    with executor(store, jobs, cluster) as hands, Telling(store, hands.jobs) as telling:
+    guess = Expected(store, grid).of
+    with executor(store, jobs, cluster) as hands, Telling(store, hands.jobs, guess=guess) as telling:
         return conduct.conduct(grid, runs, store, hands, telling)
 
 
-def _list(store: Store, grid: Grid, runs: Sequence[Listed], jobs: int) -> None:
+def _list(store: Store, grid: Grid, runs: Sequence[Listed], jobs: int, as_json: bool) -> None:
     """The dry run."""
     from slacktide.cli.text import seconds, table
     from slacktide.experiment.expected import Expected
@@ -130,7 +159,11 @@ def _list(store: Store, grid: Grid, runs: Sequence[Listed], jobs: int) -> None:
         about = "-" if takes is None else seconds(takes)
         state = "done" if done else "to come"
         rows.append([point.workload, point.hosts, point.policy, str(point.seed), state, about, one.key[:12]])
-    click.echo(table(["workload", "hosts", "policy", "seed", "state", "takes", "key"], rows, left=3))
+    head = ["workload", "hosts", "policy", "seed", "state", "takes", "key"]
+    if as_json:
+        echo_json({"runs": [dict(zip(head, row, strict=True)) for row in rows], "seconds_left": left / jobs})
+        return
+    click.echo(table(head, rows, left=3))
     total = f", about {seconds(left / jobs)} with {jobs} at a time" if unknown < len(to_come) else ""
     click.echo(f"\n{len(runs)} runs; {len(to_come)} to come{total}.")
     if unknown:
@@ -139,13 +172,14 @@ def _list(store: Store, grid: Grid, runs: Sequence[Listed], jobs: int) -> None:
         click.echo("No run has ended here yet: the times are guesses from the numbers of requests.")
 
 
-def _end(out: Path, runs: Sequence[Listed], failures: Sequence[tuple[Point, Outcome]]) -> None:
+def _end(out: Path, runs: Sequence[Listed], failures: Sequence[tuple[Point, Outcome]], as_json: bool) -> None:
     """Say how it went. Raises :class:`RunsError` where runs failed."""
     from slacktide.errors import RunsError
 
     count = len({one.key for one in runs})
     if not failures:
-        click.echo(f"{out}: all {count} runs are done. Next: slacktide report {out} --out report.html")
+        said = f"{out}: all {count} runs are done. Next: slacktide report {out} --out report.html"
+        click.echo(said, err=as_json)
         return
     others = ", the others are done" if len(failures) < count else ""
     lines = [f"{len(failures)} of {count} runs failed{others}. Their errors are in {out / 'failures'}:"]

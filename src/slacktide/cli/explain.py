@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from slacktide.cli.options import FILE
+from slacktide.cli.shell.suggesting import HelpfulGroup
 
 if TYPE_CHECKING:
     from slacktide.cli.scheduler_pages import Trust
@@ -18,14 +19,14 @@ ADDRESS = "https://127.0.0.1:10359"
 SHOWN_EVENTS = 10
 
 
-@click.group()
+@click.group(cls=HelpfulGroup)
 def explain() -> None:
     """Says why a pod is where it is, waits, or was preempted."""
 
 
 @explain.command("pod")
 @click.argument("name")
-@click.option("-n", "--namespace", default="default", show_default=True, help="The pod's namespace.")
+@click.option("-n", "--namespace", help="The pod's namespace.  [default: the context's]")
 @click.option("--kubeconfig", type=FILE, help="How to reach the cluster.")
 @click.option("--context", metavar="NAME", help="Of the kubeconfig; its current one if none is named.")
 @click.option(
@@ -39,7 +40,7 @@ def explain() -> None:
 @click.option("--json", "as_json", is_flag=True, help="The scheduler's answer as it is.")
 def pod(
     name: str,
-    namespace: str,
+    namespace: str | None,
     kubeconfig: Path | None,
     context: str | None,
     address: str | None,
@@ -59,7 +60,8 @@ def pod(
     from slacktide.cli.scheduler_pages import Trust
 
     trust = Trust(token_file, ca_file, fingerprint, kubeconfig, context)
-    click.echo(asyncio.run(_explain(namespace, name, kubeconfig, context, address, trust, as_json)))
+    where = namespace or _namespace(kubeconfig, context)
+    click.echo(asyncio.run(_explain(where, name, kubeconfig, context, address, trust, as_json)))
 
 
 async def _explain(
@@ -124,6 +126,19 @@ async def _get(connection: Connection, path: str, **query: str) -> Any:
         if error.status == NOT_FOUND:
             return None
         raise
+
+
+def _namespace(kubeconfig: Path | None, context: str | None) -> str:
+    """The context's; the scheduler can be asked by its address alone, without any cluster."""
+    from slacktide.errors import ConfigError
+    from slacktide.kube.client.credentials import namespace_of
+
+    try:
+        return namespace_of(kubeconfig, context)
+    except ConfigError:
+        if kubeconfig is not None or context is not None:
+            raise
+        return "default"
 
 
 async def _events(connection: Connection, namespace: str, name: str) -> list[dict[str, Any]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from slacktide.cli.text import count, seconds, share, table
+from slacktide.cli.text import count, paragraph, seconds, share, table
 
 SHOWN = 10
 
@@ -42,12 +42,12 @@ def _workload(about: Mapping[str, Any]) -> str:
     ]
     return "\n".join(
         [
-            (
+            paragraph(
                 f"{count(about['requests'])} requests of {count(about['jobs'])} jobs, admitted from "
                 f"{seconds(about['first'])} to {seconds(about['last'])} at {count(about['instants'])} instants, "
                 f"{count(about['standing'])} of them at the first"
             ),
-            (
+            paragraph(
                 f"{count(about['distinct_demands'])} different demands, {count(about['terms'])} different terms of "
                 f"constraints; {share(about['never_complete'])} of the requests never complete"
             ),

@@ -7,18 +7,23 @@ from typing import TYPE_CHECKING
 
 import click
 
-from slacktide.cli.options import FILE, key_values
+from slacktide.cli.options import AS_JSON, FILE, echo_json, key_values
+from slacktide.cli.shell import completing
 
 if TYPE_CHECKING:
     from slacktide.inputs.generators.registry import Generator
 
 
 @click.command()
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=completing.generators)
 @click.option("--out", type=FILE, help="The directory to write workload.parquet and hosts.parquet into.")
-@click.option("--set", "words", multiple=True, metavar="KEY=VALUE", help="A parameter; may be repeated.")
+@click.option(
+    "--set", "words", multiple=True, metavar="KEY=VALUE", shell_complete=completing.parameters,
+    help="A parameter; may be repeated.",
+)  # fmt: skip
 @click.option("--seed", default=0, show_default=True, metavar="N", help="Equal seeds give equal files.")
-def generate(name: str | None, out: Path | None, words: tuple[str, ...], seed: int) -> None:
+@AS_JSON
+def generate(name: str | None, out: Path | None, words: tuple[str, ...], seed: int, as_json: bool) -> None:
     """Generates a workload and its hosts. Without NAME: lists what there is, and its parameters.
 
     \b
@@ -35,6 +40,9 @@ def generate(name: str | None, out: Path | None, words: tuple[str, ...], seed: i
     """
     from slacktide.inputs.generators.registry import GENERATORS
 
+    if name is None and as_json:
+        echo_json({one.name: _as_plain(one) for one in GENERATORS.values()})
+        return
     if name is None:
         click.echo("\n\n".join(map(_described, GENERATORS.values())))
         return
@@ -43,8 +51,13 @@ def generate(name: str | None, out: Path | None, words: tuple[str, ...], seed: i
 
         raise click.UsageError(f"NAME: found {name!r}, expected {expected_name(name, list(GENERATORS))}")
     if out is None:
-        raise click.UsageError("--out is missing: name the directory to write into")
-    _generate(GENERATORS[name], out, words, seed)
+        raise click.UsageError(f"--out is missing: name the directory to write into, such as --out {name}")
+    _generate(GENERATORS[name], out, words, seed, as_json)
+
+
+def _as_plain(generator: Generator) -> dict[str, object]:
+    parameters = {one.name: {"default": one.default, "help": one.help} for one in generator.parameters}
+    return {"summary": generator.summary, "parameters": parameters}
 
 
 def _described(generator: Generator) -> str:
@@ -53,12 +66,18 @@ def _described(generator: Generator) -> str:
     return "\n".join(lines)
 
 
-def _generate(generator: Generator, out: Path, words: tuple[str, ...], seed: int) -> None:
+def _generate(generator: Generator, out: Path, words: tuple[str, ...], seed: int, as_json: bool) -> None:
     from slacktide.cli.text import count
     from slacktide.model import DEFAULT_CLASSES
     from slacktide.results.generated import HOSTS, NETWORK, SETTINGS, WORKLOAD, save
 
     made = save(generator, key_values(words), seed, out)
+    if as_json:
+        counts = {"requests": made.requests, "instances": made.instances, "hosts": len(made.hosts)}
+        written = sorted(one.name for one in out.iterdir())
+        about = {"generator": generator.name, "parameters": key_values(words), "seed": seed}
+        echo_json({"folder": str(out), "files": written, **counts, **about})
+        return
     requests = f"{count(made.requests)} requests"
     requests += f" of {count(made.instances)} instances" * (made.instances > made.requests)
     click.echo(f"{out}: {requests} in {WORKLOAD}, {count(len(made.hosts))} hosts in {HOSTS}")

@@ -22,7 +22,9 @@ SHOWN = 10
 @click.option("--bins", default=12, show_default=True, type=click.IntRange(1, 10_000), help="Spans of time shown.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 def inspect(files: tuple[Path, ...], config_file: Path | None, bins: int, as_json: bool) -> None:
-    """Describes a workload, hosts, or both together: demand against capacity, and requests that can never run.
+    """Describes a workload, hosts, or how demand and capacity compare.
+
+    Of both together it also tells requests that can never run.
 
     \b
       slacktide inspect workload.parquet

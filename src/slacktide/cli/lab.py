@@ -10,7 +10,8 @@ from pathlib import Path
 
 import click
 
-from slacktide.cli.options import FILE
+from slacktide.cli.options import AS_JSON, FILE, echo_json
+from slacktide.cli.shell.suggesting import HelpfulGroup
 
 NAMESPACE, ACCOUNT = "slacktide-system", "slacktide"
 """Of the manifests."""
@@ -37,9 +38,9 @@ BINARIES = click.option(
 )
 
 
-@click.group()
+@click.group(cls=HelpfulGroup)
 def lab() -> None:
-    """A Kubernetes control plane on this machine, to try slacktide and to test against.
+    """A Kubernetes control plane on this machine, to try slacktide.
 
     etcd, the API server and the controllers are the real ones; only the kubelets are played, by KWOK. It needs
     no cluster, no containers and no rights, and listens on loopback only.
@@ -55,6 +56,7 @@ def lab() -> None:
 @click.option("--pods", type=click.IntRange(1), default=110, show_default=True, help="How many pods a node takes.")
 @click.option("--with-kube-scheduler", is_flag=True, help="Start kube-scheduler, too, for pods that name no other.")
 @click.option("--without-scheduler", is_flag=True, help="Do not start slacktide's scheduler.")
+@AS_JSON
 def up(
     directory: Path | None,
     binaries: Path | None,
@@ -64,6 +66,7 @@ def up(
     pods: int,
     with_kube_scheduler: bool,
     without_scheduler: bool,
+    as_json: bool,
 ) -> None:
     """Starts a lab with slacktide's scheduler and leaves it running.
 
@@ -90,7 +93,10 @@ def up(
             plane.kill()
             raise
     _say(f"{len(applied)} objects applied, {nodes} nodes of {cpu} CPUs, {memory} and {pods} pods created")
-    click.echo(_next_commands(plane.kubeconfig, directory, found["kubectl"]))
+    if as_json:
+        echo_json({"kubeconfig": str(plane.kubeconfig), "url": plane.url, "nodes": nodes, "directory": str(directory)})
+    else:
+        click.echo(_next_commands(plane.kubeconfig, directory, found["kubectl"]))
 
 
 def _scheduler(kubeconfig: Path, port: int) -> list[str]:
@@ -105,7 +111,6 @@ def _scheduler(kubeconfig: Path, port: int) -> list[str]:
 def _next_commands(kubeconfig: Path, directory: Path, kubectl: Path) -> str:
     known = shutil.which("kubectl") == str(kubectl)
     command = "kubectl" if known else shlex.quote(str(kubectl))
-    where = "" if directory == default_directory() else f" --dir {shlex.quote(str(directory))}"
     return "\n".join(
         [
             f"kubeconfig: {kubeconfig}",
@@ -114,7 +119,7 @@ def _next_commands(kubeconfig: Path, directory: Path, kubectl: Path) -> str:
             f"  {command} get nodes",
             f"  {command} apply -f examples/kubernetes",
             f"  {command} get availability -A",
-            f"  slacktide lab down{where}",
+            f"  slacktide lab down{_where(directory)}",
         ]
     )
 
@@ -135,11 +140,55 @@ def down(directory: Path | None) -> None:
 
 
 @lab.command()
+@DIRECTORY
+@AS_JSON
+def status(directory: Path | None, as_json: bool) -> None:
+    """Says what of a lab runs, and where it can be reached.
+
+    Exit code 0: all of it runs; 1: some of it does not; 2: there is none.
+    """
+    from slacktide.cli.text import paint, table
+    from slacktide.lab import ControlPlane
+
+    directory = (directory or default_directory()).absolute()
+    plane = ControlPlane.attach(directory)
+    parts = {name: one.running for name, one in plane.components.items()}
+    if as_json:
+        pids = {name: one.pid for name, one in plane.components.items()}
+        about = {"directory": str(directory), "kubeconfig": str(plane.kubeconfig), "url": plane.url}
+        echo_json({**about, "components": {name: {"running": parts[name], "pid": pids[name]} for name in parts}})
+    else:
+        rows = [
+            [name, str(one.pid), paint("runs", "good") if parts[name] else paint("ended", "bad"), str(one.log)]
+            for name, one in plane.components.items()
+        ]
+        click.echo(f"API server: {plane.url}\nkubeconfig: {plane.kubeconfig}\n")
+        click.echo(table(["program", "process", "state", "log"], rows, left=4))
+        if all(parts.values()):
+            click.echo(f"\nNext: export KUBECONFIG={shlex.quote(str(plane.kubeconfig))}")
+        else:
+            where = _where(directory)
+            click.echo(f"\nSome of it has ended. Next: slacktide lab down{where}; slacktide lab up{where}")
+    if not all(parts.values()):
+        raise SystemExit(1)
+
+
+def _where(directory: Path) -> str:
+    """The option that names a lab's directory, where it is needed."""
+    return "" if directory == default_directory() else f" --dir {shlex.quote(str(directory))}"
+
+
+@lab.command()
 @BINARIES
-def binaries(binaries: Path | None) -> None:
+@AS_JSON
+def binaries(binaries: Path | None, as_json: bool) -> None:
     """Finds or builds every program that a lab may start, and prints where they are."""
     from slacktide.lab import Binaries
     from slacktide.lab.building import SOURCES
 
-    for program, path in Binaries.find(list(SOURCES), directory=binaries, say=_say).paths.items():
+    found = Binaries.find(list(SOURCES), directory=binaries, say=_say).paths
+    if as_json:
+        echo_json({program: str(path) for program, path in found.items()})
+        return
+    for program, path in found.items():
         click.echo(f"{program:24} {path}")

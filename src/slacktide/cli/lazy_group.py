@@ -8,8 +8,10 @@ from typing import Any
 
 import click
 
+from slacktide.cli.shell.suggesting import HelpfulGroup
 
-class LazyGroup(click.Group):
+
+class LazyGroup(HelpfulGroup):
     """Knows of each command its name and the first sentence of its help, in groups: enough to list and complete.
 
     The command NAME is called NAME in the module ``slacktide.cli.NAME``, which is imported when it is called.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from slacktide.cli.options import FILE
+from slacktide.cli.shell.suggesting import HelpfulGroup
 
 if TYPE_CHECKING:
     from slacktide.kube.publish.ledger_file import Kept
@@ -18,7 +19,7 @@ KUBECONFIG = click.option("--kubeconfig", type=FILE, help="How to reach the clus
 CONTEXT = click.option("--context", metavar="NAME", help="Of the kubeconfig; its current one if none is named.")
 
 
-@click.group()
+@click.group(cls=HelpfulGroup)
 def ledger() -> None:
     """Takes ledgers out of a cluster, and into a restored one."""
 

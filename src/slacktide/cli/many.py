@@ -18,7 +18,10 @@ QUIET = 15.0
 
 
 class Telling(Bar):
-    """Shows runs done, failed and the time that remains; a context manager that leaves its last line."""
+    """Shows runs done, failed and the time that remains; a context manager that leaves its last line.
+
+    ``guess`` says how many seconds a run takes while none has ended.
+    """
 
     def __init__(
         self,
@@ -26,9 +29,11 @@ class Telling(Bar):
         jobs: int,
         stream: TextIO | None = None,
         clock: Callable[[], float] = time.monotonic,
+        guess: Callable[[Point], float | None] = lambda _: None,
     ) -> None:
         super().__init__(stream, clock, keep=True)
         self._jobs = jobs
+        self._guess, self._guesses = guess, dict[tuple[str, str, str], float | None]()
         self._times = Estimates(store.times())
         self._todo: Counter[tuple[str, str, str]] = Counter()
         self._later: Counter[tuple[str, str, str]] = Counter()
@@ -50,6 +55,7 @@ class Telling(Bar):
         from slacktide.kernels.runtime.compiling import compiled_before
 
         self._todo = Counter(map(_kind, todo))
+        self._guesses |= {_kind(one): self._guess(one) for one in {_kind(one): one for one in todo}.values()}
         if not self._earlier:
             self._began = self._clock()
         self._done = self._earlier + done
@@ -75,11 +81,12 @@ class Telling(Bar):
             self._say()
 
     def remaining(self) -> float | None:
-        """Seconds until the end, if runs go on as they did; None where no run has ended yet."""
+        """Seconds until the end, if runs go on as they did, or as guessed before one has ended; None where none is."""
         left = 0.0
         todo = self._todo + self._later
         for kind, count in todo.items():
             takes = self._times.of(*kind)
+            takes = self._guesses.get(kind) if takes is None else takes
             if takes is None:
                 return None
             left += count * takes

@@ -14,6 +14,7 @@ import click
 
 from slacktide.cli.loops import run_fast, until_signal
 from slacktide.cli.options import FILE, echo_json
+from slacktide.cli.shell.suggesting import HelpfulGroup
 from slacktide.cli.text import table
 from slacktide.netprobe.options import HTTP_PORT, PORT, AgentIdentity, Options
 
@@ -33,9 +34,9 @@ def _seconds(name: str, text: str, **kind: Any) -> Callable[[F], F]:
     return click.option(f"--{name}", **option)
 
 
-@click.group()
+@click.group(cls=HelpfulGroup)
 def netprobe() -> None:
-    """Round-trip times between nodes: an agent for each of them measures, others read."""
+    """Round-trip times between nodes, measured by agents."""
 
 
 @netprobe.command("run")

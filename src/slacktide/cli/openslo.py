@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from slacktide.cli.options import FILE, echo_json
+from slacktide.cli.shell.suggesting import HelpfulGroup
 
 Json = dict[str, Any]
 OUT = click.option("--out", type=FILE, help="A file, written whole or not at all.  [default: standard output]")
@@ -19,9 +20,9 @@ CLUSTER = (
 JSON = click.option("--json", "as_json", is_flag=True, help="What was done, as JSON; YAML goes to --out only.")
 
 
-@click.group()
+@click.group(cls=HelpfulGroup)
 def openslo() -> None:
-    """Service classes from OpenSLO documents, such documents from classes, and alerts on error budgets."""
+    """Service classes from OpenSLO documents, and back; alerts."""
 
 
 @openslo.command("import")

@@ -6,12 +6,46 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import click
 
+from slacktide.cli.shell import completing
+
 FILE = click.Path(path_type=Path)
 """A file or directory; whoever reads or writes it says what is wrong with it."""
+
+
+class Written(click.ParamType):  # type: ignore[type-arg]
+    """A number that may be written in another way, too, ``1h30m`` or ``90%``; above ``above``, where that is given."""
+
+    def __init__(self, name: Literal["duration", "share"], above: float | None = None) -> None:
+        self.name, self._above = name, above
+
+    def convert(self, value: str | float, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Raises :class:`click.BadParameter` that says what would be right."""
+        from slacktide.model.durations import parse_duration, parse_share
+
+        try:
+            found = parse_duration(value) if self.name == "duration" else parse_share(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+        if self._above is not None and found <= self._above:
+            self.fail(f"found {value!r}, expected more than {self._above:g}", param, ctx)
+        return found
+
+
+DURATION = Written("duration")
+"""Seconds, as a number or as 10m or 1h30m."""
+SHARE = Written("share")
+"""A part of something, as a number or in per cent."""
+
+
+AS_JSON = click.option("--json", "as_json", is_flag=True, help="The result as JSON on stdout, and nothing else there.")
+SETTING = click.option(
+    "--set", "words", multiple=True, metavar="SECTION.KEY=VALUE", shell_complete=completing.settings,
+    help="One setting; may be repeated.",
+)  # fmt: skip
 
 
 def echo_json(value: object) -> None:

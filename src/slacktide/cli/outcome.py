@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from slacktide.cli.text import count, seconds, share, table
+from slacktide.cli.text import count, paint, paragraph, seconds, share, table
 from slacktide.config import Accounting, Config
 from slacktide.metrics import ApproachSummary, Availability, ClassSummary, Unserved
 
@@ -14,14 +15,13 @@ HEAD = (
     "requests",
     "promised",
     "delivered",
-    "p05",
-    "min",
+    "least",
     "fulfilled",
-    "deficit",
-    "preemptions",
+    "preempted",
     "wasted startup",
 )
-APPROACH_HEAD = ("class", "kind", "approach", "requests", "instances", "promised", "delivered", "min", "fulfilled")
+"""What fits on 80 columns; ``--json`` has more (p05, deficits)."""
+APPROACH_HEAD = ("class", "kind", "approach", "requests", "instances", "promised", "delivered", "least", "fulfilled")
 COMPILING_SHOWN = 0.5
 """Seconds of compiling from which on it is worth a word."""
 
@@ -46,7 +46,7 @@ def text(
     wasted = sum(one.wasted_startup for one in classes)
     rows.append(
         (
-            *("all", count(totals["requests"]), "", share(whole.mean), share(whole.p05), share(whole.min), "", ""),
+            *("all", count(totals["requests"]), "", share(whole.mean), share(whole.min), ""),
             *(count(totals["preemptions"]), seconds(wasted)),
         )
     )
@@ -62,7 +62,7 @@ def text(
             table(HEAD, rows),
             "",
             *_by_approach(approaches, which),
-            (
+            paragraph(
                 f"{_instances(totals)}{count(totals['completed'])} completed; {count(totals['placements'])} placements "
                 f"and {count(totals['operations'])} operations in {count(totals['passes'])} passes; "
                 f"simulated until {seconds(totals['end'])}"
@@ -83,6 +83,7 @@ def never_served(found: Sequence[Unserved]) -> str:
     total, large = sum(one.instances for one in found), sum(one.too_large for one in found)
     whose = ", ".join(f"{one.service} {count(one.instances)}" for one in found)
     said = f"slacktide: warning: {count(total)} {'instance' if total == 1 else 'instances'} never had a host ({whose})"
+    said = paint(said, "risk", sys.stderr)
     if not large:
         return f"{said}."
     return (
@@ -145,11 +146,16 @@ def _by_approach(approaches: Sequence[ApproachSummary], which: Accounting) -> li
         (
             *(one.service_class, one.kind, one.approach, count(one.requests), count(one.instances), f"{one.slo:g}"),
             *(share(one.availability[which].mean), share(one.availability[which].min)),
-            f"{share(one.fulfilment[which] * 100, 2)} %",
+            kept_text(one.fulfilment[which]),
         )
         for one in approaches
     ]
     return [table(APPROACH_HEAD, rows, left=3), ""]
+
+
+def kept_text(kept: float) -> str:
+    """A share of promises kept, cut and not rounded up; in colour, whether all were."""
+    return paint(f"{share(kept * 100, 2)} %", "good" if kept >= 1.0 else "bad")
 
 
 def _row(one: ClassSummary, which: Accounting) -> tuple[str, ...]:
@@ -160,10 +166,8 @@ def _row(one: ClassSummary, which: Accounting) -> tuple[str, ...]:
         count(one.requests),
         f"{one.slo:g}",
         share(got.mean),
-        share(got.p05),
         share(got.min),
-        "-" if one.requests == 0 else f"{share(kept * 100, 2)} %",
-        f"{one.deficit_mean:.4f}",
+        "-" if one.requests == 0 else kept_text(kept),
         count(one.preemptions),
         seconds(one.wasted_startup),
     )

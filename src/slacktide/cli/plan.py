@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from slacktide.cli.grouping import chosen_grouping, grouping_options
-from slacktide.cli.options import FILE
+from slacktide.cli.options import AS_JSON, FILE, SETTING, echo_json
+from slacktide.cli.shell import completing
 
 if TYPE_CHECKING:
     from slacktide.config import Config
@@ -29,6 +30,7 @@ Words = tuple[str, ...]
     "policies",
     multiple=True,
     metavar="NAME",
+    shell_complete=completing.policies_and_presets,
     help="qos-driven, priority, hybrid, file.py:Class, or a preset; may be repeated [recommended].",
 )
 @click.option(
@@ -42,11 +44,11 @@ Words = tuple[str, ...]
     "--penalty", type=click.FloatRange(0), metavar="BUDGET", help="Instead: penalties of at most so many cpu-seconds."
 )
 @click.option("--config", "config_file", type=FILE, help="Settings from a YAML, TOML or JSON file, or a manifest.json.")
-@click.option("--set", "words", multiple=True, metavar="SECTION.KEY=VALUE", help="One setting; may be repeated.")
+@SETTING
 @click.option("--hot", type=FILE, help="Measured start-up times on a host used before.")
 @click.option("--cold", type=FILE, help="Measured start-up times on another host.")
 @grouping_options
-@click.option("--end", metavar="SECONDS", help="Stop at this second. Needed where requests never complete.")
+@click.option("--end", metavar="DURATION", help="When it ends: 3600 or 1h. Needed where requests never complete.")
 @click.option(
     "--seeds",
     type=click.IntRange(1),
@@ -69,6 +71,7 @@ Words = tuple[str, ...]
 @click.option("--curve/--no-curve", default=True, help="Also test sizes from half the answer on, for the drawing.")
 @click.option("--jobs", type=click.IntRange(1), metavar="N", help="Runs at a time, threads or processes [all cores].")
 @click.option("--cluster", metavar="ADDRESS", help="A Dask scheduler whose workers do the runs.")
+@AS_JSON
 def plan(
     workload: Path,
     hosts: Path,
@@ -87,9 +90,10 @@ def plan(
     curve: bool,
     jobs: int | None,
     cluster: str | None,
+    as_json: bool,
     **named: object,
 ) -> None:
-    """Finds the smallest number of hosts, in the mix of HOSTS, on which WORKLOAD meets a goal.
+    """Finds how many hosts, in the mix of HOSTS, WORKLOAD needs.
 
     \b
       slacktide plan w.parquet h.parquet --end 3600 --out plan
@@ -124,7 +128,10 @@ def plan(
         except KeyboardInterrupt as interrupt:
             raise KeyboardInterrupt("whole runs are kept: resume with the same command.") from interrupt
         curves.write(found, store)
-    _report(found, out)
+    if as_json:
+        echo_json(planning.summary(found))
+    else:
+        _report(found, out)
 
 
 def _as_words(named: dict[str, object]) -> list[str]:

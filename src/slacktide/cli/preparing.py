@@ -53,13 +53,17 @@ def needs(*modules: str) -> None:
 
 
 def numbers(option: str, text: str) -> list[float]:
-    """Numbers with commas between them, each once."""
+    """Shares with commas between them, each once."""
+    from slacktide.model.durations import parse_share
+
     found = []
     for piece in text.split(","):
         try:
-            found.append(float(piece))
+            found.append(parse_share(piece))
         except ValueError:
-            raise click.UsageError(f"{option}: found {piece.strip()!r}, expected numbers such as 1,0.9,0.8") from None
+            raise click.UsageError(
+                f"{option}: found {piece.strip()!r}, expected shares such as 1,0.9,0.8 or 100%,90%"
+            ) from None
     return list(dict.fromkeys(found))
 
 
@@ -149,6 +153,15 @@ class Written:
     settings: Mapping[str, Any]
     files: list[Path]
 
+    @property
+    def manifest(self) -> Path:
+        return self.out.with_name(f"{self.out.name}.manifest.json")
+
+
+def tell_manifest(path: Path) -> None:
+    """What was done and what came of it, for ``--json``: the file that says so beside what was written."""
+    click.echo(path.read_text(encoding="utf-8"), nl=False)
+
 
 Outcome = Callable[[], Mapping[str, Any]]
 """What came of a command; asked once its file has been written."""
@@ -180,7 +193,7 @@ def _write(what: Written, save: Callable[[], None], outcome: Outcome) -> None:
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         save()
-        about(out.with_name(f"{out.name}.manifest.json"), what.command, what.settings, hashes, outcome())
+        about(what.manifest, what.command, what.settings, hashes, outcome())
     except OSError as error:
         raise OutputError(f"{out}: cannot be written: {error.strerror or error}") from error
 

@@ -103,5 +103,6 @@ class Progress(Bar):
             return
         self._next = now + INTERVAL
         rate = admitted / max(now - self._began, 1e-9)
-        told = f"{count(admitted)} of {count(total)} requests, {count(rate)}/s, simulated {seconds(simulated)}"
+        left = f"about {seconds((total - admitted) / rate)} left" if rate else "time left not known yet"
+        told = f"{left}, {count(admitted)} of {count(total)} requests, {count(rate)}/s, simulated {seconds(simulated)}"
         self.show(told, admitted / total if total else 1.0)

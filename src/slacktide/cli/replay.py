@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @click.option("--session", type=click.IntRange(1), help="Which session --workload writes.  [default: the last]")
 @click.option("--json", "as_json", is_flag=True, help="The findings as one JSON object.")
 def replay(directory: Path, out: Path | None, session: int | None, as_json: bool) -> None:
-    """Decides again what DIRECTORY, written by --record, says was decided, and compares.
+    """Decides again what DIRECTORY (of --record) holds, and compares.
 
     Exit code 0: everything was decided as recorded; 1: something was not.
 

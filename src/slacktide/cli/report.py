@@ -6,15 +6,18 @@ from pathlib import Path
 
 import click
 
-from slacktide.cli.options import FILE
+from slacktide.cli.options import AS_JSON, FILE, echo_json
 
 
 @click.command()
 @click.argument("folder", metavar="DIR", type=FILE)
 @click.option("--out", type=FILE, required=True, metavar="FILE.html", help="The page to write.")
-@click.option("--export", type=FILE, metavar="DIR", help="Also write every figure there, as SVG, PNG and CSV.")
-def report(folder: Path, out: Path, export: Path | None) -> None:
-    """Makes one HTML page of the experiment in DIR: what was compared, the verdict, figures and their data.
+@click.option("--export", type=FILE, metavar="DIR", help="Also write every figure there, also 85 and 180 mm wide.")
+@AS_JSON
+def report(folder: Path, out: Path, export: Path | None, as_json: bool) -> None:
+    """Makes one HTML page of the experiment in DIR.
+
+    It has the answer, what was compared, figures and their data.
 
     \b
       slacktide experiment run grid.yaml --out results
@@ -38,6 +41,9 @@ def report(folder: Path, out: Path, export: Path | None) -> None:
     finally:
         if live:
             click.echo("\r\x1b[K", nl=False, err=True)
+    if as_json:
+        echo_json({"page": str(out), "figures": figures, "export": None if export is None else str(export)})
+        return
     click.echo(f"{out}: {figures} figures, {out.stat().st_size / 1e6:.1f} MB")
     if export is not None:
-        click.echo(f"{export}: the figures as SVG, PNG and CSV")
+        click.echo(f"{export}: the figures as SVG, PNG and CSV, and 85 and 180 mm wide for papers, PDF and SVG")

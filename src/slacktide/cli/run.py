@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 import click
 
 from slacktide.cli.loops import run_fast, until_signal
-from slacktide.cli.options import FILE
+from slacktide.cli.options import FILE, SETTING
+from slacktide.cli.shell import completing
 
 if TYPE_CHECKING:
     from slacktide.config import Config
@@ -31,10 +32,12 @@ FORMAT = "%(asctime)s %(levelname).1s %(name)s: %(message)s"
     "--kubeconfig", type=FILE, help="How to reach the cluster; inside a pod its own account if none is given."
 )
 @click.option("--context", metavar="NAME", help="Of the kubeconfig; its current one if none is named.")
-@click.option("--policy", metavar="NAME", help="qos-driven (default), priority or hybrid.")
+@click.option(
+    "--policy", metavar="NAME", shell_complete=completing.policies, help="qos-driven (default), priority or hybrid."
+)
 @click.option("--preset", metavar="NAME", help="Settings to start from: recommended (default) or published.")
 @click.option("--config", "config_file", type=FILE, help="Settings from a YAML, TOML or JSON file.")
-@click.option("--set", "words", multiple=True, metavar="SECTION.KEY=VALUE", help="One setting; may be repeated.")
+@SETTING
 @click.option("--record", type=FILE, metavar="DIR", help="Write down all that comes in and what is decided.")
 @click.option("--dry-run", is_flag=True, help="Decide beside another scheduler, write nothing, and report in the end.")
 @click.option(
@@ -57,7 +60,7 @@ def run(
     startup: str,
     verbose: bool,
 ) -> None:
-    """Schedules pods of a Kubernetes cluster and keeps each workload above the availability it was promised.
+    """Schedules pods of a cluster so that promises are kept.
 
     \b
       slacktide run --kubeconfig ~/.kube/config

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from slacktide.cli.grouping import chosen_grouping, grouping_options
-from slacktide.cli.options import FILE, echo_json
+from slacktide.cli.options import DURATION, FILE, SETTING, echo_json
+from slacktide.cli.shell import completing
 
 if TYPE_CHECKING:
     from slacktide.config import Config
@@ -27,16 +28,20 @@ SHORTEST = 1e-3
 @click.option(
     "--policy",
     metavar="NAME",
+    shell_complete=completing.policies,
     help="qos-driven (default), priority, hybrid, one that 'slacktide policies' lists, or file.py:Class.",
 )
-@click.option("--preset", metavar="NAME", help="Settings to start from: recommended (default) or published.")
+@click.option(
+    "--preset", metavar="NAME", shell_complete=completing.presets,
+    help="Settings to start from: recommended (default) or published.",
+)  # fmt: skip
 @click.option("--config", "config_file", type=FILE, help="Settings from a YAML, TOML or JSON file, or a manifest.json.")
-@click.option("--set", "words", multiple=True, metavar="SECTION.KEY=VALUE", help="One setting; may be repeated.")
+@SETTING
 @click.option("--hot", type=FILE, help="Measured start-up times on a host used before.")
 @click.option("--cold", type=FILE, help="Measured start-up times on another host.")
 @click.option("--host-events", type=FILE, help="Failures, drains and repairs of hosts, CSV: time,host,event.")
 @click.option("--network", type=FILE, help="Where hosts and users are, round-trip times and images (YAML).")
-@click.option("--end", metavar="SECONDS", help="Stop at this second. Needed where requests never complete.")
+@click.option("--end", metavar="DURATION", help="When it ends: 3600 or 1h. Needed where requests never complete.")
 @click.option("--seed", metavar="N", help="Of everything drawn; equal seeds give equal results.")
 @grouping_options
 @click.option(
@@ -46,9 +51,9 @@ SHORTEST = 1e-3
 @click.option("--events", is_flag=True, help="With --out: also events.parquet, a row per event.")
 @click.option(
     "--intervals",
-    metavar="SECONDS",
-    type=float,
-    help="With --out: also intervals.parquet and progress.parquet, rows every so many seconds (600 is usual).",
+    metavar="DURATION",
+    type=DURATION,
+    help="With --out: also intervals.parquet and progress.parquet, rows every so often (10m is usual).",
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout instead of the table.")
 def simulate(
@@ -67,7 +72,7 @@ def simulate(
     as_json: bool,
     **named: object,
 ) -> None:
-    """Simulates WORKLOAD on HOSTS under a policy and tells per class what was promised and what was delivered.
+    """Simulates WORKLOAD on HOSTS: what was promised, what delivered.
 
     Files are read by their suffix: .parquet, .csv, or .erl (the published Erlang terms).
 

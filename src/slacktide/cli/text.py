@@ -1,22 +1,102 @@
-"""Numbers and tables for people."""
+"""Numbers and tables for people: as wide as the terminal at most, in colour where it is one."""
 
 from __future__ import annotations
 
 import math
+import os
+import re
+import shutil
+import sys
+import textwrap
 from collections.abc import Sequence
+from typing import Literal, TextIO
+
+GAP = "  "
+NARROWEST = 16
+"""A column of text is not made narrower than this; what does not fit then is cut by the terminal."""
+Tone = Literal["good", "bad", "risk", "quiet", "head"]
+TONES: dict[Tone, str] = {"good": "32", "bad": "31;1", "risk": "33", "quiet": "2", "head": "1"}
+"""Of a terminal's own colours, which its user has chosen."""
+_ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> str:
-    """Aligned columns, the first ``left`` of them to the left; no trailing blanks."""
-    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
-    lines = []
-    for row in (head, *rows):
-        cells = [
-            cell.ljust(width) if index < left else cell.rjust(width)
-            for index, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        lines.append("  ".join(cells).rstrip())
-    return "\n".join(lines)
+def coloured(stream: TextIO | None = None) -> bool:
+    """Whether colour is shown there: a terminal (not a dumb one), and NO_COLOR is not set (no-color.org)."""
+    stream = sys.stdout if stream is None else stream
+    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def paint(text: str, tone: Tone | None, stream: TextIO | None = None) -> str:
+    """``text`` in a tone, where colour is shown; never the only thing that says something."""
+    return f"\x1b[{TONES[tone]}m{text}\x1b[0m" if tone is not None and coloured(stream) else text
+
+
+def width_of(text: str) -> int:
+    """Columns that a line takes."""
+    return len(_ESCAPE.sub("", text))
+
+
+def columns() -> int:
+    """How wide the terminal is; 80 where there is none and COLUMNS says nothing."""
+    return shutil.get_terminal_size((80, 24)).columns
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1, width: int | None = None) -> str:
+    """Aligned columns, the first ``left`` of them to the left; no trailing blanks.
+
+    Where they do not fit into ``width`` (the terminal's), heads take several lines, then gaps shrink, then the widest
+    column of text is wrapped.
+    """
+    most, gap = width or columns(), GAP
+    heads = [[one] for one in head]
+    widths = _widths(heads, rows)
+    if _whole(widths, gap) > most:
+        heads = [one.split() or [""] for one in head]
+        widths = _widths(heads, rows)
+    if _whole(widths, gap) > most:
+        gap = " "
+    texts = [place for place in range(left) if widths[place] > NARROWEST]
+    if _whole(widths, gap) > most and texts:
+        widest = max(texts, key=lambda place: widths[place])
+        widths[widest] = max(NARROWEST, widths[widest] - (_whole(widths, gap) - most))
+    deep = max(map(len, heads))
+    lines = [[one[at - deep + len(one)] if at >= deep - len(one) else "" for one in heads] for at in range(deep)]
+    lines = [[paint(cell, "head") for cell in line] for line in lines]
+    for row in rows:
+        lines += _wrapped(row, widths, left)
+    return "\n".join(_aligned(line, widths, left, gap) for line in lines)
+
+
+def _widths(heads: Sequence[Sequence[str]], rows: Sequence[Sequence[str]]) -> list[int]:
+    return [
+        max([*map(width_of, head), *(width_of(row[place]) for row in rows)]) for place, head in enumerate(heads)
+    ]
+
+
+def _whole(widths: Sequence[int], gap: str) -> int:
+    return sum(widths) + len(gap) * (len(widths) - 1)
+
+
+def _wrapped(row: Sequence[str], widths: Sequence[int], left: int) -> list[list[str]]:
+    """The lines of a row; a cell that is too wide, which is one of text, takes several."""
+    cells = [
+        textwrap.wrap(cell, width) if place < left and width_of(cell) > width else [cell]
+        for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+    ]
+    return [[cell[at] if at < len(cell) else "" for cell in cells] for at in range(max(map(len, cells)))]
+
+
+def _aligned(line: Sequence[str], widths: Sequence[int], left: int, gap: str) -> str:
+    cells = []
+    for place, (cell, width) in enumerate(zip(line, widths, strict=True)):
+        blank = " " * (width - width_of(cell))
+        cells.append(cell + blank if place < left else blank + cell)
+    return gap.join(cells).rstrip()
+
+
+def paragraph(text: str) -> str:
+    """A line for people, wrapped where the terminal ends; words are never broken."""
+    return textwrap.fill(text, max(columns(), 40), break_long_words=False, break_on_hyphens=False)
 
 
 def share(value: float, digits: int = 4) -> str:
@@ -28,15 +108,14 @@ def share(value: float, digits: int = 4) -> str:
 
 
 def seconds(value: float) -> str:
-    """A length of time: ``12.3 s``, ``1:02:03``, ``4 d 01:02:03``."""
+    """A length of time as options take it, too: ``12.3s``, ``1h2m3s``, ``4d1h``; ``-`` for none."""
+    from slacktide.model.durations import write_duration  # here, because it takes time
+
     if not math.isfinite(value):
         return "-"
-    if value < 100:
-        return f"{value:.1f} s"
-    whole = round(value)
-    days, rest = divmod(whole, 86400)
-    clock = f"{rest // 3600:02d}:{rest // 60 % 60:02d}:{rest % 60:02d}"
-    return f"{days} d {clock}" if days else clock.lstrip("0").removeprefix(":")
+    if value < 0.0:
+        return f"-{seconds(-value)}"
+    return f"{value:.1f}s" if value < 99.95 else write_duration(float(round(value)))
 
 
 def count(value: float) -> str:

@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from slacktide.cli.options import FILE
-from slacktide.cli.text import table
-from slacktide.cli.top_rows import HEAD, ORDERS, STATES, Line, named
+from slacktide.cli.live import keys
+from slacktide.cli.live.keys import View
+from slacktide.cli.options import AS_JSON, FILE, echo_json
+from slacktide.cli.text import columns, paint, table
+from slacktide.cli.top_rows import HEAD, ORDERS, STATES, TONES, Line, as_plain, fitting, named
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
     from slacktide.kube.resources.objects import Availability, ServiceClass, ServiceClassSpec
 
 REFRESH_SECONDS = 1.0
+ENDLESS = 10_000
+"""Columns of a table that is not fitted into the terminal."""
 
 
 @click.command()
@@ -33,6 +37,8 @@ REFRESH_SECONDS = 1.0
 @click.option("-n", "--namespace", help="Only this namespace's.")
 @click.option("-A", "--all-namespaces", is_flag=True, help="All namespaces', which is the default.")
 @click.option("--once", is_flag=True, help="Print the table once; so is it where the output is no terminal.")
+@click.option("--wide", is_flag=True, help="All columns, also where the terminal is too narrow for them.")
+@AS_JSON
 @click.option("--sort", "order", type=click.Choice(list(ORDERS)), default="slack", show_default=True)
 @click.option("--scheduler-name", default="slacktide", show_default=True, help="The scheduler's kube.scheduler_name.")
 def top(
@@ -41,10 +47,12 @@ def top(
     namespace: str | None,
     all_namespaces: bool,
     once: bool,
+    wide: bool,
+    as_json: bool,
     order: str,
     scheduler_name: str,
 ) -> None:
-    """Shows what each workload was promised and has got, every second anew.
+    """Shows what each workload was promised and has got, live.
 
     A ledger is written when something happens to its workload. In between its numbers follow from the time that has
     passed, and are carried on here: exactly, unless pods are just being bound or are leaving.
@@ -52,13 +60,16 @@ def top(
     A line above the table names each class that is overloaded: somebody of it waits whose promise cannot be kept any
     more. The columns LOST and STARVING say who. Other lines name pods that wait without a class that they may use,
     and ledgers of a later release.
+
+    On a terminal q ends it, s sorts by something else, and w shows all columns, or those that fit.
     """
     if all_namespaces and namespace:
         raise click.UsageError("-A: shows all namespaces, and -n one")
     import asyncio
 
     with contextlib.suppress(KeyboardInterrupt):
-        wanted = Wanted(namespace or "", scheduler_name, order, once or not sys.stdout.isatty())
+        once = once or as_json or not sys.stdout.isatty()
+        wanted = Wanted(namespace or "", scheduler_name, order, once, wide, as_json)
         asyncio.run(_top(kubeconfig, context, wanted))
 
 
@@ -70,6 +81,8 @@ class Wanted:
     scheduler: str
     order: str
     once: bool
+    wide: bool = False
+    as_json: bool = False
 
 
 class Ledgers:
@@ -234,30 +247,42 @@ async def _top(kubeconfig: Path | None, context: str | None, wanted: Wanted) -> 
                 async with asyncio.timeout(30.0):
                     await one.synced.wait()
 
-            def picture() -> tuple[list[Line], list[str]]:
-                shown = sorted(ledgers.lines(time.time()) + others.lines(), key=ORDERS[wanted.order])
+            def picture(order: str = wanted.order) -> tuple[list[Line], list[str]]:
+                shown = sorted(ledgers.lines(time.time()) + others.lines(), key=ORDERS[order])
                 return shown, ledgers.overloaded(shown) + others.sentences() + ledgers.of_a_later_release()
 
             if wanted.once:
                 shown, said = picture()
-                click.echo(_text(shown, said, len(shown)))
+                if wanted.as_json:
+                    echo_json({"workloads": [as_plain(one) for one in shown], "remarks": said})
+                else:
+                    click.echo(_text(shown, said, len(shown), wide=wanted.wide))
                 return
-            with on_screen() as screen:
-                while True:
-                    draw(*picture(), screen)
-                    await asyncio.sleep(REFRESH_SECONDS)
+            with on_screen() as screen, keys.pressed() as pressed:
+                view = keys.View(wanted.order, wanted.wide, tuple(ORDERS))
+                while not view.ended:
+                    draw(*picture(view.order), screen, view)
+                    view.take(await pressed(REFRESH_SECONDS))
         finally:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _text(lines: list[Line], sentences: list[str], most: int) -> str:
-    counts = [f"{sum(one.state == state for one in lines)} {state.lower()}" for state in STATES]
-    shown = [one.cells() for one in lines[:most]]
+def _text(lines: list[Line], sentences: list[str], most: int, *, wide: bool = False) -> str:
+    counts = [
+        paint(f"{number} {state.lower()}", TONES.get(state) if number else None)
+        for state in STATES
+        for number in [sum(one.state == state for one in lines)]
+    ]
+    cells = [one.cells() for one in lines[:most]]
+    places = list(range(len(HEAD))) if wide else fitting(cells, columns())
+    shown = [[row[place] for place in places] for row in cells]
+    names = [HEAD[place] for place in places]
     hidden = [f"... and {len(lines) - most} more"] if len(lines) > most else []
     head = f"{len(lines)} workloads: {', '.join(counts)}"
-    return "\n".join([head, *sentences, table(HEAD, shown, left=3), *hidden])
+    body = table(names, shown, left=3 - (0 not in places), width=ENDLESS if wide else None)
+    return "\n".join([head, *sentences, body, *hidden])
 
 
 def on_screen() -> Live:
@@ -268,9 +293,14 @@ def on_screen() -> Live:
     return Live(console=Console(), auto_refresh=False, vertical_overflow="crop")
 
 
-def draw(lines: list[Line], sentences: list[str], screen: Live) -> None:
-    """As much of the table as there is room for."""
+def draw(lines: list[Line], sentences: list[str], screen: Live, view: View | None = None) -> None:
+    """As much of the table as there is room for, and which keys there are."""
     from rich.text import Text
 
-    text = _text(lines, sentences, max(1, screen.console.height - 4 - len(sentences)))
-    screen.update(Text(text, no_wrap=True, overflow="crop"), refresh=True)
+    wide = view is not None and view.wide
+    text = _text(lines, sentences, max(1, screen.console.height - 4 - (view is not None) - len(sentences)), wide=wide)
+    if view is not None:
+        text += "\n" + paint(f"q ends, s sorts (by {view.order}), w {'fits' if wide else 'shows all columns'}", "quiet")
+    shown = Text.from_ansi(text)
+    shown.no_wrap, shown.overflow = True, "crop"
+    screen.update(shown, refresh=True)

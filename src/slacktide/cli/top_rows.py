@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
-from slacktide.cli.text import seconds, share
+from slacktide.cli.text import Tone, paint, seconds, share, width_of
 
 MOST_NAMES = 5
 """So many are named in a sentence."""
@@ -13,6 +14,12 @@ HEAD = (
     "NAMESPACE", "WORKLOAD", "CLASS", "PROMISED", "DELIVERED", "SLACK", "STATE", "LOST", "STARVING",
     "RUNNING", "WAITING", "PREEMPTED", "BY CLUSTER", "BY WORKLOAD", "BY OPERATOR",
 )  # fmt: skip
+LAST = (
+    "BY OPERATOR", "BY WORKLOAD", "BY CLUSTER", "PREEMPTED", "STARVING", "RUNNING", "LOST", "WAITING", "PROMISED",
+    "NAMESPACE",
+)  # fmt: skip
+"""These columns are left out, in this order, until the others fit on the terminal; ``--wide`` leaves none out."""
+TONES: dict[str, Tone] = {"Missed": "bad", "AtRisk": "risk", "Kept": "good"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +43,13 @@ class Line:
 
     def cells(self) -> tuple[str, ...]:
         """For the table."""
-        slack = "-" if self.slack == float("inf") else f"{self.slack:.1f}"
+        slack = seconds(self.slack)
         shares = ["-" if one is None else share(one) for one in (self.promised, self.delivered)]
         late = str(self.lost or "-"), str(self.starving or "-")
         counts = str(self.running), str(self.waiting), str(self.preempted)
         by = ("-",) * 3 if self.lost_by is None else tuple(seconds(one) for one in self.lost_by)
-        return (self.namespace, self.name, self.service, *shares, slack, self.state, *late, *counts, *by)
+        state = paint(self.state, TONES.get(self.state))
+        return (self.namespace, self.name, self.service, *shares, slack, state, *late, *counts, *by)
 
 
 ORDERS = {
@@ -58,3 +66,18 @@ def named(names: list[str]) -> str:
     """The first few of them."""
     more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
     return ", ".join(names[:MOST_NAMES]) + more
+
+
+def fitting(rows: list[tuple[str, ...]], width: int) -> list[int]:
+    """Places of the columns that are shown on a terminal so wide."""
+    places = list(range(len(HEAD)))
+    for name in LAST:
+        if sum(2 + max(map(width_of, (HEAD[place], *(row[place] for row in rows)))) for place in places) - 2 <= width:
+            break
+        places.remove(HEAD.index(name))
+    return places
+
+
+def as_plain(one: Line) -> dict[str, Any]:
+    """A line for ``--json``: numbers as they are, by the names of the fields."""
+    return asdict(one)

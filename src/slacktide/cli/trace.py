@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from slacktide.cli import trace_rows
-from slacktide.cli.options import FILE, key_values
-from slacktide.cli.preparing import CONFIG, SEED, Parts, about, aligned, in_pieces, needs, numbers
+from slacktide.cli.options import AS_JSON, FILE, SHARE, key_values
+from slacktide.cli.preparing import CONFIG, SEED, Parts, about, aligned, in_pieces, needs, numbers, tell_manifest
+from slacktide.cli.shell.suggesting import HelpfulGroup
 
 if TYPE_CHECKING:
     from slacktide.inputs.prepare import Peak
@@ -19,9 +20,11 @@ if TYPE_CHECKING:
     from slacktide.model import Hosts, Workload
 
 
-@click.group()
+@click.group(cls=HelpfulGroup)
 def trace() -> None:
-    """Prepares workloads and hosts: converts published traces, samples, cuts, thins, draws host sets.
+    """Prepares workloads and hosts, also from published traces.
+
+    It converts, samples, cuts and thins, and draws host sets.
 
     \b
       slacktide trace convert                                                   lists the formats
@@ -47,6 +50,7 @@ for command in (trace_rows.admit, trace_rows.thin, trace_rows.window, trace_rows
 @click.option("--set", "words", multiple=True, metavar="KEY=VALUE", help="A parameter; may be repeated.")
 @CONFIG
 @SEED
+@AS_JSON
 def convert(
     name: str | None,
     sources: tuple[Path, ...],
@@ -55,6 +59,7 @@ def convert(
     words: tuple[str, ...],
     config_file: Path | None,
     seed: int,
+    as_json: bool,
 ) -> None:
     """Makes a published trace a workload and hosts. Without FORMAT: lists the formats and their parameters.
 
@@ -79,7 +84,7 @@ def convert(
         raise click.UsageError(f"SOURCE is missing: name the files or folders of {TRACES[name].summary}")
     if out is None:
         raise click.UsageError("--out is missing: name the directory to write into")
-    _convert(name, sources, out, mapping, key_values(words), config_file, seed)
+    _convert(name, sources, out, mapping, key_values(words), config_file, seed, as_json)
 
 
 def _described(one: Any) -> str:
@@ -96,6 +101,7 @@ def _convert(
     settings: dict[str, str],
     config_file: Path | None,
     seed: int,
+    as_json: bool,
 ) -> None:
     from slacktide import settings as settings_of
     from slacktide.cli.text import count
@@ -114,6 +120,9 @@ def _convert(
         said = {"format": name, "map": str(classes), "parameters": settings, "seed": seed}
         outcome = {"requests": found.requests, "hosts": found.hosts, "dropped": dict(found.dropped)}
         about(aside / "manifest.json", "convert", said, file_hashes(found.files), outcome)
+    if as_json:
+        tell_manifest(out / "manifest.json")
+        return
     hosts = f", {count(found.hosts)} hosts in hosts.parquet" if found.hosts else ""
     click.echo(f"{out}: {count(found.requests)} requests in workload.parquet{hosts}")
     for why, number in found.dropped.items():
@@ -126,10 +135,11 @@ def _convert(
 @trace.command()
 @click.argument("workload", type=FILE)
 @click.option("--out", type=FILE, required=True, help="The directory to write workload.parquet and users.parquet into.")
-@click.option("--share", default=0.1, show_default=True, metavar="PART", help="Of the users of each group.")
+@click.option("--share", type=SHARE, default=0.1, show_default=True, metavar="PART", help="Of the users of each group.")
 @click.option("--groups", default=6, show_default=True, metavar="N", help="Groups of users that are alike (k-means).")
 @SEED
-def sample(workload: Path, out: Path, share: float, groups: int, seed: int) -> None:
+@AS_JSON
+def sample(workload: Path, out: Path, share: float, groups: int, seed: int, as_json: bool) -> None:
     """Keeps all requests of some users, drawn from each group of users that are alike.
 
     WORKLOAD (.parquet or .csv) needs the column user, which 'trace convert' writes. Groups are made by k-means on the
@@ -156,6 +166,9 @@ def sample(workload: Path, out: Path, share: float, groups: int, seed: int) -> N
         outcome = {"users": users, "drawn": drawn, "requests": found.requests}
         said = {"share": share, "groups": groups, "seed": seed}
         about(aside / "manifest.json", "sample", said, file_hashes([workload]), outcome)
+    if as_json:
+        tell_manifest(out / "manifest.json")
+        return
     click.echo(f"{out}: {count(found.requests)} requests of {count(drawn)} of {count(users)} users\n")
     listed = found.groups().select("group", "users", "drawn", "all_requests", "drawn_requests").iter_rows()
     rows = [[str(row[0]), *map(count, row[1:])] for row in listed]
@@ -177,6 +190,7 @@ def sample(workload: Path, out: Path, share: float, groups: int, seed: int) -> N
 @click.option("--replace", "repeat", is_flag=True, help="Where all HOSTS do not reach N, draw from them again.")
 @CONFIG
 @SEED
+@AS_JSON
 def hosts(
     workload: Path,
     hosts: Path,
@@ -186,6 +200,7 @@ def hosts(
     repeat: bool,
     config_file: Path | None,
     seed: int,
+    as_json: bool,
 ) -> None:
     """Draws host sets of capacity N, 0.9 N and 0.8 N from HOSTS; N is the peak demand of WORKLOAD.
 
@@ -223,6 +238,9 @@ def hosts(
         outcome = {"binding": binding, "peak": peaks, "capacity": reached}
         said = {"capacities": list(sets), "of": of, "replace": repeat, "seed": seed}
         about(aside / "manifest.json", "hosts", said, file_hashes([workload, hosts]), outcome)
+    if as_json:
+        tell_manifest(out / "manifest.json")
+        return
     place = needed.resources.index(binding)
     amount, second = needed.amount[place], needed.time[place]
     click.echo(f"The peak is {amount:g} {binding}, demanded at second {second:g}; in parts of each resource's peak:\n")

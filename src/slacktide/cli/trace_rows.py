@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from slacktide.cli.options import FILE
+from slacktide.cli.options import AS_JSON, DURATION, FILE, SHARE
 from slacktide.cli.preparing import (
     CONFIG,
     OUT_FILE,
@@ -21,6 +21,7 @@ from slacktide.cli.preparing import (
     in_pieces,
     read_requests,
     requests_of,
+    tell_manifest,
     write,
     write_in_pieces,
 )
@@ -35,11 +36,21 @@ if TYPE_CHECKING:
 @click.argument("workload", type=FILE)
 @click.argument("hosts", type=FILE)
 @OUT_FILE
-@click.option("--limit", default=1.0, show_default=True, metavar="PART", help="Of the hosts' capacity, each resource.")
-@click.option("--first-limit", type=float, metavar="PART", help="At the first instant [0.2 less than --limit].")
+@click.option(
+    "--limit", type=SHARE, default=1.0, show_default=True, metavar="PART",
+    help="Of the hosts' capacity, each resource: 0.9 or 90%.",
+)  # fmt: skip
+@click.option("--first-limit", type=SHARE, metavar="PART", help="At the first instant [0.2 less than --limit].")
 @CONFIG
+@AS_JSON
 def admit(
-    workload: Path, hosts: Path, out: Path, limit: float, first_limit: float | None, config_file: Path | None
+    workload: Path,
+    hosts: Path,
+    out: Path,
+    limit: float,
+    first_limit: float | None,
+    config_file: Path | None,
+    as_json: bool,
 ) -> None:
     """Keeps the requests that HOSTS could carry: admits while the demand of active ones stays within a limit.
 
@@ -70,7 +81,10 @@ def admit(
             refused = found = prepare.admit(requests, machines, **limits)
             admitted = requests_of(found.workload)
             write(found.workload, what, lambda: _admission(admitted, found), progress)
-    _say_admission(out, admitted, refused)
+    if as_json:
+        tell_manifest(what.manifest)
+    else:
+        _say_admission(out, admitted, refused)
 
 
 def _admission(admitted: int, found: Refusals) -> dict[str, Any]:
@@ -100,10 +114,11 @@ def _say_admission(out: Path, admitted: int, found: Refusals) -> None:
 @click.command()
 @click.argument("workload", type=FILE)
 @OUT_FILE
-@click.option("--share", type=float, required=True, metavar="PART", help="Of the requests, above 0 and at most 1.")
+@click.option("--share", type=SHARE, required=True, metavar="PART", help="Of the requests, above 0 and at most 1.")
 @CONFIG
 @SEED
-def thin(workload: Path, out: Path, share: float, config_file: Path | None, seed: int) -> None:
+@AS_JSON
+def thin(workload: Path, out: Path, share: float, config_file: Path | None, seed: int, as_json: bool) -> None:
     """Keeps a random part of the requests, in their order.
 
     \b
@@ -112,24 +127,28 @@ def thin(workload: Path, out: Path, share: float, config_file: Path | None, seed
     from slacktide.inputs import prepare
 
     check_file(out)
+    what = Written(out, "thin", {"share": share, "seed": seed}, [workload])
     kept, of = _changed(
-        Written(out, "thin", {"share": share, "seed": seed}, [workload]),
+        what,
         config_file,
         "drawing requests",
         lambda requests: prepare.thin(requests, share, seed),
         lambda pieces, rows: prepare.thin_pieces(pieces, rows, share, seed),
     )
-    click.echo(f"{out}: {count(kept)} of {count(of)} requests")
+    _tell(what, f"{count(kept)} of {count(of)} requests", as_json)
 
 
 @click.command()
 @click.argument("workload", type=FILE)
 @OUT_FILE
-@click.option("--from", "start", type=float, required=True, metavar="SECONDS", help="The window's beginning.")
-@click.option("--to", "end", type=float, required=True, metavar="SECONDS", help="The window's end, not part of it.")
+@click.option("--from", "start", type=DURATION, required=True, metavar="DURATION", help="The window's beginning.")
+@click.option("--to", "end", type=DURATION, required=True, metavar="DURATION", help="The window's end, not part of it.")
 @click.option("--drop-running", is_flag=True, help="Leave out what was admitted before the beginning.")
 @CONFIG
-def window(workload: Path, out: Path, start: float, end: float, drop_running: bool, config_file: Path | None) -> None:
+@AS_JSON
+def window(
+    workload: Path, out: Path, start: float, end: float, drop_running: bool, config_file: Path | None, as_json: bool
+) -> None:
     """Cuts a stretch of time out of a workload; its beginning becomes second 0.
 
     Requests that run at the beginning arrive at 0 with what is left of their duration; none is cut at the end.
@@ -140,14 +159,15 @@ def window(workload: Path, out: Path, start: float, end: float, drop_running: bo
     from slacktide.inputs import prepare
 
     check_file(out)
+    what = Written(out, "window", {"from": start, "to": end, "drop_running": drop_running}, [workload])
     kept, of = _changed(
-        Written(out, "window", {"from": start, "to": end, "drop_running": drop_running}, [workload]),
+        what,
         config_file,
         "cutting the window",
         lambda requests: prepare.window(requests, start, end, keep_running=not drop_running),
         lambda pieces, _: prepare.window_pieces(pieces, start, end, keep_running=not drop_running),
     )
-    click.echo(f"{out}: {count(kept)} of {count(of)} requests")
+    _tell(what, f"{count(kept)} of {count(of)} requests", as_json)
 
 
 @click.command()
@@ -157,7 +177,10 @@ def window(workload: Path, out: Path, start: float, end: float, drop_running: bo
 @click.option("--demand", default=1.0, show_default=True, metavar="F", help="Multiplies what everybody demands.")
 @click.option("--rate", default=1.0, show_default=True, metavar="F", help="Multiplies arrivals in a second.")
 @CONFIG
-def scale(workload: Path, out: Path, time: float, demand: float, rate: float, config_file: Path | None) -> None:
+@AS_JSON
+def scale(
+    workload: Path, out: Path, time: float, demand: float, rate: float, config_file: Path | None, as_json: bool
+) -> None:
     """Multiplies times, demands or the rate of arrival.
 
     \b
@@ -168,15 +191,24 @@ def scale(workload: Path, out: Path, time: float, demand: float, rate: float, co
 
     check_file(out)
     factors = {"time": time, "demand": demand, "rate": rate}
+    what = Written(out, "scale", factors, [workload])
     made, _ = _changed(
-        Written(out, "scale", factors, [workload]),
+        what,
         config_file,
         "multiplying",
         lambda requests: prepare.scale(requests, **factors),
         lambda pieces, _: (prepare.scale(piece, **factors) for piece in pieces),
         say_of=False,
     )
-    click.echo(f"{out}: {count(made)} requests")
+    _tell(what, f"{count(made)} requests", as_json)
+
+
+def _tell(what: Written, text: str, as_json: bool) -> None:
+    """What was written, in words or as its manifest has it."""
+    if as_json:
+        tell_manifest(what.manifest)
+    else:
+        click.echo(f"{what.out}: {text}")
 
 
 def _changed(

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import io
 import math
+from collections.abc import Mapping
 from typing import Any
 
+from slacktide import drawing, palette
+from slacktide.drawing import Sheet
 from slacktide.errors import ConfigError
-from slacktide.experiment.planning import Plan, rows, summary
+from slacktide.experiment.goals import Score
+from slacktide.experiment.planning import Answer, Plan, rows, summary
 from slacktide.experiment.store import Store
+from slacktide.palette import Look
 
 JSON, TABLE, TEXT, DRAWING, PICTURE = "plan.json", "plan.parquet", "plan.csv", "plan.svg", "plan.png"
-MARKS = "osD^vP*X"
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000")
-"""Told apart with any colour vision (Okabe and Ito); classes are told apart by marks as well."""
+PENALTY = ""
+"""Stands for the panel of penalties beside those of classes."""
+TITLE = "Capacity against fulfilment and penalty"
 
 
 def write(found: Plan, store: Store) -> None:
-    """plan.parquet, plan.csv, plan.svg, plan.png, and last plan.json. Raises :class:`OutputError`."""
-    import matplotlib
+    """plan.parquet, plan.csv, plan.svg, plan.png, PDFs for papers, and last plan.json. Raises :class:`OutputError`."""
     import pyarrow as pa
     import pyarrow.csv
     import pyarrow.parquet as pq
@@ -30,13 +34,10 @@ def write(found: Plan, store: Store) -> None:
         put(table, content)
         contents[name] = content.getvalue()
     figure = drawn(found)
-    for name in (DRAWING, PICTURE):
-        content = io.BytesIO()
-        form = name.rpartition(".")[2]
-        about = {"Title": "Capacity against fulfilment and penalty", "Date": None} if form == "svg" else {}
-        with matplotlib.rc_context({"svg.hashsalt": "slacktide"}):  # the same names of parts every time
-            figure.savefig(content, format=form, dpi=150, metadata=about)
-        contents[name] = content.getvalue()
+    contents[DRAWING] = drawing.alone(drawing.svg(figure, "plan", TITLE, str(found.question.goal)), modes=True).encode()
+    contents[PICTURE] = drawing.png(figure)
+    for sheet in drawing.PAPERS:
+        contents[f"plan-{sheet.name}.pdf"] = drawing.pdf(drawn(found, sheet))
     store.remove(JSON)  # an answer is there with its own curve, or not at all
     for name, data in contents.items():
         store.write(name, data)
@@ -51,52 +52,82 @@ def check_drawing() -> None:
         raise ConfigError(f"slacktide plan needs pip install 'slacktide[experiments]' ({error})") from error
 
 
-def drawn(found: Plan) -> Any:
-    """Fulfilment of each class above, penalties below, against the number of hosts; a colour a policy, a mark a class.
+def drawn(found: Plan, sheet: Sheet = drawing.PAGE) -> Any:
+    """Against the number of hosts the share of each class that reached its SLO, and penalties; a line for each policy.
 
-    The answer is an upright line; a size that does not do is an empty mark.
+    A size that does not meet the goal is an empty mark; the answer is an upright line with its number.
     """
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(8, 7), layout="constrained")
-    above, below = figure.subplots(2, 1, sharex=True)
-    for number, answer in enumerate(found.answers):
-        colour = COLOURS[number % len(COLOURS)]
-        sizes = sorted(answer.scores)
-        for place, name in enumerate(answer.scores[sizes[0]][0].fulfilment):
-            shares = [min(one.fulfilment[name] for one in answer.scores[size]) for size in sizes]
-            if math.isnan(shares[0]):
-                continue  # the workload has none of this class
-            above.plot(sizes, shares, "-", color=colour, alpha=0.5)
-            over = found.question.windows.get(name)
-            label = _plain(f"{answer.policy}: {name}" + (f" ({over})" if over else ""))
-            above.plot(sizes, shares, MARKS[place % len(MARKS)], color=colour, label=label, markersize=5)
-        owed = [max(one.penalty for one in answer.scores[size]) for size in sizes]
-        below.plot(sizes, owed, "-", color=colour, alpha=0.5, label=_plain(answer.policy))
-        for size, value in zip(sizes, owed, strict=True):
-            fill = colour if answer.does[size] else "white"
-            below.plot([size], [value], "o", color=colour, markerfacecolor=fill, markersize=5)
-        if answer.bracket.meets is not None:
-            for axes in (above, below):
-                axes.axvline(answer.bracket.meets, color=colour, linestyle="--", linewidth=1)
-            below.annotate(
-                f"{answer.bracket.meets} hosts",
-                (answer.bracket.meets, 1 - 0.08 * (number + 1)),
-                xycoords=("data", "axes fraction"),
-                color=colour,
-                xytext=(4, 0),
-                textcoords="offset points",
-            )
-    above.set(
-        ylabel="share that reached its SLO\n(least of the seeds)", ylim=(-0.02, 1.02), title=str(found.question.goal)
-    )
-    below.set(xlabel="hosts", ylabel="penalty, cpu-seconds\n(most of the seeds)")
-    above.legend(fontsize="small")
-    below.legend(fontsize="small", title="filled: meets the goal", title_fontsize="small")
-    return figure
+    classes = [name for name, share in _first(found).fulfilment.items() if not math.isnan(share)]
+    every = [*classes, PENALTY]
+    looks = palette.policies([one.policy for one in found.answers])
+    with drawing.style(sheet):
+        places = [every[at : at + 2] for at in range(0, len(every), 2)]
+        made = drawing.panels(sheet, places, height=2.4, share=(True, False), below="hosts")
+        for axes, name in made:
+            for number, answer in enumerate(found.answers):
+                _line(axes, answer, name, looks[answer.policy])
+                _marked(axes, answer, looks[answer.policy], number)
+            if name == PENALTY:
+                axes.set_title("penalty, most of the seeds")
+                axes.set_ylabel("cpu-seconds")
+                axes.set_ylim(bottom=0.0)
+                axes.yaxis.set_major_formatter("{x:,.0f}")
+            else:
+                _promised(axes, found, name)
+        drawing.legend(sheet, made.figure, _handles(found, looks))
+        return made.figure
 
 
-def _plain(text: str) -> str:
-    """For a legend, which would read $ as mathematics and leave out what begins with _."""
-    text = text.replace("$", r"\$")
-    return f" {text}" if text.startswith("_") else text
+def _first(found: Plan) -> Score:
+    answer = found.answers[0]
+    return answer.scores[min(answer.scores)][0]
+
+
+def _line(axes: Any, answer: Answer, name: str, look: Look) -> None:
+    sizes = sorted(answer.scores)
+    if name == PENALTY:
+        values = [max(one.penalty for one in answer.scores[size]) for size in sizes]
+    else:
+        values = [100.0 * min(one.fulfilment[name] for one in answer.scores[size]) for size in sizes]
+    axes.plot(sizes, values, color=look.colour, linestyle=look.dash, linewidth=1.4)
+    for size, value in zip(sizes, values, strict=True):
+        fill = look.colour if answer.does[size] else palette.GROUND.light
+        axes.plot([size], [value], marker=look.marker, color=look.colour, markerfacecolor=fill, markersize=4.5)
+
+
+def _marked(axes: Any, answer: Answer, look: Look, number: int) -> None:
+    """The answer, where there is one; answers of several policies are one below the other."""
+    if answer.bracket.meets is None:
+        return
+    axes.axvline(answer.bracket.meets, color=look.colour, linewidth=1.0)
+    axes.annotate(
+        f"{answer.bracket.meets:,}", (answer.bracket.meets, 0.06 + 0.1 * number), xycoords=("data", "axes fraction"),
+        xytext=(3, 0), textcoords="offset points", color=look.colour, fontsize="small", fontweight="bold",
+    )  # fmt: skip
+
+
+def _promised(axes: Any, found: Plan, name: str) -> None:
+    over, target = found.question.windows.get(name), found.question.goal.targets.get(name)
+    axes.set_title(drawing.label(f"{name} ({over})" if over else name, 30))
+    axes.set_ylabel("reached the SLO, %")
+    if target is not None and found.question.goal.budget is None:
+        axes.axhline(100.0 * target, color=palette.TEXT.light, linewidth=1.2, linestyle=(0, (1, 1)))
+    bottom = max(-2.0, min(axes.get_ylim()[0], 95.0))
+    axes.set_ylim(bottom=bottom, top=100.0 + 0.05 * (100.0 - bottom))
+
+
+def _handles(found: Plan, looks: Mapping[str, Look]) -> list[Any]:
+    from matplotlib.lines import Line2D
+
+    ink = palette.TEXT.light
+    made = [
+        Line2D([], [], color=look.colour, linestyle=look.dash, marker=look.marker, markersize=5,
+               label=drawing.label(name))
+        for name, look in looks.items()
+    ]  # fmt: skip
+    made.append(Line2D([], [], color=ink, linewidth=1.0, label="the answer"))
+    if found.question.goal.budget is None:
+        made.append(Line2D([], [], color=ink, linewidth=1.2, linestyle=(0, (1, 1)), label="goal"))
+    empty = Line2D([], [], color=ink, label="empty: misses the goal", marker="o", linestyle="none", markersize=5)
+    empty.set_markerfacecolor(palette.GROUND.light)
+    return [*made, empty]

@@ -9,7 +9,7 @@ from typing import Any
 
 from slacktide import settings
 from slacktide.config import Config
-from slacktide.errors import RunsError
+from slacktide.errors import ConfigError, RunsError
 from slacktide.experiment import conduct, keys
 from slacktide.experiment.conduct import Executor, Listed, Watcher
 from slacktide.experiment.goals import Goal, Score, check_attainable, score
@@ -28,8 +28,11 @@ from slacktide.experiment.prepare import HOSTS, Inputs, classes_of, load_workloa
 from slacktide.experiment.search import Bracket, bracket, next_sizes
 from slacktide.experiment.store import Store
 from slacktide.inputs import align, read_hosts
-from slacktide.model import Hosts
+from slacktide.inputs.formats.network_file import read_network
+from slacktide.model import Hosts, Workload
 from slacktide.results import experiment as folder
+from slacktide.sim.engine import check_end
+from slacktide.sim.startup import delays
 
 CURVE = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.1)
 """Parts of the answer that are tested for the curve; one that meets or misses the goal against it counts, too."""
@@ -202,7 +205,22 @@ def _check(question: Question, inputs: Inputs, policy: str, mix: Hosts) -> None:
     entry = question.grid.workloads[WORKLOAD]
     workload = load_workload(prepared, classes_of(prepared, config.classes), entry.grouping)
     requests, hosts = align(workload, mix)
+    _check_settings(config, requests, hosts)
     check_attainable(question.goal, requests, hosts, question.grid.end)
+
+
+def _check_settings(config: Config, requests: Workload, hosts: Hosts) -> None:
+    """Raises :class:`ConfigError` or :class:`InputError` at once for what a run would refuse, or a plan cannot do."""
+    check_end(requests, config)
+    for name, times in (("hot", config.startup.hot), ("cold", config.startup.cold)):
+        delays(times, f"startup.{name}")
+    if config.delay.network is not None:
+        read_network(config.delay.network, hosts)
+    if config.failures.file is not None:
+        raise ConfigError(
+            f"failures.file: found {config.failures.file}, expected none: it names hosts, and a plan changes which "
+            "there are. Let them fail by chance: --set failures.uptime=exponential:86400 --set failures.file=none"
+        )
 
 
 def _with_sizes(grid: Grid, sizes: set[int]) -> Grid:

@@ -49,6 +49,10 @@ SOURCES: dict[str, Source] = {
     **{program: _kubernetes(program) for program in KUBERNETES_PROGRAMS},
     "kwok": Source("kwok", "0.8.0", "sigs.k8s.io/kwok/cmd/kwok", (("sigs.k8s.io/kwok/pkg/consts.Version", "0.8.0"),)),
     "etcd": Source("etcd", "3.6.5", "go.etcd.io/etcd/server/v3"),
+    # Built from the same parts of Kubernetes as kubectl, so that most of it is compiled already.
+    "helm": Source(
+        "helm", "4.2.4", "helm.sh/helm/v4/cmd/helm", (("helm.sh/helm/v4/internal/version.version", "v4.2.4"),)
+    ),
 }
 """Every program the lab may start, with what it is built from."""
 

@@ -1,4 +1,4 @@
-"""Durations as people write them: ``90``, ``90s``, ``10m``, ``1h30m``, ``30d``, ``2w``."""
+"""Durations and shares as people write them: ``90``, ``90s``, ``10m``, ``1h30m``, ``30d``, ``2w``; ``0.9``, ``90%``."""
 
 from __future__ import annotations
 
@@ -48,3 +48,17 @@ def write_duration(seconds: float) -> str:
         if number:
             parts.append(f"{number}{unit}")
     return "".join(parts)
+
+
+EXPECTED_SHARE = "a share, such as 0.9 or 90%"
+
+
+def parse_share(text: str | float) -> float:
+    """A share from a number, or from per cent with their sign. Raises ``ValueError``; ranges are others' to check."""
+    if isinstance(text, int | float) and not isinstance(text, bool):
+        return float(text)
+    found = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*(%?)\s*", text) if isinstance(text, str) else None
+    if found is None:
+        raise ValueError(f"found {text!r}, expected {EXPECTED_SHARE}")
+    # As a decimal: 99.9 % is the float nearest to 0.999, and not that of 99.9 divided by 100.
+    return float(Decimal(found[1]) / (100 if found[2] else 1))

@@ -15,7 +15,7 @@ PAGES = (".html", ".htm")
 
 
 def write(folder: Path, out: Path, export: Path | None = None, announce: Callable[[str], None] = lambda _: None) -> int:
-    """The report of the experiment in ``folder`` as the file ``out``; its figures as SVG, PNG and CSV into ``export``.
+    """The report of the experiment in ``folder`` as the file ``out``; its figures into ``export``.
 
     Equal folders give equal bytes. Returns how many figures are in it. ``announce`` is told what is done. Raises
     :class:`InputError` for what is no experiment, :class:`OutputError` where it cannot be written, and
@@ -34,7 +34,7 @@ def write(folder: Path, out: Path, export: Path | None = None, announce: Callabl
     announce("drawing")
     text = render(content(report))
     if export is not None:
-        files.write(export, report.figures)
+        files.write(export, [report.answer, *report.figures])
     write_text(out, text)
     return len(report.figures)
 

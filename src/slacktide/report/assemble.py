@@ -7,14 +7,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from slacktide.report import fairness_data, over_runs, over_time, promises, reduce, scores, totals, windows
+from slacktide.report import answer, fairness_data, over_runs, over_time, promises, reduce, scores, totals, windows
 from slacktide.report.figure import Figure, Rows, Scene, drawn, where
 from slacktide.report.gather import REQUESTS, Member, check_numbers, members, resources_of, scene_of, table_of, told
 from slacktide.report.verdict import Verdict, amount, verdict
 from slacktide.results.experiment import Experiment, read
 
-STEEP = 2000.0
-"""Per cent; increments beyond are drawn on a logarithmic axis."""
 SHOWN_PAIRS = 4
 """Of many policies this many are drawn against the reference, the one that is judged among them."""
 Announce = Callable[[str], None]
@@ -32,6 +30,7 @@ class Report:
     windows: Rows
     capacities: Rows
     requests: Rows
+    answer: Figure
     figures: list[Figure]
 
 
@@ -81,7 +80,8 @@ def drawn_of(experiment: Experiment, announce: Announce = lambda _: None) -> Rep
     noted = [replace(one, notes=(*note, *one.notes)) for one in by_policy]
     across = over_time.demand(_table(demand), _table(limits), scene)
     figures = [across, *noted[:1], *_paired(found, shown, said.judged), *noted[1:]]
-    return Report(experiment, found, scene, said, rows, came_to, limits, counted, figures)
+    whole = replace(answer.answer(rows, shown), notes=note)
+    return Report(experiment, found, scene, said, rows, came_to, limits, counted, whole, figures)
 
 
 def _table(rows: Rows) -> Any:
@@ -118,6 +118,7 @@ def _penalties(rows: Rows, scene: Scene, shown: Scene) -> list[Figure]:
     figures = [
         totals.bars(
             _table(owed), shown, key="penalties", title="Penalties", axis="penalty a run, cpu-seconds",
+            idle="There nobody owes a penalty.",
             description=f"Mean penalty of a run, in cpu-seconds: {'; '.join(said)}.{one_run}",
             reading=(
                 "For each request that missed its promise: deficit x duration x cpu x (1 + bonus), with the bonus of "
@@ -137,20 +138,8 @@ def _penalties(rows: Rows, scene: Scene, shown: Scene) -> list[Figure]:
             )
             for row in more
         ]
-        figures.append(
-            totals.bars(
-                _table(more),
-                shown, key="increments", title=f"Increment of penalties under {scene.reference}",
-                axis=f"more under {scene.reference}, %",
-                steep=STEEP,
-                description=f"Penalties of {scene.reference} compared with each other policy's: {'; '.join(said)}.",
-                reading=(
-                    "By how many per cent the penalties of the reference exceed those of the policy of the bar; below "
-                    "zero the reference owes less. An infinite increment means that the policy owes none and the "
-                    f"reference does. Where increments exceed {STEEP:,.0f} % the axis is logarithmic from 100 % on."
-                ),
-            )
-        )  # fmt: skip
+        said_all = f"Penalties of {scene.reference} compared with each other policy's: {'; '.join(said)}."
+        figures.append(totals.increments(_table(more), shown, description=said_all))
     return figures
 
 
@@ -194,6 +183,7 @@ def _preemptions(rows: Rows, scene: Scene, shown: Scene) -> Figure:
     said = [f"{row['hosts']}, {row['policy']}: {amount(row['value'])}" for row in found]
     return totals.bars(
         _table(found), shown, key="preemptions", title="Preemptions", axis="preemptions a run",
+        idle="There nobody is preempted.",
         description=f"Mean number of preemptions of a run: {'; '.join(said)}.",
         reading="Every preemption costs a start-up. Whiskers are 95 % confidence intervals, as for penalties.",
     )  # fmt: skip

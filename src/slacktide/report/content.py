@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from slacktide import __version__
+from slacktide import __version__, drawing
 from slacktide.model import ServiceClass
-from slacktide.report import drawing, page, scores
+from slacktide.report import page, scores
 from slacktide.report.assemble import SHOWN_PAIRS, Report
 from slacktide.report.figure import Figure, Rows, where
 from slacktide.results.experiment import ABOUT, GRID
@@ -61,6 +61,7 @@ def content(report: Report) -> dict[str, Any]:
         "windows": _windows(report.windows),
         "compared": _compared(report),
         "remarks": _remarks(report),
+        "answer": _figure(report.answer),
         "figures": [_figure(one) for one in report.figures],
         "cite": _cite(report),
     }  # fmt: skip
@@ -259,9 +260,6 @@ def _remarks(report: Report) -> list[str]:
 
 
 def _figure(one: Figure) -> dict[str, Any]:
-    from markupsafe import Markup
-
-    drawn = one.drawing is not None
     return {
         "key": one.key,
         "title": one.title,
@@ -270,10 +268,23 @@ def _figure(one: Figure) -> dict[str, Any]:
         "brief": len(one.description) <= BRIEF,
         "reading": one.reading,
         "notes": one.notes,
-        "narrow": drawn and one.drawing.get_figwidth() < 8.9,
-        "svg": Markup(drawing.svg(one.drawing, one.key, one.title, one.description)) if drawn else "",
+        **_drawings(one),
         "csv": page.as_csv(one.table) if one.table.num_rows else "",
         "table": page.table(f"{one.key}-data", f"Data: {one.title}", one.table, one.units),
+    }
+
+
+def _drawings(one: Figure) -> dict[str, Any]:
+    """Its drawings for wide screens and for slim ones, and how much of the width the wide one takes, per cent."""
+    from markupsafe import Markup
+
+    if one.draw is None:
+        return {"wide": "", "slim": "", "part": 0}
+    wide, slim = one.draw(drawing.PAGE), one.draw(drawing.SINGLE)
+    return {
+        "wide": Markup(drawing.svg(wide, one.key, one.title, one.description)),
+        "slim": Markup(drawing.svg(slim, f"{one.key}-slim", one.title, one.description)),
+        "part": round(100 * wide.get_figwidth() / drawing.PAGE.width),
     }
 
 

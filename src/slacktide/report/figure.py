@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
-from slacktide.report.palette import CLASSES, POLICIES, Look, looks
+from slacktide import palette
+from slacktide.drawing import Sheet
+from slacktide.palette import Look
 
 SHOWN_PANELS = 6
 """Of many workloads this many are drawn; the table has all."""
 SHOWN_POLICIES = 8
 """Of many policies this many are drawn: each has a colour of its own."""
+SHOWN_NAMES = 12
+"""Of many panels that are left out this many are named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +38,8 @@ class Scene:
     class_looks: Mapping[str, Look] = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "policy_looks", looks(self.policies, POLICIES))
-        object.__setattr__(self, "class_looks", looks(self.classes, CLASSES))
+        object.__setattr__(self, "policy_looks", palette.policies(self.policies))
+        object.__setattr__(self, "class_looks", palette.classes(self.classes))
 
     @property
     def others(self) -> tuple[str, ...]:
@@ -64,7 +68,7 @@ class Figure:
     title        what is shown
     description  what is to be seen, for those who do not see it, and as the text below
     reading      how to read it and how it is worked out
-    drawing      a matplotlib figure, or None where there is nothing to draw (``description`` says why)
+    draw         a matplotlib figure of it for a sheet; None where nothing is to be drawn (``description`` says why)
     table        the numbers that are drawn (pyarrow)
     units        unit of a column of the table, where it has one
     """
@@ -73,13 +77,15 @@ class Figure:
     title: str
     description: str
     reading: str
-    drawing: Any
+    draw: Callable[[Sheet], Any] | None
     table: Any
     units: Mapping[str, str] = field(default_factory=dict)
     notes: Sequence[str] = ()
 
 
 Rows = list[dict[str, Any]]
+P = TypeVar("P")
+Busy = tuple[list[list[P]], tuple[str, ...]]
 
 
 def where(rows: Rows, **wanted: object) -> Rows:
@@ -94,3 +100,13 @@ def limited(names: Sequence[str], what: str) -> tuple[tuple[str, ...], tuple[str
     return tuple(names[:SHOWN_PANELS]), (
         f"Drawn: the first {SHOWN_PANELS} of {len(names)} {what}; the table has all of them.",
     )
+
+
+def busy(places: Sequence[Sequence[P]], happens: Callable[[P], bool], name: Callable[[P], str], idle: str) -> Busy[P]:
+    """The panels in which something happens, and a sentence about those that are left out: ``idle`` in A, B and C."""
+    rows = [[one for one in row if happens(one)] for row in places]
+    left = [name(one) for row in places for one in row if not happens(one)]
+    if not left:
+        return [row for row in rows if row], ()
+    named = ", ".join(left[:SHOWN_NAMES]) + (f" and {len(left) - SHOWN_NAMES} more" if len(left) > SHOWN_NAMES else "")
+    return [row for row in rows if row], (f"Left out: {named}. {idle}",)

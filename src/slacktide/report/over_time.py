@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-from slacktide.report.drawing import label, legend, panels, style, trim
-from slacktide.report.figure import Figure, Rows, Scene, limited, where
-from slacktide.report.palette import GROUND, TEXT
+from slacktide.drawing import Sheet, label, legend, panels, style
+from slacktide.palette import GROUND, TEXT
+from slacktide.report.figure import Figure, Rows, Scene, busy, limited, where
 
 HOUR, DAY = 3600.0, 86400.0
 
@@ -28,21 +27,21 @@ def demand(table: Any, capacity: Any, scene: Scene) -> Figure:
     resources = list(dict.fromkeys(row["resource"] for row in rows))
     drawn, notes = limited([one for one in scene.workloads if where(rows, workload=one)], "workloads")
     title = "Demand over time by class, against capacity"
-    drawing = None
-    if rows:
-        with style():
+
+    def draw(sheet: Sheet) -> Any:
+        with style(sheet):
             scale, unit = clock(max(row["time"] for row in rows))
-            made = panels(len(drawn), len(resources), height=2.7, share=(True, False))
-            for line, workload in zip(made.axes, drawn, strict=True):
-                for axes, resource in zip(line, resources, strict=True):
-                    mine = where(rows, workload=workload, resource=resource)
-                    _stacked(axes, mine, where(limits, workload=workload, resource=resource), scene, scale)
-                    axes.set_title(f"{label(workload)}: {label(resource)}")
-                    axes.set_ylabel(f"{label(resource)}, hosts' unit")
-            for axes in made.axes[-1]:
-                axes.set_xlabel(f"time, {unit}")
-            legend(made.figure, _class_handles(scene))
-            drawing = made.figure
+            places = [[(workload, resource) for resource in resources] for workload in drawn]
+            made = panels(sheet, places, height=2.7, share=(True, False), below=f"time, {unit}")
+            for axes, (workload, resource) in made:
+                mine = where(rows, workload=workload, resource=resource)
+                _stacked(axes, mine, where(limits, workload=workload, resource=resource), scene, scale)
+                axes.set_title(label(f"{workload}: {resource}", sheet.letters // made.columns - 6))
+            for axes in made.first:
+                axes.set_ylabel("hosts' unit")
+            legend(sheet, made.figure, _class_handles(scene))
+            return made.figure
+
     return Figure(
         key="demand",
         title=title,
@@ -51,7 +50,7 @@ def demand(table: Any, capacity: Any, scene: Scene) -> Figure:
             "Coloured areas are what requests that are active ask for, stacked by class, most important at the bottom; "
             "dashed lines are the capacity of each host set. Where the areas rise above a line somebody has to wait."
         ),
-        drawing=drawing,
+        draw=draw if rows else None,
         table=table,
         units={"time": "s", "demand": "hosts' unit"},
         notes=notes,
@@ -89,7 +88,7 @@ def _limits(axes: Any, limits: Rows) -> None:
         names = ", ".join(label(one["hosts"], 16) for one in limits if one["capacity"] == height)
         axes.annotate(
             names, (1.0, place), xycoords=("axes fraction", "data"), xytext=(-3, 1), textcoords="offset points",
-            ha="right", va="bottom", fontsize=8,
+            ha="right", va="bottom", fontsize="small",
             bbox={"facecolor": GROUND.light, "edgecolor": "none", "pad": 0.6, "alpha": 0.85},
         )  # fmt: skip
 
@@ -133,63 +132,73 @@ def lines(table: Any, column: str, scene: Scene, *, key: str, title: str, axis: 
     rows = [row for row in table.to_pylist() if row[column] is not None and row["policy"] in scene.policies]
     drawn, notes = limited([one for one in scene.workloads if where(rows, workload=one)], "workloads")
     hosts, more = limited([one for one in scene.hosts if where(rows, hosts=one)], "host sets")
-    drawing = None
-    if rows:
-        with style():
-            scale, unit = clock(max(row["time"] for row in rows))
-            places = _places(rows, drawn, hosts)
-            made = panels(len(places), len(places[0]), height=2.2, share=(True, "row"))
-            for line, there in zip(made.axes, places, strict=True):
-                top = max(row[column] for place in there for row in where(rows, **place))
-                for axes, place in zip(line, there, strict=False):
-                    _policies(axes, where(rows, **place), column, scene, scale)
+    every = [[(workload, one) for one in hosts if _at(rows, (workload, one))] for workload in drawn]
+    places, idle = busy(
+        every,
+        lambda place: any(row[column] for row in _at(rows, place)),
+        " on ".join,
+        f"There are no {axis} at any time.",
+    )
+    scale, unit = clock(max((row["time"] for row in rows), default=0.0))
+
+    def draw(sheet: Sheet) -> Any:
+        with style(sheet):
+            made = panels(sheet, places, height=2.2, share=(True, "row"), below=f"time, {unit}")
+            room = max(10, sheet.letters * 2 // (3 * made.columns))
+            for line in made.rows:
+                top = max(row[column] for _, place in line for row in _at(rows, place))
+                for axes, place in line:
+                    _policies(axes, _at(rows, place), column, scene, scale)
                     axes.set_ylim(0.0, 1.08 * top or 1.0)
-                    axes.set_title(_panel_name(place["workload"], place["hosts"], len(line)))
-                line[0].set_ylabel(axis)
-            trim(made, sum(map(len, places)), f"time, {unit}")
-            legend(made.figure, policy_handles(scene))
-            drawing = made.figure
+                    axes.set_title(_panel_name(*place, room))
+            for axes in made.first:
+                axes.set_ylabel(axis)
+            legend(sheet, made.figure, policy_handles(scene, marks=False))
+            return made.figure
+
     return Figure(
         key=key,
         title=title,
         description=_highest(rows, column, axis, scene),
         reading=reading,
-        drawing=drawing,
+        draw=draw if places else None,
         table=table,
         units={"time": "s"},
-        notes=(*notes, *more),
+        notes=(*notes, *more, *idle),
     )
 
 
-def _places(rows: Rows, workloads: Sequence[str], hosts: Sequence[str]) -> list[list[dict[str, str]]]:
-    """Which workload and host set each panel has: a row for each workload where all combinations were run, else those
-    that were, three in a row.
-    """
-    every = [{"workload": workload, "hosts": one} for workload in workloads for one in hosts]
-    found = [place for place in every if where(rows, **place)]
-    width = len(hosts) if len(found) == len(every) else min(3, len(found))
-    return [found[at : at + width] for at in range(0, len(found), width)]
+def _at(rows: Rows, place: tuple[str, str]) -> Rows:
+    """The rows of a panel: a workload on a host set."""
+    return where(rows, workload=place[0], hosts=place[1])
 
 
-def _panel_name(workload: str, hosts: str, columns: int) -> str:
-    room = max(10, 66 // columns)
+def _panel_name(workload: str, hosts: str, room: int) -> str:
     both = f"{workload}, {hosts}"
     return label(both, room) if len(both) <= room else f"{label(workload, room)}\n{label(hosts, room)}"
 
 
 def _policies(axes: Any, rows: Rows, column: str, scene: Scene, scale: float) -> None:
-    for policy in scene.policies:
+    """A step for each interval, as wide as it is: a number is of all of its interval. The first policies lie below and
+    are wider, so that equal ones are both seen.
+    """
+    shown = [policy for policy in scene.policies if where(rows, policy=policy)]
+    for number, policy in enumerate(shown):
         mine = sorted(where(rows, policy=policy), key=lambda row: row["time"])
         look = scene.policy_looks[policy]
+        times = [row["time"] / scale for row in mine]
+        begin = max(0.0, 2 * times[0] - times[1]) if len(times) > 1 else 0.0
+        values = [row[column] for row in mine]
         axes.plot(
-            [row["time"] / scale for row in mine], [row[column] for row in mine], color=look.colour,
-            linestyle=look.dash, marker=look.marker if len(mine) <= 40 else None, markersize=4.5,
-            markeredgecolor=GROUND.light, markeredgewidth=0.5,
+            [begin, *times], [values[0], *values], color=look.colour, linestyle=look.dash if number else "-",
+            drawstyle="steps-pre", linewidth=1.6 if number else 3.2, alpha=1.0 if number else 0.55,
         )  # fmt: skip
-    axes.yaxis.set_major_formatter(_thousands())
+    axes.set_xlim(left=0.0)
+    axes.yaxis.set_major_formatter(thousands())
 
 
-def _thousands() -> Any:
+def thousands() -> Any:
+    """Short numbers at an axis."""
     from matplotlib.ticker import FuncFormatter
 
     return FuncFormatter(lambda value, _: short(value))
@@ -206,15 +215,20 @@ def short(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
-def policy_handles(scene: Scene) -> list[Any]:
-    """Legend of policies: colour, dash and marker."""
+def policy_handles(scene: Scene, *, marks: bool = True) -> list[Any]:
+    """Legend of policies: colour, dash and, with ``marks``, marker; without, as :func:`_policies` draws them."""
     from matplotlib.lines import Line2D
 
-    return [
-        Line2D([], [], color=look.colour, linestyle=look.dash, marker=look.marker, markersize=5, label=label(name),
-               markeredgecolor=GROUND.light, markeredgewidth=0.5)
-        for name, look in scene.policy_looks.items()
-    ]  # fmt: skip
+    found = []
+    for number, (name, look) in enumerate(scene.policy_looks.items()):
+        wide = not marks and not number
+        dash: Any = "-" if wide else look.dash
+        found.append(
+            Line2D([], [], color=look.colour, linestyle=dash, marker=look.marker if marks else None, markersize=5,
+                   label=label(name), markeredgecolor=GROUND.light, markeredgewidth=0.5,
+                   linewidth=3.2 if wide else 1.8 if marks else 1.6, alpha=0.55 if wide else 1.0)
+        )  # fmt: skip
+    return found
 
 
 def _highest(rows: Rows, column: str, axis: str, scene: Scene) -> str:

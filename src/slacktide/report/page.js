@@ -30,7 +30,7 @@
         const text = JSON.parse(document.getElementById("csv-" + key).textContent);
         return save(name, new Blob([text], { type: "text/csv" }));
       }
-      const svg = document.querySelector("#" + key + " svg");
+      const svg = document.querySelector("#" + key + " .wide svg");
       if (kind === "svg") save(name, new Blob([alone(svg)], { type: "image/svg+xml" }));
       else asPng(svg, name);
     });

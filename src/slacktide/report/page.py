@@ -12,12 +12,10 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import Any
 
-from slacktide.report.palette import css
+from slacktide.palette import css
 
 SHOWN_ROWS = 300
 """Rows of a table in the page; the rest is in its CSV."""
-LINK = ("#0550ae", "#79c0ff")
-PANEL = ("#f6f8fa", "#161b22")
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,9 +124,7 @@ def render(content: Mapping[str, Any]) -> str:
 
 
 def _css() -> str:
-    light, dark = (
-        f"{css(ground)}--link:{LINK[place]};--panel:{PANEL[place]};" for place, ground in enumerate(("light", "dark"))
-    )
+    light, dark = css("light"), css("dark")
     return (
         f":root{{color-scheme:light dark;{light}}}\n@media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}\n"
         + _file("page.css")

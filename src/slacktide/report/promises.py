@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
-from slacktide.report.drawing import label, legend, nothing, panels, style, trim
-from slacktide.report.figure import Figure, Rows, Scene, limited, where
+from slacktide.drawing import Sheet, arranged, label, legend, panels, style
+from slacktide.palette import BOTH, GROUND, MUTED, NEITHER, ONLY_X, ONLY_Y, TEXT
+from slacktide.report.figure import Figure, Rows, Scene, busy, limited, where
 from slacktide.report.over_time import policy_handles, short
-from slacktide.report.palette import BOTH, GROUND, MUTED, NEITHER, ONLY_X, ONLY_Y, TEXT
 
 QUADRANTS = {"both": BOTH, "only other": ONLY_Y, "only reference": ONLY_X, "neither": NEITHER}
 """Who kept the promise of a request. Places: top right, top left, bottom right, bottom left."""
@@ -26,19 +26,25 @@ def availabilities(table: Any, scene: Scene) -> Figure:
     """
     rows = table.to_pylist()
     hosts, notes = limited([one for one in scene.hosts if where(rows, hosts=one)], "host sets")
-    drawing = None
-    if rows:
-        with style():
-            made = panels(len(scene.classes), len(hosts), height=2.0, share=(True, True))
-            for line, name in zip(made.axes, scene.classes, strict=True):
-                for axes, one in zip(line, hosts, strict=True):
-                    _curves(axes, where(rows, hosts=one, **{"class": name}), scene, scene.slos[name])
-                    axes.set_title(f"{label(name, 14)}, {label(one, 18)}")
-                line[0].set_ylabel("requests, %")
-            for axes in made.axes[-1]:
-                axes.set_xlabel("at least this availability")
-            legend(made.figure, [*policy_handles(scene), _promise()])
-            drawing = made.figure
+    places, idle = busy(
+        [[(name, one) for one in hosts if _of(rows, (name, one))] for name in scene.classes],
+        lambda place: any(row["share"] < 1.0 for row in _of(rows, place)),
+        " on ".join,
+        "There every request got an availability of 1, under every policy.",
+    )
+
+    def draw(sheet: Sheet) -> Any:
+        with style(sheet):
+            below = "at least this availability"
+            made = panels(sheet, places, height=2.0, share=(True, True), below=below)
+            for axes, (name, one) in made:
+                _curves(axes, _of(rows, (name, one)), scene, scene.slos[name])
+                axes.set_title(_name(name, one, sheet, made.columns))
+            for axes in made.first:
+                axes.set_ylabel("requests, %")
+            legend(sheet, made.figure, [*policy_handles(scene), _promise()])
+            return made.figure
+
     return Figure(
         key="availability",
         title="Final availability, by class",
@@ -50,10 +56,21 @@ def availabilities(table: Any, scene: Scene) -> Figure:
             "A line far to the left of the corner at the top right means requests that hardly ran. All workloads and "
             "seeds together."
         ),
-        drawing=drawing,
+        draw=draw if places else None,
         table=table,
-        notes=notes,
+        notes=(*notes, *idle),
     )
+
+
+def _of(rows: Rows, place: tuple[str, str]) -> Rows:
+    """The rows of a panel: a class on a host set."""
+    return where(rows, hosts=place[1], **{"class": place[0]})
+
+
+def _name(name: str, hosts: str, sheet: Sheet, columns: int) -> str:
+    """Of such a panel, as long as there is room."""
+    room = sheet.letters // (2 * columns) - 2
+    return f"{label(name, max(room, 8))}, {label(hosts, max(room, 8))}"
 
 
 def _promise() -> Any:
@@ -64,8 +81,6 @@ def _promise() -> Any:
 
 def _curves(axes: Any, rows: Rows, scene: Scene, slo: float) -> None:
     axes.axvline(slo, color=TEXT.light, linewidth=1.2, linestyle=(0, (1, 1)))
-    if not rows:
-        nothing(axes, "no requests")
     for number, policy in enumerate(scene.policies):
         mine = sorted(where(rows, policy=policy), key=lambda row: row["availability"])
         if not mine:
@@ -107,24 +122,32 @@ def pairs(table: Any, quadrants: Any, policy: str, scene: Scene, number: int) ->
     """
     rows, parts = table.to_pylist(), quadrants.to_pylist()
     hosts, notes = limited([one for one in scene.hosts if where(rows, hosts=one)], "host sets")
-    drawing = None
-    if rows:
-        with style():
-            size = rows[0]["size"]
-            most = max(row["requests"] for row in rows)
-            places = _maps(rows, hosts, scene.classes)
-            width = min(9.0, 1.2 + 2.75 * len(places[0]))
-            made = panels(len(places), len(places[0]), width=width, height=2.75, share=(True, True))
-            for line, there in zip(made.axes, places, strict=True):
-                for axes, (one, name) in zip(line, there, strict=False):
-                    here = {"hosts": one, "class": name}
-                    _cells(axes, where(rows, **here), size, most, scene.slos[name])
-                    _shares(axes, where(parts, **here))
-                    axes.set_title(f"{label(one, 14)}: {label(name, 14)}", pad=15.0)
-                line[0].set_ylabel(f"under {label(policy, 22)}")
-            trim(made, sum(map(len, places)), f"under {label(scene.reference, 22)}")
-            legend(made.figure, _quadrant_handles(policy, scene.reference, most), columns=2)
-            drawing = made.figure
+    places, idle = busy(
+        [[(name, one) for name in scene.classes if _of(rows, (name, one))] for one in hosts],
+        lambda place: len(_of(rows, place)) > 1 or _of(rows, place)[0]["quadrant"] != "both",
+        " on ".join,
+        "There all requests got the same under both, and what they were promised.",
+    )
+    most = max((row["requests"] for row in rows), default=1)
+
+    def draw(sheet: Sheet) -> Any:
+        with style(sheet):
+            columns = max(map(len, arranged(places, min(sheet.columns, WIDEST))))
+            width = min(sheet.width, sheet.width * (0.13 + 0.305 * columns)) if not sheet.slim else None
+            narrower = replace(sheet, columns=min(sheet.columns, WIDEST))
+            made = panels(
+                narrower, places, width=width, height=2.75, share=(True, True),
+                below=f"under {label(scene.reference, 22)}",
+            )  # fmt: skip
+            for axes, (name, one) in made:
+                _cells(axes, _of(rows, (name, one)), rows[0]["size"], most, scene.slos[name])
+                _shares(axes, _of(parts, (name, one)))
+                axes.set_title(_name(name, one, sheet, made.columns), pad=1.7 * sheet.font)
+            for axes in made.first:
+                axes.set_ylabel(f"under {label(policy, 22)}")
+            legend(sheet, made.figure, _quadrant_handles(policy, scene.reference, most), columns=2)
+            return made.figure
+
     return Figure(
         key=f"pairs-{number}",
         title=f"{policy} against {scene.reference}, request by request",
@@ -136,20 +159,10 @@ def pairs(table: Any, quadrants: Any, policy: str, scene: Scene, number: int) ->
             "right both kept the promise, top left only the policy of the y axis, bottom right only that of the x "
             "axis, bottom left neither. All workloads and seeds together."
         ),
-        drawing=drawing,
+        draw=draw if places else None,
         table=table,
-        notes=notes,
+        notes=(*notes, *idle),
     )
-
-
-def _maps(rows: Rows, hosts: Sequence[str], classes: Sequence[str]) -> list[list[tuple[str, str]]]:
-    """Host set and class of each map: a row for each host set while its classes fit side by side, else those that have
-    requests, three in a row.
-    """
-    if len(classes) <= WIDEST:
-        return [[(one, name) for name in classes] for one in hosts]
-    found = [(one, name) for one in hosts for name in classes if where(rows, hosts=one, **{"class": name})]
-    return [found[at : at + 3] for at in range(0, len(found), 3)]
 
 
 def _cells(axes: Any, rows: Rows, size: float, most: int, slo: float) -> None:
@@ -169,8 +182,6 @@ def _cells(axes: Any, rows: Rows, size: float, most: int, slo: float) -> None:
     ticks, names = [0.0, 0.25, 0.5, 0.75, 1.0], ["0", ".25", ".5", ".75", "1"]
     axes.set_xticks(ticks, names)
     axes.set_yticks(ticks, names)
-    if not rows:
-        nothing(axes, "no requests")
 
 
 def _shares(axes: Any, parts: Rows) -> None:
@@ -185,7 +196,7 @@ def _shares(axes: Any, parts: Rows) -> None:
         x, y, across, up = places[part["quadrant"]]
         if part["share"] > 0.0:
             axes.text(
-                x, y, percent(part["share"]), transform=axes.transAxes, ha=across, va=up, fontsize=8,
+                x, y, percent(part["share"]), transform=axes.transAxes, ha=across, va=up, fontsize="small",
                 fontweight="bold", bbox={"facecolor": GROUND.light, "edgecolor": "none", "pad": 1.2, "alpha": 0.85},
             )  # fmt: skip
 
@@ -236,22 +247,28 @@ def deficits(table: Any, summary: Any, scene: Scene) -> Figure:
     """
     rows, sums = table.to_pylist(), summary.to_pylist()
     hosts, notes = limited([one for one in scene.hosts if where(sums, hosts=one)], "host sets")
-    drawing = None
-    if rows:
-        with style():
+    places, idle = busy(
+        [[(name, one) for one in hosts if _of(sums, (name, one))] for name in scene.classes],
+        lambda place: any(row["missed"] for row in _of(sums, place)),
+        " on ".join,
+        "There no promise was broken.",
+    )
+
+    def draw(sheet: Sheet) -> Any:
+        with style(sheet):
             each = 0.55 + 0.42 * len(scene.policies)
-            made = panels(len(scene.classes), len(hosts), height=each, share=(False, True))
-            for line, name in zip(made.axes, scene.classes, strict=True):
-                for axes, one in zip(line, hosts, strict=True):
-                    here = {"hosts": one, "class": name}
-                    ran = {row["policy"] for row in where(sums, hosts=one)}
-                    _bodies(axes, where(rows, **here), where(sums, **here), scene, scene.slos[name], ran)
-                    axes.set_title(f"{label(name, 14)}, {label(one, 18)}")
-                line[0].set_yticks(range(len(scene.policies)), [label(policy, 24) for policy in scene.policies])
-                line[0].set_ylim(len(scene.policies) - 0.4, -0.6)
-            for axes in made.axes[-1]:
-                axes.set_xlabel("deficit: promise - availability")
-            drawing = made.figure
+            columns = 1 if sheet.slim else sheet.columns
+            below = "deficit: promise - availability"
+            made = panels(replace(sheet, columns=columns), places, height=each, share=(False, True), below=below)
+            for axes, (name, one) in made:
+                ran = {row["policy"] for row in where(sums, hosts=one)}
+                _bodies(axes, _of(rows, (name, one)), _of(sums, (name, one)), scene, scene.slos[name], ran)
+                axes.set_title(_name(name, one, sheet, made.columns))
+            for axes in made.first:
+                axes.set_yticks(range(len(scene.policies)), [label(one, sheet.letters // 5) for one in scene.policies])
+                axes.set_ylim(len(scene.policies) - 0.4, -0.6)
+            return made.figure
+
     missed = [
         f"{row['hosts']}, {row['class']}, {row['policy']}: {row['missed']:,} requests ({percent(row['share'])}), "
         f"on average {row['mean']:.3f} below"
@@ -267,9 +284,9 @@ def deficits(table: Any, summary: Any, scene: Scene) -> Figure:
             "Every shape fills its row at its widest, however few they are: compare the numbers beside, how many they "
             "are and their share of the class. The bar is the mean. Left is better. All workloads and seeds together."
         ),
-        drawing=drawing,
+        draw=draw if places else None,
         table=table,
-        notes=notes,
+        notes=(*notes, *idle),
     )
 
 
@@ -299,7 +316,7 @@ def _bodies(axes: Any, rows: Rows, sums: Rows, scene: Scene, slo: float, ran: se
                 place + np.append(half, half[-1]), step="post", facecolor=look.colour, edgecolor=look.colour,
                 linewidth=0.8, hatch=look.hatch,
             )  # fmt: skip
-        axes.text(slo * 1.78, place, text, ha="right", va="center", fontsize=8)
+        axes.text(slo * 1.78, place, text, ha="right", va="center", fontsize="small")
 
 
 __all__ = ["QUADRANTS", "availabilities", "deficits", "pairs", "percent"]

@@ -52,10 +52,10 @@ def read_run(member: Member) -> Rows:
         return of_run(member, table)
 
 
-def outcome(scores: Rows, scene: Scene) -> Rows:
+def outcome(scores: Rows, scene: Scene, host_sets: Sequence[str] | None = None) -> Rows:
     """A row for each host set and policy: runs, share kept of each class, and means over runs of the rest."""
     rows = []
-    for hosts in scene.hosts:
+    for hosts in scene.hosts if host_sets is None else host_sets:
         for policy in scene.policies:
             mine = where(scores, hosts=hosts, policy=policy)
             runs = {(row["workload"], row["replicate"]): row for row in mine}
@@ -112,7 +112,10 @@ def interval(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def increments(scores: Rows, scene: Scene) -> Rows:
-    """hosts, policy, value: by how many per cent the reference's penalties exceed the policy's (Q figure 8); text."""
+    """hosts, policy, reference and other (penalties of compared runs, cpu-seconds), value, text, pairs (of runs).
+
+    ``value``: by how many per cent the reference's penalties exceed the policy's (Q figure 8).
+    """
     rows: Rows = []
     for hosts in scene.hosts:
         theirs = where(scores, hosts=hosts, policy=scene.reference)
@@ -124,13 +127,17 @@ def increments(scores: Rows, scene: Scene) -> Rows:
                 continue
             reference, other = (_owed(some, places) for some in (theirs, mine))
             grown = 100.0 * penalty_increment(reference, other)["increment"].to_pylist()[0]
-            row = {"hosts": hosts, "policy": policy, "low": None, "high": None, "pairs": len(places)}
+            sums = {"reference": _sum(reference), "other": _sum(other)}
+            row = {"hosts": hosts, "policy": policy, **sums, "pairs": len(places)}
             if grown == float("inf"):
                 rows.append({**row, "value": None, "text": "∞"})
             else:
-                none = other["penalty"].to_pylist() == [0.0]
-                rows.append({**row, "value": grown, "text": "none owed" if none else None})
+                rows.append({**row, "value": grown, "text": None if sums["other"] else "none owed"})
     return rows
+
+
+def _sum(owed: Any) -> float:
+    return float(owed["penalty"].to_pylist()[0])
 
 
 def _owed(rows: Rows, places: set[tuple[str, int]]) -> Any:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
+from slacktide.drawing import Sheet, label, legend, panels, style
 from slacktide.metrics.contention import LEVELS
-from slacktide.report.drawing import label, legend, nothing, panels, style
-from slacktide.report.figure import Figure, Rows, Scene, limited, where
-from slacktide.report.over_time import policy_handles, short
-from slacktide.report.palette import GROUND, TEXT
+from slacktide.palette import GROUND, MUTED, TEXT
+from slacktide.report.figure import Figure, Rows, Scene, busy, limited, where
+from slacktide.report.over_time import policy_handles, short, thousands
 from slacktide.report.promises import WIDEST
 
 MEASURES = {
@@ -17,47 +19,43 @@ MEASURES = {
     "availability_min": "minimum availability",
     "fulfilment": "fulfilled now, %",
 }
+PERFECT = {"availability_gini": 0.0, "availability_min": 1.0, "fulfilment": 1.0}
 LEVEL_LABELS = 15
 """The numbers of so many bars fit above them; those of more are turned."""
 
 
 def bars(
-    table: Any,
-    scene: Scene,
-    *,
-    key: str,
-    title: str,
-    axis: str,
-    reading: str,
-    description: str,
-    steep: float = math.inf,
+    table: Any, scene: Scene, *, key: str, title: str, axis: str, idle: str, reading: str, description: str
 ) -> Figure:
-    """A bar for each host set and policy.
+    """A bar for each host set and policy; host sets where all are 0 are left out, which ``idle`` says.
 
-    ``table``: hosts, policy, value, low, high (95 % interval or null). Where a value exceeds ``steep`` the axis is
-    logarithmic from 100 on.
+    ``table``: hosts, policy, value, low, high (95 % interval or null).
     """
     rows = [row for row in table.to_pylist() if row["policy"] in scene.policies]
     hosts, notes = limited([one for one in scene.hosts if where(rows, hosts=one)], "host sets")
-    drawing = None
-    if rows:
-        with style():
-            made = panels(1, 1, height=2.9, share=(False, False))
-            _grouped(made.axes[0][0], rows, hosts, scene, steep)
-            made.axes[0][0].set_ylabel(axis)
-            made.axes[0][0].set_xlabel("host set")
-            legend(made.figure, _bar_handles(scene, {row["policy"] for row in rows}))
-            drawing = made.figure
-    return Figure(key, title, description, reading, drawing, table, notes=notes)
+    places, left = busy([hosts], lambda one: any(row["value"] for row in where(rows, hosts=one)), str, idle)
+    shown = places[0] if places else []
+
+    def draw(sheet: Sheet) -> Any:
+        with style(sheet):
+            made = panels(sheet, [[shown]], height=2.9, share=(False, False), below="host set")
+            ((axes, _),) = made
+            _grouped(axes, rows, shown, scene, sheet)
+            axes.set_ylabel(axis)
+            legend(sheet, made.figure, _bar_handles(scene, {row["policy"] for row in rows}))
+            return made.figure
+
+    return Figure(
+        key, title, description, reading, draw if shown else None, table, notes=(*notes, *(left if shown else ()))
+    )
 
 
-def _grouped(axes: Any, rows: Rows, hosts: tuple[str, ...], scene: Scene, steep: float) -> None:
+def _grouped(axes: Any, rows: Rows, hosts: Sequence[str], scene: Scene, sheet: Sheet) -> None:
     policies = [one for one in scene.policies if where(rows, policy=one)]
     width = 0.8 / max(len(policies), 1)
-    turned = len(hosts) * len(policies) > LEVEL_LABELS
+    turned = len(hosts) * len(policies) > LEVEL_LABELS * sheet.letters / 110
     finite = [abs(row[name]) for row in rows for name in ("value", "high") if _known(row.get(name))]
     top = max(finite, default=0.0) or 1.0
-    low = min([0.0, *(row["value"] for row in rows if _known(row["value"]))])
     for group, one in enumerate(hosts):
         for number, policy in enumerate(policies):
             at = group - 0.4 + width * (number + 0.5)
@@ -65,16 +63,86 @@ def _grouped(axes: Any, rows: Rows, hosts: tuple[str, ...], scene: Scene, steep:
                 _bar(axes, at, width, row, scene.policy_looks[policy], turned)
     axes.axhline(0.0, color=TEXT.light, linewidth=0.8)
     axes.set_xlim(-0.6, len(hosts) - 0.4)
-    if top > steep:
-        axes.set_yscale("symlog", linthresh=100.0)
-        axes.set_ylim(-10.0 + low * 3.0 if low else 0.0, top * 5.0)
-    else:
-        axes.set_ylim(low * 1.2, top * (1.5 if turned else 1.2))
-    axes.set_xticks(range(len(hosts)), [label(one, 22) for one in hosts])
+    axes.set_ylim(0.0, top * (1.5 if turned else 1.2))
+    axes.set_xticks(range(len(hosts)), [label(one, max(6, sheet.letters // (len(hosts) + 1))) for one in hosts])
     axes.grid(visible=False, axis="x")
-    from matplotlib.ticker import FuncFormatter
+    axes.yaxis.set_major_formatter(thousands())
 
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
+
+def increments(table: Any, scene: Scene, *, description: str) -> Figure:
+    """What the reference owes and what each other policy, joined by a line, with the increment beside (Q figure 8).
+
+    ``table``: hosts, policy, reference and other (penalties of the compared runs together, cpu-seconds), value
+    (increment, per cent; null: infinite), text.
+    """
+    rows = [row for row in table.to_pylist() if row["policy"] in scene.policies]
+    hosts, notes = limited([one for one in scene.hosts if where(rows, hosts=one)], "host sets")
+    places, left = busy(
+        [hosts], lambda one: any(row["reference"] or row["other"] for row in where(rows, hosts=one)), str,
+        "There nobody owes a penalty.",
+    )  # fmt: skip
+    lines = [row for one in (places[0] if places else []) for row in where(rows, hosts=one)]
+
+    def draw(sheet: Sheet) -> Any:
+        with style(sheet):
+            below = "penalties, cpu-seconds (logarithmic from 1 on)"
+            made = panels(sheet, [[lines]], height=0.5 + 0.3 * len(lines), share=(False, False), below=below)
+            ((axes, _),) = made
+            _joined(axes, lines, scene, sheet)
+            legend(sheet, made.figure, _point_handles(scene, {scene.reference, *(row["policy"] for row in lines)}))
+            return made.figure
+
+    return Figure(
+        key="increments",
+        title=f"Increment of penalties under {scene.reference}",
+        description=description,
+        reading=(
+            "Each line joins what the reference owes with what the policy of the other mark owes, on the same "
+            "workloads, hosts and seeds. Beside it: by how many per cent the reference's penalties exceed the "
+            "policy's; below zero the reference owes less."
+        ),
+        draw=draw if lines else None,
+        table=table,
+        notes=(*notes, *(left if lines else ())),
+    )
+
+
+def _joined(axes: Any, lines: Rows, scene: Scene, sheet: Sheet) -> None:
+    top = max(max(row["reference"], row["other"]) for row in lines)
+    axes.set_xscale("symlog", linthresh=1.0)
+    axes.set_xlim(-0.4, max(10.0, top) ** (1.5 if sheet.slim else 1.25))
+    ticks = [10.0**power for power in range(int(math.log10(max(top, 1.0))) + 1)]
+    axes.set_xticks([0.0, *ticks[:: 2 if sheet.slim and len(ticks) > 4 else 1]])
+    axes.xaxis.set_major_formatter(thousands())
+    axes.minorticks_off()
+    for place, row in enumerate(lines):
+        owed = {scene.reference: row["reference"], row["policy"]: row["other"]}
+        axes.plot(list(owed.values()), [place, place], color=MUTED.light, linewidth=1.4, zorder=1)
+        for policy, value in owed.items():
+            look = scene.policy_looks[policy]
+            axes.plot(
+                [value], [place], marker=look.marker, color=look.colour, markersize=0.8 * sheet.font,
+                markeredgecolor=GROUND.light, markeredgewidth=0.5, linestyle="none",
+            )  # fmt: skip
+        text = "the other owes none" if row["value"] is None else row["text"] or f"{row['value']:+,.0f} %"
+        axes.annotate(text, (max(owed.values()), place), xytext=(7, 0), textcoords="offset points", va="center",
+                      fontsize="small")  # fmt: skip
+    several = len({row["policy"] for row in lines}) > 1
+    room = max(10, sheet.letters // 4)
+    names = [f"{row['hosts']}, {row['policy']}" if several else row["hosts"] for row in lines]
+    axes.set_yticks(range(len(lines)), [label(one, room) for one in names])
+    axes.set_ylim(len(lines) - 0.4, -0.6)
+    axes.grid(visible=False, axis="y")
+
+
+def _point_handles(scene: Scene, policies: set[str]) -> list[Any]:
+    from matplotlib.lines import Line2D
+
+    return [
+        Line2D([], [], linestyle="none", marker=look.marker, color=look.colour, markersize=6, label=label(name))
+        for name, look in scene.policy_looks.items()
+        if name in policies
+    ]
 
 
 def _known(value: float | None) -> bool:
@@ -83,9 +151,6 @@ def _known(value: float | None) -> bool:
 
 def _bar(axes: Any, at: float, width: float, row: dict[str, Any], look: Any, turned: bool) -> None:
     value = row["value"]
-    if not _known(value):
-        _above(axes, at, 0.0, row.get("text") or "none", turned)
-        return
     axes.bar(at, value, width * 0.92, facecolor=look.colour, hatch=look.hatch, edgecolor=GROUND.light, linewidth=0)
     end = value
     if _known(row.get("low")) and _known(row.get("high")):
@@ -93,12 +158,12 @@ def _bar(axes: Any, at: float, width: float, row: dict[str, Any], look: Any, tur
         for edge in (row["low"], row["high"]):
             axes.plot([at - width * 0.15, at + width * 0.15], [edge, edge], color=TEXT.light, linewidth=1.3)
         end = max(value, row["high"])
-    _above(axes, at, max(end, 0.0), row.get("text") or short(value), turned)
+    _above(axes, at, max(end, 0.0), short(value), turned)
 
 
 def _above(axes: Any, at: float, height: float, text: str, turned: bool) -> None:
     axes.annotate(
-        text, (at, height), xytext=(0, 2.5), textcoords="offset points", ha="center", va="bottom", fontsize=8,
+        text, (at, height), xytext=(0, 2.5), textcoords="offset points", ha="center", va="bottom", fontsize="small",
         rotation=90 if turned else 0,
     )  # fmt: skip
 
@@ -121,10 +186,28 @@ def fairness(table: Any, scene: Scene, every: str, why_not: str = "") -> Figure:
     """
     known = [row for row in table.to_pylist() if row["mean"] is not None and row["level"] != "none"]
     rows = [row for row in known if row["policy"] in scene.policies]
-    drawing = None
-    if rows:
-        with style():
-            drawing = _by_class(rows, scene)
+    beside = len(scene.classes) <= WIDEST
+    pairs = [[(measure, kind) for kind in scene.classes] for measure in MEASURES]
+    if not beside:
+        pairs = [[(measure, kind) for measure in MEASURES] for kind in scene.classes]
+    there = [[one for one in row if _of(rows, one)] for row in pairs]
+    places, idle = busy(
+        there, lambda one: any(abs(row["mean"] - PERFECT[one[0]]) > 1e-9 for row in _of(rows, one)),
+        lambda one: f"{MEASURES[one[0]].removesuffix(', %')} of {one[1]}",
+        "There every policy is at the best that there is (Gini coefficient 0, all else 1) in all intervals.",
+    )  # fmt: skip
+
+    def draw(sheet: Sheet) -> Any:
+        with style(sheet):
+            narrower = replace(sheet, columns=min(sheet.columns, WIDEST))
+            made = panels(narrower, places, height=2.0, share=(True, False), below="contention")
+            for axes, (measure, kind) in made:
+                _levels(axes, _of(rows, (measure, kind)), measure, scene, scene.slos[kind])
+                axes.set_title(label(kind, 20))
+                axes.set_ylabel(MEASURES[measure])
+            legend(sheet, made.figure, policy_handles(scene))
+            return made.figure
+
     return Figure(
         key="fairness",
         title="Fairness, by contention class",
@@ -136,28 +219,15 @@ def fairness(table: Any, scene: Scene, every: str, why_not: str = "") -> Figure:
             "confidence intervals (bootstrap over seeds and workloads). A low Gini coefficient means that requests of "
             "a class are treated alike; the dotted line is the promise. Intervals without contention are in the table."
         ),
-        drawing=drawing,
+        draw=draw if places else None,
         table=table,
+        notes=idle if places else (),
     )
 
 
-def _by_class(rows: Rows, scene: Scene) -> Any:
-    """Classes beside each other and measures below each other; of more classes than fit, the other way round."""
-    beside = len(scene.classes) <= WIDEST
-    across, down = (scene.classes, tuple(MEASURES)) if beside else (tuple(MEASURES), scene.classes)
-    made = panels(len(down), len(across), height=2.0, share=(True, False))
-    for line, first in zip(made.axes, down, strict=True):
-        for axes, second in zip(line, across, strict=True):
-            measure, kind = (first, second) if beside else (second, first)
-            _levels(axes, where(rows, metric=measure, **{"class": kind}), measure, scene, scene.slos[kind])
-            if not beside or line is made.axes[0]:
-                axes.set_title(label(kind, 20))
-            if not beside or axes is line[0]:
-                axes.set_ylabel(MEASURES[measure])
-    for axes in made.axes[-1]:
-        axes.set_xlabel("contention")
-    legend(made.figure, policy_handles(scene))
-    return made.figure
+def _of(rows: Rows, place: tuple[str, str]) -> Rows:
+    """The rows of a panel: a measure of a class."""
+    return where(rows, metric=place[0], **{"class": place[1]})
 
 
 def _levels(axes: Any, rows: Rows, measure: str, scene: Scene, slo: float) -> None:
@@ -178,7 +248,7 @@ def _levels(axes: Any, rows: Rows, measure: str, scene: Scene, slo: float) -> No
     for place, level in enumerate(LEVELS[1:]):
         if rows and not where(rows, level=level):
             axes.text(place, 0.5, "no interval", transform=axes.get_xaxis_transform(), ha="center", va="center",
-                      fontsize=8, rotation=90)  # fmt: skip
+                      fontsize="small", rotation=90)  # fmt: skip
     if measure == "availability_min":
         axes.axhline(slo, color=TEXT.light, linewidth=1.2, linestyle=(0, (1, 1)))
     top = max((factor * max(row["mean"], row["high"] or 0.0) for row in rows), default=1.0)
@@ -187,8 +257,6 @@ def _levels(axes: Any, rows: Rows, measure: str, scene: Scene, slo: float) -> No
     axes.set_xlim(-0.5, 2.5)
     axes.set_xticks(range(3), LEVELS[1:])
     axes.grid(visible=False, axis="x")
-    if not rows:
-        nothing(axes, "no requests")
 
 
 def _fairness_text(rows: Rows, scene: Scene) -> str:

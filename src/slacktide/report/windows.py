@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from slacktide.drawing import Panels, Sheet, label, legend, panels, style
 from slacktide.model.durations import write_duration
-from slacktide.report.drawing import label, legend, nothing, panels, style
-from slacktide.report.figure import Figure, Rows, Scene, limited, where
+from slacktide.palette import GROUND, TEXT
+from slacktide.report.figure import Figure, Rows, Scene, busy, limited, where
 from slacktide.report.gather import WINDOWS, Member, table_of, told
 from slacktide.report.over_time import policy_handles
-from slacktide.report.palette import GROUND, TEXT
 from slacktide.report.promises import percent
 
 COLUMNS = ("class", "window", "length", "worst", "requests", "kept", "longest")
@@ -86,19 +86,27 @@ def windows(table: Any, came_to: Rows, scene: Scene) -> Figure:
     rows = table.to_pylist()
     classes = [one for one in scene.classes if where(came_to, **{"class": one})]
     hosts, notes = limited([one for one in scene.hosts if where(came_to, hosts=one)], "host sets")
-    drawing = None
-    if rows:
-        with style():
-            made = panels(len(classes), len(hosts), height=2.2, share=(True, True))
-            for line, name in zip(made.axes, classes, strict=True):
-                for axes, one in zip(line, hosts, strict=True):
-                    here = {"hosts": one, "class": name}
-                    _panel(axes, where(rows, **here), where(came_to, **here), scene)
-                    axes.set_title(f"{label(name, 14)}, {label(one, 18)}")
-                line[0].set_ylabel("worst window")
-            _lengths(made.axes, [row["length"] for row in rows])
-            legend(made.figure, [*policy_handles(scene), _promised()])
-            drawing = made.figure
+    places, idle = busy(
+        [[(name, one) for one in hosts if where(rows, hosts=one, **{"class": name})] for name in classes],
+        lambda place: any(row["availability"] < 1.0 for row in where(rows, hosts=place[1], **{"class": place[0]})),
+        " on ".join,
+        "There no window of any length has lost anything.",
+    )
+
+    def draw(sheet: Sheet) -> Any:
+        with style(sheet):
+            made = panels(sheet, places, height=2.2, share=(True, True), below="length of the window")
+            room = max(8, sheet.letters // (2 * made.columns) - 2)
+            for axes, (name, one) in made:
+                here = {"hosts": one, "class": name}
+                _panel(axes, where(rows, **here), where(came_to, **here), scene)
+                axes.set_title(f"{label(name, room)}, {label(one, room)}")
+            for axes in made.first:
+                axes.set_ylabel("worst window")
+            _lengths(made, [row["length"] for row in rows], sheet)
+            legend(sheet, made.figure, [*policy_handles(scene), _promised()])
+            return made.figure
+
     return Figure(
         key="windows",
         title="Worst window of every length, by class",
@@ -110,10 +118,10 @@ def windows(table: Any, came_to: Rows, scene: Scene) -> Figure:
             "rises early, few long ones one that rises late. A window longer than a life is that life. All workloads "
             "and seeds together. After Hauer et al., Meaningful Availability (NSDI 2020)."
         ),
-        drawing=drawing,
+        draw=draw if places else None,
         table=table,
         units={"length": "s"},
-        notes=notes,
+        notes=(*notes, *idle),
     )
 
 
@@ -130,8 +138,6 @@ def _panel(axes: Any, rows: Rows, came_to: Rows, scene: Scene) -> None:
         axes.axhline(one["promise"], color=TEXT.light, linewidth=1.2, linestyle=(0, (1, 1)))
     for length in {row["length"] for row in came_to if row["length"] is not None}:
         axes.axvline(length, color=TEXT.light, linewidth=1.2, linestyle=(0, (1, 1)))
-    if not rows:
-        nothing(axes, "no requests")
     for policy in scene.policies:
         mine = where(rows, policy=policy)
         if not mine:
@@ -144,21 +150,19 @@ def _panel(axes: Any, rows: Rows, came_to: Rows, scene: Scene) -> None:
         )  # fmt: skip
 
 
-def _lengths(axes: Sequence[Sequence[Any]], lengths: Sequence[float]) -> None:
+def _lengths(made: Panels[Any], lengths: Sequence[float], sheet: Sheet) -> None:
     """The common axis of lengths: a few of them in words."""
     from matplotlib.ticker import FixedLocator, NullFormatter, NullLocator
 
     low, high = min(lengths), max(lengths)
     ticks = [one for one in TICKS if low <= one <= high]
-    for line in axes:
-        for one in line:
-            one.set_xlim(low / 1.3, high * 1.3)
-            one.xaxis.set_major_locator(FixedLocator(ticks))
-            one.xaxis.set_minor_locator(NullLocator())
-            one.xaxis.set_minor_formatter(NullFormatter())
-            one.set_xticks(ticks, [write_duration(tick) for tick in ticks])
-    for one in axes[-1]:
-        one.set_xlabel("length of the window")
+    ticks = ticks[:: 2 if sheet.slim and made.columns > 1 and len(ticks) > 4 else 1]
+    for one, _ in made:
+        one.set_xlim(low / 1.3, high * 1.3)
+        one.xaxis.set_major_locator(FixedLocator(ticks))
+        one.xaxis.set_minor_locator(NullLocator())
+        one.xaxis.set_minor_formatter(NullFormatter())
+        one.set_xticks(ticks, [write_duration(tick) for tick in ticks])
 
 
 def _text(came_to: Iterable[Mapping[str, Any]]) -> str:

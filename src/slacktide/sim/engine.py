@@ -86,10 +86,17 @@ def named(*names: str) -> dict[str, str]:
     return {name: name for name in names}
 
 
+def check_end(workload: Workload, config: Config) -> None:
+    """Raises :class:`ConfigError` where nothing says when a run ends whose requests never complete."""
+    if config.simulation.end is None and len(workload) and math.isinf(float(workload.duration.max())):
+        raise ConfigError(
+            "simulation.end: found none, expected when to stop, because some requests never complete: add --end 3600"
+        )
+
+
 def prepare(workload: Workload, hosts: Hosts, config: Config, own: Loaded, record: int) -> Tables:
     """Tables at the beginning of a run, every host in the index."""
-    if config.simulation.end is None and len(workload) and math.isinf(float(workload.duration.max())):
-        raise ConfigError("simulation.end: found none, expected seconds, because some requests never complete")
+    check_end(workload, config)
     tb = cluster.build(
         workload,
         hosts,

@@ -30,6 +30,7 @@ def check_header(
     found: Sequence[str], required: Sequence[str], optional: Sequence[str], problems: Problems, resources: bool = True
 ) -> None:
     """Raises :class:`InputError` naming every column that is missing, unknown or there twice."""
+    _check_kind(found, required, problems)
     known = (*required, *optional)
     limits = [LIMIT_PREFIX + name.removeprefix(RESOURCE_PREFIX) for name in demand_columns(found)]
     if "users" not in optional:  # hosts have no limits
@@ -45,6 +46,19 @@ def check_header(
     for name in missing:
         near = get_close_matches(name, [other for other in found if other not in known], 1)
         problems.add(line, name, "", "this column" + (f" (is it {near[0]!r}?)" if near else ""))
+    problems.raise_if_any()
+
+
+def _check_kind(found: Sequence[str], required: Sequence[str], problems: Problems) -> None:
+    """Raises :class:`InputError` for a file of the other kind or with other separators: one problem for all columns."""
+    if len(found) == 1 and (other := next((one for one in (";", "\t", "|") if one in found[0]), None)):
+        shown, typed = ("a tab", "\\t") if other == "\t" else (other, other)
+        command = f"sed 'y/{typed},/,./' {problems.file} > commas.csv"
+        problems.add(1, "", "", f"commas between columns; the separator is {shown}: {command}")
+    elif "admission" in required and "admission" not in found and {*HOSTS_REQUIRED} <= {*found}:
+        problems.add(0, "", "", "a workload, but this looks like a hosts file; give the files as WORKLOAD HOSTS")
+    elif required == HOSTS_REQUIRED and {"admission", "duration"} <= {*found}:
+        problems.add(0, "", "", "hosts, but this looks like a workload; give the files as WORKLOAD HOSTS")
     problems.raise_if_any()
 
 

@@ -52,7 +52,8 @@ def draw_hosts(
                     0,
                     resource,
                     f"{total:g} in {len(hosts)} hosts",
-                    f"{amount:g} or more ({amount - total:g} more), or to draw hosts more than once",
+                    f"{amount:g} or more ({amount - total:g} more); draw hosts again (--replace), or take parts "
+                    "of these: --of hosts",
                 )
             ]
         )

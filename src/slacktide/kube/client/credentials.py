@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 
 from slacktide.errors import ConfigError
 from slacktide.kube.client.exec_plugin import ExecPlugin
-from slacktide.kube.client.kubeconfig import ClusterEntry, UserEntry, read_kubeconfig
+from slacktide.kube.client.kubeconfig import ClusterEntry, UserEntry, namespace_in, read_kubeconfig
 
 LOG = logging.getLogger(__name__)
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -144,19 +144,38 @@ async def load_access(kubeconfig: Path | None = None, context: str | None = None
     ``context`` names one of the kubeconfig's contexts instead of its current one. Raises ``ConfigError`` where
     nothing usable is found.
     """
-    paths = [kubeconfig] if kubeconfig is not None else paths_of_environment()
-    if not paths and os.environ.get("KUBERNETES_SERVICE_HOST") and (SERVICE_ACCOUNT / "token").exists():
-        return in_cluster(SERVICE_ACCOUNT)
+    paths = _paths(kubeconfig)
     if not paths:
-        paths = [Path.home() / ".kube" / "config"]
-        if not paths[0].exists():
-            raise ConfigError("no cluster: expected --kubeconfig FILE, $KUBECONFIG, ~/.kube/config or to run in a pod")
+        return in_cluster(SERVICE_ACCOUNT)
     cluster, user = read_kubeconfig(paths, context)
     access = _access(cluster, user)
     await access.credentials.renew(access.context, force=False)
     if access.context is None and access.credentials.header() and not _loopback(access.server):
         raise ConfigError(f"server: found {access.server!r}, expected https: a token must not travel in the clear")
     return access
+
+
+def namespace_of(kubeconfig: Path | None = None, context: str | None = None) -> str:
+    """The namespace that commands go by which name none: the context's, in a pod its own, else default.
+
+    Raises ``ConfigError`` as :func:`load_access`.
+    """
+    paths = _paths(kubeconfig)
+    if paths:
+        return namespace_in(paths, context) or "default"
+    return (SERVICE_ACCOUNT / "namespace").read_text().strip()
+
+
+def _paths(kubeconfig: Path | None) -> list[Path]:
+    """The kubeconfig's files; none in a pod that has no kubeconfig."""
+    paths = [kubeconfig] if kubeconfig is not None else paths_of_environment()
+    if not paths and os.environ.get("KUBERNETES_SERVICE_HOST") and (SERVICE_ACCOUNT / "token").exists():
+        return []
+    if not paths:
+        paths = [Path.home() / ".kube" / "config"]
+        if not paths[0].exists():
+            raise ConfigError("no cluster: expected --kubeconfig FILE, $KUBECONFIG, ~/.kube/config or to run in a pod")
+    return paths
 
 
 def in_cluster(folder: Path) -> Access:

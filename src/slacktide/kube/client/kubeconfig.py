@@ -63,6 +63,7 @@ class _User(_Part, frozen=True):
 class _Context(_Part, frozen=True):
     cluster: str
     user: str = ""
+    namespace: str = ""
 
 
 class _NamedCluster(_Part, frozen=True):
@@ -125,19 +126,33 @@ def read_kubeconfig(paths: Sequence[Path], context: str | None = None) -> tuple[
     Of several files the first that defines a name counts, as for kubectl; files that do not exist are passed over
     where there are several. Relative paths are relative to the file they stand in. Raises ``ConfigError``.
     """
-    files = [(path, _read(path)) for path in paths if len(paths) == 1 or path.exists()]
-    if not files:
-        raise ConfigError(f"KUBECONFIG: none of {os.pathsep.join(map(str, paths))} exists")
-    name = context or next((file.current_context for _, file in files if file.current_context), "")
-    if not name:
-        raise ConfigError(f"{files[0][0]}: current-context: expected the name of a context, found none")
-    _, chosen = _find(files, [file.contexts for _, file in files], name, "context")
+    files = _files(paths)
+    chosen = _chosen(files, context)
     cluster_path, cluster = _find(files, [file.clusters for _, file in files], chosen.context.cluster, "cluster")
     entry = _cluster_entry(cluster_path, cluster)
     if not chosen.context.user:
-        return entry, UserEntry(f"{cluster_path}: context {name!r}")
+        return entry, UserEntry(f"{cluster_path}: context {chosen.name!r}")
     user_path, user = _find(files, [file.users for _, file in files], chosen.context.user, "user")
     return entry, _user_entry(user_path, user, cluster.cluster)
+
+
+def namespace_in(paths: Sequence[Path], context: str | None = None) -> str:
+    """The namespace of a context, the current one unless named; empty where it names none. Raises ``ConfigError``."""
+    return _chosen(_files(paths), context).context.namespace
+
+
+def _files(paths: Sequence[Path]) -> list[tuple[Path, _File]]:
+    files = [(path, _read(path)) for path in paths if len(paths) == 1 or path.exists()]
+    if not files:
+        raise ConfigError(f"KUBECONFIG: none of {os.pathsep.join(map(str, paths))} exists")
+    return files
+
+
+def _chosen(files: Sequence[tuple[Path, _File]], context: str | None) -> _NamedContext:
+    name = context or next((file.current_context for _, file in files if file.current_context), "")
+    if not name:
+        raise ConfigError(f"{files[0][0]}: current-context: expected the name of a context, found none")
+    return _find(files, [file.contexts for _, file in files], name, "context")[1]
 
 
 def _read(path: Path) -> _File:

@@ -1,0 +1,47 @@
+{{/* The name of all objects: that of the release, or chart and release where it does not have the chart's in it. */}}
+{{- define "slacktide.name" -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride -}}
+{{- else if contains .Chart.Name .Release.Name -}}
+{{- .Release.Name | trunc 40 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-%s" .Release.Name .Chart.Name | trunc 40 | trimSuffix "-" -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "slacktide.image" -}}
+{{- if .Values.image.digest -}}
+{{- printf "%s@%s" .Values.image.repository .Values.image.digest -}}
+{{- else -}}
+{{- printf "%s:%s" .Values.image.repository (.Values.image.tag | default .Chart.AppVersion) -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The settings file: what this chart decides itself, and the value settings beside it. */}}
+{{- define "slacktide.settings" -}}
+{{- $own := dict "scheduler_name" .Values.schedulerName "leader_election" true "listen" "0.0.0.0:10359" -}}
+{{- $own = merge $own (dict "lease_namespace" .Release.Namespace "lease_name" (include "slacktide.name" .)) -}}
+{{- $settings := deepCopy .Values.settings -}}
+{{- $_ := set $settings "kube" (merge $own ($settings.kube | default dict)) -}}
+{{- $_ := set $settings "version" 1 -}}
+{{- toYaml $settings -}}
+{{- end -}}
+
+{{/* Whether pods that a disruption budget protects may be deleted: then the scheduler needs that right. */}}
+{{- define "slacktide.deletes" -}}
+{{- if eq ((.Values.settings.kube | default dict).disruption_budgets | default "hard") "best-effort" -}}yes{{- end -}}
+{{- end -}}
+
+{{/* Whether Prometheus needs an account to read metrics with. */}}
+{{- define "slacktide.scraped" -}}
+{{- if or .Values.metrics.podMonitor.enabled .Values.metrics.serviceMonitor.enabled -}}yes{{- end -}}
+{{- end -}}
+
+{{/* The scheduler's names, as a list of CEL. */}}
+{{- define "slacktide.schedulers" -}}
+{{- $names := list .Values.schedulerName -}}
+{{- range ((.Values.settings.kube | default dict).profiles | default "[]" | fromJsonArray) -}}
+{{- $names = append $names .schedulerName -}}
+{{- end -}}
+['{{ join "', '" $names }}']
+{{- end -}}

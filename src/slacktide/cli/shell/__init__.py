@@ -1,0 +1,1 @@
+"""What the shell is told: completions, and what a mistyped word may have meant."""

@@ -1,0 +1,80 @@
+"""What completes the words of a command line. A shell asks at each press of a key, so nothing here fails or is slow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import click
+from click.shell_completion import CompletionItem
+
+Completions = list[CompletionItem]
+
+
+def _beginning(words: Iterable[tuple[str, str]], incomplete: str) -> Completions:
+    """Those of the words, each with its help, that begin so."""
+    return [CompletionItem(word, help=about) for word, about in words if word.startswith(incomplete)]
+
+
+def policies(_: click.Context, __: click.Parameter, incomplete: str) -> Completions:
+    """Policies by name; files, where a word looks like one (``mine.py:Mine``)."""
+    from slacktide.policy import available
+
+    if "/" in incomplete or incomplete.startswith("."):
+        return [CompletionItem(incomplete, type="file")]
+    return _beginning(((one.name, one.description) for one in available() if one.kind == "policies"), incomplete)
+
+
+def policies_and_presets(ctx: click.Context, param: click.Parameter, incomplete: str) -> Completions:
+    """Policies, and presets, which a plan and an experiment take as well."""
+    return [*presets(ctx, param, incomplete), *policies(ctx, param, incomplete)]
+
+
+def presets(_: click.Context, __: click.Parameter, incomplete: str) -> Completions:
+    """Settings to start from."""
+    from slacktide.settings import PRESETS
+
+    return _beginning(((one, "") for one in PRESETS), incomplete)
+
+
+def generators(_: click.Context, __: click.Parameter, incomplete: str) -> Completions:
+    """Workloads that can be generated."""
+    from slacktide.inputs.generators.registry import GENERATORS
+
+    return _beginning(((name, one.summary) for name, one in GENERATORS.items()), incomplete)
+
+
+def parameters(ctx: click.Context, _: click.Parameter, incomplete: str) -> Completions:
+    """``KEY=`` of the generator that stands before."""
+    from slacktide.inputs.generators.registry import GENERATORS
+
+    words = [str(ctx.params.get("name")), *ctx.args]  # behind an option without its value words are not parsed
+    chosen = next((GENERATORS[word] for word in words if word in GENERATORS), None)
+    if chosen is None:
+        return []
+    return _beginning(((f"{one.name}=", f"{one.help} [{one.default}]") for one in chosen.parameters), incomplete)
+
+
+def settings(_: click.Context, __: click.Parameter, incomplete: str) -> Completions:
+    """``SECTION.KEY=``, and behind it the values, where they can be listed."""
+    from slacktide.conversion import Kind
+    from slacktide.settings import SECTIONS, names, types_of
+
+    key, equals, begun = incomplete.partition("=")
+    if not equals:
+        return _beginning(((f"{one}=", "") for one in names()), incomplete)
+    section, _dot, name = key.partition(".")
+    kind = types_of(section).get(name) if section in SECTIONS else None
+    values = [] if kind is None else [str(one) for one in _values(Kind.of(kind), key)]
+    return [CompletionItem(f"{key}={one}") for one in values if one.startswith(begun)]
+
+
+def _values(kind: Any, key: str) -> Iterable[object]:
+    from slacktide.policy import available
+
+    named = {"policy.name": "policies", "policy.score": "scores", "policy.cost": "costs"}.get(key)
+    if named is not None:
+        return [one.name for one in available() if one.kind == named]
+    return ("true", "false") if kind.plain is bool else kind.choices
+
+

@@ -1,0 +1,71 @@
+"""What can be said of the chart and of what is made from it without Helm and without an API server."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+import slacktide
+from slacktide.settings import load_live
+from support import chart_files
+from support.chart_files import CHART, KUSTOMIZATION, MANIFESTS
+
+
+def leaves(one: Any, path: str = "") -> list[str]:
+    """Paths of all values that are no map with content."""
+    if not isinstance(one, dict) or not one:
+        return [path]
+    return [leaf for name, each in one.items() for leaf in leaves(each, f"{path}.{name}".lstrip("."))]
+
+
+def test_what_needs_no_helm_is_as_it_would_be_made() -> None:
+    assert chart_files.differing(chart_files.made_without_helm()) == [], "make manifests"
+
+
+def test_definitions_are_the_charts() -> None:
+    made = {file.name: file.read_text() for file in MANIFESTS.glob("0*.yaml")}
+    assert made == {file.name: chart_files.HEADER + file.read_text() for file in (CHART / "crds").glob("*.yaml")}
+    assert len(made) == 5
+
+
+def test_every_file_is_in_its_kustomization() -> None:
+    for folder in (MANIFESTS, *(one for one in MANIFESTS.iterdir() if one.is_dir())):
+        named = yaml.safe_load((folder / KUSTOMIZATION).read_text())["resources"]
+        assert named == sorted(file.name for file in folder.glob("*.yaml"))
+
+
+def test_the_chart_is_of_this_version() -> None:
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    assert chart["appVersion"] == slacktide.__version__
+    # A chart's version is semantic, with a hyphen before what comes before the release.
+    assert chart["version"] == slacktide.__version__.replace(".dev", "-dev.")
+
+
+def test_every_value_is_described_and_known_to_the_schema() -> None:
+    described = [path for path, _, _ in chart_files.values()]
+    assert len(described) == len(set(described)) > 30
+    every = leaves(yaml.safe_load((CHART / "values.yaml").read_text()))
+    assert [one for one in every if not any(f"{one}.".startswith(f"{path}.") for path in described)] == []
+    schema = json.loads((CHART / "values.schema.json").read_text())
+    assert [one for one in described if not _known(schema, one)] == []
+
+
+def _known(schema: dict[str, Any], path: str) -> bool:
+    for name in path.split("."):
+        if name not in schema.get("properties", {}):
+            return False
+        schema = schema["properties"][name]
+    return True
+
+
+def test_a_setting_that_the_schema_knows_is_one(tmp_path: Path) -> None:
+    known = json.loads((CHART / "values.schema.json").read_text())["$defs"]["settings"]["properties"]
+    assert {"policy", "kube", "qos", "classes"} <= set(known)
+    assert "scheduler_name" not in known["kube"]["properties"]
+    file = tmp_path / "config.yaml"
+    file.write_text("version: 1\nkube: {resize_patience: 30}\npolicy: {patience: 30}\n")
+    assert load_live(file).kube.resize_patience == 30
+    assert known["kube"]["properties"]["resize_patience"] is True
