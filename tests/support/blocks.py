@@ -32,7 +32,7 @@ ELSEWHERE = ("python.md",)
 RUN = ("sh", "console", "python")
 OTHER = ("text", "csv", "yaml", "toml", "json", "erlang", "promql")
 FENCE = re.compile(
-    r"^(?:<!-- *(?P<mark>[^\n]*?) *-->\n+)?(?P<indent> *)```(?P<language>[^\n]*)\n(?P<text>.*?)^(?P=indent)```$",
+    r"^(?: *<!-- *(?P<mark>[^\n]*?) *-->\n+)?(?P<indent> *)```(?P<language>[^\n]*)\n(?P<text>.*?)^(?P=indent)```$",
     re.MULTILINE | re.DOTALL,
 )
 TOOK = re.compile(r"^\S+ s; \S+ s of processor time, \S+ [kMG]B at most$", re.MULTILINE)
