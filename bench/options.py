@@ -143,7 +143,7 @@ def main() -> None:
 
         if len(arguments.input) > 1:
             print(f"{which}\n")
-        print(table(HEAD, each(wanted, runs)), "\n", flush=True)
+        print(table(HEAD, each(wanted, runs)) + "\n", flush=True)
 
 
 if __name__ == "__main__":

@@ -46,7 +46,7 @@ def exact(monkeypatch: pytest.MonkeyPatch) -> dict[str, bool]:
 
 def rows(text: str) -> list[str]:
     """The lines of a table."""
-    return [line for line in text.splitlines() if line.startswith("|") and not line.startswith("|---")]
+    return [line.rstrip() for line in text.splitlines() if line.startswith("|") and not line.startswith("|---")]
 
 
 @pytest.mark.parametrize("name", CHEAP)
