@@ -286,6 +286,9 @@ class KubeSettings:
     """Topology spread of pods that ask for none, over those of the same services and ReplicaSet or StatefulSet: JSON of
     constraints without selectors, or ``system`` for those of kube-scheduler (``ScheduleAnyway``, 3 by hostname, 5 by
     zone)."""
+    profiles: str | None = None
+    """Further scheduler names whose pods are ours, as JSON: a list of ``schedulerName``, each with an ``addedAffinity``
+    and a ``defaultSpread`` of its own (kube-scheduler: ``profiles``). Pods of all of them wait in one queue."""
     site_label: str = "topology.kubernetes.io/zone"
     """Label of nodes that names their place, for scores that ask where users are; nodes without it, or all where this
     is empty, are places of their own. Of more than 1,000 places no round-trip times are used."""

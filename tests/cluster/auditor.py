@@ -20,7 +20,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from cluster.audit_reading import whole_lines
-from cluster.judging import OURS, Json
+from cluster.judging import Json, is_ours
 from cluster.judging import seconds as seconds
 from cluster.pulse import Pulse
 from cluster.replaying import Replay
@@ -167,7 +167,7 @@ class Auditor:
         waited, bound = set[str](), set[str]()
         for one in self.tape("pods"):
             uid, spec = one.body["metadata"]["uid"], one.body["spec"]
-            if spec.get("schedulerName") != OURS:
+            if not is_ours(one.body):
                 continue
             if not spec.get("nodeName"):
                 waited.add(uid)

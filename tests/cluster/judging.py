@@ -17,7 +17,8 @@ Json = dict[str, Any]
 SUFFIXES = {"": Fraction(1), "n": Fraction(1, 10**9), "u": Fraction(1, 10**6), "m": Fraction(1, 1000)}
 SUFFIXES |= {letter: Fraction(1000) ** power for power, letter in enumerate("kMGTPE", 1)}
 SUFFIXES |= {f"{letter}i": Fraction(1024) ** power for power, letter in enumerate("KMGTPE", 1)}
-OURS = "slacktide"
+OURS, SECOND = "slacktide", "slacktide-second"
+"""Names of the scheduler; the second one in scenes that have two."""
 MANAGED = ("node-restriction.kubernetes.io/slacktide", "true")
 TAINT = "slacktide.io/only"
 
@@ -94,7 +95,7 @@ def is_over(pod: Json) -> bool:
 
 
 def is_ours(pod: Json) -> bool:
-    return bool(pod["spec"].get("schedulerName") == OURS)
+    return bool(pod["spec"].get("schedulerName") in (OURS, SECOND))
 
 
 def is_managed(node: Json) -> bool:

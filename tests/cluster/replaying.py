@@ -159,8 +159,8 @@ class Replay:
         here = self._on(node["metadata"]["name"], pod["metadata"]["uid"], self.news(self.now))
         asked = plus(requests(pod), *(requests(other) for other in here))
         room = {name: judging.number(value) for name, value in node["status"].get("allocatable", {}).items()}
-        for name in requests(pod):
-            if asked[name] > room.get(name, 0):
+        for name, own in requests(pod).items():
+            if own > 0 and asked[name] > room.get(name, 0):
                 return f"{float(asked[name]):g} of {name} on it, {float(room.get(name, 0)):g} allocatable"
         return ""
 

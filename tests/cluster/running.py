@@ -138,11 +138,13 @@ def prepared(
     install: bool = True,
     *,
     gates: str = "",
+    apis: str = "",
     kube_scheduler: bool = False,
 ) -> ControlPlane:
     """A control plane with the manifests applied, whose API server writes down what ``audit_policy`` says.
 
-    ``gates`` are feature gates of Kubernetes' programs; with ``kube_scheduler`` that one runs, too.
+    ``gates`` are feature gates of Kubernetes' programs, ``apis`` API versions that are not served by default; with
+    ``kube_scheduler`` that one runs, too.
     """
     directory.mkdir(parents=True, exist_ok=True)
     policy = directory / "audit-policy.json"
@@ -150,6 +152,8 @@ def prepared(
     flags = [f"--audit-policy-file={policy}", f"--audit-log-path={audit_log(directory)}"]
     flags.append("--audit-log-maxsize=100000")  # in MB; by default another file begins after 100
     gated = [f"--feature-gates={gates}"] if gates else []
+    if apis:
+        flags.append(f"--runtime-config={apis}")
     every = {"kube-apiserver": flags + gated} | ({"kube-scheduler": gated} if gated and kube_scheduler else {})
     plane = ControlPlane.create(directory / "plane", binaries, with_kube_scheduler=kube_scheduler, flags=every)
     plane.start(guarded=True)

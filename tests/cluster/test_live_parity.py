@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from cluster import ledgers
-from cluster.judging import Json
+from cluster.judging import SECOND, Json
 from cluster.labtools import bind, condition, pod, until
 from cluster.running import BETWEEN_EQUALS, Cast, Place, Stage, nothing_wrong, prepared, scene, service_class, staged
 from slacktide.lab import Binaries
@@ -27,7 +27,7 @@ SELECTED_NODE = "volume.kubernetes.io/selected-node"
 NO_PROVISIONER = "kubernetes.io/no-provisioner"
 LATE, AT_ONCE = "WaitForFirstConsumer", "Immediate"
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
-ROW = "example.com/row"
+ROW, CELL = "example.com/row", "example.com/cell"
 SHUNNED = "example.com/shunned"
 NOT_SHUNNED = {"key": SHUNNED, "operator": "DoesNotExist"}
 SCHEDULERS = {"theirs": "default-scheduler", "ours": "slacktide"}
@@ -48,6 +48,7 @@ def stage(binaries: Binaries, tmp_path_factory: pytest.TempPathFactory) -> Itera
         qos__alpha=ledgers.ALPHA,
         policy__patience=BETWEEN_EQUALS,
         kube__default_spread=json.dumps([{"maxSkew": 1, "topologyKey": ROW, "whenUnsatisfiable": "DoNotSchedule"}]),
+        kube__profiles=json.dumps([{"schedulerName": SECOND}]),
         kube__added_affinity=json.dumps({REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": [NOT_SHUNNED]}]}}),
     )
 
@@ -63,10 +64,11 @@ class Side:
     def named(self, name: str) -> str:
         return f"{self.place.name}-{self.name}-{name}"
 
-    def nodes(self, *names: str, **settings: Any) -> None:
+    def nodes(self, *names: str, labels: Json | None = None, **settings: Any) -> None:
         """Nodes, to be called by these names."""
         for name in names:
-            (made,) = self.place.nodes(1, prefix=f"-{self.name}-{name}", labels={"side": self.name}, **settings)
+            labels = {**(labels or {}), "side": self.name}
+            (made,) = self.place.nodes(1, prefix=f"-{self.name}-{name}", labels=labels, **settings)
             self._nodes[made] = name
 
     def node(self, name: str) -> str:
@@ -291,6 +293,56 @@ def test_features_that_nodes_declare(side: Side) -> Any:
     return waited, side.bound("needs")
 
 
+@judged
+def test_a_node_that_has_given_away_more_than_it_has(side: Side) -> Any:
+    side.nodes("a", cpu="4", memory="4Gi")
+    side.pod("large", cpu="3", memory="1Gi")
+    side.bound("large")
+    side.place.api.patch(f"/api/v1/nodes/{side.node('a')}/status", {"status": {"allocatable": {"cpu": "1"}}})
+    side.place.heard()
+    side.pod("asks", cpu="1m", memory="0")
+    waits = bool(side.waits("asks"))
+    side.pod("none", cpu="0", memory="2Gi")
+    return waits, side.bound("none")
+
+
+@judged
+def test_the_first_of_its_kind_over_several_keys(side: Side) -> Any:
+    side.nodes("bare", labels={ROW: "r"})
+    side.nodes("whole", labels={ROW: "r", CELL: "c"})
+    labels = {"app": f"group-{side.name}"}  # both sides play in one namespace
+    term = {"labelSelector": {"matchLabels": labels}}
+    both = {"podAffinity": {REQUIRED: [term | {"topologyKey": key} for key in (ROW, CELL)]}}
+    here = {"key": HOSTNAME, "operator": "In", "values": [side.node("bare")]}
+    on_bare = {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": [here]}]}}}
+    side.pod("before", labels=labels, affinity=on_bare)
+    side.bound("before")
+    side.pod("after", labels=labels, affinity=both)
+    waits = bool(side.waits("after"))  # there is one of its kind in the row, so that it is not the first
+    side.delete("before")
+    return waits, side.bound("after")
+
+
+@judged
+def test_a_node_for_which_somebody_else_nominated(side: Side) -> Any:
+    side.nodes("empty", "fuller", cpu="4")
+    here = {"key": HOSTNAME, "operator": "In", "values": [side.node("fuller")]}
+    there = {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": [here]}]}}}
+    side.pod("large", cpu="2", affinity=there)
+    side.bound("large")
+    side.pod("plain", cpu="1")
+    plain = side.bound("plain")
+    side.delete("plain")
+    nodes = []
+    for name, cpu in (("fits", "1"), ("does-not", "3")):
+        side.pod(name, cpu=cpu, schedulingGates=[{"name": "example.com/hold"}])
+        path = f"{side.place.kinds_path('pods')}/{side.name}-{name}"
+        side.place.api.patch(f"{path}/status", {"status": {"nominatedNodeName": side.node("fuller")}})
+        side.place.api.patch(path, {"spec": {"schedulingGates": []}})
+        nodes.append(side.bound(name))
+    return plain, nodes
+
+
 # -- what kube-scheduler does by its configuration, or for all nodes ---------------------------------------------------
 
 
@@ -301,6 +353,15 @@ def test_an_affinity_that_operators_add(place: Place) -> None:
     place.waits("pod", SHUNNED)
     place.kubectl.ok("label", "node", shunned, f"{SHUNNED}-")
     assert place.bound("pod") == shunned
+
+
+@scene
+def test_another_name_with_an_affinity_of_its_own(place: Place) -> None:
+    (shunned,) = place.nodes(1, prefix="-shunned", labels={SHUNNED: "yes"})
+    place.create("pods", pod("first"))
+    place.create("pods", pod("second", schedulerName=SECOND))
+    assert place.bound("second") == shunned
+    place.waits("first", SHUNNED)
 
 
 def _placed_or_told(place: Place, name: str) -> str:

@@ -25,7 +25,7 @@ def whole(amount: float, factor: float) -> int:
 
 def fits(demand: Amounts, free: Amounts) -> bool:
     for wanted, there in zip(demand, free, strict=True):  # noqa: SIM110  # asked a hundred thousand times a second
-        if wanted > there:
+        if wanted > max(there, 0):  # a host may be overcommitted in what nobody asks for here
             return False
     return True
 

@@ -45,5 +45,10 @@ def fewest_victims(victims: Sequence[Victim], ranks: Sequence[int]) -> tuple[flo
     return tuple(-float(sum(k.rank == rank and not k.idle for k in victims)) for rank in ranks)
 
 
+def lateness(graces: Sequence[float], slack: float) -> float:
+    """Seconds by which victims that may take so long to go are gone later than one of this slack can wait."""
+    return max(0.0, max(graces, default=0.0) - max(0.0, slack))
+
+
 COSTS: dict[str, Cost] = {"slack": slack, "fewest-victims": fewest_victims}
 """By name; ``ranks`` are the distinct ranks of all classes, most important (smallest) first."""

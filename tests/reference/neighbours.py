@@ -61,9 +61,15 @@ def holds(rule: Rule, j: Instance, host: Host, hosts: Sequence[Host], without: C
         return found[domain] == 0
     carries = rule.mark in j.placement.marks
     if rule.kind == "near":
-        return found[domain] >= 1 or (carries and sum(found.values()) == 0)
+        return found[domain] >= 1 or (carries and nobody_near(rule, j, hosts, without))
     least = min(found.values()) if len(found) >= rule.min_domains else 0
     return found[domain] + int(carries) - least <= rule.skew
+
+
+def nobody_near(rule: Rule, j: Instance, hosts: Sequence[Host], without: Collection[Instance]) -> bool:
+    """Whether this ``near`` rule, and all others of ``j`` about its mark, find nobody in any domain."""
+    kin = [rule, *(one for one in j.placement.rules if one.kind == "near" and one.mark == rule.mark)]
+    return not any(count for one in kin for count in tallies(rule.mark, one.topology, hosts, without).values())
 
 
 def welcomes(j: Instance, host: Host, hosts: Sequence[Host]) -> bool:

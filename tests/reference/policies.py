@@ -9,7 +9,7 @@ from typing import Literal
 from reference import neighbours, placing
 from reference.amounts import Amounts, fits, plus
 from reference.budgets import spares
-from reference.costs import COSTS, Victim
+from reference.costs import COSTS, Victim, lateness
 from reference.limits import permits
 from reference.queue import is_lost, priority_order, qos_order, recovers, victim_order
 from reference.scores import SCORES, left_over
@@ -206,6 +206,15 @@ class Pass:
         ]
         return COSTS[name](known, self.ranks)
 
+    def with_lateness(self, cost: tuple[float, ...], j: Instance, victims: Sequence[Instance]) -> tuple[float, ...]:
+        """What ``j`` would be late counts directly after its own rank."""
+        if self.mode != "qos-driven":
+            return cost
+        overloaded = j.rank in self.overloaded
+        late = lateness([k.grace for k in victims], 0.0 if overloaded else j.metric_at(self.t, self.config))
+        behind = self.ranks.index(j.rank) + 1
+        return (*cost[:behind], -late, *cost[behind:])
+
     def choose_free(self, j: Instance, hosts: Sequence[Host]) -> Choice | None:
         """Step 1: the best of the hosts where its rules hold and whose free amounts suffice."""
         seed = self.config.simulation.seed
@@ -235,6 +244,10 @@ class Pass:
 
         def merit(option: Choice) -> tuple[tuple[float, ...], float, int]:
             free = option.host.free_without(list(option.victims))
-            return self.cost(option.victims), self.score(j, option.host, free), option.host.tie(seed)
+            return (
+                self.with_lateness(self.cost(option.victims), j, option.victims),
+                self.score(j, option.host, free),
+                option.host.tie(seed),
+            )
 
         return max(options, key=merit)

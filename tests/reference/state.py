@@ -88,6 +88,8 @@ class Instance:
     """Where its disruptions count."""
     min_running: float = 0.0
     """Seconds on a host before which it is no victim."""
+    grace: float = 0.0
+    """Seconds that it may take to end once it is told to; in the simulator none."""
     access: Access = NO_ACCESS
     most: Amounts | None = None
     """Most that it may be granted; ``None``: its demand."""

@@ -74,6 +74,26 @@ def test_near_begins_with_itself_and_then_follows() -> None:
     assert where(near, one("web"), hosts) == where(near, one(), hosts) == [0, 1]
 
 
+def test_the_first_of_its_kind_begins_where_none_of_its_topologies_has_one() -> None:
+    hosts = houses("a", "b", "b", "-")
+    for host, rack in zip(hosts, ("r1", "r1", "-", "r2"), strict=True):
+        host.attributes = {**host.attributes, **({} if rack == "-" else {"rack": rack})}
+    rules = [Rule("near", "web", ZONE), Rule("near", "web", Topology("rack"))]
+
+    def welcome() -> list[int]:
+        return [host.row for host in hosts if neighbours.welcomes(one("web", rules=rules), host, hosts)]
+
+    assert welcome() == [0, 1], "those that lie in a domain of both"
+    put(hosts[2], "web")  # it has a zone and no rack: nobody is the first any more
+    assert welcome() == []
+    # By itself the rule about racks finds nobody. Another one about another mark changes nothing.
+    assert where(rules[1], one("web", rules=rules[1:]), hosts) == [0, 1, 3]
+    other = Rule("near", "batch", Topology("rack"))
+    assert where(other, one("web", "batch", rules=[*rules, other]), hosts) == [0, 1, 3]
+    put(hosts[0], "web")
+    assert welcome() == [0, 1], "one in rack r1, and one in each zone, though on no node both"
+
+
 def test_away_minds_the_whole_domain_and_nothing_outside_of_any() -> None:
     hosts = houses("a", "a", "b", "-")
     put(hosts[1], "web")

@@ -42,30 +42,36 @@ def broken_rules(
     if mine is None:
         return []
     return [
-        rule
-        for rule in mine.rules
-        if rule.kind in kinds and not _good(cluster, rule, rule.mark in mine.marks, host, where, satisfied)
+        rule for rule in mine.rules if rule.kind in kinds and not _good(cluster, rule, mine, host, where, satisfied)
     ]
 
 
 def _good(
-    cluster: Cluster, rule: Rule, is_one: bool, host: int, where: Mapping[int, int], satisfied: Satisfied
+    cluster: Cluster, rule: Rule, mine: Placement, host: int, where: Mapping[int, int], satisfied: Satisfied
 ) -> bool:
     domain = places(cluster, rule, satisfied)
+    others, is_one = _others(cluster, rule, where, domain), rule.mark in mine.marks
+    if host not in domain:
+        return rule.kind == "away"
+    here = others[domain[host]]
+    if rule.kind == "near":
+        kin = [one for one in mine.rules if one.kind == "near" and one.mark == rule.mark]
+        everywhere = [_others(cluster, one, where, places(cluster, one, satisfied)) for one in kin]
+        return here > 0 or (is_one and not any(any(found.values()) for found in everywhere))
+    if rule.kind == "away":
+        return here == 0
+    fewest = 0 if len(others) < rule.min_domains else min(others.values())
+    return here + (1 if is_one else 0) <= fewest + rule.skew
+
+
+def _others(cluster: Cluster, rule: Rule, where: Mapping[int, int], domain: Mapping[int, str]) -> Counter[str]:
+    """How many carry the rule's mark in each domain."""
     others = Counter(dict.fromkeys(domain.values(), 0))
     for row, place in where.items():
         its = constraints_of(cluster, row)
         if its is not None and rule.mark in its.marks and place in domain:
             others[domain[place]] += 1
-    if host not in domain:
-        return rule.kind == "away"
-    here = others[domain[host]]
-    if rule.kind == "near":
-        return here > 0 or (is_one and not any(others.values()))
-    if rule.kind == "away":
-        return here == 0
-    fewest = 0 if len(others) < rule.min_domains else min(others.values())
-    return here + (1 if is_one else 0) <= fewest + rule.skew
+    return others
 
 
 def overdrawn(

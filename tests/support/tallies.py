@@ -39,7 +39,9 @@ class Scene:
         tallies = self.tallies(rule.mark, rule.topology)
         itself = rule.mark in placement.marks
         if rule.kind == "near":
-            return tallies[domain] >= 1 or (sum(tallies.values()) == 0 and itself)
+            kin = [one for one in placement.rules if one.kind == "near" and one.mark == rule.mark]
+            anybody = any(sum(self.tallies(one.mark, one.topology).values()) for one in kin)
+            return tallies[domain] >= 1 or (itself and not anybody)
         if rule.kind == "away":
             return tallies[domain] == 0
         least = min(tallies.values()) if len(tallies) >= rule.min_domains else 0

@@ -141,6 +141,10 @@ class Shadow(Feed):
         else:
             self.follow_readiness(pod)
 
+    def follow_nomination(self, _pod: FedPod, /) -> bool:
+        """Nominations are the other scheduler's: ours are not biased by what that one decided."""
+        return False
+
     def unbound(self, pod: FedPod) -> None:
         if pod.key or not self._displaced or not self._goes_on(pod):
             super().unbound(pod)

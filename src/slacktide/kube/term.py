@@ -114,7 +114,7 @@ class Term(FeedListener):
         self._work.set()
 
     def confirmed(self, uid: str) -> None:
-        self.actor.reservations.drop(uid)  # where somebody else bound it
+        self.actor.confirmed(uid)
         self.reporter.forget(uid)
 
     def ended(self, uid: str) -> None:
@@ -186,6 +186,7 @@ class Term(FeedListener):
         outcome = yield from self._counted(engine.run_in_parts(clock(), self._turns.allowance))
         if outcome.problem:
             LOG.error("pass %d: %s", outcome.number, outcome.problem)
+        self.actor.expect(outcome.decisions)
         for decision in outcome.decisions:
             self._must_lead()
             self._tools.told(decision)

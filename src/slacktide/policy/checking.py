@@ -61,5 +61,5 @@ def check_bind(view: View, bind: Bind, name: str) -> None:
     kinds = tb["kinds"]
     for row in bind.victims:
         room += tb["granted"][row] if len(tb["granted"]) else tb["demand"][kinds[requests[row]["kind"]]["shape"]]
-    if (tb["demand"][kinds[requests[bind.row]["kind"]]["shape"]] > room).any():
+    if (tb["demand"][kinds[requests[bind.row]["kind"]]["shape"]] > np.maximum(room, 0)).any():
         refuse(f"host {bind.host} has no room", "enough free amounts, victims gone")

@@ -125,7 +125,8 @@ def add_kind(
     rows.marks.extend(carried)
     for rule in placement.rules:
         c = counters.number(rule.mark, rule.topology)
-        rows.conditions.append((RULES[rule.kind], c, rule.skew, rule.min_domains, int(c in carried), 0))
+        mark = counters.by_mark[rule.mark][0]
+        rows.conditions.append((RULES[rule.kind], c, mark, rule.skew, rule.min_domains, int(c in carried), 0))
     for preference in placement.preferences:
         c = counters.number(preference.mark, preference.topology) if preference.mark else -1
         rows.preferences.append((preference.weight, c, 0 if preference.mark else term_number[preference.term]))

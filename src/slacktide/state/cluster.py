@@ -360,6 +360,7 @@ def shared_arrays(hosts: int, pairs: int, levels: int, resources: int, triage: b
     return {
         "shared": shared,
         "shared_cost": np.zeros((sets, hosts, levels + 1)),
+        "shared_wait": np.zeros((sets, hosts)),
         "shared_limit": np.zeros((sets, hosts)),
         "shared_look": np.zeros((sets, hosts), np.int64),
         "shared_score": np.zeros((sets, hosts), np.int64),

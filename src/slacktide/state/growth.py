@@ -104,7 +104,9 @@ class Growing(ServiceClasses):
         instance["host"] = instance["first_host"] = -1
         self.tb["duration"][row] = np.inf
         self.tb["owner"][row] = self.tb["budget"][row] = self.tb["disruption_account"][row] = self.tb["links"][row] = -1
+        self.tb["pod_group"][row] = -1
         self.tb["guard"][row] = self.tb["disrupted_at"][row] = -np.inf
+        self.tb["nominated"][row] = -1, 0
         self.tb["accounts"][row : row + 1] = np.zeros(1, window_records.ACCOUNT)
         return row
 
@@ -222,6 +224,10 @@ class Growing(ServiceClasses):
             budgets[:have] = self.tb["budgets"]
             self.tb.put("budgets", budgets)
 
+    def make_pod_groups(self, count: int) -> None:
+        """Room for so many pod groups; new ones ask for nothing."""
+        self._lengthen("pod_groups", count)
+
     # -- kinds -----------------------------------------------------------------------------------------------------
 
     def kind_of(self, spec: Spec) -> int:
@@ -240,7 +246,7 @@ class Growing(ServiceClasses):
         shape = self._shape_of(spec)
         pair = self._pairs.setdefault((spec.demand, cls), len(self._pairs))
         alike = self._alike.setdefault(
-            (replace(spec, limit=(), access=NO_ACCESS, application="", spared=False), cls), number
+            (replace(spec, limit=(), access=NO_ACCESS, application="", spared=False, grace=0.0), cls), number
         )
         have = len(self.tb["shared_of_pair"])
         if pair >= have:
@@ -251,7 +257,9 @@ class Growing(ServiceClasses):
         kind[:] = np.zeros(1, schema.KIND)
         kind["shape"], kind["pair"], kind["cls"], kind["job"], kind["alike"] = shape, pair, cls, -1, alike
         kind["term"] = self._term_number(spec.term)
-        kind["never"] = spec.never
+        kind["never"], kind["grace"] = spec.never, spec.grace
+        if number and self.tb["kinds"]["grace"][0] != spec.grace:
+            self.tb.control["graces"] = 1
         kind["until"], kind["batch"], kind["no_room"] = -np.inf, -1, -1
         self._specs.append(spec)
         self._kinds[spec] = number
@@ -262,6 +270,7 @@ class Growing(ServiceClasses):
         """Forget all kinds, and what they ask about; :meth:`add_kind` enters again those that are used."""
         self._specs.clear()
         self._kinds.clear()
+        self.tb.control["graces"] = 0
         self._shapes.clear()
         self._pairs.clear()
         self._alike.clear()

@@ -242,10 +242,10 @@ def test_a_session_with_limits_is_decided_again_from_its_record() -> None:
     assert any("victims=(Victim" in one for one in decided)
 
 
-def alone(limits: DisruptionLimits | None) -> Engine:
+def alone(limits: DisruptionLimits | None, batch: bool = False) -> Engine:
     """A bronze pod on the only node, ready."""
     engine = engine_of(1)
-    engine.controller(WEB, BRONZE, 0, False)
+    engine.controller(WEB, BRONZE, 2 if batch else 0, batch)
     engine.controller("gold", GOLD, 0, False)
     engine.limits(WEB, limits, T0)
     engine.arrive("a", "a", WEB, 1, T0)
@@ -294,8 +294,9 @@ def test_limits_change_and_what_was_suffered_counts_on() -> None:
     assert in_force(engine, 30.0) == limit_records.ALLOWED
 
 
-def test_a_least_running_time_of_the_workload_is_that_of_its_binding() -> None:
-    engine = alone(DisruptionLimits(min_running=60.0))
+@pytest.mark.parametrize("batch", [False, True], ids=["service", "batch"])
+def test_a_least_running_time_of_the_workload_is_that_of_its_binding(batch: bool) -> None:
+    engine = alone(DisruptionLimits(min_running=60.0), batch)
     assert wants_room(engine, "g", 59.0) == []
     assert [victim.uid for one in engine.run(T0 + 60.0).decisions for victim in one.victims] == ["a"]
 

@@ -292,3 +292,21 @@ def test_attached_volumes_are_room_like_any_other(scene: Scene) -> None:
     assert scene.engine.room("a")["attachable-volumes-csi-disk"] == 0
     scene.drop("s")
     assert [one.uid for one in scene.engine.run(NOW).decisions] == ["q"]
+
+
+def test_more_pods_on_nodes_than_may_be_there_by_their_own_rule() -> None:
+    """Somebody put both on the one node, whatever they ask for: nobody looks at them again and again."""
+    scene = Scene()
+    scene.see_owner(3)
+    term = {
+        "topologyKey": "node-restriction.kubernetes.io/slacktide",
+        "labelSelector": {"matchLabels": {"slacktide.io/class": "gold"}},
+    }
+    apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    for name in ("one", "two"):
+        scene.see(name, "a", affinity=apart)
+    scene.see("three", affinity=apart)
+    assert scene.feed.pods["three"].queue == UNSCHEDULABLE
+    scene.drop("one")
+    scene.drop("two")
+    assert [one.uid for one in scene.engine.run(NOW).decisions] == ["three"]

@@ -8,6 +8,7 @@ import pytest
 
 from slacktide.errors import ConfigError
 from slacktide.kube.resources.objects import NODE
+from slacktide.kube.translate.added_affinity import added_affinity
 from slacktide.kube.translate.nodes import Ownership, view_of
 from slacktide.kube.translate.pod_constraints import ConstraintIndex
 from slacktide.model.constraint import Constraint, Term, Tolerates, Toleration
@@ -108,7 +109,9 @@ def test_what_an_operator_adds_holds_for_all_pods() -> None:
         '"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 7, "preference": {"matchExpressions": '
         '[{"key": "disk", "operator": "Exists"}]}}]}'
     )
-    found = ConstraintIndex(added=add).constraints_of(pod(nodeSelector={"zone": "a"}))
+    found = ConstraintIndex(added={"ours": added_affinity(add)}).constraints_of(
+        pod(nodeSelector={"zone": "a"}, schedulerName="ours")
+    )
     assert found.term.holds({"pool": "general", "zone": "a"})
     assert not found.term.holds({"pool": "gpu", "zone": "a"})
     assert not found.term.holds({"pool": "general"})
@@ -126,7 +129,7 @@ def test_what_an_operator_adds_holds_for_all_pods() -> None:
 )
 def test_an_added_affinity_that_is_none_is_refused(added: str, problem: str) -> None:
     with pytest.raises(ConfigError, match=f"kube.added_affinity: .*{problem}"):
-        ConstraintIndex(added=added)
+        added_affinity(added)
 
 
 def test_who_tolerates_everything_asks_for_nothing() -> None:

@@ -133,6 +133,5 @@ def test_allocatable_counts_pods_and_every_resource() -> None:
 def test_what_slacktide_does_not_do_is_refused_by_name() -> None:
     assert refusal(pod()) == ""
     assert "spec.resourceClaims: found gpu" in refusal(pod(resourceClaims=[{"name": "gpu"}]))
-    assert "pod group trainers" in refusal(pod(schedulingGroup={"podGroupName": "trainers"}))
     assert gated(pod(schedulingGates=[{"name": "quota"}]))
     assert not gated(pod())

@@ -50,7 +50,10 @@ class Engine:
         self.budgets = self._budgets.numbers
         self.specs, self.controllers = self.instances.specs, self.instances.controllers
         self.pods, self.uid_of_row = self.instances.pods, self.instances.uid_of_row
+        self.groups = self.instances.groups
         self.passes = 0
+        self.preferred: dict[str, str] = {}
+        """Pods by UID that somebody else nominated, and for which hosts."""
         self.awaited: dict[str, float] = {}
         """Pods that a former leader may have told to go, which does not show yet, and until when it would."""
         self._deciding = False
@@ -166,6 +169,21 @@ class Engine:
         self._budgets.remove(name)
         self._assign(name)
 
+    def pod_group(self, name: str, least: int) -> None:
+        """None of a group's pods starts before so many of them are on hosts, or start with it."""
+        self.note(operations.PodGroup(name, least))
+        self.groups.put(name, least)
+
+    def pod_group_gone(self, name: str) -> None:
+        """A group is no more: its pods start alone, where they are awake."""
+        self.note(operations.PodGroupGone(name))
+        self.groups.remove(name)
+
+    def join_group(self, uid: str, group: str) -> None:
+        """A pod is of this group from now on, which may come later; empty: of none."""
+        self.note(operations.JoinGroup(uid, group))
+        self.groups.join(self.instances.known(uid), group)
+
     def _assign(self, budget: str) -> None:
         """Pods that name a budget may have come before it."""
         for pod in self.pods.values():
@@ -276,6 +294,24 @@ class Engine:
         self.instances.unqueue(pod)
         self.instances.place(pod, host, self._at(pod, at))
         self.instances.guard(pod)
+
+    def prefer(self, uid: str, host: str) -> None:
+        """Somebody else nominated a pod for a host, known or not yet (empty: for none any more): while it waits it goes
+        there first, and those less important leave it that room."""
+        self.note(operations.Prefer(uid, host))
+        self.instances.known(uid)
+        if host:
+            self.preferred[uid] = host
+        else:
+            self.preferred.pop(uid, None)
+
+    def _show_preferred(self, *, hide: bool = False) -> None:
+        """Tell the tables for which hosts pods that wait are nominated, for the time of a pass."""
+        nominated = self.tables.tb["nominated"]
+        for uid, host in self.preferred.items():
+            pod = self.pods[uid]
+            shown = not hide and pod.state == types.WAITING
+            nominated[pod.row] = self.hosts.get(host, -1) if shown else -1, 0
 
     def _at(self, pod: Pod, at: float) -> float:
         return self.instances.at(self.controllers[pod.key], at)
@@ -397,6 +433,7 @@ class Engine:
         controller has as many as it shall have. ``cause``: whose doing it is that it is vacant."""
         self.note(operations.Gone(uid, at, completed, cause))
         pod = self.instances.known(uid)
+        self.preferred.pop(uid, None)
         self.instances.leave(pod, self._at(pod, at), completed, cause)
 
     # -- questions -------------------------------------------------------------------------------------------------
@@ -458,6 +495,7 @@ class Engine:
         self._wait_no_more(now)
         self._roused = self.instances.rouse(now)
         cycle = Cycle(self.tables, now, self._own.policy)
+        self._show_preferred()
         self._deciding = True
         decisions: list[Decision] = []
         parts = self._decide(cycle, allowance, decisions)
@@ -485,6 +523,7 @@ class Engine:
 
     def _over(self, cycle: Cycle, decisions: list[Decision]) -> Outcome:
         outcome = Outcome(self.passes, tuple(decisions), cycle.waiting, cycle.operations, cycle.problem)
+        self._show_preferred(hide=True)
         self.instances.calm(self._roused, cycle.now)
         self._deciding = False
         self.note(operations.Decided(outcome))

@@ -12,6 +12,7 @@ from slacktide.engine.core import types
 from slacktide.engine.core.blame import Blame
 from slacktide.engine.core.budgets import Budgets
 from slacktide.engine.core.hosts import Hosts
+from slacktide.engine.core.pod_groups import PodGroups
 from slacktide.engine.core.types import Controller, Past, Pod, snap
 from slacktide.errors import StateError
 from slacktide.kernels.drive import live_events
@@ -46,6 +47,7 @@ class Instances:
         self.pods: dict[str, Pod] = {}
         self.uid_of_row: dict[int, str] = {}
         self.specs: dict[int, Spec] = {}
+        self.groups = PodGroups(tables)
         self.latest = 0.0
         self.blame = Blame(tables)
         self.aside: dict[str, None] = {}
@@ -93,6 +95,7 @@ class Instances:
         tb["owner"][pod.row] = controller.q
         live_events.enter(tb.state, pod.row, float(tb["instances"]["since"][pod.row]))
         self.budgets.assign(pod.row, pod.budget)
+        tb["pod_group"][pod.row] = self.groups.numbers.get(pod.group, -1)
         if self._observer is not None:
             self._observer.entered(controller, pod)
 
@@ -102,6 +105,7 @@ class Instances:
         pod.uid, pod.name = new_uid, name
         self.uid_of_row[pod.row] = new_uid
         self.controllers[pod.key].rows[pod.row] = name
+        self.groups.rename(pod, uid)
         return pod
 
     def place(self, pod: Pod, host: str, at: float) -> None:
@@ -242,6 +246,8 @@ class Instances:
             lose = controller.batch and not completed and (cause == CLUSTER or controller.everything)
             self.end_incarnation(pod.row, at, lose, pod.preempted)
             self.hosts.forget_if_empty(pod.host)
+        pod.state = types.ASLEEP
+        self.groups.part(pod)
         del self.pods[pod.uid]
         del self.uid_of_row[pod.row]
         if completed:

@@ -99,6 +99,20 @@ class BudgetGone(Operation):
     name: str
 
 
+class PodGroup(Operation):
+    name: str
+    least: int
+
+
+class PodGroupGone(Operation):
+    name: str
+
+
+class JoinGroup(Operation):
+    uid: str
+    group: str
+
+
 class Controller(Operation):
     key: str
     service: ServiceClass
@@ -171,6 +185,11 @@ class Nominated(Operation):
     uid: str
     host: str
     at: float
+
+
+class Prefer(Operation):
+    uid: str
+    host: str
 
 
 class Restore(Operation):

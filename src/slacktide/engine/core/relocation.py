@@ -108,4 +108,4 @@ def _open_with_room(engine: Engine, term: int, amounts: NDArray[np.int64]) -> ND
     """Hosts that are up, satisfy a term and have so much free, shape (hosts,)."""
     tb = engine.tables.tb
     is_open = (tb["hosts"]["down"] == 0) & (tb["allowed"][term, tb["hosts"]["group"]] != 0)
-    return np.asarray(is_open & (amounts <= tb["free"]).all(axis=1))
+    return np.asarray(is_open & (amounts <= np.maximum(tb["free"], 0)).all(axis=1))

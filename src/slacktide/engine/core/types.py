@@ -37,6 +37,8 @@ class Pod:
     preempted: bool = False
     budget: str = ""
     cause: int = 0
+    group: str = ""
+    """Its pod group, known or not; empty: none."""
     told: bool = False
     """It was told to go, or is to be, though it counts as placed: to be moved, or by a former leader."""
 

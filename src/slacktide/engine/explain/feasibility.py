@@ -76,7 +76,8 @@ class Looker:
             counts["not ready or not ours"] = down
         open_to = up & (tb["allowed"][int(record["term"]), tb["hosts"]["group"]] != 0)
         self._count_conditions(spec, np.flatnonzero(up & ~open_to), counts)
-        missing = np.asarray(tb["demand"][int(record["shape"])] - tb["free"], np.int64)
+        demand = tb["demand"][int(record["shape"])]
+        missing = np.minimum(demand - tb["free"], np.where(demand > 0, np.iinfo(np.int64).max, 0))
         short = open_to & (missing > 0).any(axis=1)
         for r, name in enumerate(engine.tables.resources):
             if lacking := int((short & (missing[:, r] > 0)).sum()):
@@ -84,7 +85,7 @@ class Looker:
         left, helpless, uneven, mendable = open_to & ~short, np.zeros_like(up), np.zeros_like(up), {}
         for i, rule in enumerate(spec.placement.rules):
             condition = tb["conditions"][int(record["conditions_at"]) + i]
-            fails = failing(tb, condition)
+            fails = failing(tb, record, condition)
             inside = tb["domain"][int(tb["counters"]["topology"][int(condition["counter"])])] >= 0
             if condition["rule"] == NEAR_BY:
                 helpless |= fails
@@ -162,8 +163,8 @@ def _keys(condition: Condition) -> tuple[str, ...]:
     return tuple(dict.fromkeys(key for term in terms for one in term.constraints for key in _keys(one)))
 
 
-def failing(tables: Tables, condition: Any) -> Mask:
-    """Where a rule fails as things stand, shape (hosts,) (:mod:`slacktide.kernels.feasible.affinity`)."""
+def failing(tables: Tables, kind: Any, condition: Any) -> Mask:
+    """Where a rule of a kind fails as things stand, shape (hosts,) (:mod:`slacktide.kernels.feasible.affinity`)."""
     counter = tables["counters"][int(condition["counter"])]
     domain = tables["domain"][int(counter["topology"])]
     first, domains = int(counter["first"]), int(counter["domains"])
@@ -174,7 +175,14 @@ def failing(tables: Tables, condition: Any) -> Mask:
     if condition["rule"] == AWAY:
         return np.asarray(here > 0, np.bool_)
     if condition["rule"] == NEAR_BY:
-        alone = bool(condition["carried"]) and int(counter["total"]) == 0
+        alone = bool(condition["carried"]) and not _anybody(tables, kind, int(condition["mark"]))
         return np.asarray(~inside | ((here == 0) & (not alone)), np.bool_)
     least = int(tallies.min(initial=2**62)) if domains >= int(condition["min_domains"]) else 0
     return np.asarray(~inside | (here + int(condition["carried"]) - least > int(condition["skew"])), np.bool_)
+
+
+def _anybody(tables: Tables, kind: Any, mark: int) -> bool:
+    """Whether any near rule of a kind about a mark has a carrier in some domain (``affinity.nobody_anywhere``)."""
+    mine = tables["conditions"][int(kind["conditions_at"]) : int(kind["conditions_at"] + kind["conditions"])]
+    near = mine[(mine["rule"] == NEAR_BY) & (mine["mark"] == mark)]
+    return bool((tables["counters"]["total"][near["counter"]] > 0).any())

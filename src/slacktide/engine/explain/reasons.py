@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -40,6 +40,7 @@ class Explanation:
     fits        nodes on which nothing stands in the way by now: the next pass will tell
     preemption  candidate nodes by what keeps it from preempting there; empty where ``held`` says why it may not at all
     slack       seconds
+    group       where it starts only together with others, what became of these; else empty
     overload    what becomes of it where its class is overloaded, in words that stay the same while time passes, so that
                 they need not be written again; else empty
     """
@@ -51,12 +52,15 @@ class Explanation:
     held: str = ""
     slack: float = 0.0
     overload: str = ""
+    group: str = ""
 
     def __str__(self) -> str:
         said = [f"{count} {text}" for text, count in self.counts.most_common()]
         if self.fits:
             said.append(f"{self.fits} have had room since")
         head = f"0/{self.nodes} nodes: {', '.join(said) or 'none at all'}"
+        if self.group:
+            head = f"{self.group}; {head}"
         return f"{head}; preemption: {self._preemption()}" + (f"; {self.overload}" if self.overload else "")
 
     def _preemption(self) -> str:
@@ -104,7 +108,19 @@ class Explainer:
         if known is None or now - known[0] > KEPT_SECONDS:
             self._forget(now)
             known = self._known[key] = now, self._work_out(one.row, kind, slack, at, now, overload)
-        return known[1]
+        group = self._group(one)
+        return replace(known[1], group=group) if group else known[1]
+
+    def _group(self, pod: types.Pod) -> str:
+        """Of a pod that starts only with others of its group: for how many the last pass would have had nodes."""
+        groups = self.engine.groups
+        g = groups.numbers.get(pod.group)
+        if g is None:
+            return ""
+        group = self.engine.tables.tb["pod_groups"][g]
+        if group["placed"] >= group["least"]:
+            return ""
+        return f"pod group {pod.group} starts with {group['least']} pods or not at all: {group['found']} found nodes"
 
     def _forget(self, now: float) -> None:
         self._known = {key: one for key, one in self._known.items() if now - one[0] <= KEPT_SECONDS}

@@ -87,6 +87,7 @@ class _Spec(msgspec.Struct, omit_defaults=True):
     access: _Access | None = None
     application: str = ""
     spared: bool = False
+    grace: float = 0.0
 
 
 def _from_access(one: Access) -> _Access | None:
@@ -155,6 +156,7 @@ def _from_spec(spec: specs.Spec) -> _Spec:
         access=_from_access(spec.access),
         application=spec.application,
         spared=spec.spared,
+        grace=spec.grace,
     )
 
 
@@ -167,7 +169,7 @@ def _to_spec(wire: _Spec) -> specs.Spec:
     access = _to_access(wire.access)
     term = _to_term(wire.term)
     return specs.Spec(wire.demand, wire.service, term, placement, wire.never, wire.limit, access, wire.application,
-                      wire.spared)  # fmt: skip
+                      wire.spared, wire.grace)  # fmt: skip
 
 
 def _number(metric: float) -> float | str:

@@ -50,8 +50,9 @@ TOGETHER = 1.0
 """Seconds within which changes of a request's number of instances count as one."""
 LEFT_OUT = (
     "This workload was made of a record. It leaves out: grace periods, rollouts and restarts of pods, unreadiness, "
-    "failed bindings, preemptionPolicy Never, the comings and goings of pods of others (hosts have the least that "
-    "these left), their ports and labels, nodes closed with pods on them, volumes, and where pods ran when it began."
+    "failed bindings, nominations by others, preemptionPolicy Never, the comings and goings of pods of others (hosts "
+    "have the least that these left), their ports and labels, nodes closed with pods on them, volumes, pod groups, and "
+    "where pods ran when it began."
 )
 """Said with every result."""
 LONGEST = 1e10

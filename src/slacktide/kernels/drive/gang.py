@@ -1,8 +1,11 @@
-"""All or nothing: the waiting instances of a concurrent request are tried together (docs/semantics.md, 'Gang').
+"""All or nothing: waiting instances that are tried together (docs/semantics.md, 'Gang' and 'Pod groups').
 
-A trial moves instances between hosts and counts in the ledgers, in the order in which the
-pass would, and is undone in reverse. Where it succeeded, the pass then makes the same
-decisions in earnest: all hosts are as they were, to their versions and ties.
+A gang is a number: 2 q, the waiting instances of concurrent request q, which start all together; or 2 g + 1, those of
+pod group g, of which so many must start that it has its least number on hosts.
+
+A trial moves instances between hosts and counts in the ledgers, in the order in which the pass would, and is undone in
+reverse. Where it succeeded, the pass then makes the same decisions in earnest: all hosts are as they were, to their
+versions and ties.
 """
 
 from __future__ import annotations
@@ -10,10 +13,81 @@ from __future__ import annotations
 from slacktide.kernels.drive import instance_ledger
 from slacktide.kernels.feasible import disruption_budgets, disruption_limits, host_slots
 from slacktide.kernels.qos import request_ledger
-from slacktide.kernels.runtime.compiling import kernel, whole
+from slacktide.kernels.runtime.compiling import kernel, leaf, whole
 from slacktide.kernels.tables import views
 from slacktide.kernels.tables.request_records import CONCURRENT
-from slacktide.kernels.tables.schema import OPEN, Records, State
+from slacktide.kernels.tables.schema import NOBODY, OPEN, Records, State
+
+
+@leaf
+def group_of(tb: State, row: int) -> int:
+    """The pod group of an instance, or -1; O(1)."""
+    return whole(views.pod_group(tb)[row]) if len(views.pod_groups(tb)) > 0 else whole(-1)
+
+
+@kernel
+def of(tb: State, entry: Records) -> int:
+    """The gang in which a waiting instance has its turn, or NOBODY: it has it alone; O(1).
+
+    Whose pod group has its least number on hosts starts alone.
+    """
+    g = group_of(tb, whole(entry["row"]))
+    if g >= 0:
+        group = views.pod_groups(tb)[g]
+        return whole(2 * g + 1) if group["placed"] < group["least"] else whole(NOBODY)
+    q = whole(entry["request"])
+    return whole(2 * q) if goes_in_gang(tb, q) else whole(NOBODY)
+
+
+@leaf
+def request_of(gang: int) -> int:
+    """The request whose waiting instances are the gang, or -1: it is a pod group; O(1)."""
+    return whole(-1) if gang & 1 else whole(gang >> 1)
+
+
+@kernel
+def belongs(tb: State, entry: Records, gang: int) -> bool:
+    """Whether a waiting instance is one of the gang that has not had its turn; O(1)."""
+    if entry["done"] != OPEN:
+        return False
+    if gang & 1:
+        return group_of(tb, whole(entry["row"])) == gang >> 1
+    return entry["request"] == gang >> 1
+
+
+@kernel
+def somebody_waits(tb: State, entries: Records, count: int) -> bool:
+    """Whether an instance of a pod group waits; O(entries), O(1) where there are no groups."""
+    if len(views.pod_groups(tb)) == 0:
+        return False
+    for i in range(count):
+        if group_of(tb, whole(entries[i]["row"])) >= 0:
+            return True
+    return False
+
+
+@kernel
+def missing(tb: State, gang: int) -> int:
+    """How many more of the gang must be on hosts; O(1)."""
+    if gang & 1:
+        group = views.pod_groups(tb)[gang >> 1]
+        return group["least"] - group["placed"]
+    request = views.requests(tb)[gang >> 1]
+    return request["live"] - request["placed"]
+
+
+@leaf
+def holds(tb: State, gang: int) -> bool:
+    """Whether a trial that found enough hosts stands: it must not have preempted the pod group's own; O(1)."""
+    return not gang & 1 or missing(tb, gang) <= 0
+
+
+@kernel
+def note_found(tb: State, gang: int) -> None:
+    """Remember of a pod group how many a trial that is not undone yet brought to hosts, with those there; O(1)."""
+    if gang & 1:
+        group = views.pod_groups(tb)[gang >> 1]
+        group["found"] = group["placed"]
 
 
 @kernel
@@ -26,22 +100,22 @@ def goes_in_gang(tb: State, q: int) -> bool:
 
 
 @kernel
-def next_member(entries: Records, q: int, at: int, count: int) -> int:
-    """Position of the request's first open entry from ``at`` on, or -1; O(entries). They stand in order of row."""
+def next_member(tb: State, entries: Records, gang: int, at: int, count: int) -> int:
+    """Position of the gang's first open entry from ``at`` on, or -1; O(entries). Of a request in order of row."""
     while at < count:
-        if entries[at]["request"] == q and entries[at]["done"] == OPEN:
+        if belongs(tb, entries[at], gang):
             return at
         at += 1
     return whole(-1)
 
 
 @kernel
-def all_are_here(tb: State, entries: Records, q: int, count: int) -> bool:
-    """Whether every waiting instance of the request is among the open entries; O(entries)."""
+def number_here(tb: State, entries: Records, gang: int, count: int) -> int:
+    """How many of the gang are among the open entries; O(entries)."""
     number = whole(0)
     for i in range(count):
-        number += entries[i]["request"] == q and entries[i]["done"] == OPEN
-    return number == views.requests(tb)[q]["live"] - views.requests(tb)[q]["placed"]
+        number += belongs(tb, entries[i], gang)
+    return number
 
 
 @kernel
@@ -66,9 +140,13 @@ def take_off(tb: State, h: int, row: int, now: float) -> None:
         act["overhead"], act["received"] = request["overhead"], request["received"]
         useful = max(0.0, now - (instance["since"] + instance["startup"]))
         request_ledger.left(tb, q, row, now)
-        lost = instance["running"] + useful if instance_ledger.loses(tb, row) else 0.0
-        request_ledger.pays(tb, q, min(instance["startup"], now - instance["since"]), lost)
+        if views.rules(tb)["live"]:
+            request_ledger.goes_on_leaving(tb, q, row, now, whole(1))
+        else:
+            lost = instance["running"] + useful if instance_ledger.loses(tb, row) else 0.0
+            request_ledger.pays(tb, q, min(instance["startup"], now - instance["since"]), lost)
     note_act(tb, row, h, whole(1))
+    spend(tb, row, whole(1))
     if disruption_budgets.is_ready(tb, row, now):
         disruption_budgets.change(tb, row, whole(0), whole(-1))
     disruption_limits.try_one(tb, row, whole(1))
@@ -82,9 +160,38 @@ def put_on(tb: State, h: int, row: int, now: float) -> None:
     views.instances(tb)[row]["host"] = h
     q = request_ledger.owner_of(tb, row)
     request_ledger.link(tb, q, row)
-    request_ledger.change(tb, q, whole(0), whole(0), False, False, whole(1), whole(0))
+    count_in_request(tb, q, row, whole(1))
     count_if_ready(tb, row, h, whole(1))
     host_slots.add(tb, h, row, whole(views.instances(tb)[row]["kind"]), now, now)
+
+
+@kernel
+def spend(tb: State, row: int, by: int) -> None:
+    """One disruption less (1), or more again (-1), is left in the budget of an instance in a live cluster; O(1).
+
+    What is left of such a budget is told from outside: so in earnest it is spent when the instance is told to leave.
+    """
+    b = disruption_budgets.budget_of(tb, row)
+    if b < 0 or not views.rules(tb)["live"]:
+        return
+    control = views.control(tb)
+    views.budgets(tb)[b]["amount"] -= by
+    if by > 0:
+        control["tightened"] = control["looks"] + 1
+    else:
+        control["loosened"] += 1
+
+
+@kernel
+def count_in_request(tb: State, q: int, row: int, by: int) -> None:
+    """In its request, count an instance that is tried (1), or not any more (-1); O(1).
+
+    Of a concurrent request all of whose instances are tried, who runs decides nothing until the last of them. Others
+    are tried in a live cluster only, for a pod group: there it counts as when it starts in earnest.
+    """
+    starts = whole(views.instances(tb)[row]["starts"]) + 1
+    of_group = group_of(tb, row) >= 0
+    request_ledger.change(tb, q, by if of_group else whole(0), starts, False, of_group, by, whole(0))
 
 
 @kernel
@@ -109,12 +216,15 @@ def undo(tb: State, now: float) -> None:
             if disruption_budgets.is_ready(tb, row, now):
                 disruption_budgets.change(tb, row, whole(0), whole(1))
             disruption_limits.try_one(tb, row, whole(-1))
+            spend(tb, row, whole(-1))
             if q >= 0:
+                if views.rules(tb)["live"]:
+                    request_ledger.goes_on_leaving(tb, q, row, now, whole(-1))
                 put_back(tb, q, row, now)
                 request_ledger.gets_back(tb, q, act["overhead"], act["received"])
         else:
             request_ledger.unlink(tb, q, row)
-            request_ledger.change(tb, q, whole(0), whole(0), False, False, whole(-1), whole(0))
+            count_in_request(tb, q, row, whole(-1))
             count_if_ready(tb, row, h, whole(-1))
             host_slots.remove(tb, h, row)
             views.instances(tb)[row]["host"] = -1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from slacktide.kernels.drive import gang, instance_ledger
 from slacktide.kernels.feasible import affinity
 from slacktide.kernels.memo import hopeless_kinds, infeasibility_memo, standstill
-from slacktide.kernels.place import search, search_free, search_with_rules, victims
+from slacktide.kernels.place import nominations, search, search_free, search_with_rules, victims
 from slacktide.kernels.policies import in_force
 from slacktide.kernels.qos import request_ledger
 from slacktide.kernels.queue import request_heap
@@ -145,6 +145,9 @@ def find_in_phase(tb: State, entry: Records, mine: float) -> int:
     if views.control(tb)["phase"] == 2:
         k = whole(entry["kind"])
         return search_with_rules.find_free(tb, k) if affinity.involved(tb, k) else search_free.find_free(tb, k)
+    nominated = whole(nominations.first_choice(tb, whole(entry["row"])))
+    if nominated >= 0:
+        return nominated
     if prunable(tb, entry, views.control(tb)["failed"]):
         return whole(-1)
     return find_host(tb, entry, in_force.standing(tb, whole(entry["row"]), whole(entry["kind"]), mine))
@@ -168,6 +171,7 @@ def serve(tb: State, entries: Records, at: int) -> None:
         standstill.note(tb, entry, mine)
         hopeless_kinds.note(tb, entry, mine)
         instance_ledger.record(tb, HELD, entry["row"], NOBODY, NOBODY, mine)
+        nominations.keep_room(tb, whole(entry["row"]))
     if control["gang"] >= 0 and entry["done"] == OPEN:
         entry["done"] = SERVED
 
@@ -189,7 +193,7 @@ def next_place(tb: State, entries: Records, count: int) -> int:
     """Position of the entry whose turn it is, or -1: all had theirs."""
     control = views.control(tb)
     if control["gang"] >= 0:
-        at = whole(gang.next_member(entries, control["gang"], whole(control["gang_at"]), count))
+        at = whole(gang.next_member(tb, entries, whole(control["gang"]), whole(control["gang_at"]), count))
         control["gang_at"] = at
         if at >= 0:
             return at
@@ -202,33 +206,47 @@ def next_place(tb: State, entries: Records, count: int) -> int:
             control["at"] >= control["order"]
             or request_heap.first_is_before(tb, entries[views.order(tb)[control["at"]]])
         ):
-            return whole(views.request_heap(tb)[0]["at"])
+            at = whole(views.request_heap(tb)[0]["at"])
+            if entries[at]["done"] == OPEN:
+                return at
+            request_heap.advance(tb, entries, whole(entries[at]["request"]))  # it had its turn with its pod group
+            continue
         at = whole(views.order(tb)[control["at"]])
-        if entries[at]["done"] == OPEN and not hopeless_kinds.passed_over(tb, entries[at]):
+        has_turn = nominations.host_of(tb, whole(entries[at]["row"])) >= 0  # also in vain: room may be kept for it
+        if entries[at]["done"] == OPEN and (has_turn or not hopeless_kinds.passed_over(tb, entries[at])):
             return at
         control["at"] += 1
     return whole(-1)
 
 
 @kernel
-def try_gang(tb: State, entries: Records, q: int, count: int) -> int:
-    """Whether all waiting instances of a request can start, into ``gang_starts``; what must grow, or FINISHED."""
+def try_gang(tb: State, entries: Records, who: int, count: int) -> int:
+    """Whether a gang can start, into ``gang_starts``; what must grow, or FINISHED.
+
+    It can where as many of those that wait in this round find a host, one after the other, as are missing. Of a pod
+    group all are tried: more may start than must, and people are told how many would.
+    """
     control = views.control(tb)
     control["gang_starts"] = 0
     control["gang_at"] = 0
     control["acts"] = 0
-    if not gang.all_are_here(tb, entries, q, count):
-        return FINISHED
-    at = whole(gang.next_member(entries, q, whole(0), count))
+    needed = whole(gang.missing(tb, who))
+    ahead = whole(gang.number_here(tb, entries, who, count))
+    if ahead < needed:
+        ahead = whole(0)
+    at, found = whole(0), whole(0)
     code = FINISHED
-    possible = True
-    while at >= 0 and possible and code == FINISHED:
+    while code == FINISHED and ahead > 0 and (who & 1 or found + ahead >= needed):
         code = lacking(tb)
         if code == FINISHED and control["acts"] + views.slots(tb).shape[1] >= len(views.acts(tb)):
             code = MORE_ACTS
         if code == FINISHED:
-            possible = try_member(tb, entries[at])
-            at = whole(gang.next_member(entries, q, at + 1, count))
+            at = whole(gang.next_member(tb, entries, who, at, count))
+            found += try_member(tb, entries[at])
+            ahead -= 1
+            at += 1
+    possible = found >= needed and gang.holds(tb, who)
+    gang.note_found(tb, who)
     gang.undo(tb, control["now"])
     control["gang_starts"] = possible
     return code

@@ -11,6 +11,7 @@ import numpy as np
 from slacktide.kernels.drive import gang, scheduling_cycle
 from slacktide.kernels.feasible import disruption_limits, host_slots
 from slacktide.kernels.memo import hopeless_kinds, standstill
+from slacktide.kernels.place import nominations
 from slacktide.kernels.policies import in_force
 from slacktide.kernels.queue import request_heap, waiting_queue
 from slacktide.kernels.runtime.compiling import entry, kernel, leaf, whole
@@ -59,6 +60,7 @@ def begin(tb: State) -> None:
     control["phase"] = 1
     control["failed"] = NOBODY
     line_up(tb, views.queue(tb), whole(control["queue"]))
+    control["grouped"] = gang.somebody_waits(tb, views.queue(tb), whole(control["queue"]))
 
 
 @leaf
@@ -112,13 +114,14 @@ def work_off(tb: State, entries: Records, count: int) -> int:
         at = whole(scheduling_cycle.next_place(tb, entries, count))
         if at < 0:
             return FINISHED
-        q = whole(entries[at]["request"])
-        if control["gang"] < 0 and gang.goes_in_gang(tb, q):
-            code = scheduling_cycle.try_gang(tb, entries, q, count)
+        who = whole(gang.of(tb, entries[at])) if control["gang"] < 0 else whole(NOBODY)
+        if who >= 0:
+            code = scheduling_cycle.try_gang(tb, entries, who, count)
             if code != FINISHED:
                 return code
-            control["gang"] = q
-            if views.requests(tb)[q]["heap_at"] >= 0:
+            control["gang"] = who
+            q = whole(gang.request_of(who))
+            if q >= 0 and views.requests(tb)[q]["heap_at"] >= 0:
                 request_heap.drop(tb, q)
             continue
         scheduling_cycle.serve(tb, entries, at)
@@ -129,6 +132,7 @@ def work_off(tb: State, entries: Records, count: int) -> int:
 def end(tb: State) -> None:
     """Count what the pass did, and end it."""
     control = views.control(tb)
+    nominations.give_back(tb)
     control["phase"] = 0
     control["last_pass"] = control["now"]
     control["stalled"] = control["pass_placed"] == 0
@@ -164,7 +168,7 @@ def run_pass(tb: State) -> int:
         code = work_off(tb, views.queue(tb), whole(control["queue"]))
         if code != FINISHED:
             return code
-        if control["pass_placed"] > 0 or views.rules(tb)["gang"]:
+        if control["pass_placed"] > 0 or views.rules(tb)["gang"] or len(views.pod_groups(tb)) > 0:
             control["queue"] = waiting_queue.drop_done(views.queue(tb), control["queue"])
         control["leaving"] = 0  # who looks for what is free now finds it, whatever failed before
         if views.rules(tb)["same_pass"] and in_force.by_metric(tb) and control["incoming"] > 0:

@@ -83,15 +83,30 @@ def least_tally(tb: State, condition: Records, lowered: int, by: int) -> int:
 
 
 @kernel
-def condition_holds(tb: State, condition: Records, h: int, gone: int) -> bool:
-    """Whether a near or spread rule holds at host ``h`` with ``gone`` carriers on it gone; O(1), O(domains) if any."""
+def nobody_anywhere(tb: State, kind: int, mark: int, gone: int) -> bool:
+    """Whether no near rule of the kind about a mark has a carrier in any domain, but for those ``gone``; O(rules)."""
+    record = views.kinds(tb)[kind]
+    for i in range(record["conditions_at"], record["conditions_at"] + record["conditions"]):
+        condition = views.conditions(tb)[i]
+        is_kin = condition["rule"] == NEAR_BY and condition["mark"] == mark
+        if is_kin and views.counters(tb)[condition["counter"]]["total"] > gone:
+            return False
+    return True
+
+
+@kernel
+def condition_holds(tb: State, kind: int, condition: Records, h: int, gone: int) -> bool:
+    """Whether a near or spread rule of the kind holds at host ``h`` with ``gone`` carriers on it gone.
+
+    O(1), O(rules) where nobody is near, O(domains) for a spread if any is gone.
+    """
     c = whole(condition["counter"])
     d = domain_of(tb, c, h)
     if d < 0:
         return False
     here = views.tallies(tb)[views.counters(tb)[c]["first"] + d] - gone
     if condition["rule"] == NEAR_BY:
-        return here > 0 or (condition["carried"] != 0 and views.counters(tb)[c]["total"] - gone == 0)
+        return here > 0 or (condition["carried"] != 0 and nobody_anywhere(tb, kind, whole(condition["mark"]), gone))
     least = condition["least"] if gone == 0 else least_tally(tb, condition, d, gone)
     return here + condition["carried"] - least <= condition["skew"]
 
@@ -106,7 +121,7 @@ def rules_at(tb: State, kind: int, h: int) -> int:
         if condition["rule"] == AWAY:
             if tally(tb, whole(condition["counter"]), h) > 0:
                 answer = whole(ALONE_AWAY_FAILS)
-        elif not condition_holds(tb, condition, h, whole(0)):
+        elif not condition_holds(tb, kind, condition, h, whole(0)):
             return whole(FAIL_FOR_GOOD)
     return answer
 
@@ -170,7 +185,7 @@ def all_hold_without(tb: State, kind: int, h: int, number: int) -> bool:
         if condition["rule"] == AWAY:
             if tally(tb, c, h) > gone:
                 return False
-        elif not condition_holds(tb, condition, h, gone):
+        elif not condition_holds(tb, kind, condition, h, gone):
             return False
     return True
 
@@ -183,7 +198,7 @@ def near_without(tb: State, kind: int, h: int, number: int) -> bool:
         condition = views.conditions(tb)[i]
         if condition["rule"] == NEAR_BY:
             gone = carriers_among(tb, whole(condition["counter"]), h, number)
-            if not condition_holds(tb, condition, h, gone):
+            if not condition_holds(tb, kind, condition, h, gone):
                 return False
     return True
 
@@ -197,7 +212,7 @@ def hold_without(tb: State, kind: int, h: int, number: int) -> bool:
         if condition["rule"] == AWAY:
             continue
         gone = carriers_among(tb, whole(condition["counter"]), h, number)
-        if gone > 0 and not condition_holds(tb, condition, h, gone):
+        if gone > 0 and not condition_holds(tb, kind, condition, h, gone):
             return False
     return True
 

@@ -85,11 +85,17 @@ def allocation_score(tb: State, h: int, shape: int) -> int:
 
 
 @leaf
+def short_of(demand: int, free: int) -> int:
+    """Demand less what is free; more than 0 only where something is demanded: who asks for none of it lacks none."""
+    return demand - free if demand > 0 else min(-free, whole(0))
+
+
+@leaf
 def has_room(tb: State, h: int, shape: int) -> bool:
-    """Whether the free amounts of host ``h`` suffice; leaves demand less free in ``missing``; O(resources)."""
+    """Whether the free amounts of host ``h`` suffice; leaves what is :func:`short_of` in ``missing``."""
     fits = True
     for r in range(views.free(tb).shape[1]):
-        views.missing(tb)[r] = views.demand(tb)[shape, r] - views.free(tb)[h, r]
+        views.missing(tb)[r] = short_of(whole(views.demand(tb)[shape, r]), whole(views.free(tb)[h, r]))
         if views.missing(tb)[r] > 0:
             fits = False
     return fits
@@ -108,15 +114,15 @@ def update(tb: State, h: int) -> None:
             tree[root + node, f] = NOWHERE
     else:
         score = views.rules(tb)["score"]
-        x = fraction(views.free(tb)[h, 0], views.scale(tb)[h, 0])
-        y = fraction(views.free(tb)[h, 1], views.scale(tb)[h, 1])
+        x = fraction(max(views.free(tb)[h, 0], 0), views.scale(tb)[h, 0])
+        y = fraction(max(views.free(tb)[h, 1], 0), views.scale(tb)[h, 1])
         tree[root + node, A] = first_part(score, x, y)
         tree[root + node, B] = second_part(score, x, y)
         tree[root + node, TIE_A] = host["tie"]
         tree[root + node, TIE_B] = host["tie"]
         tree[root + node, BOTH] = min(x, y)
         for r in range(width - AMOUNTS):
-            tree[root + node, AMOUNTS + r] = views.free(tb)[h, r]
+            tree[root + node, AMOUNTS + r] = max(views.free(tb)[h, r], 0)
     node >>= 1
     while node > 0 and combine(tree, root, node):  # what did not change changes nothing above
         node >>= 1

@@ -80,7 +80,7 @@ def falls_short(tb: State, bound: NDArray[np.int64], shape: int, stands: float) 
     enough, room_for_two = True, stands != triage.LOST
     for r in range(resources):
         demand = views.demand(tb)[shape, r]
-        enough = enough and demand <= bound[r]
+        enough = enough and (demand == 0 or demand <= bound[r])
         room_for_two = room_for_two and triage.ROOMS * demand <= bound[resources + r]
     return not enough and not room_for_two
 

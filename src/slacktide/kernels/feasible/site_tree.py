@@ -32,7 +32,7 @@ def update(tb: State, h: int) -> None:
     network = views.rules(tb)["network"]
     tree[root + node, BANDWIDTH] = views.capacity(tb)[h, network] if network >= 0 else 0
     for r in range(tree.shape[1] - FREE):
-        tree[root + node, FREE + r] = NOWHERE if down else views.free(tb)[h, r]
+        tree[root + node, FREE + r] = NOWHERE if down else max(views.free(tb)[h, r], 0)
     node >>= 1
     while node > 0:
         left, right = root + 2 * node, root + 2 * node + 1

@@ -27,7 +27,8 @@ def begin(tb: State) -> None:
     has its turn together.
     """
     control, rules = views.control(tb), views.rules(tb)
-    spoken_of = rules["record"] & RECORD_EVENTS or rules["pruning"] or rules["gang"]
+    gangs = rules["gang"] or control["grouped"]
+    spoken_of = rules["record"] & RECORD_EVENTS or rules["pruning"] or gangs
     control["leaving"] = 1 if rules["feasible_time"] and not spoken_of else 0
     control["left_at"] = -1
 

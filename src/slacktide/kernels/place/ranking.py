@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from slacktide.kernels.builtin import OWN
 from slacktide.kernels.place.scores import comparing
+from slacktide.kernels.policies import in_force
 from slacktide.kernels.runtime.compiling import kernel, leaf, whole
 from slacktide.kernels.tables import views
 from slacktide.kernels.tables.schema import NOBODY, State
@@ -35,15 +37,38 @@ def noted_score(tb: State, at: int, h: int, shape: int) -> int:
     return comparing.allocation_score(tb, h, shape)
 
 
+@leaf
+def spare_time(tb: State, cls: int, stands: float) -> float:
+    """Seconds for which one of class ``cls`` that stands so (:func:`.in_force.standing`) can wait for victims to go.
+
+    inf: it makes no difference how long they take: all would take as long, or the cost does not go by ranks; O(1).
+    """
+    if not views.control(tb)["graces"] or in_force.cost(tb) == OWN or not in_force.by_metric(tb):
+        return np.inf
+    return 0.0 if views.classes(tb)[cls]["overloaded"] else max(0.0, stands)
+
+
+@leaf
+def lateness(tb: State, at: int, h: int, spare: float) -> float:
+    """Seconds by which the victims of host ``h`` take longer to go than one of so much spare time can wait; O(1)."""
+    return max(0.0, views.shared_wait(tb)[at, h] - spare)
+
+
 @kernel
-def beats(tb: State, at: int, h: int, best: int, shape: int) -> bool:
-    """Whether host ``h`` is a better one to preempt on for the shape than ``best`` (or -1), by the evaluations of set
-    ``at``; O(levels + logins)."""
+def beats(tb: State, at: int, h: int, best: int, kind: int, spare: float) -> bool:
+    """Whether host ``h`` is a better one to preempt on for the kind than ``best`` (or -1), by the evaluations of set
+    ``at``. How late the kind would be counts directly after its own rank; O(levels + logins)."""
     if best < 0:
         return True
+    level, shape = (
+        whole(views.classes(tb)[views.kinds(tb)[kind]["cls"]]["level"]),
+        whole(views.kinds(tb)[kind]["shape"]),
+    )
     for m in range(views.shared_cost(tb).shape[2]):
         if views.shared_cost(tb)[at, h, m] != views.shared_cost(tb)[at, best, m]:
             return views.shared_cost(tb)[at, h, m] > views.shared_cost(tb)[at, best, m]
+        if m == level and lateness(tb, at, h, spare) != lateness(tb, at, best, spare):
+            return lateness(tb, at, h, spare) < lateness(tb, at, best, spare)
     mine, theirs = noted_score(tb, at, h, shape), noted_score(tb, at, best, shape)
     if mine != theirs:
         return mine > theirs
@@ -63,7 +88,7 @@ def enlist(tb: State, at: int, h: int) -> None:
 def stands_before(tb: State, at: int, a: int, b: int) -> bool:
     """Whether host ``a`` is a better one to preempt on than ``b``, as both were evaluated; O(levels).
 
-    As :func:`beats`, where the score does not depend on the users.
+    As :func:`beats`, where the score does not depend on the users, and nobody on how long victims take.
     """
     costs = views.shared_cost(tb)
     for m in range(costs.shape[2]):

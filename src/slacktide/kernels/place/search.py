@@ -36,6 +36,7 @@ def evaluate(tb: State, at: int, h: int, shape: int, cls: int, mine: float) -> N
     if not views.shared_listed(tb)[at, h]:
         ranking.enlist(tb, at, h)
     victims.preemption_cost(tb, h, number, now, views.shared_cost(tb)[at, h])
+    views.shared_wait(tb)[at, h] = victims.longest_grace(tb, h, number)
     ranking.note_score(tb, at, h, shape)
     views.shared_limit(tb)[at, h] = victims.result_validity(tb, h, number, cls, now)
     views.shared_look(tb)[at, h] = views.control(tb)["looks"]
@@ -165,8 +166,9 @@ def may_use(tb: State, h: int, term: int, job: int) -> bool:
 def pick(tb: State, at: int, kind: int, mine: float) -> int:
     """Best host to preempt on by the evaluations of set ``at``, or -1; O(feasible hosts), O(1) with a heap of them."""
     record, hosts = views.shared(tb)[at], views.shared_hosts(tb)
-    term, job, shape = views.kinds(tb)[kind]["term"], views.kinds(tb)[kind]["job"], views.kinds(tb)[kind]["shape"]
-    if record["heaped"] and all_still_feasible(tb, at, mine):
+    term, job = views.kinds(tb)[kind]["term"], views.kinds(tb)[kind]["job"]
+    spare = ranking.spare_time(tb, whole(views.kinds(tb)[kind]["cls"]), mine)
+    if record["heaped"] and spare == np.inf and all_still_feasible(tb, at, mine):
         best = ranking.first(tb, at)
         if best < 0 or may_use(tb, best, term, job):
             return best
@@ -184,12 +186,12 @@ def pick(tb: State, at: int, kind: int, mine: float) -> int:
         hosts[at, kept] = h
         kept += 1
         allowed = views.allowed(tb)[term, views.hosts(tb)[h]["group"]]
-        if allowed and ranking.beats(tb, at, h, best, shape) and not host_slots.has_sibling(tb, h, job):
+        if allowed and ranking.beats(tb, at, h, best, kind, spare) and not host_slots.has_sibling(tb, h, job):
             best = h
     record["feasible"] = kept
     record["sound"] = looks
     record["scans"] += 1
-    if at != UNSHARED and record["scans"] > 1 and not record["changed"]:
+    if at != UNSHARED and record["scans"] > 1 and not record["changed"] and spare == np.inf:
         ranking.arrange(tb, at)
     return best
 
@@ -246,7 +248,7 @@ def look_at_changes(tb: State, kind: int, mine: float, position: int) -> int:
     shape, cls = views.kinds(tb)[kind]["shape"], views.kinds(tb)[kind]["cls"]
     term, job = views.kinds(tb)[kind]["term"], views.kinds(tb)[kind]["job"]
     free_best, best = NOBODY, NOBODY
-    score = whole(NOWHERE)
+    score, spare = whole(NOWHERE), ranking.spare_time(tb, whole(cls), mine)
     for i in range(position, control["changes"]):
         h = whole(views.changes(tb)[i % len(views.changes(tb))])
         host = views.hosts(tb)[h]
@@ -266,7 +268,7 @@ def look_at_changes(tb: State, kind: int, mine: float, position: int) -> int:
                 free_best, score = h, mine_here
         elif free_best < 0 and not shown_hopeless(tb, h, whole(shape), whole(cls), mine):
             evaluate(tb, UNSHARED, h, shape, cls, mine)
-            if views.shared_limit(tb)[UNSHARED, h] != -np.inf and ranking.beats(tb, UNSHARED, h, best, shape):
+            if views.shared_limit(tb)[UNSHARED, h] != -np.inf and ranking.beats(tb, UNSHARED, h, best, kind, spare):
                 best = h
     if free_best >= 0 and comparing.needed(tb):
         return search_free.find_free(tb, kind)
@@ -283,7 +285,7 @@ def look_at_random(tb: State, kind: int, mine: float, row: int) -> int:
     enough = np.ceil(views.rules(tb)["relaxed"] * count)
     h = chance.draw(views.rules(tb)["seed"], chance.SEARCH_START, row, control["batch"]) % count
     free_best, best, found = NOBODY, NOBODY, 0
-    score = whole(NOWHERE)
+    score, spare = whole(NOWHERE), ranking.spare_time(tb, whole(cls), mine)
     for i in range(count):
         if i > 0:
             h = (h + views.rules(tb)["stride"]) % count
@@ -298,7 +300,7 @@ def look_at_random(tb: State, kind: int, mine: float, row: int) -> int:
             here = comparing.allocation_score(tb, h, shape)
             if free_best < 0 or here > score or (here == score and host["tie"] > views.hosts(tb)[free_best]["tie"]):
                 free_best, score = h, here
-        elif ranking.beats(tb, UNSHARED, h, best, shape):
+        elif ranking.beats(tb, UNSHARED, h, best, kind, spare):
             best = h
         if found >= enough:
             break

@@ -214,6 +214,7 @@ def find_with_victims(tb: State, kind: int, mine: float, how: int) -> int:
     affinity.prepare(tb, kind)
     shape = whole(views.kinds(tb)[kind]["shape"])
     cls = whole(views.kinds(tb)[kind]["cls"])
+    spare = ranking.spare_time(tb, cls, mine)
     for h in range(len(views.hosts(tb))):
         if not open_to(tb, h, kind) or search.shown_hopeless(tb, h, shape, cls, mine):
             continue
@@ -221,8 +222,9 @@ def find_with_victims(tb: State, kind: int, mine: float, how: int) -> int:
         if number < 0:
             continue
         victims.preemption_cost(tb, h, number, now, views.shared_cost(tb)[UNSHARED, h])
+        views.shared_wait(tb)[UNSHARED, h] = victims.longest_grace(tb, h, number)
         ranking.note_score(tb, UNSHARED, h, shape)
-        if ranking.beats(tb, UNSHARED, h, best, shape):
+        if ranking.beats(tb, UNSHARED, h, best, kind, spare):
             best = h
     return best
 

@@ -134,6 +134,16 @@ def preemption_cost(tb: State, h: int, number: int, now: float, out: Records) ->
 
 
 @kernel
+def longest_grace(tb: State, h: int, number: int) -> float:
+    """Seconds that the last of the chosen victims may take to end; O(victims)."""
+    longest = 0.0
+    for v in range(number):
+        row = views.slots(tb)[h, views.taken(tb)[v]]["row"]
+        longest = max(longest, views.kinds(tb)[views.instances(tb)[row]["kind"]]["grace"])
+    return longest
+
+
+@kernel
 def result_validity(tb: State, h: int, number: int, cls: int, now: float) -> float:
     """The chosen victims are also those of any larger metric clearly below this; O(victims)."""
     limit = np.inf

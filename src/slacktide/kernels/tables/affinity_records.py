@@ -12,6 +12,7 @@ CONDITION = np.dtype(
     [
         ("rule", "i8"),  # one of those below
         ("counter", "i8"),
+        ("mark", "i8"),  # the first counter of the same mark, by which rules about one mark are known
         ("skew", "i8"),
         ("min_domains", "i8"),
         ("carried", "i8"),  # 1 where instances of the kind carry the mark themselves

@@ -62,6 +62,10 @@ WAITING = np.dtype(
     [("tier", "i8"), ("metric", "f8"), ("row", "i8"), ("at", "i8"), ("stop", "i8"), ("request", "i8")], align=True
 )
 
+# A pod group of a live cluster: how many of its instances must be on hosts before any is, how many are, and how many
+# would have been by the last trial.
+POD_GROUP = np.dtype([("least", "i8"), ("placed", "i8"), ("found", "i8")], align=True)
+
 # What a trial did, so that it can be undone: the row went on ``host``, or off it (then ``slot`` is what it was).
 # ``overhead`` and ``received`` are what its request's ledger said before.
 ACT = np.dtype(

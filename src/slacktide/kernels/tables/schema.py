@@ -147,6 +147,7 @@ KIND = np.dtype(
         ("preferences_at", "i8"),
         ("preferences", "i8"),
         ("never", "i8"),  # never preempts anybody
+        ("grace", "f8"),  # seconds that its instances may take to end
         ("homeless", "i8"),  # whether no host is large enough and satisfies its term (:mod:`..memo.standstill`)
         ("counted", "i8"),  # the round of turns for which ``ahead`` was counted
         ("ahead", "i8"),  # entries that have not had their turn in it
@@ -268,10 +269,11 @@ CONTROL = np.dtype(
         ("releases", "i8"),  # end of the log of releases
         ("stirred", "i8"),  # requests whose metrics changed since their hosts were last told
         ("request_heap", "i8"),
-        ("gang", "i8"),  # the request whose waiting instances have their turn together, or -1
+        ("gang", "i8"),  # whose turn it is together (kernels/drive/gang.py), or -1
         ("gang_starts", "i8"),  # whether they start
         ("gang_at", "i8"),  # where in the queue the next of them is looked for
         ("acts", "i8"),  # of the trial
+        ("grouped", "i8"),  # whether an instance of a pod group waits in the present pass
         ("told_operations", "i8"),  # that a live cluster was told so far
         ("queue", "i8"),
         ("incoming", "i8"),
@@ -291,6 +293,8 @@ CONTROL = np.dtype(
         ("resizes", "i8"),  # that held where the instance was, or while it waited
         ("moves", "i8"),  # resizes for which an instance moved
         ("deferrals", "i8"),  # resizes that had to wait for room
+        ("graces", "i8"),  # whether kinds differ in how long their instances may take to end
+        ("kept", "i8"),  # waiting instances for which the present pass keeps room where they are nominated
         ("pass_placed", "i8"),
         ("pass_preempted", "i8"),
         ("pass_queue", "i8"),

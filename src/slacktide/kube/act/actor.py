@@ -16,6 +16,7 @@ from slacktide.engine.core import types
 from slacktide.engine.core.types import Decision
 from slacktide.kube.act.counts import ASK_AGAIN_SECONDS, LONGEST_PAUSE_SECONDS, Counts
 from slacktide.kube.act.eviction import Evictor
+from slacktide.kube.act.muster import Muster
 from slacktide.kube.act.reservations import Nomination, Reservations
 from slacktide.kube.act.second_look import settled
 from slacktide.kube.act.volume_provisioning import VolumeProvisioner
@@ -51,6 +52,7 @@ class Actor:
         self.recorder, self.clock, self.leading, self.counts = term.recorder, term.clock, term.leading, counts
         self._gate, self.before_eviction = term.gate, before_eviction
         self.reservations = Reservations()
+        self._muster = Muster(self.feed.engine)
         self._bindings: asyncio.Queue[Decision] = asyncio.Queue()
         self._volumes = VolumeProvisioner(term)
         self._evictor = Evictor(term, self.reservations, counts, listener=self)
@@ -76,6 +78,11 @@ class Actor:
         """Decisions that wait for their turn or for victims."""
         return self._bindings.qsize() + len(self.nominations)
 
+    def expect(self, decisions: Iterable[Decision]) -> None:
+        """All decisions of a pass, before any is carried out: pods of a group wait for each other."""
+        for decision in decisions:
+            self._muster.begins(decision.uid)
+
     def carry_out(self, decision: Decision) -> None:
         """Begin to carry out a decision that the engine has just made."""
         uids = {victim.uid for victim in decision.victims}
@@ -83,7 +90,7 @@ class Actor:
             self.reservations.goes(uid, decision.host)
         outstanding = uids | self.reservations.in_the_way(self.feed.engine, decision)
         if not outstanding:
-            self._bindings.put_nowait(decision)
+            self._has_its_place(decision)
             return
         self.reservations.add(Nomination(decision, outstanding, self._patience(outstanding)))
         if not uids and self._group is not None:
@@ -93,8 +100,9 @@ class Actor:
 
     def adopt(self, decision: Decision, leaving: set[str]) -> None:
         """Go on with a former leader's decision, whose victims are told to leave already, or are gone."""
+        self._muster.begins(decision.uid)
         if not leaving:
-            self._bindings.put_nowait(decision)
+            self._has_its_place(decision)
             return
         self.reservations.add(Nomination(decision, set(leaving), self._patience(leaving), shown=True))
 
@@ -104,11 +112,50 @@ class Actor:
         found = list(settled(self.feed.engine, self.reservations, self.clock(), everybody=everybody))
         for decision in found:
             before, pod = kept[decision.uid], self.feed.pods[decision.uid]
-            self._bindings.put_nowait(decision)
+            self._has_its_place(decision)
             LOG.info("pod %s/%s goes to %s at once", *pod.namespaced_name, decision.host)
             by_now = f"{decision.host} has room for it by now"
             self._tell_given_up(pod, before.decision.host, before.shown, by_now)
+        if everybody:
+            self._look_at_groups()
         return found
+
+    # -- pods of groups --------------------------------------------------------------------------------------------
+
+    def _has_its_place(self, decision: Decision) -> None:
+        """Nobody is in a decision's way: it is bound, or waits for others of its group."""
+        if self._muster.ready(decision):
+            self._release(self._muster.group_of(decision.uid))
+        else:
+            self._bindings.put_nowait(decision)
+
+    def _release(self, group: str) -> None:
+        """Bind the pods of a group, where enough of them have their places, all of which are still open."""
+        due = self._muster.due(group)
+        closed = [one for one in due if not self._is_open(self.feed.pods.get(one.uid), one)]
+        for one in due if not closed else ():
+            self._muster.leaves(one.uid)
+            self._bindings.put_nowait(one)
+        for one in closed:
+            self.give_up(one.uid, CLOSED.format(one.host), at_once=True)
+        if closed:
+            self._release(group)
+
+    def _look_at_groups(self) -> None:
+        """After a pass: what is kept for groups that cannot start is given up, and where others wait is told."""
+        for group in self._muster.groups():
+            self._disband(group, "too few of its pods are left")
+            self._release(group)  # it may need fewer by now
+        unshown, self._muster.unshown = self._muster.unshown, {}
+        for uid, decision in unshown.items():
+            if self._group is not None and uid in self.feed.pods:
+                self._group.create_task(self._show(self.feed.pods[uid], decision.host))
+
+    def _disband(self, group: str, reason: str) -> None:
+        """Give up the places of a group that cannot start any more."""
+        for uid in self._muster.broken(group):
+            why = f"its pod group {group} cannot start as a whole: {reason}"
+            self._give_up(uid, why, self._muster.leaves(uid)[1], at_once=True)
 
     def _patience(self, leaving: set[str]) -> float:
         return self.clock() + max(map(self.feed.grace, leaving)) + self.settings.victim_patience
@@ -119,14 +166,32 @@ class Actor:
         """A pod is no more: a place that waited for it to go may be free now."""
         self.reservations.drop(uid)
         self._evictor.forget(uid)
+        group, _ = self._muster.leaves(uid)
+        if group:
+            self._disband(group, "one of its pods is gone")
         for decision in self.reservations.ended(uid):
-            self._bindings.put_nowait(decision)
+            self._has_its_place(decision)
+
+    def confirmed(self, uid: str) -> None:
+        """A pod is seen to be bound, perhaps by somebody else: nothing is kept for it any more."""
+        self.reservations.drop(uid)
+        group, _ = self._muster.leaves(uid)
+        if group:
+            self._release(group)
 
     def give_up(self, uid: str, reason: str, *, at_once: bool = False, kept: Decision | None = None) -> None:
         """A decision cannot be carried out: the pod waits again, after a pause unless ``at_once``.
 
-        ``kept``: it was to be bound, perhaps to a place that had been kept for it.
+        ``kept``: it was to be bound, perhaps to a place that had been kept for it. If too few others of its group have
+        places, they give them up, too.
         """
+        group, waited = self._muster.leaves(uid)
+        self._give_up(uid, reason, waited or (kept if kept is not None and kept.victims else None), at_once=at_once)
+        if group:
+            self._disband(group, reason)
+
+    def _give_up(self, uid: str, reason: str, shown: Decision | None, *, at_once: bool) -> None:
+        """As :meth:`give_up`, of one pod; ``shown`` is the place of one that waits for none of its victims any more."""
         nomination = self.reservations.drop(uid)
         pod, engine = self.feed.pods.get(uid), self.feed.engine
         if pod is None or not pod.key:
@@ -140,8 +205,8 @@ class Actor:
         LOG.info("pod %s/%s waits again: %s", *pod.namespaced_name, reason)
         if nomination is not None:
             self._tell_given_up(pod, nomination.decision.host, nomination.shown, reason)
-        elif kept is not None and kept.victims:
-            self._tell_given_up(pod, kept.host, True, reason)
+        elif shown is not None:
+            self._tell_given_up(pod, shown.host, True, reason)
         if at_once and pod.failures < 3:
             pod.queue = fed_pod.ACTIVE
             engine.wake(uid)
@@ -181,9 +246,9 @@ class Actor:
             else:
                 await self._bind(pod, decision)
 
-    def _is_open(self, pod: FedPod, decision: Decision) -> bool:
+    def _is_open(self, pod: FedPod | None, decision: Decision) -> bool:
         """Whether the node still takes the pod: it may have been cordoned, tainted or lost since the decision."""
-        return bool(pod.key) and self.feed.engine.is_open(pod.uid, decision.host)
+        return pod is not None and bool(pod.key) and self.feed.engine.is_open(pod.uid, decision.host)
 
     async def _bind_with_volumes(self, pod: FedPod, decision: Decision) -> None:
         """Making volumes takes long; others go on meanwhile."""
@@ -273,12 +338,16 @@ class Actor:
         uid, body = pod.uid, encode_pod_status(pod.uid, nominated_node=node)
         try:
             path = POD.path(*pod.namespaced_name, "status")
-            permit = self.leading if node else lambda: self.leading() and uid not in self.nominations
+            permit = self.leading if node else lambda: self.leading() and not self._keeps_a_place(uid)
             await self.connection.patch(path, body, STRATEGIC_MERGE_PATCH, permit=permit)
         except (ApiError, Unreachable) as error:
             LOG.debug("nomination of %s/%s: %s", *pod.namespaced_name, error)
             return False
         return True
+
+    def _keeps_a_place(self, uid: str) -> bool:
+        """Whether a place is kept for a pod, until victims or others of its group let it be bound."""
+        return uid in self.nominations or bool(self._muster.group_of(uid))
 
     async def _lose_patience(self) -> None:
         """Give up places whose victims do not go."""

@@ -22,7 +22,7 @@ from slacktide.kube.client.gate import Gate
 from slacktide.kube.client.http import ApiError, Connection, Unreachable
 from slacktide.kube.client.kinds import HasMetadata, Identity, Kind, Malformed, Status, identity_of
 from slacktide.kube.client.pages import pages
-from slacktide.kube.client.status_codes import GATEWAY_TIMEOUT, GONE
+from slacktide.kube.client.status_codes import GATEWAY_TIMEOUT, GONE, NOT_FOUND
 
 LOG = logging.getLogger(__name__)
 
@@ -40,6 +40,8 @@ SILENT = 1.1
 DEAD = 1.15
 """No sign of life for so many times as long: whoever decides on what it said last decides on the past."""
 SHORT_WATCH_SECONDS = 1.0
+ABSENT_SECONDS = 10.0
+"""A kind that the API server does not serve may come: custom resources are installed while we run."""
 CATCHING_UP_SECONDS = 1.0
 """For so many seconds after a watch came back, its news may be of the time while it was away."""
 
@@ -71,7 +73,8 @@ class Reflector(Generic[T]):
     ``run`` never returns; cancel it. ``synced`` is set once the first list was told, ``accepted`` once the API server
     has accepted a watch. ``lists``, ``watches`` and ``failures`` count what was begun and what went wrong,
     ``last_error`` says why, empty while all is well. ``watch_seconds`` is the longest time of a watch. ``lighten``
-    makes of each object one that takes less memory, before anybody has seen it.
+    makes of each object one that takes less memory, before anybody has seen it. ``absent`` is called where the API
+    server does not serve the kind, which is then no failure: it is asked again now and then.
     """
 
     def __init__(
@@ -86,6 +89,7 @@ class Reflector(Generic[T]):
         gate: Gate | None = None,
         watch_seconds: float = WATCH_SECONDS,
         lighten: Callable[[T], T] | None = None,
+        absent: Callable[[], None] | None = None,
     ) -> None:
         self.kind = kind
         self.synced = asyncio.Event()
@@ -98,6 +102,9 @@ class Reflector(Generic[T]):
         self._connection = connection
         self._watch_seconds = watch_seconds
         self._lighten = lighten or _as_it_is
+        self._absent = absent
+        self.is_absent = False
+        """The API server does not serve the kind, as far as is known."""
         self._handler = handler
         self._gate = gate or Gate()
         self._path = kind.path() if path is None else path
@@ -137,12 +144,18 @@ class Reflector(Generic[T]):
             try:
                 if self._must_list:
                     await self._list()
-                    self._must_list = False
+                    self._must_list = self.is_absent = False
                 await self._watch()
                 if time.monotonic() - began >= SHORT_WATCH_SECONDS:
                     continue
                 wait = self._backoff()
             except ApiError as error:
+                if self._absent is not None and error.status == NOT_FOUND and not self.synced.is_set():
+                    await self._gate.passed()
+                    self._absent()
+                    self.is_absent = True
+                    await asyncio.sleep(ABSENT_SECONDS)
+                    continue
                 if error.status in (GONE, GATEWAY_TIMEOUT) and self.synced.is_set():
                     # The server has forgotten where we were (or, restored from a backup, was never there).
                     self._must_list, self.resource_version = True, ""

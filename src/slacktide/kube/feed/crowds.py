@@ -23,8 +23,10 @@ class _Members:
     """So many can be on nodes at a time."""
     crowded: dict[str, bool] = field(default_factory=dict)
     """Of each pod, by UID: whether it is one too many."""
+    placed: set[str] = field(default_factory=set)
+    """Those on nodes: none of them is one too many, however many they are."""
     others: int = 0
-    """How many are not."""
+    """How many are not one too many."""
 
 
 class Crowds:
@@ -52,6 +54,7 @@ class Crowds:
             return []
         members = self._groups[group]
         members.others -= not members.crowded.pop(uid)
+        members.placed.discard(uid)
         if not members.crowded:
             del self._groups[group]
         return _unsettled(members)
@@ -72,6 +75,7 @@ class Crowds:
         members.others -= members.crowded.get(uid) is False
         crowded = waits and members.others >= members.most
         members.crowded[uid] = crowded
+        (members.placed.discard if waits else members.placed.add)(uid)
         members.others += not crowded
         self._of[uid] = group
         return crowded
@@ -108,7 +112,7 @@ class Lonely:
 def _unsettled(members: _Members) -> list[str]:
     """Those who are to be looked at again: too few are one too many, or too many."""
     if members.others > members.most:
-        return [uid for uid, crowded in members.crowded.items() if not crowded]
+        return [uid for uid, crowded in members.crowded.items() if not crowded and uid not in members.placed]
     if members.others < min(members.most, len(members.crowded)):
         return [uid for uid, crowded in members.crowded.items() if crowded]
     return []

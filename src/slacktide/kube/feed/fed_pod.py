@@ -23,6 +23,8 @@ class FedPod:
     record: PodRecord
     key: str = ""
     spec: int = -1
+    preferred: str = ""
+    """The node for which the engine knows it to be nominated by others."""
     stranger_on: str = ""
     """Node on which the engine counts it as somebody else's."""
     target: Target | None = None

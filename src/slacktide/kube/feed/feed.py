@@ -22,6 +22,7 @@ from slacktide.kube.feed.fed_pod import FedPod
 from slacktide.kube.feed.hosts import Hosts
 from slacktide.kube.feed.listener import FeedListener
 from slacktide.kube.feed.network import NetworkFeed
+from slacktide.kube.feed.pod_groups import PodGroups
 from slacktide.kube.feed.promise_quotas import PromiseQuotas
 from slacktide.kube.feed.replacements import Replacements
 from slacktide.kube.feed.specs import Specs
@@ -62,6 +63,7 @@ class Feed(Changes, ABC):
         self.controllers = Controllers(mirror, engine, listener, self.succession, clock)
         self.specs.promised_before = self.controllers.kept
         self.hosts = Hosts(mirror, engine, listener, self.specs.demands)
+        self.groups = PodGroups(mirror.pod_groups.known, engine)
         self.promise_quotas = PromiseQuotas(mirror, self.specs.demands, self._settled)
         self.specs.residents = self.hosts.residents
         self.network = NetworkFeed(mirror.network, engine, engine.config.kube.latency_stale)
@@ -164,6 +166,7 @@ class Feed(Changes, ABC):
 
     def quotas(self, namespace: str) -> None:
         there = [one for one in self.pods.values() if one.pod.metadata.namespace == namespace]
+        there = [one for one in there if not self.groups.problem_of(one)]
         self.reconsider(self.promise_quotas.look_again(there))
 
     def _settled(self, pod: FedPod) -> bool:
@@ -173,10 +176,14 @@ class Feed(Changes, ABC):
         return bool(pod.key) and self.engine.pods[pod.uid].state == types.PLACED
 
     def number_of(self, pod: FedPod) -> int:
-        """The number of a pod's spec, as :meth:`Specs.of`; no quota of promises may refuse it either.
+        """The number of a pod's spec, as :meth:`Specs.of`; it must not wait for others of its group, and no quota of
+        promises may refuse it.
 
         Raises :class:`Unschedulable` with the reason.
         """
+        if problem := self.groups.problem_of(pod):
+            self.reconsider(self.promise_quotas.release(pod.uid))
+            raise Unschedulable(problem)
         number = self.specs.of(pod)
         refused, others = self.promise_quotas.claim(pod)
         if others:
@@ -194,6 +201,16 @@ class Feed(Changes, ABC):
         """A pod that runs has another size, or runs only now: that may leave less of a quota for those who wait."""
         if pod.promised is not None:
             self.reconsider(self.promise_quotas.claim(pod)[1])
+
+    # -- pod groups ------------------------------------------------------------------------------------------------
+
+    def pod_groups(self, source: str, namespace: str, name: str) -> None:
+        self.reconsider(self.groups.changed(source, namespace, name))
+
+    def _follow_group(self, pod: FedPod) -> None:
+        group = self.groups.key_of(pod.uid)
+        if pod.key and group != self.engine.pods[pod.uid].group:
+            self.engine.join_group(pod.uid, group)
 
     # -- budgets ---------------------------------------------------------------------------------------------------
 
@@ -238,6 +255,7 @@ class Feed(Changes, ABC):
             self.controllers.bury(bare)
             self.controllers.deleted.add(bare.key)
         self._end(pod, succeeded)
+        self.reconsider(self.groups.forget(record.uid))
         if bare is not None:
             self.controllers.pod_left(bare)  # where it had ended before
         for owner in [owner for owner, waiting in self.orphans.items() if record.uid in waiting]:
@@ -257,6 +275,7 @@ class Feed(Changes, ABC):
 
     def consider(self, pod: FedPod) -> None:
         """Tell the engine how a pod is now."""
+        others = self.groups.see(pod)
         if pod.record.is_final:
             self._end(pod, pod.pod.status.phase == "Succeeded")
         elif not pod.ours:
@@ -266,6 +285,8 @@ class Feed(Changes, ABC):
             self.bound(pod)
         else:
             self.unbound(pod)
+        self._follow_group(pod)
+        self.reconsider(uid for uid in others if uid != pod.uid)
 
     def reconsider(self, uids: Iterable[str]) -> None:
         """Look again at pods about which something else changed."""
@@ -315,6 +336,7 @@ class Feed(Changes, ABC):
             self.specs.take(pod, number)
         else:
             news = engine.pods[pod.uid].state == types.ASLEEP  # else only its status changed
+        news |= self.follow_nomination(pod)
         too_many = self.crowds.waits(pod.uid, pod.key, number)
         lonely = self.lonely.waits(pod.uid, number)
         impossible = too_many or lonely or self.specs.is_impossible(number)
@@ -326,6 +348,15 @@ class Feed(Changes, ABC):
                 self.listener.waits(pod)
             elif calls:
                 self.listener.work()
+
+    def follow_nomination(self, pod: FedPod, /) -> bool:
+        """A pod that waits is nominated for a node by somebody else, or not any more: whether that is news."""
+        node = pod.pod.status.nominated_node_name
+        if node == pod.preferred:
+            return False
+        pod.preferred = node
+        self.engine.prefer(pod.uid, node)
+        return True
 
     def _arrive(self, pod: FedPod, key: str, number: int) -> bool:
         """The engine hears of a pod that waits; whether that calls for a pass."""
@@ -450,7 +481,7 @@ class Feed(Changes, ABC):
         """The engine hears that a pod is no more."""
         engine, key = self.engine, pod.key
         cause = self.blame.goes(pod)
-        pod.key = ""
+        pod.key = pod.preferred = ""
         engine.gone(pod.uid, self.clock(), succeeded and engine.controllers[key].batch, cause)
         self.blame.vacated(key)
         self.replacements.gone(key, pod.uid)

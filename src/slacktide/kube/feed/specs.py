@@ -10,6 +10,7 @@ from typing import NamedTuple
 from slacktide.engine.core.engine import Engine
 from slacktide.kube.feed.fed_pod import FedPod
 from slacktide.kube.mirror.cluster import ClusterMirror
+from slacktide.kube.mirror.pod_record import grace
 from slacktide.kube.resources.objects import Pod
 from slacktide.kube.translate.nodes import NodeView, lasting
 from slacktide.kube.translate.owners import Target
@@ -26,7 +27,7 @@ from slacktide.state.spec import Spec
 
 NEVER = "Never"
 
-SpecKey = tuple[tuple[tuple[str, int], ...], object, int, Term, bool, Wants, bool]
+SpecKey = tuple[tuple[tuple[str, int], ...], object, int, Term, bool, Wants, bool, float]
 
 
 def nothing_kept(_target: Target | None, problem: ClassIsGone) -> Promised:
@@ -44,11 +45,12 @@ class SpecParts(NamedTuple):
     never: bool
     wants: Wants
     spared: bool
+    grace: float
 
     def spec(self) -> Spec:
         wants = self.wants
         return Spec(self.demand, self.promised.service, self.term, self.placed.placement, self.never,
-                    wants.limit, wants.access, wants.application, self.spared)  # fmt: skip
+                    wants.limit, wants.access, wants.application, self.spared, self.grace)  # fmt: skip
 
 
 class Apart(NamedTuple):
@@ -102,7 +104,7 @@ class Specs:
         """
         parts = self._read(pod)
         key = (parts.demand, parts.promised.service, id(parts.placed), parts.term, parts.never, parts.wants,
-               parts.spared)  # fmt: skip
+               parts.spared, parts.grace)  # fmt: skip
         found = self._known.get(key)
         if found is None:
             found = self._known[key] = Interned(self._count, key, parts.placed, parts.spec())
@@ -133,7 +135,8 @@ class Specs:
         never = pod.spec.preemption_policy == NEVER
         wants = mirror.network.wants_of(pod, mirror.owners)
         spared = is_of_the_system(pod) and not self._engine.config.kube.preempt_system_pods
-        return SpecParts(mirror.network.named(demand), fed.promised, placed, term, never, wants, spared)
+        named = mirror.network.named(demand)
+        return SpecParts(named, fed.promised, placed, term, never, wants, spared, grace(pod))
 
     def _promised(self, pod: Pod) -> Promised:
         """What a pod is promised; where its class is gone, what its controller was promised by that class before."""

@@ -49,6 +49,9 @@ class Changes:
     def quotas(self, namespace: str) -> None:
         """The promise quotas of a namespace are others than before."""
 
+    def pod_groups(self, source: str, namespace: str, name: str) -> None:
+        """A pod group is other than before, or where no name is given all that are said in the way ``source``."""
+
     def budget(self, name: str, left: int) -> None:
         """How many pods of a budget (NAMESPACE/NAME) may be disrupted."""
 

@@ -14,6 +14,7 @@ from slacktide.kube.client.kinds import HasMetadata, Identity, Malformed
 from slacktide.kube.mirror.changes import Changes
 from slacktide.kube.mirror.network import NetworkMirror
 from slacktide.kube.mirror.pending_resizes import PendingResizes
+from slacktide.kube.mirror.pod_groups import PodGroupMirror
 from slacktide.kube.mirror.pod_record import FINAL, PodRecord, unread
 from slacktide.kube.mirror.volumes import VolumeMirror
 from slacktide.kube.resources.objects import (
@@ -34,6 +35,7 @@ from slacktide.kube.translate.maintenance import Maintenance
 from slacktide.kube.translate.nodes import NodeView, Ownership, view_of
 from slacktide.kube.translate.owners import Owners, Target, Watched, controlling
 from slacktide.kube.translate.pod_constraints import ConstraintIndex
+from slacktide.kube.translate.profiles import profiles_of
 from slacktide.kube.translate.promise_quotas import Quotas
 from slacktide.kube.translate.service_classes import Classes, default_of
 
@@ -49,7 +51,7 @@ class ClusterMirror:
     def __init__(self, config: Config, clock: Callable[[], float]) -> None:
         kube = config.kube
         self._clock = clock
-        self._scheduler_name = kube.scheduler_name
+        self._profiles = profiles_of(kube)
         self._ownership = Ownership(kube.node_label, kube.former_node_label, kube.node_taint, kube.all_nodes)
         self._warned_of_label = False
         self._followers: list[Changes] = []
@@ -66,8 +68,10 @@ class ClusterMirror:
         self.storage, self.attachments = self.volumes.storage, self.volumes.attachments
         self.maintenance = Maintenance()
         self.quotas = Quotas()
-        self.constraints = ConstraintIndex(kube.hard_pod_affinity_weight, kube.added_affinity or "")
-        self.default_spread = DefaultSpread(kube.default_spread or "")
+        self.pod_groups = PodGroupMirror(self._followers)
+        added = {name: profile.added for name, profile in self._profiles.items()}
+        self.constraints = ConstraintIndex(kube.hard_pod_affinity_weight, added)
+        self.default_spread = DefaultSpread({name: profile.spread for name, profile in self._profiles.items()})
         self.network = NetworkMirror(config, self._followers)
         self.resizes = PendingResizes()
 
@@ -81,7 +85,7 @@ class ClusterMirror:
         """A pod, new or changed."""
         uid = pod.metadata.uid
         record = self.pods.get(uid)
-        ours = pod.spec.scheduler_name == self._scheduler_name
+        ours = pod.spec.scheduler_name in self._profiles
         if not ours and pod.status.phase in FINAL:
             # It takes no room any more, and no ledger asks how it ended.
             self.drop_pod(Identity(pod.metadata.namespace, pod.metadata.name, uid, ""), pod)
@@ -118,7 +122,7 @@ class ClusterMirror:
         LOG.warning("pod %s/%s is malformed: %s", problem.namespace, problem.name, problem.problem)
         record = self.pods.get(problem.uid)
         if record is None:
-            if problem.scheduler != self._scheduler_name or problem.node or not problem.uid:
+            if problem.scheduler not in self._profiles or problem.node or not problem.uid:
                 return
             record = self.pods[problem.uid] = unread(problem, self._clock())
             self.uids[record.namespaced_name] = problem.uid

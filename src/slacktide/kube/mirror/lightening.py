@@ -14,7 +14,7 @@ SHARED = (*READ, "containers", "init_containers", "overhead", "resources", "volu
 """Parts of a pod's spec that come from its template."""
 MOST_KNOWN = 4096
 """Beyond that sharing begins anew; what is shared already stays so."""
-ANNOTATIONS = "slacktide.io/"
+ANNOTATIONS = ("slacktide.io/", "kueue.x-k8s.io/pod-group-")
 """Annotations that begin so are read; others, of up to 256 KiB a pod, are not kept."""
 
 Parts = tuple[object, ...]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 from slacktide.kube.client.gate import Gate
@@ -13,6 +14,7 @@ from slacktide.kube.client.kinds import HasMetadata, Identity, Kind, Malformed
 from slacktide.kube.client.reflector import WATCH_SECONDS, Handler, Reflector
 from slacktide.kube.mirror.cluster import ClusterMirror
 from slacktide.kube.mirror.lightening import Lightening
+from slacktide.kube.mirror.pod_groups import SOURCES, PodGroupMirror
 from slacktide.kube.resources import objects
 from slacktide.kube.resources.node_latency import NODE_LATENCY
 from slacktide.kube.resources.objects import CronJob, Deployment, Job, Pod, ReplicaSet, StatefulSet
@@ -59,6 +61,20 @@ class FunctionHandler(Generic[T]):
 
     def malformed(self, problem: Malformed) -> None:
         LOG.warning("%s %s is malformed: %s", self._name, problem.name, problem.problem)
+
+
+class GroupHandler(FunctionHandler[Any]):
+    """The handler of a source of pod groups, which says when all of them are known."""
+
+    def __init__(self, mirror: PodGroupMirror, source: str) -> None:
+        self._groups, self._source = mirror, source
+        super().__init__(
+            source, lambda found: mirror.see(source, found), lambda one: mirror.drop(source, one.namespace, one.name)
+        )
+
+    def replaced(self, objects: Sequence[Any]) -> None:
+        super().replaced(objects)
+        self._groups.listed(self._source)
 
 
 class PodHandler:
@@ -161,6 +177,16 @@ class Watches:
             objects.MAINTENANCE_WINDOW.plural, mirror.maintenance.see, lambda one: mirror.maintenance.drop(one.name)
         )
         self._windows = reflector(objects.MAINTENANCE_WINDOW, windows)
+        groups = mirror.pod_groups
+        self._groups = [
+            Reflector(
+                *(connection, kind, GroupHandler(groups, source)),
+                gate=self.gate,
+                watch_seconds=seconds,
+                absent=partial(groups.absent, source),
+            )
+            for source, kind in SOURCES.items()
+        ]
         self._latencies: list[Reflector[Any]] = []
         if mirror.network.watches:  # a score asks for round-trip times
             handler = FunctionHandler(NODE_LATENCY.plural, mirror.network.see_row, mirror.network.drop_row)
@@ -173,7 +199,12 @@ class Watches:
     @property
     def every(self) -> list[Reflector[Any]]:
         """All of them; those of ``reflectors`` must have told their first lists before anything is decided."""
-        return [*self.reflectors, self._windows, self._quotas, *self._latencies]
+        return [*self.reflectors, self._windows, self._quotas, *self._groups, *self._latencies]
+
+    def by_name(self) -> dict[str, Reflector[Any]]:
+        """Those of kinds that the API server serves, by their plural; of pod groups with their API group."""
+        groups = {source: one for source, one in zip(SOURCES, self._groups, strict=True) if not one.is_absent}
+        return {one.kind.plural: one for one in self.every if one not in self._groups} | groups
 
     def running(self) -> list[Coroutine[Any, Any, None]]:
         """What is to run until it is cancelled."""
@@ -195,6 +226,9 @@ class Watches:
                     "no %s: %s cannot be listed (%s): apply the manifests of this version",
                     *(without, one.kind.plural, one.last_error),
                 )
+        for one in self._groups:  # of which the API server serves one or two as a rule, or none
+            while not (one.synced.is_set() or one.is_absent or one.last_error):
+                await asyncio.sleep(TELLING_SECONDS)
         for one in self._latencies:
             try:
                 async with asyncio.timeout(LATENCY_SECONDS):

@@ -136,7 +136,7 @@ class PodStory:
         if one is None:
             return {"state": "unknown"}
         found: dict[str, Any] = {"state": types.STATES[one.state], "host": one.host, "bound": one.bound}
-        found["ready"] = one.ready
+        found |= {"ready": one.ready} | ({"group": one.group} if one.group else {})
         if one.state == types.WAITING:
             found["reason"] = self._explainer.reason(pod.uid, self._clock())
         if (nominated := self._waits_for(pod.uid)) is not None:
@@ -229,6 +229,8 @@ def _now(found: dict[str, Any]) -> list[str]:
         return ["waits in backoff after a binding or a preemption failed"]
     if found.get("reason"):
         return [f"waits: {found['reason']}"]
+    if found["state"] == "placed" and found.get("group"):
+        return [f"has a place on {found['host']}, and is bound together with others of pod group {found['group']}"]
     if found["state"] == "placed":
         return [f"is about to be bound to {found['host']}"]
     return ["waits for the next pass"]

@@ -160,29 +160,30 @@ class Collector(Base):
             ("result",),
             {("written",): scheduler.recorder.written, ("dropped",): scheduler.recorder.dropped},
         )
+        watches = scheduler.watches.by_name()
         yield gauge(
             "slacktide_watch_age_seconds",
             "Since a watch last showed a sign of life (about one a minute).",
             ("kind",),
-            {(one.kind.plural,): one.age() for one in scheduler.watches.every},
+            {(name,): one.age() for name, one in watches.items()},
         )
         yield gauge(
             "slacktide_watch_dead",
             "1 where a watch showed no sign of life for longer than a watch lasts.",
             ("kind",),
-            {(one.kind.plural,): one.is_dead() for one in scheduler.watches.every},
+            {(name,): one.is_dead() for name, one in watches.items()},
         )
         yield counter(
             "slacktide_watch_failures",
             "Watches that ended with an error.",
             ("kind",),
-            {(one.kind.plural,): one.failures for one in scheduler.watches.every},
+            {(name,): one.failures for name, one in watches.items()},
         )
         yield counter(
             "slacktide_watch_lists",
             "Lists taken, the first one among them.",
             ("kind",),
-            {(one.kind.plural,): one.lists for one in scheduler.watches.every},
+            {(name,): one.lists for name, one in watches.items()},
         )
         yield gauge(
             "slacktide_clock_drift_seconds",

@@ -151,6 +151,14 @@ class SchedulingGroup(Part, frozen=True):
     pod_group_name: str | None = None
 
 
+class WorkloadReference(Part, frozen=True):
+    """The group a pod is to be scheduled with (Kubernetes 1.35): one of a Workload's, and which replica of it."""
+
+    name: str
+    pod_group: str
+    pod_group_replica_key: str = ""
+
+
 class PodSpec(Part, frozen=True):
     """What a pod asks for."""
 
@@ -172,6 +180,7 @@ class PodSpec(Part, frozen=True):
     volumes: tuple[Volume, ...] = ()
     resource_claims: tuple[PodResourceClaim, ...] = ()
     scheduling_group: SchedulingGroup | None = None
+    workload_ref: WorkloadReference | None = None
     host_network: bool = False
     host_users: bool | None = None
     termination_grace_period_seconds: int | None = None

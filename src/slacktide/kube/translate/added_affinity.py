@@ -20,22 +20,27 @@ class _Given(NodeAffinity, frozen=True, forbid_unknown_fields=True):
     """A typing error is no affinity."""
 
 
-def added_affinity(text: str) -> tuple[tuple[Condition, ...], tuple[Preference, ...]]:
-    """What all pods ask of nodes, and would rather have, by the setting's JSON; nothing where it is empty.
+Added = tuple[tuple[Condition, ...], tuple[Preference, ...]]
+"""What pods ask of nodes, and would rather have."""
+NOTHING_ADDED: Added = ((), ())
+
+
+def added_affinity(text: str, name: str = NAME) -> Added:
+    """What all pods ask of nodes, and would rather have, by the JSON of a setting; nothing where it is empty.
 
     Raises :class:`ConfigError` naming the setting and what is wrong.
     """
     if not text:
-        return (), ()
+        return NOTHING_ADDED
     try:
         found = msgspec.json.decode(text.encode(), type=_Given)
     except msgspec.DecodeError as error:
         raise ConfigError(
-            f"{NAME}: found {text!r}: {error}; expected JSON of a node affinity, with {REQUIRED} or {PREFERRED}"
+            f"{name}: found {text!r}: {error}; expected JSON of a node affinity, with {REQUIRED} or {PREFERRED}"
         ) from None
     try:
         required = node_conditions(found.required, "required") if found.required is not None else ()
         preferred = [(one.weight, node_term(one.preference, "preferred")) for one in found.preferred]
     except Unschedulable as error:
-        raise ConfigError(f"{NAME}: {error.reason}") from None
+        raise ConfigError(f"{name}: {error.reason}") from None
     return required, tuple(Preference(weight, term=term) for weight, term in preferred if term is not None and weight)

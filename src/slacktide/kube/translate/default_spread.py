@@ -30,7 +30,7 @@ _SYSTEMS = (
 )
 
 
-def default_constraints(text: str) -> tuple[TopologySpreadConstraint, ...]:
+def default_constraints(text: str, name: str = NAME) -> tuple[TopologySpreadConstraint, ...]:
     """The setting's constraints. Raises :class:`ConfigError` naming the setting and what is wrong."""
     if text in ("", SYSTEM):
         return _SYSTEMS if text else ()
@@ -39,19 +39,22 @@ def default_constraints(text: str) -> tuple[TopologySpreadConstraint, ...]:
         for one in found:
             check_spread(one)
             if one.label_selector is not None or one.match_label_keys:
-                raise ConfigError(f"{NAME}: constraint over {one.topology_key} has a selector; expected {EXPECTED}")
+                raise ConfigError(f"{name}: constraint over {one.topology_key} has a selector; expected {EXPECTED}")
     except msgspec.DecodeError as error:
-        raise ConfigError(f"{NAME}: found {text!r}: {error}; expected {EXPECTED}") from None
+        raise ConfigError(f"{name}: found {text!r}: {error}; expected {EXPECTED}") from None
     except Unschedulable as error:
-        raise ConfigError(f"{NAME}: {error.reason}") from None
+        raise ConfigError(f"{name}: {error.reason}") from None
     return found
 
 
 class DefaultSpread:
-    """Services, and the selectors of controllers, kept by events; raises :class:`ConfigError` as the function above."""
+    """Services, and the selectors of controllers, kept by events.
 
-    def __init__(self, text: str = "") -> None:
-        self._constraints = default_constraints(text)
+    ``constraints``: those of pods that ask for none, by their scheduler's name.
+    """
+
+    def __init__(self, constraints: Mapping[str, tuple[TopologySpreadConstraint, ...]]) -> None:
+        self._constraints = {name: one for name, one in constraints.items() if one}
         self._services: dict[str, dict[str, Mapping[str, str]]] = {}
         self._selectors: dict[str, LabelSelector] = {}
 
@@ -86,12 +89,13 @@ class DefaultSpread:
 
     def applied(self, pod: Pod) -> Pod:
         """The pod as if it had asked for the default spread, where that concerns it; else the pod itself."""
-        if not self._constraints or pod.spec.topology_spread_constraints:
+        wanted = self._constraints.get(pod.spec.scheduler_name)
+        if not wanted or pod.spec.topology_spread_constraints:
             return pod
         selector = self._selector_of(pod)
         if not selector.match_labels and not selector.match_expressions:
             return pod
-        constraints = tuple(msgspec.structs.replace(one, label_selector=selector) for one in self._constraints)
+        constraints = tuple(msgspec.structs.replace(one, label_selector=selector) for one in wanted)
         spec = msgspec.structs.replace(pod.spec, topology_spread_constraints=constraints)
         return msgspec.structs.replace(pod, spec=spec)
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from slacktide.kube.resources.objects import Pod
-from slacktide.kube.translate.added_affinity import added_affinity
+from slacktide.kube.translate.added_affinity import NOTHING_ADDED, Added
 from slacktide.kube.translate.affinity_groups import Group, TermEffect, domains
 from slacktide.kube.translate.declared_features import needed_features
 from slacktide.kube.translate.nodes import PREFER_NO_SCHEDULE, NodeView
@@ -39,10 +39,10 @@ class PodConstraints:
 class _Template:
     """Pods alike: same namespace, labels and part of the spec."""
 
-    __slots__ = ("constraints", "deleting", "key", "labels", "namespace", "terms", "uids")
+    __slots__ = ("added", "constraints", "deleting", "key", "labels", "namespace", "terms", "uids")
 
-    def __init__(self, key: bytes, pod: Pod, terms: PodTerms) -> None:
-        self.key = key
+    def __init__(self, key: bytes, pod: Pod, terms: PodTerms, added: Added) -> None:
+        self.key, self.added = key, added
         self.namespace = pod.metadata.namespace
         self.labels = pod.metadata.labels
         self.deleting = pod.metadata.deletion_timestamp is not None
@@ -67,13 +67,12 @@ class ConstraintIndex:
     """All pods' terms, and from them each pod's placement.
 
     ``hard_affinity_weight`` is what an existing pod's required affinity is worth to a pod that it selects, as a
-    preference (kube-scheduler: 1; 0 for none). ``added`` is node affinity for all pods, as JSON; raises
-    :class:`ConfigError` where it is none.
+    preference (kube-scheduler: 1; 0 for none). ``added`` is node affinity for all pods of a scheduler's name.
     """
 
-    def __init__(self, hard_affinity_weight: int = 1, added: str = "") -> None:
+    def __init__(self, hard_affinity_weight: int = 1, added: Mapping[str, Added] | None = None) -> None:
         self._weight = hard_affinity_weight
-        self._added, self._added_preferences = added_affinity(added)
+        self._added = {name: one for name, one in (added or {}).items() if one != NOTHING_ADDED}
         self._encode = msgspec.msgpack.Encoder().encode
         self._pods: dict[str, _Template] = {}
         self._templates: dict[bytes, _Template] = {}
@@ -204,11 +203,13 @@ class ConstraintIndex:
                 host_ports(pod),
                 needed_features(pod),
                 sorted(exclusive),
+                pod.spec.scheduler_name if pod.spec.scheduler_name in self._added else "",
             )
         )
 
     def _template(self, key: bytes, pod: Pod, exclusive: Sequence[str]) -> _Template:
-        return _Template(key, pod, terms_of(pod, host_ports(pod), sorted(exclusive), self._weight))
+        added = self._added.get(pod.spec.scheduler_name, NOTHING_ADDED)
+        return _Template(key, pod, terms_of(pod, host_ports(pod), sorted(exclusive), self._weight), added)
 
     def _register(self, template: _Template) -> bool:
         grew = False
@@ -286,9 +287,9 @@ class ConstraintIndex:
         return sorted(effects, key=lambda one: (one.role, one.mark))
 
     def _work_out(self, template: _Template) -> PodConstraints:
-        terms = template.terms
+        terms, (added, liked) = template.terms, template.added
         marks, rules = list(terms.marks), [self._within_ours(one) for one in terms.rules]
-        preferences = [*terms.preferences, *self._added_preferences]
+        preferences = [*terms.preferences, *liked]
         for one in self._effects_on(template):
             if one.role == "member" or (one.role == "counted" and not template.deleting):
                 marks.append(one.mark)
@@ -301,7 +302,7 @@ class ConstraintIndex:
                 tainted = Constraint(taint_attribute(PREFER_NO_SCHEDULE, key), "==", value)
                 preferences.append(Preference(-EVEN, term=Term((tainted,))))
         placement = Placement(tuple(sorted(set(marks))), tuple(dict.fromkeys(rules)), tuple(preferences))
-        conditions = (*terms.conditions, *self._added)
+        conditions = (*terms.conditions, *added)
         return PodConstraints(Term(conditions), placement if placement != NO_NEIGHBOURS else NO_NEIGHBOURS)
 
     def _within_ours(self, rule: Rule) -> Rule:

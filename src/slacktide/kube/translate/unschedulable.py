@@ -17,16 +17,12 @@ class Unschedulable(SlacktideError):  # noqa: N818  # what a pod is, not a mista
 def refusal(pod: Pod) -> str:
     """Why slacktide does not schedule the pod at all; empty where it does.
 
-    Claims on dynamic resources and pod groups need a scheduler that plans for them: leaving them
-    out would place the pod where it cannot start, or alone.
+    Claims on dynamic resources need a scheduler that plans for them: leaving them out would place the pod where it
+    cannot start.
     """
     if pod.spec.resource_claims:
         names = ", ".join(claim.name for claim in pod.spec.resource_claims)
         return f"spec.resourceClaims: found {names}, but slacktide does not allocate dynamic resources"
-    group = pod.spec.scheduling_group
-    if group is not None:
-        name = group.pod_group_name or "(unnamed)"
-        return f"spec.schedulingGroup: found pod group {name}, but slacktide does not schedule pod groups"
     return ""
 
 

@@ -1,0 +1,131 @@
+"""Pods of a group wait until there are enough of them; the engine is told which start together.
+
+Until then they take part in no pass. After that it is the engine's to find places for enough of them at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from slacktide.engine.core.engine import Engine
+from slacktide.kube.feed.fed_pod import FedPod
+from slacktide.kube.translate.pod_groups import KUEUE, Groups, Membership, membership
+from slacktide.kube.translate.unschedulable import Unschedulable, gated
+
+
+@dataclass(slots=True)
+class _Group:
+    one: Membership
+    pods: dict[str, FedPod] = field(default_factory=dict)
+    """All that are of it, by UID."""
+    there: set[str] = field(default_factory=set)
+    """Those that run, or could if they had a node."""
+    done: set[str] = field(default_factory=set)
+    """Those that have succeeded, of groups whose number is that of all their pods."""
+    told: int = 0
+    """How many the engine has start together; 0: it does not know the group."""
+    problem: str | None = None
+    """Why its pods wait; empty: they do not. ``None``: nobody has asked yet."""
+
+
+class PodGroups:
+    """The groups of a feed's pods."""
+
+    def __init__(self, known: Groups, engine: Engine) -> None:
+        self._known, self._engine = known, engine
+        self._groups: dict[str, _Group] = {}
+        self._by_object: dict[tuple[str, str, str], dict[str, None]] = {}
+        """Groups by what says how many start together."""
+        self._of: dict[str, str] = {}
+        """The group of each pod that has one, by UID."""
+
+    def key_of(self, uid: str) -> str:
+        """The group of a pod; empty: it has none, or its pods start each by itself."""
+        key = self._of.get(uid, "")
+        return key if key and self._groups[key].told else ""
+
+    def problem_of(self, pod: FedPod) -> str:
+        """Why a pod waits for others of its group; empty where it does not, or runs."""
+        key = "" if pod.pod.spec.node_name else self._of.get(pod.uid, "")
+        return (self._groups[key].problem or "") if key else ""
+
+    def see(self, pod: FedPod) -> list[str]:
+        """A pod as it is now; those of its group that are to be looked at again, perhaps with itself."""
+        one = membership(pod.pod) if pod.ours else None
+        key = "" if one is None else one.key
+        others = self.forget(pod.uid) if self._of.get(pod.uid, key) != key else []
+        if one is None:
+            return others
+        group = self._groups.setdefault(key, _Group(one))
+        self._by_object.setdefault(one.object, {})[key] = None
+        if one.total > group.one.total:
+            group.one = one  # who says the most is right: so the group does not start too early
+        group.pods[pod.uid] = pod
+        self._of[pod.uid] = key
+        group.there.discard(pod.uid)
+        group.done.discard(pod.uid)
+        if _is_there(pod):
+            group.there.add(pod.uid)
+        elif one.source == KUEUE and pod.pod.status.phase == "Succeeded":
+            group.done.add(pod.uid)
+        return others + self._settle(key)
+
+    def forget(self, uid: str) -> list[str]:
+        """A pod is no more; those of its group that are to be looked at again."""
+        key = self._of.pop(uid, "")
+        if not key:
+            return []
+        group = self._groups[key]
+        del group.pods[uid]
+        group.there.discard(uid)
+        group.done.discard(uid)
+        if group.pods:
+            return self._settle(key)
+        self._tell(key, 0)
+        del self._groups[key], self._by_object[group.one.object][key]
+        if not self._by_object[group.one.object]:
+            del self._by_object[group.one.object]
+        return []
+
+    def changed(self, source: str, namespace: str, name: str) -> list[str]:
+        """What is known of a group, or where no name is given of all of a source, is other than before; those that are
+        to be looked at again."""
+        keys = list(self._by_object.get((source, namespace, name), ()))
+        if not name:
+            keys = [key for key, group in self._groups.items() if group.one.source == source]
+        return [uid for key in keys for uid in self._settle(key)]
+
+    def _settle(self, key: str) -> list[str]:
+        group = self._groups[key]
+        least, problem = 0, ""
+        try:
+            least = max(0, self._known.least(group.one) - len(group.done))
+        except Unschedulable as found:
+            problem = found.reason
+        if len(group.there) < least:
+            problem = f"pod group {key}: fewer than {least} of its pods are there"
+        told = self._tell(key, least)
+        if problem == group.problem and not told:
+            return []
+        group.problem = problem
+        return list(group.pods)
+
+    def _tell(self, key: str, least: int) -> bool:
+        """The engine hears how many start together, where that is more than one; whether it is another number."""
+        group, least = self._groups[key], least if least > 1 else 0
+        if least == group.told:
+            return False
+        if least:
+            self._engine.pod_group(key, least)
+        else:
+            self._engine.pod_group_gone(key)
+        group.told = least
+        return True
+
+
+def _is_there(pod: FedPod) -> bool:
+    """Whether a pod runs, or would if it had a node."""
+    if pod.record.is_final:
+        return False
+    waits = not pod.pod.spec.node_name
+    return not (waits and (gated(pod.pod) or pod.pod.metadata.deletion_timestamp is not None))

@@ -1,0 +1,72 @@
+"""The scheduler names that one process answers to, each with what operators add to its pods.
+
+kube-scheduler has them as ``profiles``. Here the pods of all of them wait in one queue and share the nodes; what
+differs is ``addedAffinity`` (NodeAffinityArgs) and the default spread (PodTopologySpreadArgs).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import msgspec
+
+from slacktide.config import KubeSettings
+from slacktide.errors import ConfigError
+from slacktide.kube.resources.objects import TopologySpreadConstraint
+from slacktide.kube.translate import added_affinity, default_spread
+from slacktide.kube.translate.added_affinity import Added
+
+NAME = "kube.profiles"
+EXPECTED = (
+    'a JSON list such as [{"schedulerName": "batch", "addedAffinity": {...}, "defaultSpread": [...]}], of which '
+    "schedulerName alone must be there, and is nobody else's"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """What pods of one scheduler name get beside what they say themselves."""
+
+    added: Added
+    spread: tuple[TopologySpreadConstraint, ...]
+
+
+class _Given(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
+    scheduler_name: str
+    added_affinity: msgspec.Raw = msgspec.Raw(b"")
+    default_spread: msgspec.Raw = msgspec.Raw(b"")
+
+
+def profiles_of(kube: KubeSettings) -> dict[str, Profile]:
+    """All profiles by scheduler name, the settings' own first.
+
+    Raises :class:`ConfigError` naming the setting and what is wrong.
+    """
+    found = {kube.scheduler_name: _profile(kube.added_affinity or "", kube.default_spread or "")}
+    for at, one in enumerate(_given(kube.profiles or "[]")):
+        where = f"{NAME}[{at}]"
+        if not one.scheduler_name or one.scheduler_name in found:
+            raise ConfigError(f"{where}.schedulerName: found {one.scheduler_name!r}; expected {EXPECTED}")
+        found[one.scheduler_name] = _profile(_text(one.added_affinity), _text(one.default_spread), where)
+    return found
+
+
+def _given(text: str) -> list[_Given]:
+    try:
+        return msgspec.json.decode(text.encode(), type=list[_Given])
+    except msgspec.DecodeError as error:
+        raise ConfigError(f"{NAME}: found {text!r}: {error}; expected {EXPECTED}") from None
+
+
+def _profile(added: str, spread: str, where: str = "") -> Profile:
+    """``where``: of which profile, where it is not the settings' own."""
+    names = (
+        (f"{where}.addedAffinity", f"{where}.defaultSpread") if where else (added_affinity.NAME, default_spread.NAME)
+    )
+    return Profile(added_affinity.added_affinity(added, names[0]), default_spread.default_constraints(spread, names[1]))
+
+
+def _text(given: msgspec.Raw) -> str:
+    """As the setting of its own has it: a JSON string stands for what it says (``"system"``)."""
+    text = bytes(given).decode()
+    return str(msgspec.json.decode(text)) if text.startswith('"') else text

@@ -1,0 +1,264 @@
+"""Pods that start together or not at all: groups of Kubernetes, of coscheduling and of Kueue, on a real API server.
+
+One scene is played for kube-scheduler as well, with its own gang scheduling (alpha) switched on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import pytest
+
+from cluster import ledgers
+from cluster.judging import Json, is_over
+from cluster.labtools import bind, condition, pod, until
+from cluster.running import BETWEEN_EQUALS, Cast, Place, Stage, nothing_wrong, prepared, scene, service_class, staged
+from cluster.test_live_preemption import evicted, is_bound, revision_of
+from slacktide.kube.client.http import MERGE_PATCH as MERGE
+from slacktide.lab import Binaries
+
+CLASS, LABEL = "slacktide.io/class", "scheduling.x-k8s.io/pod-group"
+KUBERNETES, COSCHEDULING = "scheduling.k8s.io/v1alpha2", "scheduling.x-k8s.io/v1alpha1"
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+SCHEDULERS = {"theirs": "default-scheduler", "ours": "slacktide"}
+SLOW = 8
+"""Seconds that a victim takes to be gone."""
+
+
+@pytest.fixture(scope="module")
+def stage(binaries: Binaries, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    directory = tmp_path_factory.mktemp("groups")
+    gates, apis = "GenericWorkload=true,GangScheduling=true", f"{KUBERNETES}=true"
+    plane = prepared(binaries, directory, gates=gates, apis=apis, kube_scheduler=True)
+    low = service_class("low", 0.5, 3, marginSeconds=0.5, overheadLimit=1.0, default=True)
+    settings = {"qos__alpha": ledgers.ALPHA, "policy__min_running": 1.0, "policy__patience": BETWEEN_EQUALS}
+    yield from staged(
+        binaries, directory, [service_class("high", 0.99, 1), low], plane, scheduler__watchdog=1, **settings
+    )
+
+
+def group(place: Place, name: str, least: int, version: str = KUBERNETES) -> None:
+    gang = {"schedulingPolicy": {"gang": {"minCount": least}}}
+    spec = gang if version == KUBERNETES else {"minMember": least, "scheduleTimeoutSeconds": 10}
+    body = {"apiVersion": version, "kind": "PodGroup", "metadata": {"name": name}, "spec": spec}
+    path = f"/apis/{version}/namespaces/{place.namespace}/podgroups"
+    until(lambda: place.api.post(path, body), "a pod group is made")
+
+
+def high(name: str, of: str = "", cpu: str = "900m", **settings: Any) -> Json:
+    more: Json = {"schedulingGroup": {"podGroupName": of}} if of else {}
+    return pod(name, cpu=cpu, labels={CLASS: "high", **settings.pop("labels", {})}, **more, **settings)
+
+
+def bound_of(place: Place, *names: str) -> list[bool]:
+    return [bool(place.node_of(name)) for name in names]
+
+
+def plays(place: Place, side: str) -> list[list[bool]]:
+    """Which pods of a gang are bound, step by step."""
+    found: list[list[bool]] = []
+    number = 0
+
+    def create(name: str, cpu: str, of: str = "") -> None:
+        body = high(f"{side}-{name}", of, cpu, schedulerName=SCHEDULERS[side], nodeSelector={"side": side})
+        place.create("pods", body)
+
+    def after(*names: str) -> None:
+        """What became of them once a pod that came later is bound."""
+        nonlocal number
+        number += 1
+        create(f"fence-{number}", "10m")
+        place.bound(f"{side}-fence-{number}")
+        found.append(bound_of(place, *(f"{side}-{name}" for name in names)))
+
+    place.nodes(2, prefix=f"-{side}", labels={"side": side}, cpu="1")
+    create("p0", "900m", f"{side}-g")
+    after("p0")  # there is no such group
+    group(place, f"{side}-g", 3)
+    create("p1", "900m", f"{side}-g")
+    after("p0", "p1")  # there are too few of it
+    create("p2", "900m", f"{side}-g")
+    after("p0", "p1", "p2")  # there is room for two of them
+    place.nodes(1, prefix=f"-{side}-more", labels={"side": side}, cpu="1")
+    for name in ("p0", "p1", "p2"):
+        place.bound(f"{side}-{name}")
+    create("p3", "10m", f"{side}-g")
+    place.bound(f"{side}-p3")  # it grows
+    place.delete("pods", f"{side}-p1", 0)
+    create("p4", "900m", f"{side}-g")
+    place.bound(f"{side}-p4")  # another one comes for one that ended
+    return found
+
+
+@scene
+def test_a_gang_starts_as_it_does_under_kube_scheduler(place: Place) -> None:
+    theirs = plays(place, "theirs")
+    assert theirs == [[False], [False, False], [False, False, False]]
+    assert plays(place, "ours") == theirs
+
+
+@scene
+def test_a_gang_that_waits_is_told_why(place: Place) -> None:
+    place.nodes(2, cpu="1")
+    for name in ("p0", "p1"):
+        place.create("pods", high(name, "g"))
+    place.waits("p0", rf"pod group {place.namespace}/g \(podgroups\.scheduling\.k8s\.io\) does not exist")
+    group(place, "g", 3)
+    place.waits("p0", "fewer than 3 of its pods are there")
+    assert "fewer than 3 of its pods are there" in str(place.explained("p1"))
+    place.create("pods", high("p2", "g"))
+    short = r"starts with 3 pods or not at all: 2 found nodes"
+    place.waits("p2", short)
+    until(lambda: "not at all: 2 found nodes" in place.reason("p1"), "explain says so")
+    path = f"/apis/{KUBERNETES}/namespaces/{place.namespace}/podgroups/g"
+    place.api.delete(path)  # the control plane protects it while it has pods: only by force it is gone
+    place.api.patch(path, {"metadata": {"finalizers": None}}, MERGE)
+    place.waits("p1", "does not exist")
+    assert bound_of(place, "p0", "p1", "p2") == [False, False, False]
+
+
+@scene
+def test_pods_of_coscheduling(place: Place) -> None:
+    """Its custom resource comes while the scheduler runs."""
+    place.nodes(2, cpu="1")
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    names = {"plural": "podgroups", "singular": "podgroup", "kind": "PodGroup", "listKind": "PodGroupList"}
+    version = {"name": "v1alpha1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    spec = {"group": "scheduling.x-k8s.io", "scope": "Namespaced", "names": names, "versions": [version]}
+    # It belongs to Kubernetes' community, whose reviewers have to have approved of it.
+    about = {
+        "name": "podgroups.scheduling.x-k8s.io",
+        "annotations": {"api-approved.kubernetes.io": "unapproved, a test"},
+    }
+    place.create("pods", high("alone", labels={LABEL: "g"}, cpu="10m"))
+    place.bound("alone")  # where coscheduling is not installed its label says nothing
+    place.api.post(DEFINITIONS, {"metadata": about, "spec": spec})
+    path = f"{DEFINITIONS}/podgroups.scheduling.x-k8s.io"
+    until(
+        lambda: condition(place.api.get(path), "Established").get("status") == "True", "the definition is established"
+    )
+    other = {"apiVersion": COSCHEDULING, "kind": "PodGroup", "metadata": {"name": "other"}, "spec": {"minMember": 9}}
+    where = f"/apis/{COSCHEDULING}/namespaces/{place.namespace}/podgroups"
+    place.api.post(where, other)
+    place.create("pods", high("other", labels={LABEL: "other"}, cpu="900m", nodeSelector={"none": "such"}))
+    place.waits("other", "fewer than 9 of its pods are there")  # the scheduler knows groups by now
+    for name in ("p0", "p1"):
+        place.create("pods", high(name, labels={LABEL: "late"}))
+    place.waits("p0", r"pod group \S+/late \(podgroups\.scheduling\.x-k8s\.io\) does not exist")
+    group(place, "late", 3, COSCHEDULING)
+    place.waits("p1", "fewer than 3 of its pods are there")
+    assert bound_of(place, "p0", "p1") == [False, False]
+    place.create("pods", high("p2", labels={LABEL: "late"}, cpu="50m"))
+    for name in ("p0", "p1", "p2"):
+        place.bound(name)
+
+
+@scene
+def test_pods_of_kueue(place: Place) -> None:
+    place.nodes(2, cpu="1")
+    labels = {"kueue.x-k8s.io/pod-group-name": "g"}
+    annotations = {"kueue.x-k8s.io/pod-group-total-count": "2"}
+    place.create("pods", high("p0", labels=labels, annotations=annotations))
+    place.waits("p0", r"pod group \S+/g \(kueue\.x-k8s\.io\): fewer than 2 of its pods are there")
+    place.create("pods", high("p1", labels=labels, annotations=annotations))
+    place.bound("p0")
+    place.bound("p1")
+
+
+def full(place: Place, *graces: int) -> list[str]:
+    """A node full with a pod that may be preempted, for each grace period; the nodes."""
+    nodes = []
+    for number, grace in enumerate(graces):
+        nodes += place.nodes(1, prefix=f"-{number}", labels={"number": str(number)}, cpu="1")
+        selector = {"number": str(number)}
+        body = pod(f"low-{number}", cpu="900m", terminationGracePeriodSeconds=grace, nodeSelector=selector)
+        place.create("pods", body)
+    place.ready("low", len(graces))
+    return nodes
+
+
+@scene
+def test_victims_are_given_up_for_a_whole_gang_and_it_is_bound_as_a_whole(place: Place) -> None:
+    """Also the pod whose place is free from the beginning waits for the other's victim."""
+    place.nodes(1, prefix="-free", cpu="1")
+    full(place, SLOW)
+    group(place, "trio", 3)
+    for number in range(3):
+        place.create("pods", high(f"trio-{number}", "trio"))
+    until(lambda: "not at all: 2 found nodes" in place.reason("trio-0"), "one has room, and one could preempt")
+    assert evicted(place) == {}
+    for number in range(3):
+        place.delete("pods", f"trio-{number}", 0)
+    group(place, "pair", 2)
+    for number in range(2):
+        place.create("pods", high(f"pair-{number}", "pair"))
+    place.bound("pair-0")
+    place.bound("pair-1")
+    assert set(evicted(place)) == {"low-0"}
+    gone = revision_of(place, "low-0", lambda one: one.gone or is_over(one.body))
+    assert min(revision_of(place, name, is_bound) for name in ("pair-0", "pair-1")) > gone
+
+
+@scene
+def test_a_gang_of_which_a_place_is_lost_is_not_bound_by_half(place: Place) -> None:
+    closed, _ = full(place, 1, SLOW)
+    group(place, "pair", 2)
+    for number in range(2):
+        place.create("pods", high(f"pair-{number}", "pair"))
+    for number in range(2):
+        until(partial(nominated, place, f"pair-{number}"), "it is nominated")
+    until(lambda: place.get("pods", "low-0") is None, "the first victim is gone")
+    place.kubectl.ok("cordon", closed)
+    until(lambda: place.get("pods", "low-1") is None, "the second victim is gone")
+    for number in range(2):
+        until(lambda one=f"pair-{number}": "not at all: 1 found nodes" in place.reason(one), "it waits")  # type: ignore[misc]
+    assert bound_of(place, "pair-0", "pair-1") == [False, False]
+    place.kubectl.ok("uncordon", closed)
+    for number in range(2):
+        place.bound(f"pair-{number}")
+
+
+def test_a_new_leader_binds_together_what_the_old_one_nominated(stage: Stage, cast: Cast) -> None:
+    cast.over()
+    place = Place(stage, "waits-for-victims")
+    full(place, 1, SLOW * 3)
+    group(place, "pair", 2)
+    for number in range(2):
+        place.create("pods", high(f"pair-{number}", "pair"))
+    for number in range(2):  # also the one whose victim is gone is told where it waits
+        until(partial(nominated, place, f"pair-{number}"), "it is nominated")
+        until(partial(place.auditor.events, place.namespace, "Preempted", f"low-{number}"), "an event says so")
+    stage.scheduler.kill()
+    assert bound_of(place, "pair-0", "pair-1") == [False, False]
+    stage.scheduler.restart()
+    for number in range(2):
+        place.bound(f"pair-{number}")
+    gone = revision_of(place, "low-1", lambda one: one.gone or is_over(one.body))
+    assert min(revision_of(place, f"pair-{number}", is_bound) for number in range(2)) > gone
+
+
+def nominated(place: Place, name: str) -> str:
+    return str(place.pod(name)["status"].get("nominatedNodeName", ""))
+
+
+def test_nobody_did_what_must_not_be_done(cast: Cast) -> None:
+    nothing_wrong(cast)
+
+
+def test_a_new_leader_completes_a_gang_that_was_bound_by_half(stage: Stage, cast: Cast) -> None:
+    """As if the old one had been killed between two bindings; the auditor would find that nobody bound the first."""
+    cast.over()
+    place = Place(stage, "half-bound")
+    (node, _) = place.nodes(2, cpu="1")
+    group(place, "g", 3)
+    place.create("pods", high("p0", "g"))
+    until(lambda: "fewer than 3 of its pods are there" in str(place.explained("p0")), "it waits for others")
+    stage.scheduler.stop()
+    for name in ("p1", "p2"):
+        place.create("pods", high(name, "g", "150m"))
+    bind(place.api, place.namespace, "p1", node)
+    stage.scheduler.restart()
+    for name in ("p0", "p2"):
+        place.bound(name)
