@@ -180,7 +180,7 @@ UV_FLAGS   := --quiet --universal --python-version 3.11 --generate-hashes --no-e
 	--no-header --no-annotate
 UV_COMPILE := uv pip compile pyproject.toml requirements-build.in $(UV_FLAGS)
 lock:
-	$(UV_COMPILE) --output-file requirements.lock
+	$(UV_COMPILE) --extra devices --output-file requirements.lock
 	$(UV_COMPILE) --extra experiments --extra plugins --constraints requirements.lock --output-file requirements-experiments.lock
 	$(UV_COMPILE) --extra dev --constraints requirements-experiments.lock --output-file requirements-dev.lock
 	uv pip compile packaging/requirements.in --constraints requirements-dev.lock $(UV_FLAGS) --output-file packaging/requirements.lock

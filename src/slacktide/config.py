@@ -304,7 +304,7 @@ class KubeSettings:
     access_interval: Annotated[float, Meta(ge=1, le=LONGEST)] = 60.0
     """Seconds between two queries."""
     listen: str | None = "127.0.0.1:10359"
-    """Address of /metrics, /livez, /readyz, /configz and /explain; ``None``: nothing is served."""
+    """Address of /metrics, /livez, /readyz, /configz, /explain and the page, /dashboard/; ``None``: nothing."""
     http_access: Literal["delegated", "loopback"] = "delegated"
     """Who may ask there. ``delegated``: over TLS, whom the API server knows by a bearer token and lets get the path
     (health is told to everybody). ``loopback``: everybody on this machine, without TLS, for local development."""

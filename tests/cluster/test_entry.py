@@ -12,6 +12,7 @@ from typing import Any
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
+import aiohttp
 import pytest
 from click.testing import CliRunner
 
@@ -21,9 +22,12 @@ from cluster.labtools import condition, deployment, pod, pods_path, until
 from cluster.running import Running
 from cluster.workloads import workload
 from slacktide.cli import app
+from slacktide.cli.dashboard.relay import Relay
+from slacktide.cli.scheduler_pages import Trust
 from slacktide.kube.client.credentials import Access, Fixed, load_access
 from slacktide.kube.client.http import Connection
 from slacktide.kube.observe.access import ANSWER_SECONDS, Reviews
+from slacktide.kube.observe.http_site import Site
 from slacktide.lab import Binaries, ControlPlane
 from slacktide.settings import load_live
 
@@ -84,6 +88,49 @@ def test_health_is_told_to_everybody_and_nothing_else_to_strangers(scheduler: Ru
         assert (status, "found no bearer token" in text) == (HTTPStatus.UNAUTHORIZED, True)
         assert asked(scheduler, path, "made-up")[0] == HTTPStatus.UNAUTHORIZED
         assert asked(scheduler, path, Authorization="Basic YTpi")[0] == HTTPStatus.UNAUTHORIZED
+
+
+def test_the_page_is_given_to_everybody_and_its_data_to_who_may_explain(
+    plane: ControlPlane, scheduler: Running
+) -> None:
+    status, text = asked(scheduler, "/dashboard/")
+    assert (status, "<title>slacktide</title>" in text) == (HTTPStatus.OK, True)
+    assert asked(scheduler, "/dashboard/app.js")[0] == HTTPStatus.OK
+    assert asked(scheduler, "/view")[0] == HTTPStatus.UNAUTHORIZED
+    assert asked(scheduler, "/view", "made-up")[0] == HTTPStatus.UNAUTHORIZED
+    status, text = asked(scheduler, "/view", plane.service_account_token("default", "metrics"))
+    assert (status, "may not get /view" in text) == (HTTPStatus.FORBIDDEN, True)
+    token = plane.service_account_token("default", "explain")
+    request = Request(f"https://127.0.0.1:{scheduler.port}/view", headers={"Authorization": f"Bearer {token}"})
+    with urlopen(request, timeout=60, context=ssl._create_unverified_context()) as stream:
+        assert stream.headers["Content-Security-Policy"].startswith("default-src 'none'; script-src 'self'")
+        assert b'"source":"scheduler"' in stream.readline()
+
+
+def test_the_command_passes_data_on_with_a_token_that_the_browser_does_not_see(
+    plane: ControlPlane, scheduler: Running, tmp_path: Path
+) -> None:
+    token = tmp_path / "token"
+    token.write_text(plane.service_account_token("default", "explain"))
+    fingerprint = scheduler.log.partition("SHA-256 fingerprint ")[2].split()[0]
+    address = f"127.0.0.1:{scheduler.port}"
+
+    def relayed(trust: Trust) -> tuple[int, bytes]:
+        async def ask() -> tuple[int, bytes]:
+            async with (
+                Site("test", "127.0.0.1:0", Relay(address, trust).routes()) as site,
+                aiohttp.ClientSession() as session,
+                session.get(f"http://127.0.0.1:{site.port}/view") as got,
+            ):
+                return got.status, await got.content.readline()
+
+        return asyncio.run(ask())
+
+    status, line = relayed(Trust(token, None, fingerprint))
+    assert (status, b'"source":"scheduler"' in line) == (HTTPStatus.OK, True)
+    assert token.read_bytes() not in line
+    status, line = relayed(Trust(token, None, "0" * 64))  # somebody else's certificate: no token is shown
+    assert (status, b"does not answer" in line) == (HTTPStatus.BAD_GATEWAY, True)
 
 
 def test_who_may_read_metrics_reads_them_and_nothing_else(plane: ControlPlane, scheduler: Running) -> None:

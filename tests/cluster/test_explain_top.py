@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from click.testing import CliRunner, Result
 
 from cluster.kubectl import cells
 from cluster.labtools import deployment, pod, pods, until
+from cluster.pulse import Pulse
 from cluster.running import Running, prepared, service_class
 from slacktide.cli import app
 from slacktide.cli.top import Ledgers
@@ -31,6 +34,7 @@ from slacktide.kube.translate.selectors import NOTHING
 from slacktide.lab import Binaries, ControlPlane
 from slacktide.model import Rule
 from slacktide.model.durations import parse_duration
+from support.browsing import chromium, looks, serious
 
 BRONZE, GOLD = {"slacktide.io/class": "bronze"}, {"slacktide.io/class": "gold"}
 OURS = {"schedulerName": "slacktide"}
@@ -331,3 +335,73 @@ def test_what_was_quoted_comes(running: Running, binaries: Binaries) -> None:
     running.plane.api.post("/api/v1/namespaces/default/pods", pod("new", cpu="1", labels=GOLD, **OURS))
     until(lambda: "new" in _running(running.plane), "the pod runs")
     until(lambda: len(set(_events(running.plane, "Preempted")) - before) == 1, "one more was preempted")
+
+
+# -- the page, last, as it changes who runs ----------------------------------------------------------------------------
+
+PAGE_SECONDS = 2.0
+"""So long after the API server the page shows a change, at most, on a quiet machine."""
+RUNS = (
+    "const names = new Map(); for (const one of slacktide.nodes.values()) names.set(one.number, one.name);"
+    "return Object.fromEntries([...slacktide.pods.values()].filter((one) => one.state === 2 || one.state === 3)"
+    ".map((one) => [one.name, names.get(one.node)]))"
+)
+
+
+def test_the_page_follows_a_preemption_within_two_seconds(running: Running, tmp_path: Path) -> None:
+    api = running.plane.api
+
+    def truth() -> dict[str, str]:
+        """Pods that are ready, by the API server."""
+        return {
+            one["metadata"]["name"]: one["spec"]["nodeName"]
+            for one in pods(api, "default", "Running")
+            if any(found["type"] == "Ready" and found["status"] == "True" for found in one["status"]["conditions"])
+        }
+
+    def among(name: str, found: Callable[[], dict[str, str]]) -> bool:
+        return name in found()
+
+    pulse = Pulse()
+    pulse.attend(f"http://127.0.0.1:{running.port}/livez")
+    with contextlib.ExitStack() as stack:
+        stack.callback(pulse.stop)
+        browser = stack.enter_context(chromium(tmp_path / "profile"))
+        looks(browser, "light", 1280)
+        browser.get(f"http://127.0.0.1:{running.port}/dashboard/")
+        until(lambda: browser.execute_script("return !document.getElementById('main').hidden"))
+        until(lambda: browser.execute_script(RUNS) == truth(), "the page shows what runs")
+        lags = []
+        for name in ("higher-1", "higher-2"):
+            before = truth()
+            api.post("/api/v1/namespaces/default/pods", pod(name, cpu="1", labels=GOLD, **OURS))
+            until(partial(among, name, truth), "the gold pod runs")
+            seen = time.time()
+            until(partial(among, name, partial(browser.execute_script, RUNS)), "the page shows the gold pod")
+            lags.append(time.time() - seen - pulse.late(seen, time.time()))
+            until(lambda: browser.execute_script(RUNS) == truth(), "the page shows what runs")
+            (victim,) = set(before) - set(truth())
+            told = browser.execute_script(
+                "const one = slacktide.decisions.find((one) => one.pod === arguments[0]);"
+                "return one && one.victims.map((victim) => victim.pod)",
+                f"default/{name}",
+            )
+            assert told == [f"default/{victim}"]
+        assert max(lags) < PAGE_SECONDS
+        # Who waits, and why, as explain says it.
+        waiting = {one["metadata"]["name"] for one in pods(api, "default", "Pending")}
+        until(
+            lambda: (
+                set(browser.execute_script("return [...slacktide.waiting.values()].map((one) => one.name)")) == waiting
+            ),
+            "the page shows who waits",
+        )
+        reason = until(
+            lambda: browser.execute_script("return [...slacktide.waiting.values()].find((one) => one.reason)?.reason")
+        )
+        assert reason.startswith("0/2 nodes: 2 insufficient cpu; preemption: ")
+        low = browser.execute_script("return [...slacktide.workloads.values()].find((one) => one.name === 'low')")
+        ready = sum(name.startswith("low-") for name in truth())
+        assert (low["running"], low["waiting"]) == (ready, 7 - ready)
+        assert serious(browser) == []
+        assert [one for one in browser.get_log("browser") if one["level"] == "SEVERE"] == []

@@ -517,12 +517,12 @@ def test_a_gated_pod_is_left_alone_and_owed_nothing(place: Place) -> None:
 
 
 @scene
-def test_resource_claims_are_refused(place: Place) -> None:
+def test_a_resource_claim_that_is_missing_is_waited_for(place: Place) -> None:
     place.nodes(1)
     claims = [{"name": "gpu", "resourceClaimName": "gpu"}]
     body = pod("claims", resourceClaims=claims)
     place.create("pods", body)
-    place.waits("claims", "resourceClaims")
+    place.waits("claims", "resource claim gpu does not exist")
     assert place.node_of("claims") == ""
 
 

@@ -18,8 +18,11 @@ from slacktide.kube.client.credentials import Access, load_access
 from slacktide.kube.client.http import ApiError, Connection, Unreachable
 from slacktide.kube.client.kinds import Identity, Kind, Malformed
 from slacktide.kube.client.reflector import CATCHING_UP_SECONDS, Reflector
-from slacktide.kube.resources.objects import NAMESPACE, POD, Owner, Pod, ServiceClass
+from slacktide.kube.mirror import watches
+from slacktide.kube.mirror.cluster import ClusterMirror
+from slacktide.kube.resources.objects import NAMESPACE, POD, SERVICE_CLASS, Owner, Pod, ServiceClass
 from slacktide.lab import ControlPlane
+from slacktide.settings import load_live
 
 SECRET = Kind(Owner, "v1", "secrets", namespaced=True)  # of which nobody else makes any
 
@@ -525,3 +528,28 @@ def test_thousands_of_pods_do_not_stall_the_event_loop(access: Access) -> None:
         assert proxy.paths == []
 
     scenario(access, play)
+
+
+def test_an_api_server_without_dynamic_resources_is_watched_all_the_same(
+    access: Access, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only pods that have claims wait, with the reason."""
+    for name in ("DEVICE_CLASS", "RESOURCE_SLICE", "RESOURCE_CLAIM"):
+        kind = getattr(watches, name)
+        monkeypatch.setattr(watches, name, Kind(kind.type, "resource.k8s.io/v999", kind.plural, namespaced=False))
+
+    async def first() -> ClusterMirror:
+        mirror = ClusterMirror(load_live(), time.time)
+        async with Connection(access) as connection, asyncio.TaskGroup() as group:
+            found = watches.Watches(connection, mirror)
+            # The custom resources are not installed here.
+            found.leave_out(SERVICE_CLASS)
+            tasks = [group.create_task(one) for one in found.running()]
+            await found.first_lists()
+            for one in tasks:
+                one.cancel()
+        return mirror
+
+    unknown = asyncio.run(first()).devices.unknown
+    assert unknown.startswith("deviceclasses cannot be listed")
+    assert "404" in unknown

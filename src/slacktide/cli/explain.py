@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from slacktide.cli.options import FILE
+from slacktide.cli.scheduler_pages import Trust, asking_a_scheduler
 from slacktide.cli.shell.suggesting import HelpfulGroup
 
 if TYPE_CHECKING:
-    from slacktide.cli.scheduler_pages import Trust
     from slacktide.kube.client.http import Connection
 
 ADDRESS = "https://127.0.0.1:10359"
@@ -27,26 +26,18 @@ def explain() -> None:
 @explain.command("pod")
 @click.argument("name")
 @click.option("-n", "--namespace", help="The pod's namespace.  [default: the context's]")
-@click.option("--kubeconfig", type=FILE, help="How to reach the cluster.")
-@click.option("--context", metavar="NAME", help="Of the kubeconfig; its current one if none is named.")
 @click.option(
     "--address",
     metavar="[http://]HOST:PORT",
     help=f"The scheduler's kube.listen, https unless it says http.  [default: the lab's in a lab, else {ADDRESS}]",
 )
-@click.option("--token-file", type=FILE, help="The token that the scheduler is shown.  [default: the kubeconfig's]")
-@click.option("--ca-file", type=FILE, help="By which the scheduler's certificate is verified, PEM.")
-@click.option("--fingerprint", metavar="HEX", help="SHA-256 of its certificate instead, as its log says it at start.")
+@asking_a_scheduler
 @click.option("--json", "as_json", is_flag=True, help="The scheduler's answer as it is.")
 def pod(
     name: str,
     namespace: str | None,
-    kubeconfig: Path | None,
-    context: str | None,
     address: str | None,
-    token_file: Path | None,
-    ca_file: Path | None,
-    fingerprint: str | None,
+    trust: Trust,
     as_json: bool,
 ) -> None:
     """Explains a pod.
@@ -57,11 +48,8 @@ def pod(
     """
     import asyncio
 
-    from slacktide.cli.scheduler_pages import Trust
-
-    trust = Trust(token_file, ca_file, fingerprint, kubeconfig, context)
-    where = namespace or _namespace(kubeconfig, context)
-    click.echo(asyncio.run(_explain(where, name, kubeconfig, context, address, trust, as_json)))
+    where = namespace or _namespace(trust.kubeconfig, trust.context)
+    click.echo(asyncio.run(_explain(where, name, trust.kubeconfig, trust.context, address, trust, as_json)))
 
 
 async def _explain(
@@ -83,7 +71,7 @@ async def _explain(
         async with await connect(kubeconfig, context=context) as connection:
             raw = await _get(connection, f"/api/v1/namespaces/{namespace}/pods/{name}")
             uid = "" if raw is None else raw["metadata"]["uid"]
-            address = _of_lab(kubeconfig, connection.server) or ADDRESS
+            address = of_lab(kubeconfig, connection.server) or ADDRESS
             found, problem = await ask(address, "/explain", asked, trust)
             if found is None or (uid and found.get("uid") != uid):
                 if as_json:
@@ -105,7 +93,7 @@ async def _explain(
     return told(found)
 
 
-def _of_lab(kubeconfig: Path | None, server: str) -> str:
+def of_lab(kubeconfig: Path | None, server: str) -> str:
     """Where the scheduler listens that a lab with this API server has started; empty where it is no lab's."""
     from slacktide.cli.lab import default_directory
     from slacktide.kube.client.credentials import paths_of_environment

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import click
+
+from slacktide.cli.options import FILE
+
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Mapping
+    from collections.abc import AsyncIterator, Callable, Mapping
 
     import aiohttp
 
@@ -65,6 +71,24 @@ class Trust:
         return found
 
 
+def asking_a_scheduler(command: Callable[..., None]) -> Callable[..., None]:
+    """A command with the options that say who asks and how the scheduler is known; it gets them as ``trust``."""
+
+    @click.option("--kubeconfig", type=FILE, help="How to reach the cluster.")
+    @click.option("--context", metavar="NAME", help="Of the kubeconfig; its current one if none is named.")
+    @click.option("--token-file", type=FILE, help="The token that the scheduler is shown.  [default: the kubeconfig's]")
+    @click.option("--ca-file", type=FILE, help="By which the scheduler's certificate is verified, PEM.")
+    @click.option("--fingerprint", metavar="HEX", help="SHA-256 of its certificate instead, as its log has it.")
+    @wraps(command)
+    def with_trust(
+        kubeconfig: Path | None, context: str | None, token_file: Path | None, ca_file: Path | None,
+        fingerprint: str | None, **others: Any,
+    ) -> None:  # fmt: skip
+        command(trust=Trust(token_file, ca_file, fingerprint, kubeconfig, context), **others)
+
+    return with_trust
+
+
 async def ask(address: str, path: str, query: Mapping[str, str], trust: Trust) -> tuple[dict[str, Any] | None, str]:
     """The answer of a scheduler at ``[http://]HOST:PORT``, or nothing and why it says nothing."""
     import aiohttp
@@ -83,6 +107,17 @@ async def ask(address: str, path: str, query: Mapping[str, str], trust: Trust) -
 
 
 async def _get(url: str, options: Mapping[str, Any]) -> tuple[int, Any]:
+    import aiohttp
+
+    timeout = aiohttp.ClientTimeout(total=ANSWER_SECONDS)
+    async with asking(timeout) as session, session.get(url, **options) as response:
+        return response.status, await response.json(content_type=None)
+
+
+@asynccontextmanager
+async def asking(timeout: aiohttp.ClientTimeout) -> AsyncIterator[aiohttp.ClientSession]:
+    """A session whose connections are closed when it ends: TLS ends in turns of the event loop, also where the
+    certificate was a wrong one."""
     import asyncio
     import socket
 
@@ -95,16 +130,10 @@ async def _get(url: str, options: Mapping[str, Any]) -> tuple[int, Any]:
         return sockets[-1]
 
     try:
-        async with (
-            aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(socket_factory=new_socket),
-                timeout=aiohttp.ClientTimeout(total=ANSWER_SECONDS),
-            ) as session,
-            session.get(url, **options) as response,
-        ):
-            return response.status, await response.json(content_type=None)
+        connector = aiohttp.TCPConnector(socket_factory=new_socket)
+        async with aiohttp.ClientSession(connector=connector, timeout=timeout) as session:
+            yield session
     finally:
-        # TLS ends in turns of the event loop, also where the certificate was a wrong one.
         for _ in range(GOODBYE_TURNS):
             if all(one.fileno() < 0 for one in sockets):
                 break

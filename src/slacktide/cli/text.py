@@ -68,9 +68,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1, wid
 
 
 def _widths(heads: Sequence[Sequence[str]], rows: Sequence[Sequence[str]]) -> list[int]:
-    return [
-        max([*map(width_of, head), *(width_of(row[place]) for row in rows)]) for place, head in enumerate(heads)
-    ]
+    return [max([*map(width_of, head), *(width_of(row[place]) for row in rows)]) for place, head in enumerate(heads)]
 
 
 def _whole(widths: Sequence[int], gap: str) -> int:

@@ -196,6 +196,7 @@ class Term(FeedListener):
         waiting = engine.waiting()
         for at in range(0, len(waiting), TOGETHER):
             self.reporter.after_pass(waiting[at : at + TOGETHER])
+            self.actor.find_other_devices(waiting[at : at + TOGETHER])
             yield
 
     def _look_again(self, *, everybody: bool) -> None:
@@ -218,8 +219,8 @@ class Term(FeedListener):
 
     def _carry_out(self, decision: Decision) -> None:
         self.feed.pods[decision.uid].queue = fed_pod.NOWHERE
-        self.actor.carry_out(decision)
-        self._told_to_leave(decision.victims)
+        if self.actor.carry_out(decision):
+            self._told_to_leave(decision.victims)
 
     def _told_to_leave(self, victims: tuple[types.Victim, ...]) -> None:
         for victim in victims:

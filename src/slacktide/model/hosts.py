@@ -12,6 +12,8 @@ from slacktide.model.network import Network
 
 ATTACHABLE = "attachable-volumes-csi-"
 """How the names of resources begin that are a CSI driver's volumes, as many as a host can have attached."""
+DEVICES = "devices/"
+"""How the names of resources begin that stand for claims on devices, as many as a host has free devices for."""
 
 
 @dataclass(frozen=True, slots=True)

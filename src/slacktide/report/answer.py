@@ -40,7 +40,7 @@ def answer(scores: Rows, scene: Scene) -> Figure:
     def draw(sheet: Sheet) -> Any:
         with style(sheet):
             headed = len({row["host set"] for row in found}) if several else 0
-            height = (1.0 + 0.34 * len(found) + 0.26 * headed) / sheet.tall ** 0.5
+            height = (1.0 + 0.34 * len(found) + 0.26 * headed) / sheet.tall**0.5
             ((axes, _),) = (made := panels(sheet, [[found]], height=height, share=(False, False)))
             _tiles(axes, found, scene, sheet, several)
             return made.figure
@@ -135,5 +135,3 @@ def _said(found: Rows, scene: Scene) -> str:
             f"cpu-seconds, {short(round(row['preemptions'], 1))} preemptions a run"
         )
     return ". ".join(said) + "." if said else "No finished run."
-
-

@@ -488,6 +488,31 @@ def test_resizes_come_with_the_workload(tmp_path: Path) -> None:
     assert sum(delivered(tmp_path / "out").values()) > 0
 
 
+def test_what_stands_for_free_devices_does_not_come_with_the_workload(tmp_path: Path) -> None:
+    """A pod asks for them while it waits, and nodes have as many as are free: as amounts nobody could be placed."""
+    config, start = live_config(), BEGINNING
+    with Recorder(tmp_path / "record", config) as recorder:
+        one = Engine(config, journal=recorder)
+        one.host("n", {"cpu": 8000, "devices/gpu": 1}, {}, True)
+        service = ServiceClass("silver", 0.9, 2)
+        one.spec(0, Spec((("cpu", 1000), ("devices/gpu", 1)), service, Term()))
+        one.spec(1, Spec((("cpu", 1000),), service, Term()))
+        one.controller("k", service, 0, False)
+        one.arrive("a", "a", "k", 0, start)
+        one.wake("a")
+        one.run(start + 1)
+        one.bound("a", start + 2)
+        one.host("n", {"cpu": 8000}, {}, True)
+        one.respec("a", 1)
+        one.run(start + 9)
+    as_workload(sessions(tmp_path / "record")[0], tmp_path / "out")
+    config = settings.load(tmp_path / "out" / "settings.json")
+    workload = read_workload(tmp_path / "out" / "workload.parquet", classes=config.classes)
+    assert workload.resources == ("cpu", "memory")
+    assert workload.resize is None
+    assert delivered(tmp_path / "out")["silver"] > 0.5
+
+
 def test_the_past_comes_with_the_workload(tmp_path: Path) -> None:
     """What ledgers say when the record begins is what a simulation of it begins with."""
     config, start = live_config(), BEGINNING

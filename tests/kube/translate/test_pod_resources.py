@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slacktide.kube.translate.pod_resources import allocatable, host_ports, requests
-from slacktide.kube.translate.unschedulable import Unschedulable, gated, refusal
+from slacktide.kube.translate.unschedulable import Unschedulable, gated
 from support.made_objects import container, node, pod
 
 GI = 2**30
@@ -130,8 +130,6 @@ def test_allocatable_counts_pods_and_every_resource() -> None:
         allocatable(node(allocatable={"cpu": "many"}))
 
 
-def test_what_slacktide_does_not_do_is_refused_by_name() -> None:
-    assert refusal(pod()) == ""
-    assert "spec.resourceClaims: found gpu" in refusal(pod(resourceClaims=[{"name": "gpu"}]))
+def test_pods_with_gates_are_not_to_be_scheduled_yet() -> None:
     assert gated(pod(schedulingGates=[{"name": "quota"}]))
     assert not gated(pod())

@@ -76,5 +76,3 @@ def _values(kind: Any, key: str) -> Iterable[object]:
     if named is not None:
         return [one.name for one in available() if one.kind == named]
     return ("true", "false") if kind.plain is bool else kind.choices
-
-

@@ -15,7 +15,7 @@ from slacktide.kernels.tables.affinity_records import AWAY, NEAR_BY, SPREAD
 from slacktide.kernels.tables.arrays import Tables
 from slacktide.model import Rule
 from slacktide.model.constraint import AnyOf, Condition, Constraint, Tolerates, taints_of
-from slacktide.model.hosts import ATTACHABLE
+from slacktide.model.hosts import ATTACHABLE, DEVICES
 from slacktide.state.spec import Spec
 
 Mask = NDArray[np.bool_]
@@ -151,6 +151,9 @@ class Looker:
 def _too_little(resource: str) -> str:
     if resource == "pods":
         return "too many pods"
+    devices = resource.removeprefix(DEVICES)
+    if devices != resource:
+        return f"too few free devices of class {devices.partition('~')[0]}"
     driver = resource.removeprefix(ATTACHABLE)
     return f"insufficient {resource}" if driver == resource else f"too many volumes of driver {driver}"
 

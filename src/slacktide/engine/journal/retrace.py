@@ -16,6 +16,7 @@ from slacktide.engine.journal import replay
 from slacktide.engine.journal.past import past_of, totals_of
 from slacktide.kernels.tables import schema
 from slacktide.model import Past
+from slacktide.model.hosts import DEVICES
 from slacktide.state.spec import Spec
 
 Demand = tuple[tuple[str, int], ...]
@@ -42,6 +43,7 @@ class InstanceHistory:
 
     def asks(self, demand: Demand, at: float) -> None:
         """It asks for this from ``at`` on, where it is the first from its admission on."""
+        demand = tuple(one for one in demand if not one[0].startswith(DEVICES))  # which says what is free, not what is
         if not self.demands:
             self.demands.append((self.admission, demand))
         elif demand != self.demands[-1][1]:
@@ -203,11 +205,12 @@ class SessionHistory:
     def _host(self, told: operations.Host) -> None:
         """When the host can be used."""
         known = self.hosts.get(told.name)
+        amounts = {name: amount for name, amount in told.amounts.items() if not name.startswith(DEVICES)}
         if known is None:
-            known = self.hosts[told.name] = HostHistory(told.amounts, told.attributes)
+            known = self.hosts[told.name] = HostHistory(amounts, told.attributes)
             if self.begin > -np.inf:
                 known.closed.append((self.begin, self.now))
-        known.amounts, known.attributes = told.amounts, told.attributes
+        known.amounts, known.attributes = amounts, told.attributes
         if not told.up:
             self._closed.add(told.name)
         elif told.name in self._closed:

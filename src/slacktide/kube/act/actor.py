@@ -15,6 +15,7 @@ from typing import Any
 from slacktide.engine.core import types
 from slacktide.engine.core.types import Decision
 from slacktide.kube.act.counts import ASK_AGAIN_SECONDS, LONGEST_PAUSE_SECONDS, Counts
+from slacktide.kube.act.device_allocation import DeviceAllocator
 from slacktide.kube.act.eviction import Evictor
 from slacktide.kube.act.muster import Muster
 from slacktide.kube.act.reservations import Nomination, Reservations
@@ -54,7 +55,7 @@ class Actor:
         self.reservations = Reservations()
         self._muster = Muster(self.feed.engine)
         self._bindings: asyncio.Queue[Decision] = asyncio.Queue()
-        self._volumes = VolumeProvisioner(term)
+        self._volumes, self.devices = VolumeProvisioner(term), DeviceAllocator(term)
         self._evictor = Evictor(term, self.reservations, counts, listener=self)
         self._group: asyncio.TaskGroup | None = None
 
@@ -83,24 +84,37 @@ class Actor:
         for decision in decisions:
             self._muster.begins(decision.uid)
 
-    def carry_out(self, decision: Decision) -> None:
-        """Begin to carry out a decision that the engine has just made."""
+    def carry_out(self, decision: Decision) -> bool:
+        """Begin to carry out a decision that the engine has just made; whether its victims have to go."""
+        one = self.feed.engine.pods.get(decision.uid)
+        is_stale = one is None or one.state != types.PLACED  # given up by now, with others of its group
+        if not is_stale and (problem := self.devices.reserve(decision.uid, decision.host)):
+            self.give_up(decision.uid, problem, at_once=True)
+            is_stale = True
+        if is_stale:
+            for victim in decision.victims:
+                self.feed.engine.spared(victim.uid, self.clock())
+            return False
         uids = {victim.uid for victim in decision.victims}
         for uid in uids:
             self.reservations.goes(uid, decision.host)
         outstanding = uids | self.reservations.in_the_way(self.feed.engine, decision)
         if not outstanding:
             self._has_its_place(decision)
-            return
+            return True
         self.reservations.add(Nomination(decision, outstanding, self._patience(outstanding)))
         if not uids and self._group is not None:
             self._group.create_task(self.nominate(decision))
         for uid in uids:
             self._evictor.evict(uid, decision)
+        return True
 
     def adopt(self, decision: Decision, leaving: set[str]) -> None:
         """Go on with a former leader's decision, whose victims are told to leave already, or are gone."""
         self._muster.begins(decision.uid)
+        if problem := self.devices.reserve(decision.uid, decision.host):
+            self.give_up(decision.uid, problem, kept=decision)
+            return
         if not leaving:
             self._has_its_place(decision)
             return
@@ -112,6 +126,9 @@ class Actor:
         found = list(settled(self.feed.engine, self.reservations, self.clock(), everybody=everybody))
         for decision in found:
             before, pod = kept[decision.uid], self.feed.pods[decision.uid]
+            if problem := self.devices.reserve(decision.uid, decision.host):
+                self.give_up(decision.uid, problem, kept=before.decision)
+                continue
             self._has_its_place(decision)
             LOG.info("pod %s/%s goes to %s at once", *pod.namespaced_name, decision.host)
             by_now = f"{decision.host} has room for it by now"
@@ -195,26 +212,36 @@ class Actor:
         nomination = self.reservations.drop(uid)
         pod, engine = self.feed.pods.get(uid), self.feed.engine
         if pod is None or not pod.key:
+            self.devices.release(uid)
             return
         one = engine.pods.get(uid)
         if one is None or one.state != types.PLACED or one.bound:
+            self.devices.release(uid)
             return
         self.counts.refused += 1
         engine.refused(uid, self.clock())
         pod.failures += 1
+        pod.queue = fed_pod.BACKOFF
+        self.devices.release(uid)
+        self.devices.give_up(pod, self._group)
         LOG.info("pod %s/%s waits again: %s", *pod.namespaced_name, reason)
         if nomination is not None:
             self._tell_given_up(pod, nomination.decision.host, nomination.shown, reason)
         elif shown is not None:
             self._tell_given_up(pod, shown.host, True, reason)
-        if at_once and pod.failures < 3:
+        if at_once and pod.failures < 3 and pod.queue == fed_pod.BACKOFF:
             pod.queue = fed_pod.ACTIVE
             engine.wake(uid)
             self.feed.listener.work()
             return
+        if pod.queue != fed_pod.BACKOFF:
+            return  # it waits for something else by now
         pause = min(self.settings.backoff_longest, self.settings.backoff_first * 2.0 ** (pod.failures - 1))
-        pod.queue = fed_pod.BACKOFF
         asyncio.get_running_loop().call_later(pause, self._gate.call, partial(self._wake, uid))
+
+    def find_other_devices(self, uids: Iterable[str]) -> None:
+        """Pods found no place: their claims may have devices on nodes where they cannot go, and get others."""
+        self.devices.find_others(uids, self._group)
 
     def _tell_given_up(self, pod: FedPod, node: str, shown: bool, reason: str) -> None:
         note = f"its place on {node} is given up: {reason}"
@@ -240,9 +267,9 @@ class Actor:
             if not self._is_open(pod, decision):
                 await self._gate.passed()
                 self.give_up(decision.uid, CLOSED.format(decision.host), at_once=True, kept=decision)
-            elif pod.needs.provision:
+            elif pod.needs.provision or pod.pod.spec.resource_claims:
                 assert self._group is not None  # noqa: S101  # run() made it
-                self._group.create_task(self._bind_with_volumes(pod, decision))
+                self._group.create_task(self._prepare_and_bind(pod, decision))
             else:
                 await self._bind(pod, decision)
 
@@ -250,9 +277,13 @@ class Actor:
         """Whether the node still takes the pod: it may have been cordoned, tainted or lost since the decision."""
         return pod is not None and bool(pod.key) and self.feed.engine.is_open(pod.uid, decision.host)
 
-    async def _bind_with_volumes(self, pod: FedPod, decision: Decision) -> None:
-        """Making volumes takes long; others go on meanwhile."""
-        problem = await self._gate.after(self._volumes.ready(pod, decision.host))
+    async def _prepare_and_bind(self, pod: FedPod, decision: Decision) -> None:
+        """Making volumes takes long, and writing down which devices a pod gets; others go on meanwhile."""
+        problem = ""
+        if pod.needs.provision:
+            problem = await self._gate.after(self._volumes.ready(pod, decision.host))
+        if not problem and pod.pod.spec.resource_claims:
+            problem = await self._gate.after(self.devices.ready(pod))
         if not problem and not self._is_open(pod, decision):
             problem = CLOSED.format(decision.host)
         if problem:

@@ -30,6 +30,7 @@ class FedPod:
     target: Target | None = None
     promised: Promised | None = None
     needs: Needs = NO_NEEDS
+    """Of its volumes."""
     budget: str = ""
     queue: str = NOWHERE
     problem: str = ""

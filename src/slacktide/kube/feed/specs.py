@@ -12,16 +12,18 @@ from slacktide.kube.feed.fed_pod import FedPod
 from slacktide.kube.mirror.cluster import ClusterMirror
 from slacktide.kube.mirror.pod_record import grace
 from slacktide.kube.resources.objects import Pod
+from slacktide.kube.translate.devices.pod_claims import NO_CLAIMS
 from slacktide.kube.translate.nodes import NodeView, lasting
 from slacktide.kube.translate.owners import Target
 from slacktide.kube.translate.pod_constraints import PodConstraints
 from slacktide.kube.translate.pod_resources import Demands
 from slacktide.kube.translate.priorities import is_of_the_system
 from slacktide.kube.translate.service_classes import ClassIsGone, Promised
-from slacktide.kube.translate.unschedulable import Unschedulable, refusal
+from slacktide.kube.translate.unschedulable import Unschedulable
 from slacktide.kube.translate.user_access import Wants
 from slacktide.kube.translate.volumes import away_from, both
 from slacktide.model.constraint import NO_CONSTRAINT, Term
+from slacktide.model.hosts import DEVICES
 from slacktide.model.placement import CLUSTER, HOST, Placement, Rule
 from slacktide.state.spec import Spec
 
@@ -36,7 +38,7 @@ def nothing_kept(_target: Target | None, problem: ClassIsGone) -> Promised:
 
 
 class SpecParts(NamedTuple):
-    """What a spec is made of; ``term`` is the one of ``placed`` and that of the pod's volumes."""
+    """What a spec is made of; ``term`` is the one of ``placed``, of the pod's volumes and of its devices."""
 
     demand: tuple[tuple[str, int], ...]
     promised: Promised
@@ -119,8 +121,8 @@ class Specs:
 
     def _read(self, fed: FedPod) -> SpecParts:
         mirror, pod = self._mirror, fed.pod
-        if reason := fed.record.malformed or refusal(pod):
-            raise Unschedulable(reason)
+        if fed.record.malformed:
+            raise Unschedulable(fed.record.malformed)
         fed.promised = self._promised(pod)
         demand = self.demands.of(pod)
         if isinstance(demand, str):
@@ -131,7 +133,11 @@ class Specs:
             fed.needs = mirror.storage.needs(pod)
             if fed.needs.waits:
                 raise Unschedulable(fed.needs.waits)
-        term = both(both(placed.term, fed.needs.term), away_from(fed.avoids))
+        claims = NO_CLAIMS if pod.spec.node_name else mirror.devices.needs(pod)
+        if claims.waits:
+            raise Unschedulable(claims.waits)
+        demand += claims.demand
+        term = both(both(both(placed.term, fed.needs.term), claims.term), away_from(fed.avoids))
         never = pod.spec.preemption_policy == NEVER
         wants = mirror.network.wants_of(pod, mirror.owners)
         spared = is_of_the_system(pod) and not self._engine.config.kube.preempt_system_pods
@@ -193,7 +199,11 @@ class Specs:
 
     def _could_take(self, view: NodeView, found: Interned) -> bool:
         amounts, taken = dict(self._mirror.network.named(view.amounts.items())), self.residents(view.name)
-        if any(amounts.get(name, 0) - taken.get(name, 0) < amount for name, amount in found.spec.demand if amount):
+        if any(
+            amounts.get(name, 0) - taken.get(name, 0) < amount
+            for name, amount in found.spec.demand
+            if amount and not name.startswith(DEVICES)  # of which nodes have as many as are free
+        ):
             return False
         keys = {one.topology.key for one in found.spec.placement.rules if one.kind == "near"}
         if any(key not in view.attributes for key in keys - {HOST, CLUSTER}):

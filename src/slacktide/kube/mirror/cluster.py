@@ -12,6 +12,7 @@ from dataclasses import replace
 from slacktide.config import Config
 from slacktide.kube.client.kinds import HasMetadata, Identity, Malformed
 from slacktide.kube.mirror.changes import Changes
+from slacktide.kube.mirror.devices import DeviceMirror
 from slacktide.kube.mirror.network import NetworkMirror
 from slacktide.kube.mirror.pending_resizes import PendingResizes
 from slacktide.kube.mirror.pod_groups import PodGroupMirror
@@ -63,9 +64,10 @@ class ClusterMirror:
         self.classes = Classes(kube.priority_classes or "")
         self.budgets = Budgets(kube.disruption_budgets == "best-effort")
         self._plain_nodes: dict[str, NodeView] = {}
-        """Nodes without what can be attached to them."""
+        """Nodes without what can be attached to them, and without devices."""
         self.volumes = VolumeMirror(self.pods, self._followers, self._learn, self._tell_pod, self._view_nodes)
         self.storage, self.attachments = self.volumes.storage, self.volumes.attachments
+        self.devices = DeviceMirror(self.pods, self._followers, self._tell_pod, self._view_nodes)
         self.maintenance = Maintenance()
         self.quotas = Quotas()
         self.pod_groups = PodGroupMirror(self._followers)
@@ -98,6 +100,7 @@ class ClusterMirror:
         self.volumes.see_pod(pod)
         self.resizes.see(record, self._clock())
         self.volumes.attach(record)
+        self.devices.see_pod(record)
         self._tell_pod(record)
 
     def drop_pod(self, identity: Identity, last: Pod | None) -> None:
@@ -109,6 +112,7 @@ class ClusterMirror:
         if record is None:
             return
         self.volumes.pod_is_gone(record.pod)
+        self.devices.pod_is_gone(record.pod)
         if last is not None:
             record.pod = last
         succeeded = last is not None and last.status.phase == "Succeeded"
@@ -173,17 +177,18 @@ class ClusterMirror:
         self._view_node(view.name)
 
     def _view_nodes(self, name: str) -> None:
-        """What can be attached to a node, or to any where none is named, may have changed."""
+        """What can be attached to a node, or to any where none is named, may have changed, or its free devices."""
         for one in (name,) if name else tuple(self._plain_nodes):
             self._view_node(one)
 
     def _view_node(self, name: str) -> None:
-        """What a node is like, or what can be attached to it, may have changed."""
+        """What a node is like, what can be attached to it or which devices are free may have changed."""
         plain, before = self._plain_nodes.get(name), self.nodes.get(name)
         if plain is None:
             return
-        attachable = self.attachments.amounts(name)
-        view = replace(plain, amounts={**plain.amounts, **attachable}) if attachable else plain
+        further = {**self.attachments.amounts(name), **self.devices.amounts(plain)}
+        view = replace(plain, amounts={**plain.amounts, **further}) if further else plain
+        self.devices.look_for_hopeless()
         if before == view:
             return
         self.nodes[name] = view
@@ -200,6 +205,7 @@ class ClusterMirror:
         """A node is gone."""
         before = self.nodes.pop(name, None)
         self._plain_nodes.pop(name, None)
+        self.devices.drop_node(name)
         self.network.drop_node(name)
         if self.constraints.see_node(before, None):
             self._tell_constraints()

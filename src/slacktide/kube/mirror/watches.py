@@ -13,11 +13,22 @@ from slacktide.kube.client.http import Connection
 from slacktide.kube.client.kinds import HasMetadata, Identity, Kind, Malformed
 from slacktide.kube.client.reflector import WATCH_SECONDS, Handler, Reflector
 from slacktide.kube.mirror.cluster import ClusterMirror
+from slacktide.kube.mirror.devices import DeviceMirror
 from slacktide.kube.mirror.lightening import Lightening
 from slacktide.kube.mirror.pod_groups import SOURCES, PodGroupMirror
 from slacktide.kube.resources import objects
 from slacktide.kube.resources.node_latency import NODE_LATENCY
-from slacktide.kube.resources.objects import CronJob, Deployment, Job, Pod, ReplicaSet, StatefulSet
+from slacktide.kube.resources.objects import (
+    DEVICE_CLASS,
+    RESOURCE_CLAIM,
+    RESOURCE_SLICE,
+    CronJob,
+    Deployment,
+    Job,
+    Pod,
+    ReplicaSet,
+    StatefulSet,
+)
 from slacktide.kube.translate.owners import cannot_make, is_finished, suspended
 
 LOG = logging.getLogger(__name__)
@@ -155,6 +166,19 @@ def subscriptions(mirror: ClusterMirror) -> list[tuple[Kind[Any], Handler[Any]]]
     ]
 
 
+def device_subscriptions(devices: DeviceMirror) -> list[tuple[Kind[Any], Handler[Any]]]:
+    """What to watch of dynamic resources, and who is told; claims come last, so that they find what they ask for."""
+    see = FunctionHandler
+    return [
+        (DEVICE_CLASS, see("deviceclasses", devices.see_class, lambda one: devices.drop_class(one.name))),
+        (RESOURCE_SLICE, see("resourceslices", devices.see_slice, lambda one: devices.drop_slice(one.name))),
+        (
+            RESOURCE_CLAIM,
+            see("resourceclaims", devices.see_claim, lambda one: devices.drop_claim(one.namespace, one.name)),
+        ),
+    ]
+
+
 class Watches:
     """All watches of a cluster; they tell ``mirror``, while ``gate`` is open."""
 
@@ -177,6 +201,8 @@ class Watches:
             objects.MAINTENANCE_WINDOW.plural, mirror.maintenance.see, lambda one: mirror.maintenance.drop(one.name)
         )
         self._windows = reflector(objects.MAINTENANCE_WINDOW, windows)
+        self._device_mirror = mirror.devices
+        self._devices = [reflector(kind, handler) for kind, handler in device_subscriptions(mirror.devices)]
         groups = mirror.pod_groups
         self._groups = [
             Reflector(
@@ -199,7 +225,7 @@ class Watches:
     @property
     def every(self) -> list[Reflector[Any]]:
         """All of them; those of ``reflectors`` must have told their first lists before anything is decided."""
-        return [*self.reflectors, self._windows, self._quotas, *self._groups, *self._latencies]
+        return [*self.reflectors, self._windows, self._quotas, *self._groups, *self._devices, *self._latencies]
 
     def by_name(self) -> dict[str, Reflector[Any]]:
         """Those of kinds that the API server serves, by their plural; of pod groups with their API group."""
@@ -226,9 +252,13 @@ class Watches:
                     "no %s: %s cannot be listed (%s): apply the manifests of this version",
                     *(without, one.kind.plural, one.last_error),
                 )
+        for one in self._devices:  # an API server may be without them; pods with claims wait then
+            while not one.synced.is_set() and not one.last_error:
+                await asyncio.sleep(TELLING_SECONDS)
         for one in self._groups:  # of which the API server serves one or two as a rule, or none
             while not (one.synced.is_set() or one.is_absent or one.last_error):
                 await asyncio.sleep(TELLING_SECONDS)
+        self.look_for_dead()
         for one in self._latencies:
             try:
                 async with asyncio.timeout(LATENCY_SECONDS):
@@ -238,7 +268,7 @@ class Watches:
 
     async def whole_lists(self) -> None:
         """Waits while a list is being told: half of one would show room that is taken."""
-        while any(one.telling for one in self.reflectors):
+        while any(one.telling for one in (*self.reflectors, *self._devices)):
             await asyncio.sleep(TELLING_SECONDS)
 
     @property
@@ -259,7 +289,8 @@ class Watches:
         return [one for one in self.reflectors if one.kind in ESSENTIAL]
 
     def look_for_dead(self) -> None:
-        """Says which watches are dead that were not before; pods with claims wait while those of volumes are."""
+        """Says which watches are dead that were not before; pods with claims wait while those about claims are."""
+        self._device_mirror.set_unknown(next((one for one in map(_unlisted, self._devices) if one), ""))
         dead = [one for one in self.every if one.is_dead() and one.synced.is_set()]
         names = tuple(one.kind.plural for one in dead)
         if names == self._dead:
@@ -276,6 +307,13 @@ class Watches:
     def away(self) -> float:
         """For how many seconds the watch of pods was away, while it catches up; else 0."""
         return self.reflectors[-1].away()  # pods come last
+
+
+def _unlisted(one: Reflector[Any]) -> str:
+    """Why nothing is known of a kind that an API server need not have; empty where it is."""
+    if not one.synced.is_set():
+        return f"{one.kind.plural} cannot be listed: {one.last_error or 'no answer yet'}"
+    return _obituary(one) if one.is_dead() else ""
 
 
 def _obituary(one: Reflector[Any]) -> str:

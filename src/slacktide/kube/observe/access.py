@@ -14,11 +14,13 @@ import logging
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 from aiohttp import hdrs, web
 
+from slacktide.dashboard.hub import MAY_STILL
 from slacktide.kube.client.http import Connection, KubeError
 from slacktide.kube.client.status_codes import FORBIDDEN, SERVER_ERROR, TOO_MANY, UNAUTHORIZED
 from slacktide.kube.observe.http_site import Route
@@ -116,11 +118,16 @@ class Reviews:
         async def guarded(request: web.Request) -> web.StreamResponse:
             verdict = await self.verdict(request.method, request.path, request.headers.get(hdrs.AUTHORIZATION, ""))
             if verdict.status == 0:
+                MAY_STILL.set(partial(self._may_still, request))
                 return await route(request)
             headers = {hdrs.WWW_AUTHENTICATE: "Bearer"} if verdict.status == UNAUTHORIZED else None
             return web.json_response({"error": verdict.reason}, status=verdict.status, headers=headers)
 
         return guarded
+
+    async def _may_still(self, request: web.Request) -> bool:
+        verdict = await self.verdict(request.method, request.path, request.headers.get(hdrs.AUTHORIZATION, ""))
+        return verdict.status == 0
 
     async def verdict(self, method: str, path: str, authorization: str) -> Verdict:
         """Whether the sender of these headers may use this method on this path."""

@@ -216,24 +216,32 @@ def _now(found: dict[str, Any]) -> list[str]:
         return [f"has ended ({found['phase']})" + (f" on {found['node']}" if found["node"] else "")]
     if not found["ours"]:
         return [f"another scheduler's; on {found['node']}" if found["node"] else "another scheduler's"]
-    if found.get("nominated"):
-        nominated = found["nominated"]
-        return [f"waits for a place on {nominated['node']}: {nominated['outstanding']} victims are leaving"]
-    if found["node"]:
+    if found["node"] and not found.get("nominated"):
         return [_why_here(found)]
-    if found["gates"]:
-        return [f"waits, gated by {', '.join(found['gates'])}"]
-    if found["problem"]:
-        return [f"waits: {found['problem']}"]
-    if found["queue"] == fed_pod.BACKOFF:
-        return ["waits in backoff after a binding or a preemption failed"]
+    return [why_waiting(found)]
+
+
+def why_waiting(found: Mapping[str, Any]) -> str:
+    """What a pod without a node waits for: one of the keys ``nominated`` (``node``, ``outstanding``), ``gates``,
+    ``problem``, ``queue``, ``reason``, and ``state`` with ``host``, says it; those that are not known may be left out.
+    """
+    if nominated := found.get("nominated"):
+        count = nominated["outstanding"]
+        going = "1 victim is leaving" if count == 1 else f"{count} victims are leaving"
+        return f"waits for a place on {nominated['node']}: {going}"
+    if found.get("gates"):
+        return f"waits, gated by {', '.join(found['gates'])}"
+    if found.get("problem"):
+        return f"waits: {found['problem']}"
+    if found.get("queue") == fed_pod.BACKOFF:
+        return "waits in backoff after a binding or a preemption failed"
     if found.get("reason"):
-        return [f"waits: {found['reason']}"]
-    if found["state"] == "placed" and found.get("group"):
-        return [f"has a place on {found['host']}, and is bound together with others of pod group {found['group']}"]
-    if found["state"] == "placed":
-        return [f"is about to be bound to {found['host']}"]
-    return ["waits for the next pass"]
+        return f"waits: {found['reason']}"
+    if found.get("state") == "placed" and found.get("group"):
+        return f"has a place on {found['host']}, and is bound together with others of pod group {found['group']}"
+    if found.get("state") == "placed":
+        return f"is about to be bound to {found['host']}"
+    return "waits for the next pass"
 
 
 def _why_here(found: dict[str, Any]) -> str:

@@ -13,6 +13,7 @@ from prometheus_client import GCCollector, PlatformCollector, ProcessCollector
 from prometheus_client.registry import CollectorRegistry
 
 from slacktide.config import Config
+from slacktide.dashboard.pages import page_routes
 from slacktide.engine.core.operations import Decided, Journal, Operation
 from slacktide.engine.core.types import Decision
 from slacktide.errors import ConfigError
@@ -20,7 +21,8 @@ from slacktide.kube.client.http import Connection
 from slacktide.kube.client.status_codes import BAD_REQUEST, NOT_FOUND, UNAVAILABLE
 from slacktide.kube.observe.access import Reviews
 from slacktide.kube.observe.certificates import Certificate
-from slacktide.kube.observe.explain import PodHistory, PodStory
+from slacktide.kube.observe.dashboard import WatchedScheduler
+from slacktide.kube.observe.explain import PodHistory, PodStory, told
 from slacktide.kube.observe.http_site import Route, Site, address_of, livez, metrics_page
 from slacktide.kube.observe.loop_lag import LoopLag
 from slacktide.kube.observe.metrics import Meter
@@ -31,7 +33,8 @@ from slacktide.settings import to_mapping
 LOG = logging.getLogger(__name__)
 
 HEALTH = ("/livez", "/healthz", "/readyz")
-"""Told to everybody, as kube-scheduler tells it: probes show no token, and learn nothing of anybody's pods."""
+"""Told to everybody, as kube-scheduler tells it: probes show no token, and learn nothing of anybody's pods. So are the
+files of the page (:func:`.pages.page_routes`), which hold no data and ask for a token themselves."""
 
 
 class Served(Protocol):
@@ -62,10 +65,10 @@ class Server(Site):
         self.served = served
         kube = served.config.kube
         every: dict[str, Route] = {"/healthz": livez, "/readyz": self._readyz, "/configz": self._configz, **routes}
-        context = None
+        context, told_to_everybody = None, (*HEALTH, *page_routes())
         if kube.listen and kube.http_access == "delegated":
             reviews = Reviews(connection)
-            every = {path: one if path in HEALTH else reviews.guard(one) for path, one in every.items()}
+            every = {path: one if path in told_to_everybody else reviews.guard(one) for path, one in every.items()}
             host, _ = address_of("kube.listen", kube.listen)
             certificate = Certificate(kube.tls_certificate, kube.tls_key, host)
             origin = "made at this start" if certificate.made else f"of {kube.tls_certificate}"
@@ -114,6 +117,7 @@ class SchedulerPages:
         self._stories: PodStory | None = None
         self.meter = Meter(lambda: scheduler.engine)
         self.memory = PodHistory(self._name_of)
+        self.watched = WatchedScheduler(scheduler)
         self.loop_lag = LoopLag()
         scheduler.told = self.decided
 
@@ -123,6 +127,7 @@ class SchedulerPages:
 
     def journal(self, operation: Operation) -> None:
         """Hear of an operation of the engine."""
+        self.watched.live.heard(operation)
         if isinstance(operation, Decided):
             self.meter.passed(operation.outcome)
             return
@@ -133,6 +138,7 @@ class SchedulerPages:
         """Hear of one decision of the last pass."""
         self.meter.decided(decision)
         self.memory.decided(decision)
+        self.watched.live.decided(decision)
 
     def routes(self) -> dict[str, Route]:
         """What to serve."""
@@ -140,7 +146,8 @@ class SchedulerPages:
         registry.register(Collector(self._scheduler, self.meter, self._longest_stall))
         for standard in (GCCollector, PlatformCollector, ProcessCollector):
             standard(registry=registry)
-        return {"/metrics": metrics_page(registry), "/explain": self._explain}
+        data = {"/metrics": metrics_page(registry), "/explain": self._explain, **self.watched.routes()}
+        return {**page_routes(), **data}
 
     def _longest_stall(self) -> float:
         longest, self.loop_lag.longest = self.loop_lag.longest, 0.0
@@ -153,17 +160,14 @@ class SchedulerPages:
             return web.json_response({"error": "name: found nothing, expected a pod's name"}, status=BAD_REQUEST)
         scheduler = self._scheduler
         if scheduler.term is None:
-            holder = "" if scheduler.election is None else scheduler.election.holder
-            whom = f"; ask the leader, {holder}" if holder else ""
-            text = f"this replica stands by and knows nothing{whom}"
-            return web.json_response({"error": text}, status=UNAVAILABLE)
+            return web.json_response({"error": self.watched.absent()}, status=UNAVAILABLE)
         await scheduler.term.gate.passed()  # why somebody waits is worked out from the tables of the pass
         if self._stories is None:
             self._stories = PodStory(scheduler.term.feed, self.memory, scheduler.clock, self._waits_for)
         found = self._stories.document(namespace, name)
         if found is None:
             return web.json_response({"error": f"pod {namespace}/{name} is not known"}, status=NOT_FOUND)
-        return web.json_response(found)
+        return web.json_response({**found, "text": told(found)})
 
     def _waits_for(self, uid: str) -> tuple[str, int] | None:
         found = self._scheduler.nominations.get(uid)

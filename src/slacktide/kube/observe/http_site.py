@@ -14,6 +14,8 @@ from prometheus_client.registry import CollectorRegistry
 from slacktide.errors import ConfigError
 from slacktide.kube.client.addresses import split_address
 
+GOODBYE_SECONDS = 0.5
+"""So long answers that are under way may take at the end: streams never end by themselves, and hold nobody up."""
 Route = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
@@ -42,11 +44,17 @@ class Site:
         if self._runner is not None:
             await self._runner.cleanup()
 
+    @property
+    def port(self) -> int:
+        """On which it listens, while it is entered."""
+        addresses = [] if self._runner is None else self._runner.addresses
+        return int(addresses[0][1]) if addresses else 0
+
     async def _open(self) -> web.AppRunner:
         host, port = address_of(self._setting, self._listen)
         application = web.Application()
         application.add_routes([web.get(path, route) for path, route in self._routes.items()])
-        runner = web.AppRunner(application, access_log=None)
+        runner = web.AppRunner(application, access_log=None, shutdown_timeout=GOODBYE_SECONDS)
         await runner.setup()
         try:
             await web.TCPSite(runner, host, port, ssl_context=self._context).start()

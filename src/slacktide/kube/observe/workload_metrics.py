@@ -10,6 +10,7 @@ from slacktide.engine.ledger.overview import Overview
 from slacktide.kube.publish.loss_totals import LossTotals
 from slacktide.kube.translate.owners import Target
 from slacktide.model.causes import CAUSES
+from slacktide.qos.standing import budget_left
 
 WHO = ("namespace", "kind", "name", "class")
 
@@ -64,10 +65,3 @@ def by_workload(found: Overview, targets: Mapping[str, Target], most: int) -> It
         slack.add_metric(who, float(found.slack[i]))
         left.add_metric(who, budget_left(float(found.promised[i]), float(found.delivered[i])))
     yield from (good, lost, slack, left)
-
-
-def budget_left(promised: float, delivered: float) -> float:
-    """The share of the error budget, 1 - sigma, that is not lost; of a promise of 1, which has none, 1 or 0."""
-    if promised >= 1.0:
-        return float(delivered >= 1.0)
-    return 1.0 - (1.0 - delivered) / (1.0 - promised)

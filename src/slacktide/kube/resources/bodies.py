@@ -1,8 +1,8 @@
-"""What is sent: bindings, evictions, conditions, annotations."""
+"""What is sent: bindings, evictions, conditions, annotations, allocations."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -112,3 +112,40 @@ def encode_claim_reference(
     if chosen_by_us:
         metadata["annotations"] = {BOUND_BY_CONTROLLER: "yes"}
     return _text({"metadata": metadata, "spec": {"claimRef": reference}})
+
+
+def encode_finalizers(finalizers: Sequence[str], uid: str, resource_version: str) -> bytes:
+    """A merge patch of an object's finalizers; another object, or state of it, answers 409."""
+    metadata = {"uid": uid, "resourceVersion": resource_version, "finalizers": list(finalizers)}
+    return _text({"metadata": metadata})
+
+
+def encode_claim_status(
+    uid: str,
+    resource_version: str,
+    reserved_for: Sequence[Mapping[str, str]],
+    allocation: Mapping[str, Any] | None = None,
+) -> bytes:
+    """A merge patch of a ResourceClaim's ``status``: for whom it is reserved and, unless ``None``, what it gets.
+
+    Another claim, or state of it, answers 409.
+    """
+    status: dict[str, Any] = {"reservedFor": list(reserved_for)}
+    if allocation is not None:
+        status["allocation"] = allocation
+    return _text({"metadata": {"uid": uid, "resourceVersion": resource_version}, "status": status})
+
+
+def encode_claim_given_back(uid: str, resource_version: str) -> bytes:
+    """A merge patch that takes a ResourceClaim's devices away; another claim, or state of it, answers 409."""
+    status = {"reservedFor": None, "allocation": None, "devices": None}
+    return _text({"metadata": {"uid": uid, "resourceVersion": resource_version}, "status": status})
+
+
+def encode_not_reserved(uid: str, resource_version: str, consumer: str) -> bytes:
+    """A strategic merge patch after which a ResourceClaim is not reserved for ``consumer``, a UID, any more.
+
+    Another claim, or state of it, answers 409.
+    """
+    metadata = {"uid": uid, "resourceVersion": resource_version}
+    return _text({"metadata": metadata, "status": {"reservedFor": [{"$patch": "delete", "uid": consumer}]}})

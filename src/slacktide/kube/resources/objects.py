@@ -30,6 +30,7 @@ from slacktide.kube.resources.custom_resources import (
     Tier,
     WindowSpec,
 )
+from slacktide.kube.resources.devices import DeviceClass, ResourceClaim, ResourceSlice
 from slacktide.kube.resources.nodes import Node, Taint
 from slacktide.kube.resources.pods import (
     Affinity,
@@ -84,6 +85,9 @@ CSI_NODE = Kind(CSINode, "storage.k8s.io/v1", "csinodes", namespaced=False)
 CSI_DRIVER = Kind(CSIDriver, "storage.k8s.io/v1", "csidrivers", namespaced=False)
 CSI_STORAGE_CAPACITY = Kind(CSIStorageCapacity, "storage.k8s.io/v1", "csistoragecapacities", namespaced=True)
 VOLUME_ATTACHMENT = Kind(VolumeAttachment, "storage.k8s.io/v1", "volumeattachments", namespaced=False)
+DEVICE_CLASS = Kind(DeviceClass, "resource.k8s.io/v1", "deviceclasses", namespaced=False)
+RESOURCE_SLICE = Kind(ResourceSlice, "resource.k8s.io/v1", "resourceslices", namespaced=False)
+RESOURCE_CLAIM = Kind(ResourceClaim, "resource.k8s.io/v1", "resourceclaims", namespaced=True)
 DEPLOYMENT = Kind(Deployment, "apps/v1", "deployments", namespaced=True)
 REPLICA_SET = Kind(ReplicaSet, "apps/v1", "replicasets", namespaced=True)
 STATEFUL_SET = Kind(StatefulSet, "apps/v1", "statefulsets", namespaced=True)
@@ -112,6 +116,7 @@ __all__ = [
     "CSI_NODE",
     "CSI_STORAGE_CAPACITY",
     "DEPLOYMENT",
+    "DEVICE_CLASS",
     "JOB",
     "LEASE",
     "MAINTENANCE_WINDOW",
@@ -124,6 +129,8 @@ __all__ = [
     "PRIORITY_CLASS",
     "PROMISE_QUOTA",
     "REPLICA_SET",
+    "RESOURCE_CLAIM",
+    "RESOURCE_SLICE",
     "SERVICE",
     "SERVICE_CLASS",
     "STATEFUL_SET",
@@ -141,6 +148,7 @@ __all__ = [
     "ContainerStatus",
     "CronJob",
     "Deployment",
+    "DeviceClass",
     "DisruptionsSpec",
     "HasMetadata",
     "HoursSpec",
@@ -178,6 +186,8 @@ __all__ = [
     "Reference",
     "ReplicaSet",
     "Requirement",
+    "ResourceClaim",
+    "ResourceSlice",
     "Resources",
     "Service",
     "ServiceClass",

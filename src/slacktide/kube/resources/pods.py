@@ -140,9 +140,11 @@ class Volume(Part, frozen=True):
 
 
 class PodResourceClaim(Part, frozen=True):
-    """A claim on dynamic resources."""
+    """A claim on dynamic resources: one that is there, or one that is made for the pod from a template."""
 
     name: str
+    resource_claim_name: str | None = None
+    resource_claim_template_name: str | None = None
 
 
 class SchedulingGroup(Part, frozen=True):
@@ -228,6 +230,13 @@ class ContainerStatus(Part, frozen=True):
     last_state: ContainerState = ContainerState()
 
 
+class MadeClaim(Part, frozen=True):
+    """Which claim was made from a template for the pod's claim ``name``; None where none was needed."""
+
+    name: str
+    resource_claim_name: str | None = None
+
+
 class PodStatus(Part, frozen=True):
     """How a pod is. ``reason`` says why the kubelet refused one (OutOfcpu, ...)."""
 
@@ -240,6 +249,7 @@ class PodStatus(Part, frozen=True):
     allocated_resources: dict[str, str] = msgspec.field(default_factory=dict)
     container_statuses: tuple[ContainerStatus, ...] = ()
     init_container_statuses: tuple[ContainerStatus, ...] = ()
+    resource_claim_statuses: tuple[MadeClaim, ...] = ()
 
 
 class Pod(Part, frozen=True):

@@ -14,18 +14,6 @@ class Unschedulable(SlacktideError):  # noqa: N818  # what a pod is, not a mista
         super().__init__(reason)
 
 
-def refusal(pod: Pod) -> str:
-    """Why slacktide does not schedule the pod at all; empty where it does.
-
-    Claims on dynamic resources need a scheduler that plans for them: leaving them out would place the pod where it
-    cannot start.
-    """
-    if pod.spec.resource_claims:
-        names = ", ".join(claim.name for claim in pod.spec.resource_claims)
-        return f"spec.resourceClaims: found {names}, but slacktide does not allocate dynamic resources"
-    return ""
-
-
 def gated(pod: Pod) -> bool:
     """Whether scheduling gates keep the pod from being scheduled yet; it waits without an event."""
     return bool(pod.spec.scheduling_gates)

@@ -1,0 +1,252 @@
+"""Claims on devices: devices are kept when a pod is decided on, written down before it is bound, and given back.
+
+As kube-scheduler does: a finalizer, then ``status.allocation`` and ``status.reservedFor``; where the pod is not bound
+after all, it is taken out of ``reservedFor``. The devices stay with the claim then, and where the pod finds no place
+because of that, they are taken away from it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from typing import Any
+
+from slacktide.kube.act.counts import ASK_AGAIN_SECONDS
+from slacktide.kube.client.http import MERGE_PATCH, STRATEGIC_MERGE_PATCH, ApiError, Unreachable
+from slacktide.kube.client.kinds import Malformed
+from slacktide.kube.client.status_codes import CONFLICT, NOT_FOUND, TOO_MANY
+from slacktide.kube.feed.fed_pod import FedPod
+from slacktide.kube.mirror.device_reservations import Planned
+from slacktide.kube.publish.term_context import TermContext
+from slacktide.kube.resources.bodies import (
+    encode_claim_given_back,
+    encode_claim_status,
+    encode_finalizers,
+    encode_not_reserved,
+)
+from slacktide.kube.resources.devices import ResourceClaim
+from slacktide.kube.resources.objects import RESOURCE_CLAIM, Pod
+from slacktide.kube.translate.devices.pod_claims import (
+    FINALIZER,
+    claims_of,
+    is_reserved_for,
+    may_give_back,
+    usable_from,
+)
+from slacktide.kube.translate.unschedulable import Unschedulable
+from slacktide.model.constraint import Term
+
+MOST_REFUSALS = 10
+"""So often the API server may say that it cannot (429, 5xx) until a pod waits again."""
+
+
+class DeviceAllocator:
+    """Gives devices to claims. ``leading`` is asked before every act."""
+
+    def __init__(self, term: TermContext) -> None:
+        self._connection, self._feed, self._leading, self._gate = term.connection, term.feed, term.leading, term.gate
+        self._mirror = term.feed.mirror.devices
+        self._mirror.release_all()  # of a term before
+        self._giving_up: dict[str, asyncio.Task[None]] = {}
+
+    # -- when it is decided, at once ---------------------------------------------------------------------------------
+
+    def reserve(self, uid: str, host: str) -> str:
+        """Keep devices for the claims of a pod that is to be on a node; why that cannot be, or empty."""
+        pod, view = self._feed.pods.get(uid), self._feed.mirror.nodes.get(host)
+        if pod is None or not pod.pod.spec.resource_claims:
+            return ""
+        return self._mirror.reserve(pod.pod, view.attributes) if view is not None else f"node {host} is gone"
+
+    def release(self, uid: str) -> None:
+        """A pod does not get there: the devices are free again, unless its claims have them already."""
+        self._mirror.release(uid)
+
+    # -- before it is bound ------------------------------------------------------------------------------------------
+
+    async def ready(self, pod: FedPod) -> str:
+        """Write down what was reserved for a pod, and that it uses its claims; why that failed, or empty."""
+        while (before := self._giving_up.get(pod.uid)) is not None:  # of an attempt before: it must not come after this
+            await asyncio.wait([before])
+        reservation = self._mirror.in_use.reservations.get(pod.uid)
+        if reservation is None:
+            return "no devices are reserved for its claims"
+        reservation.writing = True
+        try:
+            for claim in claims_of(pod.pod, self._mirror.claims):
+                await self._write(claim, pod.pod, reservation.planned.get(claim.metadata.uid))
+        except (Unschedulable, _Hopeless, ApiError) as problem:
+            return str(problem)
+        finally:
+            reservation.writing = False
+            if pod.uid not in self._feed.pods or pod.pod.spec.node_name:
+                self._mirror.release(pod.uid)
+        return ""
+
+    async def _write(self, claim: ResourceClaim, pod: Pod, planned: Planned | None) -> None:
+        async def step(latest: ResourceClaim) -> ResourceClaim:
+            if planned is not None and FINALIZER not in latest.metadata.finalizers:
+                return await self._finalized(latest)
+            return await self._status(latest, pod, planned)
+
+        await self._until(claim, lambda latest: self._is_written(latest, pod, planned), step)
+
+    async def _until(
+        self,
+        claim: ResourceClaim,
+        is_done: Callable[[ResourceClaim], bool],
+        step: Callable[[ResourceClaim], Awaitable[ResourceClaim]],
+    ) -> None:
+        """Takes steps until it is known that a claim is as it should be. Each step has the version that it is about as
+        precondition, so that none has an effect that comes late, after a later one.
+
+        Raises :class:`ApiError` for the API server's last refusal.
+        """
+        refusals = 0
+        while not is_done(claim):
+            try:
+                claim = await step(claim)
+                continue
+            except ApiError as error:
+                refusals += error.status != CONFLICT
+                if (error.status < TOO_MANY and error.status != CONFLICT) or refusals >= MOST_REFUSALS:
+                    raise
+                pause = 0.0 if error.status == CONFLICT else error.retry_after or ASK_AGAIN_SECONDS
+            except Unreachable:
+                pause = 0.0
+            await asyncio.sleep(pause)
+            claim = await self._as_it_is(claim)
+
+    def _is_written(self, claim: ResourceClaim, pod: Pod, planned: Planned | None) -> bool:
+        """Whether a claim is as it should be. Raises where it cannot come to that."""
+        name, result = claim.metadata.name, claim.status.allocation
+        if claim.metadata.deletion_timestamp is not None:
+            raise _Hopeless(f"resource claim {name} is being deleted")
+        if planned is None and result is None:
+            raise _Hopeless(f"resource claim {name} has lost its devices")
+        if not is_reserved_for(claim, pod.metadata.uid):
+            if planned is not None and result is not None:
+                raise _Hopeless(f"resource claim {name} was given devices by somebody else")
+            usable_from(claim, pod)
+            return False
+        return result is not None
+
+    async def _finalized(self, claim: ResourceClaim) -> ResourceClaim:
+        meta = claim.metadata
+        finalizers = (*meta.finalizers, FINALIZER)
+        return await self._patch(claim, "", encode_finalizers(finalizers, meta.uid, meta.resource_version))
+
+    async def _status(self, claim: ResourceClaim, pod: Pod, planned: Planned | None) -> ResourceClaim:
+        meta = claim.metadata
+        consumers = [{"resource": "pods", "name": pod.metadata.name, "uid": pod.metadata.uid}]
+        for one in claim.status.reserved_for:
+            group = {"apiGroup": one.api_group} if one.api_group else {}
+            consumers.insert(-1, {**group, "resource": one.resource, "name": one.name, "uid": one.uid})
+        allocation = None if planned is None else planned.allocation
+        body = encode_claim_status(meta.uid, meta.resource_version, consumers, allocation)
+        return await self._patch(claim, "status", body)
+
+    async def _patch(self, claim: ResourceClaim, sub: str, body: bytes, content: str = MERGE_PATCH) -> ResourceClaim:
+        path = RESOURCE_CLAIM.path(claim.metadata.namespace, claim.metadata.name, sub)
+        request = self._connection.patch(path, body, content, permit=self._leading)
+        return self._seen(await self._gate.after(request), claim)
+
+    async def _as_it_is(self, claim: ResourceClaim) -> ResourceClaim:
+        """How a claim is now: asked until there is an answer, for who does not know must not give its devices away."""
+        path = RESOURCE_CLAIM.path(claim.metadata.namespace, claim.metadata.name)
+        while self._leading():
+            try:
+                return self._seen(await self._gate.after(self._connection.get(path)), claim)
+            except ApiError as error:
+                if error.status == NOT_FOUND:
+                    break
+            except Unreachable:
+                pass
+            await asyncio.sleep(ASK_AGAIN_SECONDS)
+        raise _Hopeless(f"resource claim {claim.metadata.name} is gone, or another replica leads")
+
+    def _seen(self, answer: bytes, before: ResourceClaim) -> ResourceClaim:
+        """What the API server answered, which the mirror knows at once: before its watch says so."""
+        found, meta = RESOURCE_CLAIM.decode(answer), before.metadata
+        if isinstance(found, Malformed):
+            raise _Hopeless(f"resource claim {meta.name}: {found.problem}")
+        known = self._mirror.claims.get((meta.namespace, meta.name))
+        if known is None or not known.metadata.uid == found.metadata.uid == meta.uid:
+            raise _Hopeless(f"resource claim {meta.name} is gone")
+        self._mirror.see_claim(found)
+        return found
+
+    # -- where it is not bound ---------------------------------------------------------------------------------------
+
+    def give_up(self, pod: FedPod, group: asyncio.TaskGroup | None) -> None:
+        """A pod was not bound: its claims are not reserved for it any more."""
+        claims = [one for one in self._claims(pod) if is_reserved_for(one, pod.uid)]
+        if claims and group is not None:
+            self._begin(pod, group, self._unreserve(pod, claims))
+
+    async def _unreserve(self, pod: FedPod, claims: Iterable[ResourceClaim]) -> None:
+        async def step(latest: ResourceClaim) -> ResourceClaim:
+            meta = latest.metadata
+            body = encode_not_reserved(meta.uid, meta.resource_version, pod.uid)
+            return await self._patch(latest, "status", body, STRATEGIC_MERGE_PATCH)
+
+        for claim in claims:
+            await self._until(claim, lambda latest: not is_reserved_for(latest, pod.uid), step)
+
+    def find_others(self, uids: Iterable[str], group: asyncio.TaskGroup | None) -> None:
+        """Pods found no place: a claim of theirs that has devices on nodes where they cannot go gives these back."""
+        for pod, claim in self._stuck(uids) if group is not None else ():
+            assert group is not None  # noqa: S101  # for the type checker
+            self._begin(pod, group, self._give_back(pod, claim))
+
+    def _begin(self, pod: FedPod, group: asyncio.TaskGroup, work: Coroutine[Any, Any, None]) -> None:
+        """One such work at a time for a pod; it is not bound before that is over."""
+
+        async def run() -> None:
+            with contextlib.suppress(_Hopeless, ApiError):  # who waits comes here again
+                await work
+            del self._giving_up[pod.uid]
+
+        if pod.uid in self._giving_up:
+            work.close()
+        else:
+            self._giving_up[pod.uid] = group.create_task(run())
+
+    def _stuck(self, uids: Iterable[str]) -> list[tuple[FedPod, ResourceClaim]]:
+        """Pods that found no place, each with a claim of its own whose devices keep it from some node."""
+        found = []
+        for uid in uids:
+            pod = self._feed.pods.get(uid)
+            if pod is None or not pod.pod.spec.resource_claims or uid in self._mirror.in_use.reservations:
+                continue
+            for claim in self._claims(pod):
+                if may_give_back(claim, uid) and self._keeps_away(claim, pod.pod):
+                    found.append((pod, claim))
+                    break
+        return found
+
+    async def _give_back(self, pod: FedPod, claim: ResourceClaim) -> None:
+        async def step(latest: ResourceClaim) -> ResourceClaim:
+            meta = latest.metadata
+            return await self._patch(latest, "status", encode_claim_given_back(meta.uid, meta.resource_version))
+
+        await self._until(claim, lambda latest: not may_give_back(latest, pod.uid), step)
+
+    def _keeps_away(self, claim: ResourceClaim, pod: Pod) -> bool:
+        try:
+            term = Term(usable_from(claim, pod))
+        except Unschedulable:
+            return True
+        views = self._feed.mirror.nodes.values()
+        return any(not term.holds(view.attributes) for view in views if view.ours)
+
+    def _claims(self, pod: FedPod) -> list[ResourceClaim]:
+        try:
+            return claims_of(pod.pod, self._mirror.claims)
+        except Unschedulable:
+            return []
+
+
+class _Hopeless(Exception):  # noqa: N818  # it never leaves this module
+    """A claim will not be written."""

@@ -1,0 +1,102 @@
+"""Which devices are in use: those that claims hold, and those that we are about to give."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from slacktide.kube.resources.devices import ResourceClaim
+from slacktide.kube.translate.devices.pools import DeviceId
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """What a claim is to get."""
+
+    claim: ResourceClaim
+    devices: tuple[DeviceId, ...]
+    allocation: dict[str, Any]
+
+
+@dataclass(slots=True)
+class Reservation:
+    """Devices for the claims of a pod that is to be on ``host``.
+
+    resource  of which the pod asks for one while it waits (empty: its claims are allocated)
+    planned   by the claims' UIDs
+    writing   it is being written down: until that is over the devices are in use, whatever happens to the pod
+    """
+
+    host: str
+    resource: str
+    planned: dict[str, Planned] = field(default_factory=dict)
+    writing: bool = False
+
+
+class DevicesInUse:
+    """Devices by who has them, kept by events. A device that is had with admin access is not in use by that."""
+
+    def __init__(self) -> None:
+        self._count: Counter[DeviceId] = Counter()
+        self._held: dict[str, tuple[DeviceId, ...]] = {}
+        """By the UIDs of claims."""
+        self.reservations: dict[str, Reservation] = {}
+        """By the UIDs of pods."""
+        self.promised: dict[str, str] = {}
+        """Of claims that get devices: the UID of the pod for which."""
+
+    def __contains__(self, device: object) -> bool:
+        return device in self._count
+
+    def hold(self, claim: ResourceClaim) -> set[DeviceId]:
+        """A claim as it is now: the devices about which something changed."""
+        result = claim.status.allocation
+        results = () if result is None else result.devices.results
+        devices = tuple(DeviceId(one.driver, one.pool, one.device) for one in results if not one.admin_access)
+        before = self._held.get(claim.metadata.uid, ())
+        if devices == before:
+            return set()
+        self.let_go(claim.metadata.uid)
+        if devices:
+            self._held[claim.metadata.uid] = devices
+            self._add(devices)
+        return {*devices, *before}
+
+    def let_go(self, uid: str) -> set[DeviceId]:
+        """A claim is gone, or holds nothing any more: its devices."""
+        devices = self._held.pop(uid, ())
+        self._subtract(devices)
+        return set(devices)
+
+    def reserve(self, pod: str, reservation: Reservation) -> set[DeviceId]:
+        """Devices are about to be given for a pod."""
+        self.reservations[pod] = reservation
+        for uid, planned in reservation.planned.items():
+            self.promised[uid] = pod
+            self._add(planned.devices)
+        return {one for planned in reservation.planned.values() for one in planned.devices}
+
+    def release(self, pod: str) -> set[DeviceId]:
+        """They are not, or the claims hold them by now."""
+        found = self.reservations.pop(pod, None)
+        if found is None:
+            return set()
+        for uid, planned in found.planned.items():
+            del self.promised[uid]
+            self._subtract(planned.devices)
+        return {one for planned in found.planned.values() for one in planned.devices}
+
+    def on(self, host: str, resource: str) -> int:
+        """For how many pods that ask for a resource devices are reserved on a host."""
+        return sum(one.host == host and one.resource == resource for one in self.reservations.values())
+
+    def _add(self, devices: Iterable[DeviceId]) -> None:
+        self._count.update(devices)
+
+    def _subtract(self, devices: Iterable[DeviceId]) -> None:
+        for one in devices:
+            self._count[one] -= 1
+            if self._count[one] <= 0:
+                del self._count[one]

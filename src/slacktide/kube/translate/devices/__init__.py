@@ -1,0 +1,1 @@
+"""Dynamic resources: which devices a claim can have on a node."""

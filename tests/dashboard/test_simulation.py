@@ -1,0 +1,140 @@
+"""The results of a simulation at any instant, against what the run itself wrote down about intervals."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from slacktide.dashboard.simulated_tables import is_results
+from slacktide.dashboard.simulation import KEPT, MISSED, Simulation
+from slacktide.dashboard.view import READY, WAITING
+from slacktide.errors import InputError
+from slacktide.experiment.run_folder import Asked, run_into
+from support import clusters, runs
+from support.clusters import Cluster
+
+INTERVAL = 7.0
+EVERYTHING = Asked(events=True, intervals=INTERVAL)
+
+
+def results(cluster: Cluster, folder: Path, asked: Asked = EVERYTHING) -> Path:
+    """What a run of this cluster leaves behind."""
+    one = replace(cluster, config=replace(cluster.config, classes=cluster.workload.classes))
+    out = folder / "results"
+    config = runs.settings_of(one, folder)
+    run_into(out, one.workload, one.hosts, config, files=[], command=["slacktide"], asked=asked)
+    return out
+
+
+def intervals(out: Path) -> Iterator[dict[str, Any]]:
+    yield from pq.read_table(out / "intervals.parquet").to_pylist()
+
+
+@pytest.mark.parametrize("seed", [2, 10, 15, 22, 29, 34])
+def test_what_everybody_got_at_any_instant_is_what_the_run_says(seed: int, tmp_path: Path) -> None:
+    out = results(clusters.cluster(seed), tmp_path)
+    shown, compared = Simulation(out), 0
+    for row in intervals(out):
+        at, since = row["time"], row["time"] - (row["time"] % INTERVAL or INTERVAL)
+        view = shown.at(at)
+        (cls,) = [one for one in view.classes if one.name == row["class"]]
+        assert (cls.running, cls.waiting) == (row["running"], row["waiting"])
+        mine = [one for one in view.workloads if one.cls == cls.number and shown.results.ended[one.number] > since]
+        if not mine or any(shown.results.admission[one.number] == at for one in mine):
+            continue  # to whom nothing was owed yet
+        got = [one.delivered for one in mine if one.delivered is not None]
+        assert len(got) == len(mine)
+        assert min(got) == pytest.approx(row["availability_min"], abs=2e-6)
+        assert np.mean(got) == pytest.approx(row["availability_mean"], abs=2e-6)
+        compared += 1
+    assert compared > 10
+
+
+@pytest.mark.parametrize("seed", [0, 3, 14, 23])
+def test_instances_of_requests_are_where_the_run_says(seed: int, tmp_path: Path) -> None:
+    out = results(clusters.cluster(seed, several=True, resizes=seed == 3), tmp_path)
+    shown = Simulation(out)
+    for row in intervals(out):
+        view = shown.at(row["time"])
+        (cls,) = [one for one in view.classes if one.name == row["class"]]
+        assert (cls.running, cls.waiting) == (row["running"], row["waiting"])
+        of_class = {one.number for one in view.workloads if one.cls == cls.number}
+        states = Counter(one.state for one in view.pods if one.workload in of_class)
+        assert (states[READY], states[WAITING]) == (row["running"], row["waiting"])
+
+
+def test_the_end_says_what_the_table_of_requests_says(tmp_path: Path) -> None:
+    out = results(clusters.cluster(34), tmp_path)
+    rows = pq.read_table(out / "requests.parquet").to_pylist()
+    view = Simulation(out).at(1e9)
+    by_name = {one.name: one for one in view.workloads}
+    accounting = Simulation(out).results.classes  # each class's promise
+    assert {one.name for one in accounting} >= {row["class"] for row in rows}
+    assert len(by_name) == len(rows)
+    for row in rows:
+        one = by_name[f"request {row['id']}"]
+        assert (one.state == MISSED) == (not row["slo_met"])
+        assert one.preempted == row["preemptions"]
+    missed = Counter(row["class"] for row in rows if not row["slo_met"])
+    assert {one.name: one.counts[MISSED] for one in view.classes if one.counts[MISSED]} == dict(missed)
+    assert sum(missed.values()) > 0
+
+
+def test_decisions_name_who_gained_and_who_made_room(tmp_path: Path) -> None:
+    out = results(clusters.cluster(22), tmp_path)
+    events = pq.read_table(out / "events.parquet").to_pylist()
+    preempted = {(one["time"], one["by"], one["request"]) for one in events if one["event"] == "preempted"}
+    shown = Simulation(out)
+    view = shown.at(1e9)
+    costly = [one for one in view.decisions if one.victims]
+    assert costly
+    for one in costly:
+        for victim in one.victims:
+            assert (one.at, int(one.pod), int(victim.pod)) in preempted
+    assert sum(shown.head.marks) == sum(one["event"] == "preempted" for one in events)
+    victim = costly[0].victims[0]
+    story = shown.story("", victim.pod, 1e9)
+    assert story is not None
+    assert any(f"preempted on {costly[0].node} for {costly[0].pod}" in line for line in story)
+    points, told = shown.history(victim.workload, 1e9, 50)
+    assert any("preempted" in text for _, text in told)
+    assert points == sorted(points)
+
+
+def test_slack_is_what_the_run_wrote_with_its_events(tmp_path: Path) -> None:
+    """Also events that the page leaves out, held ones, say the metric of who waits."""
+    out = results(clusters.cluster(22), tmp_path)
+    shown = Simulation(out)
+    held = [one for one in pq.read_table(out / "events.parquet").to_pylist() if one["event"] == "held"]
+    place = {number: at for at, number in enumerate(shown.results.ids.tolist())}
+    assert len(held) > 10
+    for one in held[:200]:
+        view = {row.number: row for row in shown.at(one["time"]).workloads}
+        row = view[place[one["request"]]]
+        assert row.slack == pytest.approx(one["qos"] + shown.results.alpha, abs=2e-3)
+
+
+def test_without_events_only_the_end_is_shown_and_that_is_said(tmp_path: Path) -> None:
+    view = Simulation(results(clusters.cluster(34), tmp_path, Asked())).at(3.0)
+    assert view.head is not None
+    assert view.head.span is not None
+    assert view.head.span[0] == view.head.span[1] == view.at
+    assert "--events" in view.head.remarks[0]
+    assert (view.pods, view.decisions) == ([], [])
+    assert {one.state for one in view.workloads} <= {KEPT, MISSED}
+
+
+def test_a_folder_that_holds_no_results_is_refused_by_name(tmp_path: Path) -> None:
+    assert not is_results(tmp_path)
+    with pytest.raises(InputError, match=r"manifest\.json.*simulate --out"):
+        Simulation(tmp_path)
+    (tmp_path / "manifest.json").write_text('{"format": "something else"}')
+    with pytest.raises(InputError, match="expected slacktide-results"):
+        Simulation(tmp_path)

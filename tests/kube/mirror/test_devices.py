@@ -1,0 +1,409 @@
+"""Claims on devices: objects in, what waiting pods need and how many of them fit on nodes out; no engine, no server."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from slacktide.kube.mirror.changes import Changes
+from slacktide.kube.mirror.cluster import ClusterMirror
+from slacktide.kube.resources.objects import (
+    DEVICE_CLASS,
+    RESOURCE_CLAIM,
+    RESOURCE_SLICE,
+    Identity,
+    Node,
+    Pod,
+    ResourceClaim,
+)
+from slacktide.kube.translate.devices.pod_claims import NO_CLAIMS
+from slacktide.settings import load_live
+from support import made_objects
+from support.made_objects import decoded
+
+DRIVER = "d.example"
+GPU = "devices/gpu"
+NOW = 1_790_000_000.0
+VERSIONS = iter(range(1, 10**6))
+
+
+def node(name: str) -> Node:
+    """A node of ours."""
+    return made_objects.node(
+        name, labels={"node-restriction.kubernetes.io/slacktide": "true"}, allocatable={"cpu": "4"}
+    )
+
+
+def device_class(name: str = "gpu", expression: str = "true") -> Any:
+    selectors = [{"cel": {"expression": expression}}]
+    metadata = {"name": name, "resourceVersion": str(next(VERSIONS))}
+    return decoded(DEVICE_CLASS, {"metadata": metadata, "spec": {"selectors": selectors}})
+
+
+def offer(name: str, *devices: Any, **where: Any) -> Any:
+    pool = {"name": name, "generation": 1, "resourceSliceCount": 1}
+    made = [{"name": one} if isinstance(one, str) else one for one in devices]
+    spec = {"driver": DRIVER, "pool": pool, "devices": made, **(where or {"nodeName": name})}
+    return decoded(RESOURCE_SLICE, {"metadata": {"name": name}, "spec": spec})
+
+
+def claim(
+    name: str, has: dict[str, str] | None = None, owner: str = "", users: tuple[str, ...] = (), **ask: Any
+) -> Any:
+    """A claim on one GPU; ``has`` are devices that it has, by their pools."""
+    metadata: dict[str, Any] = {
+        "name": name,
+        "namespace": "default",
+        "uid": name,
+        "resourceVersion": str(next(VERSIONS)),
+    }
+    if owner:
+        metadata["ownerReferences"] = [{"uid": owner, "controller": True}]
+    requests = [{"name": "r", "exactly": {"deviceClassName": "gpu", **ask}}]
+    status: dict[str, Any] = {"reservedFor": [{"resource": "pods", "name": one, "uid": one} for one in users]}
+    if has is not None:
+        results = [{"request": "r", "driver": DRIVER, "pool": pool, "device": one} for pool, one in has.items()]
+        fields = [{"key": "metadata.name", "operator": "In", "values": [pool]} for pool in has]
+        selector = {"nodeSelectorTerms": [{"matchFields": fields}]}
+        status["allocation"] = {"devices": {"results": results}, "nodeSelector": selector}
+    body = {"metadata": metadata, "spec": {"devices": {"requests": requests}}, "status": status}
+    return decoded(RESOURCE_CLAIM, body)
+
+
+def using(
+    name: str, *claims: str, template: str = "", made: str | None = "", node: str = "", phase: str = "Pending"
+) -> Pod:
+    """A pod with claims; with ``template`` also one that was ``made`` from it (empty: not yet; None: needless)."""
+    named: list[dict[str, Any]] = [{"name": one, "resourceClaimName": one} for one in claims]
+    status: dict[str, Any] = {"phase": phase}
+    if template:
+        named.append({"name": "t", "resourceClaimTemplateName": template})
+        if made != "":
+            status["resourceClaimStatuses"] = [{"name": "t", "resourceClaimName": made}]
+    return made_objects.pod(
+        name, uid=name, schedulerName="slacktide", nodeName=node, resourceClaims=named, status=status
+    )
+
+
+@pytest.fixture
+def mirror() -> ClusterMirror:
+    """Two nodes with two GPUs each, and a class of them."""
+    found = ClusterMirror(load_live(), lambda: NOW)
+    for name in ("n1", "n2"):
+        found.see_node(node(name))
+        found.devices.see_slice(offer(name, "x", "y"))
+    found.devices.see_class(device_class())
+    return found
+
+
+def see(mirror: ClusterMirror, *pods: Pod, claims: tuple[ResourceClaim, ...] = ()) -> None:
+    for one in claims:
+        mirror.devices.see_claim(one)
+    for pod in pods:
+        mirror.see_pod(pod)
+
+
+def there(mirror: ClusterMirror, resource: str = GPU) -> list[int]:
+    """For how many pods each node has devices."""
+    return [view.amounts.get(resource, 0) for view in mirror.nodes.values()]
+
+
+def waits(mirror: ClusterMirror, pod: Pod) -> str:
+    return mirror.devices.needs(pod).waits
+
+
+def reserve(mirror: ClusterMirror, pod: Pod, node: str) -> str:
+    return mirror.devices.reserve(pod, mirror.nodes[node].attributes)
+
+
+def planned(mirror: ClusterMirror, pod: str) -> list[str]:
+    """The devices that are reserved for a pod."""
+    found = mirror.devices.in_use.reservations[pod].planned.values()
+    return ["/".join(one[1:]) for each in found for one in each.devices]
+
+
+def test_a_waiting_pod_asks_for_one_of_what_stands_for_its_claims(mirror: ClusterMirror) -> None:
+    assert there(mirror) == [0, 0]
+    a = using("a", "a")
+    see(mirror, a, claims=(claim("a"),))
+    assert mirror.devices.needs(a).demand == ((GPU, 1),)
+    assert there(mirror) == [2, 2]
+    pair = using("pair", "pair")
+    see(mirror, pair, claims=(claim("pair", count=2),))
+    assert mirror.devices.needs(pair).demand == ((f"{GPU}~2", 1),)
+    assert there(mirror, f"{GPU}~2") == [1, 1]
+    assert mirror.devices.needs(using("none")) == NO_CLAIMS
+
+
+def test_what_claims_have_is_in_use(mirror: ClusterMirror) -> None:
+    see(mirror, using("a", "a"), claims=(claim("a"), claim("other", {"n1": "x"})))
+    assert there(mirror) == [1, 2]
+    mirror.devices.see_claim(claim("other"))
+    assert there(mirror) == [2, 2]
+    mirror.devices.see_claim(claim("other", {"n2": "y"}))
+    mirror.devices.drop_claim("default", "other")
+    assert there(mirror) == [2, 2]
+
+
+def test_an_allocated_claim_leads_to_its_node(mirror: ClusterMirror) -> None:
+    a = using("a", "a", "b")
+    see(mirror, a, claims=(claim("a", {"n1": "x"}), claim("b")))
+    needs = mirror.devices.needs(a)
+    assert [needs.term.holds(view.attributes) for view in mirror.nodes.values()] == [True, False]
+    assert needs.demand == ((GPU, 1),)
+    assert "cannot be used from node n2" in reserve(mirror, a, "n2")
+    assert reserve(mirror, a, "n1") == ""
+    assert planned(mirror, "a") == ["n1/y"]
+
+
+def test_no_device_is_reserved_twice(mirror: ClusterMirror) -> None:
+    """Whatever the pods ask for: those that ask alike are counted, the others are refused here."""
+    pods = [using(name, name) for name in "abc"]
+    see(mirror, *pods, claims=(claim("a"), claim("b"), claim("c", count=2)))
+    assert [reserve(mirror, one, "n1") for one in pods[:2]] == ["", ""]
+    assert (planned(mirror, "a"), planned(mirror, "b")) == (["n1/x"], ["n1/y"])
+    # Both of them count as places that are taken, as their pods ask for them until they are bound.
+    assert there(mirror) == [2, 2]
+    assert there(mirror, f"{GPU}~2") == [0, 1]
+    assert reserve(mirror, pods[2], "n1") == "node n1 has no free devices for its claims any more"
+    mirror.devices.release("a")
+    mirror.devices.release("b")
+    assert reserve(mirror, pods[2], "n1") == ""
+    assert there(mirror) == [0, 2]
+
+
+def test_who_cannot_have_devices_elsewhere_has_none_reserved(mirror: ClusterMirror) -> None:
+    pair = using("pair", "pair")
+    see(mirror, pair, claims=(claim("pair", count=2), claim("other", {"n2": "x"})))
+    assert reserve(mirror, pair, "n1") == ""
+    assert "no free devices" in reserve(mirror, pair, "n2")
+    assert not mirror.devices.in_use.reservations
+    assert there(mirror) == [1, 0]
+
+
+def test_a_reservation_ends_when_the_pod_is_bound_and_the_claim_has_the_device(mirror: ClusterMirror) -> None:
+    a = using("a", "a")
+    see(mirror, a, using("b", "b"), claims=(claim("a"), claim("b")))
+    assert reserve(mirror, a, "n1") == ""
+    mirror.devices.see_claim(claim("a", {"n1": "x"}, users=("a",)))
+    assert mirror.devices.needs(a).demand == ((GPU, 1),), "as the engine knows it, until it is bound"
+    assert there(mirror) == [2, 2]
+    mirror.see_pod(using("a", "a", node="n1"))
+    assert not mirror.devices.in_use.reservations
+    assert there(mirror) == [1, 2]
+    assert mirror.devices.needs(using("b", "b")).demand == ((GPU, 1),)
+
+
+def test_a_pod_that_is_bound_asks_for_devices_no_more_and_followers_hear_of_it(mirror: ClusterMirror) -> None:
+    class Follower(Changes):
+        def __init__(self) -> None:
+            self.told: list[str] = []
+
+        def constraints(self, uids: Sequence[str]) -> None:
+            self.told += uids
+
+    follower = Follower()
+    mirror.follow(follower)
+    see(mirror, using("a", "a"), using("b"), claims=(claim("a"),))
+    assert reserve(mirror, using("a", "a"), "n1") == ""
+    mirror.devices.see_claim(claim("a", {"n1": "x"}, users=("a",)))
+    assert not follower.told
+    for name in "ab":
+        mirror.see_pod(using(name, *name[:1].replace("b", ""), node="n1"))
+    assert follower.told == ["a"]
+
+
+def test_what_is_being_written_stays_reserved_when_the_pod_is_gone(mirror: ClusterMirror) -> None:
+    for writing in (True, False):
+        a = using("a", "a")
+        see(mirror, a, using("b", "b"), claims=(claim("a"), claim("b")))
+        assert reserve(mirror, a, "n1") == ""
+        mirror.devices.in_use.reservations["a"].writing = writing
+        mirror.drop_pod(Identity("default", "a", "a", ""), a)
+        assert there(mirror) == [2, 2]
+        assert ("a" in mirror.devices.in_use.reservations) == writing
+        mirror.devices.release("a")
+        assert there(mirror) == [2, 2]
+
+
+def test_other_pods_of_a_claim_wait_while_it_gets_a_device(mirror: ClusterMirror) -> None:
+    a, b = using("a", "both"), using("b", "both")
+    see(mirror, a, b, claims=(claim("both"),))
+    assert reserve(mirror, a, "n1") == ""
+    assert "being given devices for another pod" in waits(mirror, b)
+    assert "being given devices for another pod" in reserve(mirror, b, "n1")
+    mirror.devices.release("a")
+    assert waits(mirror, b) == ""
+    assert reserve(mirror, a, "n1") == ""
+    mirror.devices.see_claim(claim("both", {"n1": "x"}, users=("a",)))
+    needs = mirror.devices.needs(b)
+    assert (needs.waits, needs.demand) == ("", ())
+    assert [needs.term.holds(view.attributes) for view in mirror.nodes.values()] == [True, False]
+
+
+def test_an_earlier_version_of_a_claim_is_passed_over(mirror: ClusterMirror) -> None:
+    """The answer to our own write comes before the watch tells of the versions before it."""
+    a = using("a", "a")
+    before, after = claim("a"), claim("a", {"n1": "x"})
+    see(mirror, a, using("b", "b"), claims=(claim("b"), before, after, before))
+    assert mirror.devices.needs(a).demand == ()
+    assert there(mirror) == [1, 2]
+    anew = replace_uid(before, "another")
+    mirror.devices.see_claim(anew)
+    assert mirror.devices.needs(a).demand == ((GPU, 1),)
+    assert there(mirror) == [2, 2]
+
+
+def replace_uid(one: ResourceClaim, uid: str) -> ResourceClaim:
+    body = {"metadata": {"name": one.metadata.name, "namespace": "default", "uid": uid, "resourceVersion": "1"}}
+    requests = [{"name": "r", "exactly": {"deviceClassName": "gpu"}}]
+    return decoded(RESOURCE_CLAIM, {**body, "spec": {"devices": {"requests": requests}}})
+
+
+def test_claims_that_cannot_be_used_make_the_pod_wait_with_the_reason(mirror: ClusterMirror) -> None:
+    pod = using("a", "a")
+    see(mirror, pod)
+    assert waits(mirror, pod) == "resource claim a does not exist"
+    binding = {"devices": {"results": [{"request": "r", "driver": DRIVER, "pool": "n1", "device": "x",
+                                        "bindingConditions": ["attached"]}]}}  # fmt: skip
+    bodies: tuple[tuple[dict[str, Any], str], ...] = (
+        ({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}, "resource claim a is being deleted"),
+        ({"metadata": {}, "status": {"allocation": binding}}, "bindingConditions"),
+        (
+            {"metadata": {}, "status": {"allocation": {}, "reservedFor": [{"uid": str(at)} for at in range(256)]}},
+            "in use by 256 pods",
+        ),
+    )
+    for body, said in bodies:
+        version = str(next(VERSIONS))
+        metadata = {"name": "a", "namespace": "default", "uid": "a", "resourceVersion": version, **body["metadata"]}
+        mirror.devices.see_claim(decoded(RESOURCE_CLAIM, {**body, "metadata": metadata}))
+        assert said in waits(mirror, pod)
+    see(mirror, claims=(claim("a", capacity={"requests": {"memory": "1Gi"}}),))
+    assert "claim a: spec.devices.requests[0].exactly.capacity" in waits(mirror, pod)
+    mirror.devices.see_claim(claim("a"))
+    assert waits(mirror, pod) == ""
+    mirror.devices.drop_class("gpu")
+    assert "device class gpu does not exist" in waits(mirror, pod)
+    mirror.devices.set_unknown("resourceclaims cannot be listed: 404")
+    assert waits(mirror, pod) == "spec.resourceClaims: resourceclaims cannot be listed: 404"
+    assert waits(mirror, using("other")) == ""
+
+
+def test_claims_from_templates(mirror: ClusterMirror) -> None:
+    see(mirror, using("a", template="gpu"))
+    assert waits(mirror, using("a", template="gpu")) == (
+        "spec.resourceClaims[0]: no claim has been made from template gpu yet"
+    )
+    made = using("a", template="gpu", made="a-t-1")
+    see(mirror, made, claims=(claim("a-t-1"),))
+    assert waits(mirror, made) == "resource claim a-t-1 was not made for this pod"
+    see(mirror, claims=(claim("a-t-1", owner="a"),))
+    assert mirror.devices.needs(made).demand == ((GPU, 1),)
+    needless = using("b", template="gpu", made=None)
+    see(mirror, needless)
+    assert mirror.devices.needs(needless) == NO_CLAIMS
+
+
+def test_a_pod_that_nobody_has_seen_is_not_placed_without_its_claims(mirror: ClusterMirror) -> None:
+    assert "not known yet" in waits(mirror, using("a", "a"))
+
+
+def test_a_selector_that_fails_on_every_node_is_the_reason(mirror: ClusterMirror) -> None:
+    mirror.devices.see_class(device_class(expression='device.attributes["d.example"].model == "a"'))
+    pod = using("a", "a")
+    see(mirror, pod, claims=(claim("a"),))
+    assert "request r: device d.example/n1/x: CEL expression" in waits(mirror, pod)
+    mirror.devices.see_slice(offer("n2", {"name": "z", "attributes": {"model": {"string": "a"}}}))
+    assert waits(mirror, pod) == ""
+    assert there(mirror) == [0, 1]
+
+
+def test_devices_of_all_nodes_are_counted_on_each_and_reserved_once(mirror: ClusterMirror) -> None:
+    mirror.devices.see_slice(offer("shared", "z", allNodes=True))
+    pods = [using(name, name) for name in "abcde"]
+    see(mirror, *pods, claims=tuple(claim(name) for name in "abcde"))
+    assert there(mirror) == [3, 3]
+    for pod in pods[:3]:
+        assert reserve(mirror, pod, "n1") == ""
+    assert there(mirror) == [3, 2]
+    assert [reserve(mirror, pod, "n2") for pod in pods[3:]] == ["", ""]
+    assert there(mirror) == [3, 2]
+
+
+def test_nodes_of_others_and_new_nodes(mirror: ClusterMirror) -> None:
+    see(mirror, using("a", "a"), claims=(claim("a"),))
+    mirror.devices.see_slice(offer("n3", "x"))
+    mirror.see_node(node("n3"))
+    assert there(mirror) == [2, 2, 1]
+    mirror.see_node(made_objects.node("n4"))
+    mirror.devices.see_slice(offer("n4", "x"))
+    assert there(mirror) == [2, 2, 1, 0]
+    mirror.drop_node("n4")
+    mirror.drop_node("n3")
+    mirror.devices.drop_slice("n1")
+    assert there(mirror) == [0, 2]
+
+
+def test_names_of_what_stands_for_claims_come_again(mirror: ClusterMirror) -> None:
+    """The core keeps a column for each: as many as there are at a time, and a few more."""
+    seen = set()
+    for at in range(40):
+        pod = using(f"p{at}", f"c{at}")
+        see(mirror, pod, claims=(claim(f"c{at}", count=1 + at % 20),))
+        seen |= {name for name, _ in mirror.devices.needs(pod).demand}
+        mirror.drop_pod(Identity("default", f"p{at}", f"p{at}", ""), pod)
+    assert len(seen) <= 10
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_amounts_are_right_whatever_happens(mirror: ClusterMirror, seed: int) -> None:
+    """Kept by events, they are what they are when everything is told anew."""
+    draw = random.Random(seed)
+    claims: dict[str, ResourceClaim] = {}
+    pods: dict[str, Pod] = {}
+    for _ in range(150):
+        name = draw.choice("abcdef")
+        match draw.randrange(7):
+            case 0:
+                pool, device = draw.choice(["n1", "n2"]), draw.choice("xy")
+                claims[name] = claim(name, {pool: device}, count=draw.choice([1, 2]))
+                mirror.devices.see_claim(claims[name])
+            case 1 | 2:
+                claims[name] = claim(name, count=draw.choice([1, 2]))
+                mirror.devices.see_claim(claims[name])
+            case 3:
+                pods[name] = using(name, name, node=draw.choice(["", "", "n1"]))
+                mirror.see_pod(pods[name])
+            case 4 if name in pods:
+                mirror.drop_pod(Identity("default", name, name, ""), pods.pop(name))
+            case 5 if name in pods and not pods[name].spec.node_name:
+                reserve(mirror, pods[name], draw.choice(["n1", "n2"]))
+            case 6:
+                mirror.devices.release(name)
+    mirror.devices.release_all()
+    anew = ClusterMirror(load_live(), lambda: NOW)
+    for one in claims.values():
+        anew.devices.see_claim(one)
+    for name in ("n1", "n2"):
+        anew.devices.see_slice(offer(name, "x", "y"))
+        anew.see_node(node(name))
+    anew.devices.see_class(device_class())
+    for pod in pods.values():
+        anew.see_pod(pod)
+    for pod in pods.values():
+        assert _asked(mirror, pod) == _asked(anew, pod)
+
+
+def _asked(mirror: ClusterMirror, pod: Pod) -> tuple[Any, ...]:
+    """What a pod needs, and how many such there can be on each node, whatever that is called."""
+    if pod.spec.node_name:
+        return ()
+    needs = mirror.devices.needs(pod)
+    counts = Counter(count for name, _ in needs.demand for count in there(mirror, name))
+    return replace(needs, demand=()), len(needs.demand), counts, [there(mirror, name) for name, _ in needs.demand]

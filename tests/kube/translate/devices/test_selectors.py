@@ -1,0 +1,98 @@
+"""Selectors of devices in CEL, as Kubernetes evaluates them."""
+
+from __future__ import annotations
+
+import pytest
+
+from slacktide.kube.resources.devices import Device, DeviceAttribute, DeviceCapacity
+from slacktide.kube.translate.devices import selectors
+from slacktide.kube.translate.devices.selectors import SelectorError, attribute, matches
+
+DRIVER = "gpu.example"
+ATTRIBUTES = {
+    "model": DeviceAttribute(string="a100"),
+    "slots": DeviceAttribute(whole=3),
+    "ready": DeviceAttribute(truth=True),
+    "version": DeviceAttribute(version="1.10.0-rc.2"),
+    "other.example/board": DeviceAttribute(string="b1"),
+}
+CAPACITY = {"memory": DeviceCapacity("80Gi"), "other.example/cores": DeviceCapacity("1500m")}
+DEVICE = Device("d0", ATTRIBUTES, CAPACITY)
+OWN, MEMORY = 'device.attributes["gpu.example"]', 'device.capacity["gpu.example"].memory'
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        'device.driver == "gpu.example"',
+        f'{OWN}.model == "a100" && {OWN}.slots >= 3 && {OWN}.ready',
+        f"{OWN}.ready",
+        f'{OWN}.model in ["a100", "h100"] && {OWN}.model.startsWith("a") && {OWN}.model.upperAscii() == "A100"',
+        'device.attributes["other.example"].board == "b1"',
+        "device.attributes['other.example'].board.matches('^b[0-9]$')",
+        f"cel.bind(its, {OWN}, its.ready && its.slots == 3)",
+        f'{OWN}.?absent.orValue("none") == "none" && !has({OWN}.absent)',
+        f'"model" in {OWN} && !("absent" in {OWN})',
+        '!has(device.attributes["unknown.example"].model) && !("model" in device.attributes["unknown.example"])',
+        '"gpu.example" in device.attributes && !("unknown.example" in device.attributes)',
+        '!("unknown.example" in device.attributes && device.attributes["unknown.example"].model == "a")',
+        f'{MEMORY}.compareTo(quantity("80Gi")) == 0 && {MEMORY} == quantity("81920Mi")',
+        f'{MEMORY}.isGreaterThan(quantity("40G")) && {MEMORY}.isLessThan(quantity("1Ti"))',
+        f"{MEMORY}.isInteger() && {MEMORY}.asInteger() == 80 * 1024 * 1024 * 1024 && {MEMORY}.sign() == 1",
+        'device.capacity["other.example"].cores.asApproximateFloat() == 1.5',
+        'device.capacity["other.example"].cores.add(quantity("500m")).sub(1).asInteger() == 1',
+        'isQuantity("1Gi") && !isQuantity("much")',
+        f'{OWN}.version.isLessThan(semver("1.10.0")) && {OWN}.version.isGreaterThan(semver("1.9.9"))',
+        f'{OWN}.version.compareTo(semver("1.10.0-rc.10")) < 0 && {OWN}.version.compareTo(semver("1.10.0-rc.a")) < 0',
+        f"{OWN}.version.major() == 1 && {OWN}.version.minor() == 10 && {OWN}.version.patch() == 0",
+        'isSemver("1.2.3") && !isSemver("1.2")',
+        f'{OWN}.absent == "a" || {OWN}.ready',
+        "!device.allowMultipleAllocations",
+    ],
+)
+def test_expressions_that_hold(expression: str) -> None:
+    assert matches(expression, DEVICE, DRIVER)
+    assert not matches(f"!({expression})", DEVICE, DRIVER)
+
+
+@pytest.mark.parametrize(
+    ("expression", "said"),
+    [
+        (f'{OWN}.absent == "a"', "absent"),
+        ('device.attributes["unknown.example"].model == "a"', "model"),
+        (f"{OWN}.slots", "neither true nor false"),
+        (f'{OWN}.slots > "a"', "overload"),
+        (f'{OWN}.slots.compareTo(quantity("1")) > 0', "overload"),
+        (f'{MEMORY}.compareTo(semver("1.0.0")) > 0', "expected two quantities, or two versions"),
+        ('quantity("much") == quantity("1")', "much"),
+        ('semver("1.2") == semver("1.2.0")', "semantic version"),
+        ("[1, 2].sum() == 3", "sum"),
+        ('url("https://a").getHost() == "a"', "url"),
+        ("device.driver ==", "Syntax error"),
+    ],
+)
+def test_what_cannot_be_said_is_an_error_that_quotes_the_expression(expression: str, said: str) -> None:
+    with pytest.raises(SelectorError, match=r"CEL expression") as found:
+        matches(expression, DEVICE, DRIVER)
+    assert said in str(found.value)
+    assert expression[:20] in str(found.value)
+
+
+def test_an_attribute_of_a_kind_that_is_not_known() -> None:
+    with pytest.raises(SelectorError, match="attribute speeds"):
+        matches("true", Device("d", {"speeds": DeviceAttribute()}), DRIVER)
+
+
+def test_an_attribute_by_its_full_name() -> None:
+    assert attribute(DEVICE, DRIVER, "gpu.example/slots") == ATTRIBUTES["slots"]
+    assert attribute(DEVICE, DRIVER, "other.example/board") == ATTRIBUTES["other.example/board"]
+    assert attribute(DEVICE, DRIVER, "other.example/slots") is None
+
+
+def test_without_its_package_the_reason_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    def absent() -> None:
+        raise ImportError("no module")
+
+    monkeypatch.setattr(selectors, "_environment", absent)
+    with pytest.raises(SelectorError, match=r"cel-expr-python.*install slacktide\[devices\]"):
+        matches("true && true", DEVICE, DRIVER)

@@ -1,0 +1,60 @@
+"""Chromium without a window for tests, and what is looked at in pages."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+
+
+@contextmanager
+def chromium(profile: Path) -> Iterator[Any]:
+    """A browser; without one the test is skipped, or fails where SLACKTIDE_REQUIRE_BROWSER=1."""
+    program, driver = next(filter(None, map(shutil.which, BROWSERS)), None), shutil.which("chromedriver")
+    if program is None or driver is None:
+        reason = f"no {'Chromium' if program is None else 'chromedriver'} on the PATH"
+        if os.environ.get("SLACKTIDE_REQUIRE_BROWSER") == "1":
+            pytest.fail(f"{reason}, but SLACKTIDE_REQUIRE_BROWSER=1")
+        pytest.skip(f"{reason}; SLACKTIDE_REQUIRE_BROWSER=1 makes this a failure")
+    from selenium import webdriver
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = program
+    words = ("--headless=new", "--no-sandbox", "--window-size=1280,900", "--disable-dev-shm-usage")
+    for word in (*words, f"--user-data-dir={profile}"):
+        options.add_argument(word)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    opened = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
+    try:
+        yield opened
+    finally:
+        opened.quit()
+
+
+def looks(browser: Any, scheme: str, width: int, height: int = 900) -> None:
+    """Light or dark, and how large; below 600 pixels as a phone."""
+    features = [{"name": "prefers-color-scheme", "value": scheme}]
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "screen", "features": features})
+    metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+
+
+def serious(browser: Any) -> list[tuple[str, list[str]]]:
+    """What axe-core finds serious or critical: the rule, and the elements."""
+    axe = resources.files("axe_core_python").joinpath("axe.min.js").read_text(encoding="utf-8")
+    browser.execute_cdp_cmd("Runtime.evaluate", {"expression": axe})  # as a user's tool, despite the page's policy
+    found = browser.execute_async_script(
+        "axe.run(document, {preload: false}).then(arguments[0], (error) => arguments[0]({error: String(error)}))"
+    )
+    assert "error" not in found, found
+    assert len(found["passes"]) > 15
+    bad = [one for one in found["violations"] if one["impact"] in ("serious", "critical")]
+    return [(one["id"], [node["html"][:160] for node in one["nodes"][:3]]) for one in bad]
