@@ -3,6 +3,7 @@
 #   make test           what needs no server: lint, types, layers, tests, some of them without compilation
 #   make test-cluster   what starts servers or takes long: tests on a real control plane, the wheel, a long run
 #   make benchmarks     measure every table of docs/benchmarks.md anew (that page says what this needs)
+#   make docs           build the documentation site into build/site, from nothing but this checkout
 # CI runs both tests (.ci/run).
 
 PYTHON ?= python3
@@ -17,7 +18,7 @@ LEASH  := $(BIN)/python tests/support/leash.py
 PYTEST := $(LEASH) $(BIN)/pytest -q
 CI_HAS  = $(if $(filter true,$(CI)),$(1))
 
-.PHONY: demo test test-cluster beside lint library kernels unit compiled levels uncompiled twins browser servers live alone lab-binaries manifests smoke hundredth benchmarks workflows release image lock clean
+.PHONY: demo docs test test-cluster beside lint library kernels unit compiled levels uncompiled twins browser servers live alone lab-binaries manifests smoke hundredth benchmarks workflows release image lock clean
 .DEFAULT_GOAL := demo
 
 demo: $(VENV)/run.stamp library
@@ -152,6 +153,13 @@ hundredth: $(VENV)/dev.stamp
 # all, or ONLY="light growth"; with SMALL=1 tiny, and without writing into docs/.
 benchmarks: $(VENV)/run.stamp library
 	$(LEASH) $(BIN)/python bench/tables.py $(if $(SMALL),--small) $(ONLY)
+
+# Stops at a warning (a link that leads nowhere, a page that the navigation lacks) and at what a browser would fetch from
+# elsewhere.
+docs: $(VENV)/dev.stamp
+	env NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	$(BIN)/python website/check.py build/site
+	@echo "The site is in build/site; open build/site/index.html."
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

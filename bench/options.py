@@ -1,6 +1,6 @@
 """What each option of the qos-driven policy does, alone and together, on all published inputs.
 
-    python bench/options.py [--seeds 5] [--input validation1 lower higher]
+    python bench/options.py [--seeds 5] [--input validation1 lower higher] [--lines priority recommended]
 
 A table per input: preemptions, and mean, least availability and fulfilment of silver and bronze in the accounting
 ``restart`` (gold too where it is not fulfilled). Validation 1: means over the seeds (fulfilment, too), watchdog
@@ -112,7 +112,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=5, help="runs of validation 1 per line")
     parser.add_argument("--input", nargs="+", default=["validation1", "lower", "higher"])
+    parser.add_argument("--lines", nargs="+", help="these only, by what stands before '=' in the first column")
     arguments = parser.parse_args()
+    wanted = {
+        name: line
+        for name, line in lines().items()
+        if arguments.lines is None or name.partition(" = ")[0].strip("*`") in arguments.lines
+    }
     announce(":")
     for which in arguments.input:
         small = which == "validation1"
@@ -135,8 +141,9 @@ def main() -> None:
                 [simulated(*inputs, settings(config, common | changes | {"simulation.seed": s})) for s in seeds],
             )
 
-        print(f"{which}\n")
-        print(table(HEAD, each(lines(), runs)), "\n", flush=True)
+        if len(arguments.input) > 1:
+            print(f"{which}\n")
+        print(table(HEAD, each(wanted, runs)) + "\n", flush=True)
 
 
 if __name__ == "__main__":

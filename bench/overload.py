@@ -1,4 +1,4 @@
-"""The README's figure of too few hosts: promises kept against hosts, under each policy and at most by any, as an SVG.
+"""The figure of docs/overload.md: promises kept against hosts, under each policy and at most by any, as an SVG.
 
     python bench/overload.py docs/figures/overload.svg [--input higher] [--seed 11]
 

@@ -52,6 +52,8 @@ class Table:
     """Needs the published inputs."""
     programs: tuple[str, ...] = ()
     """Needs these on PATH."""
+    exact: bool = False
+    """The same on every machine; tests/website/test_numbers.py compares those that take little."""
 
     def command(self, small: bool, folder: str) -> list[str]:
         """The words with the interpreter's, from the repository's folder."""
@@ -66,7 +68,8 @@ class Table:
 
 
 COSTS, SAVED, SEVERAL, TRACES = "docs/benchmarks.md", "docs/optimisations.md", "docs/requests.md", "docs/traces.md"
-WINDOWS = "docs/windows.md"
+WINDOWS, OPTIONS, VALIDATION = "docs/windows.md", "docs/options.md", "docs/validation.md"
+FEW = "--seeds 1 --lines priority recommended"
 TABLES = (
     Table("one-hour", COSTS, "one_hour.py --repeats 5", "--repeats 1 --end 60", published=True),
     Table("startup", COSTS, "startup.py --repeats 10", "--repeats 1"),
@@ -89,6 +92,12 @@ TABLES = (
     Table("windows-year", WINDOWS, "windows.py", "--days 65"),
     Table("windows-cost", WINDOWS, "windows.py --cost", "--cost --repeats 1", published=True),
     Table("trace", TRACES, "trace_memory.py --rows 25e6", "--rows 2e4"),
+    Table("grouped", SEVERAL, "pages.py grouped", "grouped", exact=True),
+    Table("one-hour-kept", VALIDATION, "pages.py one-hour", "one-hour", published=True, exact=True),
+    Table("options-validation1", OPTIONS, "options.py --input validation1", f"--input validation1 {FEW}",
+          published=True, exact=True),
+    Table("options-lower", OPTIONS, "options.py --input lower", f"--input lower {FEW}", published=True, exact=True),
+    Table("options-higher", OPTIONS, "options.py --input higher", f"--input higher {FEW}", published=True, exact=True),
     Table("month", COSTS, "month.py", "--fraction 0.0001"),
 )  # fmt: skip
 
@@ -161,7 +170,7 @@ def measured(table: Table, small: bool, folder: str, page: Path, state: str) -> 
     print(f"{table.name}: {shlex.join(command)} ...", file=sys.stderr, flush=True)
     day = f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d}"
     text, took = run(command)
-    put(table.name, f"*{state}; {day}, {took}.*\n\n{text}", page)
+    put(table.name, text if table.exact else f"*{state}; {day}, {took}.*\n\n{text}", page)
     print(f"{table.name}: {took}", file=sys.stderr, flush=True)
 
 

@@ -21,7 +21,7 @@ PREEMPTIONS = {
     ("higher", "recommended", "qos-driven"): 8_109,
     ("higher", "recommended", "priority"): 7_850,
 }
-"""Of seed 0, on every machine alike: a change of one is a change of a rule (the README's table has them, too)."""
+"""Of seed 0, on every machine alike: a change of one is a change of a rule (docs/validation.md has them, too)."""
 
 
 def hour(file: str, preset: str, policy: str = "qos-driven") -> tuple[RunResult, dict[str, ClassSummary]]:

@@ -6,6 +6,8 @@ holds both together. It is for the stepwise simulator, which shows a plan with i
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from slacktide.kernels.builtin import PRIORITY, QOS_DRIVEN
@@ -87,13 +89,20 @@ def reason_of(view: View, tb: Tables, decision: np.void, victims: tuple[int, ...
     return f"{host}: preempts {names} (slack {slacks} s) at the least cost; own slack {float(decision['metric']):.1f} s"
 
 
+def until_needed(slack: float, margin: float) -> str:
+    """How long one still waits that preempts only where it must; both in seconds."""
+    if math.isinf(slack):
+        return "may preempt nobody while its promise cannot break as things stand"
+    return f"can wait {slack - margin:.1f} s more before it may preempt"
+
+
 def waits(tb: Tables, entry: np.void, slack: float, now: float) -> str:
     """What the request's own state says about its waiting."""
     if int(tb.control["mode"]) != QOS_DRIVEN:
         return ""
     margin = float(tb["classes"][tb["kinds"][entry["kind"]]["cls"]]["margin"])
     if tb.rules["needed"] and slack >= margin:
-        return f"can wait {slack - margin:.1f} s more before it may preempt; "
+        return f"{until_needed(slack, margin)}; "
     if overloaded := in_overload(tb, entry, slack, now):
         return overloaded
     if tb.rules["gang"] and entry["request"] >= 0:

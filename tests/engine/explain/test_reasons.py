@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import time
 from dataclasses import replace
@@ -18,6 +19,7 @@ from slacktide.engine.explain.reasons import Explainer, Explanation
 from slacktide.model import Constraint, DisruptionLimits, Hours, Placement, Rule, ServiceClass, Term
 from slacktide.model.constraint import AnyOf, Tolerates, Toleration, taint_attribute
 from slacktide.model.placement import Topology
+from slacktide.policy.compiled import until_needed
 from slacktide.state.spec import Spec
 from support.pace import slowness
 
@@ -209,6 +211,11 @@ def test_one_that_can_still_wait_says_how_long() -> None:
     assert Explainer(cluster.engine).reason("again", T0 + 100) == (
         "0/1 nodes: 1 insufficient cpu; preemption: it can wait 80.0 s more before it may preempt"
     )
+
+
+def test_one_whose_promise_cannot_break_is_given_no_number_of_seconds() -> None:
+    assert until_needed(math.inf, 10.0) == "may preempt nobody while its promise cannot break as things stand"
+    assert until_needed(90.0, 10.0) == "can wait 80.0 s more before it may preempt"
 
 
 def test_whoever_is_late_says_that_its_class_is_overloaded() -> None:

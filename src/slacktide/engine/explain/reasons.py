@@ -22,6 +22,7 @@ from slacktide.kernels.drive import apply_plan
 from slacktide.kernels.place import preemption_obstacles
 from slacktide.kernels.queue.lateness import LOST, NOT_LATE
 from slacktide.model import Rule
+from slacktide.policy.compiled import until_needed
 
 KEPT_SECONDS = 1.0
 """Within this time one answer serves all instances of a kind with about the same slack."""
@@ -154,4 +155,4 @@ class Explainer:
         cls = int(tb["kinds"]["cls"][kind])
         if not preemption_obstacles.held(tb.state, cls, slack):
             return ""
-        return f"it can wait {slack - float(tb['classes']['margin'][cls]):.1f} s more before it may preempt"
+        return f"it {until_needed(slack, float(tb['classes']['margin'][cls]))}"
