@@ -103,7 +103,7 @@ def test_the_simulator_and_the_slow_references_count_alike(number: int, method: 
 
 
 def test_the_command_shows_both_scenarios() -> None:
-    result = CliRunner().invoke(app, ["edge", "replay", str(EDGE), "--seeds", "2"])
+    result = CliRunner().invoke(app, ["edge", "replay", str(EDGE), "--seeds", "2"], env={"COLUMNS": "240"})
     assert result.exit_code == 0, result.output
     text = result.output.splitlines()
     assert text[0].split()[:4] == ["scenario-1", "pods", "on", "n1/n2/n3"]

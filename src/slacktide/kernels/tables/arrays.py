@@ -185,7 +185,7 @@ ARRAYS: dict[str, Array] = {
     "guard": Array(F8, (N,), "s", "drive feasible", "it is not preempted before", LIVE, fixed=True),
     "nominated": Array(I8, (N, 2), "host, flag", "place", "by others while it waits, or -1; room is kept", LIVE),
     # The queue, and what is known of a pair on all hosts.
-    "queue": Array(schema.ENTRY, ("waiting",), "record", "drive queue tables", "who waits, in order"),
+    "queue": Array(schema.ENTRY, ("waiting",), "record", "drive place queue tables", "who waits, in order"),
     "incoming": Array(schema.ENTRY, ("waiting",), "record", "drive queue", "who waits since the last pass"),
     "order": Array(I8, ("waiting",), "place in the queue", "drive queue", "the order of the pass"),
     "shared": Array(schema.SHARED, ("sets",), "record", "drive place", "evaluations of a pair on all hosts"),
