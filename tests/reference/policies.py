@@ -225,7 +225,7 @@ class Pass:
             points = neighbours.points_of(j, fitting, hosts)
             choose = placing.CHOICES[placing.score_name(self.config)]
             return Choice(choose(j, placing.Asked(fitting, points, hosts, self.known)))
-        scores = [self.score(j, h, h.free()) for h in fitting]
+        scores = [self.score(j, h, h.free_for(j)) for h in fitting]
         extras = neighbours.extras(j, fitting, hosts, placing.score_name(self.config))
         best = max(range(len(fitting)), key=lambda i: (scores[i] + extras[i], fitting[i].tie(seed)))
         return Choice(fitting[best])
@@ -243,7 +243,7 @@ class Pass:
             return None
 
         def merit(option: Choice) -> tuple[tuple[float, ...], float, int]:
-            free = option.host.free_without(list(option.victims))
+            free = option.host.free_for(j, option.victims)
             return (
                 self.with_lateness(self.cost(option.victims), j, option.victims),
                 self.score(j, option.host, free),

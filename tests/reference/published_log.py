@@ -116,7 +116,7 @@ class Replay:
         hosts = read_hosts(data / "hosts-20.erl")
         workload = replace(workload, admission=workload.admission + CLOCK_AHEAD)
         self.config = config_on_grid(config)
-        self.instances, self.hosts = build(workload, hosts, self.config)
+        self.instances, self.hosts, _ = build(workload, hosts, self.config)
         self.by_id: dict[int, Instance] = {int(i): j for i, j in zip(workload.ids, self.instances, strict=True)}
         self.ids = {j.row: i for i, j in self.by_id.items()}
         self.host_by_id: dict[int, Host] = {int(i): h for i, h in zip(hosts.ids, self.hosts, strict=True)}

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import inf
 from pathlib import Path
 from typing import Any
 
 from reference import chance, past, placing, resizes, windows
-from reference.amounts import fits
+from reference.amounts import Amounts, fits
 from reference.limits import open_accounts
 from reference.metric import ACCOUNTINGS
 from reference.outcome import GroupOutcome, Outcome, RequestOutcome
@@ -27,8 +27,8 @@ from slacktide.model import Hosts, Workload
 IN_ORDER = (*placing.CHOICES, "least-requested")
 """Policies that are a score: in order of admission, all equally important."""
 
-HostEvent = tuple[float, int, str]
-"""Time (s), host row, ``down`` (failure), ``drain`` or ``up``."""
+HostEvent = tuple[float, int, str] | tuple[float, int, str, Mapping[str, float]]
+"""Time (s), host row, ``down`` (failure), ``drain`` or ``up``; or ``capacity`` or ``others`` and amounts by resource."""
 
 
 COLLECTIONS = (list, set, dict)
@@ -60,7 +60,8 @@ class Simulation:
             raise ConfigError(f"policy.name: found {config.policy.name!r}, the twin knows the built-in policies")
         self.config = config = config_on_grid(config)
         self.hot, self.cold = [on_grid(delay) for delay in hot], [on_grid(delay) for delay in cold]
-        self.instances, self.hosts = build(workload, hosts, config)
+        amounts_of_events = [event[3] for event in host_events if len(event) == 4 and event[2] == "capacity"]
+        self.instances, self.hosts, self.amounts_of = build(workload, hosts, config, amounts_of_events)
         self.accounts = open_accounts(workload, self.instances, config)
         if config.policy.name in IN_ORDER:
             for one in self.instances:
@@ -86,7 +87,7 @@ class Simulation:
         self.deferred: list[Instance] = []
         self.spoken_of: set[int] = set()
         self.changes = sorted(
-            ((on_grid(t), row, kind) for t, row, kind in host_events if on_grid(t) < self.end), key=lambda e: e[0]
+            ((on_grid(event[0]), event) for event in host_events if on_grid(event[0]) < self.end), key=lambda e: e[0]
         )
         named = config.scheduler.triggers
         self.triggered = named is not None
@@ -245,8 +246,11 @@ class Simulation:
     def change_hosts(self) -> bool:
         changed = False
         while self.changes and self.changes[0][0] <= self.now:
-            _, row, kind = self.changes.pop(0)
-            host = self.hosts[row]
+            event = self.changes.pop(0)[1]
+            kind, host = event[2], self.hosts[event[1]]
+            if len(event) == 4:
+                changed = self.change_amounts(host, kind, event[3]) or changed
+                continue
             if host.up == (kind == "up"):
                 continue
             for j in sorted(host.instances, key=lambda j: j.row):
@@ -255,6 +259,20 @@ class Simulation:
             host.changes += 1
             changed = True
         return changed
+
+    def change_amounts(self, host: Host, kind: str, amounts: Mapping[str, float]) -> bool:
+        """What a host has, or what others take of it, is other than before; whether anything became free."""
+        before = host.free()
+        of = host.capacity if kind == "capacity" else host.others
+        after: Amounts = tuple(
+            told if told is not None else kept for told, kept in zip(self.amounts_of(amounts), of, strict=True)
+        )
+        if kind == "capacity":
+            host.capacity = after
+        else:
+            host.others = after
+            host.changes += 1
+        return any(there > was for there, was in zip(host.free(), before, strict=True))
 
     def scale_due(self) -> bool:
         scaled = False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from reference import chance, metric, past, windows
@@ -262,6 +262,8 @@ class Host:
     row: int
     capacity: Amounts
     attributes: Mapping[str, str] = field(default_factory=dict)
+    others: Amounts = ()
+    """What others than the run's instances take of it; nothing: of no resource."""
     up: bool = True
     changes: int = 0
     instances: list[Instance] = field(default_factory=list)
@@ -276,13 +278,21 @@ class Host:
         return self.known.free[self]
 
     def work_out_free(self) -> Amounts:
-        left = self.capacity
+        left = minus(self.capacity, self.others) if self.others else self.capacity
         for instance in self.instances:
             left = minus(left, instance.takes())
         return left
 
     def free_without(self, victims: list[Instance]) -> Amounts:
         left = self.free()
+        for victim in victims:
+            left = plus(left, victim.takes())
+        return left
+
+    def free_for(self, instance: Instance, victims: Sequence[Instance] = ()) -> Amounts:
+        """What is free once the victims are gone; where more was given away than there is of what it does not demand,
+        nothing is free until they are."""
+        left = tuple(n if wanted else max(n, 0) for n, wanted in zip(self.free(), instance.demand, strict=True))
         for victim in victims:
             left = plus(left, victim.takes())
         return left
@@ -297,9 +307,22 @@ class Host:
         return chance.host_tie(seed, self.row, self.changes)
 
 
-def build(workload: Workload, hosts: Hosts, config: Config) -> tuple[list[Instance], list[Host]]:
-    """All instances, waiting from their admission, and all hosts, empty; amounts as whole numbers."""
-    factors = [scale([float(c) for c in hosts.capacity[:, r]]) for r in range(len(hosts.resources))]
+def build(
+    workload: Workload, hosts: Hosts, config: Config, later: Sequence[Mapping[str, float]] = ()
+) -> tuple[list[Instance], list[Host], Callable[[Mapping[str, float]], tuple[int | None, ...]]]:
+    """All instances, waiting from their admission, and all hosts, empty; amounts as whole numbers.
+
+    ``later`` are capacities that hosts will have. The third makes amounts by resource whole, ``None`` where none is
+    given.
+    """
+    factors = [
+        scale([*(float(c) for c in hosts.capacity[:, r]), *(one.get(name, 0.0) for one in later)])
+        for r, name in enumerate(hosts.resources)
+    ]
+
+    def amounts_of(named: Mapping[str, float]) -> tuple[int | None, ...]:
+        pairs = zip(hosts.resources, factors, strict=True)
+        return tuple(whole(named[name], f) if name in named else None for name, f in pairs)
 
     def amounts(values: object, names: tuple[str, ...]) -> Amounts:
         by_name = dict(zip(names, values, strict=True))  # type: ignore[call-overload]
@@ -343,4 +366,6 @@ def build(workload: Workload, hosts: Hosts, config: Config) -> tuple[list[Instan
         Host(row, amounts(hosts.capacity[row], hosts.resources), hosts.attributes[row]) for row in range(len(hosts))
     ]
     guard(workload, instances)
-    return instances, places
+    for place in places:
+        place.others = tuple(0 for _ in hosts.resources)
+    return instances, places, amounts_of

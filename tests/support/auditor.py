@@ -187,7 +187,7 @@ class Audit:
             self.fault(f"{time}: {row} completes after {done} s on hosts, expected {least} s and its start-ups")
 
     def change_host(self, time: float, which: int) -> None:
-        _, host, word = self.cluster.events[which]
+        _, host, word = self.cluster.events[which][:3]
         if word == "repair":
             self.down.discard(host)
             return

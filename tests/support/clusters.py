@@ -32,8 +32,8 @@ from slacktide.model.workload import AGGREGATED, CONCURRENT, INDEPENDENT
 from support.neighbourhoods import Neighbourhood
 
 Random = np.random.Generator
-HostEvent = tuple[float, int, str]
-"""Time (s), host row, ``fail``, ``drain`` or ``repair``."""
+HostEvent = tuple[float, int, str] | tuple[float, int, str, dict[str, float]]
+"""Time (s), host row, ``fail``, ``drain`` or ``repair``; or ``capacity`` or ``others`` and amounts by resource."""
 
 CLASSES = (
     DEFAULT_CLASSES,
@@ -163,13 +163,14 @@ def cluster(
     several: bool = False,
     neighbours: bool = False,
     resizes: bool = False,
+    amounts: bool = False,
 ) -> Cluster:
     """The cluster of this seed: up to ``largest`` hosts, about as many ``requests`` as a host can take and more.
 
     ``several`` puts the rows (then up to some ten more than ``requests``) into requests of several instances.
     ``neighbours`` gives them marks, rules, preferences and budgets (:mod:`neighbourhoods`), at times less demand
     and other settings of ``policy``, and leaves all else as it is. ``resizes`` lets some demand other amounts after a
-    while, and gives the rest less to do.
+    while, and gives the rest less to do. ``amounts`` has hosts whose amounts change, or what others take of them.
     """
     random = np.random.default_rng([seed, 0x5EED])
     resources = ("cpu", "memory", "gpu") if random.random() < 0.2 else ("cpu", "memory")
@@ -188,7 +189,21 @@ def cluster(
         one = replace(one, workload=drawn.among(one.workload)).with_(policy=drawn.policy())
     if resizes:
         one = _resizing(np.random.default_rng([seed, 0x5EED, 13]), one)
-    return one
+    return _with_amounts(np.random.default_rng([seed, 0x5EED, 17]), one) if amounts else one
+
+
+def _with_amounts(random: Random, one: Cluster) -> Cluster:
+    """The same cluster, in which hosts get more or less, and others come and go on them."""
+    hosts, found = one.hosts, list[HostEvent](one.events)
+    largest = hosts.capacity.max(axis=0)
+    for _ in range(int(random.integers(1, 4 * len(hosts) + 3))):
+        at = float(np.floor(random.uniform(0.0, 120.0) * 2.0) / 2.0) if random.random() < 0.9 else 0.0
+        kind = str(_pick(random, "others", "others", "others", "capacity"))
+        named = [r for r in range(len(hosts.resources)) if random.random() < 0.7] or [0]
+        shares = random.choice([0.0, 0.0, 0.1, 0.3, 0.5, 1.0, 1.2], len(named)).tolist()
+        told = {hosts.resources[r]: float(largest[r]) * share for r, share in zip(named, shares, strict=True)}
+        found.append((at, int(random.integers(len(hosts))), kind, told))
+    return replace(one, events=tuple(sorted(found, key=lambda event: event[0])))
 
 
 def _resizing(random: Random, one: Cluster) -> Cluster:

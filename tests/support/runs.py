@@ -12,8 +12,9 @@ import numpy as np
 from reference.metric import ACCOUNTINGS
 from reference.outcome import Outcome
 from reference.simulator import simulate
+from slacktide.inputs.columns.resizes import format_amounts
 from slacktide.sim import EVENT_KINDS, RunResult, run
-from support.clusters import Cluster
+from support.clusters import Cluster, HostEvent
 
 Decision = tuple[int, float, int, int, tuple[int, ...]]
 """Pass, time (s), row, host row, rows of the victims in order."""
@@ -42,10 +43,17 @@ def settings_of(cluster: Cluster, folder: Path) -> Any:
     startup = replace(config.startup, hot=str(folder / "hot.csv"), cold=str(folder / "cold.csv"))
     failures = config.failures
     if cluster.events:
-        lines = [f"{time!r},{cluster.hosts.names[row]},{kind}\n" for time, row, kind in cluster.events]
-        (folder / "events.csv").write_text("time,host,event\n" + "".join(lines))
+        lines = [
+            f"{event[0]!r},{cluster.hosts.names[event[1]]},{event[2]},{amounts_in(event)}\n" for event in cluster.events
+        ]
+        (folder / "events.csv").write_text("time,host,event,amounts\n" + "".join(lines))
         failures = replace(failures, file=str(folder / "events.csv"))
     return replace(config, startup=startup, failures=failures)
+
+
+def amounts_in(event: HostEvent) -> str:
+    """The amounts that a host event tells, as a file says them."""
+    return format_amounts(tuple(event[3].items())) if len(event) == 4 else ""
 
 
 def core(cluster: Cluster, folder: Path, **asked: Any) -> RunResult:
@@ -56,7 +64,7 @@ def core(cluster: Cluster, folder: Path, **asked: Any) -> RunResult:
 
 def twin(cluster: Cluster) -> Outcome:
     """The twin's run."""
-    events = [(time, row, TO_THE_TWIN[kind]) for time, row, kind in cluster.events]
+    events: Any = [(time, row, TO_THE_TWIN.get(kind, kind), *told) for time, row, kind, *told in cluster.events]
     return simulate(cluster.workload, cluster.hosts, cluster.config, cluster.hot, cluster.cold, events)
 
 

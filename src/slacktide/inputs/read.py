@@ -9,19 +9,14 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from slacktide.inputs.columns import header
-from slacktide.inputs.columns.cells import expected_name
 from slacktide.inputs.columns.column_batch import ColumnBatch
 from slacktide.inputs.formats import erlang, tables
-from slacktide.inputs.formats.csv_files import CsvFile
 from slacktide.inputs.formats.erlang_exact import DEFAULT_PRIORITIES
 from slacktide.inputs.problems import Problems, check_readable, fail, read_text
 from slacktide.inputs.validation import SECONDS, check_range
 from slacktide.model import DEFAULT_CLASSES, Hosts, ServiceClass, Workload
 
 SUFFIXES = (".erl", ".csv", ".parquet")
-EVENT_KINDS = ("fail", "drain", "repair")
-"""The position of a word is its kind: 0 = fail, 1 = drain, 2 = repair."""
 
 
 def read_workload(
@@ -82,28 +77,6 @@ def read_delays(path: Path | str) -> NDArray[np.float64]:
     check_range(values, batch.lines, "seconds", SECONDS, problems)
     problems.raise_if_any()
     return values
-
-
-def read_host_events(path: Path | str, hosts: Hosts) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int8]]:
-    """Failures, drains and repairs from CSV: times (seconds), rows in ``hosts``, kinds (:data:`EVENT_KINDS`).
-
-    Three arrays of shape (n,), in order of time; equal times keep the file's order. A host
-    is given by its name or, where no host has that name, by its id.
-    Raises :class:`InputError` with every broken value.
-    """
-    file = CsvFile(Path(path), header.EVENTS_REQUIRED, (), resources=False)
-    rows = {str(number): row for row, number in enumerate(hosts.ids.tolist())}
-    rows |= {name: row for row, name in enumerate(hosts.names)}
-    times, found, kinds = [np.zeros(0)], [np.zeros(0, np.int64)], [np.zeros(0, np.int8)]
-    for batch in file.batches():
-        times.append(batch.floats("time", SECONDS))
-        found.append(batch.coded("host", lambda text: expected_name(text, hosts.names), rows.__getitem__))
-        events = batch.coded("event", lambda text: expected_name(text, EVENT_KINDS), EVENT_KINDS.index)
-        kinds.append(events.astype(np.int8))
-        check_range(times[-1], batch.lines, "time", SECONDS, file.problems)
-    file.problems.raise_if_any()
-    order = np.argsort(np.concatenate(times), kind="stable")
-    return np.concatenate(times)[order], np.concatenate(found)[order], np.concatenate(kinds)[order]
 
 
 def _suffix(path: Path) -> Literal[".erl", ".csv", ".parquet"]:

@@ -1,4 +1,4 @@
-"""Host failures and repairs: from a file, or drawn."""
+"""What happens to hosts: failures and repairs, from a file or drawn, and from a file what they have and others take."""
 
 from __future__ import annotations
 
@@ -9,29 +9,26 @@ import numpy as np
 from slacktide.config import Config
 from slacktide.errors import ConfigError
 from slacktide.inputs import read_host_events
-from slacktide.kernels.tables import log_records, schema
+from slacktide.kernels.tables import schema
 from slacktide.model import Hosts
+from slacktide.model.host_events import HostEvents, no_events
 from slacktide.sim.startup import delays
-from slacktide.state import layout
 
 MOST = 1e7  # failures that a run can be meant to have
 
 
-def host_events(config: Config, hosts: Hosts) -> schema.Records:
-    """Failures, drains and repairs of a run as HOST_EVENT records in the order of time.
+def host_events(config: Config, hosts: Hosts) -> HostEvents:
+    """What happens to the hosts of a run, in the order of time.
 
-    Drawn ones alternate, host by host, between an up-time and a down-time from the
+    Drawn failures alternate, host by host, between an up-time and a down-time from the
     configured distributions, with a generator seeded by the run's seed.
     Raises :class:`ConfigError` where they are to be drawn without an end.
     """
     failures = config.failures
     if failures.file is not None:
-        times, rows, kinds = read_host_events(Path(failures.file), hosts)
-        events = np.zeros(len(times), log_records.HOST_EVENT)
-        events["time"], events["host"], events["kind"] = layout.on_grid(times), rows, kinds
-        return events
+        return read_host_events(Path(failures.file), hosts)
     if failures.uptime is None:
-        return np.zeros(0, log_records.HOST_EVENT)
+        return no_events(len(hosts.resources))
     end = config.simulation.end
     if end is None:
         raise ConfigError("failures.uptime: drawn failures need simulation.end")
@@ -52,6 +49,6 @@ def host_events(config: Config, hosts: Hosts) -> schema.Records:
             drawn.append((at, h, schema.FAIL))
             at += float(random.choice(down))
             drawn.append((at, h, schema.REPAIR))
-    events = np.array(sorted(drawn), log_records.HOST_EVENT)
-    events["time"] = layout.on_grid(events["time"])
-    return events
+    times, rows, kinds = np.array(sorted(drawn)).reshape(-1, 3).T
+    amounts = np.full((len(times), len(hosts.resources)), np.nan)
+    return HostEvents(times, rows.astype(np.int64), kinds.astype(np.int8), amounts)

@@ -17,10 +17,12 @@ from slacktide.kernels.feasible.free_index import AMOUNTS, NOWHERE
 from slacktide.kernels.tables import log_records, schema
 from slacktide.kernels.tables.arrays import Tables
 from slacktide.model import Hosts, Workload
+from slacktide.model.host_events import HostEvents
 from slacktide.model.matching import matching_hosts
 from slacktide.model.resting import let_go, room_beside
 from slacktide.state import (
     affinity_tables,
+    host_events,
     layout,
     limit_tables,
     network_tables,
@@ -196,7 +198,7 @@ def build(
     *,
     hot: NDArray[np.float64],
     cold: NDArray[np.float64],
-    happenings: schema.Records | None = None,
+    happenings: HostEvents | None = None,
     triggers: NDArray[np.float64] | None = None,
     own: OwnCode | None = None,
     record: int = 0,
@@ -209,7 +211,7 @@ def build(
     """
     if workload.resources != hosts.resources or workload.resources[:2] != ("cpu", "memory"):
         raise ConfigError(f"resources differ: workload {workload.resources}, hosts {hosts.resources}")
-    unit = layout.units(hosts.capacity)
+    unit = layout.units(host_events.largest(hosts, happenings))
     capacity = layout.amounts(hosts.capacity, unit)
     own = own or OwnCode()
     edge = asks_for_users(config)
@@ -219,7 +221,7 @@ def build(
     edges = edge_arrays(every, hosts, config, kinds, limit) if edge else {}
     kinds, resizing = resize_tables.apart(workload, kinds)
     terms = [*workload.terms, *affinity_tables.preferred_terms(workload.placements)]
-    grouping = layout.group_hosts(capacity, matching_hosts(terms, hosts))
+    grouping = layout.group_hosts(host_events.apart(capacity, happenings), matching_hosts(terms, hosts))
     classes = layout.class_table(workload.classes, config.qos.margin, config.policy.min_running, in_order(config))
     turns = windows.fill_classes(classes, workload.classes, config, config.simulation.end or LONGEST)
     requests = request_tables.arrays(workload, config.simulation.preempted_work != "kept")
@@ -236,9 +238,9 @@ def build(
         "leaf_host": grouping.leaf_host,
         "hot": layout.on_grid(hot),
         "cold": layout.on_grid(cold),
-        "happenings": np.zeros(0, log_records.HOST_EVENT) if happenings is None else happenings,
         "triggers": np.zeros(0) if triggers is None else layout.on_grid(triggers),
         "unit": 1.0 / unit,
+        **host_events.arrays(happenings, capacity, unit),
         **instance_arrays(workload, kinds),
         **affinity_tables.arrays(workload, hosts, kinds.kinds, kinds.placement),
         **resizing,

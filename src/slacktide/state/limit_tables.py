@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from slacktide.errors import ConfigError
 from slacktide.kernels.tables import limit_records, schema
 from slacktide.model import DisruptionLimits, Workload
+from slacktide.model.host_events import HostEvents
 from slacktide.model.resting import let_go, room_beside
 from slacktide.model.window import parse_epoch
 from slacktide.state.layout import on_grid, parts
@@ -19,9 +20,7 @@ BEYOND_THE_LAST = 3660 * 86400.0
 """Seconds after the last event that is known, up to which hours are worked out where a run has no end."""
 
 
-def arrays(
-    workload: Workload, epoch: str, end: float | None, happenings: schema.Records | None
-) -> dict[str, NDArray[Any]]:
+def arrays(workload: Workload, epoch: str, end: float | None, happenings: HostEvents | None) -> dict[str, NDArray[Any]]:
     """Tables by their names; none where no class that somebody has is limited. Raises :class:`ConfigError`.
 
     ``epoch`` is the instant of second 0, ``end`` that of the run, seconds, or None.
@@ -53,11 +52,11 @@ def begin_of(epoch: str) -> float:
         raise ConfigError(f"simulation.epoch: {error}") from error
 
 
-def last_event(workload: Workload, happenings: schema.Records | None) -> float:
+def last_event(workload: Workload, happenings: HostEvents | None) -> float:
     """The last instant at which something is known to happen, seconds."""
     last = float(workload.admission[-1])
     if happenings is not None and len(happenings):
-        last = max(last, float(happenings["time"].max()))
+        last = max(last, float(happenings.times.max()))
     if workload.requests is not None:
         last = max(last, float(workload.requests.scale_time.max(initial=0.0)))
     return max([last, *(time for steps in workload.resizings for time, _ in steps)])

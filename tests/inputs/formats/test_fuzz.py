@@ -229,11 +229,12 @@ def test_host_events(tmp_path: Path, data: bytes) -> None:
     found = attempt(lambda path: read_host_events(path, hosts), path)
     if found is None:
         return
-    times, rows, kinds = found
-    assert np.isfinite(times).all()
-    assert (np.diff(times) >= 0).all()
-    assert set(rows.tolist()) <= {0, 1}
-    assert set(kinds.tolist()) <= {0, 1, 2}
+    assert np.isfinite(found.times).all()
+    assert (np.diff(found.times) >= 0).all()
+    assert set(found.hosts.tolist()) <= {0, 1}
+    assert set(found.kinds.tolist()) <= {0, 1, 2, 3, 4}
+    assert np.isfinite(found.amounts[found.of_amounts]).any(axis=1).all()
+    assert not np.isfinite(found.amounts[~found.of_amounts]).any()
 
 
 @fuzzed

@@ -27,6 +27,7 @@ from slacktide.inputs import (
 from slacktide.inputs.columns.terms import format_attributes, format_term, parse_attributes, parse_term
 from slacktide.inputs.rows import join, select
 from slacktide.model import Constraint, Hosts, Term, Workload
+from slacktide.model.host_events import EVENT_KINDS
 
 HEADER = "id,admission,duration,cpu,memory,class,job,anti_affinity,constraints"
 ROW = "1,0.5,60,0.5,0.25,gold,7,true,Ql > 4; wN == 2"
@@ -346,11 +347,47 @@ def test_align_refuses_a_resource_that_no_host_offers() -> None:
 
 def test_host_events_are_sorted_by_time_and_found_by_name_or_id(tmp_path: Path) -> None:
     path = write(tmp_path, 'time,host,event\n7,3,repair\n5,"b,c",drain\n5,first host,fail\n', "events.csv")
-    times, rows, kinds = read_host_events(path, some_hosts())
-    assert times.tolist() == [5.0, 5.0, 7.0]
-    assert rows.tolist() == [1, 0, 0]
-    assert kinds.tolist() == [1, 0, 2]
-    assert [array.dtype.name for array in (times, rows, kinds)] == ["float64", "int64", "int8"]
+    found = read_host_events(path, some_hosts())
+    assert found.times.tolist() == [5.0, 5.0, 7.0]
+    assert found.hosts.tolist() == [1, 0, 0]
+    assert found.kinds.tolist() == [1, 0, 2]
+    assert [array.dtype.name for array in (found.times, found.hosts, found.kinds)] == ["float64", "int64", "int8"]
+    assert np.isnan(found.amounts).all()
+
+
+def test_host_events_may_say_what_a_host_has_and_what_others_take(tmp_path: Path) -> None:
+    rows = "8,1,others,gpu=1\n2,1,capacity,memory=8 cpu=0.5\n9,3,fail,\n"
+    found = read_host_events(write(tmp_path, f"time,host,event,amounts\n{rows}", "events.csv"), some_hosts())
+    assert [EVENT_KINDS[kind] for kind in found.kinds.tolist()] == ["capacity", "others", "fail"]
+    assert some_hosts().resources == ("cpu", "memory", "gpu")
+    expected = [[0.5, 8.0, np.nan], [np.nan, np.nan, 1.0], [np.nan] * 3]
+    assert np.array_equal(found.amounts, expected, equal_nan=True)
+
+
+@pytest.mark.parametrize(
+    ("row", "expected"),
+    [
+        ("1,1,others,", "amounts such as 'cpu=2 memory=4', 0 or more"),
+        ("1,1,capacity,cpu=-1", "amounts such as"),
+        ("1,1,capacity,cpu=1 cpu=2", "every resource once"),
+        ("1,1,capacity,cpus=1", "resources of the hosts (cpu, memory, gpu)"),
+        ("1,1,fail,cpu=1", "nothing: a host fails"),
+    ],
+)
+def test_amounts_that_do_not_go_with_their_event_are_named(tmp_path: Path, row: str, expected: str) -> None:
+    path = write(tmp_path, f"time,host,event,amounts\n1,1,fail,\n{row}\n", "events.csv")
+    with pytest.raises(InputError) as caught:
+        read_host_events(path, some_hosts())
+    (problem,) = caught.value.problems
+    assert (problem.line, problem.column) == (3, "amounts")
+    assert expected in problem.expected
+
+
+def test_amounts_are_missed_where_the_file_has_no_such_column(tmp_path: Path) -> None:
+    path = write(tmp_path, "time,host,event\n1,1,fail\n2,1,others\n", "events.csv")
+    with pytest.raises(InputError, match="amounts") as caught:
+        read_host_events(path, some_hosts())
+    assert [one.line for one in caught.value.problems] == [3]
 
 
 @pytest.mark.parametrize(

@@ -128,8 +128,8 @@ def test_machines_become_hosts_that_come_and_go(trace: Path, tmp_path: Path) -> 
     assert found.names == ("5", "6", "7")
     assert found.capacity.tolist() == [[1, 0.5], [0.5, 0.25], [0.5, 0.75]]
     assert found.attributes == ({"platform": "P1", "Ql": "9"}, {"platform": "P2", "wN": "a=b"}, {"platform": "P2"})
-    times, machines, kinds = read_host_events(tmp_path / "out/host-events.csv", found)
-    assert list(zip(times.tolist(), machines.tolist(), kinds.tolist(), strict=True)) == [
+    events = read_host_events(tmp_path / "out/host-events.csv", found)
+    assert list(zip(events.times.tolist(), events.hosts.tolist(), events.kinds.tolist(), strict=True)) == [
         (0, 2, 0),
         (50, 2, 2),
         (100, 1, 0),

@@ -38,10 +38,15 @@ def parse(text: str) -> Resizing:
 
 def _parse_one(text: str) -> tuple[float, Amounts]:
     time, _, rest = text.partition(":")
-    amounts = tuple(_parse_amount(word) for word in rest.split())
+    return parse_float(time.strip()), parse_amounts(rest)
+
+
+def parse_amounts(text: str) -> Amounts:
+    """Amounts written as ``cpu=2 memory=4``, one at least. Raises :class:`ValueError`."""
+    amounts = tuple(_parse_amount(word) for word in text.split())
     if not amounts or len({name for name, _ in amounts}) < len(amounts):
         raise ValueError(text)
-    return parse_float(time.strip()), amounts
+    return amounts
 
 
 def _parse_amount(text: str) -> tuple[str, float]:
@@ -54,15 +59,15 @@ def _parse_amount(text: str) -> tuple[str, float]:
 
 def format_resizing(resizing: Resizing) -> str:
     """Text from which :func:`parse` makes an equal one. Raises :class:`ValueError` for names that it cannot read."""
-    for _, amounts in resizing:
-        for name, _ in amounts:
-            if _SPECIAL & set(name):
-                raise ValueError(
-                    f"found the resource {name!r}, expected a name without blanks, quotes, ';', ':' or '='"
-                )
-    return "; ".join(
-        f"{format_float(time)}: {' '.join(f'{n}={format_float(a)}' for n, a in amounts)}" for time, amounts in resizing
-    )
+    return "; ".join(f"{format_float(time)}: {format_amounts(amounts)}" for time, amounts in resizing)
+
+
+def format_amounts(amounts: Amounts) -> str:
+    """Text from which :func:`parse_amounts` makes equal ones. Raises :class:`ValueError` for names it cannot read."""
+    for name, _ in amounts:
+        if _SPECIAL & set(name):
+            raise ValueError(f"found the resource {name!r}, expected a name without blanks, quotes, ';', ':' or '='")
+    return " ".join(f"{name}={format_float(amount)}" for name, amount in amounts)
 
 
 def check(

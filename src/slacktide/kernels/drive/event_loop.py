@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from slacktide.kernels.drive import event_heap, instance_ledger, resize, scale, scheduling_pass, window_events
+from slacktide.kernels.drive import (
+    event_heap,
+    host_amounts,
+    instance_ledger,
+    resize,
+    scale,
+    scheduling_pass,
+    window_events,
+)
 from slacktide.kernels.feasible import disruption_budgets, disruption_limits, host_slots
 from slacktide.kernels.memo import standstill
 from slacktide.kernels.place import search_free
@@ -22,7 +30,7 @@ from slacktide.kernels.tables.log_records import (
     STARTUP_ENDS,
     WINDOW_MOVES,
 )
-from slacktide.kernels.tables.schema import NOBODY, REPAIR, State
+from slacktide.kernels.tables.schema import CAPACITY, NOBODY, OTHERS, REPAIR, State
 
 
 @kernel
@@ -124,13 +132,16 @@ def admit_due(tb: State, now: float) -> bool:
 
 @kernel
 def happen_due(tb: State, now: float) -> bool:
-    """Take hosts down or bring them up; whether anything changed."""
+    """Take hosts down or bring them up, and change what they have; whether anything became free, or had to go."""
     control = views.control(tb)
     found = False
     while control["happened"] < len(views.happenings(tb)) and views.happenings(tb)[control["happened"]]["time"] <= now:
         event = views.happenings(tb)[control["happened"]]
         control["happened"] += 1
         host, h = views.hosts(tb)[event["host"]], whole(event["host"])
+        if event["kind"] == CAPACITY or event["kind"] == OTHERS:
+            found = host_amounts.change(tb, h, whole(event["kind"]), whole(event["amounts"])) or found
+            continue
         down = event["kind"] != REPAIR
         if down == (host["down"] != 0):
             continue

@@ -127,8 +127,8 @@ ARRAYS: dict[str, Array] = {
     "lenders": Array(schema.LENDERS, ("standings",), "record", "feasible", "of what that was worked out", TRIAGE),
     "slots": Array(schema.SLOT, (H, "slots"), "record", "drive feasible memo place tables", "instances on each"),
     "free": Array(I8, (H, R), "amount", "drive feasible place", "what is left of each"),
-    "capacity": Array(I8, (H, R), "amount", "feasible memo place", "what each has", fixed=True),
-    "scale": Array(F8, (H, 2), "2^40 / amount", "feasible place", "over its CPU and memory", fixed=True),
+    "capacity": Array(I8, (H, R), "amount", "drive feasible memo place", "what each has", fixed=True),
+    "scale": Array(F8, (H, 2), "2^40 / amount", "drive feasible place", "over its CPU and memory", fixed=True),
     "demand": Array(
         I8, ("shapes", R), "amount", "drive feasible memo place policies", "what an instance takes", fixed=True
     ),
@@ -204,6 +204,9 @@ ARRAYS: dict[str, Array] = {
     "hot": Array(F8, ("drawn",), "s", "drive", "start-up delays to draw from", fixed=True),
     "cold": Array(F8, ("drawn",), "s", "drive", "start-up delays to draw from", fixed=True),
     "happenings": Array(log.HOST_EVENT, ("host events",), "record", "drive", "in order of time", fixed=True),
+    "host_amounts": Array(
+        I8, ("changes of amounts", R), "amount", "drive", "by how much host events change them", SIMULATION, fixed=True
+    ),
     "triggers": Array(F8, ("triggers",), "s", "drive", "instants of passes; none: by events", fixed=True),
     # What happened.
     "decisions": Array(log.DECISION, ("recorded",), "record", "drive tables", "who was placed"),

@@ -47,4 +47,5 @@ STARTUP_ENDS, RUN_ENDS, RETURNS, RETURNS_PREEMPTED, WINDOW_MOVES = _KINDS[:5]
 # RETURNS, RETURNS_PREEMPTED: after ``recreation`` seconds, a stopped instance begins to wait again
 # WINDOW_MOVES: an old outage leaves its rolling window, or its budget lasts to the end of the calendar window
 
-HOST_EVENT = np.dtype([("time", "f8"), ("host", "i8"), ("kind", "i8")], align=True)
+HOST_EVENT = np.dtype([("time", "f8"), ("host", "i8"), ("kind", "i8"), ("amounts", "i8")], align=True)
+# ``amounts``: of an event that changes some, its row of ``host_amounts``

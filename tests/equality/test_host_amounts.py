@@ -1,0 +1,71 @@
+"""Hosts that have more or less in the course of a run, and others that come and go: the core and the twin agree."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from slacktide.model import Hosts
+from support.clusters import HostEvent, cluster
+from support.runs import compare, core, twin
+from support.small import BRONZE, GOLD, Request, machines, small
+
+CLUSTERS = 200
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["rows", "requests", "neighbours", "resizes"])
+def test_core_and_twin_agree_where_amounts_change(kind: str, tmp_path: Path) -> None:
+    seen: Counter[str] = Counter()
+    for seed in range(CLUSTERS):
+        of = {"several": kind == "requests", "neighbours": kind == "neighbours", "resizes": kind == "resizes"}
+        one = cluster(seed, amounts=True, **of)
+        result = core(one, tmp_path)
+        difference = compare(result, twin(one))
+        assert difference is None, f"cluster({seed}, amounts, {kind}): {difference}"
+        seen["preempts"] += result.preemptions > 0
+        seen["places"] += result.placements > 5
+    assert seen["preempts"] >= 20, "clusters without contention prove little"
+    assert seen["places"] >= 100
+
+
+@pytest.mark.uncompiled
+@pytest.mark.parametrize("engine", ["compiled", "stepwise"])
+def test_core_and_twin_agree_on_a_few_small_clusters(engine: str, tmp_path: Path) -> None:
+    for seed in range(25):
+        one = cluster(seed, largest=3, requests=10, amounts=True, several=seed % 3 == 1)
+        one = one.with_(simulation={"engine": engine})
+        difference = compare(core(one, tmp_path), twin(one))
+        assert difference is None, f"cluster({seed}, 3, 10, amounts): {difference}"
+
+
+def decisions(
+    hosts: Hosts, events: Sequence[HostEvent], *requests: Request, folder: Path
+) -> list[tuple[float, int, int]]:
+    result = core(small(requests, hosts, end=200.0, cold=1.0, hot=1.0, events=events), folder)
+    assert result.decisions is not None
+    return list(zip(*(result.decisions[name].tolist() for name in ("time", "row", "host")), strict=True))
+
+
+def test_others_come_and_nobody_is_evicted_and_nobody_comes_until_they_go(tmp_path: Path) -> None:
+    events: list[HostEvent] = [(10.0, 0, "others", {"cpu": 1.5}), (50.5, 0, "others", {"cpu": 0.0})]
+    requests = (Request(BRONZE), Request(GOLD, admission=20.0))
+    found = decisions(machines(2.0), events, *requests, folder=tmp_path)
+    assert found == [(0.0, 0, 0), (50.5, 1, 0)]
+
+
+def test_a_host_that_gets_larger_takes_who_fitted_nowhere(tmp_path: Path) -> None:
+    events: list[HostEvent] = [(33.25, 1, "capacity", {"cpu": 4.0, "memory": 4.0})]
+    found = decisions(machines(1.0, 1.0), events, Request(GOLD, size=3.0), folder=tmp_path)
+    assert found == [(33.25, 0, 1)]
+
+
+def test_a_host_that_gets_smaller_keeps_what_is_on_it(tmp_path: Path) -> None:
+    events: list[HostEvent] = [(10.0, 0, "capacity", {"cpu": 0.0, "memory": 0.0})]
+    requests = (Request(GOLD, duration=30.0), Request(GOLD, admission=20.0))
+    assert decisions(machines(1.0), events, *requests, folder=tmp_path) == [(0.0, 0, 0)]
+    result = core(small(requests, machines(1.0), end=200.0, cold=1.0, hot=1.0, events=events), tmp_path)
+    assert result.requests["completed"].tolist()[0] == 31.0
