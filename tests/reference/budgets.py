@@ -25,7 +25,7 @@ class Guarded:
 
     def healthy(self, t: float) -> list[Instance]:
         """Those on a host and past their start-up, in whatever accounting."""
-        return [k for k in self.expected() if k.host is not None and t >= k.ready()]
+        return [k for k in self.expected() if k.host is not None and not k.leaving and t >= k.ready()]
 
     def left(self, t: float) -> int:
         """How many more may be disrupted at ``t``."""

@@ -65,6 +65,10 @@ class Request:
     def waiting(self) -> list[Instance]:
         return [j for j in self.live() if j.host is None]
 
+    def away(self) -> list[Instance]:
+        """Those who wait, and those who go on until their grace period is over."""
+        return [j for j in self.live() if j.host is None or j.leaving]
+
     def loses_work(self, config: Config) -> bool:
         """Whether a stopped instance starts from nothing again."""
         work = config.simulation.preempted_work
@@ -135,7 +139,7 @@ class Request:
             e -= j.incarnation_at(t)
         contributing = 0
         if self.approach == "aggregated":
-            up = self.up(t, accounting)
+            up = [k for k in self.up(t, accounting) if not k.leaving]
             contributing = len(up) - 1 if j in up else len(up)
         if self.account is not None:
             return self.account.slack(contributing, len(self.live())) - config.qos.alpha
@@ -151,11 +155,11 @@ class Request:
         """Whom it gives up to have ``replicas`` live instances, in this order."""
 
         def on_the_same_host(j: Instance) -> int:
-            return sum(k.host is j.host for k in self.live())
+            return sum(k.host is j.host and not k.leaving for k in self.live())
 
-        waiting = sorted(self.waiting(), key=lambda j: (j.admission, j.row), reverse=True)
+        waiting = sorted(self.away(), key=lambda j: (j.admission, j.row), reverse=True)
         on_hosts = sorted(
-            (j for j in self.live() if j.host is not None),
+            (j for j in self.live() if j.host is not None and not j.leaving),
             key=lambda j: (t < j.ready(), on_the_same_host(j), j.ready(), j.row),
             reverse=True,
         )

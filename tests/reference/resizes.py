@@ -24,13 +24,14 @@ def asks_for_no_more(j: Instance, wanted: Wanted) -> bool:
 def fits_in(j: Instance, wanted: Wanted) -> bool:
     """Case 1 of the paper: r >= c' - c for every resource, c what it takes of its host."""
     assert j.host is not None
-    return fits(minus(wanted.amounts, j.takes()), j.host.free())
+    more = minus(wanted.amounts, j.takes())
+    return all(r <= free for r, free in zip(more, j.host.free(), strict=True))
 
 
 def take(j: Instance, wanted: Wanted, config: Config) -> None:
     """It demands this from now on; its host's contents change, of which it takes as one that comes now."""
     (j.demand, j.bandwidth), j.wanted = wanted, None
-    if j.host is not None:
+    if j.host is not None and not j.leaving:
         place = j.host.instances.index(j)
         j.host.instances.remove(j)
         j.taken = placing.taken(j, j.host, config)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from reference import chance, past, placing, resizes, windows
-from reference.amounts import Amounts, fits
+from reference.amounts import Amounts, fits, minus
 from reference.limits import open_accounts
 from reference.metric import ACCOUNTINGS
 from reference.outcome import GroupOutcome, Outcome, RequestOutcome
@@ -28,7 +28,7 @@ IN_ORDER = (*placing.CHOICES, "least-requested")
 """Policies that are a score: in order of admission, all equally important."""
 
 HostEvent = tuple[float, int, str] | tuple[float, int, str, Mapping[str, float]]
-"""Time (s), host row, ``down`` (failure), ``drain`` or ``up``; or ``capacity`` or ``others`` and amounts by resource."""
+"""Time (s), host row, ``down`` (failure), ``drain`` or ``up``; or ``capacity``, ``others`` with amounts by resource."""
 
 
 COLLECTIONS = (list, set, dict)
@@ -95,7 +95,7 @@ class Simulation:
         self.returning: list[tuple[float, Instance, bool]] = []
         self.waiting: list[Instance] = []
         self.running: list[Instance] = []
-        self.now = 0.0
+        self.now, self.bind_at = 0.0, -inf
         self.last_pass = -inf
         of_class = {j.service_class: j.promise for j in self.instances if j.promise is not None}
         for j in self.instances:
@@ -134,13 +134,28 @@ class Simulation:
         delay = chance.startup_delay(self.config.simulation.seed, j.row, j.starts, table)
         if j.admission < 0.0 and j.starts == 0 and self.now == 0.0:
             delay = 0.0  # it has been there
+        free = host.free()
         self.book(j)
+        delay += self.bound_at(j, host, free) - self.now
+        self.bind_at = -inf
         j.taken = placing.taken(j, host, self.config)
         self.map.began(j, host)
         j.place(host, self.now, delay, pass_number)
         self.waiting.remove(j)
         self.running.append(j)
         self.forget(j, host)
+
+    def bound_at(self, j: Instance, host: Host, free: Amounts) -> float:
+        """When ``j``, which comes to the host, can start: its victims are gone, and others have left it room."""
+        at, self.bind_at = max(self.now, self.bind_at), -inf
+        while True:
+            later = [(until, amounts) for until, amounts in host.going if until > at]
+            left = free
+            for _, amounts in later:
+                left = minus(left, amounts)
+            if not later or fits(j.demand, left):
+                return at
+            at = min(until for until, _ in later)
 
     def book(self, j: Instance) -> None:
         """Add the time since the last change of state to the outcome."""
@@ -155,7 +170,12 @@ class Simulation:
     def leave(self, j: Instance) -> None:
         """Take ``j`` off its host, everything booked; what it wanted to demand it demands from now on."""
         self.book(j)
-        j.remove(self.now)
+        if j.leaving:
+            j.spent += j.startup_elapsed(self.now)
+            j.settle(self.now)
+            j.leaving, j.host, j.since = False, None, self.now
+        else:
+            j.remove(self.now)
         self.running.remove(j)
         if j.wanted is not None:
             self.deferred.remove(j)
@@ -182,9 +202,42 @@ class Simulation:
         if j.account is not None:
             j.account.note(j, self.now)
 
+    def tell_to_go(self, j: Instance) -> None:
+        """Preempted ``j`` counts as on no host, and goes on until its grace period is over."""
+        host = j.host
+        assert host is not None
+        self.outcome.requests[j.row].preemptions += 1
+        j.leaving, j.leaves_at = True, self.now + j.grace
+        until = min(j.leaves_at, j.completion())
+        host.going.append((until, j.demand))
+        self.bind_at = max(self.bind_at, until)
+        host.instances.remove(j)
+        host.changes += 1
+        if j.wanted is not None:
+            self.deferred.remove(j)
+            resizes.take(j, j.wanted, self.config)
+        self.forget(j, host)
+
+    def go(self, j: Instance) -> None:
+        """The grace period of ``j`` is over; it waits again."""
+        elapsed = j.startup_elapsed(self.now)
+        self.leave(j)
+        self.outcome.requests[j.row].wasted_startup += elapsed
+        assert j.request is not None
+        if j.request.loses_work(self.config):
+            j.lose_work()
+            self.outcome.requests[j.row].discarded = j.lost
+        self.wait_again(j, preempted=True)
+
     def send_back(self, j: Instance, preempted: bool) -> None:
         """``j`` loses its host and waits again."""
+        if preempted and j.grace > 0.0:
+            self.tell_to_go(j)
+            return
         self.stop(j, preempted)
+        self.wait_again(j, preempted)
+
+    def wait_again(self, j: Instance, preempted: bool) -> None:
         delay = self.config.simulation.recreation
         if delay > 0.0:
             self.returning.append((self.now + delay, j, preempted))
@@ -234,10 +287,15 @@ class Simulation:
             j.gone = self.outcome.requests[j.row].completed = self.now
             assert j.request is not None
             self.release_next(j.request)
+        over = sorted((j for j in self.running if j.leaving and j.leaves_at <= self.now), key=lambda j: j.row)
+        for j in over:
+            self.go(j)
         back = [one for one in self.returning if one[0] <= self.now]
         self.returning = [one for one in self.returning if one[0] > self.now]
         self.waiting += [j for _, j, _ in back]
-        return bool(due) or any(not preempted or self.has_room(j) for _, j, preempted in back)
+        at_once = [] if self.config.simulation.recreation > 0.0 else over
+        found = bool(due) or any(not preempted or self.has_room(j) for _, j, preempted in back)
+        return found or any(self.has_room(j) for j in at_once)
 
     def has_room(self, j: Instance) -> bool:
         """Whether some host could take ``j`` at once, if it had no rules about neighbours."""
@@ -255,6 +313,9 @@ class Simulation:
                 continue
             for j in sorted(host.instances, key=lambda j: j.row):
                 self.send_back(j, preempted=False)
+            for j in [j for j in self.running if j.leaving and j.host is host]:
+                self.go(j)
+            host.going.clear()
             host.up = kind == "up"
             host.changes += 1
             changed = True
@@ -297,7 +358,7 @@ class Simulation:
             return
         if j.wanted is not None:
             self.deferred.remove(j)
-        if j.host is None or resizes.asks_for_no_more(j, wanted):
+        if j.host is None or j.leaving or resizes.asks_for_no_more(j, wanted):
             resizes.take(j, wanted, self.config)
             self.note(j, "resized")
         else:
@@ -306,7 +367,7 @@ class Simulation:
             self.spoken_of.discard(j.row)
 
     def note(self, j: Instance, what: str) -> None:
-        self.outcome.resizes.append((self.now, j.row, what, -1 if j.host is None else j.host.row))
+        self.outcome.resizes.append((self.now, j.row, what, -1 if j.host is None or j.leaving else j.host.row))
 
     def retry(self) -> None:
         """Try all resizes that wait for room, in the order in which they came."""
@@ -351,6 +412,7 @@ class Simulation:
         times += [max(self.now, j.admission) for j in self.arrivals[:1]]
         times += self.triggers[:1]
         times += [one[0] for one in self.returning]
+        times += [j.leaves_at for j in self.running if j.leaving]
         if min(times, default=inf) < self.end or self.running:  # else the calendar would go on for ever
             times += [one.ends for one in self.promises]
         if (self.waiting or self.deferred) and not self.triggered:
@@ -434,7 +496,7 @@ class Simulation:
         """
         request = tried[0].request
         assert request is not None
-        if self.in_gang(tried[0]) and not all(k in queue for k in request.waiting()):
+        if self.in_gang(tried[0]) and not all(k in queue for k in request.away()):
             return None
         go_back: Callable[[], None] | None = None
         victims: list[Instance] = []

@@ -89,7 +89,7 @@ class Instance:
     min_running: float = 0.0
     """Seconds on a host before which it is no victim."""
     grace: float = 0.0
-    """Seconds that it may take to end once it is told to; in the simulator none."""
+    """Seconds that it may take to end once it is told to."""
     access: Access = NO_ACCESS
     most: Amounts | None = None
     """Most that it may be granted; ``None``: its demand."""
@@ -118,6 +118,9 @@ class Instance:
     placed_in_pass: int = -1
     been_on: set[int] = field(default_factory=set)
     ledgers: dict[Accounting, Ledger] = field(default_factory=lambda: {name: Ledger() for name in ACCOUNTINGS})
+    leaving: bool = False
+    """It was preempted, and goes on where it was until its grace period is over; no host counts it any more."""
+    leaves_at: float = 0.0
     known: Known | None = None
     """Only within a pass."""
     decides_by: Accounting = "restart"
@@ -200,7 +203,7 @@ class Instance:
         """On a host, while its concurrent request waits for another instance."""
         if self.host is None or self.request is None or self.request.approach != "concurrent":
             return False
-        return bool(self.request.waiting())
+        return bool(self.request.away())
 
     def lifetime(self, t: float) -> float:
         """Seconds since its admission, or between that and its completion or removal."""
@@ -262,6 +265,8 @@ class Host:
     row: int
     capacity: Amounts
     attributes: Mapping[str, str] = field(default_factory=dict)
+    going: list[tuple[float, Amounts]] = field(default_factory=list)
+    """Until when preempted ones still take what of it."""
     others: Amounts = ()
     """What others than the run's instances take of it; nothing: of no resource."""
     up: bool = True
@@ -357,6 +362,7 @@ def build(
                 since=on_grid(workload.admission[row]),
                 promise=promises[index],
                 decides_by=config.qos.startup,
+                grace=0.0 if workload.grace is None else on_grid(workload.grace[row]),
                 resizes=resizes_of(workload, row, lambda demand: amounts(demand, workload.resources)),
             )
         )

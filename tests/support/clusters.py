@@ -164,6 +164,7 @@ def cluster(
     neighbours: bool = False,
     resizes: bool = False,
     amounts: bool = False,
+    graces: bool = False,
 ) -> Cluster:
     """The cluster of this seed: up to ``largest`` hosts, about as many ``requests`` as a host can take and more.
 
@@ -171,6 +172,7 @@ def cluster(
     ``neighbours`` gives them marks, rules, preferences and budgets (:mod:`neighbourhoods`), at times less demand
     and other settings of ``policy``, and leaves all else as it is. ``resizes`` lets some demand other amounts after a
     while, and gives the rest less to do. ``amounts`` has hosts whose amounts change, or what others take of them.
+    ``graces`` gives some a grace period.
     """
     random = np.random.default_rng([seed, 0x5EED])
     resources = ("cpu", "memory", "gpu") if random.random() < 0.2 else ("cpu", "memory")
@@ -189,7 +191,22 @@ def cluster(
         one = replace(one, workload=drawn.among(one.workload)).with_(policy=drawn.policy())
     if resizes:
         one = _resizing(np.random.default_rng([seed, 0x5EED, 13]), one)
+    if graces:
+        one = _with_graces(np.random.default_rng([seed, 0x5EED, 19]), one)
     return _with_amounts(np.random.default_rng([seed, 0x5EED, 17]), one) if amounts else one
+
+
+def _with_graces(random: Random, one: Cluster) -> Cluster:
+    """The same cluster, some of whose instances go on for a while when they are preempted; those of a request alike."""
+    workload = one.workload
+    owner = np.arange(len(workload)) if workload.request is None else workload.request
+    longest = float(_pick(random, 1.0, 5.0, 30.0, 200.0))
+    drawn = np.floor(random.uniform(0.0, longest, int(owner.max(initial=0)) + 1) * 4.0) / 4.0
+    if random.random() < 0.3:
+        drawn[:] = drawn[0]
+    drawn[random.random(len(drawn)) < float(_pick(random, 0.0, 0.3))] = 0.0
+    one = replace(one, workload=replace(workload, grace=drawn[owner]))
+    return one.with_(simulation={"recreation": float(_pick(random, 0.0, 0.0, 2.5))})
 
 
 def _with_amounts(random: Random, one: Cluster) -> Cluster:

@@ -54,6 +54,7 @@ def to_workload(columns: WorkloadColumns, classes: tuple[ServiceClass, ...], pro
     _settle_affinity(columns, problems)
     _settle_resizes(columns, problems)
     _settle_past(columns, problems)
+    _settle_grace(columns, problems)
     _settle_access(columns, problems)
     problems.raise_if_any()
     made = _expand(columns)
@@ -84,6 +85,7 @@ def to_workload(columns: WorkloadColumns, classes: tuple[ServiceClass, ...], pro
         limit=columns.limit,
         access=columns.access,
         accesses=columns.accesses,
+        grace=columns.grace,
     )
 
 
@@ -117,6 +119,15 @@ def _settle_past(columns: WorkloadColumns, problems: Problems) -> None:
     )
     if not (columns.admission < 0.0).any():
         columns.lost, columns.losses = None, (NOTHING_LOST,)
+
+
+def _settle_grace(columns: WorkloadColumns, problems: Problems) -> None:
+    """Grace periods checked, and left out where nobody has one."""
+    if columns.grace is None:
+        return
+    check_range(columns.grace, columns.lines, "grace", SECONDS, problems)
+    if not columns.grace.any():
+        columns.grace = None
 
 
 def _settle_access(columns: WorkloadColumns, problems: Problems) -> None:

@@ -150,7 +150,7 @@ class WorkloadParquetWriter:
             *(workload.classes, workload.terms, workload.resources, requests is None),
             *(workload.placement is None, workload.placements, workload.budget is None, workload.budgets),
             *(workload.resize is None, workload.resizings, workload.lost is None, workload.losses),
-            *(workload.access is None, workload.accesses, workload.limit is None),
+            *(workload.access is None, workload.accesses, workload.limit is None, workload.grace is None),
         )
         if self._shared not in (None, shared):
             raise OutputError(
@@ -223,8 +223,9 @@ def _affinity_texts(workload: Workload, path: Path) -> dict[str, tuple[Any, list
 
 
 def _access_columns(workload: Workload) -> dict[str, list[Any]]:
-    """By column about limits, users, images and data, as far as the workload has any: a value or "" for each row."""
-    found: dict[str, list[Any]] = {}
+    """By column about grace periods, limits, users, images and data, as far as the workload has any: a value or "" for
+    each row."""
+    found: dict[str, list[Any]] = {} if workload.grace is None else {"grace": workload.grace.tolist()}
     if workload.access is not None:
         listed = [workload.accesses[number] for number in workload.access.tolist()]
         found["users"] = [format_users(one.logins) for one in listed]

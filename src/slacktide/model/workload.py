@@ -74,6 +74,7 @@ class Workload:
     access          int32    index into ``accesses``, or None: nothing is known of users, images and data
     resize          int32    index into ``resizings``: how its demand changes; or None: nobody's does
     lost            int32    index into ``losses``: what it lost before the run; or None: nobody was admitted before
+    grace           float64  seconds that it goes on once it is preempted, >= 0; or None: everybody goes at once
     """
 
     ids: NDArray[np.int64]
@@ -100,6 +101,7 @@ class Workload:
     resizings: tuple[Resizing, ...] = (NEVER_RESIZED,)
     lost: NDArray[np.int32] | None = None
     losses: tuple[Past, ...] = (NOTHING_LOST,)
+    grace: NDArray[np.float64] | None = None
 
     def __len__(self) -> int:
         return len(self.ids)

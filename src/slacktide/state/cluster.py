@@ -249,12 +249,14 @@ def build(
         **limit_tables.arrays(workload, config.simulation.epoch, config.simulation.end, happenings),
         **host_arrays(capacity, grouping),
         **shared_arrays(len(hosts), kinds.pairs, levels, capacity.shape[1], config.policy.overload == "triage"),
+        "leavers": np.zeros(0 if workload.grace is None else 64, schema.LEAVER),
         **buffers(len(workload), capacity.shape[1]),
     }
     request_tables.ensure_capacity(arrays, INSTANCES, record)
     control = np.zeros(1, schema.CONTROL)
     control["last_pass"] = -np.inf
     control["sorted_for"] = -1
+    control["graces"] = len(np.unique(arrays["kinds"]["grace"])) > 1
     control["turns_at"] = windows.next_turn(classes)
     rules = rules_of(config, classes, len(hosts), own, record)
     set_units(rules, hosts, unit, config.delay.memory_per_cpu)

@@ -65,6 +65,7 @@ GROWERS: dict[int, Callable[[Tables], None]] = {
     buffer_capacity.MORE_HEAP: lambda tb: double(tb, "ahead"),
     buffer_capacity.MORE_OUTAGES: lambda tb: lengthen(tb, "outages", 2 * len(tb["outages"]) + 64),
     buffer_capacity.MORE_VISITS: enlarge_visits,
+    buffer_capacity.MORE_LEAVERS: lambda tb: lengthen(tb, "leavers", 2 * len(tb["leavers"]) + tb["slots"].shape[1]),
     buffer_capacity.MORE_ACTS: lambda tb: lengthen_along(tb, "steps", 2 * len(tb["acts"]) + tb["slots"].shape[1]),
 }
 """What to do when a kernel stops because a buffer is full."""

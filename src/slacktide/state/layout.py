@@ -197,6 +197,8 @@ def classify(workload: Workload, demand: NDArray[np.int64], further: Sequence[ND
     columns: list[NDArray[Any]] = [pair, workload.term, job_index]
     if workload.placement is not None:
         columns.append(workload.placement)
+    if workload.grace is not None:
+        columns.append(np.unique(on_grid(workload.grace), return_inverse=True)[1])
     first, kind = distinct(*columns)
     alike = np.arange(len(first))
     if further:
@@ -208,6 +210,7 @@ def classify(workload: Workload, demand: NDArray[np.int64], further: Sequence[ND
     kinds = np.zeros(len(first), schema.KIND)
     kinds["shape"], kinds["pair"], kinds["alike"] = shape[first], pair[first], alike
     kinds["cls"], kinds["term"], kinds["job"] = workload.service_class[first], workload.term[first], job_index[first]
+    kinds["grace"] = 0.0 if workload.grace is None else on_grid(workload.grace)[first]
     kinds["until"] = -np.inf
     kinds["batch"] = kinds["no_room"] = -1
     return Kinds(demand[first_of_shape], first_of_shape, kinds, kind, len(first_of_pair), member, placement)

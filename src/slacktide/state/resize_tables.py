@@ -14,7 +14,7 @@ from slacktide.state import layout
 
 PER_ROW = (
     *("ids", "admission", "duration", "service_class", "job", "anti_affinity", "term", "placement", "budget"),
-    *("limit", "access", "resize"),
+    *("limit", "access", "resize", "grace"),
 )
 """Fields of a workload with an entry per row, besides the demand; None where nobody has any."""
 

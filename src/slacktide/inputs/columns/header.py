@@ -11,13 +11,22 @@ WORKLOAD_REQUIRED = ("id", "admission", "duration", "cpu", "memory", "class")
 REQUEST_COLUMNS = ("kind", "instances", "completions", "parallelism", "approach", "scale")
 RESIZE_COLUMNS = ("resize",)
 PAST_COLUMNS = ("lost",)
+GRACE_COLUMNS = ("grace",)
 AFFINITY_COLUMNS = ("marks", "rules", "preferences", "budget")
 ACCESS_COLUMNS = ("users", "data", "image", "preferred", "deadline")
 UNREAD_COLUMNS = ("user",)
 """Columns that a workload may have, and that a run has no use for: ``slacktide trace sample`` has."""
 WORKLOAD_OPTIONAL = (
     *("job", "anti_affinity", "constraints"),
-    *(*REQUEST_COLUMNS, *RESIZE_COLUMNS, *PAST_COLUMNS, *AFFINITY_COLUMNS, *ACCESS_COLUMNS, *UNREAD_COLUMNS),
+    *(
+        *REQUEST_COLUMNS,
+        *RESIZE_COLUMNS,
+        *PAST_COLUMNS,
+        *GRACE_COLUMNS,
+        *AFFINITY_COLUMNS,
+        *ACCESS_COLUMNS,
+        *UNREAD_COLUMNS,
+    ),
 )
 HOSTS_REQUIRED = ("id", "name", "cpu", "memory")
 HOSTS_OPTIONAL = ("attributes",)

@@ -65,6 +65,7 @@ class WorkloadColumns:
     access: NDArray[np.int32] | None = None
     accesses: tuple[Access, ...] = (NO_ACCESS,)
     limit: Floats | None = None
+    grace: Floats | None = None
 
     def let_go(self) -> None:
         """Columns that rest in files need no memory now."""

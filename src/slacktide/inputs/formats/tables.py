@@ -86,6 +86,8 @@ def fill(
         columns.resize[rows] = batch.coded(resizes.COLUMN, resizes.EXPECTED, tables.resizings.number)
     if columns.lost is not None:
         columns.lost[rows] = batch.coded(losses.COLUMN, losses.EXPECTED, tables.losses.number)
+    if columns.grace is not None:
+        columns.grace[rows] = batch.floats("grace", SECONDS, empty=0.0)
     if columns.access_cells is not None:
         _fill_accesses(columns.access_cells, rows, batch)
 
@@ -174,6 +176,7 @@ def empty_columns(file: TableFile, count: int, tables: Tables, room: Room = ordi
         affinity=AffinityColumns.empty_cells(count, tables.affinity) if has(header.AFFINITY_COLUMNS) else None,
         resize=np.zeros(count, np.int32) if has(header.RESIZE_COLUMNS) else None,
         lost=np.zeros(count, np.int32) if has(header.PAST_COLUMNS) else None,
+        grace=np.zeros(count) if has(header.GRACE_COLUMNS) else None,
         access_cells=AccessColumns.empty_cells(count, len(limited), tables.access, limited)
         if limited or has(header.ACCESS_COLUMNS)
         else None,

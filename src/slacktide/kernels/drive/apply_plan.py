@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from slacktide.kernels.drive import instance_ledger, scheduling_pass
+from slacktide.kernels.drive import instance_ledger, leavers, scheduling_pass
 from slacktide.kernels.feasible import affinity, disruption_budgets, host_slots
 from slacktide.kernels.policies import triage
 from slacktide.kernels.qos import request_ledger
@@ -19,6 +19,7 @@ from slacktide.kernels.tables.schema import GONE, NOBODY, RECORD_DECISIONS, Stat
 @entry
 def open_pass(tb: State) -> None:
     """Begin a pass whose decisions come one by one."""
+    leavers.bring_up_requests(tb)
     scheduling_pass.begin(tb)
 
 

@@ -9,18 +9,21 @@ import numpy as np
 
 from slacktide.kernels.runtime.compiling import kernel, leaf, whole
 from slacktide.kernels.tables import views
-from slacktide.kernels.tables.log_records import RUN_ENDS, STARTUP_ENDS, WINDOW_MOVES
-from slacktide.kernels.tables.schema import PLACED, VACANT, Records, State
+from slacktide.kernels.tables.log_records import LEAVES, RUN_ENDS, STARTUP_ENDS, WINDOW_MOVES
+from slacktide.kernels.tables.schema import LEAVING, PLACED, VACANT, Records, State
 
 BEFORE_ALL = 2**40
-"""More than there are rows."""
+"""More than there are rows: before or behind all of them."""
 
 
 @leaf
 def turn(kind: int, row: int) -> int:
-    """The order of events of one instant: windows, ends of start-ups, the last row first, all others by row; O(1)."""
+    """The order of events of one instant: windows, ends of start-ups, the last row first, others by row, ends of grace
+    periods; O(1)."""
     if kind == WINDOW_MOVES:
         return whole(row) - BEFORE_ALL
+    if kind == LEAVES:
+        return whole(row) + BEFORE_ALL  # who completes at that instant has completed
     return -1 - whole(row) if kind == STARTUP_ENDS else whole(row)
 
 
@@ -73,17 +76,24 @@ def pop(tb: State) -> None:
     heap[k] = heap[n]
 
 
+@leaf
+def in_state(kind: int, state: int) -> bool:
+    """Whether an event happens to an instance in this state; O(1)."""
+    if kind == STARTUP_ENDS or kind == RUN_ENDS:
+        return state == PLACED or state == LEAVING
+    return state == (LEAVING if kind == LEAVES else VACANT)
+
+
 @kernel
 def next_due(tb: State) -> float:
     """The instant of the next event that no stop has made void, inf for none; drops void ones before it."""
     while views.control(tb)["heap"] > 0:
         event = views.heap(tb)[0]
         instance = views.instances(tb)[event["row"]]
-        runs = event["kind"] == STARTUP_ENDS or event["kind"] == RUN_ENDS
         if event["kind"] == WINDOW_MOVES:
             if views.accounts(tb)[event["row"]]["due"] == event["time"] and instance["state"] == PLACED:
                 return event["time"]
-        elif instance["state"] == (PLACED if runs else VACANT) and instance["starts"] == event["starts"]:
+        elif in_state(event["kind"], whole(instance["state"])) and instance["starts"] == event["starts"]:
             return event["time"]
         pop(tb)
     return np.inf

@@ -8,6 +8,7 @@ from slacktide.kernels.drive import (
     event_heap,
     host_amounts,
     instance_ledger,
+    leavers,
     resize,
     scale,
     scheduling_pass,
@@ -25,12 +26,13 @@ from slacktide.kernels.tables.log_records import (
     EVICTED,
     HOST_DOWN,
     HOST_UP,
+    LEAVES,
     RETURNS,
     RUN_ENDS,
     STARTUP_ENDS,
     WINDOW_MOVES,
 )
-from slacktide.kernels.tables.schema import CAPACITY, NOBODY, OTHERS, REPAIR, State
+from slacktide.kernels.tables.schema import CAPACITY, LEAVING, NOBODY, OTHERS, REPAIR, WAITING, State
 
 
 @kernel
@@ -92,14 +94,22 @@ def finish_due(tb: State, now: float) -> bool:
                 break
             continue
         if kind == STARTUP_ENDS:
+            if views.instances(tb)[row]["state"] == LEAVING:
+                instance_ledger.readies_leaving(tb, row, now)
+                continue
             if request_ledger.decider_of(tb, row) >= 0:
                 request_ledger.became_ready(tb, request_ledger.owner_of(tb, row), row, now)
             disruption_budgets.change(tb, row, whole(0), whole(1))
             disruption_limits.over(tb, row, now)
             continue
         if kind != RUN_ENDS:
-            instance_ledger.come_back(tb, row, now)
-            found = found or kind == RETURNS or search_free.find_free(tb, whole(views.instances(tb)[row]["kind"])) >= 0
+            if kind == LEAVES:
+                instance_ledger.goes(tb, row, now)
+            else:
+                instance_ledger.come_back(tb, row, now)
+            if not found and views.instances(tb)[row]["state"] == WAITING:
+                k = whole(views.instances(tb)[row]["kind"])
+                found = kind == RETURNS or search_free.find_free(tb, k) >= 0
             if lacking(tb) != FINISHED:
                 break
             continue
@@ -151,12 +161,24 @@ def happen_due(tb: State, now: float) -> bool:
             row = views.slots(tb)[h, 0]["row"]
             instance_ledger.stop(tb, row, now, instance_ledger.NO)
             instance_ledger.record(tb, EVICTED, row, h, NOBODY, np.nan)
+        if down:
+            end_leavers(tb, h, now)
         host_slots.note_release(tb, h)
         host_slots.touch(tb, h)
         found = True
         if lacking(tb) != FINISHED:
             break
     return found
+
+
+@kernel
+def end_leavers(tb: State, h: int, now: float) -> None:
+    """Who was told to leave host ``h``, which goes down, is gone; O(leavers)."""
+    for i in range(views.control(tb)["leavers"]):
+        one = views.leavers(tb)[i]
+        if one["host"] == h and one["until"] > now and leavers.still_goes(tb, whole(i)):
+            instance_ledger.goes(tb, whole(one["row"]), now)
+    leavers.drop_host(tb, h)
 
 
 @kernel

@@ -10,7 +10,7 @@ versions and ties.
 
 from __future__ import annotations
 
-from slacktide.kernels.drive import instance_ledger
+from slacktide.kernels.drive import instance_ledger, leavers
 from slacktide.kernels.feasible import disruption_budgets, disruption_limits, host_slots
 from slacktide.kernels.qos import request_ledger
 from slacktide.kernels.runtime.compiling import kernel, leaf, whole
@@ -140,8 +140,8 @@ def take_off(tb: State, h: int, row: int, now: float) -> None:
         act["overhead"], act["received"] = request["overhead"], request["received"]
         useful = max(0.0, now - (instance["since"] + instance["startup"]))
         request_ledger.left(tb, q, row, now)
-        if views.rules(tb)["live"]:
-            request_ledger.goes_on_leaving(tb, q, row, now, whole(1))
+        if leavers.lingers(tb, row):
+            instance_ledger.go_on_leaving(tb, row, now, whole(1))
         else:
             lost = instance["running"] + useful if instance_ledger.loses(tb, row) else 0.0
             request_ledger.pays(tb, q, min(instance["startup"], now - instance["since"]), lost)
@@ -218,8 +218,8 @@ def undo(tb: State, now: float) -> None:
             disruption_limits.try_one(tb, row, whole(-1))
             spend(tb, row, whole(-1))
             if q >= 0:
-                if views.rules(tb)["live"]:
-                    request_ledger.goes_on_leaving(tb, q, row, now, whole(-1))
+                if leavers.lingers(tb, row):
+                    instance_ledger.go_on_leaving(tb, row, now, whole(-1))
                 put_back(tb, q, row, now)
                 request_ledger.gets_back(tb, q, act["overhead"], act["received"])
         else:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from slacktide.kernels.drive import event_heap, pending_resize, window_events
+from slacktide.kernels.drive import event_heap, leavers, pending_resize, window_events
 from slacktide.kernels.feasible import disruption_budgets, disruption_limits, host_slots
 from slacktide.kernels.place.scores import delay_aware
 from slacktide.kernels.qos import request_ledger, slo_status
@@ -19,12 +19,14 @@ from slacktide.kernels.tables import views
 from slacktide.kernels.tables.log_records import (
     ADMITTED,
     DROPPED,
+    LEAVES,
     RETURNS,
     RETURNS_PREEMPTED,
     RUN_ENDS,
     STARTUP_ENDS,
 )
 from slacktide.kernels.tables.schema import (
+    ALWAYS,
     DONE,
     FUTURE,
     LEAVING,
@@ -34,6 +36,7 @@ from slacktide.kernels.tables.schema import (
     PLACED,
     RECORD_EVENTS,
     REMOVED,
+    RESTART,
     VACANT,
     WAITING,
     State,
@@ -130,7 +133,12 @@ def start(tb: State, row: int, h: int, now: float) -> None:
     """Instance ``row`` leaves the queue for host ``h``; O(log)."""
     instance, rules = views.instances(tb)[row], views.rules(tb)
     window_events.book(tb, row, now)
-    tau = np.inf if rules["live"] else draw_startup(tb, row, h)
+    tau = np.inf
+    if not rules["live"]:
+        tau = draw_startup(tb, row, h)
+        if views.control(tb)["leavers"] > 0:
+            shape = whole(views.kinds(tb)[instance["kind"]]["shape"])
+            tau += leavers.bound_at(tb, h, shape, now) - now
     instance["starts"] += 1
     instance["state"] = PLACED
     instance["host"] = h
@@ -210,7 +218,7 @@ def leave_host(tb: State, row: int, now: float) -> None:
 def stop(tb: State, row: int, now: float, preempted: bool) -> None:
     """Throw instance ``row`` off its host, back into the queue; O(log)."""
     instance = views.instances(tb)[row]
-    if views.rules(tb)["live"]:
+    if views.rules(tb)["live"] or (preempted and leavers.lingers(tb, row)):
         tell_to_leave(tb, row, now)
         return
     q = request_ledger.owner_of(tb, row)
@@ -224,9 +232,15 @@ def stop(tb: State, row: int, now: float, preempted: bool) -> None:
     leave_host(tb, row, now)
     if q >= 0:
         request_ledger.pays(tb, q, spent if preempted else 0.0, instance["discarded"] - discarded)
+    wait_again(tb, row, now, RETURNS_PREEMPTED if preempted else RETURNS)
+
+
+@kernel
+def wait_again(tb: State, row: int, now: float, returns: int) -> None:
+    """A stopped instance waits, at once or after some seconds (``returns``: what event that is then); O(log)."""
+    instance = views.instances(tb)[row]
     if views.rules(tb)["recreation"] > 0.0:
         instance["state"] = VACANT
-        returns = RETURNS_PREEMPTED if preempted else RETURNS
         event_heap.push(tb, returns, now + views.rules(tb)["recreation"], row, whole(instance["starts"]))
         return
     instance["state"] = WAITING
@@ -242,29 +256,98 @@ def come_back(tb: State, row: int, now: float) -> None:
 
 @kernel
 def tell_to_leave(tb: State, row: int, now: float) -> None:
-    """Count an instance of a live cluster as off its host; its ledger goes on until its end is told; O(instances)."""
-    instance = views.instances(tb)[row]
+    """Count an instance as off its host; its ledger goes on until its end, which on a cluster is told; O(instances)."""
+    instance, live = views.instances(tb)[row], views.rules(tb)["live"] != 0
     q = request_ledger.owner_of(tb, row)
     if q >= 0:
         request_ledger.left(tb, q, row, now)
-        request_ledger.goes_on_leaving(tb, q, row, now, whole(1))
+        go_on_leaving(tb, row, now, whole(1))
     b = disruption_budgets.budget_of(tb, row)
-    if b >= 0:  # what is left of a live budget is told from outside, and late
+    if b >= 0 and live:  # what is left of a live budget is told from outside, and late
         views.budgets(tb)[b]["amount"] -= 1
         views.control(tb)["tightened"] = views.control(tb)["looks"] + 1
+    elif not live and disruption_budgets.is_ready(tb, row, now):
+        disruption_budgets.change(tb, row, whole(0), whole(-1))
     disruption_limits.begin(tb, row, now)
     host_slots.remove(tb, whole(instance["host"]), row)
+    if not live:
+        over = leavers.enlist(tb, row, whole(instance["host"]), now)
+        event_heap.push(tb, LEAVES, over, row, whole(instance["starts"]))
     instance["state"] = LEAVING
+    if len(views.resize_of(tb)) > 0:
+        pending_resize.grant(tb, row)
     instance["preemptions"] += 1
     views.control(tb)["preemptions"] += 1
     views.control(tb)["placed_now"] -= 1
 
 
 @kernel
+def go_on_leaving(tb: State, row: int, now: float, by: int) -> None:
+    """In its request, count an instance that was told to leave while it goes on (1), or no more (-1); O(1).
+
+    In a simulation only where the request's ledger decides: of others nobody is told when their start-ups end.
+    """
+    q = request_ledger.owner_of(tb, row)
+    if views.rules(tb)["live"] or request_ledger.decider_of(tb, row) >= 0:
+        request_ledger.goes_on_leaving(tb, q, row, now, by)
+
+
+@kernel
+def readies_leaving(tb: State, row: int, now: float) -> None:
+    """The start-up of an instance ended that was told to leave, in a simulation; O(1)."""
+    q = request_ledger.decider_of(tb, row)
+    if q >= 0:
+        request, starts = views.requests(tb)[q], whole(views.instances(tb)[row]["starts"])
+        request_ledger.bring_up_to(tb, q, now)
+        request["leaving_always"] += request_ledger.begins_pending(ALWAYS, starts)
+        request["leaving_restart"] += request_ledger.begins_pending(RESTART, starts)
+
+
+@kernel
+def end_leaving(tb: State, row: int, now: float, lose: bool, preempted: bool) -> None:
+    """The incarnation of a LEAVING instance has ended; it is on no host then; O(1).
+
+    ``lose``: what it had done is lost; ``preempted``: its start-up counts as overhead.
+    """
+    instance = views.instances(tb)[row]
+    q = request_ledger.owner_of(tb, row)
+    if q >= 0:
+        request_ledger.bring_up_to(tb, q, now)
+        go_on_leaving(tb, row, now, whole(-1))
+    account_for(tb, row, now, lose, preempted)
+    instance["host"] = -1
+    instance["since"] = now
+
+
+@kernel
+def account_for(tb: State, row: int, now: float, lose: bool, preempted: bool) -> float:
+    """Close the ledger of an incarnation that has ended, and charge its request; the start-up that it spent; O(1)."""
+    instance = views.instances(tb)[row]
+    q = request_ledger.owner_of(tb, row)
+    discarded = instance["discarded"]
+    spent = settle(tb, row, now, lose)
+    if preempted:
+        instance["overhead"] += spent
+    if q >= 0:
+        request_ledger.pays(tb, q, spent if preempted else 0.0, instance["discarded"] - discarded)
+    return spent
+
+
+@kernel
+def goes(tb: State, row: int, now: float) -> None:
+    """The grace period of a preempted instance of a simulated cluster is over, or its host is down; it waits; O(log)."""
+    end_leaving(tb, row, now, loses(tb, row), YES)
+    wait_again(tb, row, now, RETURNS_PREEMPTED)
+
+
+@kernel
 def complete(tb: State, row: int, now: float) -> None:
     """Instance ``row`` has run its duration; O(log)."""
-    settle(tb, row, now, NO)
-    leave_host(tb, row, now)
+    if views.instances(tb)[row]["state"] == LEAVING:
+        end_leaving(tb, row, now, NO, YES)
+    else:
+        settle(tb, row, now, NO)
+        leave_host(tb, row, now)
     views.instances(tb)[row]["state"] = DONE
     window_events.end(tb, row, now)
     views.control(tb)["completed"] += 1
@@ -299,6 +382,9 @@ def remove(tb: State, row: int, now: float) -> None:
     if instance["state"] == PLACED:
         spent = settle(tb, row, now, NO)
         leave_host(tb, row, now)
+    elif instance["state"] == LEAVING:
+        spent = slo_status.startup_spent(instance, now)
+        end_leaving(tb, row, now, NO, YES)
     instance["startup"] = spent
     instance["state"] = REMOVED
     instance["since"] = now
@@ -333,7 +419,8 @@ def close(tb: State, now: float, begin: int, pending: NDArray[np.float64], waste
             until, spent = instance["since"], instance["startup"]
         else:
             window_events.book(tb, row, now)
-            spent = settle(tb, row, now, NO) if instance["state"] == PLACED else 0.0
+            here = instance["state"] == PLACED or instance["state"] == LEAVING
+            spent = settle(tb, row, now, NO) if here else 0.0
             window_events.end(tb, row, now)
         startup = instance["startup_first"] + instance["startup_restarts"]
         pending[place] = until - views.admission(tb)[row] - instance["running"] - instance["discarded"] - startup

@@ -203,18 +203,12 @@ def gone(tb: State, row: int, at: float, lose: bool, preempted: bool) -> None:
             request_ledger.left(tb, q, row, at)
         host_slots.remove(tb, whole(instance["host"]), row)
         views.control(tb)["placed_now"] -= 1
-    elif q >= 0:
-        request_ledger.bring_up_to(tb, q, at)
-        request_ledger.goes_on_leaving(tb, q, row, at, whole(-1))
-    discarded = instance["discarded"]
-    spent = instance_ledger.settle(tb, row, at, lose)
-    if preempted:
-        instance["overhead"] += spent
-    if q >= 0:
-        request_ledger.pays(tb, q, spent if preempted else 0.0, instance["discarded"] - discarded)
+        instance_ledger.account_for(tb, row, at, lose, preempted)
+        instance["host"] = -1
+        instance["since"] = at
+    else:
+        instance_ledger.end_leaving(tb, row, at, lose, preempted)
     instance["state"] = VACANT
-    instance["host"] = -1
-    instance["since"] = at
 
 
 @entry

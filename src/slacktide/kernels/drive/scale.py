@@ -8,7 +8,7 @@ from slacktide.kernels.queue import waiting_queue
 from slacktide.kernels.runtime.compiling import kernel, whole
 from slacktide.kernels.tables import views
 from slacktide.kernels.tables.buffer_capacity import FINISHED, lacking
-from slacktide.kernels.tables.schema import GONE, VACANT, WAITING, Records, State
+from slacktide.kernels.tables.schema import GONE, LEAVING, VACANT, WAITING, Records, State
 
 
 @kernel
@@ -69,7 +69,7 @@ def remove_some(tb: State, q: int, number: int, now: float) -> None:
     control = views.control(tb)
     waiting = collect_waiting(tb, views.queue(tb), control["queue"], q, whole(0))
     waiting = collect_waiting(tb, views.incoming(tb), control["incoming"], q, waiting)
-    if views.rules(tb)["recreation"] > 0.0:
+    if views.rules(tb)["recreation"] > 0.0 or views.control(tb)["leavers"] > 0:
         waiting = collect_vacant(tb, q, waiting)
     count = collect_placed(tb, q, waiting, now)
     sort_excess(views.excess(tb), count)
@@ -96,9 +96,13 @@ def collect_waiting(tb: State, entries: Records, length: int, q: int, count: int
 
 @kernel
 def collect_vacant(tb: State, q: int, count: int) -> int:
-    """Add the request's instances whose next incarnation has not come yet to ``excess``; the new count; O(rows)."""
+    """Add the request's instances whose next incarnation has not come yet to ``excess``; the new count; O(rows).
+
+    So have those that were told to leave.
+    """
     for row in range(views.control(tb)["arrived"]):
-        if views.instances(tb)[row]["state"] == VACANT and request_ledger.owner_of(tb, row) == q:
+        state = views.instances(tb)[row]["state"]
+        if (state == VACANT or state == LEAVING) and request_ledger.owner_of(tb, row) == q:
             one = views.excess(tb)[count]
             one["row"], one["stage"], one["siblings"], one["at"] = row, 2, 0, views.admission(tb)[row]
             count += 1

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from slacktide.kernels.drive import gang, scheduling_cycle
+from slacktide.kernels.drive import gang, leavers, scheduling_cycle
 from slacktide.kernels.feasible import disruption_limits, host_slots
 from slacktide.kernels.memo import hopeless_kinds, standstill
 from slacktide.kernels.place import nominations
@@ -155,6 +155,7 @@ def run_pass(tb: State) -> int:
     """
     control = views.control(tb)
     if control["phase"] == 0:
+        leavers.bring_up_requests(tb)
         if not in_force.by_metric_next(tb):
             host_slots.wake(tb)
         if standstill.lasts(tb) and lacking(tb) == FINISHED:

@@ -12,7 +12,7 @@ from slacktide.kernels.runtime.compiling import kernel, leaf, whole
 from slacktide.kernels.tables import views
 from slacktide.kernels.tables.log_records import RETURNS, RETURNS_PREEMPTED, WINDOW_MOVES
 from slacktide.kernels.tables.request_records import CONCURRENT
-from slacktide.kernels.tables.schema import DONE, FUTURE, PLACED, REMOVED, Records, State
+from slacktide.kernels.tables.schema import DONE, FUTURE, LEAVING, PLACED, REMOVED, Records, State
 from slacktide.kernels.tables.window_records import CALENDAR, LIFETIME, NOT_YET, OPEN
 
 
@@ -211,6 +211,9 @@ def turn_class(tb: State, cls: int, now: float) -> None:
         turn_row(tb, whole(views.queue(tb)[i]["row"]), cls, begun, now)
     for i in range(views.control(tb)["incoming"]):
         turn_row(tb, whole(views.incoming(tb)[i]["row"]), cls, begun, now)
+    for i in range(views.control(tb)["leavers"]):
+        if views.instances(tb)[views.leavers(tb)[i]["row"]]["state"] == LEAVING:
+            turn_row(tb, whole(views.leavers(tb)[i]["row"]), cls, begun, now)
     for i in range(views.control(tb)["heap"]):
         event = views.heap(tb)[i]
         if event["kind"] == RETURNS or event["kind"] == RETURNS_PREEMPTED:

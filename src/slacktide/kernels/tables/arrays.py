@@ -47,6 +47,7 @@ AXES = {
     "ahead": "instances have more ahead of them than ever: ends of start-ups and runs, returns",
     "visits": "the hash set is half full",
     "outages": "more outages are kept than ever were",
+    "leavers": "more preempted instances are in their grace periods than ever were",
     "steps": "a trial takes more steps than one ever did",
     "recorded": "it is full and nobody empties it",
 }
@@ -118,6 +119,9 @@ ARRAYS: dict[str, Array] = {
     "pod_groups": Array(request.POD_GROUP, ("pod groups",), "record", "drive feasible", "of which so many start", LIVE),
     "acts": Array(request.ACT, ("steps",), "record", "drive", "scratch of a trial: what it did"),
     "acted": Array(schema.SLOT, ("steps",), "record", "drive", "scratch of a trial: the slots that it took off"),
+    "leavers": Array(
+        schema.LEAVER, ("leavers",), "record", "drive tables", "preempted, in their grace period", SIMULATION
+    ),
     # Hosts and what is on them.
     "hosts": Array(schema.HOST, (H,), "record", "drive feasible memo place qos", "hosts"),
     "ceilings": Array(schema.CEILING, (H,), "record", "feasible memo qos", "bounds of metrics on each"),

@@ -7,7 +7,7 @@ from slacktide.kernels.tables import views
 from slacktide.kernels.tables.schema import RECORD_OUTAGES, State
 
 FINISHED, MORE_SLOTS, MORE_HEAP, MORE_VISITS, MORE_QUEUE, FLUSH, PASS_DUE, OVER, PAUSE, MORE_ACTS = range(10)
-LOOK, MORE_OUTAGES = range(10, 12)
+LOOK, MORE_OUTAGES, MORE_LEAVERS = range(10, 13)
 
 
 @kernel
@@ -19,6 +19,8 @@ def lacking(tb: State) -> int:
         return MORE_SLOTS
     if control["heap"] + 2 >= len(views.heap(tb)):
         return MORE_HEAP
+    if len(views.leavers(tb)) > 0 and control["leavers"] + widest >= len(views.leavers(tb)):
+        return MORE_LEAVERS
     lost = 2 * (widest + 2) + len(views.request_accounts(tb))  # a request has one outage more at an instant at the most
     if views.rules(tb)["live"]:
         lost += len(views.accounts(tb))  # time goes on for all of them at once

@@ -43,8 +43,9 @@ OF_REQUEST: Any = np.int64(-2)  # ``by`` of an outage of a request whose ledger 
 
 # What an instance has ahead of it, unless it is stopped first: void where its starts are not ``starts`` any more.
 INSTANCE_EVENT = np.dtype([("time", "f8"), ("row", "i4"), ("starts", "i4"), ("kind", "i4")], align=True)
-STARTUP_ENDS, RUN_ENDS, RETURNS, RETURNS_PREEMPTED, WINDOW_MOVES = _KINDS[:5]
+STARTUP_ENDS, RUN_ENDS, RETURNS, RETURNS_PREEMPTED, WINDOW_MOVES, LEAVES = _KINDS[:6]
 # RETURNS, RETURNS_PREEMPTED: after ``recreation`` seconds, a stopped instance begins to wait again
+# LEAVES: the grace period of a preempted instance is over
 # WINDOW_MOVES: an old outage leaves its rolling window, or its budget lasts to the end of the calendar window
 
 HOST_EVENT = np.dtype([("time", "f8"), ("host", "i8"), ("kind", "i8"), ("amounts", "i8")], align=True)

@@ -30,7 +30,7 @@ INSTANCE = np.dtype(
     align=True,
 )
 FUTURE, WAITING, PLACED, DONE, REMOVED, LEAVING, VACANT, EXCUSED = range(8)
-# LEAVING: only in a live cluster, told to go; VACANT: its next incarnation has not come yet; EXCUSED: only in a live
+# LEAVING: told to go, until its end; VACANT: its next incarnation has not come yet; EXCUSED: only in a live
 # cluster, VACANT for a reason that is not the cluster's doing, so that its time counts as running
 
 # An instance on a host: all a victim search needs, side by side.
@@ -244,6 +244,8 @@ RULES = np.dtype(
     align=True,
 )
 SCOPE_LEVEL, SCOPE_CLASS, SCOPE_ALL, SCOPE_NONE = range(4)
+LEAVER = np.dtype([("row", "i8"), ("host", "i8"), ("shape", "i8"), ("until", "f8")], align=True)
+"""A preempted instance of a simulated cluster that goes on, and takes what its shape says of the host, until then."""
 RESTART, ALWAYS, NEVER = range(3)
 KEPT, LOST, LOST_BY_KIND = range(3)
 RECORD_EVENTS, RECORD_DECISIONS, RECORD_PASSES, RECORD_OUTAGES = 1, 2, 4, 8
@@ -293,6 +295,8 @@ CONTROL = np.dtype(
         ("resizes", "i8"),  # that held where the instance was, or while it waited
         ("moves", "i8"),  # resizes for which an instance moved
         ("deferrals", "i8"),  # resizes that had to wait for room
+        ("leavers", "i8"),  # preempted instances that go on for their grace period, with some that do not any more
+        ("bind_at", "f8"),  # when the victims of the decision that is carried out are gone
         ("graces", "i8"),  # whether kinds differ in how long their instances may take to end
         ("kept", "i8"),  # waiting instances for which the present pass keeps room where they are nominated
         ("pass_placed", "i8"),
