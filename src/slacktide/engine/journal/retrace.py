@@ -72,14 +72,40 @@ class InstanceHistory:
         return self.running - self.before if self.running >= self.before else self.running
 
 
+@dataclass(frozen=True, slots=True)
+class Amounts:
+    """What a host had from an instant on, seconds since 1970 (-inf: when the record began), and what of it pods of
+    others took; all of it, where the host took no pods."""
+
+    since: float
+    has: Mapping[str, int]
+    taken: Mapping[str, int]
+
+
 @dataclass(slots=True)
 class HostHistory:
-    """A host: what it has as told last, what pods of others took at the most, and when nothing could run on it."""
+    """A host: its attributes as told last, what it had from when on, and when nothing could run on it."""
 
-    amounts: Mapping[str, int]
     attributes: Mapping[str, str]
+    has: Mapping[str, int]
     taken: dict[str, int] = field(default_factory=dict)
+    changes: list[Amounts] = field(default_factory=list)
     closed: list[tuple[float, float]] = field(default_factory=list)
+
+    def note(self, since: float, takes_pods: bool) -> None:
+        """What it has, or what others take, may be different from now on."""
+        taken = dict(self.taken) if takes_pods else dict(self.has)
+        now = Amounts(since, dict(self.has), {name: amount for name, amount in taken.items() if amount})
+        if self.changes and (self.changes[-1].has, self.changes[-1].taken) == (now.has, now.taken):
+            return
+        if self.changes and since < self.changes[-1].since + SHORTEST:
+            now = Amounts(self.changes.pop().since, now.has, now.taken)
+        self.changes.append(now)
+
+
+def without_devices(amounts: Mapping[str, int]) -> dict[str, int]:
+    """Amounts but for those of claims' devices, which say what is free, not what is there."""
+    return {name: amount for name, amount in amounts.items() if not name.startswith(DEVICES)}
 
 
 class SessionHistory:
@@ -94,12 +120,17 @@ class SessionHistory:
         self.hot: list[float] = []
         self.cold: list[float] = []
         self.recreations: list[float] = []
+        self.graces: dict[float, list[float]] = {}
+        """How long preempted pods went on, by the grace period that they had."""
         self.passed_at: list[float] = []
         self.most_left: dict[str, int] = {}
         self.totals: dict[int, tuple[float, float]] = {}
         """Of controllers, by ``id``, when the record began: seconds that instances lived, and those that counted."""
         self._begun: dict[str, float] = {}
-        self._told: dict[int, float] = {}  # instances whose pod was preempted, since when
+        self._told: dict[int, float] = {}  # instances whose pod was preempted, since when; once it is gone, since then
+        self._leaving: dict[str, float] = {}  # pods that were preempted and are not gone, since when
+        self._held: set[str] = set()  # pods whose place somebody still took when it was decided on
+        self._strangers: dict[str, tuple[str, Mapping[str, int]]] = {}
         self._closed: set[str] = set()  # hosts that take nobody, or are gone
         self._since: dict[str, float] = {}  # those of them on which nothing runs, since when
 
@@ -114,8 +145,11 @@ class SessionHistory:
         match operation:
             case operations.Ready(uid, at):
                 self._becomes_ready(uid, at)
-            case operations.Gone(uid):
+            case operations.Gone(uid, at):
                 self._begun.pop(uid, None)
+                self._gone(uid, at)
+            case operations.OtherGone(uid):
+                self._strangers_change(uid)
             case operations.Budget(name, left):
                 self.most_left[name] = max(left, self.most_left.get(name, 0))
             case operations.HostGone(name):
@@ -132,6 +166,10 @@ class SessionHistory:
                     self.recreations.append(max(0.0, at - told))
             case operations.Spared(uid):
                 self._told.pop(engine.pods[uid].row, None)
+                self._leaving.pop(uid, None)
+            case operations.Bound(uid, at) if uid in self._held:
+                self._held.remove(uid)
+                self._begun[uid] = at
             case operations.Respec(uid, spec):
                 pod = engine.pods[uid]
                 # After the pass, whose instant is the latest known: a simulation has resizes before the pass of their
@@ -142,11 +180,26 @@ class SessionHistory:
                 self._restored(engine.controllers[key])
             case operations.Host():
                 self._host(operation)
-            case operations.Other(host=host):
-                self._others_take(host)
+            case operations.HostGone(name):
+                self._note_amounts(name)
+            case operations.Other(uid, host, amounts):
+                self._strangers_change(uid, host, amounts)
         for decision in outcome.decisions if outcome is not None else ():
             self._begun[decision.uid] = self.now
             self._told.update((engine.pods[victim.uid].row, self.now) for victim in decision.victims)
+            self._leaving.update((victim.uid, self.now) for victim in decision.victims)
+            if any(engine.pods[uid].host == decision.host for uid in self._leaving):
+                self._held.add(decision.uid)
+
+    def _gone(self, uid: str, at: float) -> None:
+        """How long a preempted pod went on."""
+        pod, told = self.engine.pods.get(uid), self._leaving.pop(uid, None)
+        self._held.discard(uid)
+        if pod is None or told is None:
+            return
+        self.graces.setdefault(self.engine.specs[pod.spec].grace, []).append(max(0.0, at - told))
+        if pod.row in self._told:
+            self._told[pod.row] = at
 
     # -- instances -------------------------------------------------------------------------------------------------
 
@@ -205,26 +258,37 @@ class SessionHistory:
     def _host(self, told: operations.Host) -> None:
         """When the host can be used."""
         known = self.hosts.get(told.name)
-        amounts = {name: amount for name, amount in told.amounts.items() if not name.startswith(DEVICES)}
+        amounts = without_devices(told.amounts)
         if known is None:
-            known = self.hosts[told.name] = HostHistory(amounts, told.attributes)
+            known = self.hosts[told.name] = HostHistory(told.attributes, amounts)
             if self.begin > -np.inf:
                 known.closed.append((self.begin, self.now))
-        known.amounts, known.attributes = amounts, told.attributes
+        known.has, known.attributes = amounts, told.attributes
         if not told.up:
             self._closed.add(told.name)
         elif told.name in self._closed:
             self._closed.remove(told.name)
             if told.name in self._since:
                 known.closed.append((self._since.pop(told.name), self.now))
+        self._note_amounts(told.name)
 
-    def _others_take(self, host: str) -> None:
-        taken: dict[str, int] = {}
-        for where, theirs, _ in self.engine.others.values():
-            for name, amount in theirs.items() if where == host else ():
-                taken[name] = taken.get(name, 0) + amount
-        history = self.hosts[host]
-        history.taken = {name: max(taken.get(name, 0), history.taken.get(name, 0)) for name in {*taken, *history.taken}}
+    def _strangers_change(self, uid: str, host: str = "", amounts: Mapping[str, int] | None = None) -> None:
+        """A pod of somebody else takes something of a host, or no more."""
+        for where, theirs, by in (
+            *([(*self._strangers.pop(uid), -1)] if uid in self._strangers else []),
+            *([(host, without_devices(amounts), 1)] if amounts is not None else []),
+        ):
+            taken = self.hosts[where].taken
+            for name, amount in theirs.items():
+                taken[name] = taken.get(name, 0) + by * amount
+            self._note_amounts(where)
+        if amounts is not None:
+            self._strangers[uid] = host, without_devices(amounts)
+
+    def _note_amounts(self, name: str) -> None:
+        """After the pass, whose instant is the latest known: a simulation has them before the pass of their instant."""
+        at = -np.inf if self.begin == -np.inf else max(self.engine.latest, self.now + SHORTEST)
+        self.hosts[name].note(at, name not in self._closed)
 
     # -- time ------------------------------------------------------------------------------------------------------
 

@@ -17,12 +17,14 @@ from numpy.typing import NDArray
 
 from slacktide import settings
 from slacktide.config import Config
+from slacktide.engine.journal.host_files import amounts_in_units, events_text, hosts_of
 from slacktide.engine.journal.record import FORMAT, SECTIONS, Session
 from slacktide.engine.journal.replay import Report, retrace
-from slacktide.engine.journal.retrace import SHORTEST, Demand, InstanceHistory, SessionHistory
+from slacktide.engine.journal.retrace import SHORTEST, Demand, SessionHistory
+from slacktide.engine.journal.rows import Row, rows_of
 from slacktide.engine.journal.workload_text import Terms
 from slacktide.errors import InputError, OutputError, Problem
-from slacktide.inputs.columns.instances import BATCH, SERVICE, RequestColumns, Scale, expand
+from slacktide.inputs.columns.instances import BATCH, RequestColumns, Scale, expand
 from slacktide.inputs.formats.network_file import network_text
 from slacktide.inputs.write import write_hosts, write_workload
 from slacktide.model import (
@@ -31,7 +33,6 @@ from slacktide.model import (
     NOTHING_LOST,
     Access,
     Budget,
-    Hosts,
     Past,
     Placement,
     Resizing,
@@ -41,22 +42,14 @@ from slacktide.model import (
 )
 from slacktide.model.network import NO_ACCESS
 from slacktide.model.past import lost_in
-from slacktide.model.workload import AGGREGATED, INDEPENDENT
 from slacktide.state.spec import Spec
 
-UNITS = {"cpu": 1000.0}
-"""Whole amounts per unit of a file: cores; all else (bytes, counts) stays as it is."""
-TOGETHER = 1.0
-"""Seconds within which changes of a request's number of instances count as one."""
 LEFT_OUT = (
-    "This workload was made of a record. It leaves out: grace periods, rollouts and restarts of pods, unreadiness, "
-    "failed bindings, nominations by others, preemptionPolicy Never, the comings and goings of pods of others (hosts "
-    "have the least that these left), their ports and labels, nodes closed with pods on them, volumes, pod groups, and "
-    "where pods ran when it began."
+    "This workload was made of a record. It leaves out: rollouts and restarts of pods, unreadiness, failed bindings, "
+    "nominations by others, preemptionPolicy Never, ports and labels of pods of others, pod groups, that a pod whose "
+    "victims take their time goes elsewhere where room comes up, and where pods ran when it began."
 )
 """Said with every result."""
-LONGEST = 1e10
-"""Seconds since 1970; who goes on lives until then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,20 +66,6 @@ class Made:
     delays: int
     delivered: dict[str, float]
     availability: dict[str, float]
-
-
-@dataclass(slots=True)
-class Row:
-    """A row of the workload, times from the beginning of the record."""
-
-    life: InstanceHistory
-    admission: float
-    duration: float
-    kind: int
-    approach: int
-    instances: int = 1
-    scale: Scale = ()
-    lost: Past = ()
 
 
 def as_workload(session: Session, out: Path | str) -> Made:
@@ -106,15 +85,18 @@ def as_workload(session: Session, out: Path | str) -> Made:
     except OSError as error:
         raise OutputError(f"{out}: cannot be written: {error}") from error
     terms = Terms(history.hosts)
-    rows = _rows(history)
+    rows = rows_of(history)
     if not rows:
         raise InputError([Problem(str(session.parts[0]), 0, "", "no instance that lived", "at least one")])
     workload = _workload(rows, history, terms)
     write_workload(workload, out / "workload.parquet")
-    write_hosts(_hosts(history, workload.resources, terms), out / "hosts.parquet")
+    write_hosts(hosts_of(history, workload.resources, terms), out / "hosts.parquet")
     network = _write_network(history, out)
     delays = _write_delays(history, out)
-    events = _write_events(history, out)
+    events: dict[str, str] = {}
+    if text := events_text(history, workload.resources):
+        _write(out / "events.csv", text)
+        events["file"] = str((out / "events.csv").resolve())
     _write_times(out / "triggers.csv", (at - history.begin for at in history.passed_at))
     _write_settings(session.config, workload, history, out, {"startup": delays, "failures": events, "delay": network})
     return Made(
@@ -152,77 +134,11 @@ def _availability(history: SessionHistory) -> dict[str, float]:
     return {name: sum(shares[name]) / len(shares[name]) for name in sorted(shares)}
 
 
-# -- rows --------------------------------------------------------------------------------------------------------------
-
-
-def _rows(history: SessionHistory) -> list[Row]:
-    """What to simulate, in order of admission."""
-    rows: list[Row] = []
-    together: dict[str, list[InstanceHistory]] = {}
-    for life in history.instances:
-        controller = life.controller
-        if life.end <= history.begin + SHORTEST or life.end <= life.admission + SHORTEST or life.spec is None:
-            continue
-        if controller.batch or controller.approach == INDEPENDENT:
-            rows.append(_row_of_one(life, history.begin))
-        else:
-            together.setdefault(f"{controller.key}/{controller.q}/{id(controller)}", []).append(life)
-    rows += [_row_of_many(lives, history) for lives in together.values()]
-    return sorted(rows, key=lambda row: row.admission)
-
-
-def _row_of_one(life: InstanceHistory, begin: float) -> Row:
-    """An instance alone: it completes when it has run as long again, or goes when it went."""
-    admission = life.admission - begin
-    ran = max(0.0, -admission) - lost_in(life.lost)
-    if life.completed:
-        kind, approach = (BATCH, AGGREGATED) if life.controller.batch else (SERVICE, INDEPENDENT)
-        duration = ran + life.received if life.running >= life.before else life.running  # else work was lost
-        return Row(life, admission, max(ran + SHORTEST, duration), kind, approach, lost=life.lost)
-    if life.controller.batch and not np.isfinite(life.end):
-        return Row(life, admission, np.inf, BATCH, AGGREGATED, lost=life.lost)
-    scale = () if not np.isfinite(life.end) else ((life.end - begin, 0),)
-    return Row(life, admission, np.inf, SERVICE, INDEPENDENT, scale=scale, lost=life.lost)
-
-
-def _row_of_many(lives: list[InstanceHistory], history: SessionHistory) -> Row:
-    """Instances measured together: their number at first, and when it changed. All are like most of them were.
-
-    What they have lived and got before the record began is that of all of them, in equal parts.
-    """
-    begin = history.begin
-    seconds: dict[Spec | None, float] = {}
-    for life in lives:
-        seconds[life.spec] = seconds.get(life.spec, 0.0) + life.lived(-np.inf, LONGEST)
-    most = max(seconds.values())
-    alike = (life for life in lives if seconds[life.spec] == most)
-    typical = max(alike, key=lambda life: life.lived(-np.inf, LONGEST))  # it shows most of their resizes
-    changes = [(max(0.0, life.admission - begin), 1) for life in lives]
-    changes += [(life.end - begin, -1) for life in lives if np.isfinite(life.end)]
-    scale: list[tuple[float, int]] = []
-    count = 0
-    for at, by in sorted(changes):
-        count += by
-        if scale and at <= scale[-1][0] + TOGETHER:
-            scale[-1] = scale[-1][0], count
-        elif not scale or count != scale[-1][1]:
-            scale.append((at, count))
-    (admission, instances), *later = scale
-    kept = [one for before, one in zip(scale, later, strict=False) if one[1] != before[1]]
-    approach = lives[0].controller.approach
-    lived, counted = history.totals.get(id(lives[0].controller), (0.0, 0.0))
-    lost: Past = ()
-    if admission == 0.0 and instances and lived > 0.0:
-        admission, missing = -lived / instances, (lived - counted) / instances
-        lost = ((0.0, missing),) if missing >= SHORTEST else ()
-    return Row(typical, admission, np.inf, SERVICE, approach, max(1, instances), tuple(kept), lost)
-
-
 def _workload(rows: list[Row], history: SessionHistory, terms: Terms) -> Workload:
     specs = [row.life.spec for row in rows if row.life.spec is not None]
     resources = _resources(history)
     asked = [row.life.asked(history.begin) for row in rows]
-    demand = np.array([_amounts(dict(first), resources) for first, _ in asked])
+    demand = np.array([amounts_in_units(dict(first), resources) for first, _ in asked])
     service_of = _classes(rows)
     classes = {name: number for number, name in enumerate(service_of)}
     keys: dict[str, int] = {}
@@ -261,11 +177,20 @@ def _workload(rows: list[Row], history: SessionHistory, terms: Terms) -> Workloa
         placements=tuple(placements),
         budget=each((budgets.get(row.life.budget, -1) for row in rows), np.int32) if budgets else None,
         budgets=tuple(Budget(name, max_unavailable=history.most_left[name]) for name in budgets),
+        grace=_graces(specs, history, of),
         lost=each(lost, np.int32) if any(row.admission < 0.0 for row in rows) else None,
         losses=tuple(losses),
         **_accesses(specs, demand, resources, of),
         **_resizes([_resizing(*one, history.begin) for one in asked], of),
     )
+
+
+def _graces(specs: list[Spec], history: SessionHistory, of: NDArray[np.int32]) -> NDArray[np.float64] | None:
+    """How long instances go on once they are preempted: the median of victims with the same grace period, or that
+    itself where none was preempted; None where all go at once."""
+    took = {grace: float(np.median(seconds)) for grace, seconds in history.graces.items()}
+    found = np.array([took.get(spec.grace, spec.grace) for spec in specs])
+    return found[of] if found.any() else None
 
 
 def _resizing(first: Demand, later: list[tuple[float, Demand]], begin: float) -> Resizing:
@@ -276,7 +201,9 @@ def _resizing(first: Demand, later: list[tuple[float, Demand]], begin: float) ->
         now = dict(demand)
         changed = sorted(name for name in {*before, *now} if before.get(name, 0) != now.get(name, 0))
         if changed:
-            found.append((round(at - begin, 6), tuple(zip(changed, _amounts(now, tuple(changed)), strict=True))))
+            found.append(
+                (round(at - begin, 6), tuple(zip(changed, amounts_in_units(now, tuple(changed)), strict=True)))
+            )
         before = now
     return tuple(found)
 
@@ -293,7 +220,7 @@ def _accesses(
     """Limits and what instances have to do with users, where anybody said so."""
     found: dict[str, Any] = {}
     if any(spec.limit for spec in specs):
-        limit = np.array([_amounts(dict(spec.limit), resources) for spec in specs])
+        limit = np.array([amounts_in_units(dict(spec.limit), resources) for spec in specs])
         found["limit"] = np.maximum(limit, demand)[of]
     accesses: dict[Access, int] = {}
     numbers = [accesses.setdefault(spec.access, len(accesses)) for spec in specs]
@@ -320,30 +247,9 @@ def _classes(rows: list[Row]) -> dict[str, ServiceClass]:
 def _resources(history: SessionHistory) -> tuple[str, ...]:
     """CPU and memory, then what pods ask for or hosts have."""
     named = {name for life in history.instances for _, demand in life.demands for name, _ in demand}
-    named |= {name for host in history.hosts.values() for name in host.amounts}
+    said = [one for host in history.hosts.values() for one in host.changes]
+    named |= {name for one in said for name in (*one.has, *one.taken)}
     return ("cpu", "memory", *sorted(named - {"cpu", "memory"}))
-
-
-def _amounts(named: dict[str, int], resources: tuple[str, ...]) -> list[float]:
-    return [named.get(name, 0) / UNITS.get(name, 1.0) for name in resources]
-
-
-# -- hosts, delays, settings -------------------------------------------------------------------------------------------
-
-
-def _hosts(history: SessionHistory, resources: tuple[str, ...], terms: Terms) -> Hosts:
-    lives = history.hosts
-    left = [
-        {name: max(0, amount - life.taken.get(name, 0)) for name, amount in life.amounts.items()}
-        for life in lives.values()
-    ]
-    return Hosts(
-        ids=np.arange(1, len(lives) + 1),
-        names=tuple(lives),
-        capacity=np.array([_amounts(one, resources) for one in left]),
-        attributes=tuple(terms.attributes[name] for name in lives),
-        resources=resources,
-    )
 
 
 def _write(path: Path, text: str) -> None:
@@ -387,22 +293,6 @@ def _write_delays(history: SessionHistory, out: Path) -> dict[str, str]:
             _write_times(out / f"{name}.csv", delays)
             names[name] = str((out / f"{name}.csv").resolve())
     return names
-
-
-def _write_events(history: SessionHistory, out: Path) -> dict[str, str]:
-    """Settings of section ``failures``: hosts fail when nothing ran on them any more and nothing could."""
-    lines = []
-    for name, life in history.hosts.items():
-        for since, until in life.closed:
-            if until > since:
-                lines.append((max(0.0, since - history.begin), name, "fail"))
-                if np.isfinite(until):
-                    lines.append((until - history.begin, name, "repair"))
-    if not lines:
-        return {}
-    text = "".join(f"{at!r},{json.dumps(name)},{kind}\n" for at, name, kind in sorted(lines))
-    _write(out / "events.csv", "time,host,event\n" + text)
-    return {"file": str((out / "events.csv").resolve())}
 
 
 def _write_settings(

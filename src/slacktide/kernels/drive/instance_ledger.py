@@ -335,7 +335,7 @@ def account_for(tb: State, row: int, now: float, lose: bool, preempted: bool) ->
 
 @kernel
 def goes(tb: State, row: int, now: float) -> None:
-    """The grace period of a preempted instance of a simulated cluster is over, or its host is down; it waits; O(log)."""
+    """The grace period of a preempted instance is over, or its host is down, in a simulation: it waits; O(log)."""
     end_leaving(tb, row, now, loses(tb, row), YES)
     wait_again(tb, row, now, RETURNS_PREEMPTED)
 

@@ -1,0 +1,333 @@
+"""A record of an hour, simulated again as it was: how far class means and preemptions are from those recorded.
+
+    PYTHONPATH=src python bench/record_again.py                         an hour on 20 hosts, some seconds a seed
+    PYTHONPATH=src python bench/record_again.py --hosts 50 --seeds 1 2 3 --keep FOLDER
+
+The scheduler's engine and its recorder are those of ``slacktide run --record``. The cluster around it is made up, on a
+clock of its own: kubelets that start pods (delays that were never seen before are drawn for each), victims that take
+part of their grace periods, controllers that replace pods after a while, jobs that complete, pods of others that come
+and go, a node whose allocatable amounts change, one that is closed with its pods on it, one that is lost. What it does
+not have is in no figure here: an API server that refuses, and places that are looked for again while victims go.
+"""
+
+from __future__ import annotations
+
+import argparse
+import heapq
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+
+import numpy as np
+
+from slacktide import settings
+from slacktide.engine.core.engine import Engine
+from slacktide.engine.core.types import PLACED
+from slacktide.engine.journal.record import Recorder, sessions
+from slacktide.engine.journal.to_workload import as_workload
+from slacktide.inputs import read_hosts, read_workload
+from slacktide.inputs.align import align
+from slacktide.model import AGGREGATED, CONCURRENT, DEFAULT_CLASSES, INDEPENDENT
+from slacktide.model.past import lost_in
+from slacktide.sim import run
+from slacktide.state.spec import Spec
+
+BEGINNING = 1_790_000_000.0
+GI = 2**30
+CLUSTER, WORKLOAD = 0, 1
+"""Whose doing a loss is."""
+
+
+@dataclass
+class Kept:
+    """A pod: ``leaves`` is when its grace period is over."""
+
+    uid: str
+    key: str
+    spec: int
+    host: str = ""
+    bound: bool = False
+    leaves: float = 0.0
+    victims: set[str] = field(default_factory=set)
+    left: float = np.inf
+    """Seconds of work that are left."""
+    since: float = np.inf
+
+
+class Cluster:
+    """Hosts, controllers, kubelets and others; what happens is told to ``engine``."""
+
+    def __init__(self, engine: Engine, options: argparse.Namespace, seed: int) -> None:
+        self.engine, self.options = engine, options
+        self.random = np.random.default_rng(seed)
+        self.now = BEGINNING
+        self.ahead: list[tuple[float, int, Callable[[], None]]] = []
+        self.numbers = count()
+        self.pods: dict[str, Kept] = {}
+        self.ran_on: set[tuple[str, str]] = set()
+        self.wanted: dict[str, int] = {}
+        self.others: dict[str, str] = {}
+        self.shapes: list[Spec] = []
+        self.amounts: dict[str, dict[str, int]] = {}
+        self.preempted = 0
+        self.last_pass = self.now
+
+    def later(self, seconds: float, what: Callable[[], None]) -> None:
+        heapq.heappush(self.ahead, (self.now + max(0.0, seconds), next(self.numbers), what))
+
+    def drawn(self, mean: float) -> float:
+        return float(self.random.exponential(mean))
+
+    # -- what is there ---------------------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        options = self.options
+        for number in range(options.hosts):
+            name = f"node-{number}"
+            self.amounts[name] = {"cpu": 8000, "memory": 16 * GI, "pods": 110}
+            self.engine.host(name, self.amounts[name], {"zone": "ab"[number % 2]}, True)
+            self.stranger(name, 200, forever=True)
+        for service in DEFAULT_CLASSES:
+            for cpu in (250, 500, 1000, 2000):
+                for grace in (5.0, 30.0) if options.grace else (0.0,):
+                    spec = Spec((("cpu", cpu), ("memory", cpu * 2**20), ("pods", 1)), service, grace=grace)
+                    self.engine.spec(len(self.shapes), spec)
+                    self.shapes.append(spec)
+        mean = float(np.mean([dict(one.demand)["cpu"] for one in self.shapes]))
+        at_once = options.load * 8000 * options.hosts / mean
+        for _ in range(int(at_once / options.replicas)):
+            self.later(self.random.uniform(0.0, 60.0), self.deploy)
+        self.every(options.life / (at_once / options.replicas), self.deploy)
+        if options.others:
+            self.every(120.0 / options.hosts, lambda: self.stranger(f"node-{self.random.integers(options.hosts)}", 0))
+        if options.unready:
+            self.every(options.unready, self.unready)
+        if options.nodes:
+            hour = options.seconds
+            self.later(0.20 * hour, lambda: self.resize_node("node-0", 4000))
+            self.later(0.60 * hour, lambda: self.resize_node("node-0", 8000))
+            self.later(0.30 * hour, lambda: self.engine.host("node-1", self.amounts["node-1"], {"zone": "b"}, False))
+            self.later(0.50 * hour, lambda: self.engine.host("node-1", self.amounts["node-1"], {"zone": "b"}, True))
+            self.later(0.40 * hour, lambda: self.lose("node-2"))
+
+    def every(self, seconds: float, what: Callable[[], None]) -> None:
+        def again() -> None:
+            what()
+            self.later(self.drawn(seconds), again)
+
+        self.later(self.drawn(seconds), again)
+
+    def resize_node(self, name: str, cpu: int) -> None:
+        self.amounts[name] = {**self.amounts[name], "cpu": cpu}
+        self.engine.host(name, self.amounts[name], {"zone": "a"}, True)
+
+    def lose(self, name: str) -> None:
+        self.engine.host(name, self.amounts[name], {"zone": "a"}, False)
+        for pod in [one for one in self.pods.values() if one.host == name]:
+            self.gone(pod, cause=CLUSTER)
+        self.later(600.0, lambda: self.engine.host(name, self.amounts[name], {"zone": "a"}, True))
+
+    def stranger(self, host: str, cpu: int, *, forever: bool = False) -> None:
+        uid = f"other-{next(self.numbers)}"
+        cpu = cpu or int(self.random.choice((250, 500, 1000)))
+        self.engine.other(uid, host, {"cpu": cpu, "memory": cpu * 2**20, "pods": 1}, ())
+        if not forever:
+            self.later(self.drawn(360.0), lambda: self.engine.other_gone(uid))
+
+    # -- controllers -----------------------------------------------------------------------------------------------
+
+    def deploy(self) -> None:
+        """A Deployment or a Job, until it is deleted or its pods complete."""
+        key, spec = f"d{next(self.numbers)}", int(self.random.integers(len(self.shapes)))
+        replicas = 1 + int(self.random.integers(2 * self.options.replicas - 1))
+        batch = self.random.random() < 0.3
+        approach = AGGREGATED if batch else int(self.random.choice((INDEPENDENT, INDEPENDENT, CONCURRENT, AGGREGATED)))
+        if self.options.independent:
+            batch, approach = False, INDEPENDENT
+        self.engine.controller(key, self.shapes[spec].service, approach, batch, False, self.now)
+        self.wanted[key] = replicas
+        self.engine.desired(key, replicas, self.now)
+        for _ in range(replicas):
+            self.arrive(key, spec, self.drawn(self.options.life) if batch else np.inf)
+        if not batch:
+            self.later(self.drawn(self.options.life), lambda: self.delete(key))
+
+    def delete(self, key: str) -> None:
+        self.wanted[key] = 0
+        self.engine.desired(key, 0, self.now)
+        for pod in [one for one in self.pods.values() if one.key == key]:
+            self.gone(pod, cause=WORKLOAD)
+
+    def arrive(self, key: str, spec: int, left: float) -> None:
+        uid = f"p{next(self.numbers)}"
+        self.pods[uid] = Kept(uid, key, spec, left=left)
+        self.engine.arrive(uid, "", key, spec, self.now)
+        self.engine.wake(uid)
+
+    # -- pods ------------------------------------------------------------------------------------------------------
+
+    def gone(self, pod: Kept, cause: int, *, completed: bool = False) -> None:
+        if self.pods.pop(pod.uid, None) is None:
+            return
+        if completed:
+            self.wanted[pod.key] -= 1
+        self.engine.gone(pod.uid, self.now, completed, cause)
+        for other in [one for one in self.pods.values() if pod.uid in one.victims]:
+            other.victims.discard(pod.uid)
+            self.bind(other)
+        mine = sum(one.key == pod.key for one in self.pods.values())
+        if not completed and mine < self.wanted[pod.key]:
+            left = pod.left if self.engine.controllers[pod.key].batch is False else pod.left
+            self.later(0.2 + self.drawn(0.3), lambda: self.replace(pod.key, pod.spec, left))
+
+    def replace(self, key: str, spec: int, left: float) -> None:
+        if sum(one.key == key for one in self.pods.values()) < self.wanted[key]:
+            self.arrive(key, spec, left)
+
+    def bind(self, pod: Kept) -> None:
+        """Its victims are gone, and it has room beside those that still go."""
+        if pod.bound or pod.victims or not pod.host or not self.has_room(pod):
+            return
+        pod.bound = True
+        self.engine.bound(pod.uid, self.now)
+        hot = (pod.key, pod.host) in self.ran_on
+        self.ran_on.add((pod.key, pod.host))
+        delay = float(self.random.lognormal(np.log(2.0 if hot else 6.0), 0.4))
+        self.later(delay, lambda: self.ready(pod))
+
+    def has_room(self, pod: Kept) -> bool:
+        going = sum(
+            dict(self.shapes[one.spec].demand)["cpu"]
+            for one in self.pods.values()
+            if one.host == pod.host and one.leaves
+        )
+        free = self.engine.room(pod.host).get("cpu", 0) if pod.host in self.engine.hosts else 0
+        return not going or free >= going
+
+    def ready(self, pod: Kept) -> None:
+        if pod.uid not in self.pods:
+            return
+        self.engine.ready(pod.uid, self.now)
+        pod.since = self.now
+        if pod.left < np.inf:
+            self.later(pod.left, lambda: self.gone(pod, CLUSTER, completed=True))
+
+    def unready(self) -> None:
+        """One that runs fails its probe for a while, by its own doing, or as its node does not answer."""
+        ready = [uid for uid in self.pods if self.engine.pods[uid].ready and self.engine.pods[uid].state == PLACED]
+        if not ready:
+            return
+        pod = self.pods[str(self.random.choice(ready))]
+        self.engine.blame(pod.uid, int(self.random.choice((CLUSTER, WORKLOAD))), self.now)
+        self.engine.unready(pod.uid, self.now)
+        self.later(self.drawn(20.0), lambda: pod.uid in self.pods and self.engine.ready(pod.uid, self.now))
+
+    # -- passes ----------------------------------------------------------------------------------------------------
+
+    def decide(self) -> None:
+        self.last_pass = self.now
+        for decision in self.engine.run(self.now).decisions:
+            pod = self.pods[decision.uid]
+            pod.host, pod.bound = decision.host, False
+            pod.victims = {victim.uid for victim in decision.victims}
+            self.preempted += len(pod.victims)
+            for uid in pod.victims:
+                victim = self.pods[uid]
+                grace = self.shapes[victim.spec].grace
+                victim.leaves = self.now + grace * (1.0 if self.random.random() < 0.5 else self.random.random())
+                self.later(victim.leaves - self.now, lambda victim=victim: self.gone(victim, CLUSTER))
+            self.bind(pod)
+        for pod in list(self.pods.values()):
+            if pod.host and not pod.bound:
+                self.bind(pod)
+
+    def play(self, seconds: float) -> None:
+        """What is due happens, then a pass, where somebody waits."""
+        self.engine.run(self.now)
+        end = BEGINNING + seconds
+        while self.ahead and self.ahead[0][0] < end:
+            at = self.ahead[0][0]
+            if self.engine.anybody_waits() and self.last_pass + self.engine.config.scheduler.watchdog < at:
+                self.now = self.last_pass + self.engine.config.scheduler.watchdog
+                self.decide()
+                continue
+            self.now = at
+            while self.ahead and self.ahead[0][0] <= at:
+                heapq.heappop(self.ahead)[2]()
+            if self.engine.anybody_waits():
+                self.decide()
+        self.now = end
+        self.engine.run(end)
+
+
+def simulated(out: Path) -> tuple[dict[str, float], int]:
+    """By class the share of its instances' time in which they ran, and how many were preempted."""
+    config = settings.load(out / "settings.json")
+    workload = read_workload(out / "workload.parquet", classes=config.classes)
+    workload, hosts = align(workload, read_hosts(out / "hosts.parquet"))
+    result = run(workload, hosts, config)
+    rows = result.requests if result.instances is None else result.instances
+    admission = workload.admission[rows["row"]]
+    until = np.where(np.isnan(rows["completed"]), result.end, rows["completed"])
+    if "removed" in rows:
+        until = np.where(np.isnan(rows["removed"]), until, rows["removed"])
+    cls = workload.service_class[rows["row"]]
+    ran, lived = rows["running"], until - np.maximum(admission, 0.0)
+    if workload.lost is not None:
+        before = np.array([lost_in(past) for past in workload.losses])[workload.lost[rows["row"]]]
+        ran = ran - np.where(admission < 0.0, -admission - before, 0.0)
+    shares = {
+        service.name: float(ran[cls == c].sum() / lived[cls == c].sum())
+        for c, service in enumerate(workload.classes)
+        if (cls == c).any()
+    }
+    return shares, result.preemptions
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--hosts", type=int, default=20)
+    parser.add_argument("--seconds", type=float, default=3600.0)
+    parser.add_argument("--load", type=float, default=1.1, help="demand of CPU over what there is")
+    parser.add_argument("--life", type=float, default=900.0, help="mean seconds of a Deployment, or of a Job's work")
+    parser.add_argument("--replicas", type=int, default=2, help="mean number of pods of each")
+    parser.add_argument("--unready", type=float, default=60.0, help="mean seconds between pods that fail their probe")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
+    parser.add_argument("--independent", action="store_true", help="services alone, each instance for itself")
+    for name in ("grace", "others", "nodes"):
+        parser.add_argument(f"--no-{name}", dest=name, action="store_false")
+    parser.add_argument("--set", dest="words", action="append", default=[], help="a setting of the scheduler")
+    parser.add_argument("--keep", type=Path)
+    options = parser.parse_args()
+    print("| seed | class | recorded | simulated | difference | preemptions | simulated | difference | s |")
+    print("|---|---|---|---|---|---|---|---|---|")
+    for seed in options.seeds:
+        with tempfile.TemporaryDirectory() as folder:
+            one(options, seed, (options.keep or Path(folder)) / str(seed))
+    return 0
+
+
+def one(options: argparse.Namespace, seed: int, folder: Path) -> None:
+    """Record, export, simulate, and print a row for each class."""
+    begun = time.perf_counter()
+    config = settings.load_live(overrides=options.words)
+    with Recorder(folder / "record", config) as recorder:
+        cluster = Cluster(Engine(config, journal=recorder), options, seed)
+        cluster.begin()
+        cluster.play(options.seconds)
+    made = as_workload(sessions(folder / "record")[0], folder / "out")
+    again, preemptions = simulated(folder / "out")
+    seconds = time.perf_counter() - begun
+    for name, share in made.delivered.items():
+        found = again.get(name, np.nan)
+        print(f"| {seed} | {name} | {share:.4f} | {found:.4f} | {found - share:+.4f} | | | | |")
+    by = (preemptions - cluster.preempted) / max(1, cluster.preempted)
+    print(f"| {seed} | all | | | | {cluster.preempted:,} | {preemptions:,} | {100 * by:+.1f} % | {seconds:.0f} |")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
