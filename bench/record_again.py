@@ -181,8 +181,7 @@ class Cluster:
             self.bind(other)
         mine = sum(one.key == pod.key for one in self.pods.values())
         if not completed and mine < self.wanted[pod.key]:
-            left = pod.left if self.engine.controllers[pod.key].batch is False else pod.left
-            self.later(0.2 + self.drawn(0.3), lambda: self.replace(pod.key, pod.spec, left))
+            self.later(0.2 + self.drawn(0.3), lambda: self.replace(pod.key, pod.spec, pod.left))
 
     def replace(self, key: str, spec: int, left: float) -> None:
         if sum(one.key == key for one in self.pods.values()) < self.wanted[key]:

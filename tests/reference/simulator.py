@@ -84,6 +84,8 @@ class Simulation:
             ((at, j.row, wanted) for j in self.instances for at, wanted in j.resizes if at < self.end),
             key=lambda event: event[:2],
         )
+        spells = ((on_grid(at), j.row, on_grid(seconds)) for j in self.instances for at, seconds in j.spells)
+        self.spells = sorted(one for one in spells if one[0] < self.end)
         self.deferred: list[Instance] = []
         self.spoken_of: set[int] = set()
         self.changes = sorted(
@@ -352,6 +354,20 @@ class Simulation:
             resized = True
         return resized
 
+    def spells_due(self) -> bool:
+        """Those that are ready, and whose spells of unreadiness begin, are not; nobody is looked at for it."""
+        while self.spells and self.spells[0][0] <= self.now:
+            _, row, seconds = self.spells.pop(0)
+            j = self.instances[row]
+            if j.host is None or j.leaving or self.now < j.ready():
+                continue
+            self.book(j)
+            self.outcome.requests[row].wasted_startup += j.startup
+            j.settle(self.now)
+            j.starts = max(j.starts, 2)
+            j.since, j.startup = self.now, seconds
+        return False
+
     def resize(self, j: Instance, wanted: Wanted) -> None:
         """Who is on no host, or wants no more of anything, has it at once; else it is tried before the pass."""
         if j.gone is not None:
@@ -409,6 +425,7 @@ class Simulation:
         times += [change[0] for change in self.changes[:1]]
         times += [scale[0] for scale in self.scales[:1]]
         times += [resize[0] for resize in self.resizes[:1]]
+        times += [spell[0] for spell in self.spells[:1]]
         times += [max(self.now, j.admission) for j in self.arrivals[:1]]
         times += self.triggers[:1]
         times += [one[0] for one in self.returning]
@@ -552,6 +569,7 @@ class Simulation:
                 self.change_hosts(),
                 self.scale_due(),
                 self.resize_due(),
+                self.spells_due(),
                 self.admit_due(),
             ]
             watchdog = instant >= self.last_pass + self.config.scheduler.watchdog
@@ -584,7 +602,16 @@ class Simulation:
     def to_come(self) -> bool:
         """Whether anything will happen but the watchdog."""
         return any(
-            (self.arrivals, self.changes, self.scales, self.resizes, self.running, self.triggers, self.returning)
+            (
+                self.arrivals,
+                self.changes,
+                self.scales,
+                self.resizes,
+                self.spells,
+                self.running,
+                self.triggers,
+                self.returning,
+            )
         )
 
     def close(self) -> Outcome:

@@ -24,6 +24,7 @@ from slacktide.model import (
     ServiceClass,
     Term,
     Topology,
+    Unreadiness,
     Workload,
 )
 
@@ -101,6 +102,8 @@ class Instance:
     host: Host | None = None
     startup: float = 0.0
     starts: int = 0
+    placed_as: int = 0
+    """The number of its start on this host; that it was not ready for a while there counts as another one."""
     progress: float = 0.0
     spent: float = 0.0
     """Start-up seconds of the incarnations preempted so far."""
@@ -113,6 +116,8 @@ class Instance:
     """When it completed or was removed."""
     resizes: list[tuple[float, Wanted]] = field(default_factory=list)
     """When it demands what from then on."""
+    spells: Unreadiness = ()
+    """When it is not ready, from when on and for how long."""
     wanted: Wanted | None = None
     """What it would demand on a host that has no room for it yet."""
     placed_in_pass: int = -1
@@ -236,6 +241,7 @@ class Instance:
         self.settle(t)
         self.host, self.since, self.startup, self.placed_in_pass = host, t, startup, pass_number
         self.starts += 1
+        self.placed_as = self.starts
         self.been_on.add(host.row)
         host.instances.append(self)
         host.changes += 1
@@ -255,7 +261,7 @@ class Instance:
         self.progress = 0.0
 
     def tie(self, seed: int) -> int:
-        return chance.victim_tie(seed, self.row, self.starts)
+        return chance.victim_tie(seed, self.row, self.placed_as)
 
 
 @dataclass(eq=False)
@@ -363,6 +369,7 @@ def build(
                 promise=promises[index],
                 decides_by=config.qos.startup,
                 grace=0.0 if workload.grace is None else on_grid(workload.grace[row]),
+                spells=() if workload.unready is None else workload.spells[int(workload.unready[row])],
                 resizes=resizes_of(workload, row, lambda demand: amounts(demand, workload.resources)),
             )
         )

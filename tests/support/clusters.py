@@ -23,6 +23,7 @@ from slacktide.model import (
     Resizing,
     ServiceClass,
     Term,
+    Unreadiness,
     Window,
     Workload,
 )
@@ -165,6 +166,7 @@ def cluster(
     resizes: bool = False,
     amounts: bool = False,
     graces: bool = False,
+    spells: bool = False,
 ) -> Cluster:
     """The cluster of this seed: up to ``largest`` hosts, about as many ``requests`` as a host can take and more.
 
@@ -172,7 +174,7 @@ def cluster(
     ``neighbours`` gives them marks, rules, preferences and budgets (:mod:`neighbourhoods`), at times less demand
     and other settings of ``policy``, and leaves all else as it is. ``resizes`` lets some demand other amounts after a
     while, and gives the rest less to do. ``amounts`` has hosts whose amounts change, or what others take of them.
-    ``graces`` gives some a grace period.
+    ``graces`` gives some a grace period, ``spells`` spells in which they are not ready.
     """
     random = np.random.default_rng([seed, 0x5EED])
     resources = ("cpu", "memory", "gpu") if random.random() < 0.2 else ("cpu", "memory")
@@ -191,9 +193,25 @@ def cluster(
         one = replace(one, workload=drawn.among(one.workload)).with_(policy=drawn.policy())
     if resizes:
         one = _resizing(np.random.default_rng([seed, 0x5EED, 13]), one)
+    if spells:
+        one = _with_spells(np.random.default_rng([seed, 0x5EED, 23]), one)
     if graces:
         one = _with_graces(np.random.default_rng([seed, 0x5EED, 19]), one)
     return _with_amounts(np.random.default_rng([seed, 0x5EED, 17]), one) if amounts else one
+
+
+def _with_spells(random: Random, one: Cluster) -> Cluster:
+    """The same cluster, some of whose instances are not ready for a while; those of a request alike."""
+    workload = one.workload
+    spells: list[Unreadiness] = [()]
+    for _ in range(int(random.integers(1, 9))):
+        begins = np.unique(np.floor(random.uniform(0.0, 125.0, int(random.integers(1, 6))) * 2.0) / 2.0)
+        lengths = np.floor(random.exponential(10.0, len(begins)) * 4.0) / 4.0 + 0.25
+        spells.append(tuple(zip(begins.tolist(), lengths.tolist(), strict=True)))
+    owner = np.arange(len(workload)) if workload.request is None else workload.request
+    count = int(owner.max(initial=0)) + 1
+    code = np.where(random.random(count) < float(_pick(random, 0.3, 1.0)), random.integers(1, len(spells), count), 0)
+    return replace(one, workload=replace(workload, unready=code[owner].astype(np.int32), spells=tuple(spells)))
 
 
 def _with_graces(random: Random, one: Cluster) -> Cluster:

@@ -136,7 +136,7 @@ def _pieces(file: TableFile, classes: tuple[ServiceClass, ...], known: Tables) -
 
 def _is_plain(piece: Workload) -> bool:
     optional = (piece.requests, piece.placement, piece.budget, piece.limit, piece.access, piece.resize, piece.lost)
-    return all(one is None for one in (*optional, piece.grace))
+    return all(one is None for one in (*optional, piece.grace, piece.unready))
 
 
 class _Ids:

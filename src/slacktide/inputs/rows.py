@@ -14,7 +14,7 @@ from slacktide.model import Requests, Workload
 
 COLUMNS = ("ids", "admission", "duration", "demand", "service_class", "job", "anti_affinity", "term")
 """The fields of every workload that hold one entry per row."""
-OPTIONAL = ("placement", "budget", "limit", "access", "resize", "lost", "grace")
+OPTIONAL = ("placement", "budget", "limit", "access", "resize", "lost", "grace", "unready")
 """As ``COLUMNS``, where they are not ``None``."""
 
 

@@ -17,7 +17,16 @@ from slacktide.inputs.columns.cells import Floats, Integers
 from slacktide.inputs.columns.workload import WorkloadColumns
 from slacktide.inputs.problems import Problems
 from slacktide.inputs.rows import columns_of
-from slacktide.model import NEVER_RESIZED, NOTHING_LOST, Hosts, Requests, ServiceClass, Workload, resting
+from slacktide.model import (
+    ALWAYS_READY,
+    NEVER_RESIZED,
+    NOTHING_LOST,
+    Hosts,
+    Requests,
+    ServiceClass,
+    Workload,
+    resting,
+)
 
 LARGEST = 1e15
 """Seconds or amounts above this are taken for a mistake (whole numbers stay exact in float64 up to 9e15)."""
@@ -86,6 +95,8 @@ def to_workload(columns: WorkloadColumns, classes: tuple[ServiceClass, ...], pro
         access=columns.access,
         accesses=columns.accesses,
         grace=columns.grace,
+        unready=columns.unready,
+        spells=columns.spells,
     )
 
 
@@ -122,7 +133,9 @@ def _settle_past(columns: WorkloadColumns, problems: Problems) -> None:
 
 
 def _settle_grace(columns: WorkloadColumns, problems: Problems) -> None:
-    """Grace periods checked, and left out where nobody has one."""
+    """Grace periods checked, and left out where nobody has one; so are spells of unreadiness."""
+    if columns.unready is not None and not columns.unready.any():
+        columns.unready, columns.spells = None, (ALWAYS_READY,)
     if columns.grace is None:
         return
     check_range(columns.grace, columns.lines, "grace", SECONDS, problems)

@@ -22,6 +22,7 @@ from slacktide.inputs.columns.instances import BATCH, KINDS, RequestColumns, for
 from slacktide.inputs.columns.losses import format_past
 from slacktide.inputs.columns.resizes import format_resizing
 from slacktide.inputs.columns.terms import format_attributes, format_term
+from slacktide.inputs.columns.unreadiness import format_unreadiness
 from slacktide.inputs.rows import join, select
 from slacktide.model import APPROACHES, Hosts, Workload
 
@@ -151,6 +152,7 @@ class WorkloadParquetWriter:
             *(workload.placement is None, workload.placements, workload.budget is None, workload.budgets),
             *(workload.resize is None, workload.resizings, workload.lost is None, workload.losses),
             *(workload.access is None, workload.accesses, workload.limit is None, workload.grace is None),
+            *(workload.unready is None, workload.spells),
         )
         if self._shared not in (None, shared):
             raise OutputError(
@@ -212,6 +214,8 @@ def _affinity_texts(workload: Workload, path: Path) -> dict[str, tuple[Any, list
         found["resize"] = workload.resize, _texts(path, "resize", workload.resizings, format_resizing)
     if workload.lost is not None:
         found["lost"] = workload.lost, _texts(path, "lost", workload.losses, format_past)
+    if workload.unready is not None:
+        found["unready"] = workload.unready, _texts(path, "unready", workload.spells, format_unreadiness)
     if workload.budget is not None:
         texts = _texts(path, "budget", workload.budgets, format_budget)
         names = [budget.name for budget in dict.fromkeys(workload.budgets)]

@@ -9,11 +9,13 @@ from slacktide.model.past import NOTHING_LOST, Past
 from slacktide.model.placement import NO_NEIGHBOURS, Budget, Placement, Preference, Rule, Topology
 from slacktide.model.resizing import NEVER_RESIZED, Resizing
 from slacktide.model.service_class import DEFAULT_CLASSES, PenaltyTier, ServiceClass
+from slacktide.model.unreadiness import ALWAYS_READY, Unreadiness
 from slacktide.model.window import Window
 from slacktide.model.workload import AGGREGATED, APPROACHES, CONCURRENT, INDEPENDENT, Requests, Workload
 
 __all__ = [
     "AGGREGATED",
+    "ALWAYS_READY",
     "APPROACHES",
     "CONCURRENT",
     "DEFAULT_CLASSES",
@@ -41,6 +43,7 @@ __all__ = [
     "ServiceClass",
     "Term",
     "Topology",
+    "Unreadiness",
     "Window",
     "Workload",
 ]

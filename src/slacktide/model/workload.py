@@ -13,6 +13,7 @@ from slacktide.model.past import NOTHING_LOST, Past
 from slacktide.model.placement import NO_NEIGHBOURS, Budget, Placement
 from slacktide.model.resizing import NEVER_RESIZED, Resizing
 from slacktide.model.service_class import DEFAULT_CLASSES, ServiceClass
+from slacktide.model.unreadiness import ALWAYS_READY, Unreadiness
 
 APPROACHES = ("independent", "concurrent", "aggregated")
 """How the availability of a request of several instances is measured (docs/requests.md)."""
@@ -74,6 +75,7 @@ class Workload:
     access          int32    index into ``accesses``, or None: nothing is known of users, images and data
     resize          int32    index into ``resizings``: how its demand changes; or None: nobody's does
     lost            int32    index into ``losses``: what it lost before the run; or None: nobody was admitted before
+    unready         int32    index into ``spells``: when it runs and is not ready; or None: nobody is
     grace           float64  seconds that it goes on once it is preempted, >= 0; or None: everybody goes at once
     """
 
@@ -102,6 +104,8 @@ class Workload:
     lost: NDArray[np.int32] | None = None
     losses: tuple[Past, ...] = (NOTHING_LOST,)
     grace: NDArray[np.float64] | None = None
+    unready: NDArray[np.int32] | None = None
+    spells: tuple[Unreadiness, ...] = (ALWAYS_READY,)
 
     def __len__(self) -> int:
         return len(self.ids)

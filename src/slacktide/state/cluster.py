@@ -29,6 +29,7 @@ from slacktide.state import (
     past,
     request_tables,
     resize_tables,
+    unreadiness,
     windows,
 )
 
@@ -249,6 +250,7 @@ def build(
         **limit_tables.arrays(workload, config.simulation.epoch, config.simulation.end, happenings),
         **host_arrays(capacity, grouping),
         **shared_arrays(len(hosts), kinds.pairs, levels, capacity.shape[1], config.policy.overload == "triage"),
+        **unreadiness.arrays(workload),
         "leavers": np.zeros(0 if workload.grace is None else 64, schema.LEAVER),
         **buffers(len(workload), capacity.shape[1]),
     }

@@ -14,7 +14,7 @@ from slacktide.state import layout
 
 PER_ROW = (
     *("ids", "admission", "duration", "service_class", "job", "anti_affinity", "term", "placement", "budget"),
-    *("limit", "access", "resize", "grace"),
+    *("limit", "access", "resize", "grace", "unready"),
 )
 """Fields of a workload with an entry per row, besides the demand; None where nobody has any."""
 

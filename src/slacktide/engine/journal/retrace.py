@@ -27,7 +27,8 @@ SHORTEST = 1e-3
 @dataclass(slots=True)
 class InstanceHistory:
     """One instance, from its admission on. Times are seconds since 1970; ``before`` is what it had run when the
-    record began, and ``lost`` its outages by then; ``demands`` what it asked for, from when on."""
+    record began, and ``lost`` its outages by then; ``demands`` what it asked for, from when on; ``spells`` when it was
+    not ready though it had been, and that counts: from when on, until when."""
 
     controller: Controller
     admission: float
@@ -40,6 +41,7 @@ class InstanceHistory:
     end: float = np.inf
     completed: bool = False
     demands: list[tuple[float, Demand]] = field(default_factory=list)
+    spells: list[tuple[float, float]] = field(default_factory=list)
 
     def asks(self, demand: Demand, at: float) -> None:
         """It asks for this from ``at`` on, where it is the first from its admission on."""
@@ -129,6 +131,8 @@ class SessionHistory:
         self._begun: dict[str, float] = {}
         self._told: dict[int, float] = {}  # instances whose pod was preempted, since when; once it is gone, since then
         self._leaving: dict[str, float] = {}  # pods that were preempted and are not gone, since when
+        # Pods that were ready; those that are not, for a cause that counts, since when.
+        self._been_ready: dict[str, float | None] = {}
         self._held: set[str] = set()  # pods whose place somebody still took when it was decided on
         self._strangers: dict[str, tuple[str, Mapping[str, int]]] = {}
         self._closed: set[str] = set()  # hosts that take nobody, or are gone
@@ -147,6 +151,8 @@ class SessionHistory:
                 self._becomes_ready(uid, at)
             case operations.Gone(uid, at):
                 self._begun.pop(uid, None)
+                self._spell(uid, at, over=True)
+                self._been_ready.pop(uid, None)
                 self._gone(uid, at)
             case operations.OtherGone(uid):
                 self._strangers_change(uid)
@@ -178,18 +184,39 @@ class SessionHistory:
                 self._history(engine.controllers[pod.key], pod.row).asks(engine.specs[spec].demand, at)
             case operations.Restore(key):
                 self._restored(engine.controllers[key])
-            case operations.Host():
-                self._host(operation)
-            case operations.HostGone(name):
-                self._note_amounts(name)
-            case operations.Other(uid, host, amounts):
-                self._strangers_change(uid, host, amounts)
+            case operations.Ready(uid, at):
+                self._spell(uid, at, over=True)
+                self._been_ready[uid] = None
+            case operations.Unready(uid, at) | operations.Blame(uid, at=at):
+                self._spell(uid, at)
+        self._after_hosts(operation)
         for decision in outcome.decisions if outcome is not None else ():
             self._begun[decision.uid] = self.now
             self._told.update((engine.pods[victim.uid].row, self.now) for victim in decision.victims)
             self._leaving.update((victim.uid, self.now) for victim in decision.victims)
             if any(engine.pods[uid].host == decision.host for uid in self._leaving):
                 self._held.add(decision.uid)
+
+    def _after_hosts(self, operation: Operation) -> None:
+        """What it changes of hosts."""
+        match operation:
+            case operations.Host():
+                self._host(operation)
+            case operations.HostGone(name):
+                self._note_amounts(name)
+            case operations.Other(uid, host, amounts):
+                self._strangers_change(uid, host, amounts)
+
+    def _spell(self, uid: str, at: float, *, over: bool = False) -> None:
+        """A pod that was ready may not be for a cause that counts, or again, or be no more (``over``)."""
+        pod = self.engine.pods.get(uid)
+        if pod is None or uid not in self._been_ready:
+            return
+        instance, since = self.engine.tables.tb["instances"][pod.row], self._been_ready[uid]
+        counts = not over and instance["state"] == schema.PLACED and np.isinf(instance["startup"])
+        if since is not None and not counts:
+            self._history(self.engine.controllers[pod.key], pod.row).spells.append((since, at))
+        self._been_ready[uid] = (at if since is None else since) if counts else None
 
     def _gone(self, uid: str, at: float) -> None:
         """How long a preempted pod went on."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from slacktide.engine.journal.retrace import SHORTEST, InstanceHistory, SessionHistory
 from slacktide.inputs.columns.instances import BATCH, SERVICE, Scale
-from slacktide.model import Past
+from slacktide.model import Past, Unreadiness
 from slacktide.model.past import lost_in
 from slacktide.model.workload import AGGREGATED, INDEPENDENT
 from slacktide.state.spec import Spec
@@ -31,6 +31,7 @@ class Row:
     instances: int = 1
     scale: Scale = ()
     lost: Past = ()
+    spells: Unreadiness = ()
 
 
 def rows_of(history: SessionHistory) -> list[Row]:
@@ -51,6 +52,14 @@ def rows_of(history: SessionHistory) -> list[Row]:
 
 def _row_of_one(life: InstanceHistory, begin: float) -> Row:
     """An instance alone: it completes when it has run as long again, or goes when it went."""
+    row = _life_of_one(life, begin)
+    spells = ((max(0.0, since - begin), until - max(since, begin)) for since, until in life.spells)
+    row.spells = tuple((round(at, 6), seconds) for at, seconds in spells if seconds > SHORTEST)
+    return row
+
+
+def _life_of_one(life: InstanceHistory, begin: float) -> Row:
+    """As :func:`_row_of_one`, but for when it is not ready."""
     admission = life.admission - begin
     ran = max(0.0, -admission) - lost_in(life.lost)
     if life.completed:

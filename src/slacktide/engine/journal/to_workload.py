@@ -28,6 +28,7 @@ from slacktide.inputs.columns.instances import BATCH, RequestColumns, Scale, exp
 from slacktide.inputs.formats.network_file import network_text
 from slacktide.inputs.write import write_hosts, write_workload
 from slacktide.model import (
+    ALWAYS_READY,
     NEVER_RESIZED,
     NO_NEIGHBOURS,
     NOTHING_LOST,
@@ -38,6 +39,7 @@ from slacktide.model import (
     Resizing,
     ServiceClass,
     Term,
+    Unreadiness,
     Workload,
 )
 from slacktide.model.network import NO_ACCESS
@@ -45,9 +47,10 @@ from slacktide.model.past import lost_in
 from slacktide.state.spec import Spec
 
 LEFT_OUT = (
-    "This workload was made of a record. It leaves out: rollouts and restarts of pods, unreadiness, failed bindings, "
-    "nominations by others, preemptionPolicy Never, ports and labels of pods of others, pod groups, that a pod whose "
-    "victims take their time goes elsewhere where room comes up, and where pods ran when it began."
+    "This workload was made of a record. It leaves out: rollouts and restarts of pods, unreadiness of pods that are "
+    "measured together, failed bindings, nominations by others, preemptionPolicy Never, ports and labels of pods of "
+    "others, pod groups, that a pod whose victims take their time goes elsewhere where room comes up, and where pods "
+    "ran when it began."
 )
 """Said with every result."""
 
@@ -177,6 +180,7 @@ def _workload(rows: list[Row], history: SessionHistory, terms: Terms) -> Workloa
         placements=tuple(placements),
         budget=each((budgets.get(row.life.budget, -1) for row in rows), np.int32) if budgets else None,
         budgets=tuple(Budget(name, max_unavailable=history.most_left[name]) for name in budgets),
+        **_spells([row.spells for row in rows], of),
         grace=_graces(specs, history, of),
         lost=each(lost, np.int32) if any(row.admission < 0.0 for row in rows) else None,
         losses=tuple(losses),
@@ -212,6 +216,12 @@ def _resizes(resizings: list[Resizing], of: NDArray[np.int32]) -> dict[str, Any]
     known: dict[Resizing, int] = {NEVER_RESIZED: 0}
     numbers = [known.setdefault(one, len(known)) for one in resizings]
     return {"resize": np.array(numbers, np.int32)[of], "resizings": tuple(known)} if len(known) > 1 else {}
+
+
+def _spells(spells: list[Unreadiness], of: NDArray[np.int32]) -> dict[str, Any]:
+    known: dict[Unreadiness, int] = {ALWAYS_READY: 0}
+    numbers = [known.setdefault(one, len(known)) for one in spells]
+    return {"unready": np.array(numbers, np.int32)[of], "spells": tuple(known)} if len(known) > 1 else {}
 
 
 def _accesses(

@@ -12,6 +12,7 @@ REQUEST_COLUMNS = ("kind", "instances", "completions", "parallelism", "approach"
 RESIZE_COLUMNS = ("resize",)
 PAST_COLUMNS = ("lost",)
 GRACE_COLUMNS = ("grace",)
+UNREADY_COLUMNS = ("unready",)
 AFFINITY_COLUMNS = ("marks", "rules", "preferences", "budget")
 ACCESS_COLUMNS = ("users", "data", "image", "preferred", "deadline")
 UNREAD_COLUMNS = ("user",)
@@ -23,6 +24,7 @@ WORKLOAD_OPTIONAL = (
         *RESIZE_COLUMNS,
         *PAST_COLUMNS,
         *GRACE_COLUMNS,
+        *UNREADY_COLUMNS,
         *AFFINITY_COLUMNS,
         *ACCESS_COLUMNS,
         *UNREAD_COLUMNS,

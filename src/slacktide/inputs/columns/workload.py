@@ -13,6 +13,7 @@ from slacktide.inputs.columns.affinity import AffinityColumns
 from slacktide.inputs.columns.cells import Floats, Integers
 from slacktide.inputs.columns.instances import RequestColumns
 from slacktide.model import (
+    ALWAYS_READY,
     NEVER_RESIZED,
     NO_ACCESS,
     NO_NEIGHBOURS,
@@ -23,6 +24,7 @@ from slacktide.model import (
     Placement,
     Resizing,
     Term,
+    Unreadiness,
     resting,
 )
 
@@ -66,6 +68,8 @@ class WorkloadColumns:
     accesses: tuple[Access, ...] = (NO_ACCESS,)
     limit: Floats | None = None
     grace: Floats | None = None
+    unready: NDArray[np.int32] | None = None
+    spells: tuple[Unreadiness, ...] = (ALWAYS_READY,)
 
     def let_go(self) -> None:
         """Columns that rest in files need no memory now."""

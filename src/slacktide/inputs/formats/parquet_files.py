@@ -98,7 +98,7 @@ WHOLE = ("id", "job", "instances", "completions", "parallelism")
 FLAGS = ("anti_affinity",)
 TEXTS = (
     *("class", "constraints", "name", "attributes", "kind", "approach", "scale"),
-    *(*header.RESIZE_COLUMNS, *header.PAST_COLUMNS, *header.AFFINITY_COLUMNS, *ACCESS),
+    *(*header.RESIZE_COLUMNS, *header.PAST_COLUMNS, *header.UNREADY_COLUMNS, *header.AFFINITY_COLUMNS, *ACCESS),
 )
 
 

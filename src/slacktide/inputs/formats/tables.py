@@ -12,7 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
-from slacktide.inputs.columns import access, affinity, header, instances, losses, resizes
+from slacktide.inputs.columns import access, affinity, header, instances, losses, resizes, unreadiness
 from slacktide.inputs.columns.access import AccessColumns, AccessTables
 from slacktide.inputs.columns.affinity import AffinityColumns, AffinityTables
 from slacktide.inputs.columns.cells import Distinct, Integers, expected_name
@@ -23,7 +23,7 @@ from slacktide.inputs.formats.csv_files import CsvFile
 from slacktide.inputs.formats.parquet_files import ParquetFile
 from slacktide.inputs.problems import Problems
 from slacktide.inputs.validation import AMOUNT, DURATION, NUMBER, SECONDS, to_hosts, to_workload
-from slacktide.model import Hosts, Past, Resizing, ServiceClass, Term, Workload
+from slacktide.model import Hosts, Past, Resizing, ServiceClass, Term, Unreadiness, Workload
 from slacktide.model.resting import LEAST, Room, ordinary, resting
 
 
@@ -46,6 +46,7 @@ class Tables:
     terms: Distinct[Term] = field(default_factory=lambda: Distinct(parse_term))
     scales: Distinct[instances.Scale] = field(default_factory=lambda: Distinct(instances.parse_scale))
     resizings: Distinct[Resizing] = field(default_factory=lambda: Distinct(resizes.parse))
+    spells: Distinct[Unreadiness] = field(default_factory=lambda: Distinct(unreadiness.parse))
     losses: Distinct[Past] = field(default_factory=lambda: Distinct(losses.parse))
     affinity: AffinityTables = field(default_factory=AffinityTables)
     access: AccessTables = field(default_factory=AccessTables)
@@ -86,6 +87,8 @@ def fill(
         columns.resize[rows] = batch.coded(resizes.COLUMN, resizes.EXPECTED, tables.resizings.number)
     if columns.lost is not None:
         columns.lost[rows] = batch.coded(losses.COLUMN, losses.EXPECTED, tables.losses.number)
+    if columns.unready is not None:
+        columns.unready[rows] = batch.coded(unreadiness.COLUMN, unreadiness.EXPECTED, tables.spells.number)
     if columns.grace is not None:
         columns.grace[rows] = batch.floats("grace", SECONDS, empty=0.0)
     if columns.access_cells is not None:
@@ -95,7 +98,7 @@ def fill(
 def name_values(columns: WorkloadColumns, tables: Tables) -> None:
     """Says what the numbers in the columns stand for, once all rows have been filled in."""
     columns.terms, columns.resizings = tables.terms.values, tables.resizings.values
-    columns.losses = tables.losses.values
+    columns.losses, columns.spells = tables.losses.values, tables.spells.values
     if columns.requests is not None:
         columns.requests.scales = tables.scales.values
 
@@ -176,6 +179,7 @@ def empty_columns(file: TableFile, count: int, tables: Tables, room: Room = ordi
         affinity=AffinityColumns.empty_cells(count, tables.affinity) if has(header.AFFINITY_COLUMNS) else None,
         resize=np.zeros(count, np.int32) if has(header.RESIZE_COLUMNS) else None,
         lost=np.zeros(count, np.int32) if has(header.PAST_COLUMNS) else None,
+        unready=np.zeros(count, np.int32) if has(header.UNREADY_COLUMNS) else None,
         grace=np.zeros(count) if has(header.GRACE_COLUMNS) else None,
         access_cells=AccessColumns.empty_cells(count, len(limited), tables.access, limited)
         if limited or has(header.ACCESS_COLUMNS)

@@ -84,6 +84,13 @@ def in_state(kind: int, state: int) -> bool:
     return state == (LEAVING if kind == LEAVES else VACANT)
 
 
+@leaf
+def run_ends(tb: State, event: Records) -> float:
+    """When an instance completes, which may be later than was noted: it was not ready for a while; O(1)."""
+    instance = views.instances(tb)[event["row"]]
+    return instance["since"] + instance["startup"] + (views.duration(tb)[event["row"]] - instance["running"])
+
+
 @kernel
 def next_due(tb: State) -> float:
     """The instant of the next event that no stop has made void, inf for none; drops void ones before it."""
@@ -94,6 +101,8 @@ def next_due(tb: State) -> float:
             if views.accounts(tb)[event["row"]]["due"] == event["time"] and instance["state"] == PLACED:
                 return event["time"]
         elif in_state(event["kind"], whole(instance["state"])) and instance["starts"] == event["starts"]:
-            return event["time"]
+            may_be_late = event["kind"] == RUN_ENDS and len(views.spells(tb)) > 0
+            if not may_be_late or event["time"] == run_ends(tb, event):
+                return event["time"]
         pop(tb)
     return np.inf

@@ -12,6 +12,7 @@ from slacktide.kernels.drive import (
     resize,
     scale,
     scheduling_pass,
+    unreadiness,
     window_events,
 )
 from slacktide.kernels.feasible import disruption_budgets, disruption_limits, host_slots
@@ -46,6 +47,8 @@ def next_event(tb: State) -> float:
         at = min(at, views.scalings(tb)[control["scaled"]]["time"])
     if control["resized"] < len(views.resizings(tb)):
         at = min(at, views.resizings(tb)[control["resized"]]["time"])
+    if control["spelled"] < len(views.spells(tb)):
+        at = min(at, views.spells(tb)[control["spelled"]]["time"])
     if control["arrived"] < len(views.admission(tb)):
         at = min(at, max(control["now"], views.admission(tb)[control["arrived"]]))  # some came before the run begins
     if control["triggered"] < len(views.triggers(tb)):
@@ -193,6 +196,8 @@ def happen(tb: State, now: float) -> None:
         due = scale.scale_due(tb, now) or due
     if lacking(tb) == FINISHED:
         due = resize.resize_due(tb, now) or due
+    if lacking(tb) == FINISHED:
+        unreadiness.spells_due(tb, now)
     if lacking(tb) == FINISHED:
         due = admit_due(tb, now) or due
     if len(views.triggers(tb)) > 0:

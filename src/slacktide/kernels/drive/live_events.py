@@ -142,6 +142,12 @@ def ready(tb: State, row: int, at: float) -> None:
 @entry
 def unready(tb: State, row: int, at: float) -> None:
     """A PLACED or LEAVING instance is ready no more: a start-up begins that counts as a restart's."""
+    begin_unready(tb, row, at, np.inf)
+
+
+@kernel
+def begin_unready(tb: State, row: int, at: float, seconds: float) -> None:
+    """As :func:`unready`, for so many seconds; O(instances on the host)."""
     instance = views.instances(tb)[row]
     q = request_ledger.owner_of(tb, row)
     leaving = instance["state"] == LEAVING
@@ -154,7 +160,7 @@ def unready(tb: State, row: int, at: float) -> None:
     instance_ledger.settle(tb, row, at, instance_ledger.NO)
     instance["starts"] += instance["starts"] == 1  # what follows is no first start
     instance["since"] = at
-    instance["startup"] = np.inf
+    instance["startup"] = seconds
     if q >= 0 and leaving:
         request_ledger.goes_on_leaving(tb, q, row, at, whole(1))
     elif q >= 0:

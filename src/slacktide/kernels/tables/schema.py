@@ -260,6 +260,7 @@ CONTROL = np.dtype(
         ("happened", "i8"),  # host events applied so far
         ("batch", "i8"),  # number of the present pass, from 1
         ("scaled", "i8"),  # scale events applied so far
+        ("spelled", "i8"),  # spells of unreadiness that have begun so far
         ("resized", "i8"),  # resizes that have come so far
         ("open_resizes", "i8"),  # of these, those that wait for room
         ("deferred", "i8"),  # length of the list of those, with some that do not any more
