@@ -50,7 +50,7 @@ def events_text(history: SessionHistory, resources: tuple[str, ...]) -> str:
         lines += [(max(0.0, at - history.begin), name, kind, amounts) for at, kind, amounts in changes]
     if not lines:
         return ""
-    rows = (f"{at!r},{json.dumps(name)},{kind},{amounts}\n" for at, name, kind, amounts in sorted(lines))
+    rows = (f"{round(at, 6)!r},{json.dumps(name)},{kind},{amounts}\n" for at, name, kind, amounts in sorted(lines))
     return "time,host,event,amounts\n" + "".join(rows)
 
 

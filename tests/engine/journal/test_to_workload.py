@@ -1,0 +1,126 @@
+"""What a record says of hosts, victims and readiness, as files of a simulation."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from slacktide import settings
+from slacktide.engine.core.engine import Engine
+from slacktide.engine.journal.record import Recorder, sessions
+from slacktide.engine.journal.to_workload import LEFT_OUT, as_workload
+from slacktide.inputs import read_workload
+from slacktide.model import ServiceClass, Workload
+from slacktide.state.spec import Spec
+from support.churning import BEGINNING, live_config
+
+GOLD, BRONZE = ServiceClass("gold", 1.0, 1), ServiceClass("bronze", 0.5, 3)
+HOST = {"cpu": 4000, "memory": 2**33}
+
+
+class Told:
+    """An engine whose operations are recorded, and what becomes of the record; times are seconds from its beginning."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.recorder = Recorder(folder / "record", live_config())
+        self.engine = Engine(live_config(), journal=self.recorder)
+        self.engine.host("n", HOST, {}, True)
+
+    def spec(self, number: int, service: ServiceClass, cpu: int, grace: float) -> None:
+        self.engine.spec(number, Spec((("cpu", cpu), ("memory", 2**20)), service, grace=grace))
+
+    def arrive(self, uid: str, spec: int, at: float, key: str = "") -> None:
+        key = key or uid
+        self.engine.controller(key, self.engine.specs[spec].service, 0, False)
+        self.engine.arrive(uid, uid, key, spec, BEGINNING + at)
+        self.engine.wake(uid)
+
+    def run(self, at: float) -> list[str]:
+        return [one.uid for one in self.engine.run(BEGINNING + at).decisions]
+
+    def starts(self, uid: str, bound: float, ready: float) -> None:
+        self.engine.bound(uid, BEGINNING + bound)
+        self.engine.ready(uid, BEGINNING + ready)
+
+    def written(self) -> Workload:
+        self.recorder.close()
+        as_workload(sessions(self.folder / "record")[0], self.folder / "out")
+        config = settings.load(self.folder / "out" / "settings.json")
+        return read_workload(self.folder / "out" / "workload.parquet", classes=config.classes)
+
+    def lines(self, name: str) -> list[str]:
+        return (self.folder / "out" / name).read_text().splitlines()[1:]
+
+
+@pytest.fixture
+def told(tmp_path: Path) -> Told:
+    one = Told(tmp_path)
+    one.spec(0, BRONZE, 3000, 30.0)
+    one.spec(1, GOLD, 3000, 5.0)
+    one.arrive("b", 0, 0.0)
+    return one
+
+
+def test_what_hosts_have_and_others_take_comes_and_goes(told: Told) -> None:
+    engine = told.engine
+    engine.other("daemon", "n", {"cpu": 500, "memory": 2**30}, ())
+    told.run(0.0)
+    engine.other("late", "n", {"cpu": 250}, ())
+    told.run(10.0)
+    engine.other_gone("late")
+    engine.host("n", {**HOST, "cpu": 6000}, {}, True)
+    told.run(20.0)
+    engine.host("n", {**HOST, "cpu": 6000}, {}, False)  # closed with a pod on it
+    told.run(30.0)
+    engine.host("n", {**HOST, "cpu": 6000}, {}, True)
+    told.run(40.0)
+    told.written()
+    assert told.lines("events.csv") == [
+        '0.0,"n",others,cpu=0.5 memory=1073741824',
+        '0.001,"n",others,cpu=0.75',
+        '10.001,"n",capacity,cpu=6',
+        '10.001,"n",others,cpu=0.5',
+        '20.001,"n",others,cpu=6 memory=8589934592',
+        '30.001,"n",others,cpu=0.5 memory=1073741824',
+    ]
+
+
+def test_victims_go_on_as_long_as_they_did_and_start_ups_begin_when_they_are_gone(told: Told) -> None:
+    engine = told.engine
+    assert told.run(0.0) == ["b"]
+    told.starts("b", 0.1, 4.0)
+    told.arrive("g", 1, 100.0)
+    assert told.run(100.0) == ["g"]
+    engine.gone("b", BEGINNING + 112.0)
+    told.starts("g", 112.5, 120.0)
+    told.arrive("b2", 0, 115.0, key="b")
+    told.run(200.0)
+    workload = told.written()
+    assert workload.grace is not None
+    assert dict(zip(workload.service_class.tolist(), workload.grace.tolist(), strict=True)) == {0: 12.0, 1: 5.0}
+    assert [float(one) for one in told.lines("cold.csv")] == [4.0, 7.5]
+    config = settings.load(told.folder / "out" / "settings.json")
+    assert config.simulation.recreation == 3.0
+    assert config.policy.victims == "next-pass"
+    assert config.qos.startup == told.engine.config.qos.startup
+    assert config.simulation.remark == LEFT_OUT
+
+
+def test_unreadiness_is_replayed_where_it_counts(told: Told) -> None:
+    engine = told.engine
+    told.run(0.0)
+    told.starts("b", 0.0, 4.0)
+    for at, cause, until in ((50.0, 0, 65.0), (100.0, 1, 130.0)):
+        engine.blame("b", cause, BEGINNING + at)
+        engine.unready("b", BEGINNING + at)
+        engine.ready("b", BEGINNING + until)
+    engine.blame("b", 1, BEGINNING + 200.0)
+    engine.unready("b", BEGINNING + 200.0)
+    engine.blame("b", 0, BEGINNING + 210.0)  # from here on it is the cluster's
+    engine.gone("b", BEGINNING + 230.0)
+    told.run(250.0)
+    workload = told.written()
+    assert workload.unready is not None
+    assert workload.spells[int(workload.unready[0])] == ((50.0, 15.0), (210.0, 20.0))
