@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from slacktide.kernels.drive import event_heap, instance_ledger, live_events
 from slacktide.kernels.feasible import disruption_budgets
 from slacktide.kernels.runtime.compiling import kernel, whole
@@ -35,5 +37,5 @@ def begin(tb: State, row: int, now: float, seconds: float) -> None:
     if instance_ledger.asks_for_readiness(tb, row):
         event_heap.push(tb, STARTUP_ENDS, now + seconds, row, whole(instance["starts"]))
     finish = now + seconds + (views.duration(tb)[row] - instance["running"])
-    if finish <= rules["end"]:
+    if finish <= rules["end"] and finish < np.inf:
         event_heap.push(tb, RUN_ENDS, finish, row, whole(instance["starts"]))

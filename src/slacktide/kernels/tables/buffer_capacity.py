@@ -17,7 +17,10 @@ def lacking(tb: State) -> int:
     widest = views.slots(tb).shape[1] - 1  # the last slot is spare
     if control["most"] + 1 > widest:
         return MORE_SLOTS
-    if control["heap"] + 2 >= len(views.heap(tb)):
+    ahead = widest + 4  # all instances of a host may come back later, and one start
+    if len(views.accounts(tb)) > 0:
+        ahead += control["placed_now"]  # of all of them a calendar window may begin
+    if control["heap"] + ahead >= len(views.heap(tb)):
         return MORE_HEAP
     if len(views.leavers(tb)) > 0 and control["leavers"] + widest >= len(views.leavers(tb)):
         return MORE_LEAVERS
