@@ -22,7 +22,8 @@ from slacktide.state.layout import on_grid
 
 SHORTEST = 1e-3
 """Seconds; of shorter intervals there would be more than anybody can read."""
-ON_HOST = schema.PLACED
+ON_HOST = (schema.PLACED, schema.LEAVING)
+"""Also those that were preempted run until their grace period is over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +129,8 @@ class Watch:
                 service_class=self._workload.service_class[first],
                 availability=reached,
                 row=rows[here],
-                running=state[here] == ON_HOST,
-                capacity=self._hosts.capacity[tb["hosts"]["down"] == 0].sum(axis=0),
+                running=np.isin(state[here], ON_HOST),
+                capacity=self._capacity(),
                 queue=queue,
                 longest_queue=max(queue, longest),
                 passes=int(control["batch"]),
@@ -142,6 +143,12 @@ class Watch:
         kept = self._unfinished(rows, ended)
         self._rows, self._closed = rows[kept], ended[kept]
         self._arrived, self._last = arrived, time
+
+    def _capacity(self) -> NDArray[np.float64]:
+        """What the hosts that are up have, in their unit."""
+        tb = self._tb
+        has = tb["capacity"] * tb["unit"] if len(tb["host_amounts"]) else self._hosts.capacity
+        return np.asarray(has[tb["hosts"]["down"] == 0].sum(axis=0))
 
     def _demand(self, kind: NDArray[np.int32]) -> NDArray[np.float64] | None:
         """What instances of these kinds demand, in the hosts' unit, where demands change."""
@@ -181,7 +188,8 @@ class Watch:
         ledger[owners] = self._tb["owner"][rows]
         records = self._tb["requests"][ledger[concurrent]]
         live = records["live"]
-        passed = np.where((live > 0) & (records[f"up_{self._accounting}"] == live), time - records["since"], 0.0)
+        counting = records[f"up_{self._accounting}"] + records[f"leaving_{self._accounting}"]
+        passed = np.where((live > 0) & (counting == live), time - records["since"], 0.0)
         return np.asarray(records[f"together_{self._accounting}"] + live * passed)
 
     def _unfinished(self, rows: NDArray[np.int64], ended: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -203,7 +211,7 @@ def times_at(records: schema.Records, admission: NDArray[np.float64], time: floa
 
     ``records``: their records, shape (n,), unchanged since some instant up to ``time``; ``admission``: seconds.
     """
-    on_host, since = records["state"] == ON_HOST, records["since"]
+    on_host, since = np.isin(records["state"], ON_HOST), records["since"]
     passed = np.where(on_host, time - since, 0.0)
     spent = np.where(on_host, np.minimum(passed, records["startup"]), 0.0)
     first = records["starts"] == 1
