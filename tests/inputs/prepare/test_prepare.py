@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -319,3 +320,17 @@ def test_factors_are_above_zero(factor: float) -> None:
     for name in ("time", "demand", "rate"):
         with pytest.raises(ConfigError, match=f"{name}: found"):
             scale(workload([Request(GOLD)]), **{name: factor})
+
+
+def test_grace_periods_and_spells_of_unreadiness_are_kept_and_moved() -> None:
+    one = workload([Request(GOLD), Request(BRONZE)])
+    spells = ((), ((50.0, 100.0), (200.0, 5.0), (400.0, 1.0)))
+    one = replace(one, unready=np.array([1, 0], np.int32), spells=spells, grace=np.array([1.0, 2.0]))
+    cut = window(one, 100.0, 300.0)
+    assert cut.spells == ((), ((0.0, 50.0), (100.0, 5.0)))
+    assert cut.grace is not None
+    assert cut.grace.tolist() == [1.0, 2.0]
+    longer = scale(one, time=2.0, rate=4.0)
+    assert longer.spells[1] == ((25.0, 200.0), (100.0, 10.0), (200.0, 2.0))
+    assert longer.grace is not None
+    assert longer.grace[0] == 2.0

@@ -11,11 +11,11 @@ from slacktide.model import Resizing, Workload
 def scale(workload: Workload, *, time: float = 1.0, demand: float = 1.0, rate: float = 1.0) -> Workload:
     """A workload with factors above 0 applied.
 
-    ``time``    all times, admissions, durations, scale events, changes of demand, deadlines: 2 makes everything take
-                twice as long
+    ``time``    all times, admissions, durations, scale events, changes of demand, deadlines, grace periods, spells of
+                unreadiness: 2 makes everything take twice as long
     ``demand``  what each instance asks of every resource, at first and later, and its limits
-    ``rate``    arrivals in a second: 2 admits twice as fast, admissions, scale events and changes of demand being
-                divided by it, while durations stay, so that twice as many are active. Times are counted from 0.
+    ``rate``    arrivals in a second: 2 admits twice as fast, admissions, scale events, changes of demand and begins
+                of spells being divided by it, while durations stay, so that twice as many are active. Times are counted from 0.
 
     Raises :class:`ConfigError` for another factor.
     """
@@ -32,6 +32,8 @@ def scale(workload: Workload, *, time: float = 1.0, demand: float = 1.0, rate: f
         accesses=tuple(replace(one, deadline=one.deadline * time) for one in workload.accesses),
         requests=None if requests is None else replace(requests, scale_time=requests.scale_time * (time / rate)),
         resizings=tuple(_scaled(one, time / rate, demand) for one in workload.resizings),
+        grace=None if workload.grace is None else workload.grace * time,
+        spells=tuple(tuple((at * (time / rate), lasts * time) for at, lasts in one) for one in workload.spells),
         losses=tuple(
             tuple((end * (time / rate), lost * (time / rate)) for end, lost in one) for one in workload.losses
         ),

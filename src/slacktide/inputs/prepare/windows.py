@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from slacktide.errors import ConfigError
 from slacktide.inputs.prepare.activity import Spans, spans
 from slacktide.inputs.rows import columns_of
-from slacktide.model import NOTHING_LOST, Requests, Resizing, Workload
+from slacktide.model import NOTHING_LOST, Requests, Resizing, Unreadiness, Workload
 
 
 def window(workload: Workload, start: float, end: float, *, keep_running: bool = True) -> Workload:
@@ -38,6 +38,7 @@ def window(workload: Workload, start: float, end: float, *, keep_running: bool =
     columns = {name: getattr(workload, name)[rows] for name in columns_of(workload)}
     columns |= {"admission": admission, "duration": _remaining(workload, found, rows, start)}
     columns |= {"lost": None, "losses": (NOTHING_LOST,)}  # who was there before begins anew
+    columns["spells"] = tuple(_spells(one, start, end) for one in workload.spells)
     chosen = _resized(replace(workload, **columns), start, end)
     if workload.requests is None or workload.request is None:
         return chosen
@@ -88,6 +89,12 @@ def _resized(workload: Workload, start: float, end: float) -> Workload:
         later.append(tuple((at - start, amounts) for at, amounts in resizing if start < at < end))
     limit = None if workload.limit is None else np.maximum(workload.limit, demand)
     return replace(workload, demand=demand, limit=limit, resizings=tuple(later))
+
+
+def _spells(spells: Unreadiness, start: float, end: float) -> Unreadiness:
+    """Spells counted from ``start``, where something of them is in the window."""
+    inside = ((max(0.0, at - start), at, lasts) for at, lasts in spells if at < end and at + lasts > start)
+    return tuple((begin, at + lasts - max(at, start)) for begin, at, lasts in inside)
 
 
 def _first_admission(workload: Workload) -> NDArray[np.float64]:
