@@ -71,8 +71,8 @@ class View:
 
     @property
     def free(self) -> NDArray[np.float64]:
-        """Free amounts, shape (hosts, resources), in the hosts' unit, below 0 where others take more than is there; 0 on
-        hosts that are down."""
+        """Free amounts, shape (hosts, resources), in the hosts' unit, below 0 where more is taken than there is;
+        0 on hosts that are down."""
         up = self.tables["hosts"]["down"] == 0
         return self.tables["free"] * self.tables["unit"] * up[:, None]  # type: ignore[no-any-return]
 

@@ -15,7 +15,8 @@ def scale(workload: Workload, *, time: float = 1.0, demand: float = 1.0, rate: f
                 unreadiness: 2 makes everything take twice as long
     ``demand``  what each instance asks of every resource, at first and later, and its limits
     ``rate``    arrivals in a second: 2 admits twice as fast, admissions, scale events, changes of demand and begins
-                of spells being divided by it, while durations stay, so that twice as many are active. Times are counted from 0.
+                of spells being divided by it, while durations stay, so that twice as many are active. Times are counted
+                from 0.
 
     Raises :class:`ConfigError` for another factor.
     """
