@@ -31,13 +31,14 @@ from slacktide.engine.journal.record import Recorder, sessions
 from slacktide.engine.journal.to_workload import as_workload
 from slacktide.inputs import read_hosts, read_workload
 from slacktide.inputs.align import align
-from slacktide.model import AGGREGATED, CONCURRENT, DEFAULT_CLASSES, INDEPENDENT
+from slacktide.model import APPROACHES, DEFAULT_CLASSES
 from slacktide.model.past import lost_in
 from slacktide.sim import run
 from slacktide.state.spec import Spec
 
 BEGINNING = 1_790_000_000.0
 GI = 2**30
+KINDS = ("independent", "independent", "concurrent", "aggregated", "batch")
 CLUSTER, WORKLOAD = 0, 1
 """Whose doing a loss is."""
 
@@ -144,10 +145,9 @@ class Cluster:
         """A Deployment or a Job, until it is deleted or its pods complete."""
         key, spec = f"d{next(self.numbers)}", int(self.random.integers(len(self.shapes)))
         replicas = 1 + int(self.random.integers(2 * self.options.replicas - 1))
-        batch = self.random.random() < 0.3
-        approach = AGGREGATED if batch else int(self.random.choice((INDEPENDENT, INDEPENDENT, CONCURRENT, AGGREGATED)))
-        if self.options.independent:
-            batch, approach = False, INDEPENDENT
+        kind = str(self.random.choice(self.options.kinds))
+        batch = kind == "batch"
+        approach = APPROACHES.index("aggregated" if batch else kind)
         self.engine.controller(key, self.shapes[spec].service, approach, batch, False, self.now)
         self.wanted[key] = replicas
         self.engine.desired(key, replicas, self.now)
@@ -234,7 +234,7 @@ class Cluster:
             pod.host, pod.bound = decision.host, False
             pod.victims = {victim.uid for victim in decision.victims}
             self.preempted += len(pod.victims)
-            for uid in pod.victims:
+            for uid in sorted(pod.victims):
                 victim = self.pods[uid]
                 grace = self.shapes[victim.spec].grace
                 victim.leaves = self.now + grace * (1.0 if self.random.random() < 0.5 else self.random.random())
@@ -263,9 +263,9 @@ class Cluster:
         self.engine.run(end)
 
 
-def simulated(out: Path) -> tuple[dict[str, float], int]:
+def simulated(out: Path, *words: str) -> tuple[dict[str, float], int]:
     """By class the share of its instances' time in which they ran, and how many were preempted."""
-    config = settings.load(out / "settings.json")
+    config = settings.load(out / "settings.json", overrides=words)
     workload = read_workload(out / "workload.parquet", classes=config.classes)
     workload, hosts = align(workload, read_hosts(out / "hosts.parquet"))
     result = run(workload, hosts, config)
@@ -296,13 +296,14 @@ def main() -> int:
     parser.add_argument("--replicas", type=int, default=2, help="mean number of pods of each")
     parser.add_argument("--unready", type=float, default=60.0, help="mean seconds between pods that fail their probe")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
-    parser.add_argument("--independent", action="store_true", help="services alone, each instance for itself")
+    parser.add_argument("--draws", type=int, default=5, help="simulations of each record, each draws start-ups anew")
+    parser.add_argument("--kinds", nargs="+", default=KINDS, choices=sorted(set(KINDS)), help="approaches, and Jobs")
     for name in ("grace", "others", "nodes"):
         parser.add_argument(f"--no-{name}", dest=name, action="store_false")
     parser.add_argument("--set", dest="words", action="append", default=[], help="a setting of the scheduler")
     parser.add_argument("--keep", type=Path)
     options = parser.parse_args()
-    print("| seed | class | recorded | simulated | difference | preemptions | simulated | difference | s |")
+    print("| seed | class | recorded | simulated | difference | sd | at recorded passes | difference | sd |")
     print("|---|---|---|---|---|---|---|---|---|")
     for seed in options.seeds:
         with tempfile.TemporaryDirectory() as folder:
@@ -319,13 +320,20 @@ def one(options: argparse.Namespace, seed: int, folder: Path) -> None:
         cluster.begin()
         cluster.play(options.seconds)
     made = as_workload(sessions(folder / "record")[0], folder / "out")
-    again, preemptions = simulated(folder / "out")
-    seconds = time.perf_counter() - begun
-    for name, share in made.delivered.items():
-        found = again.get(name, np.nan)
-        print(f"| {seed} | {name} | {share:.4f} | {found:.4f} | {found - share:+.4f} | | | | |")
-    by = (preemptions - cluster.preempted) / max(1, cluster.preempted)
-    print(f"| {seed} | all | | | | {cluster.preempted:,} | {preemptions:,} | {100 * by:+.1f} % | {seconds:.0f} |")
+    ways = ((), (f"scheduler.triggers={folder / 'out/triggers.csv'}",))
+    cells: dict[str, list[str]] = {name: [f"{share:.4f}"] for name, share in made.delivered.items()}
+    cells["preemptions"] = [f"{cluster.preempted:,}"]
+    for words in ways:
+        runs = [simulated(folder / "out", *words, f"simulation.seed={draw}") for draw in range(options.draws)]
+        for name, share in made.delivered.items():
+            found = np.array([shares[name] for shares, _ in runs])
+            cells[name] += [f"{found.mean():.4f}", f"{found.mean() - share:+.4f}", f"{found.std():.4f}"]
+        numbers = np.array([number for _, number in runs]) / max(1, cluster.preempted) - 1.0
+        mean = np.mean([number for _, number in runs])
+        cells["preemptions"] += [f"{mean:,.0f}", f"{100 * numbers.mean():+.1f} %", f"{100 * numbers.std():.1f} %"]
+    for name, values in cells.items():
+        print(f"| {seed} | {name} | {' | '.join(values)} |", flush=True)
+    print(f"seed {seed}: {time.perf_counter() - begun:.0f} s", file=sys.stderr)
 
 
 if __name__ == "__main__":

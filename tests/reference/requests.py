@@ -136,7 +136,7 @@ class Request:
         accounting = config.qos.startup
         e = self.running(t, accounting)
         if j.host is not None and self.batch and self.loses_work(config) and not keeps_work:
-            e -= j.incarnation_at(t)
+            e -= j.progress_at(t)  # all that it ran since it last lost anything
         contributing = 0
         if self.approach == "aggregated":
             up = [k for k in self.up(t, accounting) if not k.leaving]

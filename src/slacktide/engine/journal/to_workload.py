@@ -190,9 +190,9 @@ def _workload(rows: list[Row], history: SessionHistory, terms: Terms) -> Workloa
 
 
 def _graces(specs: list[Spec], history: SessionHistory, of: NDArray[np.int32]) -> NDArray[np.float64] | None:
-    """How long instances go on once they are preempted: the median of victims with the same grace period, or that
-    itself where none was preempted; None where all go at once."""
-    took = {grace: float(np.median(seconds)) for grace, seconds in history.graces.items()}
+    """How long instances go on once they are preempted: the mean of victims with the same grace period, or that itself
+    where none was preempted; None where all go at once."""
+    took = {grace: float(np.mean(seconds)) for grace, seconds in history.graces.items()}
     found = np.array([took.get(spec.grace, spec.grace) for spec in specs])
     return found[of] if found.any() else None
 
