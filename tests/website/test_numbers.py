@@ -28,6 +28,10 @@ CLAIM = re.compile(r"<!-- (?:numbers of|printed by) ([^:]+): (.+) -->")
 CHEAP = {
     "grouped": "pages.py grouped",
     "one-hour-kept": "pages.py one-hour",
+    "jobs": "pages.py jobs",
+    "cell": "cell_statistics.py",
+    "openb": "pages.py openb",
+    "validation-3": "validation3.py --measured",
     "options-validation1": "options.py --input validation1 --lines priority recommended",
     "options-lower": "options.py --input lower --lines priority recommended",
     "options-higher": "options.py --input higher --lines priority recommended",
