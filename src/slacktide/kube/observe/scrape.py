@@ -42,7 +42,7 @@ ATTEMPT_SECONDS = _like.histogram(
 )  # fmt: skip
 SLI_SECONDS = _like.histogram(
     "scheduler_pod_scheduling_sli_duration_seconds",
-    "From the time a pod entered the queue until it was bound, by its attempts (15+: more than 15).",
+    "From the time a pod entered the queue until it was bound, by its attempts (15+: 15 and more).",
     "attempts",
 )
 ATTEMPTS_NEEDED = _like.histogram("scheduler_pod_scheduling_attempts", "Attempts until a pod was bound.")
@@ -107,7 +107,9 @@ WATCH_AGE = HEALTH.gauge(
     "kind",
 )
 WATCH_DEAD = HEALTH.gauge(
-    "slacktide_watch_dead", "1 where a watch showed no sign of life for longer than a watch lasts (690 s).", "kind"
+    "slacktide_watch_dead",
+    "1 where a watch showed no sign of life for longer than a watch lasts (690 s by default).",
+    "kind",
 )
 WATCH_FAILURES = HEALTH.counter("slacktide_watch_failures", "Watches that ended with an error.", "kind")
 WATCH_LISTS = HEALTH.counter("slacktide_watch_lists", "Lists taken, the first one among them.", "kind")
