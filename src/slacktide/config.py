@@ -250,8 +250,8 @@ class KubeSettings:
     ledger_qps: SomeAmount = 100.0
     """Availability objects written a second, all together; each at most once a second."""
     watch_seconds: Annotated[float, Meta(ge=5, le=86_400, extra={"written": "duration"})] = 600.0
-    """Longest time of a watch, after which the API server is asked to end it. One that shows no sign of life for a
-    seventh longer is dead; a replica that cannot decide without it gives the lease back (docs/live.md)."""
+    """Longest time of a watch, after which the API server is asked to end it. One that shows no sign of life for
+    15 % longer is dead; a replica that cannot decide without it gives the lease back (docs/live.md)."""
     leader_election: bool = True
     """Act only while holding the lease."""
     lease_namespace: Text = "slacktide-system"
