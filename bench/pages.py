@@ -3,6 +3,7 @@
 python bench/pages.py grouped      docs/requests.md: rows of a job as one request
 python bench/pages.py one-hour     docs/validation.md: the published one-hour sample (needs the published inputs)
 python bench/pages.py openb        docs/traces.md: the published pods of openb (needs them)
+python bench/pages.py owed         docs/metrics.md: penalties of the published hour (needs the published inputs)
 python bench/pages.py jobs         docs/generators.md: sizes of jobs, published (needs the inputs) and generated
 """
 
@@ -15,12 +16,28 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from measuring import announce, each, one_hour_files, published, read, slacktide, table
+import pyarrow.parquet as pq
+from measuring import (
+    ALPHA,
+    HOUR,
+    announce,
+    each,
+    one_hour_files,
+    overheads,
+    published,
+    read,
+    settings,
+    simulated,
+    slacktide,
+    table,
+)
 from numpy.typing import NDArray
 from requests import GROUPED, Words
 
 from slacktide.inputs import join
 from slacktide.inputs.generators.registry import GENERATORS
+from slacktide.metrics.penalties import penalties
+from slacktide.results.tables import write_requests
 
 PRESETS: dict[str, Words] = {
     "`--policy priority`": ("--policy", "priority"),
@@ -116,7 +133,23 @@ def quantiles(values: NDArray[np.int64], *shares: float) -> str:
     return ", ".join(f"{np.quantile(values, one, method='inverted_cdf'):,.0f}" for one in shares)
 
 
-TABLES = {"grouped": grouped, "one-hour": one_hour, "openb": openb, "jobs": jobs}
+def owed() -> str:
+    """Penalties of the published hour by priority, by which length of a request they count."""
+    files = one_hour_files("higher")
+    config = settings(
+        "recommended", {"policy.name": "priority", "qos.alpha": ALPHA, "simulation.end": HOUR, **overheads()}
+    )
+    workload, hosts = read(*files)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "requests.parquet")
+        write_requests(path, workload, simulated(workload, hosts, config).result.requests, config.qos.startup)
+        requests = pq.read_table(path)
+        lengths = ("due", "run", "lifetime", "asked")
+        sums = [penalties(requests, workload.classes, config.qos.startup, HOUR, length=one) for one in lengths]
+    return table(lengths, [[f"{one['penalty'][-1].as_py():,.0f}" for one in sums]])
+
+
+TABLES = {"grouped": grouped, "one-hour": one_hour, "openb": openb, "jobs": jobs, "owed": owed}
 
 
 def main() -> None:

@@ -98,7 +98,7 @@ TABLES = (
     Table("jobs", GENERATED, "pages.py jobs", "jobs", published=True, exact=True),
     Table("cell", GENERATED, "cell_statistics.py", "", published=True, exact=True),
     Table("openb", TRACES, "pages.py openb", "openb", published=True, exact=True),
-    Table("validation-3", SEVERAL, "validation3.py --measured --svg docs/figures/validation-3.svg",
+    Table("validation-3", SEVERAL, "validation3.py --measured",
           "--seeds 1", published=True, exact=True),
     Table("options-validation1", OPTIONS, "options.py --input validation1", f"--input validation1 {FEW}",
           published=True, exact=True),
