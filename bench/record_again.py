@@ -19,6 +19,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import count
 from pathlib import Path
 
@@ -223,7 +224,11 @@ class Cluster:
         pod = self.pods[str(self.random.choice(ready))]
         self.engine.blame(pod.uid, int(self.random.choice((CLUSTER, WORKLOAD))), self.now)
         self.engine.unready(pod.uid, self.now)
-        self.later(self.drawn(20.0), lambda: pod.uid in self.pods and self.engine.ready(pod.uid, self.now))
+        self.later(self.drawn(20.0), lambda: self.ready_again(pod.uid))
+
+    def ready_again(self, uid: str) -> None:
+        if uid in self.pods:
+            self.engine.ready(uid, self.now)
 
     # -- passes ----------------------------------------------------------------------------------------------------
 
@@ -238,7 +243,7 @@ class Cluster:
                 victim = self.pods[uid]
                 grace = self.shapes[victim.spec].grace
                 victim.leaves = self.now + grace * (1.0 if self.random.random() < 0.5 else self.random.random())
-                self.later(victim.leaves - self.now, lambda victim=victim: self.gone(victim, CLUSTER))
+                self.later(victim.leaves - self.now, partial(self.gone, victim, CLUSTER))
             self.bind(pod)
         for pod in list(self.pods.values()):
             if pod.host and not pod.bound:
