@@ -22,7 +22,15 @@ from slacktide.kube.mirror.watches import Watches
 from slacktide.kube.publish.availability import LedgerCounts
 from slacktide.kube.publish.events import EventRecorder
 from slacktide.kube.resources.custom_resources import WrittenMetadata
-from slacktide.kube.resources.objects import POD, Identity, ServiceClass, ServiceClassSpec
+from slacktide.kube.resources.objects import (
+    DEVICE_CLASS,
+    POD,
+    RESOURCE_CLAIM,
+    RESOURCE_SLICE,
+    Identity,
+    ServiceClass,
+    ServiceClassSpec,
+)
 from slacktide.kube.resources.pod_groups import POD_GROUP
 from slacktide.kube.term import Term, Tools
 from slacktide.kube.translate.pod_groups import KUBERNETES
@@ -43,6 +51,8 @@ class Server:
         self.evicted: list[str] = []
         self.nominated: dict[str, list[str]] = {}
         """By pod, as it was written."""
+        self.claims: dict[str, dict[str, Any]] = {}
+        """ResourceClaims by name."""
         self.refuses: Refusal = lambda _kind, _name: None
         self.tells: Callable[[str, dict[str, Any]], None]
         """Hears of a pod's name and what is other about it."""
@@ -65,6 +75,10 @@ class Server:
         return b"{}"
 
     async def patch(self, path: str, body: bytes, *_: Any, permit: Any = None, **__: Any) -> bytes:
+        if "/resourceclaims/" in path:
+            name = path.partition("/resourceclaims/")[2].partition("/")[0]
+            await self._answer("claim", name, permit)
+            return self._claim(name, msgspec.json.decode(body))
         *_, name, sub = path.split("/")
         status = msgspec.json.decode(body).get("status", {})
         is_nomination = "/pods/" in path and sub == "status" and "nominatedNodeName" in status
@@ -75,7 +89,23 @@ class Server:
             self.tells(name, {"status": {"nominatedNodeName": node}})
         return b"{}"
 
+    def _claim(self, name: str, news: dict[str, Any]) -> bytes:
+        """A claim is changed, where it is as who changes it believes."""
+        claim = self.claims[name]
+        metadata, status = claim["metadata"], news.get("status", {})
+        if news["metadata"].pop("resourceVersion") != metadata["resourceVersion"]:
+            raise ApiError(409, "Conflict", "the object has been modified")
+        metadata |= news["metadata"]
+        metadata["resourceVersion"] = str(int(metadata["resourceVersion"]) + 1)
+        gone = {one["uid"] for one in status.get("reservedFor") or () if "$patch" in one}
+        if gone:
+            status["reservedFor"] = [one for one in claim["status"]["reservedFor"] if one["uid"] not in gone]
+        claim["status"] |= {key: value for key, value in status.items() if value is not None}
+        return msgspec.json.encode(claim)
+
     async def get(self, path: str, **_: Any) -> bytes:
+        if "/resourceclaims/" in path:
+            return msgspec.json.encode(self.claims[path.rpartition("/")[2]])
         raise ApiError(404, "NotFound", path)
 
 
@@ -161,6 +191,24 @@ class Backstage:
             for part, fields in news.items():
                 body[part] |= fields
             self.mirror.see_pod(Lightening()(made_objects.decoded(POD, body)))
+
+    def gpus(self, node: str, *names: str) -> None:
+        """A node offers devices of the class gpu."""
+        self.mirror.devices.see_class(
+            made_objects.decoded(DEVICE_CLASS, {"metadata": {"name": "gpu", "resourceVersion": "1"}, "spec": {}})
+        )
+        pool = {"name": node, "generation": 1, "resourceSliceCount": 1}
+        spec = {"driver": "d", "pool": pool, "nodeName": node, "devices": [{"name": one} for one in names]}
+        self.mirror.devices.see_slice(made_objects.decoded(RESOURCE_SLICE, {"metadata": {"name": node}, "spec": spec}))
+
+    def claim(self, name: str) -> dict[str, Any]:
+        """A claim on one GPU; what a pod's spec says to use it."""
+        metadata = {"name": name, "namespace": "shop", "uid": name, "resourceVersion": "1", "finalizers": []}
+        requests = [{"name": "r", "exactly": {"deviceClassName": "gpu", "count": 1}}]
+        body = {"metadata": metadata, "spec": {"devices": {"requests": requests}}, "status": {}}
+        self.server.claims[name] = body
+        self.mirror.devices.see_claim(made_objects.decoded(RESOURCE_CLAIM, body))
+        return {"resourceClaims": [{"name": name, "resourceClaimName": name}]}
 
     def low(self, name: str, node: str, cores: int = 4) -> None:
         self.pod(name, node=node, cores=cores, cls="low")
