@@ -12,19 +12,16 @@ well. Until then they have to come to one node, which has room for all of them w
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
-
-import msgspec
 
 from slacktide.kube.mirror.changes import Changes
 from slacktide.kube.mirror.device_reservations import DevicesInUse, Planned, Reservation
+from slacktide.kube.mirror.device_sorts import Key, Sorts
 from slacktide.kube.mirror.pod_record import PodRecord
 from slacktide.kube.resources.devices import DeviceClass, ResourceClaim, ResourceSlice
 from slacktide.kube.resources.objects import Pod
-from slacktide.kube.translate.devices.allocation import CannotAllocate, allocate, devices_of, how_many
-from slacktide.kube.translate.devices.claims import Wish, wish_of
+from slacktide.kube.translate.devices.allocation import CannotAllocate, allocate, devices_of
+from slacktide.kube.translate.devices.claims import wish_of
 from slacktide.kube.translate.devices.pod_claims import (
-    MOST_CONSUMERS,
     NO_CLAIMS,
     ClaimNeeds,
     claims_of,
@@ -38,34 +35,8 @@ from slacktide.kube.translate.pod_groups import membership
 from slacktide.kube.translate.selectors import NODE_NAME
 from slacktide.kube.translate.unschedulable import Unschedulable
 from slacktide.model.constraint import Condition, Term
-from slacktide.model.hosts import DEVICES
 
-MOST_COUNTED = 128
-"""A node has no more devices in a slice, and so rarely room for more pods with devices."""
-MOST_UNUSED = 8
-
-_encode = msgspec.msgpack.Encoder().encode
-_Key = tuple[bytes, tuple[tuple[str, str], ...], str]
 Attributes = Mapping[str, str]
-
-
-@dataclass(slots=True)
-class _Sort:
-    """Waiting pods whose claims without devices ask for the same."""
-
-    resource: str
-    wishes: tuple[Wish, ...]
-    claim: str = ""
-    """UID of the claim that pods of the sort share; empty: each has claims of its own."""
-    is_local: bool | None = None
-    """Whether the devices that the shared claim could get are of one node only; ``None``: there are none."""
-    users: set[str] = field(default_factory=set)
-    counts: dict[str, int] = field(default_factory=dict)
-    """For how many of them devices are free, by node."""
-    problem: str = ""
-    """Why the claims cannot have devices on some node, whoever else has some."""
-    hopeless: str = ""
-    """The same, where there are devices on no node; pods of the sort know it."""
 
 
 class DeviceMirror:
@@ -91,8 +62,8 @@ class DeviceMirror:
         self._classes: dict[str, DeviceClass] = {}
         self._pools = Pools()
         self._on_node: dict[str, tuple[Attributes, NodeDevices]] = {}
-        self._sorts: dict[_Key, _Sort] = {}
-        self._asks: dict[str, tuple[tuple[_Key, ...], ClaimNeeds]] = {}
+        self._sorts = Sorts(self.in_use, self._classes, lambda: view_node(""))
+        self._asks: dict[str, tuple[tuple[Key, ...], ClaimNeeds]] = {}
         """Of waiting pods with claims: what stands for their devices, and what they need."""
         self._claimants: dict[tuple[str, str], dict[str, None]] = {}
 
@@ -127,8 +98,8 @@ class DeviceMirror:
         if reservation is not None and not reservation.writing:
             self._devices_changed(self.in_use.release(uid))
         if uid in self._asks:
-            keys, _ = self._asks.pop(uid)
-            self._no_more(keys, uid)
+            del self._asks[uid]
+            self._sorts.leave(uid)
             record = self._pods.get(uid)
             if record is not None and record.pod.spec.node_name:
                 for one in self._followers:
@@ -148,29 +119,23 @@ class DeviceMirror:
 
     def look_for_hopeless(self) -> None:
         """Nodes have devices for others than before: there may be none for other sorts of pods."""
-        for sort in [one for one in self._sorts.values() if one.problem or one.hopeless]:
-            somewhere = any(sort.counts.values()) or any(
-                sort.resource in one.resources for one in self.in_use.reservations.values()
-            )
-            hopeless = "" if somewhere else sort.problem
-            if hopeless != sort.hopeless:
-                sort.hopeless = hopeless
-                for record in [self._pods[uid] for uid in sorted(sort.users) if uid in self._pods]:
-                    self._look_again(record)
+        for uid in self._sorts.look_for_hopeless():
+            if (record := self._pods.get(uid)) is not None:
+                self._look_again(record)
 
     def _learn(self, record: PodRecord) -> bool:
         """What a waiting pod needs; whether that is news. While devices are reserved for it, it is as it was."""
         uid, pod = record.uid, record.pod
         if uid in self.in_use.reservations:
             return False
-        before, known = self._asks.get(uid, ((), NO_CLAIMS))
+        _, known = self._asks.get(uid, ((), NO_CLAIMS))
         try:
             conditions, without = self._read(pod)
-            keys, found = self._needs(uid, pod, Term(tuple(dict.fromkeys(conditions))), without)
+            keys, found = self._needs(pod, Term(tuple(dict.fromkeys(conditions))), without)
         except Unschedulable as problem:
             keys, found = (), ClaimNeeds(waits=problem.reason)
         self._asks[uid] = keys, found
-        self._no_more(tuple(key for key in before if key not in keys), uid)
+        self._sorts.leave(uid, but=keys)
         return found != known
 
     def _read(self, pod: Pod) -> tuple[list[Condition], list[ResourceClaim]]:
@@ -209,51 +174,15 @@ class DeviceMirror:
             for key in keys:
                 self._claim_changed(key, besides=pod.metadata.uid)
 
-    def _needs(
-        self, uid: str, pod: Pod, term: Term, claims: list[ResourceClaim]
-    ) -> tuple[tuple[_Key, ...], ClaimNeeds]:
+    def _needs(self, pod: Pod, term: Term, claims: list[ResourceClaim]) -> tuple[tuple[Key, ...], ClaimNeeds]:
         """What stands for the devices of claims: of it a pod asks for one."""
-        shared = [one for one in claims if self._is_shared(one, pod)]
+        uid, shared = pod.metadata.uid, [one for one in claims if self._is_shared(one, pod)]
         own = [one for one in claims if one not in shared]
-        keys = [self._sort(uid, own)] if own else []
-        keys += [self._sort(uid, [one], one.metadata.uid) for one in shared]
+        keys = [self._sorts.enter(uid, own)] if own else []
+        keys += [self._sorts.enter(uid, [one], one.metadata.uid) for one in shared]
         sorts = [self._sorts[key] for key in keys]
         beside = tuple(one.resource for one in sorts if one.claim and one.is_local is not False)
         return tuple(keys), ClaimNeeds(term, tuple((one.resource, 1) for one in sorts), beside)
-
-    def _sort(self, uid: str, claims: list[ResourceClaim], shared: str = "") -> _Key:
-        wishes = tuple(wish_of(claim, self._classes) for claim in claims)
-        names = tuple(dict.fromkeys(name for wish in wishes for name in wish.classes))
-        asked = [(one.spec.devices.requests, one.spec.devices.constraints) for one in claims]
-        key = _encode(asked), tuple((name, self._classes[name].metadata.resource_version) for name in names), shared
-        found = self._sorts.get(key)
-        if found is None:
-            self._forget_unused()
-            found = self._sorts[key] = _Sort(self._unused("+".join(names)), wishes, shared)
-            self._view_node("")
-        found.users.add(uid)
-        return key
-
-    def _unused(self, name: str) -> str:
-        """A resource that nothing stands for now; names come again, as the core keeps a column for each."""
-        taken = {one.resource for one in self._sorts.values()}
-        wanted, number = f"{DEVICES}{name}", 1
-        while wanted in taken:
-            number += 1
-            wanted = f"{DEVICES}{name}~{number}"
-        return wanted
-
-    def _forget_unused(self) -> None:
-        """Sorts that nobody is of are kept for a while: the next pod of a template comes soon after the last one."""
-        unused = [key for key, sort in self._sorts.items() if not sort.users]
-        for key in unused[: max(0, len(unused) - MOST_UNUSED)]:
-            del self._sorts[key]
-
-    def _no_more(self, keys: Iterable[_Key], uid: str) -> None:
-        """A pod is of these sorts no more."""
-        for key in keys:
-            if key in self._sorts:
-                self._sorts[key].users.discard(uid)
 
     # -- what follows ----------------------------------------------------------------------------------------------
 
@@ -261,65 +190,32 @@ class DeviceMirror:
         """For how many waiting pods of each sort there are devices on a node."""
         if not self._sorts or not view.ours:
             return {}
-        name, node = view.name, view.attributes
-        counts = {one.resource: self._count(one, node) for one in self._sorts.values()}
-        for one in self._sorts.values():
-            if reserved := self.in_use.on(name, one.resource):
-                counts[one.resource] = MOST_CONSUMERS if one.claim else counts[one.resource] + reserved
-        return {resource: count for resource, count in counts.items() if count}
-
-    def _count(self, sort: _Sort, node: Attributes) -> int:
-        name = node[NODE_NAME]
-        devices = self._devices(node)
-        if name not in sort.counts:
-            try:
-                sort.counts[name] = (
-                    self._for_sharers(sort, devices)
-                    if sort.claim
-                    else how_many(sort.wishes, devices, self.in_use, MOST_COUNTED)
-                )
-            except CannotAllocate as problem:
-                sort.counts[name], sort.problem = 0, sort.problem or str(problem)
-        return sort.counts[name]
-
-    def _for_sharers(self, sort: _Sort, devices: NodeDevices) -> int:
-        """For how many pods there are devices on a node that share one claim: for all, or none."""
-        found = allocate(sort.wishes, devices, self.in_use)
-        if found is None:
-            return 0
-        sort.is_local = any(one.offered.local for given in found for one in given)
-        return MOST_CONSUMERS
+        return self._sorts.amounts(view.name, self._devices(view.attributes))
 
     def _devices(self, node: Attributes) -> NodeDevices:
         name = node[NODE_NAME]
         known = self._on_node.get(name)
         if known is None or known[0] != node:
-            self._forget(name)
+            self._sorts.forget(name)
             known = self._on_node[name] = node, self._pools.of(node)
         return known[1]
 
     def drop_node(self, name: str) -> None:
         """A node is gone."""
         self._on_node.pop(name, None)
-        self._forget(name)
-
-    def _forget(self, node: str) -> None:
-        for sort in self._sorts.values():
-            sort.counts.pop(node, None)
+        self._sorts.forget(name)
 
     def _nodes_changed(self, nodes: frozenset[str] | None, *, others: bool = False) -> None:
         """On these nodes (None: all) other devices are free, or with ``others`` other devices are to be had."""
         if others:
-            for sort in self._sorts.values():
-                sort.problem = ""
+            self._sorts.forget_problems()
         if nodes is None:
-            for sort in self._sorts.values():
-                sort.counts.clear()
+            self._sorts.forget_all()
             if others:
                 self._on_node.clear()
             self._view_node("")
         for name in sorted(nodes or ()):
-            self._forget(name)
+            self._sorts.forget(name)
             if others:
                 self._on_node.pop(name, None)
             self._view_node(name)
