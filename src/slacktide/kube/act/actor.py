@@ -1,7 +1,7 @@
 """Decisions carried out: evict, wait until the victims are gone, bind; what comes of it goes back to the engine.
 
-Every act asks first whether we still lead. An act whose outcome is not known (no
-answer came) is looked up before anything else is done about that pod.
+Every act asks first whether we still lead. What waits for what is decided here; evictions, bindings, nominations and
+devices have modules of their own.
 """
 
 from __future__ import annotations
@@ -14,32 +14,20 @@ from typing import Any
 
 from slacktide.engine.core import types
 from slacktide.engine.core.types import Decision
-from slacktide.kube.act.counts import ASK_AGAIN_SECONDS, LONGEST_PAUSE_SECONDS, Counts
+from slacktide.kube.act.binder import CLOSED, Binder
+from slacktide.kube.act.counts import Counts
 from slacktide.kube.act.device_allocation import DeviceAllocator
 from slacktide.kube.act.eviction import Evictor
 from slacktide.kube.act.muster import Muster
 from slacktide.kube.act.nomination_writer import NominationWriter
 from slacktide.kube.act.reservations import Nomination, Reservations, fits
 from slacktide.kube.act.second_look import settled
-from slacktide.kube.act.volume_provisioning import VolumeProvisioner
-from slacktide.kube.client.http import ApiError, Unreachable
-from slacktide.kube.client.kinds import Malformed
-from slacktide.kube.client.status_codes import (
-    CONFLICT,
-    NOT_FOUND,
-    SERVER_ERROR,
-    TOO_MANY,
-)
 from slacktide.kube.feed import fed_pod
 from slacktide.kube.feed.fed_pod import FedPod
 from slacktide.kube.publish.term_context import TermContext
-from slacktide.kube.resources.bodies import encode_binding
-from slacktide.kube.resources.objects import POD, pod_reference
+from slacktide.kube.resources.objects import pod_reference
 
 LOG = logging.getLogger(__name__)
-
-CLOSED = "node {} does not take it any more"
-GOES = "it is being deleted"
 
 
 class Actor:
@@ -56,8 +44,8 @@ class Actor:
         self._gate, self.before_eviction = term.gate, before_eviction
         self.reservations = Reservations()
         self._muster = Muster(self.feed.engine)
-        self._bindings: asyncio.Queue[Decision] = asyncio.Queue()
-        self._volumes, self.devices = VolumeProvisioner(term), DeviceAllocator(term)
+        self.devices = DeviceAllocator(term)
+        self._binder = Binder(term, self.devices, counts, self.give_up)
         self._evictor = Evictor(term, self.reservations, counts, listener=self)
         self._nominations = NominationWriter(term)
         self._taken_back: set[str] = set()
@@ -70,7 +58,7 @@ class Actor:
             self._group = group
             self._nominations.begin(group)
             for _ in range(self.settings.bindings):
-                group.create_task(self._bind_all())
+                group.create_task(self._binder.run(group))
             for _ in range(max(1, self.settings.bindings // 2)):
                 group.create_task(self._evictor.run())
             group.create_task(self._lose_patience())
@@ -83,7 +71,7 @@ class Actor:
     @property
     def under_way(self) -> int:
         """Decisions that wait for their turn or for victims."""
-        return self._bindings.qsize() + len(self.nominations)
+        return self._binder.waiting + len(self.nominations)
 
     def expect(self, decisions: Iterable[Decision]) -> None:
         """All decisions of a pass, before any is carried out: pods of a group wait for each other."""
@@ -160,15 +148,15 @@ class Actor:
         if self._muster.ready(decision):
             self._release(self._muster.group_of(decision.uid))
         else:
-            self._bindings.put_nowait(decision)
+            self._binder.bind(decision)
 
     def _release(self, group: str) -> None:
         """Bind the pods of a group, where enough of them have their places, all of which are still open."""
         due = self._muster.due(group)
-        closed = [one for one in due if not self._is_open(self.feed.pods.get(one.uid), one)]
+        closed = [one for one in due if not self._binder.is_open(self.feed.pods.get(one.uid), one)]
         for one in due if not closed else ():
             self._muster.leaves(one.uid)
-            self._bindings.put_nowait(one)
+            self._binder.bind(one)
         for one in closed:
             self.give_up(one.uid, CLOSED.format(one.host), at_once=True)
         if closed:
@@ -288,109 +276,6 @@ class Actor:
         if pod is not None and pod.queue == fed_pod.BACKOFF:
             pod.queue = fed_pod.ACTIVE
             self.feed.consider(pod)
-
-    # -- binding ---------------------------------------------------------------------------------------------------
-
-    async def _bind_all(self) -> None:
-        while True:
-            decision = await self._bindings.get()
-            pod = self.feed.pods.get(decision.uid)
-            if pod is None or not self.leading():
-                continue
-            if problem := self._obstacle(pod, decision):
-                await self._gate.passed()
-                self.give_up(decision.uid, problem, at_once=True)
-            elif pod.needs.provision or pod.pod.spec.resource_claims:
-                assert self._group is not None  # noqa: S101  # run() made it
-                self._group.create_task(self._prepare_and_bind(pod, decision))
-            else:
-                await self._bind(pod, decision)
-
-    def _is_open(self, pod: FedPod | None, decision: Decision) -> bool:
-        """Whether the node still takes the pod: it may have been cordoned, tainted or lost since the decision."""
-        return pod is not None and bool(pod.key) and self.feed.engine.is_open(pod.uid, decision.host)
-
-    def _obstacle(self, pod: FedPod, decision: Decision) -> str:
-        """Why a pod cannot be bound any more, or empty."""
-        if pod.pod.metadata.deletion_timestamp is not None:
-            return GOES
-        return "" if self._is_open(pod, decision) else CLOSED.format(decision.host)
-
-    async def _prepare_and_bind(self, pod: FedPod, decision: Decision) -> None:
-        """Making volumes takes long, and writing down which devices a pod gets; others go on meanwhile."""
-        problem = ""
-        if pod.needs.provision:
-            problem = await self._gate.after(self._volumes.ready(pod, decision.host))
-        if not problem and pod.pod.spec.resource_claims:
-            problem = await self._gate.after(self.devices.ready(pod))
-        if problem := problem or self._obstacle(pod, decision):
-            self.give_up(decision.uid, problem)
-        else:
-            await self._bind(pod, decision)
-
-    async def _bind(self, pod: FedPod, decision: Decision) -> None:
-        namespace, name = pod.namespaced_name
-        path = POD.path(namespace, name, "binding")
-        body = encode_binding(namespace, name, decision.uid, decision.host)
-        try:
-            await self._gate.after(self.connection.post(path, body, permit=self.leading))
-        except ApiError as error:
-            if error.status == TOO_MANY:
-                self._again(decision, error.retry_after)
-            elif error.status == CONFLICT or error.status >= SERVER_ERROR:
-                # It may be bound: by an earlier request, or by this one.
-                await self._look_up(pod, decision, str(error))
-            elif error.status != NOT_FOUND:  # the watch will tell of one that is gone
-                self.give_up(decision.uid, str(error))
-            return
-        except Unreachable as error:
-            await self._look_up(pod, decision, str(error))
-            return
-        self._has_bound(pod, decision)
-
-    def _again(self, decision: Decision, after: float | None) -> None:
-        """The API server had no time for a binding: it is sent again after a pause, while others go on."""
-        self.counts.retried += 1
-        pause = min(after or ASK_AGAIN_SECONDS, LONGEST_PAUSE_SECONDS)
-        asyncio.get_running_loop().call_later(pause, self._bindings.put_nowait, decision)
-
-    async def _look_up(self, pod: FedPod, decision: Decision, problem: str) -> None:
-        """A binding got no clear answer: ask until it is known whether it was carried out."""
-        namespace, name = pod.namespaced_name
-        pause = 0.0
-        while self.leading() and pod.uid in self.feed.pods:
-            await asyncio.sleep(pause)
-            pause = ASK_AGAIN_SECONDS
-            try:
-                found = POD.decode(await self._gate.after(self.connection.get(POD.path(namespace, name))))
-            except ApiError as error:
-                if error.status == NOT_FOUND:
-                    return
-                continue
-            except Unreachable:
-                continue
-            if isinstance(found, Malformed) or found.metadata.uid != decision.uid:
-                return
-            if found.spec.node_name == decision.host:
-                self._has_bound(pod, decision)
-            elif found.spec.node_name:
-                return  # the watch will tell
-            else:
-                self.give_up(decision.uid, problem, at_once=True)
-            return
-
-    def _has_bound(self, pod: FedPod, decision: Decision) -> None:
-        engine = self.feed.engine
-        self.counts.bound += 1
-        pod.failures = 0
-        pod.queue = fed_pod.NOWHERE
-        if pod.key:
-            one = engine.pods.get(decision.uid)
-            if one is not None and one.state == types.PLACED and not one.bound:
-                engine.bound(decision.uid, self.clock())
-        namespace, name = pod.namespaced_name
-        note = f"Successfully assigned {namespace}/{name} to {decision.host}"
-        self.recorder.record(pod_reference(pod.pod), "Scheduled", note, action="Binding")
 
     # -- places that wait ------------------------------------------------------------------------------------------
 
