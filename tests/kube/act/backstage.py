@@ -51,6 +51,8 @@ class Server:
         self.evicted: list[str] = []
         self.nominated: dict[str, list[str]] = {}
         """By pod, as it was written."""
+        self.pods: dict[str, dict[str, Any]] = {}
+        """Pods by name."""
         self.claims: dict[str, dict[str, Any]] = {}
         """ResourceClaims by name."""
         self.refuses: Refusal = lambda _kind, _name: None
@@ -72,6 +74,7 @@ class Server:
             self.tells(name, {"spec": {"nodeName": self.bindings[name]}})
         elif kind == "eviction":
             self.evicted.append(name)
+            self.tells(name, {"metadata": {"deletionTimestamp": "2026-11-01T00:00:00Z"}})
         return b"{}"
 
     async def patch(self, path: str, body: bytes, *_: Any, permit: Any = None, **__: Any) -> bytes:
@@ -106,6 +109,8 @@ class Server:
     async def get(self, path: str, **_: Any) -> bytes:
         if "/resourceclaims/" in path:
             return msgspec.json.encode(self.claims[path.rpartition("/")[2]])
+        if body := self.pods.get(path.rpartition("/")[2]):
+            return msgspec.json.encode(body)
         raise ApiError(404, "NotFound", path)
 
 
@@ -125,7 +130,7 @@ class Backstage:
         for source in SOURCES:
             self.mirror.pod_groups.listed(source)
         self.term: Term
-        self._bodies: dict[str, dict[str, Any]] = {}
+        self._bodies = self.server.pods
         self.server.tells = self._changed
 
     def lead(self) -> None:
@@ -163,7 +168,7 @@ class Backstage:
 
     def node(self, name: str, cores: int = 4, **more: Any) -> None:
         labels = {"node-restriction.kubernetes.io/slacktide": "true"}
-        amounts = {"cpu": str(cores), "memory": "8Gi", "pods": "9"}
+        amounts = {"cpu": str(cores), "memory": "8Gi", "pods": "110"}
         self.mirror.see_node(made_objects.node(name, labels=labels, allocatable=amounts, **more))
 
     def gang(self, name: str = "g", least: int = 2) -> None:
@@ -212,6 +217,11 @@ class Backstage:
 
     def low(self, name: str, node: str, cores: int = 4) -> None:
         self.pod(name, node=node, cores=cores, cls="low")
+
+    def nominate(self, name: str, node: str) -> None:
+        """Somebody else nominates a pod, unless it is nominated already."""
+        if not self._bodies[name]["status"].get("nominatedNodeName"):
+            self._changed(name, {"status": {"nominatedNodeName": node}})
 
     def gone(self, *names: str) -> None:
         for name in names:
