@@ -158,7 +158,7 @@ def test_pods_of_coscheduling(place: Place) -> None:
     place.create("pods", high("p2", labels={LABEL: "late"}, cpu="50m"))
     for name in ("p0", "p1", "p2"):
         place.bound(name)
-    place.create("pods", high("without", labels={LABEL: "nobody's"}, cpu="10m"))
+    place.create("pods", high("without", labels={LABEL: "nobody"}, cpu="10m"))
     place.waits("without", "does not exist")
     place.api.delete(path)
     until(lambda: place.node_of("without"), "coscheduling is not installed any more", HANG_SECONDS)
@@ -303,9 +303,11 @@ def shares_a_claim(place: Place, side: str) -> tuple[int, list[str], list[str]]:
 
 @scene
 def test_pods_of_a_gang_share_a_claim_as_under_kube_scheduler(place: Place) -> None:
-    theirs = shares_a_claim(place, "theirs")
-    assert theirs == (1, ["0", "1"], ["x"])
-    assert shares_a_claim(place, "ours") == theirs
+    """Of what a claim is about to get kube-scheduler 1.36 does not look from where it can be used: its second pod may
+    come to a node without the device."""
+    _, *theirs = shares_a_claim(place, "theirs")
+    assert theirs == [["0", "1"], ["x"]]
+    assert shares_a_claim(place, "ours") == (1, *theirs)
 
 
 def test_a_new_leader_binds_together_what_the_old_one_nominated(stage: Stage, cast: Cast) -> None:
