@@ -293,7 +293,7 @@ def shares_a_claim(place: Place, side: str) -> tuple[int, list[str], list[str]]:
     group(place, f"{side}-g", 2)
     for number in range(2):
         claims = [{"name": "c", "resourceClaimName": side}]
-        more = {"schedulerName": SCHEDULERS[side], "nodeSelector": {"side": side}, "resourceClaims": claims}
+        more: Json = {"schedulerName": SCHEDULERS[side], "nodeSelector": {"side": side}, "resourceClaims": claims}
         place.create("pods", high(f"{side}-{number}", f"{side}-g", **more))
     nodes = {place.bound(f"{side}-{number}") for number in range(2)}
     status = place.api.get(f"{path}/{side}")["status"]

@@ -67,7 +67,7 @@ class Server:
             raise problem
 
     async def post(self, path: str, body: bytes, *, permit: Any = None, **_: Any) -> bytes:
-        *_, name, kind = path.split("/")
+        name, kind = path.split("/")[-2:]
         await self._answer(kind, name, permit)
         if kind == "binding":
             self.bindings[name] = msgspec.json.decode(body)["target"]["name"]
@@ -82,7 +82,7 @@ class Server:
             name = path.partition("/resourceclaims/")[2].partition("/")[0]
             await self._answer("claim", name, permit)
             return self._claim(name, msgspec.json.decode(body))
-        *_, name, sub = path.split("/")
+        name, sub = path.split("/")[-2:]
         status = msgspec.json.decode(body).get("status", {})
         is_nomination = "/pods/" in path and sub == "status" and "nominatedNodeName" in status
         await self._answer("nomination" if is_nomination else "patch", name, permit)
