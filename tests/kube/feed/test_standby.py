@@ -137,6 +137,7 @@ def told(story: Story, approach: str, *, unled: bool) -> tuple[tuple[float, floa
         world.lead(ledgers)
     world.t = END
     found = world.status()
+    assert found.slack is not None
     return world.lost(), found.losses.good, found.slack
 
 
