@@ -12,6 +12,7 @@ import pytest
 
 from slacktide.kube.mirror.changes import Changes
 from slacktide.kube.mirror.cluster import ClusterMirror
+from slacktide.kube.mirror.pod_record import PodRecord
 from slacktide.kube.resources.objects import (
     DEVICE_CLASS,
     RESOURCE_CLAIM,
@@ -324,6 +325,26 @@ def test_a_selector_that_fails_on_every_node_is_the_reason(mirror: ClusterMirror
     assert there(mirror) == [0, 1]
 
 
+def test_while_nodes_are_looked_at_one_by_one_nobody_hears_that_there_is_no_hope(mirror: ClusterMirror) -> None:
+    """A device that all nodes can use is taken, so that all nodes are looked at, first one on which the selector
+    fails."""
+    mirror.devices.see_class(device_class(expression='device.attributes["d.example"].model == "a"'))
+    models: dict[str, Any] = {one: {"name": "z", "attributes": {"model": {"string": one}}} for one in "ab"}
+    mirror.devices.see_slice(offer("n2", models["a"]))
+    mirror.devices.see_slice(offer("shared", models["b"], allNodes=True))
+    pod = using("a", "a")
+    see(mirror, pod, claims=(claim("a"),))
+    assert there(mirror) == [0, 1]
+
+    class Follower(Changes):
+        def pod(self, record: PodRecord) -> None:
+            raise AssertionError(waits(mirror, record.pod))
+
+    mirror.follow(Follower())
+    mirror.devices.see_claim(claim("other", {"shared": "z"}))
+    assert there(mirror) == [0, 1]
+
+
 def test_devices_of_all_nodes_are_counted_on_each_and_reserved_once(mirror: ClusterMirror) -> None:
     mirror.devices.see_slice(offer("shared", "z", allNodes=True))
     pods = [using(name, name) for name in "abcde"]
@@ -386,7 +407,9 @@ def test_amounts_are_right_whatever_happens(mirror: ClusterMirror, seed: int) ->
                 reserve(mirror, pods[name], draw.choice(["n1", "n2"]))
             case 6:
                 mirror.devices.release(name)
+        _counts_are_right(mirror)
     mirror.devices.release_all()
+    assert not mirror.devices.in_use._on
     anew = ClusterMirror(load_live(), lambda: NOW)
     for one in claims.values():
         anew.devices.see_claim(one)
@@ -398,6 +421,14 @@ def test_amounts_are_right_whatever_happens(mirror: ClusterMirror, seed: int) ->
         anew.see_pod(pod)
     for pod in pods.values():
         assert _asked(mirror, pod) == _asked(anew, pod)
+
+
+def _counts_are_right(mirror: ClusterMirror) -> None:
+    """What is counted along the way is what is there."""
+    in_use = mirror.devices.in_use
+    assert in_use._on == Counter((one.host, one.resource) for one in in_use.reservations.values())
+    for sort in mirror.devices._sorts.values():
+        assert sort.somewhere == sum(count > 0 for count in sort.counts.values())
 
 
 def _asked(mirror: ClusterMirror, pod: Pod) -> tuple[Any, ...]:

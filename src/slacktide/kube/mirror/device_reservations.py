@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from slacktide.kube.resources.devices import ResourceClaim
 from slacktide.kube.translate.devices.pools import DeviceId
+
+K = TypeVar("K")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,8 @@ class DevicesInUse:
         """By the UIDs of claims."""
         self.reservations: dict[str, Reservation] = {}
         """By the UIDs of pods."""
+        self._on: Counter[tuple[str, str]] = Counter()
+        self._anywhere: Counter[str] = Counter()
         self.promised: dict[str, str] = {}
         """Of claims that get devices: the UID of the pod for which."""
 
@@ -73,6 +77,8 @@ class DevicesInUse:
     def reserve(self, pod: str, reservation: Reservation) -> set[DeviceId]:
         """Devices are about to be given for a pod."""
         self.reservations[pod] = reservation
+        self._on[reservation.host, reservation.resource] += 1
+        self._anywhere[reservation.resource] += 1
         for uid, planned in reservation.planned.items():
             self.promised[uid] = pod
             self._add(planned.devices)
@@ -83,6 +89,8 @@ class DevicesInUse:
         found = self.reservations.pop(pod, None)
         if found is None:
             return set()
+        _less(self._on, (found.host, found.resource))
+        _less(self._anywhere, found.resource)
         for uid, planned in found.planned.items():
             del self.promised[uid]
             self._subtract(planned.devices)
@@ -90,13 +98,21 @@ class DevicesInUse:
 
     def on(self, host: str, resource: str) -> int:
         """For how many pods that ask for a resource devices are reserved on a host."""
-        return sum(one.host == host and one.resource == resource for one in self.reservations.values())
+        return self._on[host, resource]
+
+    def anywhere(self, resource: str) -> int:
+        """The same, on all hosts."""
+        return self._anywhere[resource]
 
     def _add(self, devices: Iterable[DeviceId]) -> None:
         self._count.update(devices)
 
     def _subtract(self, devices: Iterable[DeviceId]) -> None:
         for one in devices:
-            self._count[one] -= 1
-            if self._count[one] <= 0:
-                del self._count[one]
+            _less(self._count, one)
+
+
+def _less(counts: Counter[K], key: K) -> None:
+    counts[key] -= 1
+    if counts[key] <= 0:
+        del counts[key]

@@ -18,7 +18,7 @@ from slacktide.kube.mirror.device_reservations import DevicesInUse, Planned, Res
 from slacktide.kube.mirror.pod_record import PodRecord
 from slacktide.kube.resources.devices import DeviceClass, ResourceClaim, ResourceSlice
 from slacktide.kube.resources.objects import Pod
-from slacktide.kube.translate.devices.allocation import CannotAllocate, allocate, devices_of, how_many
+from slacktide.kube.translate.devices.allocation import CannotAllocate, Effort, allocate, devices_of, how_many
 from slacktide.kube.translate.devices.claims import Wish, wish_of
 from slacktide.kube.translate.devices.pod_claims import NO_CLAIMS, ClaimNeeds, claims_of, names_of, usable_from
 from slacktide.kube.translate.devices.pools import DeviceId, NodeDevices, Pools
@@ -45,12 +45,27 @@ class _Sort:
     resource: str
     wishes: tuple[Wish, ...]
     users: set[str] = field(default_factory=set)
+    effort: Effort = field(default_factory=Effort)
     counts: dict[str, int] = field(default_factory=dict)
     """For how many of them devices are free, by node."""
+    somewhere: int = 0
+    """On so many nodes there are devices for one of them at least."""
     problem: str = ""
     """Why the claims cannot have devices on some node, whoever else has some."""
     hopeless: str = ""
     """The same, where there are devices on no node; pods of the sort know it."""
+
+    def note(self, node: str, count: int) -> None:
+        """For so many of them devices are free on a node, of which nothing was known."""
+        self.counts[node] = count
+        self.somewhere += count > 0
+
+    def forget(self, node: str) -> None:
+        self.somewhere -= self.counts.pop(node, 0) > 0
+
+    def forget_all(self) -> None:
+        self.counts.clear()
+        self.somewhere = 0
 
 
 class DeviceMirror:
@@ -131,9 +146,7 @@ class DeviceMirror:
     def look_for_hopeless(self) -> None:
         """Nodes have devices for others than before: there may be none for other sorts of pods."""
         for sort in [one for one in self._sorts.values() if one.problem or one.hopeless]:
-            somewhere = any(sort.counts.values()) or any(
-                one.resource == sort.resource for one in self.in_use.reservations.values()
-            )
+            somewhere = sort.somewhere or self.in_use.anywhere(sort.resource)
             hopeless = "" if somewhere else sort.problem
             if hopeless != sort.hopeless:
                 sort.hopeless = hopeless
@@ -222,10 +235,12 @@ class DeviceMirror:
         name = node[NODE_NAME]
         devices = self._devices(node)
         if name not in sort.counts:
+            count = 0
             try:
-                sort.counts[name] = how_many(sort.wishes, devices, self.in_use, MOST_COUNTED)
+                count = how_many(sort.wishes, devices, self.in_use, MOST_COUNTED, sort.effort)
             except CannotAllocate as problem:
-                sort.counts[name], sort.problem = 0, sort.problem or str(problem)
+                sort.problem = sort.problem or str(problem)
+            sort.note(name, count)
         return sort.counts[name]
 
     def _devices(self, node: Attributes) -> NodeDevices:
@@ -243,7 +258,7 @@ class DeviceMirror:
 
     def _forget(self, node: str) -> None:
         for sort in self._sorts.values():
-            sort.counts.pop(node, None)
+            sort.forget(node)
 
     def _nodes_changed(self, nodes: frozenset[str] | None, *, others: bool = False) -> None:
         """On these nodes (None: all) other devices are free, or with ``others`` other devices are to be had."""
@@ -252,7 +267,7 @@ class DeviceMirror:
                 sort.problem = ""
         if nodes is None:
             for sort in self._sorts.values():
-                sort.counts.clear()
+                sort.forget_all()
             if others:
                 self._on_node.clear()
             self._view_node("")
