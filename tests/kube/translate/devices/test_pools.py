@@ -120,7 +120,7 @@ def test_counters_of_a_pool() -> None:
     assert names(pools, "n1") == []
     assert "device y takes of counter gpu/cores, which is not there" in pools.of(NODES["n1"]).unready
     pools.see(resource_slice("c", count=3, sharedCounters=shared, nodeName="n2"))
-    assert "counter gpu/memory is there twice" in pools.of(NODES["n1"]).unready
+    assert "counter set gpu is there twice" in pools.of(NODES["n1"]).unready
 
 
 def test_devices_are_tried_in_the_order_of_pools_and_slices() -> None:
@@ -128,3 +128,21 @@ def test_devices_are_tried_in_the_order_of_pools_and_slices() -> None:
     pools.see(resource_slice("b", "x", count=2, nodeName="n1"))
     pools.see(resource_slice("a", "y", "z", count=2, nodeName="n1"))
     assert names(pools, "n1") == ["y", "z", "x"]
+
+
+def test_pools_with_devices_that_are_yet_to_be_attached_come_last() -> None:
+    pools = Pools()
+    attached = {"name": "x", "bindingConditions": ["attached"], "bindingFailureConditions": ["failed"]}
+    pools.see(resource_slice("a", attached, "y", nodeName="n1"))
+    pools.see(resource_slice("b", "z", nodeName="n1", pool={"name": "q", "generation": 1, "resourceSliceCount": 1}))
+    assert names(pools, "n1") == ["z", "x", "y"]
+
+
+def test_a_pool_of_several_nodes_is_read_once_for_all_of_them() -> None:
+    """So what is known of a device, by which selectors it is meant, is known on each."""
+    pools = Pools()
+    pools.see(resource_slice("a", "x", {"name": "y"}, allNodes=True))
+    first, second = (pools.of(NODES[name]).devices for name in ("n1", "n2"))
+    assert [one is other for one, other in zip(first, second, strict=True)] == [True, True]
+    pools.see(resource_slice("a", "x", allNodes=True))
+    assert names(pools, "n1") == ["x"]
