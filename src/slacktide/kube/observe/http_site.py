@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import ssl
 from collections.abc import Awaitable, Callable, Mapping
+from ipaddress import ip_address
 from types import TracebackType
 from typing import Self
 
@@ -13,7 +15,10 @@ from prometheus_client.registry import CollectorRegistry
 
 from slacktide.errors import ConfigError
 from slacktide.kube.client.addresses import split_address
+from slacktide.kube.client.status_codes import MISDIRECTED
 
+IDLE_SECONDS = 75.0
+"""A connection on which no request comes for so long is closed, also one on which none has come yet."""
 GOODBYE_SECONDS = 0.5
 """So long answers that are under way may take at the end: streams never end by themselves, and hold nobody up."""
 Route = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -54,7 +59,8 @@ class Site:
         host, port = address_of(self._setting, self._listen)
         application = web.Application()
         application.add_routes([web.get(path, route) for path, route in self._routes.items()])
-        runner = web.AppRunner(application, access_log=None, shutdown_timeout=GOODBYE_SECONDS)
+        seconds = {"shutdown_timeout": GOODBYE_SECONDS, "keepalive_timeout": IDLE_SECONDS}
+        runner = web.AppRunner(application, access_log=None, **seconds)
         await runner.setup()
         try:
             await web.TCPSite(runner, host, port, ssl_context=self._context).start()
@@ -71,6 +77,26 @@ def address_of(setting: str, listen: str) -> tuple[str, int]:
         return split_address(listen, least_port=0)
     except ValueError as error:
         raise ConfigError(f"{setting}: {error}") from None
+
+
+def near(route: Route) -> Route:
+    """``route`` for requests that name this machine: another site's name that is made to lead here (DNS rebinding) is
+    none, and without this a page of that site could read the answer."""
+
+    async def asked(request: web.Request) -> web.StreamResponse:
+        if not _is_near(request.host):
+            text = f"Host: found {request.host!r}, expected localhost or 127.0.0.1"
+            return web.json_response({"error": text}, status=MISDIRECTED)
+        return await route(request)
+
+    return asked
+
+
+def _is_near(host: str) -> bool:
+    name = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
+    with contextlib.suppress(ValueError):
+        return ip_address(name).is_loopback
+    return name.lower() == "localhost"
 
 
 async def livez(request: web.Request) -> web.Response:  # noqa: ARG001
