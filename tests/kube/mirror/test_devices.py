@@ -15,6 +15,7 @@ from slacktide.kube.mirror.cluster import ClusterMirror
 from slacktide.kube.mirror.pod_record import PodRecord
 from slacktide.kube.resources.objects import (
     DEVICE_CLASS,
+    DEVICE_TAINT_RULE,
     RESOURCE_CLAIM,
     RESOURCE_SLICE,
     Identity,
@@ -355,6 +356,17 @@ def test_devices_of_all_nodes_are_counted_on_each_and_reserved_once(mirror: Clus
     assert there(mirror) == [3, 2]
     assert [reserve(mirror, pod, "n2") for pod in pods[3:]] == ["", ""]
     assert there(mirror) == [3, 2]
+
+
+def test_a_rule_that_taints_devices_is_a_reason_to_wait_while_it_is_there(mirror: ClusterMirror) -> None:
+    pod = using("a", "a")
+    see(mirror, pod, claims=(claim("a"),))
+    spec = {"deviceSelector": {"pool": "n1"}, "taint": {"key": "bad", "effect": "NoExecute"}}
+    mirror.devices.see_taint_rule(decoded(DEVICE_TAINT_RULE, {"metadata": {"name": "bad"}, "spec": spec}))
+    assert there(mirror) == [0, 2]
+    assert "no free devices" in reserve(mirror, pod, "n1")
+    mirror.devices.drop_taint_rule("bad")
+    assert there(mirror) == [2, 2]
 
 
 def test_nodes_of_others_and_new_nodes(mirror: ClusterMirror) -> None:

@@ -9,17 +9,17 @@ of them comes too late is seen when devices are reserved (:meth:`DeviceMirror.re
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 
 import msgspec
 
 from slacktide.kube.mirror.changes import Changes
 from slacktide.kube.mirror.device_reservations import DevicesInUse, Planned, Reservation
+from slacktide.kube.mirror.device_sorts import Sort
 from slacktide.kube.mirror.pod_record import PodRecord
-from slacktide.kube.resources.devices import DeviceClass, ResourceClaim, ResourceSlice
+from slacktide.kube.resources.devices import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
 from slacktide.kube.resources.objects import Pod
-from slacktide.kube.translate.devices.allocation import CannotAllocate, Effort, allocate, devices_of, how_many
-from slacktide.kube.translate.devices.claims import Wish, wish_of
+from slacktide.kube.translate.devices.allocation import CannotAllocate, allocate, devices_of, how_many
+from slacktide.kube.translate.devices.claims import wish_of
 from slacktide.kube.translate.devices.pod_claims import NO_CLAIMS, ClaimNeeds, claims_of, names_of, usable_from
 from slacktide.kube.translate.devices.pools import DeviceId, NodeDevices, Pools
 from slacktide.kube.translate.devices.results import allocation
@@ -36,36 +36,6 @@ MOST_UNUSED = 8
 _encode = msgspec.msgpack.Encoder().encode
 _Key = tuple[bytes, tuple[tuple[str, str], ...]]
 Attributes = Mapping[str, str]
-
-
-@dataclass(slots=True)
-class _Sort:
-    """Waiting pods whose claims without devices ask for the same."""
-
-    resource: str
-    wishes: tuple[Wish, ...]
-    users: set[str] = field(default_factory=set)
-    effort: Effort = field(default_factory=Effort)
-    counts: dict[str, int] = field(default_factory=dict)
-    """For how many of them devices are free, by node."""
-    somewhere: int = 0
-    """On so many nodes there are devices for one of them at least."""
-    problem: str = ""
-    """Why the claims cannot have devices on some node, whoever else has some."""
-    hopeless: str = ""
-    """The same, where there are devices on no node; pods of the sort know it."""
-
-    def note(self, node: str, count: int) -> None:
-        """For so many of them devices are free on a node, of which nothing was known."""
-        self.counts[node] = count
-        self.somewhere += count > 0
-
-    def forget(self, node: str) -> None:
-        self.somewhere -= self.counts.pop(node, 0) > 0
-
-    def forget_all(self) -> None:
-        self.counts.clear()
-        self.somewhere = 0
 
 
 class DeviceMirror:
@@ -91,7 +61,7 @@ class DeviceMirror:
         self._classes: dict[str, DeviceClass] = {}
         self._pools = Pools()
         self._on_node: dict[str, tuple[Attributes, NodeDevices]] = {}
-        self._sorts: dict[_Key, _Sort] = {}
+        self._sorts: dict[_Key, Sort] = {}
         self._asks: dict[str, tuple[_Key | None, ClaimNeeds]] = {}
         """Of waiting pods with claims: what stands for their devices, and what they need."""
         self._claimants: dict[tuple[str, str], dict[str, None]] = {}
@@ -122,7 +92,7 @@ class DeviceMirror:
         """A pod does not wait any more. What is being written down for it stays reserved until that is over."""
         reservation = self.in_use.reservations.get(uid)
         if reservation is not None and not reservation.writing:
-            self._devices_changed(self.in_use.release(uid))
+            self._reservation_changed(reservation, self.in_use.release(uid))
         if uid in self._asks:
             key, _ = self._asks.pop(uid)
             self._no_more(key, uid)
@@ -194,7 +164,7 @@ class DeviceMirror:
         found = self._sorts.get(key)
         if found is None:
             self._forget_unused()
-            found = self._sorts[key] = _Sort(self._unused("+".join(names)), wishes)
+            found = self._sorts[key] = Sort(self._unused("+".join(names)), wishes)
             self._view_node("")
         found.users.add(uid)
         return key, ((found.resource, 1),)
@@ -231,7 +201,7 @@ class DeviceMirror:
         }
         return {resource: count for resource, count in counts.items() if count}
 
-    def _count(self, sort: _Sort, node: Attributes) -> int:
+    def _count(self, sort: Sort, node: Attributes) -> int:
         name = node[NODE_NAME]
         devices = self._devices(node)
         if name not in sort.counts:
@@ -285,6 +255,12 @@ class DeviceMirror:
             nodes = None if nodes is None or found is None else nodes | found
         self._nodes_changed(nodes)
 
+    def _reservation_changed(self, reservation: Reservation, devices: Iterable[DeviceId]) -> None:
+        """It is there, or is no more: it counts on its host, also where its devices are in use as before."""
+        self._devices_changed(devices)
+        if reservation.resource:
+            self._view_node(reservation.host)
+
     # -- reservations ----------------------------------------------------------------------------------------------
 
     def reserve(self, pod: Pod, node: Attributes) -> str:
@@ -312,7 +288,8 @@ class DeviceMirror:
             for claim, devices, given in zip(without, devices_of(found), found, strict=True)
         }
         resource = self._sorts[key].resource if key is not None else ""
-        self._devices_changed(self.in_use.reserve(uid, Reservation(host, resource, planned)))
+        reservation = Reservation(host, resource, planned)
+        self._reservation_changed(reservation, self.in_use.reserve(uid, reservation))
         self._others_wait(without, uid)
         return ""
 
@@ -325,7 +302,7 @@ class DeviceMirror:
         record = self._pods.get(uid)
         if record is not None and not record.is_final and not record.pod.spec.node_name and self._learn(record):
             self._look_again(record)
-        self._devices_changed(devices)
+        self._reservation_changed(reservation, devices)
         self._others_wait([one.claim for one in reservation.planned.values()], uid)
 
     def release_all(self) -> None:
@@ -386,6 +363,14 @@ class DeviceMirror:
     def drop_slice(self, name: str) -> None:
         """A ResourceSlice is gone."""
         self._nodes_changed(self._pools.drop(name), others=True)
+
+    def see_taint_rule(self, found: DeviceTaintRule) -> None:
+        """A DeviceTaintRule, new or changed."""
+        self._nodes_changed(self._pools.see_rule(found), others=True)
+
+    def drop_taint_rule(self, name: str) -> None:
+        """A DeviceTaintRule is gone."""
+        self._nodes_changed(self._pools.drop_rule(name), others=True)
 
     def set_unknown(self, reason: str) -> None:
         """Nothing is known of devices any more, for this reason, or it is again (empty)."""

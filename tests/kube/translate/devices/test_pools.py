@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from slacktide.kube.resources.objects import RESOURCE_SLICE, ResourceSlice
+from slacktide.kube.resources.objects import DEVICE_TAINT_RULE, RESOURCE_SLICE, DeviceTaintRule, ResourceSlice
 from slacktide.kube.translate.devices.pools import Pools
 from support.made_objects import decoded
 
@@ -146,3 +146,33 @@ def test_a_pool_of_several_nodes_is_read_once_for_all_of_them() -> None:
     assert [one is other for one, other in zip(first, second, strict=True)] == [True, True]
     pools.see(resource_slice("a", "x", allNodes=True))
     assert names(pools, "n1") == ["x"]
+
+
+def taint_rule(name: str, **selector: str) -> DeviceTaintRule:
+    taint = {"key": name, "effect": "NoSchedule"}
+    spec = {"taint": taint, **({"deviceSelector": selector} if selector else {})}
+    return decoded(DEVICE_TAINT_RULE, {"metadata": {"name": name}, "spec": spec})
+
+
+def taints(pools: Pools, node: str) -> list[list[str]]:
+    return [[taint.key for taint in one.device.taints] for one in pools.of(NODES[node]).devices]
+
+
+def test_rules_taint_devices_beside_their_drivers() -> None:
+    pools = Pools()
+    own = {"name": "x", "taints": [{"key": "own", "effect": "NoExecute"}]}
+    pools.see(resource_slice("a", own, "y", nodeName="n1"))
+    pools.see(resource_slice("b", "z", nodeName="n2", pool={"name": "q", "generation": 1, "resourceSliceCount": 1}))
+    assert pools.see_rule(taint_rule("all")) == frozenset({"n1", "n2"})
+    assert (taints(pools, "n1"), taints(pools, "n2")) == ([["own", "all"], ["all"]], [["all"]])
+    assert pools.see_rule(taint_rule("one", driver="d.example", pool="p", device="y")) == frozenset({"n1"})
+    assert pools.see_rule(taint_rule("none", driver="other.example")) == frozenset()
+    assert (taints(pools, "n1"), taints(pools, "n2")) == ([["own", "all"], ["all", "one"]], [["all"]])
+    assert pools.see_rule(taint_rule("all", pool="q")) == frozenset({"n1", "n2"}), "it is another one now"
+    assert (taints(pools, "n1"), taints(pools, "n2")) == ([["own"], ["one"]], [["all"]])
+    assert pools.drop_rule("one") == frozenset({"n1"})
+    pools.see(
+        resource_slice("b", "z", "w", nodeName="n2", pool={"name": "q", "generation": 1, "resourceSliceCount": 1})
+    )
+    assert (taints(pools, "n1"), taints(pools, "n2")) == ([["own"], []], [["all"], ["all"]])
+    assert pools.drop_rule("one") == frozenset()

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from slacktide.kube.client.metadata import NodeSelector
 from slacktide.kube.client.quantities import nanos
-from slacktide.kube.resources.devices import Device, ResourceSlice
+from slacktide.kube.resources.devices import Device, DeviceTaintRule, ResourceSlice
 from slacktide.kube.translate.selectors import NODE_NAME, node_conditions
 from slacktide.kube.translate.unschedulable import Unschedulable
 from slacktide.model.constraint import Term
@@ -97,6 +97,7 @@ class Pools:
         self._placed: dict[PoolId, frozenset[str]] = {}
         """The nodes among whose pools one is, where it is no pool of several."""
         self._read: dict[PoolId, _Read] = {}
+        self._rules: dict[str, DeviceTaintRule] = {}
         self._terms: dict[NodeSelector, Term | None] = {}
 
     def see(self, found: ResourceSlice) -> frozenset[str] | None:
@@ -115,6 +116,24 @@ class Pools:
         before = self.nodes_of(pool)
         del self._of_pool[pool][name]
         return _either(before, self._place(pool))
+
+    def see_rule(self, found: DeviceTaintRule) -> frozenset[str] | None:
+        """A rule that taints devices, new or changed; as :meth:`see`."""
+        before = self.drop_rule(found.metadata.name)
+        self._rules[found.metadata.name] = found
+        return _either(before, self._tainted_by(found))
+
+    def drop_rule(self, name: str) -> frozenset[str] | None:
+        """A rule is gone; as :meth:`see`."""
+        found = self._rules.pop(name, None)
+        return frozenset() if found is None else self._tainted_by(found)
+
+    def _tainted_by(self, rule: DeviceTaintRule) -> frozenset[str] | None:
+        nodes: frozenset[str] | None = frozenset()
+        for pool in [one for one in self._of_pool if _concerns_pool(rule, one)]:
+            self._read.pop(pool, None)
+            nodes = _either(nodes, self.nodes_of(pool))
+        return nodes
 
     def nodes_of(self, pool: PoolId) -> frozenset[str] | None:
         """The nodes that can use a pool's devices, None where these may be all."""
@@ -166,7 +185,8 @@ class Pools:
             slices = self._of_pool[pool].values()
             newest = max(one.spec.pool.generation for one in slices)
             current = (one for one in slices if one.spec.pool.generation == newest)
-            self._read[pool] = _read(pool, sorted(current, key=lambda one: one.metadata.name))
+            rules = [rule for _, rule in sorted(self._rules.items()) if _concerns_pool(rule, pool)]
+            self._read[pool] = _read(pool, sorted(current, key=lambda one: one.metadata.name), rules)
         return self._read[pool]
 
     def _usable(self, found: ResourceSlice, devices: Sequence[Offered], node: Mapping[str, str]) -> Iterable[Offered]:
@@ -202,13 +222,18 @@ def _either(one: frozenset[str] | None, other: frozenset[str] | None) -> frozens
     return None if one is None or other is None else one | other
 
 
-def _read(pool: PoolId, slices: Sequence[ResourceSlice]) -> _Read:
+def _concerns_pool(rule: DeviceTaintRule, pool: PoolId) -> bool:
+    selector = rule.spec.device_selector
+    return selector.driver in ("", pool[0]) and selector.pool in ("", pool[1])
+
+
+def _read(pool: PoolId, slices: Sequence[ResourceSlice], rules: Sequence[DeviceTaintRule]) -> _Read:
     name, wanted = "/".join(pool), slices[0].spec.pool.resource_slice_count
     problem = ""
     if len(slices) != wanted:
         problem = f"resource pool {name} is being updated: {len(slices)} of {wanted} slices are there"
     try:
-        devices = [tuple(_offered(one)) for one in slices]
+        devices = [tuple(_offered(one, rules)) for one in slices]
         counters = _counters(slices)
     except ValueError as error:
         problem = problem or f"resource pool {name} is invalid: {error}"
@@ -217,9 +242,11 @@ def _read(pool: PoolId, slices: Sequence[ResourceSlice]) -> _Read:
     return _Read(tuple(zip(slices, devices, strict=True)), counters, problem, last)
 
 
-def _offered(found: ResourceSlice) -> Iterator[Offered]:
+def _offered(found: ResourceSlice, rules: Sequence[DeviceTaintRule]) -> Iterator[Offered]:
     spec = found.spec
-    for device in spec.devices:
+    for written in spec.devices:
+        more = tuple(one.spec.taint for one in rules if one.spec.device_selector.device in ("", written.name))
+        device = replace(written, taints=(*written.taints, *more)) if more else written
         each = device if spec.per_device_node_selection else spec
         local = bool(each.node_name) or device.binds_to_node
         its, takes = DeviceId(spec.driver, spec.pool.name, device.name), _takes(device)
