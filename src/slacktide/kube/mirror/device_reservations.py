@@ -38,7 +38,11 @@ class Reservation:
 
 
 class DevicesInUse:
-    """Devices by who has them, kept by events. A device that is had with admin access is not in use by that."""
+    """Devices by who has them, kept by events. A device that is had with admin access is not in use by that.
+
+    What changes something says which devices are free because of it that were in use, or the other way round: those
+    that were reserved for a claim and that it holds now are in use as before.
+    """
 
     def __init__(self) -> None:
         self._count: Counter[DeviceId] = Counter()
@@ -55,34 +59,29 @@ class DevicesInUse:
         return device in self._count
 
     def hold(self, claim: ResourceClaim) -> set[DeviceId]:
-        """A claim as it is now: the devices about which something changed."""
+        """A claim as it is now."""
         result = claim.status.allocation
         results = () if result is None else result.devices.results
         devices = tuple(DeviceId(one.driver, one.pool, one.device) for one in results if not one.admin_access)
         before = self._held.get(claim.metadata.uid, ())
         if devices == before:
             return set()
-        self.let_go(claim.metadata.uid)
+        free = self.let_go(claim.metadata.uid)
         if devices:
             self._held[claim.metadata.uid] = devices
-            self._add(devices)
-        return {*devices, *before}
+        return free ^ self._add(devices)
 
     def let_go(self, uid: str) -> set[DeviceId]:
-        """A claim is gone, or holds nothing any more: its devices."""
-        devices = self._held.pop(uid, ())
-        self._subtract(devices)
-        return set(devices)
+        """A claim is gone, or holds nothing any more."""
+        return self._subtract(self._held.pop(uid, ()))
 
     def reserve(self, pod: str, reservation: Reservation) -> set[DeviceId]:
         """Devices are about to be given for a pod."""
         self.reservations[pod] = reservation
         self._on[reservation.host, reservation.resource] += 1
         self._anywhere[reservation.resource] += 1
-        for uid, planned in reservation.planned.items():
-            self.promised[uid] = pod
-            self._add(planned.devices)
-        return {one for planned in reservation.planned.values() for one in planned.devices}
+        self.promised.update(dict.fromkeys(reservation.planned, pod))
+        return self._add(one for planned in reservation.planned.values() for one in planned.devices)
 
     def release(self, pod: str) -> set[DeviceId]:
         """They are not, or the claims hold them by now."""
@@ -91,10 +90,9 @@ class DevicesInUse:
             return set()
         _less(self._on, (found.host, found.resource))
         _less(self._anywhere, found.resource)
-        for uid, planned in found.planned.items():
+        for uid in found.planned:
             del self.promised[uid]
-            self._subtract(planned.devices)
-        return {one for planned in found.planned.values() for one in planned.devices}
+        return self._subtract(one for planned in found.planned.values() for one in planned.devices)
 
     def on(self, host: str, resource: str) -> int:
         """For how many pods that ask for a resource devices are reserved on a host."""
@@ -104,12 +102,21 @@ class DevicesInUse:
         """The same, on all hosts."""
         return self._anywhere[resource]
 
-    def _add(self, devices: Iterable[DeviceId]) -> None:
-        self._count.update(devices)
+    def _add(self, devices: Iterable[DeviceId]) -> set[DeviceId]:
+        found = set()
+        for one in devices:
+            self._count[one] += 1
+            if self._count[one] == 1:
+                found.add(one)
+        return found
 
-    def _subtract(self, devices: Iterable[DeviceId]) -> None:
+    def _subtract(self, devices: Iterable[DeviceId]) -> set[DeviceId]:
+        found = set()
         for one in devices:
             _less(self._count, one)
+            if one not in self._count:
+                found.add(one)
+        return found
 
 
 def _less(counts: Counter[K], key: K) -> None:
