@@ -27,6 +27,7 @@ from slacktide.cli.scheduler_pages import Trust
 from slacktide.dashboard.pages import HEADERS, PAGE, answer, assets, page_routes
 from slacktide.dashboard.view import COLUMNS, TABLES
 from slacktide.errors import ConfigError, InputError
+from slacktide.kube.observe import http_site
 from slacktide.kube.observe.http_site import Site
 from support import clusters
 from support.repository import REPOSITORY
@@ -136,6 +137,25 @@ def test_a_browser_is_started_without_the_key(monkeypatch: pytest.MonkeyPatch, c
     asyncio.run(play())
     key = capsys.readouterr().out.partition("#token=")[2].split()[0]
     assert key not in opened[0]
+
+
+def test_who_only_opens_connections_keeps_nobody_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_site, "MOST_CONNECTIONS", 8)
+
+    async def play() -> int:
+        async with Site("test", "127.0.0.1:0", {}) as site:
+            idle = [await asyncio.open_connection("127.0.0.1", site.port) for _ in range(60)]
+            async with aiohttp.ClientSession() as session:
+                for _ in range(3):
+                    async with session.get(f"http://127.0.0.1:{site.port}/livez") as got:
+                        assert got.status == 200
+            async with asyncio.timeout(30):
+                ended = [await reader.read() == b"" for reader, _ in idle[:40]]
+            for _, writer in idle:
+                writer.close()
+            return sum(ended)
+
+    assert asyncio.run(play()) == 40
 
 
 def relayed(answer: Callable[[web.Request], Awaitable[web.StreamResponse]]) -> tuple[int, str, str]:
