@@ -191,7 +191,19 @@ def test_a_stream_that_breaks_off_ends_and_nothing_follows_in_it() -> None:
         request.transport.close()
         return stream
 
-    assert relayed(answer) == (200, "text/event-stream", "data: 1\n\n")
+    async def ask() -> bytes:
+        async with Site("test", "127.0.0.1:0", {"/view": answer}) as scheduler:
+            relay = Relay(f"http://127.0.0.1:{scheduler.port}", cast(Trust, None))
+            async with Site("test", "127.0.0.1:0", relay.routes()) as site:
+                reader, writer = await asyncio.open_connection("127.0.0.1", site.port)
+                writer.write(b"GET /view HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n")
+                async with asyncio.timeout(30):
+                    found = await reader.read()
+                writer.close()
+                return found
+
+    wire = asyncio.run(ask())
+    assert (wire.count(b"HTTP/1.1 "), b"data: 1\n\n" in wire) == (1, True)
 
 
 def test_a_file_that_did_not_change_is_not_sent_again() -> None:
