@@ -128,3 +128,12 @@ def test_what_people_write_is_never_dear() -> None:
     for _ in range(3000):
         assert matches(expression, DEVICE, DRIVER)
     assert selectors._compiled(expression).seconds < 3000 * selectors.MOST_SECONDS / 5
+
+
+def test_what_cannot_be_read_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each node asks, whenever its devices are counted, and the API server knows functions that we do not."""
+    expression = 'sets.contains(["a"], [device.driver])'
+    for at in range(3):
+        with pytest.raises(SelectorError, match=r"CEL expression 'sets.contains"):
+            matches(expression, Device(f"d{at}"), DRIVER)
+        monkeypatch.setattr(selectors, "_environment", lambda: pytest.fail("it is compiled again"))

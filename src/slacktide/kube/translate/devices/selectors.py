@@ -53,6 +53,8 @@ class SelectorError(SlacktideError):
 def matches(expression: str, device: Device, driver: str) -> bool:
     """Whether a selector means a device. Raises :class:`SelectorError` naming the expression and what is wrong."""
     selector = _compiled(expression)
+    if selector.problem:
+        raise SelectorError(selector.problem)
     if selector.is_dear:
         raise _wrong(expression, f"it takes more than {MOST_SECONDS * 1000:.0f} ms for a device; ask for less in it")
     began = time.thread_time()
@@ -85,11 +87,12 @@ def _wrong(expression: str, problem: object) -> SelectorError:
 class _Selector:
     """An expression, compiled. A domain that a device has nothing of is absent, but empty where it is indexed: those of
     ``defaults``, and with ``own`` that of the device's driver. ``times`` and ``seconds`` (of processor time): how often
-    it was asked, and what that took."""
+    it was asked, and what that took. ``problem``: why it cannot be asked; remembered, too, as each node would ask."""
 
-    program: Any
-    defaults: frozenset[str]
-    own: bool
+    program: Any = None
+    defaults: frozenset[str] = frozenset()
+    own: bool = False
+    problem: str = ""
     times: int = 0
     seconds: float = 0.0
 
@@ -103,12 +106,11 @@ class _Selector:
 def _compiled(expression: str) -> _Selector:
     try:
         program = _environment().compile(expression)
-    except ImportError as error:
-        raise SelectorError(
-            f"selectors of devices need the package {PACKAGE}, which is not installed: install slacktide[devices]"
-        ) from error
+    except ImportError:
+        needed = f"selectors of devices need the package {PACKAGE}, which is not installed: install slacktide[devices]"
+        return _Selector(problem=needed)
     except (RuntimeError, ValueError) as error:
-        raise _wrong(expression, error) from error
+        return _Selector(problem=str(_wrong(expression, error)))
     if _ASKS_WHICH.search(_ASKS_FOR.sub("", expression)):
         return _Selector(program, frozenset(), own=False)
     indexed, asked = ({one or other for one, other in form.findall(expression)} for form in (_INDEX, _ASKS_FOR))
