@@ -166,13 +166,15 @@ async def _settled(scheduler: Scheduler, node: str) -> None:
             await asyncio.sleep(0.01)
 
 
-async def scheduled(scene: Scene, connection: Faulty, play: Callable[[], Awaitable[None]]) -> None:
-    """While a scheduler works by a connection."""
-    async with connection:
+async def scheduled(
+    scene: Scene, connect: Callable[[], Faulty], play: Callable[[asyncio.Event], Awaitable[None]]
+) -> None:
+    """While a scheduler works by a connection; ``play`` is told when its fault has struck."""
+    async with connect() as connection:
         task = asyncio.create_task(Scheduler(connection, load_live(overrides=SETTINGS), "me").run())
         try:
             async with asyncio.timeout(WAIT_SECONDS):
-                await play()
+                await play(connection.struck)
         finally:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
@@ -193,11 +195,11 @@ def test_a_claim_that_got_devices_of_another_node_meanwhile_leads_its_pod_there(
     def moves() -> None:
         scene.has("claim", "elsewhere", "two", other)
 
-    async def play() -> None:
+    async def play(_: asyncio.Event) -> None:
         await asyncio.to_thread(scene.pod, "pod", "claim")
         await until_bound(scene, "pod")
 
-    asyncio.run(scheduled(scene, Faulty(access, scene.api, STATUS, NONE, moves), play))
+    asyncio.run(scheduled(scene, lambda: Faulty(access, scene.api, STATUS, NONE, moves), play))
     assert scene.api.get(f"{pods_path(namespace)}/pod")["spec"]["nodeName"] == other
     assert [one["name"] for one in scene.claim("claim")["status"]["reservedFor"]] == ["pod"]
 
@@ -212,16 +214,14 @@ def test_a_pod_that_is_not_bound_leaves_all_its_claims_also_where_one_is_being_d
     def deleted() -> None:
         scene.api.delete(f"{scene._path()}/goes")
 
-    connection = Faulty(access, scene.api, BINDING, REFUSED, deleted)
-
-    async def play() -> None:
+    async def play(struck: asyncio.Event) -> None:
         await asyncio.to_thread(scene.comes, "pod", "goes")
-        await connection.struck.wait()
+        await struck.wait()
         assert scene.claim("pod")["status"]["reservedFor"]
         while (await asyncio.to_thread(scene.claim, "pod"))["status"].get("reservedFor"):
             await asyncio.sleep(0.02)
 
-    asyncio.run(scheduled(scene, connection, play))
+    asyncio.run(scheduled(scene, lambda: Faulty(access, scene.api, BINDING, REFUSED, deleted), play))
     assert not scene.is_bound("pod")
 
 
