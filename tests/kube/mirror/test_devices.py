@@ -438,8 +438,8 @@ def test_amounts_are_right_whatever_happens(mirror: ClusterMirror, seed: int) ->
 def _counts_are_right(mirror: ClusterMirror) -> None:
     """What is counted along the way is what is there."""
     in_use = mirror.devices.in_use
-    assert in_use._on == Counter((one.host, one.resource) for one in in_use.reservations.values())
-    for sort in mirror.devices._sorts.values():
+    assert in_use._on == Counter((one.host, name) for one in in_use.reservations.values() for name in one.resources)
+    for sort in mirror.devices._sorts._sorts.values():
         assert sort.somewhere == sum(count > 0 for count in sort.counts.values())
 
 

@@ -7,7 +7,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from slacktide.kube.resources.devices import ResourceClaim
+import msgspec
+
+from slacktide.kube.resources.devices import AllocationResult, ResourceClaim
 from slacktide.kube.translate.devices.pools import DeviceId
 
 K = TypeVar("K")
@@ -21,19 +23,31 @@ class Planned:
     devices: tuple[DeviceId, ...]
     allocation: dict[str, Any]
 
+    def is_in(self, result: AllocationResult) -> bool:
+        """Whether these are the devices that a claim has."""
+        has = {DeviceId(one.driver, one.pool, one.device) for one in result.devices.results if not one.admin_access}
+        return has == set(self.devices)
+
+    def carried_out(self) -> ResourceClaim:
+        """The claim as it will be."""
+        result = msgspec.convert(self.allocation, AllocationResult)
+        return msgspec.structs.replace(self.claim, status=msgspec.structs.replace(self.claim.status, allocation=result))
+
 
 @dataclass(slots=True)
 class Reservation:
     """Devices for the claims of a pod that is to be on ``host``.
 
-    resource  of which the pod asks for one while it waits (empty: its claims are allocated)
+    resources  of which the pod asks for one each while it waits (none: its claims are allocated)
     planned   by the claims' UIDs
+    shared    UIDs of claims that are to get devices for another pod of its group, and which it uses as well
     writing   it is being written down: until that is over the devices are in use, whatever happens to the pod
     """
 
     host: str
-    resource: str
+    resources: tuple[str, ...] = ()
     planned: dict[str, Planned] = field(default_factory=dict)
+    shared: set[str] = field(default_factory=set)
     writing: bool = False
 
 
@@ -78,21 +92,39 @@ class DevicesInUse:
     def reserve(self, pod: str, reservation: Reservation) -> set[DeviceId]:
         """Devices are about to be given for a pod."""
         self.reservations[pod] = reservation
-        self._on[reservation.host, reservation.resource] += 1
-        self._anywhere[reservation.resource] += 1
+        for resource in reservation.resources:
+            self._on[reservation.host, resource] += 1
+            self._anywhere[resource] += 1
         self.promised.update(dict.fromkeys(reservation.planned, pod))
         return self._add(one for planned in reservation.planned.values() for one in planned.devices)
 
     def release(self, pod: str) -> set[DeviceId]:
-        """They are not, or the claims hold them by now."""
+        """They are not, or the claims hold them by now. What others share is theirs from now on."""
         found = self.reservations.pop(pod, None)
         if found is None:
             return set()
-        _less(self._on, (found.host, found.resource))
-        _less(self._anywhere, found.resource)
-        for uid in found.planned:
+        for resource in found.resources:
+            _less(self._on, (found.host, resource))
+            _less(self._anywhere, resource)
+        free: set[DeviceId] = set()
+        for uid, planned in found.planned.items():
             del self.promised[uid]
-        return self._subtract(one for planned in found.planned.values() for one in planned.devices)
+            heir = None if uid in self._held else self._sharer(uid)
+            if heir is None:
+                free |= self._subtract(planned.devices)
+            else:
+                self.promised[uid] = heir
+                self.reservations[heir].planned[uid] = planned
+                self.reservations[heir].shared.discard(uid)
+        return free
+
+    def planned(self, claim: str) -> Planned | None:
+        """What a claim is to get, for whichever pod."""
+        pod = self.promised.get(claim)
+        return None if pod is None else self.reservations[pod].planned[claim]
+
+    def _sharer(self, claim: str) -> str | None:
+        return next((pod for pod, one in self.reservations.items() if claim in one.shared), None)
 
     def on(self, host: str, resource: str) -> int:
         """For how many pods that ask for a resource devices are reserved on a host."""

@@ -280,7 +280,8 @@ class Watches:
 
     async def whole_lists(self) -> None:
         """Waits while a list is being told: half of one would show room that is taken."""
-        while any(one.telling for one in (*self.reflectors, *self._devices, self._taint_rules)):
+        several = (*self.reflectors, *self._devices, self._taint_rules, *self._groups)
+        while any(one.telling for one in several):
             await asyncio.sleep(TELLING_SECONDS)
 
     @property
