@@ -50,6 +50,18 @@ def test_a_table_that_is_too_wide_wraps_heads_then_gaps_then_its_widest_text() -
     assert "c" * 20 in "".join(line.strip() for line in narrow)
 
 
+def test_in_a_pipe_a_row_is_a_line_however_long(monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
+    head, rows = ("name", "what it is"), [("a", "b " * 80), ("c", "d")]
+    monkeypatch.delenv("COLUMNS", raising=False)
+    assert len(table(head, rows, left=2).splitlines()) == 3
+    assert next(line for line in run("policies")[1].splitlines() if line.startswith("hybrid")).count(" ") > 8
+    monkeypatch.setenv("COLUMNS", "80")
+    assert len(table(head, rows, left=2).splitlines()) > 3
+    monkeypatch.delenv("COLUMNS")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    assert len(table(head, rows, left=2).splitlines()) > 3
+
+
 def test_colours_take_no_room_and_are_there_on_terminals_only(monkeypatch: pytest.MonkeyPatch) -> None:
     assert paint("Missed", "bad") == "Missed"
     monkeypatch.delenv("NO_COLOR", raising=False)
@@ -143,6 +155,8 @@ def completed(line: str) -> list[str]:
         ("slacktide simulate --set policy.overload=", ["policy.overload=share", "policy.overload=triage"]),
         ("slacktide simulate --set qos.sta", ["qos.startup="]),
         ("slacktide lab st", ["status"]),
+        ("slacktide trace convert go", ["google2011", "google2019"]),
+        ("slacktide trace convert openb --set cap", ["capacity="]),
     ],
 )
 def test_words_are_completed(line: str, some: list[str]) -> None:

@@ -15,7 +15,7 @@ import click
 from slacktide.cli.live import keys
 from slacktide.cli.live.keys import View
 from slacktide.cli.options import AS_JSON, FILE, echo_json
-from slacktide.cli.text import columns, paint, table
+from slacktide.cli.text import paint, room, table
 from slacktide.cli.top_rows import HEAD, ORDERS, STATES, TONES, Line, as_plain, fitting, named
 
 if TYPE_CHECKING:
@@ -276,7 +276,7 @@ def _text(lines: list[Line], sentences: list[str], most: int, *, wide: bool = Fa
         for number in [sum(one.state == state for one in lines)]
     ]
     cells = [one.cells() for one in lines[:most]]
-    places = list(range(len(HEAD))) if wide else fitting(cells, columns())
+    places = list(range(len(HEAD))) if wide else fitting(cells, room())
     shown = [[row[place] for place in places] for row in cells]
     names = [HEAD[place] for place in places]
     hidden = [f"... and {len(lines) - most} more"] if len(lines) > most else []
