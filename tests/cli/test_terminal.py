@@ -9,13 +9,13 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from slacktide.cli import GROUPS, main
-from slacktide.cli.lazy_group import command
+from slacktide.cli import GROUPS, app, main
+from slacktide.cli.cluster.top_rows import HEAD, Line, fitting
 from slacktide.cli.text import paint, table, width_of
-from slacktide.cli.top_rows import HEAD, Line, fitting
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -184,9 +184,9 @@ def test_the_completion_of_each_shell_is_printed(run: Run) -> None:
     ids=" ".join,
 )  # fmt: skip
 def test_commands_that_print_a_result_print_it_as_json_too(words: list[str]) -> None:
-    found = command(words[0])
+    found: Any = app.imported(words[0])
     for word in words[1:]:
-        found = found.commands[word]  # type: ignore[attr-defined]
+        found = found.commands[word]
     assert any("--json" in one.opts for one in found.params)
 
 

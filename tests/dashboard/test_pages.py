@@ -18,7 +18,7 @@ from click.testing import CliRunner
 from dashboard.test_simulation import results
 from slacktide import palette
 from slacktide.cli import app
-from slacktide.cli.dashboard.serving import local_routes
+from slacktide.cli.cluster.dashboard.serving import local_routes
 from slacktide.dashboard.pages import HEADERS, PAGE, answer, assets, page_routes
 from slacktide.dashboard.view import COLUMNS, TABLES
 from slacktide.errors import ConfigError, InputError

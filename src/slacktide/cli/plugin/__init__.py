@@ -13,8 +13,12 @@ import click
 from slacktide import __version__
 
 COMMANDS = {
-    "top": ("slacktide.cli.top", "top", "Shows what each workload was promised and has got, every second anew."),
-    "explain": ("slacktide.cli.explain", "pod", "Says why a pod is where it is, waits, or was preempted."),
+    "top": (
+        "slacktide.cli.cluster.top",
+        "top",
+        "Shows what each workload was promised and has got, every second anew.",
+    ),
+    "explain": ("slacktide.cli.cluster.explain", "pod", "Says why a pod is where it is, waits, or was preempted."),
     "why": ("slacktide.cli.plugin.why", "why", "Says why a pod waits, or all that do, as the cluster has it written."),
     "quote": (
         "slacktide.cli.plugin.quote",

@@ -9,11 +9,21 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from slacktide.cli import trace_rows
 from slacktide.cli.options import AS_JSON, FILE, SHARE, key_values
-from slacktide.cli.preparing import CONFIG, SEED, Parts, about, aligned, in_pieces, needs, numbers, tell_manifest
 from slacktide.cli.shell import completing
 from slacktide.cli.shell.suggesting import HelpfulGroup
+from slacktide.cli.simulation import trace_rows
+from slacktide.cli.simulation.preparing import (
+    CONFIG,
+    SEED,
+    Parts,
+    about,
+    aligned,
+    in_pieces,
+    needs,
+    numbers,
+    tell_manifest,
+)
 
 if TYPE_CHECKING:
     from slacktide.inputs.prepare import Peak

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from slacktide.cli.live import keys
-from slacktide.cli.live.keys import View
+from slacktide.cli.cluster import keys
+from slacktide.cli.cluster.keys import View
+from slacktide.cli.cluster.top_rows import HEAD, ORDERS, STATES, TONES, Line, as_plain, fitting, named
 from slacktide.cli.options import AS_JSON, FILE, echo_json
 from slacktide.cli.text import paint, room, table
-from slacktide.cli.top_rows import HEAD, ORDERS, STATES, TONES, Line, as_plain, fitting, named
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -225,7 +225,7 @@ class Classes:
 async def _top(kubeconfig: Path | None, context: str | None, wanted: Wanted) -> None:
     import asyncio
 
-    from slacktide.cli.without_class import PodsWithoutClass
+    from slacktide.cli.cluster.without_class import PodsWithoutClass
     from slacktide.kube.client.http import connect
     from slacktide.kube.client.reflector import Reflector
     from slacktide.kube.mirror.installation import installed
