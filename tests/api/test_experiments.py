@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -17,7 +19,7 @@ import pytest
 import slacktide as st
 from slacktide.cli import main
 from slacktide.errors import ConfigError, InputError, OutputError, RunsError
-from support.example_policy import FirstFit
+from support.example_policy import FILE, FirstFit
 
 END = 600
 
@@ -119,6 +121,31 @@ def test_policies_are_listed_as_classes_and_seeds_counted_by_numpy(cell: st.Gene
     assert asked.run(jobs=1).runs["policy"].to_list() == ["priority", "FirstFit"] * 2
     ranged = st.Experiment(tmp_path / "ranged", cell, policies=["priority"], seeds=seeds[1], end=60)
     assert ranged.run(jobs=1).runs["seed"].to_list() == [0, 1]
+
+
+PROGRAM = """
+import slacktide as st
+from own_policy import FirstFit
+class Mine(FirstFit):
+    pass
+def main():
+    made = st.Experiment("e", st.generate("cell", hosts=20, requests=300), policies={"mine": Mine}, end=60)
+    print(made.run(jobs=1))
+"""
+
+
+def test_a_program_may_have_the_policy_of_its_experiment_in_it(tmp_path: Path) -> None:
+    (tmp_path / "own_policy.py").write_text(Path(FILE).read_text())
+
+    def told(ending: str) -> str:
+        (tmp_path / "mine.py").write_text(PROGRAM + ending)
+        environment = os.environ | {"PYTHONPATH": str(tmp_path)}
+        words = [sys.executable, "mine.py"]
+        done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+        return done.stdout + done.stderr
+
+    assert "belongs under: if __name__ == '__main__':" in told("main()\n")
+    assert "1 of 1 runs are done" in told("if __name__ == '__main__':\n    main()\n")
 
 
 def test_a_plan_takes_a_class_and_per_cent(cell: st.Generated) -> None:

@@ -22,12 +22,15 @@ from pathlib import Path
 from typing import Any, cast, get_args
 
 from slacktide.config import Config, PresetName
-from slacktide.errors import PluginError
+from slacktide.errors import PluginError, SlacktideError
 from slacktide.kernels.builtin import COSTS, DEFAULT, POLICIES, SCORES, offers
 from slacktide.kernels.runtime.compiling import PLAIN
 from slacktide.kernels.runtime.mode import INSTALL, Mode, has_numba, mode
 from slacktide.policy.api import Policy
 from slacktide.state.cluster import OwnCode
+
+AS_MODULE = "The file is read as a module: what it runs itself belongs under: if __name__ == '__main__':"
+"""For a program that runs simulations and has a policy in it, which other processes read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +65,8 @@ def _from_file(text: str, kind: str) -> Any:
     try:
         spec.loader.exec_module(module)
     except Exception as problem:
-        raise PluginError(f"{kind}: {path}: {type(problem).__name__}: {problem}") from problem
+        hint = f". {AS_MODULE}" if isinstance(problem, SlacktideError) else ""
+        raise PluginError(f"{kind}: {path}: {type(problem).__name__}: {problem}{hint}") from problem
     if not hasattr(module, name):
         raise PluginError(f"{kind}: {path} has no {name!r}")
     return getattr(module, name)
