@@ -109,6 +109,8 @@ def test_a_mistake_is_told_before_the_first_run(cell: st.Generated, tmp_path: Pa
         run(workloads=cell.workload.with_columns(cpu=pl.lit(-1.0)), hosts=cell.hosts)
     with pytest.raises(InputError, match=r"experiment\.json"):
         st.Experiment(tmp_path / "nothing")
+    with pytest.raises(ConfigError, match="workloads: found none"):
+        st.Experiment(tmp_path / "nothing", hosts=cell.hosts, end=60)
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis" / "chapter.tex").write_text("")
     with pytest.raises(OutputError, match=r"chapter\.tex"):

@@ -15,6 +15,7 @@ import pytest
 
 from slacktide.cli import GROUPS, app, main
 from slacktide.cli.cluster.top_rows import HEAD, Line, fitting
+from slacktide.cli.plugin import main as plugin
 from slacktide.cli.text import paint, table, width_of
 
 Run = Callable[..., tuple[int, str, str]]
@@ -131,6 +132,11 @@ def test_a_mistyped_word_is_answered_with_the_right_one(words: list[str], said: 
     code, _, err = run(*words)
     assert code == 2
     assert said in err
+
+
+def test_the_plugin_of_kubectl_answers_with_the_right_word_too(capsys: pytest.CaptureFixture[str]) -> None:
+    assert plugin(["qoute", "-f", "web.yaml"]) == 2
+    assert "Did you mean quote?" in capsys.readouterr().err
 
 
 def completed(line: str) -> list[str]:

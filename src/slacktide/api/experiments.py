@@ -77,6 +77,8 @@ class Experiment:
         self.folder = store.check_folder(Path(folder))
         self._asked: grid.Grid | dict[str, Any] | None = None
         if workloads is None:
+            if hosts is not None or end is not None or title is not None or exclude or settings:
+                raise ConfigError(f"{WHERE}: workloads: found none, expected them; {WHERE}(folder) opens what is there")
             folders.read(self.folder)
             return
         self._classes = configured(WHERE, None, None, settings, {}).classes

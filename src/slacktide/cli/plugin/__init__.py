@@ -11,6 +11,7 @@ from importlib import import_module
 import click
 
 from slacktide import __version__
+from slacktide.cli.shell.suggesting import HelpfulGroup
 
 COMMANDS = {
     "top": (
@@ -29,7 +30,7 @@ COMMANDS = {
 """Each with the module and the function that it is, and its line; the first two are commands of ``slacktide``."""
 
 
-class Plugin(click.Group):
+class Plugin(HelpfulGroup):
     """A group that imports a command when it is asked for."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
