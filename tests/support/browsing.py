@@ -33,6 +33,7 @@ def chromium(profile: Path) -> Iterator[Any]:
         options.add_argument(word)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     opened = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
+    opened.set_script_timeout(300)  # axe takes half a minute where others are at work, too
     try:
         yield opened
     finally:
