@@ -20,10 +20,10 @@ from click.testing import CliRunner
 from dashboard.test_simulation import results
 from slacktide import palette
 from slacktide.cli import app
-from slacktide.cli.dashboard.relay import Relay
-from slacktide.cli.dashboard.serving import local_routes, once, serve
-from slacktide.cli.dashboard.sources import Source
-from slacktide.cli.scheduler_pages import Trust
+from slacktide.cli.cluster.dashboard.relay import Relay
+from slacktide.cli.cluster.dashboard.serving import local_routes, once, serve
+from slacktide.cli.cluster.dashboard.sources import Source
+from slacktide.cli.cluster.scheduler_pages import Trust
 from slacktide.dashboard.pages import HEADERS, PAGE, answer, assets, page_routes
 from slacktide.dashboard.view import COLUMNS, TABLES
 from slacktide.errors import ConfigError, InputError

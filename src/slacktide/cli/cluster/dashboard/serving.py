@@ -13,7 +13,7 @@ from slacktide.cli.loops import until_signal
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from slacktide.cli.dashboard.sources import Source
+    from slacktide.cli.cluster.dashboard.sources import Source
     from slacktide.dashboard.pages import Route
 
 HOST = "127.0.0.1"

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     import aiohttp
     from aiohttp import web
 
-    from slacktide.cli.scheduler_pages import Trust
+    from slacktide.cli.cluster.scheduler_pages import Trust
     from slacktide.dashboard.pages import Route
 
 PATHS = ("/view", "/explain")
@@ -42,7 +42,7 @@ class Relay:
     async def _pass_on(self, request: web.Request) -> web.StreamResponse:
         import aiohttp
 
-        from slacktide.cli.scheduler_pages import asking
+        from slacktide.cli.cluster.scheduler_pages import asking
         from slacktide.dashboard.pages import refusal
         from slacktide.errors import ConfigError
 
