@@ -44,6 +44,7 @@ EVERYWHERE: dict[tuple[str, str], tuple[str, ...]] = {
     ("storage.k8s.io", "csistoragecapacities"): READ,
     ("storage.k8s.io", "volumeattachments"): READ,
     ("resource.k8s.io", "deviceclasses"): READ,
+    ("resource.k8s.io", "devicetaintrules"): READ,
     ("resource.k8s.io", "resourceslices"): READ,
     ("resource.k8s.io", "resourceclaims"): (*READ, "patch"),
     ("resource.k8s.io", "resourceclaims/status"): ("patch",),

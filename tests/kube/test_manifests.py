@@ -12,7 +12,7 @@ import yaml
 
 import slacktide
 from cluster.installation import EXAMPLES, MANIFESTS
-from slacktide.cli.netprobe import netprobe
+from slacktide.cli.cluster.netprobe import netprobe
 from slacktide.kube.client import served_version
 from slacktide.kube.resources import custom_resources, node_latency
 from slacktide.model import APPROACHES, service_class

@@ -23,7 +23,7 @@ from slacktide.kube.observe.access import Reviews
 from slacktide.kube.observe.certificates import Certificate
 from slacktide.kube.observe.dashboard import WatchedScheduler
 from slacktide.kube.observe.explain import PodHistory, PodStory, told
-from slacktide.kube.observe.http_site import Route, Site, address_of, livez, metrics_page
+from slacktide.kube.observe.http_site import Route, Site, address_of, livez, metrics_page, near
 from slacktide.kube.observe.loop_lag import LoopLag
 from slacktide.kube.observe.metrics import Meter
 from slacktide.kube.observe.scrape import Collector
@@ -79,6 +79,7 @@ class Server(Site):
             context = certificate.context
         elif kube.listen:
             _must_be_near(kube.listen)
+            every = {path: one if path in told_to_everybody else near(one) for path, one in every.items()}
         super().__init__("kube.listen", kube.listen or "", every, context)
 
     async def _readyz(self, request: web.Request) -> web.Response:  # noqa: ARG002

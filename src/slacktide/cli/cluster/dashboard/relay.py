@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -10,10 +11,11 @@ if TYPE_CHECKING:
     import aiohttp
     from aiohttp import web
 
-    from slacktide.cli.scheduler_pages import Trust
+    from slacktide.cli.cluster.scheduler_pages import Trust
     from slacktide.dashboard.pages import Route
 
 PATHS = ("/view", "/explain")
+KINDS = ("text/event-stream", "application/json", "text/plain")
 BAD_GATEWAY = 502
 CHUNK = 1 << 16
 QUIET_SECONDS = 60.0
@@ -40,7 +42,7 @@ class Relay:
     async def _pass_on(self, request: web.Request) -> web.StreamResponse:
         import aiohttp
 
-        from slacktide.cli.scheduler_pages import asking
+        from slacktide.cli.cluster.scheduler_pages import asking
         from slacktide.dashboard.pages import refusal
         from slacktide.errors import ConfigError
 
@@ -55,13 +57,18 @@ class Relay:
             return refusal(BAD_GATEWAY, f"{self._base} does not answer: {str(error) or type(error).__name__}")
 
     async def _told(self, request: web.Request, found: aiohttp.ClientResponse) -> web.StreamResponse:
+        import aiohttp
         from aiohttp import hdrs, web
 
         from slacktide.dashboard.pages import HEADERS
 
+        if found.content_type not in KINDS:  # it would be ours in the browser's eyes
+            raise ValueError(f"it answers with {found.content_type}, expected one of {', '.join(KINDS)}")
         headers = {**HEADERS, hdrs.CACHE_CONTROL: "no-store", hdrs.CONTENT_TYPE: found.headers[hdrs.CONTENT_TYPE]}
         answer = web.StreamResponse(status=found.status, headers=headers)
         await answer.prepare(request)
-        async for part in found.content.iter_chunked(CHUNK):
-            await answer.write(part)
+        # Where it breaks off, so does this: another answer cannot follow.
+        with contextlib.suppress(aiohttp.ClientError, OSError, TimeoutError):
+            async for part in found.content.iter_chunked(CHUNK):
+                await answer.write(part)
         return answer
