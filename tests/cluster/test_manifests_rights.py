@@ -62,6 +62,9 @@ DENIED: list[Right] = [
     ("", "secrets", "get", "default", ""),
     ("", "secrets", "list", HOME, ""),
     ("", "configmaps", "get", HOME, "slacktide"),
+    ("", "configmaps", "get", "kube-system", "kube-root-ca.crt"),
+    ("", "configmaps", "list", "kube-system", ""),
+    ("", "configmaps", "patch", "kube-system", "extension-apiserver-authentication"),
     ("", "pods", "create", "default", ""),
     ("", "pods", "delete", "default", ""),
     ("", "pods", "update", "default", ""),
@@ -197,6 +200,8 @@ def test_its_rights_are_these_and_no_others(plane: ControlPlane, scheduler: Api)
     assert rules(scheduler, "default") - rules(stranger, "default") == expected
     leases = {("coordination.k8s.io", "leases", verb, (name,) if name else ()) for verb, name in ALLOWED_AT_HOME}
     assert rules(scheduler, HOME) - rules(stranger, HOME) == expected | leases
+    authorities = {("", "configmaps", verb, ("extension-apiserver-authentication",)) for verb in READ}
+    assert rules(scheduler, "kube-system") - rules(stranger, "kube-system") == expected | authorities
 
 
 def test_nobody_else_in_its_namespace_gets_a_right(plane: ControlPlane, scheduler: Api) -> None:
