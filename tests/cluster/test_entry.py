@@ -18,7 +18,7 @@ import pytest
 from click.testing import CliRunner
 
 from cluster.installation import ACCOUNT, installed
-from cluster.kubectl import Json, Kubectl
+from cluster.kubectl import Json, Kubectl, cells
 from cluster.labtools import condition, deployment, pod, pods_path, until
 from cluster.running import Running
 from cluster.workloads import workload
@@ -471,6 +471,48 @@ def test_beyond_a_quota_pods_wait_and_are_told_why_and_the_next_leader_says_the_
     more = "pods without a promise: 1 (PromiseQuota 'half' allows 1 cpu times promise, and others came first)"
     until(lambda: more in told(), "the ledger says how many have none, and why")
     plane.api.delete(f"/apis/apps/v1/namespaces/{bounded}/deployments/web?propagationPolicy=Background")
+
+
+def test_the_status_of_a_quota_says_what_is_used_and_how_many_wait(
+    plane: ControlPlane, kubectl: Kubectl, scheduler: Running, bounded: str
+) -> None:
+    assert scheduler.leads
+    kubectl.ok("apply", "-f", "-", stdin=[_quota("shared", cpu="1", workloads=9)])
+    path, quota = pods_path(bounded), f"/apis/slacktide.io/v1beta1/namespaces/{bounded}/promisequotas/shared"
+
+    def says(kind: str) -> tuple[str, str]:
+        one: Json = plane.api.get(quota)
+        found = condition(one, kind) if one.get("status") else {}
+        return found.get("status", ""), found.get("reason", "")
+
+    def status() -> Json:
+        found: Json = plane.api.get(quota)["status"]
+        return found
+
+    until(lambda: says("Enforced") == ("False", "NoSuchClass"), "its class does not exist")
+    kubectl.ok("apply", "-f", "-", stdin=_own("ServiceClass", "shared", {"slo": 0.5, "rank": 2, "namespaces": ["*"]}))
+    for name in ("s1", "s2", "s3"):
+        labels = {"slacktide.io/class": "shared"}
+        plane.api.post(path, pod(name, cpu="1", labels=labels, schedulerName="slacktide"))
+    until(lambda: says("Exhausted") == ("True", "PodsRefused"), "one is refused")
+    assert (status()["refused"], status()["hard"]) == (1, {"cpu": "1", "workloads": "9"})
+    assert status()["used"] == {"cpu": "1", "memory": "64Mi", "workloads": 3}
+    columns = cells(kubectl.ok("-n", bounded, "get", "pquota", "shared"))
+    assert (columns["CPU"], columns["USED-CPU"], columns["REFUSED"]) == (["1"], ["1"], ["1"])
+    until(lambda: says("Enforced") == ("True", "Enforced"), "its class exists")
+    plane.api.delete(f"{path}/s1", 0)
+    until(lambda: says("Exhausted") == ("False", "WithinLimits"), "nobody is refused any more")
+    until(lambda: plane.api.get(f"{path}/s3")["spec"].get("nodeName"), "the third has a node")
+    plane.api.patch(quota, {"spec": {"hard": {"cpu": "500m"}}})
+    until(lambda: says("Exhausted") == ("True", "AboveLimit"), "more is used than is allowed")
+    assert status()["observedGeneration"] == plane.api.get(quota)["metadata"]["generation"]
+    scheduler.stop()
+    scheduler.restart()
+    plane.api.delete(f"{path}/s2", 0)
+    until(lambda: status()["used"]["cpu"] == "500m", "the next leader writes it on")
+    assert says("Exhausted") == ("False", "WithinLimits")
+    plane.api.delete(f"{path}/s3", 0)
+    plane.api.delete(quota)
 
 
 def test_what_a_quota_forbids_whatever_is_there_is_refused_at_once(kubectl: Kubectl, bounded: str) -> None:

@@ -55,6 +55,7 @@ EVERYWHERE: dict[tuple[str, str], tuple[str, ...]] = {
     (GROUP, "nodelatencies"): READ,
     (GROUP, "maintenancewindows"): READ,
     (GROUP, "promisequotas"): READ,
+    (GROUP, "promisequotas/status"): ("patch",),
     (GROUP, "availabilities"): ("get", "list", "create", "patch", "delete"),
 }
 HOME = "slacktide-system"
