@@ -19,6 +19,7 @@ from slacktide.kube.act.actor import Actor
 from slacktide.kube.act.counts import Counts
 from slacktide.kube.act.relocation import Relocator
 from slacktide.kube.client.http import Connection, KubeError
+from slacktide.kube.client.metadata import Reference
 from slacktide.kube.client.turns import Turns
 from slacktide.kube.feed import fed_pod
 from slacktide.kube.feed.fed_pod import FedPod
@@ -42,6 +43,8 @@ from slacktide.kube.translate.service_classes import concerns_class
 
 LOG = logging.getLogger(__name__)
 
+CLASS_LOST = "ClassUnavailable"
+"""The reason of the event about a workload that keeps a promise which it could not get anew."""
 TOGETHER = 100
 """So many of those who wait are looked at in one part."""
 
@@ -136,6 +139,10 @@ class Term(FeedListener):
 
     def waits(self, pod: FedPod) -> None:
         self.reporter.report(pod)
+
+    def only_keeps(self, target: Target, why: str) -> None:
+        reference = Reference(target.api_version, target.kind, target.namespace, target.name, target.uid)
+        self._tools.recorder.record(reference, CLASS_LOST, why, event_type="Warning", action="Promising")
 
     def rival(self, pod: FedPod) -> None:
         self._rivals.see(pod.pod)

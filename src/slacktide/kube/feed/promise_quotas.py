@@ -18,10 +18,11 @@ from slacktide.kube.feed.fed_pod import FedPod
 from slacktide.kube.feed.quota_group import Claim, Group
 from slacktide.kube.feed.quota_line import Place
 from slacktide.kube.mirror.cluster import ClusterMirror
+from slacktide.kube.resources.objects import Pod
 from slacktide.kube.translate.owners import Target
 from slacktide.kube.translate.pod_resources import Demands
 from slacktide.kube.translate.promise_quotas import NANO
-from slacktide.kube.translate.service_classes import OF_CLASS
+from slacktide.kube.translate.service_classes import OF_CLASS, Promised
 from slacktide.kube.translate.unschedulable import Unschedulable
 
 UNITS: Mapping[str, int] = {"cpu": NANO // 1000, "memory": NANO}
@@ -33,10 +34,17 @@ GroupKey = tuple[str, str]
 
 
 class PromiseQuotas:
-    """Says of pods whether a quota refuses them. ``settled`` says whether a place was decided for a pod already."""
+    """Says of pods whether a quota refuses them. ``settled`` says whether a place was decided for a pod already,
+    ``promised`` what it is promised, or raises :class:`Unschedulable`."""
 
-    def __init__(self, mirror: ClusterMirror, demands: Demands, settled: Callable[[FedPod], bool]) -> None:
-        self._mirror, self._demands, self._settled = mirror, demands, settled
+    def __init__(
+        self,
+        mirror: ClusterMirror,
+        demands: Demands,
+        promised: Callable[[Pod], Promised],
+        settled: Callable[[FedPod], bool],
+    ) -> None:
+        self._mirror, self._demands, self._promised, self._settled = mirror, demands, promised, settled
         self.groups: dict[GroupKey, Group] = {}
         """By namespace and class; those without claims may be missing."""
         self.touched: dict[GroupKey, None] = {}
@@ -137,11 +145,10 @@ class PromiseQuotas:
         """What a pod claims, where it claims anything; then it is noted by what."""
         mirror, metadata = self._mirror, pod.pod.metadata
         try:
-            owners = mirror.owners
-            promised = mirror.classes.of(pod.pod, owners.is_batch(metadata), owners.template_of(metadata))
+            promised = self._promised(pod.pod)
         except Unschedulable:
             return None
-        key, target = (metadata.namespace, promised.class_name), owners.target_of(metadata)
+        key, target = (metadata.namespace, promised.class_name), mirror.owners.target_of(metadata)
         if target is None or not mirror.quotas.of(*key):
             return None
         pod.promised = promised

@@ -123,7 +123,7 @@ class Specs:
         mirror, pod = self._mirror, fed.pod
         if fed.record.malformed:
             raise Unschedulable(fed.record.malformed)
-        fed.promised = self._promised(pod)
+        fed.promised = self.promised(pod)
         demand = self.demands.of(pod)
         if isinstance(demand, str):
             raise Unschedulable(demand)
@@ -144,8 +144,11 @@ class Specs:
         named = mirror.network.named(demand)
         return SpecParts(named, fed.promised, placed, term, never, wants, spared, grace(pod))
 
-    def _promised(self, pod: Pod) -> Promised:
-        """What a pod is promised; where its class is gone, what its controller was promised by that class before."""
+    def promised(self, pod: Pod) -> Promised:
+        """What a pod is promised; where its class is gone, what its controller was promised by that class before.
+
+        Raises :class:`Unschedulable` with the reason where that cannot be told.
+        """
         owners, metadata = self._mirror.owners, pod.metadata
         try:
             return self._mirror.classes.of(pod, owners.is_batch(metadata), owners.template_of(metadata))

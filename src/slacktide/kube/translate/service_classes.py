@@ -142,8 +142,11 @@ def class_of(promise: Promise) -> str:
 
 
 class ClassIsGone(Unschedulable):
-    """The class that is named cannot be used, because it does not exist, or is malformed; ``name`` is its name, empty
-    where none is named and there is no default."""
+    """The class that is named cannot be used, because it does not exist, is malformed, or is not for this namespace;
+    ``name`` is its name, empty where none is named and there is no default.
+
+    Who was promised something by it before keeps that.
+    """
 
     def __init__(self, name: str, reason: str) -> None:
         self.name = name
@@ -219,6 +222,21 @@ class Classes:
         name = class_of(promise)
         return name if name not in self.classes or name in self.broken else ""
 
+    def lost(self, promise: Promise, namespace: str) -> str:
+        """Why a workload of a namespace could not be promised anew what it is promised, for people; else nothing."""
+        name = class_of(promise)
+        if self.gone(promise):
+            return (
+                f"service class {name} cannot be used any more; this workload keeps what it was promised, until there "
+                "is a class of that name again, or its template names another one"
+            )
+        if not self.classes[name].open_to(namespace):
+            return (
+                f"service class {name} is no longer for namespace {namespace}; this workload keeps what it was "
+                "promised, until it is deleted, its template names another class, or that is for its namespace again"
+            )
+        return ""
+
     @property
     def longest_window(self) -> float:
         """Seconds of the longest window that a class promises over, 0 without any."""
@@ -267,7 +285,7 @@ class Classes:
             nobody = (
                 "" if found.spec.namespaces else f": its namespaces are none, which is nobody; {EVERYBODY!r} is all"
             )
-            raise Unschedulable(f"{OF_CLASS}{name!r}: may not be used in namespace {namespace}{nobody}")
+            raise ClassIsGone(name, f"{OF_CLASS}{name!r}: may not be used in namespace {namespace}{nobody}")
         annotations = template.metadata.annotations
         own, suffers, approach = annotations.get(SLO), own_limits(annotations), _approach(annotations, found, batch)
         # Who says what it was promised is as important as that. The others are told apart by their pods' priority.
