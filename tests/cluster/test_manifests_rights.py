@@ -49,6 +49,7 @@ EVERYWHERE: dict[tuple[str, str], tuple[str, ...]] = {
     ("resource.k8s.io", "resourceclaims/status"): ("patch",),
     ("resource.k8s.io", "resourceclaims/binding"): ("patch",),
     ("scheduling.k8s.io", "podgroups"): READ,
+    ("scheduling.k8s.io", "podgroups/status"): ("patch",),
     ("scheduling.k8s.io", "workloads"): READ,
     ("scheduling.x-k8s.io", "podgroups"): READ,
     (GROUP, "serviceclasses"): READ,

@@ -34,6 +34,7 @@ from slacktide.kube.mirror.watches import Watches
 from slacktide.kube.publish.availability import LedgerCounts, LedgerWriter
 from slacktide.kube.publish.conditions import ConditionWriter
 from slacktide.kube.publish.events import EventRecorder
+from slacktide.kube.publish.group_conditions import GroupConditionWriter
 from slacktide.kube.publish.quota_status import QuotaStatusWriter
 from slacktide.kube.publish.state_events import StateEvents
 from slacktide.kube.publish.term_context import TermContext
@@ -90,7 +91,7 @@ class Term(FeedListener):
         self.actor = Actor(term, tools.counts, self.ledger.before_eviction)
         self.mover = Relocator(term, tools.counts, self.ledger.before_eviction)
         self.reporter = ConditionWriter(term)
-        self._quotas = QuotaStatusWriter(term)
+        self._statuses = (QuotaStatusWriter(term), GroupConditionWriter(term))
         targets = self.feed.controllers.targets
         self.states = StateEvents(tools.recorder.record, engine, targets, tools.clock)
         self._housekeeper = Housekeeper(term, self.reporter, self.ledger, self.states)
@@ -151,7 +152,7 @@ class Term(FeedListener):
 
     def running(self) -> list[Coroutine[Any, Any, None]]:
         """What is to run beside :meth:`decide`, until it is cancelled."""
-        others = (self.actor, self.ledger, self.reporter, self._housekeeper, self.mover, self._quotas)
+        others = (self.actor, self.ledger, self.reporter, self._housekeeper, self.mover, *self._statuses)
         return [*(one.run() for one in others), collect_when_idle(lambda: self._parts)]
 
     async def decide(self) -> None:

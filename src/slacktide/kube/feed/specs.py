@@ -150,8 +150,9 @@ class Specs:
         Raises :class:`Unschedulable` with the reason where that cannot be told.
         """
         owners, metadata = self._mirror.owners, pod.metadata
+        priority = self._mirror.pod_groups.known.priority_of(pod)
         try:
-            return self._mirror.classes.of(pod, owners.is_batch(metadata), owners.template_of(metadata))
+            return self._mirror.classes.of(pod, owners.is_batch(metadata), owners.template_of(metadata), priority)
         except ClassIsGone as problem:
             return self.promised_before(owners.target_of(metadata), problem)
 

@@ -262,16 +262,19 @@ class Classes:
         """The class that the label or PriorityClass of a template's pods names; empty where neither does."""
         return template.metadata.labels.get(CLASS_LABEL) or self._by_priority.get(template.spec.priority_class_name, "")
 
-    def of(self, pod: Pod, batch: bool, template: Template | None = None) -> Promised:
+    def of(
+        self, pod: Pod, batch: bool, template: Template | None = None, groups_priority: int | None = None
+    ) -> Promised:
         """What a pod was promised, by its controller's ``template`` where that is known: whoever labels a single pod
-        changes no promise.
+        changes no promise. ``groups_priority``: of the group that it starts with, in place of its own.
 
         Raises :class:`Unschedulable` with the reason where that cannot be told, and of these :class:`ClassIsGone`.
         """
         said = own_template(pod) if template is None else template
         if not said.spec.priority_class_name and pod.spec.priority_class_name:
             said = Template(said.metadata, TemplateSpec(pod.spec.priority_class_name))
-        return self.of_template(said, pod.metadata.namespace, batch, priority_of(pod))
+        priority = priority_of(pod) if groups_priority is None else groups_priority
+        return self.of_template(said, pod.metadata.namespace, batch, priority)
 
     def of_template(self, template: Template, namespace: str, batch: bool, pods_priority: int = 0) -> Promised:
         """What pods of a template are promised in a namespace, of ``pods_priority``. Raises as :meth:`of`."""
