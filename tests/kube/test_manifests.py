@@ -105,7 +105,7 @@ def test_each_page_that_asks_who_asks_is_in_a_role_for_people() -> None:
     assert pages == {"/metrics", "/explain", "/view", "/report", "/configz"}
 
 
-@pytest.mark.parametrize("name", ["serviceclasses", "availabilities", "nodelatencies"])
+@pytest.mark.parametrize("name", ["serviceclasses", "availabilities", "nodelatencies", "promisequotas"])
 def test_every_field_is_described(name: str) -> None:
     fields = dict(described(schema(name)))
     assert len(fields) > 10
