@@ -25,8 +25,9 @@ def test_amounts_are_written_as_people_write_them() -> None:
     ]  # fmt: skip
 
 
-def quota(**hard: str | int) -> PromiseQuota:
-    return PromiseQuota(Metadata("q", "shop", generation=7), PromiseQuotaSpec("gold", HardLimits(**hard)))
+def quota(cpu: str, workloads: int | None = None) -> PromiseQuota:
+    spec = PromiseQuotaSpec("gold", HardLimits(cpu=cpu, workloads=workloads))
+    return PromiseQuota(Metadata("q", "shop", generation=7), spec)
 
 
 @pytest.mark.parametrize(
