@@ -205,10 +205,11 @@ def test_a_certificate_of_somebody_elses_ends_the_connection(scheduler: Running,
 def test_a_proxy_in_front_says_for_whom_it_asks(
     scheduler: Running, clients: Authority, fronts: Authority, tmp_path: Path
 ) -> None:
-    for_ann = {"X-Remote-User": "ann", "X-Remote-Group": "watchers"}
+    for_ann: dict[str, Any] = {"X-Remote-User": "ann", "X-Remote-Group": "watchers"}
+    for_carl: dict[str, Any] = {"X-Remote-User": "carl"}
     front = fronts.written(tmp_path, "front")
     assert asked(scheduler, "/metrics", files=front, **for_ann)[0] == HTTPStatus.OK
-    status, text = asked(scheduler, "/metrics", files=front, **{"X-Remote-User": "carl"})
+    status, text = asked(scheduler, "/metrics", files=front, **for_carl)
     assert (status, "carl may not get /metrics" in text) == (HTTPStatus.FORBIDDEN, True)
     assert asked(scheduler, "/metrics", files=front)[0] == HTTPStatus.UNAUTHORIZED
     assert asked(scheduler, "/metrics", files=fronts.written(tmp_path, "back"), **for_ann)[0] == HTTPStatus.UNAUTHORIZED
