@@ -323,8 +323,8 @@ class ClusterMirror:
 
     def see_quota(self, found: PromiseQuota) -> None:
         """A promise quota, new or changed."""
-        self.quotas.see(found)
-        self._tell_quotas(found.metadata.namespace)
+        if self.quotas.see(found):  # else only its status was written
+            self._tell_quotas(found.metadata.namespace)
 
     def drop_quota(self, namespace: str, name: str) -> None:
         """A promise quota is gone."""

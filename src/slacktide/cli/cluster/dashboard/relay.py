@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     import aiohttp
     from aiohttp import web
 
-    from slacktide.cli.cluster.scheduler_pages import Trust
+    from slacktide.cli.cluster.scheduler_pages import Shown, Trust
     from slacktide.dashboard.pages import Route
 
 PATHS = ("/view", "/explain")
@@ -33,11 +33,9 @@ class Relay:
         """What the page asks of a scheduler, by path."""
         return dict.fromkeys(PATHS, self._pass_on)
 
-    async def _options(self) -> dict[str, Any]:
-        """Certificate and token, as ``slacktide explain`` has them; read again each time, as tokens are renewed."""
-        if not self._base.startswith("https://"):
-            return {}
-        return {"ssl": self._trust.check(), "headers": {"Authorization": await self._trust.header()}}
+    async def _shown(self) -> Shown | None:
+        """What ``slacktide explain`` shows; read again each time, as tokens are renewed."""
+        return await self._trust.shown() if self._base.startswith("https://") else None
 
     async def _pass_on(self, request: web.Request) -> web.StreamResponse:
         import aiohttp
@@ -48,10 +46,11 @@ class Relay:
 
         timeout = aiohttp.ClientTimeout(total=None, connect=10.0, sock_read=QUIET_SECONDS)
         try:
-            options = await self._options()
+            shown = await self._shown()
+            asked: dict[str, Any] = {"params": request.query, "allow_redirects": False}
+            asked |= {} if shown is None else shown.options
             url = f"{self._base}{request.path}"
-            asked = {"params": request.query, "allow_redirects": False, **options}
-            async with asking(timeout) as session, session.get(url, **asked) as found:
+            async with asking(timeout, shown) as session, session.get(url, **asked) as found:
                 return await self._told(request, found)
         except (aiohttp.ClientError, OSError, TimeoutError, ValueError, ConfigError) as error:
             return refusal(BAD_GATEWAY, f"{self._base} does not answer: {str(error) or type(error).__name__}")
