@@ -80,3 +80,11 @@ def test_a_suite_that_is_ended_leaves_nothing_running(
         for pid in [*descendants(make.pid), make.pid]:
             if is_there(pid):
                 os.kill(pid, signal.SIGKILL)
+
+
+def test_on_the_leash_who_ends_without_a_parent_does_not_seem_to_live_on() -> None:
+    """Scripts wait so for what they began in another shell; a page's commands did, and hung."""
+    script = "read pid < <(sh -c 'sleep 0.2 >/dev/null & echo $!'); while kill -0 $pid 2>/dev/null; do sleep 0.05; done"
+    leash = [sys.executable, str(REPOSITORY / "tests/support/leash.py"), "bash", "-c", f"{script}; exit 3"]
+    done = subprocess.run(leash, timeout=60, check=False)
+    assert done.returncode == 3

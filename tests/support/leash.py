@@ -71,6 +71,16 @@ def _reap() -> None:
         pass
 
 
+def _wait(process: subprocess.Popen[bytes]) -> int:
+    """The exit code of a process, once it has ended. Whoever else ends is buried meanwhile: those whose parents are gone
+    are our children, and to a script that waits for one of them it would seem to live on."""
+    while True:
+        pid, status = os.wait()
+        if pid == process.pid:
+            process.returncode = os.waitstatus_to_exitcode(status)
+            return process.returncode
+
+
 class _Ended(BaseException):
     """A signal that ends us."""
 
@@ -90,7 +100,7 @@ def main(command: list[str]) -> int:
     try:
         # Of a session of its own, so that a terminal's Ctrl-C comes once, by way of us.
         process = subprocess.Popen(command, start_new_session=True, preexec_fn=_die_with_parent)  # noqa: PLW1509  # no threads
-        code = process.wait()
+        code = _wait(process)
         return code if code >= 0 else 128 - code
     except _Ended as ended:
         number: int = ended.args[0]
