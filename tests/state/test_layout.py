@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from reference.combinations import numbered
 
+from reference.combinations import numbered
 from slacktide.model import resting
 from slacktide.state import layout
 

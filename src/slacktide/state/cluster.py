@@ -88,7 +88,7 @@ def rules_of(config: Config, classes: schema.Records, hosts: int, own: OwnCode, 
         "own_score": own.score,
         "own_cost": own.cost,
         "policy": builtin.POLICIES[policy.name].code if policy.name in builtin.POLICIES else builtin.QOS_DRIVEN,
-        "triage": policy.overload == "triage",
+        "triage": weighs_overload(config),
         "needed": policy.preempt_when == "needed",
         "by_importance": policy.queue_order == "importance",
         "same_pass": policy.victims == "same-pass",
@@ -246,7 +246,7 @@ def build(
         **requests,
         **limit_tables.arrays(workload, config.simulation.epoch, config.simulation.end, happenings),
         **host_arrays(capacity, grouping),
-        **shared_arrays(len(hosts), kinds.pairs, levels, capacity.shape[1], config.policy.overload == "triage"),
+        **shared_arrays(len(hosts), kinds.pairs, levels, capacity.shape[1], weighs_overload(config)),
         **buffers(len(workload), capacity.shape[1]),
     }
     request_tables.ensure_capacity(arrays, INSTANCES, record)
@@ -346,6 +346,11 @@ def host_arrays(capacity: NDArray[np.int64], grouping: layout.Grouping) -> dict[
     }
 
 
+def weighs_overload(config: Config) -> bool:
+    """Whether classes may be overloaded in some pass: by metric only."""
+    return config.policy.overload == "triage" and config.policy.name != "priority"
+
+
 def wakes(hosts: int, policy: int) -> NDArray[np.float64]:
     """When hosts spare one less, as far as anybody asks; ``host_slots.fill`` writes it."""
     return np.full(2 << max(0, hosts - 1).bit_length() if policy in (builtin.PRIORITY, builtin.HYBRID) else 0, np.inf)
@@ -388,6 +393,7 @@ def buffers(requests: int, resources: int) -> dict[str, NDArray[Any]]:
         "victims": np.zeros(1 << 13, np.int64),
         "events": np.zeros(1 << 13, log_records.EVENT),
         "passes": np.zeros(1 << 12, log_records.PASS),
+        "branches": np.zeros((130, 2), np.int64),
         "taken": np.zeros(INSTANCES, np.int64),
         "missing": np.zeros(resources, np.int64),
         "amounts": np.zeros((3, resources)),

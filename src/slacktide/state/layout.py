@@ -94,9 +94,7 @@ class Combinations:
         while at < len(rows):
             if self.count == len(self.seen):
                 self._grow()
-            at, self.count = combinations.number(
-                rows, at, self.count, self.seen, self._places, code, self.first
-            )
+            at, self.count = combinations.number(rows, at, self.count, self.seen, self._places, code, self.first)
         self.first[before : self.count] += begin
 
     def _grow(self) -> None:

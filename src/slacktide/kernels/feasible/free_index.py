@@ -105,7 +105,7 @@ def has_room(tb: State, h: int, shape: int) -> bool:
 def update(tb: State, h: int) -> None:
     """Carry the free amounts of host ``h`` into the index; O(resources * log hosts)."""
     host = views.hosts(tb)[h]
-    root = views.groups(tb)[host["group"]]["root"]
+    root = whole(views.groups(tb)[host["group"]]["root"])
     node = whole(host["leaf"])
     tree = views.tree(tb)
     width = tree.shape[1]
@@ -123,9 +123,39 @@ def update(tb: State, h: int) -> None:
         tree[root + node, BOTH] = min(x, y)
         for r in range(width - AMOUNTS):
             tree[root + node, AMOUNTS + r] = max(views.free(tb)[h, r], 0)
+    if width == AMOUNTS + 2:
+        climb_with_two(tree, root, node)
+        return
     node >>= 1
     while node > 0 and combine(tree, root, node):  # what did not change changes nothing above
         node >>= 1
+
+
+@kernel
+def climb_with_two(tree: NDArray[np.int64], root: int, node: int) -> None:
+    """Carry a leaf upwards, as far as it changes anything, where there is CPU and memory only; O(log hosts).
+
+    As :func:`combine`, node by node, but what holds below the node it comes from is at hand.
+    """
+    at = root + node
+    a, b, tie_a, tie_b = tree[at, A], tree[at, B], tree[at, TIE_A], tree[at, TIE_B]
+    both, cpu, memory = tree[at, BOTH], tree[at, AMOUNTS], tree[at, AMOUNTS + 1]
+    while node > 1:
+        at = root + (node ^ 1)
+        tie = tree[at, TIE_A]
+        tie_a = max(tie, tie_a) if tree[at, A] == a else tie if tree[at, A] > a else tie_a
+        tie = tree[at, TIE_B]
+        tie_b = max(tie, tie_b) if tree[at, B] == b else tie if tree[at, B] > b else tie_b
+        a, b, both = max(a, tree[at, A]), max(b, tree[at, B]), max(both, tree[at, BOTH])
+        cpu, memory = max(cpu, tree[at, AMOUNTS]), max(memory, tree[at, AMOUNTS + 1])
+        node >>= 1
+        at = root + node
+        changed = (tree[at, A] ^ a) | (tree[at, B] ^ b) | (tree[at, TIE_A] ^ tie_a) | (tree[at, TIE_B] ^ tie_b)
+        changed |= (tree[at, BOTH] ^ both) | (tree[at, AMOUNTS] ^ cpu) | (tree[at, AMOUNTS + 1] ^ memory)
+        if changed == 0:
+            return
+        tree[at, A], tree[at, B], tree[at, TIE_A], tree[at, TIE_B] = a, b, tie_a, tie_b
+        tree[at, BOTH], tree[at, AMOUNTS], tree[at, AMOUNTS + 1] = both, cpu, memory
 
 
 @leaf

@@ -359,10 +359,16 @@ def hopeless(tb: State, h: int, cls: int, mine: float, now: float) -> bool:
     return qos_driven.excludes(tb, ceiling_at(ceiling, now), whole(ceiling["least"]), cls, mine)
 
 
+@leaf
+def in_order(tb: State, h: int, now: float) -> bool:
+    """Whether the slots of host ``h`` are known to be in victim order; O(1)."""
+    return views.rules(tb)["sorted_hosts"] != 0 and now < views.hosts(tb)[h]["sorted_until"]
+
+
 @kernel
 def sort_victims(tb: State, h: int, now: float) -> None:
     """Bring the slots of host ``h`` into victim order where they are not; O(1) when nothing can have changed."""
-    if views.rules(tb)["sorted_hosts"] and now < views.hosts(tb)[h]["sorted_until"]:
+    if in_order(tb, h, now):
         return
     if in_force.by_metric(tb):
         sort_by_metric(tb, h, now)

@@ -136,7 +136,7 @@ ARRAYS: dict[str, Array] = {
     "granted": Array(I8, (N, R), "amount", "drive feasible", "what it takes where not its demand", NETWORK),
     "unit": Array(F8, (R,), "user's unit", "feasible", "one whole amount"),
     "allowed": Array(U1, ("terms", "groups"), "flag", "feasible memo place", "hosts that satisfy a term", fixed=True),
-    "groups": Array(schema.GROUP, ("groups",), "record", "feasible place", "of hosts alike", fixed=True),
+    "groups": Array(schema.GROUP, ("groups",), "record", "feasible place", "of hosts alike"),
     "tree": Array(I8, ("nodes", "5 + resources"), "amount", "feasible place", "the free index"),
     "leaf_host": Array(I8, (H,), "host", "feasible place", "hosts in the order of the free index"),
     "changes": Array(I8, ("ring",), "host", "feasible memo place qos", "where contents or metrics changed"),
@@ -211,6 +211,7 @@ ARRAYS: dict[str, Array] = {
     "events": Array(log.EVENT, ("recorded",), "record", "drive qos tables", "all that happened"),
     "passes": Array(log.PASS, ("recorded",), "record", "drive tables", "passes"),
     # Scratch of a search.
+    "branches": Array(I8, (130, 2), "node, score", "place", "scratch: branches of the free index to be looked at"),
     "taken": Array(I8, ("slots",), "slot", "drive feasible place", "scratch: victims"),
     "missing": Array(I8, (R,), "amount", "feasible place", "scratch: demand less free and what victims free"),
     "amounts": Array(F8, (3, R), "user's unit", "feasible", "scratch: what a user's score is given"),

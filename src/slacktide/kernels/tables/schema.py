@@ -176,7 +176,8 @@ SHARED = np.dtype(
     align=True,
 )
 
-GROUP = np.dtype([("root", "i8"), ("width", "i8"), ("first", "i8")], align=True)
+# A group, with its place in the tree and in ``leaf_host``; no host of it scores above ``limit``, by the last search.
+GROUP = np.dtype([("root", "i8"), ("width", "i8"), ("first", "i8"), ("limit", "i8")], align=True)
 
 # Settings that kernels read, and the loop's own counters.
 RULES = np.dtype(
