@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any, cast
+
 from slacktide.kernels.runtime.compiling import compiles
-from slacktide.kernels.tables.schema import Records
 
+
+def _nothing(array: Any, at: int) -> None:
+    """Memory of an interpreter is not worth it."""
+
+
+prefetch: Callable[[Any, int], Any] = _nothing
+"""The record at this place of an array of one axis is read later."""
 if compiles():
-    from slacktide.kernels.runtime.intrinsics import prefetch
-else:
+    from slacktide.kernels.runtime import intrinsics
 
-    def prefetch(array: Records, at: int) -> None:
-        """The record at this place of an array of one axis is read later."""
+    prefetch = cast(Any, intrinsics.prefetch)
