@@ -14,6 +14,7 @@ from slacktide.errors import ConfigError
 from slacktide.kernels import builtin
 from slacktide.kernels.feasible import lendable
 from slacktide.kernels.feasible.free_index import AMOUNTS, NOWHERE
+from slacktide.kernels.place import offers
 from slacktide.kernels.tables import log_records, schema
 from slacktide.kernels.tables.arrays import Tables
 from slacktide.model import Hosts, Workload
@@ -49,6 +50,8 @@ ON_GRID = (
 NETWORK = "network"
 """The resource that is bandwidth."""
 INSTANCES = 16  # a host has room for at first
+MANY_HOSTS = 1024  # from as many on a tournament of them is worth its memory
+LOOKS_BEFORE = 16  # a tree costs about as much as that many looks at every host
 SHARED_BYTES = 48_000_000  # for shared evaluations; fewer sets only cost time
 
 
@@ -247,6 +250,7 @@ def build(
         **limit_tables.arrays(workload, config.simulation.epoch, config.simulation.end, happenings),
         **host_arrays(capacity, grouping),
         **shared_arrays(len(hosts), kinds.pairs, levels, capacity.shape[1], weighs_overload(config)),
+        **contest_arrays(len(hosts), grouping.nodes, levels, capacity.shape[1]),
         **buffers(len(workload), capacity.shape[1]),
     }
     request_tables.ensure_capacity(arrays, INSTANCES, record)
@@ -380,6 +384,19 @@ def shared_arrays(hosts: int, pairs: int, levels: int, resources: int, triage: b
     }
 
 
+def contest_arrays(hosts: int, nodes: int, levels: int, resources: int) -> dict[str, NDArray[Any]]:
+    """What hosts offer to those who preempt; nothing yet. Where hosts are few, a look at each costs little."""
+    nodes, several = (nodes, 1) if hosts >= MANY_HOSTS else (0, 0)
+    contest = np.zeros(several, schema.CONTEST)
+    contest["after"], contest["batch"] = LOOKS_BEFORE, -1
+    return {
+        "contest": contest,
+        "offers": np.zeros((nodes, offers.OFFERS, offers.ROOM + resources), np.int64),
+        "offer_costs": np.zeros((nodes, offers.OFFERS, levels + 1)),
+        "offer_tie": np.zeros(nodes, np.int64),
+    }
+
+
 def buffers(requests: int, resources: int) -> dict[str, NDArray[Any]]:
     """Queue, recorders and scratch; those that may run full grow when a kernel asks for it."""
     waiting = min(requests, 1 << 16) + 64
@@ -393,7 +410,7 @@ def buffers(requests: int, resources: int) -> dict[str, NDArray[Any]]:
         "victims": np.zeros(1 << 13, np.int64),
         "events": np.zeros(1 << 13, log_records.EVENT),
         "passes": np.zeros(1 << 12, log_records.PASS),
-        "branches": np.zeros((130, 2), np.int64),
+        "branches": np.zeros((130, 3), np.int64),
         "taken": np.zeros(INSTANCES, np.int64),
         "missing": np.zeros(resources, np.int64),
         "amounts": np.zeros((3, resources)),

@@ -176,6 +176,21 @@ SHARED = np.dtype(
     align=True,
 )
 
+# The tournament of a pass: whose offers they are, and as of when.
+CONTEST = np.dtype(
+    [
+        ("after", "i8"),  # so many look at every host before there is one
+        ("batch", "i8"),  # the pass
+        ("cls", "i8"),  # for whom
+        ("looks", "i8"),  # of the class, in this pass
+        ("builds", "i8"),  # how often it was made anew in it
+        ("position", "i8"),  # end of the change log as of which offers are
+        ("arranged", "i8"),  # where that ended when the leaves of the free index were put in order
+        ("reference", "f8"),  # the largest metric for which offers were worked out
+    ],
+    align=True,
+)
+
 # A group, with its place in the tree and in ``leaf_host``; no host of it scores above ``limit``, by the last search.
 GROUP = np.dtype([("root", "i8"), ("width", "i8"), ("first", "i8"), ("limit", "i8")], align=True)
 
