@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from slacktide.kernels.builtin import BALANCED, LEAST_REQUESTED, OWN
 from slacktide.kernels.runtime.compiling import kernel, leaf, whole
 from slacktide.kernels.runtime.plugin_calls import score_of
+from slacktide.kernels.runtime.prefetching import prefetch
 from slacktide.kernels.tables import views
 from slacktide.kernels.tables.schema import State
 
@@ -26,6 +27,8 @@ BEYOND = 2.0**44  # more than any host has, and its multiples stay within 64 bit
 A, B, TIE_A, TIE_B, BOTH, AMOUNTS = 0, 1, 2, 3, 4, 5
 LEAN, FREE, ROOM = 20, 20, 26
 """Bits by which A - B and what is free are rounded in the order of leaves, and bits that the latter has there."""
+LOW = 6
+"""Levels of a tree from its leaves on that are looked for in time."""
 SEARCHED = 64
 """Bound checks a host that pay for putting the leaves in order."""
 
@@ -99,6 +102,15 @@ def has_room(tb: State, h: int, shape: int) -> bool:
         if views.missing(tb)[r] > 0:
             fits = False
     return fits
+
+
+@leaf
+def prefetch_path(tb: State, h: int) -> None:
+    """What :func:`update` will look at on its way up from host ``h``, but for the top, which is at hand; O(1)."""
+    root, node = whole(views.groups(tb)[views.hosts(tb)[h]["group"]]["root"]), whole(views.hosts(tb)[h]["leaf"])
+    for _ in range(LOW):
+        prefetch(views.tree(tb)[root + (node ^ 1)], whole(0))
+        node >>= 1
 
 
 @kernel

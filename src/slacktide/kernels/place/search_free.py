@@ -14,6 +14,7 @@ from slacktide.kernels.feasible.free_index import (
 )
 from slacktide.kernels.place.scores import comparing
 from slacktide.kernels.runtime.compiling import kernel, leaf, whole
+from slacktide.kernels.runtime.prefetching import prefetch
 from slacktide.kernels.tables import views
 from slacktide.kernels.tables.schema import NOBODY, State
 
@@ -67,6 +68,11 @@ def free_in_group(tb: State, g: int, kind: int, host: int, score: int) -> int:
             continue
         control["bounds"] += 2
         first, last = 2 * node, 2 * node + 1
+        if 4 * node < width:
+            prefetch(tree[root + 4 * node], whole(0))
+            prefetch(tree[root + 4 * node + 1], whole(0))
+            prefetch(tree[root + 4 * node + 2], whole(0))
+            prefetch(tree[root + 4 * node + 3], whole(0))
         at_first, at_last = bound(tree, root + first, demand, a, b, both), bound(tree, root + last, demand, a, b, both)
         gain = at_last - at_first
         if gain == 0:  # among equals the one with the largest draw excludes most of the others
