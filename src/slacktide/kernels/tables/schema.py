@@ -107,6 +107,9 @@ CLASS = np.dtype(
         ("ends", "f8"),
         ("turn", "i8"),  # the place in ``turns`` of ``begins``
         ("last_turn", "i8"),
+        ("in_tier", "i8"),  # of the tier that has the place of this class, not of the class
+        ("tier_turned", "i8"),  # the same: it goes by decreasing metric
+        ("tier_lost", "i8"),  # the same: ``some_lost`` of a class of it
     ],
     align=True,
 )  # whole: 1 / slo is a whole number, so that e / slo needs no rounding; overloaded: in the present pass (triage);
@@ -114,7 +117,11 @@ CLASS = np.dtype(
 
 # A waiting instance. Its metric is ``key - t``, where no request's ledger decides.
 ENTRY = np.dtype(
-    [("key", "f8"), ("admitted", "f8"), ("row", "i8"), ("kind", "i8"), ("done", "i8"), ("request", "i8")], align=True
+    [
+        *(("key", "f8"), ("admitted", "f8"), ("row", "i8"), ("kind", "i8"), ("done", "i8"), ("request", "i8")),
+        ("tier", "i8"),  # of the present pass, where one below its margin may be before it
+    ],
+    align=True,
 )
 OPEN, GONE, SERVED = range(3)  # of ``done``: waits, left the queue, waits and had its turn with its gang
 
