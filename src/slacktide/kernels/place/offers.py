@@ -125,7 +125,8 @@ def offer_more(tb: State, node: int, h: int) -> None:
         slot = views.slots(tb)[h, i]
         for r in range(views.free(tb).shape[1]):
             offer[ROOM + r] += grants.taken(tb, whole(slot["row"]), whole(slot["shape"]), r)
-    cost[:] = views.offer_costs(tb)[node, EXACT - 1]  # no further victim makes a sum for a class larger
+    for m in range(len(cost)):
+        cost[m] = views.offer_costs(tb)[node, EXACT - 1, m]  # no further victim makes a sum for a class larger
     if in_force.cost(tb) != FEWEST_VICTIMS:
         cost[len(cost) - 1] = np.inf
 
@@ -174,9 +175,8 @@ def make_offers(tb: State, node: int, h: int, cls: int, mine: float) -> None:
         for r in range(views.free(tb).shape[1]):
             before = whole(offers[number - 1, ROOM + r]) if number > 0 else whole(views.free(tb)[h, r])
             offers[number, ROOM + r] = before + grants.taken(tb, row, shape, r)
-        costs[number, :] = 0.0
-        if number > 0:
-            costs[number, :] = costs[number - 1]
+        for m in range(costs.shape[1]):
+            costs[number, m] = costs[number - 1, m] if number > 0 else 0.0
         add_cost(tb, costs[number], slot, now)
         score_offer(tb, node, number, h)
         number += 1
