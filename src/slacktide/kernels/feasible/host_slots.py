@@ -155,11 +155,17 @@ def has_sibling(tb: State, h: int, job: int) -> bool:
 @kernel
 def sort_by_priority(tb: State, h: int) -> None:
     """Bring host ``h`` into victim order, where no metric is asked for; O(n^2), O(n) when nearly sorted."""
+    slots, spare = views.slots(tb), views.slots(tb).shape[1] - 1
     for i in range(1, views.hosts(tb)[h]["count"]):
         k = i
-        while k > 0 and in_force.later_victim_by_class(tb, views.slots(tb)[h, k - 1], views.slots(tb)[h, k]):
-            swap(tb, h, k)
+        while k > 0 and in_force.later_victim_by_class(tb, slots[h, k - 1], slots[h, i]):
             k -= 1
+        if k == i:
+            continue
+        slots[h, spare] = slots[h, i]
+        for at in range(i, k, -1):
+            slots[h, at] = slots[h, at - 1]
+        slots[h, k] = slots[h, spare]
 
 
 @kernel
@@ -362,16 +368,10 @@ def hopeless(tb: State, h: int, cls: int, mine: float, now: float) -> bool:
     return qos_driven.excludes(tb, ceiling_at(ceiling, now), whole(ceiling["least"]), cls, mine)
 
 
-@leaf
-def in_order(tb: State, h: int, now: float) -> bool:
-    """Whether the slots of host ``h`` are known to be in victim order; O(1)."""
-    return views.rules(tb)["sorted_hosts"] != 0 and now < views.hosts(tb)[h]["sorted_until"]
-
-
 @kernel
 def sort_victims(tb: State, h: int, now: float) -> None:
     """Bring the slots of host ``h`` into victim order where they are not; O(1) when nothing can have changed."""
-    if in_order(tb, h, now):
+    if views.rules(tb)["sorted_hosts"] and now < views.hosts(tb)[h]["sorted_until"]:
         return
     if in_force.by_metric(tb):
         sort_by_metric(tb, h, now)

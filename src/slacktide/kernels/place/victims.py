@@ -70,10 +70,7 @@ def choose_by_metric(tb: State, h: int, cls: int, mine: float, now: float) -> in
 @kernel
 def choose_by_priority(tb: State, h: int, cls: int, now: float) -> int:
     """As :func:`choose_by_metric`, where no metric is asked for; O(instances)."""
-    if not host_slots.in_order(tb, h, now):
-        if not somebody_eligible_by_class(tb, h, cls):
-            return -1  # which is known without an order
-        host_slots.sort_victims(tb, h, now)
+    host_slots.sort_victims(tb, h, now)
     batch = views.control(tb)["batch"]
     number = 0
     for i in range(views.hosts(tb)[h]["count"]):
@@ -87,15 +84,6 @@ def choose_by_priority(tb: State, h: int, cls: int, now: float) -> int:
         if release(tb, slot):
             return number
     return -1
-
-
-@kernel
-def somebody_eligible_by_class(tb: State, h: int, cls: int) -> bool:
-    """Whether anybody on host ``h`` may be preempted for one of class ``cls``; O(instances)."""
-    for i in range(views.hosts(tb)[h]["count"]):
-        if in_force.eligible_by_class(tb, views.slots(tb)[h, i], cls):
-            return True
-    return False
 
 
 @kernel
