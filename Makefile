@@ -85,7 +85,7 @@ live: $(VENV)/dev.stamp library $(call CI_HAS,servers lab-binaries)
 	$(call CI_HAS,env SLACKTIDE_REQUIRE_LAB=1 SLACKTIDE_REQUIRE_SERVERS=1) $(PYTEST) --numprocesses=2 --dist=loadfile --no-loadscope-reorder \
 		--ignore=tests/cluster/test_live_image.py tests/cluster
 
-# What tests/cluster starts: found, or built with Go into the user's cache folder (about 7 minutes, once).
+# What tests/cluster starts: found, or built with Go into the user's cache folder (about 8 minutes, once).
 lab-binaries: $(VENV)/run.stamp
 	$(BIN)/slacktide lab binaries
 
@@ -154,9 +154,10 @@ hundredth: $(VENV)/dev.stamp
 benchmarks: $(VENV)/run.stamp library
 	$(LEASH) $(BIN)/python bench/tables.py $(if $(SMALL),--small) $(ONLY)
 
-# Stops at a warning (a link that leads nowhere, a page that the navigation lacks) and at what a browser would fetch from
+# The notebooks are run for it, which takes about a minute. Stops at a warning (a link that leads nowhere, a page that the navigation lacks) and at what a browser would fetch from
 # elsewhere.
-docs: $(VENV)/dev.stamp
+docs: $(VENV)/dev.stamp library
+	$(LEASH) $(BIN)/python website/notebooks.py
 	env NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	$(BIN)/python website/check.py build/site
 	@echo "The site is in build/site; open build/site/index.html."

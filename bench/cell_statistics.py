@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from measuring import announce
 
 from slacktide.inputs import join, read_hosts, read_workload
 from slacktide.inputs.generators.registry import GENERATORS
@@ -82,6 +83,7 @@ def main() -> None:
     for label, settings in (("cell", {}), ("cell, 2.9 days", LARGE)):
         pieces, hosts = GENERATORS["cell"].generate(settings, arguments.seed)
         columns[label] = column(join(list(pieces)), hosts)
+    announce()
     print("| | " + " | ".join(columns) + " |")
     print("|---|" + "---|" * len(columns))
     for name in next(iter(columns.values())):

@@ -94,7 +94,8 @@ def cheapest(workload: Workload, hosts: Hosts, config: Config, without: Outcome)
             without.classes[of].fulfilment["restart"] - found.classes[of].fulfilment["restart"] for of in CLASSES
         )
         if lost <= POINTS and (best is None or found.result.preemptions < best[1].result.preemptions):
-            best = f"best of the grid: bronze {bronze}, silver {silver} per 1h, cooldown {cooldown:g} s", found
+            name = f"bronze {'any' if bronze is None else bronze}, silver {'any' if silver is None else silver} per 1h"
+            best = f"best of the grid: {name}, cooldown {cooldown:g} s", found
     assert best is not None  # noqa: S101  # no limits at all are among the pairs
     return row(*best, without)
 

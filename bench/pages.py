@@ -2,6 +2,9 @@
 
 python bench/pages.py grouped      docs/requests.md: rows of a job as one request
 python bench/pages.py one-hour     docs/validation.md: the published one-hour sample (needs the published inputs)
+python bench/pages.py openb        docs/traces.md: the published pods of openb (needs them)
+python bench/pages.py owed         docs/metrics.md: penalties of the published hour (needs the published inputs)
+python bench/pages.py jobs         docs/generators.md: sizes of jobs, published (needs the inputs) and generated
 """
 
 from __future__ import annotations
@@ -12,8 +15,29 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from measuring import announce, each, one_hour_files, published, slacktide, table
+import numpy as np
+import pyarrow.parquet as pq
+from measuring import (
+    ALPHA,
+    HOUR,
+    announce,
+    each,
+    one_hour_files,
+    overheads,
+    published,
+    read,
+    settings,
+    simulated,
+    slacktide,
+    table,
+)
+from numpy.typing import NDArray
 from requests import GROUPED, Words
+
+from slacktide.inputs import join
+from slacktide.inputs.generators.registry import GENERATORS
+from slacktide.metrics.penalties import penalties
+from slacktide.results.tables import write_requests
 
 PRESETS: dict[str, Words] = {
     "`--policy priority`": ("--policy", "priority"),
@@ -63,7 +87,69 @@ def one_hour() -> str:
     return table((*head, "operations"), list(each(PRESETS, row)))
 
 
-TABLES = {"grouped": grouped, "one-hour": one_hour}
+OPENB: dict[str, Words] = {
+    "`--policy priority`": ("--policy", "priority"),
+    "`--policy qos-driven`": (),
+    "`--policy qos-driven --set policy.overload=share`": ("--set", "policy.overload=share"),
+}
+
+
+def openb() -> str:
+    """The published pods on the nodes of their conversion."""
+    with tempfile.TemporaryDirectory() as folder:
+        sources = [published("openb", name) for name in ("pods-default.csv", "nodes.csv")]
+        slacktide("trace", "convert", "openb", *sources, "--out", Path(folder, "openb"))
+        files = [Path(folder, "openb", name) for name in ("workload.parquet", "hosts.parquet")]
+
+        def row(name: str, words: Words) -> list[str]:
+            found = json.loads(slacktide("simulate", *files, *words, "--end", "13000000", "--json")[1])
+            classes = [got(found["classes"][one]) for one in ("gold", "silver", "bronze")]
+            return [name, f"{found['preemptions']:,}", *classes]
+
+        head = ("settings", "preemptions", *(f"{one}: mean, min, fulfilled" for one in ("gold", "silver", "bronze")))
+        return table(head, list(each(OPENB, row)))
+
+
+def jobs() -> str:
+    """How many instances jobs have: of the published samples, and of the generator."""
+    columns = {}
+    for which in ("higher", "lower"):
+        workload, _ = read(*one_hour_files(which))
+        columns[f"sample, {which} contention"] = np.unique(workload.job, return_counts=True)[1]
+    pieces, _ = GENERATORS["jobs"].generate({"requests": 40_000}, 1)
+    requests = join(list(pieces)).request
+    columns["jobs (seed 1, 40,000 requests)"] = np.unique(requests, return_counts=True)[1]
+    rows = [
+        ["mean", *(f"{one.mean():.1f}" for one in columns.values())],
+        ["share of single ones", *(f"{(one == 1).mean():.0%}" for one in columns.values())],
+        ["median, 75 %, 90 %, 95 %", *(quantiles(one, 0.5, 0.75, 0.9, 0.95) for one in columns.values())],
+        ["99 %, 99.5 %, 99.8 %, largest", *(quantiles(one, 0.99, 0.995, 0.998, 1.0) for one in columns.values())],
+    ]
+    return table(("instances", *columns), rows)
+
+
+def quantiles(values: NDArray[np.int64], *shares: float) -> str:
+    """Some quantiles, as whole numbers that occur."""
+    return ", ".join(f"{np.quantile(values, one, method='inverted_cdf'):,.0f}" for one in shares)
+
+
+def owed() -> str:
+    """Penalties of the published hour by priority, by which length of a request they count."""
+    files = one_hour_files("higher")
+    config = settings(
+        "recommended", {"policy.name": "priority", "qos.alpha": ALPHA, "simulation.end": HOUR, **overheads()}
+    )
+    workload, hosts = read(*files)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "requests.parquet")
+        write_requests(path, workload, simulated(workload, hosts, config).result.requests, config.qos.startup)
+        requests = pq.read_table(path)
+        lengths = ("due", "run", "lifetime", "asked")
+        sums = [penalties(requests, workload.classes, config.qos.startup, HOUR, length=one) for one in lengths]
+    return table(lengths, [[f"{one['penalty'][-1].as_py():,.0f}" for one in sums]])
+
+
+TABLES = {"grouped": grouped, "one-hour": one_hour, "openb": openb, "jobs": jobs, "owed": owed}
 
 
 def main() -> None:

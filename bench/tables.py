@@ -1,4 +1,4 @@
-"""Every table of docs/benchmarks.md and docs/optimisations.md, measured one after the other: ``make benchmarks``.
+"""Every table between marks in docs/, measured one after the other: ``make benchmarks``.
 
     python bench/tables.py [NAME ...]            measure all (or these), and put the tables into the pages
     python bench/tables.py --small [NAME ...]    the same with tiny sizes, on copies of the pages: that all of it works
@@ -69,6 +69,7 @@ class Table:
 
 COSTS, SAVED, SEVERAL, TRACES = "docs/benchmarks.md", "docs/optimisations.md", "docs/requests.md", "docs/traces.md"
 WINDOWS, OPTIONS, VALIDATION = "docs/windows.md", "docs/options.md", "docs/validation.md"
+GENERATED = "docs/generators.md"
 FEW = "--seeds 1 --lines priority recommended"
 TABLES = (
     Table("one-hour", COSTS, "one_hour.py --repeats 5", "--repeats 1 --end 60", published=True),
@@ -95,6 +96,11 @@ TABLES = (
     Table("trace", TRACES, "trace_memory.py --rows 25e6", "--rows 2e4"),
     Table("grouped", SEVERAL, "pages.py grouped", "grouped", exact=True),
     Table("one-hour-kept", VALIDATION, "pages.py one-hour", "one-hour", published=True, exact=True),
+    Table("jobs", GENERATED, "pages.py jobs", "jobs", published=True, exact=True),
+    Table("cell", GENERATED, "cell_statistics.py", "", published=True, exact=True),
+    Table("openb", TRACES, "pages.py openb", "openb", published=True, exact=True),
+    Table("validation-3", SEVERAL, "validation3.py --measured",
+          "--seeds 1", published=True, exact=True),
     Table("options-validation1", OPTIONS, "options.py --input validation1", f"--input validation1 {FEW}",
           published=True, exact=True),
     Table("options-lower", OPTIONS, "options.py --input lower", f"--input lower {FEW}", published=True, exact=True),

@@ -1,5 +1,5 @@
-"""What MkDocs is told beside mkdocs.yml: pages that are made from the program, links that leave docs/, and the
-navigation without what is not there.
+"""What MkDocs is told beside mkdocs.yml: pages that are made from the program and of notebooks, links that leave docs/,
+and the navigation without what is not there.
 
 The pages in docs/ are also read in the repository. So their links to other files of the repository (``../examples``,
 ``../CONTRIBUTING.md``) stay as they are, and each such file gets a page of the site: texts as they are, everything else
@@ -22,10 +22,13 @@ HERE = Path(__file__).parent
 REPOSITORY = HERE.parent
 sys.path.insert(0, str(HERE))
 
+import notebooks  # noqa: E402
+
 from reference import PAGES  # noqa: E402
 
 TEXTS = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
 """Texts at the root of the repository, and the pages that stand for them. (The README is docs/index.md in brief.)"""
+NOTEBOOKS = {f"notebooks/{one.stem}.md": one for one in notebooks.SOURCES}
 LINK = re.compile(r"(?<=\]\()(?!https?:|mailto:|#)([^)#\s]+)((?:#[^)\s]*)?)(?=\))")
 LANGUAGES = {".py": "python", ".yaml": "yaml", ".toml": "toml"}
 
@@ -63,7 +66,8 @@ def relinked(markdown: str, folder: str) -> str:
         link, anchor = found.groups()
         path = target(link, folder)
         if path is None:
-            return posixpath.relpath(posixpath.join(folder, link), "docs") + anchor
+            inside = posixpath.relpath(posixpath.join(folder, link), "docs")
+            return (f"{inside.removesuffix('.ipynb')}.md" if inside.endswith(".ipynb") else inside) + anchor
         return TEXTS.get(path, source_page(path)) + anchor
 
     return LINK.sub(of, markdown)
@@ -72,7 +76,7 @@ def relinked(markdown: str, folder: str) -> str:
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """Leave out of the navigation pages that are not there (yet)."""
     there = {one.relative_to(config.docs_dir).as_posix() for one in Path(config.docs_dir).rglob("*.md")}
-    there |= set(PAGES) | set(TEXTS.values())
+    there |= set(PAGES) | set(TEXTS.values()) | set(NOTEBOOKS)
     config.nav = [kept for one in config.nav or [] if (kept := pruned(one, there))]
     return config
 
@@ -91,6 +95,7 @@ def pruned(entry: Any, there: set[str]) -> Any:
 def on_files(files: Files, *, config: MkDocsConfig) -> Files:
     """Add the pages that are made: from the program, of texts at the root, and of files that pages link to."""
     made = {name: make() for name, make in PAGES.items()}
+    made |= {name: notebooks.page(source) for name, source in NOTEBOOKS.items()}
     for text, page in TEXTS.items():
         if page != "index.md":
             made[page] = relinked((REPOSITORY / text).read_text(encoding="utf-8"), "")

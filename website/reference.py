@@ -19,9 +19,9 @@ def commands() -> str:
     parts = [
         "# Commands",
         "Each command says this itself with `--help`. `slacktide --help` lists them.",
-        f"```text\n{help_of(app, click.Context(app, info_name='slacktide'))}\n```",
+        f"```text\n{help_of(app, click.Context(app, info_name='slacktide', **app.context_settings))}\n```",
     ]
-    context = click.Context(app, info_name="slacktide")
+    context = click.Context(app, info_name="slacktide", **app.context_settings)
     for group, names in GROUPS.items():
         parts.append(f"## {group}")
         for name in names:

@@ -62,6 +62,8 @@ class PolicySettings:
     """``triage``: share of its promise below which one that is given up counts as one that can still be kept, so that
     nobody starves; 0: some may get nothing. Of a class that does not recover, nobody is spared for it."""
     queue_order: Literal["importance", "metric"] = "importance"
+    """Who is served first. ``importance``: those below their margin, the most important first, then the others by
+    slack. ``metric``: all by slack."""
     victim_order: Literal["importance", "metric"] = "importance"
     """Who of a host's instances goes first: ``importance`` mirrors the queue's order (as the published simulator's log
     does), ``metric`` is by decreasing metric alone (as the papers say)."""
@@ -75,7 +77,8 @@ class PolicySettings:
     """Preemption cost: ``fewest-victims``, ``slack`` (the papers'), ``default`` (the policy's own: qos-driven's is
     ``slack``, priority's ``fewest-victims``), or as for ``score``."""
     overhead_scope: Literal["same-or-more-important", "same-class", "all", "none"] = "same-or-more-important"
-    """Victims to which the overhead limit applies, seen from the one that preempts (T; Q says ``same-class``)."""
+    """Victims to which the overhead limit applies, seen from the one that preempts. (Farias's thesis; da Silva et al.
+    2020 say ``same-class``.)"""
     min_running: Seconds = 0.0
     """Seconds from its start during which an instance is not preempted."""
     queue_limit: Count = 100
@@ -149,7 +152,9 @@ class StartupSettings:
     ``exponential:MEAN``, or a file of measured values."""
 
     hot: Text = "constant:2.5"
+    """On a host where the instance ran before."""
     cold: Text = "constant:5.5"
+    """On any other host."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,8 +162,11 @@ class FailureSettings:
     """Host failures and drains: from ``file``, or drawn (distributions as for start-up) where ``uptime`` is given."""
 
     file: Text | None = None
+    """A CSV file of failures, drains and repairs (docs/formats.md)."""
     uptime: Text | None = None
+    """How long a host is up before it fails; ``None``: none fails but by the file."""
     downtime: Text = "constant:600"
+    """How long a host that failed is down."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +176,7 @@ class SimulationSettings:
     end: Instant | None = None
     """The run ends at this second; ``None``: when everything has completed."""
     seed: Count = 0
+    """Of everything drawn; equal seeds give equal results."""
     epoch: Text = EPOCH
     """The instant that second 0 is, as RFC 3339 has it, for calendar windows and times of day and week."""
     preempted_work: Literal["by-kind", "kept", "lost"] = "by-kind"
@@ -241,17 +250,20 @@ class KubeSettings:
     ledger_qps: SomeAmount = 100.0
     """Availability objects written a second, all together; each at most once a second."""
     watch_seconds: Annotated[float, Meta(ge=5, le=86_400, extra={"written": "duration"})] = 600.0
-    """Longest time of a watch, after which the API server is asked to end it. One that shows no sign of life for a
-    seventh longer is dead; a replica that cannot decide without it gives the lease back (docs/live.md)."""
+    """Longest time of a watch, after which the API server is asked to end it. One that shows no sign of life for
+    15 % longer is dead; a replica that cannot decide without it gives the lease back (docs/live.md)."""
     leader_election: bool = True
     """Act only while holding the lease."""
     lease_namespace: Text = "slacktide-system"
+    """Namespace of the Lease by which replicas agree who acts."""
     lease_name: Text = "slacktide"
+    """Its name."""
     lease_duration: Annotated[float, Meta(ge=3, le=LARGEST, extra={"written": "duration"})] = 15.0
     """Seconds after which others take a lease that is not renewed."""
     backoff_first: SomeAmount = 1.0
     """Seconds a pod waits after its first failed binding or eviction; doubled with each."""
     backoff_longest: SomeAmount = 10.0
+    """Seconds that it waits at most."""
     victim_patience: Seconds = 30.0
     """Seconds beyond their grace period that victims may take to be gone, before a reserved place is given up."""
     resize_patience: Seconds | None = 60.0

@@ -124,7 +124,7 @@ def shown(value: object) -> str:
     """A value as it is written in a settings file."""
     if value is None or isinstance(value, bool):
         return str(value).lower()
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return f"{value:.12g}" if isinstance(value, float) else str(value)
 
 
 def _allowed(kind: Kind) -> str:

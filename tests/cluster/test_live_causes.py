@@ -160,7 +160,10 @@ def test_an_impossible_replica_of_a_concurrent_workload(place: Place) -> None:
     before = running(place, "statefulset-pair", 2)
     main = {"name": "main", "resources": {"requests": {"cpu": "64"}}}
     place.patch("statefulsets", "pair", {"spec": {"template": {"spec": {"containers": [main]}}}})
-    until(lambda: place.get("pods", "pair-1") and not place.pod("pair-1")["spec"].get("nodeName"), "the new pair-1")
+    until(
+        lambda: (one := place.get("pods", "pair-1")) and not one["spec"].get("nodeName"),
+        "the new pair-1",
+    )
     place.waits("pair-1", "insufficient cpu")
     status = lost(place, "statefulset-pair", "workload", 8.0)
     stays_good(status, before)

@@ -13,7 +13,7 @@ import pytest
 
 from cluster import ledgers
 from cluster.judging import Json, is_over
-from cluster.labtools import bind, condition, pod, until
+from cluster.labtools import HANG_SECONDS, bind, condition, pod, until
 from cluster.running import BETWEEN_EQUALS, Cast, Place, Stage, nothing_wrong, prepared, scene, service_class, staged
 from cluster.test_live_preemption import evicted, is_bound, revision_of
 from slacktide.kube.client.http import MERGE_PATCH as MERGE
@@ -45,6 +45,13 @@ def group(place: Place, name: str, least: int, version: str = KUBERNETES) -> Non
     body = {"apiVersion": version, "kind": "PodGroup", "metadata": {"name": name}, "spec": spec}
     path = f"/apis/{version}/namespaces/{place.namespace}/podgroups"
     until(lambda: place.api.post(path, body), "a pod group is made")
+
+
+def no_group(place: Place, name: str) -> None:
+    """The control plane protects a group while it has pods: only by force it is gone."""
+    path = f"/apis/{KUBERNETES}/namespaces/{place.namespace}/podgroups/{name}"
+    place.api.delete(path)
+    place.api.patch(path, {"metadata": {"finalizers": None}}, MERGE)
 
 
 def high(name: str, of: str = "", cpu: str = "900m", **settings: Any) -> Json:
@@ -112,9 +119,7 @@ def test_a_gang_that_waits_is_told_why(place: Place) -> None:
     short = r"starts with 3 pods or not at all: 2 found nodes"
     place.waits("p2", short)
     until(lambda: "not at all: 2 found nodes" in place.reason("p1"), "explain says so")
-    path = f"/apis/{KUBERNETES}/namespaces/{place.namespace}/podgroups/g"
-    place.api.delete(path)  # the control plane protects it while it has pods: only by force it is gone
-    place.api.patch(path, {"metadata": {"finalizers": None}}, MERGE)
+    no_group(place, "g")
     place.waits("p1", "does not exist")
     assert bound_of(place, "p0", "p1", "p2") == [False, False, False]
 
@@ -153,6 +158,10 @@ def test_pods_of_coscheduling(place: Place) -> None:
     place.create("pods", high("p2", labels={LABEL: "late"}, cpu="50m"))
     for name in ("p0", "p1", "p2"):
         place.bound(name)
+    place.create("pods", high("without", labels={LABEL: "nobody"}, cpu="10m"))
+    place.waits("without", "does not exist")
+    place.api.delete(path)
+    until(lambda: place.node_of("without"), "coscheduling is not installed any more", HANG_SECONDS)
 
 
 @scene
@@ -218,6 +227,87 @@ def test_a_gang_of_which_a_place_is_lost_is_not_bound_by_half(place: Place) -> N
     place.kubectl.ok("uncordon", closed)
     for number in range(2):
         place.bound(f"pair-{number}")
+
+
+def pair_is_nominated(place: Place, **metadata: Any) -> None:
+    """Two pods of a group have places that victims leave slowly."""
+    full(place, SLOW, SLOW)
+    group(place, "pair", 2)
+    for number in range(2):
+        body = high(f"pair-{number}", "pair")
+        place.create("pods", {**body, "metadata": body["metadata"] | metadata})
+    for number in range(2):
+        until(partial(nominated, place, f"pair-{number}"), "it is nominated")
+
+
+def after_the_victims(place: Place) -> list[bool]:
+    """Which of the pair are bound once the victims are gone, and another pod that came after that is bound."""
+    for number in range(2):
+        until(lambda one=f"low-{number}": place.get("pods", one) is None, "the victim is gone")  # type: ignore[misc]
+    place.create("pods", high("fence", cpu="10m"))
+    place.bound("fence")
+    return bound_of(place, "pair-0", "pair-1")
+
+
+@scene
+def test_a_group_that_is_deleted_while_its_pods_wait_for_victims_is_not_bound(place: Place) -> None:
+    pair_is_nominated(place)
+    no_group(place, "pair")
+    assert after_the_victims(place) == [False, False]
+    for number in range(2):
+        place.waits(f"pair-{number}", "does not exist")
+        until(lambda one=f"pair-{number}": not nominated(place, one), "its nomination is taken away")  # type: ignore[misc]
+    group(place, "pair", 2)
+    for number in range(2):
+        place.bound(f"pair-{number}")
+
+
+@scene
+def test_a_group_of_which_a_pod_is_being_deleted_is_not_bound(place: Place) -> None:
+    """As those of a Job, its pods have a finalizer: they stay for a while, and cannot be bound any more."""
+    pair_is_nominated(place, finalizers=["example.com/waits"])
+    place.delete("pods", "pair-1", 0)
+    until(lambda: "deletionTimestamp" in place.pod("pair-1")["metadata"], "it is being deleted")
+    assert after_the_victims(place) == [False, False]
+    place.waits("pair-0", "fewer than 2 of its pods are there")
+    place.create("pods", high("pair-2", "pair"))
+    for name in ("pair-0", "pair-2"):
+        place.bound(name)
+    for name in ("pair-0", "pair-1"):
+        place.patch("pods", name, {"metadata": {"finalizers": None}})
+
+
+def shares_a_claim(place: Place, side: str) -> tuple[int, list[str], list[str]]:
+    """Two pods of a gang share a claim, on nodes with a device each: on how many nodes they are, and what became of
+    the claim."""
+    driver, devices = f"{side}.{place.name}.example", "/apis/resource.k8s.io/v1"
+    for node in place.nodes(2, prefix=f"-{side}", labels={"side": side}, cpu="2"):
+        pool = {"name": node, "generation": 1, "resourceSliceCount": 1}
+        spec = {"driver": driver, "pool": pool, "nodeName": node, "devices": [{"name": "x"}]}
+        place.api.post(f"{devices}/resourceslices", {"metadata": {"name": f"{driver}-{node}"}, "spec": spec})
+    selectors = [{"cel": {"expression": f'device.driver == "{driver}"'}}]
+    place.api.post(f"{devices}/deviceclasses", {"metadata": {"name": driver}, "spec": {"selectors": selectors}})
+    ask = {"name": "r", "exactly": {"deviceClassName": driver}}
+    path = f"{devices}/namespaces/{place.namespace}/resourceclaims"
+    place.api.post(path, {"metadata": {"name": side}, "spec": {"devices": {"requests": [ask]}}})
+    group(place, f"{side}-g", 2)
+    for number in range(2):
+        claims = [{"name": "c", "resourceClaimName": side}]
+        more: Json = {"schedulerName": SCHEDULERS[side], "nodeSelector": {"side": side}, "resourceClaims": claims}
+        place.create("pods", high(f"{side}-{number}", f"{side}-g", **more))
+    nodes = {place.bound(f"{side}-{number}") for number in range(2)}
+    status = place.api.get(f"{path}/{side}")["status"]
+    users = sorted(one["name"].partition("-")[2] for one in status["reservedFor"])
+    return len(nodes), users, [one["device"] for one in status["allocation"]["devices"]["results"]]
+
+
+@scene
+def test_pods_of_a_gang_share_a_claim_as_under_kube_scheduler(place: Place) -> None:
+    """Of what a claim is about to get kube-scheduler 1.36 does not look from where it can be used: its second pod may
+    come to a node without the device."""
+    _, *theirs = shares_a_claim(place, "theirs")
+    assert theirs == [["0", "1"], ["x"]]
+    assert shares_a_claim(place, "ours") == (1, *theirs)
 
 
 def test_a_new_leader_binds_together_what_the_old_one_nominated(stage: Stage, cast: Cast) -> None:

@@ -72,6 +72,23 @@ def test_delay_aware_scheduling_saves_what_is_published(
         assert saving == pytest.approx(1 - DELAY_AWARE[column] / published, abs=POINTS), name
 
 
+def test_the_page_has_these_times(times: dict[tuple[int, str], dict[str, float]]) -> None:
+    text = (REPOSITORY / "docs" / "edge.md").read_text(encoding="utf-8")
+    names = {
+        "TSRA": "tsra",
+        "ElasticFog": "elastic-fog",
+        "kube-scheduler": "least-requested",
+        "NAS": "nas",
+        "KCSS": "kcss",
+    }
+    shown = text.partition("| method | scenario 1, low |")[2].partition("\n\n")[0].splitlines()[2:]
+    assert len(shown) == len(times[1, "low"])
+    for line in shown:
+        name, *cells = (one.strip() for one in line.strip("|").split("|"))
+        simulated = [f"{times[column][names.get(name, name)]:.1f}" for column in PUBLISHED]
+        assert [one.partition(" / ")[0] for one in cells] == simulated, name
+
+
 def test_requests_to_a_pod_take_no_time_from_its_own_node_and_half_a_round_trip_from_others() -> None:
     testbed = read_testbed(EDGE / "scenario-1")
     rows = {testbed.access(row).logins[0][0]: row for row in range(len(testbed.workload)) if testbed.access(row).logins}

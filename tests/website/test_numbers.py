@@ -1,13 +1,16 @@
 """Numbers in the pages are those that programs print: tables between marks, and texts that name such a table.
 
-``<!-- numbers of NAME: 7,850; 0.9137 -->`` below a paragraph says that these stand in the paragraph and in the table
-between the marks of NAME. Tables that take long are measured by ``make benchmarks`` only.
+``<!-- numbers of NAME: 7,850; 0.9137 -->`` below a paragraph or table says that these stand in it and in the table
+between the marks of NAME. ``<!-- printed by bench/NAME.py ARGUMENTS: 7,850; 0.9137 -->`` says that they stand in it and
+in what this program prints. Tables that take long are measured by ``make benchmarks`` only.
 """
 
 from __future__ import annotations
 
+import functools
 import os
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -21,10 +24,14 @@ from support.blocks import PAGES
 from support.repository import REPOSITORY
 
 BENCH = REPOSITORY / "bench"
-CLAIM = re.compile(r"<!-- numbers of ([\w-]+): (.+) -->")
+CLAIM = re.compile(r"<!-- (?:numbers of|printed by) ([^:]+): (.+) -->")
 CHEAP = {
     "grouped": "pages.py grouped",
     "one-hour-kept": "pages.py one-hour",
+    "jobs": "pages.py jobs",
+    "cell": "cell_statistics.py",
+    "openb": "pages.py openb",
+    "validation-3": "validation3.py --measured",
     "options-validation1": "options.py --input validation1 --lines priority recommended",
     "options-lower": "options.py --input lower --lines priority recommended",
     "options-higher": "options.py --input higher --lines priority recommended",
@@ -49,15 +56,21 @@ def rows(text: str) -> list[str]:
     return [line.rstrip() for line in text.splitlines() if line.startswith("|") and not line.startswith("|---")]
 
 
+@functools.cache
+def output(words: str) -> str:
+    """What a program of bench/ prints."""
+    command = [sys.executable, *shlex.split(words)]
+    environment = os.environ | {"SLACKTIDE_DATA": str(DATA)}
+    done = subprocess.run(command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
 @pytest.mark.parametrize("name", CHEAP)
 def test_a_table_has_what_its_program_prints(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if exact(monkeypatch)[name] and not DATA.is_dir():
         pytest.skip(f"the published files are not at {DATA}; SLACKTIDE_DATA names their folder")
-    words = [sys.executable, *f"bench/{CHEAP[name]}".split()]
-    environment = os.environ | {"SLACKTIDE_DATA": str(DATA)}
-    done = subprocess.run(words, cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    printed, shown = rows(done.stdout), rows(tables()[name])
+    printed, shown = rows(output(f"bench/{CHEAP[name]}")), rows(tables()[name])
     assert len(printed) > 2
     assert [one for one in printed if one not in shown] == []
 
@@ -79,31 +92,51 @@ def claims(page: str) -> Iterator[tuple[str, str, list[str]]]:
 
 
 def missing(page: str, found: dict[str, str]) -> list[str]:
-    """What a text says of a table that is not in it, or not in the text."""
+    """What a text says of a table, or of what a program prints, that is not in it, or not in the text."""
     wrong = []
-    for above, table, texts in claims(page):
+    for above, source, texts in claims(page):
         for text in texts:
             number = re.compile(rf"(?<![\d.,]){re.escape(text)}(?!\d|[.,]\d)")
-            if not number.search(found.get(table, "")):
-                wrong.append(f"{text}: not in the table {table}")
+            if source in found and not number.search(found[source].replace("%", " %" if " %" in text else "%")):
+                wrong.append(f"{text}: not in {source}")
             if not number.search(above):
                 wrong.append(f"{text}: not in the paragraph above the comment that names it")
     return wrong
 
 
+COMMANDS = sorted(
+    {
+        source
+        for page in PAGES
+        for _, source, _ in claims(page.read_text(encoding="utf-8"))
+        if " " in source or "/" in source
+    }
+)
+
+
+@pytest.mark.parametrize("words", COMMANDS)
+def test_numbers_in_pages_are_those_that_a_program_prints(words: str) -> None:
+    if not DATA.is_dir():
+        pytest.skip(f"the published files are not at {DATA}; SLACKTIDE_DATA names their folder")
+    printed = {words: output(words)}
+    assert [one for page in PAGES for one in missing(page.read_text(encoding="utf-8"), printed)] == []
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_numbers_in_texts_are_those_of_their_table(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
-    assert len(list(claims(text))) == len(re.findall(r"(?<!`)<!-- numbers of ", text)), (
+    assert len(list(claims(text))) == len(re.findall(r"(?<!`)<!-- (?:numbers of|printed by) ", text)), (
         "a comment that is not in a line of its own"
     )
-    assert missing(text, tables()) == []
+    there = tables()
+    assert {source for _, source, _ in claims(text)} <= {*there, *COMMANDS}
+    assert missing(text, there) == []
 
 
 def test_a_number_that_differs_is_told() -> None:
     found = {"t": "| priority | 7,850 | 0.9137 |\n"}
     page = "It takes 7,850 preemptions, mean 0.9137.\n<!-- numbers of t: 7,850; 0.9137 -->\n"
     assert missing(page, found) == []
-    assert missing(page, {"t": "| priority | 7,851 | 0.9137 |\n"}) == ["7,850: not in the table t"]
+    assert missing(page, {"t": "| priority | 7,851 | 0.9137 |\n"}) == ["7,850: not in t"]
     assert missing(page, {"t": "| priority | 17,850 | 0.91371 |\n"}) != []
     assert "not in the paragraph" in missing(page.replace("mean 0.9137", "mean 0.914"), found)[0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import http.server
+import importlib
 import json
 import os
 import re
@@ -13,8 +14,9 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+import nbformat
 import pytest
 
 from report.test_browser import browser as browser  # the fixture, by its name
@@ -70,7 +72,7 @@ def test_links_that_lead_nowhere_stop_the_build(tmp_path: Path) -> None:
 
 
 def test_a_page_that_is_not_written_yet_is_left_out_of_the_navigation(site: Path) -> None:
-    named = set(re.findall(r"[\w-]+\.md", (REPOSITORY / "mkdocs.yml").read_text(encoding="utf-8")))
+    named = set(re.findall(r"[\w/-]+\.md", (REPOSITORY / "mkdocs.yml").read_text(encoding="utf-8")))
     absent = [name for name in named if not (site / name).with_suffix(".html").is_file()]
     start = (site / "index.html").read_text(encoding="utf-8")
     assert [name for name in absent if f"{Path(name).stem}.html" in start] == []
@@ -132,3 +134,34 @@ def test_in_a_browser_it_finds_a_word_and_asks_nobody_else(address: str, browser
     asked = [one["params"]["request"]["url"] for one in events if one["method"] == "Network.requestWillBeSent"]
     assert [one for one in asked if one.startswith("http") and not one.startswith(address)] == []
     assert [one["message"] for one in browser.get_log("browser")] == []
+
+
+def test_a_notebook_is_a_page_with_what_its_cells_gave(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(REPOSITORY / "website"))
+    notebooks = importlib.import_module("notebooks")
+    v4, write = cast(Any, nbformat.v4), cast(Any, nbformat.write)
+    cells = [
+        v4.new_markdown_cell("# Two frames\n\nSee [the other](your-own-policy.ipynb)."),
+        v4.new_code_cell("import polars as pl\nprint('said')\npl.DataFrame({'a': [41]})"),
+    ]
+    source = tmp_path / "two.ipynb"
+    write(v4.new_notebook(cells=cells), source)
+    before = notebooks.page(source, tmp_path / "ran")
+    assert before.startswith("# Two frames\n\n(As a [file for Jupyter](two.ipynb).)")
+    assert "(your-own-policy.md)" in before
+    assert "41</td>" not in before
+    notebooks.run(source, tmp_path / "ran")
+    after = notebooks.page(source, tmp_path / "ran")
+    assert "```text\nsaid\n```" in after
+    assert "41</td>" in after
+    cells[1].source += "\n"
+    write(v4.new_notebook(cells=cells), source)
+    assert "41</td>" not in notebooks.page(source, tmp_path / "ran")  # of other cells
+
+
+def test_the_notebooks_are_pages(site: Path) -> None:
+    for one in sorted((REPOSITORY / "docs" / "notebooks").glob("*.ipynb")):
+        text = (site / "notebooks" / f"{one.stem}.html").read_text(encoding="utf-8")
+        assert "slacktide" in text
+        assert f'href="{one.name}"' in text
+    assert 'href="notebooks/your-own-policy.html"' in (site / "own-policies.html").read_text(encoding="utf-8")

@@ -71,7 +71,7 @@ def up(
     """Starts a lab with slacktide's scheduler and leaves it running.
 
     Programs are looked for in --bin, $SLACKTIDE_LAB_BIN, $KUBEBUILDER_ASSETS, on the PATH and in slacktide's cache;
-    what is missing is built with Go (once, about 7 minutes for all).
+    what is missing is built with Go (once, about 8 minutes for all).
     """
     from slacktide.lab import Binaries, ControlPlane
     from slacktide.lab.binaries import NEEDED

@@ -121,6 +121,12 @@ class Term(FeedListener):
         self.actor.ended(uid)
         self.reporter.forget(uid)
 
+    def withdrawn(self, uid: str, reason: str) -> None:
+        self.actor.withdrawn(uid, reason)
+
+    def regrouped(self, uid: str) -> None:
+        self.actor.regrouped(uid)
+
     def changed(self, key: str) -> None:
         self.ledger.changed(key)
 
@@ -218,7 +224,6 @@ class Term(FeedListener):
                 self._must_lead()
 
     def _carry_out(self, decision: Decision) -> None:
-        self.feed.pods[decision.uid].queue = fed_pod.NOWHERE
         if self.actor.carry_out(decision):
             self._told_to_leave(decision.victims)
 

@@ -7,17 +7,55 @@ from collections.abc import Iterator
 
 from aiohttp import web
 from prometheus_client import ProcessCollector
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import Metric
 from prometheus_client.registry import Collector, CollectorRegistry
 
+from slacktide.kube.observe.families import Families
 from slacktide.kube.observe.http_site import Site, metrics_page
 from slacktide.netprobe.agent import Agent
 from slacktide.netprobe.publisher import status_of
 
-PREFIX = "slacktide_netprobe_"
 DROPPED = ("size", "format", "forged", "misdirected", "stale", "replayed", "unasked")
 PROBES = ("answered", "outlier", "lost", "unsent")
 PUBLISHED = ("written", "refused", "failed")
+
+AGENT = Families("Agents of netprobe", "Of each agent, at its own address (`--listen`).")
+RTT = AGENT.gauge(
+    "slacktide_netprobe_rtt_seconds", "Round-trip time to a peer, smoothed mean; absent for a silent peer.", "peer"
+)
+DEVIATION = AGENT.gauge(
+    "slacktide_netprobe_rtt_deviation_seconds", "Its standard deviation; absent for a silent peer.", "peer"
+)
+LOSS = AGENT.gauge("slacktide_netprobe_loss_ratio", "Share of the latest probes of a peer that were lost.", "peer")
+PEERS = AGENT.gauge("slacktide_netprobe_peers", "Other agents that are known.")
+MEASURED = AGENT.gauge("slacktide_netprobe_measured_peers", "Of these, those that are measured.")
+ERROR = AGENT.gauge(
+    "slacktide_netprobe_coordinate_error_ratio",
+    "Relative error expected of the network coordinate; 1: it knows nothing.",
+)
+PROBES_OVER = AGENT.counter(
+    "slacktide_netprobe_probes",
+    "Probes that are over, by result: answered (outlier: of these, far from the others), lost, unsent (no route, no "
+    "address).",
+    "result",
+)
+PACKETS_DROPPED = AGENT.counter(
+    "slacktide_netprobe_packets_dropped",
+    "Packets that were not believed, by reason: size, format (noise), forged (wrong key), misdirected (for another "
+    "node), stale (its clock is off, or it is a recording), replayed, unasked (an answer too late, or to no probe).",
+    "reason",
+)
+ANSWERS = AGENT.counter("slacktide_netprobe_answers", "Probes of others that were answered.")
+PUBLISHES = AGENT.counter(
+    "slacktide_netprobe_publishes",
+    "Writings of the row, by result: written, refused, failed. On a cluster only.",
+    "result",
+)
+ROW_AGE = AGENT.gauge("slacktide_netprobe_row_age_seconds", "Time since this node's latest measurement.")
+ROWS = AGENT.gauge("slacktide_netprobe_rows", "Nodes' rows on the cluster: fresh, stale. On a cluster only.", "state")
+OLDEST = AGENT.gauge(
+    "slacktide_netprobe_oldest_row_age_seconds", "Age of the oldest row on the cluster. On a cluster only."
+)
 
 
 class AgentCollector(Collector):
@@ -33,43 +71,34 @@ class AgentCollector(Collector):
         yield from self._rows()
 
     def _peers(self) -> Iterator[Metric]:
-        found = self._agent.prober.measured()
-        reached = {name: one for name, one in found.items() if math.isfinite(one.mean)}
-        yield _gauge("rtt_seconds", "Round-trip time to a peer, smoothed mean.", "peer",
-                     {name: one.mean for name, one in reached.items()})  # fmt: skip
-        yield _gauge("rtt_deviation_seconds", "Its standard deviation.", "peer",
-                     {name: one.deviation for name, one in reached.items()})  # fmt: skip
-        yield _gauge("loss_ratio", "Share of the latest probes of a peer that were lost.", "peer",
-                     {name: one.lost for name, one in found.items()})  # fmt: skip
         prober = self._agent.prober
-        yield _gauge("peers", "Other agents that are known.", "", {"": len(prober.peers)})
-        yield _gauge("measured_peers", "Of these, those that are measured.", "", {"": len(prober.paths)})
-        yield _gauge("coordinate_error_ratio", "Relative error expected of the network coordinate.", "",
-                     {"": prober.position.error})  # fmt: skip
+        found = prober.measured()
+        reached = {(name,): one for name, one in found.items() if math.isfinite(one.mean)}
+        yield RTT.of({name: one.mean for name, one in reached.items()})
+        yield DEVIATION.of({name: one.deviation for name, one in reached.items()})
+        yield LOSS.of({(name,): one.lost for name, one in found.items()})
+        yield PEERS.of({(): len(prober.peers)})
+        yield MEASURED.of({(): len(prober.paths)})
+        yield ERROR.of({(): prober.position.error})
 
     def _actions(self) -> Iterator[Metric]:
         counts = self._agent.prober.counts
-        yield _counter("probes", "Probes that are over, by result; outliers were answered.", "result",
-                       {one: counts.probes[one] for one in PROBES})  # fmt: skip
-        yield _counter("packets_dropped", "Packets that were not believed, by reason.", "reason",
-                       {one: counts.dropped[one] for one in DROPPED})  # fmt: skip
-        yield _counter("answers", "Probes of others that were answered.", "", {"": counts.answers})
+        yield PROBES_OVER.of({(one,): counts.probes[one] for one in PROBES})
+        yield PACKETS_DROPPED.of({(one,): counts.dropped[one] for one in DROPPED})
+        yield ANSWERS.of({(): counts.answers})
         if self._agent.publisher is not None:
             published = self._agent.publisher.counts
-            yield _counter("publishes", "Writings of the row, by result.", "result",
-                           {one: published[one] for one in PUBLISHED})  # fmt: skip
+            yield PUBLISHES.of({(one,): published[one] for one in PUBLISHED})
 
     def _rows(self) -> Iterator[Metric]:
         agent = self._agent
-        yield _gauge("row_age_seconds", "Time since this node's latest measurement.", "", {"": agent.age()})
+        yield ROW_AGE.of({(): agent.age()})
         if agent.rows is None:
             return
         ages = agent.rows.ages()
         stale = sum(age > agent.options.stale_after for age in ages.values())
-        yield _gauge("rows", "Nodes' rows on the cluster, fresh and stale.", "state",
-                     {"fresh": len(ages) - stale, "stale": stale})  # fmt: skip
-        oldest = max(ages.values(), default=0.0)
-        yield _gauge("oldest_row_age_seconds", "Age of the oldest row on the cluster.", "", {"": oldest})
+        yield ROWS.of({("fresh",): len(ages) - stale, ("stale",): stale})
+        yield OLDEST.of({(): max(ages.values(), default=0.0)})
 
 
 class Server(Site):
@@ -93,17 +122,3 @@ class Server(Site):
     async def _row(self, request: web.Request) -> web.Response:  # noqa: ARG002
         row = self._agent.row()
         return web.json_response({"node": row.node, **status_of(row, self._agent.addresses)})
-
-
-def _gauge(name: str, text: str, label: str, values: dict[str, float]) -> Metric:
-    family = GaugeMetricFamily(PREFIX + name, text, labels=(label,) if label else ())
-    for key, value in values.items():
-        family.add_metric((key,) if label else (), float(value))
-    return family
-
-
-def _counter(name: str, text: str, label: str, values: dict[str, int]) -> Metric:
-    family = CounterMetricFamily(PREFIX + name, text, labels=(label,) if label else ())
-    for key, value in values.items():
-        family.add_metric((key,) if label else (), float(value))
-    return family

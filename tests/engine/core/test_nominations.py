@@ -105,6 +105,29 @@ def test_room_is_kept_for_it_though_an_equal_without_a_nomination_failed_before_
 
 
 @pytest.mark.uncompiled
+def test_no_room_is_kept_for_a_pod_group_that_cannot_start() -> None:
+    pods = Pods(nodes(4))
+    pods.engine.pod_group("g", 2)
+    for uid in ("one", "two"):
+        pods.come(uid, 3, SILVER, "a")
+        pods.engine.join_group(uid, "g")
+    pods.come("low", 3, BRONZE)
+    assert pods.placed() == {"low": "a"}
+
+
+@pytest.mark.uncompiled
+def test_a_pod_group_starts_with_all_for_whom_a_place_was_found() -> None:
+    """One more than must start is nominated where the others go, and finds no place itself."""
+    pods = Pods(nodes(4))
+    pods.engine.other("stranger", "a", {"cpu": 2000, "pods": 1}, ())
+    pods.engine.pod_group("g", 2)
+    for uid, cores in (("large", 3), ("one", 1), ("two", 1)):
+        pods.come(uid, cores, SILVER, "a" if uid == "large" else "")
+        pods.engine.join_group(uid, "g")
+    assert pods.placed() == {"one": "a", "two": "a"}
+
+
+@pytest.mark.uncompiled
 def test_a_pass_is_as_the_twin_has_it() -> None:
     kept = chosen = 0
     for seed in range(150):

@@ -44,9 +44,9 @@ def test_a_sidecar_that_starts_counts_before_there_are_containers() -> None:
 
 def test_what_a_running_pod_takes_is_worked_out_anew_when_only_the_verdict_changes() -> None:
     record = PodRecord(resized("Deferred"), ours=True)
-    record.update(resized("Deferred"))
+    record.update(resized("Deferred"), 1.0)
     assert record.alterations == 0
-    record.update(resized("Infeasible"))
+    record.update(resized("Infeasible"), 2.0)
     assert record.alterations == 1
 
 

@@ -111,7 +111,7 @@ def test_a_place_of_a_former_leader_waits_for_its_victims_or_for_another_node() 
     scene.comes("gold")
     scene.engine.nominated("gold", "node-0", LATER)
     scene.engine.doomed("low-0")
-    scene.reservations.add(Nomination(Decision("gold", "node-0", 0.0), {"low-0"}, FOREVER, shown=True))
+    scene.reservations.add(Nomination(Decision("gold", "node-0", 0.0), {"low-0"}, FOREVER))
     assert scene.look() == []
     scene.node("new")
     assert scene.look() == [("gold", "new")]

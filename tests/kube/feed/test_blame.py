@@ -114,6 +114,7 @@ class World:
         unready: float | None = None,
         started: float | None = None,
         created: float = 0.0,
+        bound: float | None = None,
         status: dict[str, Any] | None = None,
         container: dict[str, Any] | None = None,
         going: bool = False,
@@ -127,7 +128,7 @@ class World:
         """A pod as it is now; ``ready`` or ``unready`` since then, its container started then."""
         conditions = []
         if node:
-            conditions.append(condition("PodScheduled", True, created))
+            conditions.append(condition("PodScheduled", True, created if bound is None else bound))
         if ready is not None or unready is not None:
             conditions.append(condition("Ready", ready is not None, ready if ready is not None else unready or 0.0))
         if marked:

@@ -34,6 +34,10 @@ TOTAL = "kueue.x-k8s.io/pod-group-total-count"
 class Heard(FeedListener):
     def __init__(self) -> None:
         self.reasons: dict[str, str] = {}
+        self.calls = 0
+
+    def work(self) -> None:
+        self.calls += 1
 
     def waits(self, pod: FedPod) -> None:
         self.reasons[pod.uid] = pod.problem
@@ -242,6 +246,31 @@ def test_who_has_succeeded_counts_among_all_of_kueues_and_nowhere_else(town: Tow
         town.pod(f"{name}2", **more)
     assert town.waiting() == {"k2"}, "two of Kueue's group in all: one is done, one comes again"
     assert "fewer than 2" in town.heard.reasons["p2"]
+
+
+def test_a_group_that_may_start_by_now_calls_for_a_pass(town: Town) -> None:
+    town.gang(least=3)
+    for name in ("p0", "p1", "p2"):
+        town.pod(name, cpu="2")
+    assert town.decide() == {}, "there is room for two"
+    before = town.heard.calls
+    town.gang(least=2)
+    assert town.heard.calls > before
+    assert len(town.decide()) == 2
+
+
+def test_what_a_pod_that_is_gone_said_of_kueues_total_counts_no_more(town: Town) -> None:
+    """The group is made anew, smaller than before, while a pod of the former one is still there."""
+    labels = {"kueue.x-k8s.io/pod-group-name": "k"}
+    town.pod("old", schedulingGroup=None, labels=labels, annotations={TOTAL: "5"})
+    for name in ("p0", "p1"):
+        town.pod(name, schedulingGroup=None, labels=labels, annotations={TOTAL: "2"})
+    assert "fewer than 5" in town.heard.reasons["p1"]
+    town.drop("old")
+    assert town.waiting() == {"p0", "p1"}
+    town.pod("p1", schedulingGroup=None, labels=labels, annotations={TOTAL: "3"})
+    assert "fewer than 3" in town.heard.reasons["p0"]
+    assert town.waiting() == set()
 
 
 def test_no_pod_of_a_group_is_spared_whatever_the_group_says(town: Town) -> None:

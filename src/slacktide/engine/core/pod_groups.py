@@ -73,5 +73,6 @@ class PodGroups:
         return 0 if g is None else int(self.tables.tb["pod_groups"]["least"][g])
 
     def placed(self, name: str) -> int:
-        """How many pods of a group are on hosts, or have a place there by a decision."""
-        return sum(pod.state == types.PLACED for pod in self.members.get(name, {}).values())
+        """How many pods of a group are on hosts, or have a place there by a decision; 0 where it is not known."""
+        g = self.numbers.get(name)
+        return 0 if g is None else int(self.tables.tb["pod_groups"]["placed"][g])

@@ -21,9 +21,12 @@ class PodNow(TypedDict):
     leaving      it has a deletionTimestamp
     budget       as for ``Engine.arrive``
     cause, cause_since  whose doing it is that it is not ready (as in ``Engine.blame``), and since when
-    stopped      the last end of a container before ``ready_since``, where it is ready again after that
-    ended, completed    of a pod that ran to its end and is still listed: when (the last container's finishedAt), and
-                 whether it succeeded; then ``ready`` and ``ready_since`` tell since when it had been ready
+    stopped, stopped_by  when it stopped being ready before ``ready_since``, where it is ready again after that, and
+                 whose doing that was (as in ``Engine.blame``)
+    ended, completed    of a pod that is over, whether it ran to its end and is still listed or was seen to go: when
+                 (the last container's finishedAt), and whether it succeeded; then ``ready`` and ``ready_since`` tell
+                 since when it had been ready
+    ended_by     whose doing that end was
     """
 
     uid: str
@@ -39,8 +42,10 @@ class PodNow(TypedDict):
     cause: NotRequired[int]
     cause_since: NotRequired[float | None]
     stopped: NotRequired[float | None]
+    stopped_by: NotRequired[int]
     ended: NotRequired[float | None]
     completed: NotRequired[bool]
+    ended_by: NotRequired[int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +67,8 @@ class PodObservation:
     completed: bool
     cause: int = 0
     cause_since: float = 0.0
+    stopped_by: int = 0
+    ended_by: int = 0
 
 
 def observe(pod: Mapping[str, Any]) -> PodObservation:
@@ -92,6 +99,8 @@ def observe(pod: Mapping[str, Any]) -> PodObservation:
         completed=bool(pod.get("completed")),
         cause=int(pod.get("cause") or 0),
         cause_since=_no_earlier(pod.get("cause_since"), since),
+        stopped_by=int(pod.get("stopped_by") or 0),
+        ended_by=int(pod.get("ended_by") or 0),
     )
 
 

@@ -33,7 +33,7 @@ from slacktide.kernels.drive import live_events
 from slacktide.kernels.tables import schema as codes
 from slacktide.kernels.tables.window_records import MOST_OUTAGES
 from slacktide.model import APPROACHES, INDEPENDENT
-from slacktide.model.causes import CAUSES, CLUSTER
+from slacktide.model.causes import CAUSES, CLUSTER, WORKLOAD
 from slacktide.qos.availability import ACCOUNTINGS
 
 ENDS, COMES, IS_BOUND, BLAMED, STOPS, IS_READY = range(6)  # in this order at one instant
@@ -100,6 +100,7 @@ class _Restoring:
         self.names: set[str] = set()  # of all pods there are
         self.seen: dict[str, PodObservation] = {}  # all pods there are, by uid
         self.missing: dict[str, MissingPod] = {}  # by uid; of pods that vanished by a made-up one, oldest first
+        self.replacing: set[int] = set()  # rows whose pod before ended by the workload's doing, until the next is ready
 
     def run(self, checkpoint: Checkpoint | None, seen: list[PodObservation]) -> None:
         desired, self.controller.desired = self.controller.desired, -1
@@ -285,6 +286,8 @@ class _Restoring:
         elif pod.ready and pod.host and not was_up:
             timeline.append((self._clip(pod.ready_since), IS_READY, pod))
         if pod.ended is not None:
+            if pod.stopped is not None and self.base < pod.stopped >= pod.ready_since:
+                timeline.append((self._clip(pod.stopped), STOPS, pod))
             timeline.append((self._clip(pod.ended), ENDS, pod))
         return timeline
 
@@ -296,12 +299,7 @@ class _Restoring:
         self._turn(at)
         engine.tables.ensure_capacity()
         if kind == COMES:
-            row = self._row_for(pod, at)
-            if pod.ended is None:
-                self._enter(row, pod)
-            else:
-                self.controller.rows[row] = pod.name
-                self.missing[pod.uid] = MissingPod(row, pod.name, end=True)
+            self._comes(self._row_for(pod, at), pod, at)
         elif missing is not None:
             self._happens_to_missing(at, kind, pod, missing)
         elif pod.uid not in engine.pods:
@@ -309,12 +307,32 @@ class _Restoring:
         elif kind == IS_BOUND:
             engine.bound_elsewhere(pod.uid, pod.host, at)
             self._bound(engine.pods[pod.uid], pod, at)
+            if engine.pods[pod.uid].row in self.replacing:
+                engine.blame(pod.uid, WORKLOAD, at)
         elif kind == IS_READY:
             engine.ready(pod.uid, at)
+            self.replacing.discard(engine.pods[pod.uid].row)
+            if engine.pods[pod.uid].cause:  # of the time before: where it stops one day, that is to be found out then
+                engine.blame(pod.uid, CLUSTER, at)
         elif kind == BLAMED:
             engine.blame(pod.uid, pod.cause, at)
         elif kind == STOPS:
+            if pod.ready and pod.stopped_by:
+                engine.blame(pod.uid, pod.stopped_by, at)
             engine.unready(pod.uid, at)
+
+    def _comes(self, row: int, pod: PodObservation, at: float) -> None:
+        """A pod continues an instance, or begins one. That it waits now is the cluster's doing, unless its predecessor
+        was drained; that it starts is the workload's where that ended its predecessor."""
+        span = self.blame.spans.get(row)
+        if span is not None and span.cause == WORKLOAD:
+            self.blame.end(self.controller, row, at, on_host=False)
+            self.replacing.add(row)
+        if pod.ended is None:
+            self._enter(row, pod)
+        else:
+            self.controller.rows[row] = pod.name
+            self.missing[pod.uid] = MissingPod(row, pod.name, end=True)
 
     def _turn(self, at: float) -> None:
         """A calendar window that began since the base begins, where that is before ``at``."""
@@ -331,10 +349,15 @@ class _Restoring:
             live_events.turn(self.tb.state, row, cls, begun)
 
     def _happens_to_missing(self, at: float, kind: int, pod: PodObservation, missing: MissingPod) -> None:
+        span = self.blame.spans.get(missing.row)
         if kind == IS_BOUND:
+            self.blame.end(self.controller, missing.row, at, on_host=False)
             live_events.bring_up_to(self.tb.state, self.controller.q, at)
             self._begin_leaving(missing, at)
-        elif kind in (IS_READY, STOPS) and missing.row in self.blame.spans:
+            cause = WORKLOAD if missing.row in self.replacing else CLUSTER if span is None else span.cause
+            if cause:
+                self.blame.begin(self.controller, missing.row, cause, at, on_host=True)
+        elif kind in (IS_READY, STOPS) and span is not None:
             self.blame.end(self.controller, missing.row, at, on_host=missing.runs)
             if kind == IS_READY and missing.runs:
                 live_events.ready(self.tb.state, missing.row, at)
@@ -342,6 +365,8 @@ class _Restoring:
             live_events.ready(self.tb.state, missing.row, at)
         elif kind == STOPS and missing.runs:
             live_events.unready(self.tb.state, missing.row, at)
+            if pod.stopped_by and not missing.preempted:
+                self.blame.begin(self.controller, missing.row, pod.stopped_by, at, on_host=True)
         elif kind == ENDS:
             del self.missing[pod.uid]
             self._end(missing, at, pod.completed)
@@ -349,6 +374,8 @@ class _Restoring:
                 self.engine.instances.depart(self.controller, missing.row, at, True)
             else:
                 self.controller.vacant.append(missing.row)
+                if pod.ended_by and not missing.preempted:
+                    self.blame.begin(self.controller, missing.row, pod.ended_by, at, on_host=False)
 
     def _end(self, missing: MissingPod, at: float, completed: bool) -> None:
         """Nobody runs in a missing pod any more."""
@@ -396,4 +423,8 @@ class _Restoring:
         for missing in self.missing.values():
             self._end(missing, now, False)
             self.engine.instances.vacate(controller, missing.row, now, CLUSTER)
+        for row in self.replacing:  # who hears of its pod from now on knows by this why it was made
+            pod = self.engine.pods.get(self.engine.uid_of_row.get(row, ""))
+            if pod is not None and pod.state == types.ASLEEP:
+                self.engine.blame(pod.uid, WORKLOAD, now)
         self.engine.instances.drop_surplus(controller, now)

@@ -171,7 +171,8 @@ def serve(tb: State, entries: Records, at: int) -> None:
         standstill.note(tb, entry, mine)
         hopeless_kinds.note(tb, entry, mine)
         instance_ledger.record(tb, HELD, entry["row"], NOBODY, NOBODY, mine)
-        nominations.keep_room(tb, whole(entry["row"]))
+        if control["gang"] < 0:  # a gang takes nothing, or what its trial found: there no room was kept
+            nominations.keep_room(tb, whole(entry["row"]))
     if control["gang"] >= 0 and entry["done"] == OPEN:
         entry["done"] = SERVED
 

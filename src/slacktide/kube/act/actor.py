@@ -1,7 +1,7 @@
 """Decisions carried out: evict, wait until the victims are gone, bind; what comes of it goes back to the engine.
 
-Every act asks first whether we still lead. An act whose outcome is not known (no
-answer came) is looked up before anything else is done about that pod.
+Every act asks first whether we still lead. What waits for what is decided here; evictions, bindings, nominations and
+devices have modules of their own.
 """
 
 from __future__ import annotations
@@ -14,30 +14,20 @@ from typing import Any
 
 from slacktide.engine.core import types
 from slacktide.engine.core.types import Decision
-from slacktide.kube.act.counts import ASK_AGAIN_SECONDS, LONGEST_PAUSE_SECONDS, Counts
+from slacktide.kube.act.binder import CLOSED, Binder
+from slacktide.kube.act.counts import Counts
 from slacktide.kube.act.device_allocation import DeviceAllocator
 from slacktide.kube.act.eviction import Evictor
 from slacktide.kube.act.muster import Muster
-from slacktide.kube.act.reservations import Nomination, Reservations
+from slacktide.kube.act.nomination_writer import NominationWriter
+from slacktide.kube.act.reservations import Nomination, Reservations, fits
 from slacktide.kube.act.second_look import settled
-from slacktide.kube.act.volume_provisioning import VolumeProvisioner
-from slacktide.kube.client.http import STRATEGIC_MERGE_PATCH, ApiError, Unreachable
-from slacktide.kube.client.kinds import Malformed
-from slacktide.kube.client.status_codes import (
-    CONFLICT,
-    NOT_FOUND,
-    SERVER_ERROR,
-    TOO_MANY,
-)
 from slacktide.kube.feed import fed_pod
 from slacktide.kube.feed.fed_pod import FedPod
 from slacktide.kube.publish.term_context import TermContext
-from slacktide.kube.resources.bodies import encode_binding, encode_pod_status
-from slacktide.kube.resources.objects import POD, pod_reference
+from slacktide.kube.resources.objects import pod_reference
 
 LOG = logging.getLogger(__name__)
-
-CLOSED = "node {} does not take it any more"
 
 
 class Actor:
@@ -54,17 +44,21 @@ class Actor:
         self._gate, self.before_eviction = term.gate, before_eviction
         self.reservations = Reservations()
         self._muster = Muster(self.feed.engine)
-        self._bindings: asyncio.Queue[Decision] = asyncio.Queue()
-        self._volumes, self.devices = VolumeProvisioner(term), DeviceAllocator(term)
+        self.devices = DeviceAllocator(term)
+        self._binder = Binder(term, self.devices, counts, self.give_up)
         self._evictor = Evictor(term, self.reservations, counts, listener=self)
+        self._nominations = NominationWriter(term)
+        self._taken_back: set[str] = set()
+        """Hosts from which a decision of the present pass would have had victims go, which stay after all."""
         self._group: asyncio.TaskGroup | None = None
 
     async def run(self) -> None:
         """Works until cancelled."""
         async with asyncio.TaskGroup() as group:
             self._group = group
+            self._nominations.begin(group)
             for _ in range(self.settings.bindings):
-                group.create_task(self._bind_all())
+                group.create_task(self._binder.run(group))
             for _ in range(max(1, self.settings.bindings // 2)):
                 group.create_task(self._evictor.run())
             group.create_task(self._lose_patience())
@@ -77,10 +71,11 @@ class Actor:
     @property
     def under_way(self) -> int:
         """Decisions that wait for their turn or for victims."""
-        return self._bindings.qsize() + len(self.nominations)
+        return self._binder.waiting + len(self.nominations)
 
     def expect(self, decisions: Iterable[Decision]) -> None:
         """All decisions of a pass, before any is carried out: pods of a group wait for each other."""
+        self._taken_back.clear()
         for decision in decisions:
             self._muster.begins(decision.uid)
 
@@ -88,13 +83,15 @@ class Actor:
         """Begin to carry out a decision that the engine has just made; whether its victims have to go."""
         one = self.feed.engine.pods.get(decision.uid)
         is_stale = one is None or one.state != types.PLACED  # given up by now, with others of its group
-        if not is_stale and (problem := self.devices.reserve(decision.uid, decision.host)):
+        if not is_stale and (problem := self._hindrance(decision)):
             self.give_up(decision.uid, problem, at_once=True)
             is_stale = True
         if is_stale:
             for victim in decision.victims:
                 self.feed.engine.spared(victim.uid, self.clock())
+                self._taken_back.add(decision.host)
             return False
+        self.feed.pods[decision.uid].queue = fed_pod.NOWHERE
         uids = {victim.uid for victim in decision.victims}
         for uid in uids:
             self.reservations.goes(uid, decision.host)
@@ -109,16 +106,24 @@ class Actor:
             self._evictor.evict(uid, decision)
         return True
 
+    def _hindrance(self, decision: Decision) -> str:
+        """Why a decision of a pass cannot be carried out, or empty: the room that it was given may have been that of
+        victims of an earlier one which was not carried out, and its devices may be another's by now."""
+        if decision.host in self._taken_back and not fits(self.feed.engine, decision):
+            return f"others stay on {decision.host} after all"
+        return self.devices.reserve(decision.uid, decision.host)
+
     def adopt(self, decision: Decision, leaving: set[str]) -> None:
         """Go on with a former leader's decision, whose victims are told to leave already, or are gone."""
         self._muster.begins(decision.uid)
+        self.feed.pods[decision.uid].nominated = decision.host
         if problem := self.devices.reserve(decision.uid, decision.host):
-            self.give_up(decision.uid, problem, kept=decision)
+            self.give_up(decision.uid, problem)
             return
         if not leaving:
             self._has_its_place(decision)
             return
-        self.reservations.add(Nomination(decision, set(leaving), self._patience(leaving), shown=True))
+        self.reservations.add(Nomination(decision, set(leaving), self._patience(leaving)))
 
     def look_again(self, *, everybody: bool) -> list[Decision]:
         """Let pods whose places are kept go where they need not wait, as :func:`.second_look.settled` finds them."""
@@ -127,12 +132,11 @@ class Actor:
         for decision in found:
             before, pod = kept[decision.uid], self.feed.pods[decision.uid]
             if problem := self.devices.reserve(decision.uid, decision.host):
-                self.give_up(decision.uid, problem, kept=before.decision)
+                self.give_up(decision.uid, problem)
                 continue
             self._has_its_place(decision)
             LOG.info("pod %s/%s goes to %s at once", *pod.namespaced_name, decision.host)
-            by_now = f"{decision.host} has room for it by now"
-            self._tell_given_up(pod, before.decision.host, before.shown, by_now)
+            self._tell_given_up(pod, before.decision.host, f"{decision.host} has room for it by now")
         if everybody:
             self._look_at_groups()
         return found
@@ -144,15 +148,15 @@ class Actor:
         if self._muster.ready(decision):
             self._release(self._muster.group_of(decision.uid))
         else:
-            self._bindings.put_nowait(decision)
+            self._binder.bind(decision)
 
     def _release(self, group: str) -> None:
         """Bind the pods of a group, where enough of them have their places, all of which are still open."""
         due = self._muster.due(group)
-        closed = [one for one in due if not self._is_open(self.feed.pods.get(one.uid), one)]
+        closed = [one for one in due if not self._binder.is_open(self.feed.pods.get(one.uid), one)]
         for one in due if not closed else ():
             self._muster.leaves(one.uid)
-            self._bindings.put_nowait(one)
+            self._binder.bind(one)
         for one in closed:
             self.give_up(one.uid, CLOSED.format(one.host), at_once=True)
         if closed:
@@ -165,14 +169,33 @@ class Actor:
             self._release(group)  # it may need fewer by now
         unshown, self._muster.unshown = self._muster.unshown, {}
         for uid, decision in unshown.items():
-            if self._group is not None and uid in self.feed.pods:
-                self._group.create_task(self._show(self.feed.pods[uid], decision.host))
+            if uid in self.feed.pods:
+                self._nominations.show(self.feed.pods[uid], decision.host)
 
     def _disband(self, group: str, reason: str) -> None:
         """Give up the places of a group that cannot start any more."""
         for uid in self._muster.broken(group):
             why = f"its pod group {group} cannot start as a whole: {reason}"
             self._give_up(uid, why, self._muster.leaves(uid)[1], at_once=True)
+
+    def withdrawn(self, uid: str, reason: str) -> None:
+        """A pod must not start as things are: a place that is kept for it is given up. What is being bound goes on."""
+        if self._keeps_a_place(uid):
+            self.give_up(uid, reason, at_once=True)
+
+    def regrouped(self, uid: str) -> None:
+        """A pod is of another group by now, or of none; what that means to those of its former one is looked at after
+        the next pass, when all that changed is known."""
+        if not self._keeps_a_place(uid):
+            return
+        _, decision = self._muster.leaves(uid)
+        self._muster.begins(uid)
+        if decision is not None:
+            self._has_its_place(decision)
+
+    def _keeps_a_place(self, uid: str) -> bool:
+        """Whether a place is kept for a pod, until victims or others of its group let it be bound."""
+        return uid in self.nominations or bool(self._muster.group_of(uid))
 
     def _patience(self, leaving: set[str]) -> float:
         return self.clock() + max(map(self.feed.grace, leaving)) + self.settings.victim_patience
@@ -182,6 +205,7 @@ class Actor:
     def ended(self, uid: str) -> None:
         """A pod is no more: a place that waited for it to go may be free now."""
         self.reservations.drop(uid)
+        self._nominations.forget(uid)
         self._evictor.forget(uid)
         group, _ = self._muster.leaves(uid)
         if group:
@@ -192,23 +216,21 @@ class Actor:
     def confirmed(self, uid: str) -> None:
         """A pod is seen to be bound, perhaps by somebody else: nothing is kept for it any more."""
         self.reservations.drop(uid)
+        self._nominations.forget(uid)
         group, _ = self._muster.leaves(uid)
         if group:
             self._release(group)
 
-    def give_up(self, uid: str, reason: str, *, at_once: bool = False, kept: Decision | None = None) -> None:
-        """A decision cannot be carried out: the pod waits again, after a pause unless ``at_once``.
-
-        ``kept``: it was to be bound, perhaps to a place that had been kept for it. If too few others of its group have
-        places, they give them up, too.
-        """
+    def give_up(self, uid: str, reason: str, *, at_once: bool = False) -> None:
+        """A decision cannot be carried out: the pod waits again, after a pause unless ``at_once``. If too few others of
+        its group have places, they give them up, too."""
         group, waited = self._muster.leaves(uid)
-        self._give_up(uid, reason, waited or (kept if kept is not None and kept.victims else None), at_once=at_once)
+        self._give_up(uid, reason, waited, at_once=at_once)
         if group:
             self._disband(group, reason)
 
-    def _give_up(self, uid: str, reason: str, shown: Decision | None, *, at_once: bool) -> None:
-        """As :meth:`give_up`, of one pod; ``shown`` is the place of one that waits for none of its victims any more."""
+    def _give_up(self, uid: str, reason: str, waited: Decision | None, *, at_once: bool) -> None:
+        """As :meth:`give_up`, of one pod; ``waited``: its place was free, and it waited for others of its group."""
         nomination = self.reservations.drop(uid)
         pod, engine = self.feed.pods.get(uid), self.feed.engine
         if pod is None or not pod.key:
@@ -225,13 +247,11 @@ class Actor:
         self.devices.release(uid)
         self.devices.give_up(pod, self._group)
         LOG.info("pod %s/%s waits again: %s", *pod.namespaced_name, reason)
-        if nomination is not None:
-            self._tell_given_up(pod, nomination.decision.host, nomination.shown, reason)
-        elif shown is not None:
-            self._tell_given_up(pod, shown.host, True, reason)
+        kept = nomination.decision if nomination is not None else waited
+        if kept is not None or (pod.nominated and not pod.unnominated):
+            self._tell_given_up(pod, kept.host if kept is not None else pod.nominated, reason)
         if at_once and pod.failures < 3 and pod.queue == fed_pod.BACKOFF:
-            pod.queue = fed_pod.ACTIVE
-            engine.wake(uid)
+            self._wake(uid)
             self.feed.listener.work()
             return
         if pod.queue != fed_pod.BACKOFF:
@@ -243,142 +263,27 @@ class Actor:
         """Pods found no place: their claims may have devices on nodes where they cannot go, and get others."""
         self.devices.find_others(uids, self._group)
 
-    def _tell_given_up(self, pod: FedPod, node: str, shown: bool, reason: str) -> None:
+    def _tell_given_up(self, pod: FedPod, node: str, reason: str) -> None:
         note = f"its place on {node} is given up: {reason}"
         reference = pod_reference(pod.pod)
         self.recorder.record(reference, "FailedScheduling", note, event_type="Warning", action="Nominating")
-        if shown and self._group is not None:
-            self._group.create_task(self._show(pod, ""))
+        if not self._keeps_a_place(pod.uid):
+            self._nominations.clear(pod)
 
     def _wake(self, uid: str) -> None:
+        """A pod takes part in passes again, if nothing keeps it from that by now."""
         pod = self.feed.pods.get(uid)
         if pod is not None and pod.queue == fed_pod.BACKOFF:
             pod.queue = fed_pod.ACTIVE
             self.feed.consider(pod)
 
-    # -- binding ---------------------------------------------------------------------------------------------------
-
-    async def _bind_all(self) -> None:
-        while True:
-            decision = await self._bindings.get()
-            pod = self.feed.pods.get(decision.uid)
-            if pod is None or not self.leading():
-                continue
-            if not self._is_open(pod, decision):
-                await self._gate.passed()
-                self.give_up(decision.uid, CLOSED.format(decision.host), at_once=True, kept=decision)
-            elif pod.needs.provision or pod.pod.spec.resource_claims:
-                assert self._group is not None  # noqa: S101  # run() made it
-                self._group.create_task(self._prepare_and_bind(pod, decision))
-            else:
-                await self._bind(pod, decision)
-
-    def _is_open(self, pod: FedPod | None, decision: Decision) -> bool:
-        """Whether the node still takes the pod: it may have been cordoned, tainted or lost since the decision."""
-        return pod is not None and bool(pod.key) and self.feed.engine.is_open(pod.uid, decision.host)
-
-    async def _prepare_and_bind(self, pod: FedPod, decision: Decision) -> None:
-        """Making volumes takes long, and writing down which devices a pod gets; others go on meanwhile."""
-        problem = ""
-        if pod.needs.provision:
-            problem = await self._gate.after(self._volumes.ready(pod, decision.host))
-        if not problem and pod.pod.spec.resource_claims:
-            problem = await self._gate.after(self.devices.ready(pod))
-        if not problem and not self._is_open(pod, decision):
-            problem = CLOSED.format(decision.host)
-        if problem:
-            self.give_up(decision.uid, problem, kept=decision)
-        else:
-            await self._bind(pod, decision)
-
-    async def _bind(self, pod: FedPod, decision: Decision) -> None:
-        namespace, name = pod.namespaced_name
-        path = POD.path(namespace, name, "binding")
-        body = encode_binding(namespace, name, decision.uid, decision.host)
-        try:
-            await self._gate.after(self.connection.post(path, body, permit=self.leading))
-        except ApiError as error:
-            if error.status == TOO_MANY:
-                self._again(decision, error.retry_after)
-            elif error.status == CONFLICT or error.status >= SERVER_ERROR:
-                # It may be bound: by an earlier request, or by this one.
-                await self._look_up(pod, decision, str(error))
-            elif error.status != NOT_FOUND:  # the watch will tell of one that is gone
-                self.give_up(decision.uid, str(error), kept=decision)
-            return
-        except Unreachable as error:
-            await self._look_up(pod, decision, str(error))
-            return
-        self._has_bound(pod, decision)
-
-    def _again(self, decision: Decision, after: float | None) -> None:
-        """The API server had no time for a binding: it is sent again after a pause, while others go on."""
-        self.counts.retried += 1
-        pause = min(after or ASK_AGAIN_SECONDS, LONGEST_PAUSE_SECONDS)
-        asyncio.get_running_loop().call_later(pause, self._bindings.put_nowait, decision)
-
-    async def _look_up(self, pod: FedPod, decision: Decision, problem: str) -> None:
-        """A binding got no clear answer: ask until it is known whether it was carried out."""
-        namespace, name = pod.namespaced_name
-        pause = 0.0
-        while self.leading() and pod.uid in self.feed.pods:
-            await asyncio.sleep(pause)
-            pause = ASK_AGAIN_SECONDS
-            try:
-                found = POD.decode(await self._gate.after(self.connection.get(POD.path(namespace, name))))
-            except ApiError as error:
-                if error.status == NOT_FOUND:
-                    return
-                continue
-            except Unreachable:
-                continue
-            if isinstance(found, Malformed) or found.metadata.uid != decision.uid:
-                return
-            if found.spec.node_name == decision.host:
-                self._has_bound(pod, decision)
-            elif found.spec.node_name:
-                return  # the watch will tell
-            else:
-                self.give_up(decision.uid, problem, at_once=True, kept=decision)
-            return
-
-    def _has_bound(self, pod: FedPod, decision: Decision) -> None:
-        engine = self.feed.engine
-        self.counts.bound += 1
-        pod.failures = 0
-        pod.queue = fed_pod.NOWHERE
-        if pod.key:
-            one = engine.pods.get(decision.uid)
-            if one is not None and one.state == types.PLACED and not one.bound:
-                engine.bound(decision.uid, self.clock())
-        namespace, name = pod.namespaced_name
-        note = f"Successfully assigned {namespace}/{name} to {decision.host}"
-        self.recorder.record(pod_reference(pod.pod), "Scheduled", note, action="Binding")
-
     # -- places that wait ------------------------------------------------------------------------------------------
 
     async def nominate(self, decision: Decision) -> None:
-        """Write down for which node the pod waits, for its owner to see."""
+        """Write down for which node the pod waits, for its owner and a new leader to see; returns once it was tried."""
         nomination, pod = self.nominations.get(decision.uid), self.feed.pods.get(decision.uid)
-        if nomination is not None and pod is not None and not nomination.shown:
-            nomination.shown = True
-            nomination.shown = await self._show(pod, decision.host)
-
-    async def _show(self, pod: FedPod, node: str) -> bool:
-        """Write a pod's nomination; none is taken away where there is another by then. Whether it is written."""
-        uid, body = pod.uid, encode_pod_status(pod.uid, nominated_node=node)
-        try:
-            path = POD.path(*pod.namespaced_name, "status")
-            permit = self.leading if node else lambda: self.leading() and not self._keeps_a_place(uid)
-            await self.connection.patch(path, body, STRATEGIC_MERGE_PATCH, permit=permit)
-        except (ApiError, Unreachable) as error:
-            LOG.debug("nomination of %s/%s: %s", *pod.namespaced_name, error)
-            return False
-        return True
-
-    def _keeps_a_place(self, uid: str) -> bool:
-        """Whether a place is kept for a pod, until victims or others of its group let it be bound."""
-        return uid in self.nominations or bool(self._muster.group_of(uid))
+        if nomination is not None and nomination.decision is decision and pod is not None:
+            await self._nominations.shown(pod, decision.host)
 
     async def _lose_patience(self) -> None:
         """Give up places whose victims do not go."""

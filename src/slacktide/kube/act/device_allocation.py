@@ -17,7 +17,7 @@ from slacktide.kube.client.http import MERGE_PATCH, STRATEGIC_MERGE_PATCH, ApiEr
 from slacktide.kube.client.kinds import Malformed
 from slacktide.kube.client.status_codes import CONFLICT, NOT_FOUND, TOO_MANY
 from slacktide.kube.feed.fed_pod import FedPod
-from slacktide.kube.mirror.device_reservations import Planned
+from slacktide.kube.mirror.device_reservations import Planned, Reservation
 from slacktide.kube.publish.term_context import TermContext
 from slacktide.kube.resources.bodies import (
     encode_claim_given_back,
@@ -75,7 +75,7 @@ class DeviceAllocator:
         reservation.writing = True
         try:
             for claim in claims_of(pod.pod, self._mirror.claims):
-                await self._write(claim, pod.pod, reservation.planned.get(claim.metadata.uid))
+                await self._write(claim, pod.pod, self._planned(claim, reservation))
         except (Unschedulable, _Hopeless, ApiError) as problem:
             return str(problem)
         finally:
@@ -83,6 +83,11 @@ class DeviceAllocator:
             if pod.uid not in self._feed.pods or pod.pod.spec.node_name:
                 self._mirror.release(pod.uid)
         return ""
+
+    def _planned(self, claim: ResourceClaim, reservation: Reservation) -> Planned | None:
+        """What a claim is to get for a pod, or for another one of its group that shares it."""
+        uid = claim.metadata.uid
+        return self._mirror.in_use.planned(uid) if uid in reservation.shared else reservation.planned.get(uid)
 
     async def _write(self, claim: ResourceClaim, pod: Pod, planned: Planned | None) -> None:
         async def step(latest: ResourceClaim) -> ResourceClaim:
@@ -126,7 +131,7 @@ class DeviceAllocator:
         if planned is None and result is None:
             raise _Hopeless(f"resource claim {name} has lost its devices")
         if not is_reserved_for(claim, pod.metadata.uid):
-            if planned is not None and result is not None:
+            if planned is not None and result is not None and not planned.is_in(result):
                 raise _Hopeless(f"resource claim {name} was given devices by somebody else")
             usable_from(claim, pod)
             return False
@@ -143,7 +148,7 @@ class DeviceAllocator:
         for one in claim.status.reserved_for:
             group = {"apiGroup": one.api_group} if one.api_group else {}
             consumers.insert(-1, {**group, "resource": one.resource, "name": one.name, "uid": one.uid})
-        allocation = None if planned is None else planned.allocation
+        allocation = None if planned is None or claim.status.allocation is not None else planned.allocation
         body = encode_claim_status(meta.uid, meta.resource_version, consumers, allocation)
         return await self._patch(claim, "status", body)
 

@@ -78,6 +78,7 @@ class Evictor:
             uid, decision = await self._waiting.get()
             victim = self.feed.pods.get(uid)
             if victim is None:
+                await self._gate.passed()
                 self.listener.ended(uid)  # the watch may have told before it was chosen
             elif self.is_wanted(decision):
                 await self.listener.nominate(decision)

@@ -6,8 +6,19 @@ given up: a group that cannot start as a whole takes nothing.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 from slacktide.engine.core.engine import Engine
 from slacktide.engine.core.types import Decision
+
+
+@dataclass(slots=True)
+class _Pending:
+    """Pods of a group that are on their way: by UID their decisions, ``None`` while somebody is in the way, and how
+    many have somebody in the way."""
+
+    decisions: dict[str, Decision | None] = field(default_factory=dict)
+    waiting: int = 0
 
 
 class Muster:
@@ -15,25 +26,29 @@ class Muster:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._pending: dict[str, dict[str, Decision | None]] = {}
-        """By group and UID; ``None`` while somebody is in the way."""
+        self._pending: dict[str, _Pending] = {}
         self._group_of: dict[str, str] = {}
         self.unshown: dict[str, Decision] = {}
         """Those that wait for others of their group only, which nobody was told yet."""
 
     def begins(self, uid: str) -> None:
         """A place was decided on for a pod."""
+        self.leaves(uid)
         group = self._engine.pods[uid].group
         if group:
             self._group_of[uid] = group
-            self._pending.setdefault(group, {})[uid] = None
+            pending = self._pending.setdefault(group, _Pending())
+            pending.decisions[uid] = None
+            pending.waiting += 1
 
     def ready(self, decision: Decision) -> bool:
         """Nobody is in a decision's way any more; whether its pod is of a group, and so may have to wait for others."""
         group = self._group_of.get(decision.uid)
         if group is None:
             return False
-        self._pending[group][decision.uid] = self.unshown[decision.uid] = decision
+        pending = self._pending[group]
+        pending.waiting -= pending.decisions[decision.uid] is None
+        pending.decisions[decision.uid] = self.unshown[decision.uid] = decision
         return True
 
     def group_of(self, uid: str) -> str:
@@ -41,11 +56,14 @@ class Muster:
         return self._group_of.get(uid, "")
 
     def due(self, group: str) -> list[Decision]:
-        """Decisions of a group that need not wait: where those that are ready, and those bound, are enough."""
-        pending = self._pending.get(group, {})
-        ready = [one for one in pending.values() if one is not None]
-        settled = self._engine.groups.placed(group) - (len(pending) - len(ready))
-        return ready if self._is_known(group) and settled >= self._engine.groups.least(group) else []
+        """Decisions of a group that need not wait: where those that are ready, and those bound, are enough; O(1) where
+        they are not."""
+        pending = self._pending.get(group)
+        if pending is None or not self._is_known(group):
+            return []
+        if self._engine.groups.placed(group) - pending.waiting < self._engine.groups.least(group):
+            return []
+        return [one for one in pending.decisions.values() if one is not None]
 
     def leaves(self, uid: str) -> tuple[str, Decision | None]:
         """A pod is bound now, or gives up its place; its group, empty where it was not on its way in one, and the
@@ -55,8 +73,9 @@ class Muster:
         if not group:
             return "", None
         pending = self._pending[group]
-        found = pending.pop(uid)
-        if not pending:
+        found = pending.decisions.pop(uid)
+        pending.waiting -= found is None
+        if not pending.decisions:
             del self._pending[group]
         return group, found
 
@@ -65,9 +84,12 @@ class Muster:
         return list(self._pending)
 
     def broken(self, group: str) -> list[str]:
-        """Pods on their way in vain: with all places that are left their group has too few."""
+        """Pods on their way in vain: with all places that are left their group has too few; O(1) where it has not."""
+        pending = self._pending.get(group)
+        if pending is None:
+            return []
         enough = self._is_known(group) and self._engine.groups.placed(group) >= self._engine.groups.least(group)
-        return [] if enough else list(self._pending.get(group, ()))
+        return [] if enough else list(pending.decisions)
 
     def _is_known(self, group: str) -> bool:
         return group in self._engine.groups.numbers

@@ -19,14 +19,12 @@ class Nomination:
     """A decision whose place is not free as yet; ``patient_until`` then it is given up.
 
     outstanding  who must go first
-    shown        the pod's status says for which node it waits
     looked       the version of the node's contents with which it was looked whether the place is free all the same
     """
 
     decision: Decision
     outstanding: set[str]
     patient_until: float
-    shown: bool = False
     looked: int = -1
 
 
@@ -110,7 +108,7 @@ class Reservations:
             return set()
         own = {victim.uid for victim in decision.victims}
         others = node.going - own
-        return others if others and not _fits(engine, decision, others, node.expected - {decision.uid}) else set()
+        return others if others and not fits(engine, decision, others, node.expected - {decision.uid}) else set()
 
     def _gone(self, uid: str) -> None:
         self._patience.pop(uid, None)
@@ -124,8 +122,8 @@ class Reservations:
             del self._nodes[node]
 
 
-def _fits(engine: Engine, decision: Decision, going: Iterable[str], expected: Iterable[str]) -> bool:
-    """Whether a node has room while some are still there, and others are not yet.
+def fits(engine: Engine, decision: Decision, going: Iterable[str] = (), expected: Iterable[str] = ()) -> bool:
+    """Whether a node has room for a decision's pod while some are still there, and others are not yet.
 
     Of rules about neighbours the engine knows only how they are once those have gone.
     """
@@ -139,4 +137,4 @@ def _fits(engine: Engine, decision: Decision, going: Iterable[str], expected: It
             one = engine.pods.get(uid)
             for name, amount in () if one is None else engine.specs[one.spec].demand:
                 room[name] = room.get(name, 0) + sign * amount
-    return all(room.get(name, -1) >= 0 for name, _ in spec.demand)
+    return all(room.get(name, -1) >= 0 for name, amount in spec.demand if amount)

@@ -52,10 +52,11 @@ Seen = TypeVar("Seen", contravariant=True)
 class Handler(Protocol[Seen]):
     """Who is told. All calls are synchronous and should be short; an exception ends the reflector.
 
-    ``replaced`` comes first and once, with all well-formed objects. ``changed`` is an object that is new or differs
-    from what was told before. ``deleted`` has its last known identity and, if the end itself was seen, its last state.
-    ``malformed`` takes the place of ``changed`` (after ``replaced``, of a first list) where an object cannot be
-    decoded; of one without a readable name nothing more is heard.
+    ``replaced`` comes first and once, with all well-formed objects, and once more after the API server did not serve
+    the kind for a while. ``changed`` is an object that is new or differs from what was told before. ``deleted`` has its
+    last known identity and, if the end itself was seen, its last state. ``malformed`` takes the place of ``changed``
+    (after ``replaced``, of a first list) where an object cannot be decoded; of one without a readable name nothing more
+    is heard.
     """
 
     def replaced(self, objects: Sequence[Seen], /) -> None: ...
@@ -74,7 +75,8 @@ class Reflector(Generic[T]):
     has accepted a watch. ``lists``, ``watches`` and ``failures`` count what was begun and what went wrong,
     ``last_error`` says why, empty while all is well. ``watch_seconds`` is the longest time of a watch. ``lighten``
     makes of each object one that takes less memory, before anybody has seen it. ``absent`` is called where the API
-    server does not serve the kind, which is then no failure: it is asked again now and then.
+    server does not serve the kind, or not any more, which is then no failure: it is asked again now and then, and
+    ``synced`` is not set before it was listed (again).
     """
 
     def __init__(
@@ -112,6 +114,8 @@ class Reflector(Generic[T]):
         self._selectors = {name: value for name, value in selectors.items() if value}
         self._known: dict[tuple[str, str], Identity] = {}
         self._must_list = True
+        self._missed = False
+        """It was served before, and the last answer said that it is not."""
         self._alive_at = float("-inf")
         self._slice_began = 0.0
         self._failed_in_a_row = 0
@@ -144,16 +148,14 @@ class Reflector(Generic[T]):
             try:
                 if self._must_list:
                     await self._list()
-                    self._must_list = self.is_absent = False
+                    self._must_list = self.is_absent = self._missed = False
                 await self._watch()
                 if time.monotonic() - began >= SHORT_WATCH_SECONDS:
                     continue
                 wait = self._backoff()
             except ApiError as error:
-                if self._absent is not None and error.status == NOT_FOUND and not self.synced.is_set():
-                    await self._gate.passed()
-                    self._absent()
-                    self.is_absent = True
+                if self._absent is not None and error.status == NOT_FOUND:
+                    await self._found_absent(self._absent)
                     await asyncio.sleep(ABSENT_SECONDS)
                     continue
                 if error.status in (GONE, GATEWAY_TIMEOUT) and self.synced.is_set():
@@ -165,6 +167,22 @@ class Reflector(Generic[T]):
             except (Unreachable, msgspec.DecodeError, UnicodeDecodeError) as error:
                 wait = self._failed(error)
             await asyncio.sleep(wait)
+
+    async def _found_absent(self, tell: Callable[[], None]) -> None:
+        """The API server does not serve the kind. Of one that it served before that is believed when it says so again
+        after a while: an API server that has just begun may not know all its custom resources."""
+        await self._gate.passed()
+        if self.synced.is_set() and not self._missed:
+            self._missed = True
+            return
+        for identity in tuple(self._known.values()):
+            await self._gate.passed()
+            self._handler.deleted(identity, None)
+        self._known.clear()
+        self.synced.clear()
+        self._must_list, self.resource_version, self._missed = True, "", False
+        self.is_absent = True
+        tell()
 
     def _failed(self, error: Exception) -> float:
         self.failures += 1
@@ -270,7 +288,7 @@ class Reflector(Generic[T]):
         async with aclosing(self._connection.stream(self._path, query, silence)) as stream:
             async for lines in stream:
                 self._alive()
-                self.accepted = True
+                self.accepted, self._missed = True, False
                 self._slice_began = time.monotonic()
                 for line in lines:
                     await self._gate.passed()

@@ -10,6 +10,8 @@ REMEMBERED_TIMESTAMPS = 16_384
 """Most timestamps have whole seconds, so that thousands of objects share a few of them."""
 TIMESTAMP_SECONDS = 1.0
 """Most timestamps are whole seconds, rounded down."""
+SOON_SECONDS = 1.5
+"""What is seen so long after the beginning of its timestamp's second was seen as it happened."""
 
 
 class Instant(float):
@@ -74,3 +76,14 @@ def happened(said: float | None, now: float, away: float) -> float:
     first = min(now, max(said, now - away))
     last = max(first, min(now, said + TIMESTAMP_SECONDS))
     return (first + last) / 2
+
+
+def seen_at(said: float | None, seen: float) -> float:
+    """When something happened of which a timestamp of the API speaks and which somebody saw, seconds since 1970.
+
+    What is seen within the timestamp's second, or just after, happened then; of what is seen late the timestamp is all
+    that is known.
+    """
+    if said is None:
+        return seen
+    return min(seen, said + TIMESTAMP_SECONDS) if said <= seen < said + SOON_SECONDS else said

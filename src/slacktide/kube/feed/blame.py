@@ -160,6 +160,11 @@ class BlameFeed:
         """Whose doing it is that a pod on a node is not ready, as it looks now."""
         return cause_of(pod.pod, self.setting(pod), self._allowed, self._clock())
 
+    def why_stopped(self, pod: FedPod, at: float) -> int:
+        """Whose doing it was that a pod which is ready again was not, from then on."""
+        node = self._mirror.nodes.get(pod.pod.spec.node_name)
+        return WORKLOAD if node is not None and node.ready and node.ready_since < at else CLUSTER
+
     def ready(self, pod: FedPod, at: float) -> None:
         """A pod is ready; where it is not any more one day, that is to be found out then."""
         self._until.pop(pod.uid, None)

@@ -25,6 +25,10 @@ class FedPod:
     spec: int = -1
     preferred: str = ""
     """The node for which the engine knows it to be nominated by others."""
+    nominated: str = ""
+    """The node for which we nominated it, as long as its status may say so."""
+    unnominated: bool = False
+    """That was taken out of its status again, which we may not have seen yet."""
     stranger_on: str = ""
     """Node on which the engine counts it as somebody else's."""
     target: Target | None = None

@@ -205,12 +205,20 @@ class Feed(Changes, ABC):
     # -- pod groups ------------------------------------------------------------------------------------------------
 
     def pod_groups(self, source: str, namespace: str, name: str) -> None:
-        self.reconsider(self.groups.changed(source, namespace, name))
+        self._group_changed(self.groups.changed(source, namespace, name))
+
+    def _group_changed(self, uids: Iterable[str]) -> None:
+        """These are of a group of which another number starts together, or none any more, or again."""
+        concerned = tuple(uids)
+        self.reconsider(concerned)
+        if concerned:
+            self.listener.work()  # it may start with those who wait already
 
     def _follow_group(self, pod: FedPod) -> None:
         group = self.groups.key_of(pod.uid)
         if pod.key and group != self.engine.pods[pod.uid].group:
             self.engine.join_group(pod.uid, group)
+            self.listener.regrouped(pod.uid)
 
     # -- budgets ---------------------------------------------------------------------------------------------------
 
@@ -255,7 +263,7 @@ class Feed(Changes, ABC):
             self.controllers.bury(bare)
             self.controllers.deleted.add(bare.key)
         self._end(pod, succeeded)
-        self.reconsider(self.groups.forget(record.uid))
+        self._group_changed(self.groups.forget(record.uid))
         if bare is not None:
             self.controllers.pod_left(bare)  # where it had ended before
         for owner in [owner for owner, waiting in self.orphans.items() if record.uid in waiting]:
@@ -286,7 +294,7 @@ class Feed(Changes, ABC):
         else:
             self.unbound(pod)
         self._follow_group(pod)
-        self.reconsider(uid for uid in others if uid != pod.uid)
+        self._group_changed(uid for uid in others if uid != pod.uid)
 
     def reconsider(self, uids: Iterable[str]) -> None:
         """Look again at pods about which something else changed."""
@@ -301,19 +309,9 @@ class Feed(Changes, ABC):
 
     def unbound(self, pod: FedPod) -> None:
         """A pod of ours is on no node."""
+        if self._takes_no_part(pod):
+            return
         engine = self.engine
-        if pod.pod.metadata.deletion_timestamp is not None:
-            pod.queue = fed_pod.NOWHERE  # it goes at once, or when its finalizers let it
-            if pod.key:
-                self.blame.held_back(pod, is_so=True)
-                engine.sleep(pod.uid)
-            return
-        if pod.key and engine.pods[pod.uid].state == types.PLACED:
-            return  # its binding is on the way
-        if gated(pod.pod):
-            pod.queue = fed_pod.GATED
-            self.blame.held_back(pod, is_so=True)
-            return
         try:
             number = self.number_of(pod)
         except Unschedulable as problem:
@@ -349,9 +347,32 @@ class Feed(Changes, ABC):
             elif calls:
                 self.listener.work()
 
+    def _takes_no_part(self, pod: FedPod) -> bool:
+        """Whether a pod that is on no node is none to be placed: it is being deleted, has its place, or is gated."""
+        if pod.pod.metadata.deletion_timestamp is not None:
+            pod.queue = fed_pod.NOWHERE  # it goes at once, or when its finalizers let it
+            if pod.key:
+                self.listener.withdrawn(pod.uid, "it is being deleted")
+                self.blame.held_back(pod, is_so=True)
+                self.engine.sleep(pod.uid)
+            return True
+        if pod.key and self.engine.pods[pod.uid].state == types.PLACED:
+            if problem := self.groups.problem_of(pod):
+                self.listener.withdrawn(pod.uid, problem)
+            return True  # its binding is on the way
+        if gated(pod.pod):
+            pod.queue = fed_pod.GATED
+            self.blame.held_back(pod, is_so=True)
+            return True
+        return False
+
     def follow_nomination(self, pod: FedPod, /) -> bool:
         """A pod that waits is nominated for a node by somebody else, or not any more: whether that is news."""
         node = pod.pod.status.nominated_node_name
+        if node == pod.nominated:
+            node = ""  # it is ours
+        elif pod.unnominated:
+            pod.nominated, pod.unnominated = "", False
         if node == pod.preferred:
             return False
         pod.preferred = node

@@ -24,6 +24,12 @@ class FeedListener:
     def ended(self, uid: str) -> None:
         """A pod is no more, or is over."""
 
+    def withdrawn(self, uid: str, reason: str) -> None:
+        """A pod that was decided on and is not bound must not start any more, for this reason."""
+
+    def regrouped(self, uid: str) -> None:
+        """A pod is of another pod group than before, or of none any more."""
+
     def changed(self, key: str) -> None:
         """A controller's ledger changed, or the engine knows a controller that it did not know."""
 

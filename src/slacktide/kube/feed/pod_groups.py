@@ -5,6 +5,7 @@ Until then they take part in no pass. After that it is the engine's to find plac
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 from slacktide.engine.core.engine import Engine
@@ -22,6 +23,8 @@ class _Group:
     """Those that run, or could if they had a node."""
     done: set[str] = field(default_factory=set)
     """Those that have succeeded, of groups whose number is that of all their pods."""
+    totals: Counter[int] = field(default_factory=Counter)
+    """Of such a group: how many pods it has, and how many of its pods say so."""
     told: int = 0
     """How many the engine has start together; 0: it does not know the group."""
     problem: str | None = None
@@ -36,6 +39,8 @@ class PodGroups:
         self._groups: dict[str, _Group] = {}
         self._by_object: dict[tuple[str, str, str], dict[str, None]] = {}
         """Groups by what says how many start together."""
+        self._said: dict[str, int] = {}
+        """Of pods whose groups have a number in all: which one they say."""
         self._of: dict[str, str] = {}
         """The group of each pod that has one, by UID."""
 
@@ -58,12 +63,12 @@ class PodGroups:
             return others
         group = self._groups.setdefault(key, _Group(one))
         self._by_object.setdefault(one.object, {})[key] = None
-        if one.total > group.one.total:
-            group.one = one  # who says the most is right: so the group does not start too early
+        self._take_out(group, pod.uid)
         group.pods[pod.uid] = pod
         self._of[pod.uid] = key
-        group.there.discard(pod.uid)
-        group.done.discard(pod.uid)
+        if one.source == KUEUE:
+            self._said[pod.uid] = one.total
+            group.totals[one.total] += 1
         if _is_there(pod):
             group.there.add(pod.uid)
         elif one.source == KUEUE and pod.pod.status.phase == "Succeeded":
@@ -76,9 +81,8 @@ class PodGroups:
         if not key:
             return []
         group = self._groups[key]
+        self._take_out(group, uid)
         del group.pods[uid]
-        group.there.discard(uid)
-        group.done.discard(uid)
         if group.pods:
             return self._settle(key)
         self._tell(key, 0)
@@ -86,6 +90,15 @@ class PodGroups:
         if not self._by_object[group.one.object]:
             del self._by_object[group.one.object]
         return []
+
+    def _take_out(self, group: _Group, uid: str) -> None:
+        """A pod of a group is not counted any more."""
+        group.there.discard(uid)
+        group.done.discard(uid)
+        if uid in group.pods and (total := self._said.pop(uid, None)) is not None:
+            group.totals[total] -= 1
+            if not group.totals[total]:
+                del group.totals[total]
 
     def changed(self, source: str, namespace: str, name: str) -> list[str]:
         """What is known of a group, or where no name is given of all of a source, is other than before; those that are
@@ -98,8 +111,10 @@ class PodGroups:
     def _settle(self, key: str) -> list[str]:
         group = self._groups[key]
         least, problem = 0, ""
+        # Of its pods who says the most is right: so a group does not start too early.
+        one = group.one._replace(total=max(group.totals)) if group.totals else group.one
         try:
-            least = max(0, self._known.least(group.one) - len(group.done))
+            least = max(0, self._known.least(one) - len(group.done))
         except Unschedulable as found:
             problem = found.reason
         if len(group.there) < least:

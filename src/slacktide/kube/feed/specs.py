@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from slacktide.engine.core.engine import Engine
@@ -29,7 +29,7 @@ from slacktide.state.spec import Spec
 
 NEVER = "Never"
 
-SpecKey = tuple[tuple[tuple[str, int], ...], object, int, Term, bool, Wants, bool, float]
+SpecKey = tuple[tuple[tuple[str, int], ...], object, int, Term, tuple[str, ...], bool, Wants, bool, float]
 
 
 def nothing_kept(_target: Target | None, problem: ClassIsGone) -> Promised:
@@ -38,12 +38,14 @@ def nothing_kept(_target: Target | None, problem: ClassIsGone) -> Promised:
 
 
 class SpecParts(NamedTuple):
-    """What a spec is made of; ``term`` is the one of ``placed``, of the pod's volumes and of its devices."""
+    """What a spec is made of; ``term`` is the one of ``placed``, of the pod's volumes and of its devices; all with one
+    of the marks ``beside`` have to be on one node."""
 
     demand: tuple[tuple[str, int], ...]
     promised: Promised
     placed: PodConstraints
     term: Term
+    beside: tuple[str, ...]
     never: bool
     wants: Wants
     spared: bool
@@ -51,8 +53,15 @@ class SpecParts(NamedTuple):
 
     def spec(self) -> Spec:
         wants = self.wants
-        return Spec(self.demand, self.promised.service, self.term, self.placed.placement, self.never,
+        return Spec(self.demand, self.promised.service, self.term, self._placement(), self.never,
                     wants.limit, wants.access, wants.application, self.spared, self.grace)  # fmt: skip
+
+    def _placement(self) -> Placement:
+        placement = self.placed.placement
+        if not self.beside:
+            return placement
+        rules = tuple(Rule("near", one) for one in self.beside)
+        return replace(placement, marks=(*placement.marks, *self.beside), rules=(*placement.rules, *rules))
 
 
 class Apart(NamedTuple):
@@ -105,8 +114,8 @@ class Specs:
         Raises :class:`Unschedulable` with the reason where it has none.
         """
         parts = self._read(pod)
-        key = (parts.demand, parts.promised.service, id(parts.placed), parts.term, parts.never, parts.wants,
-               parts.spared, parts.grace)  # fmt: skip
+        key = (parts.demand, parts.promised.service, id(parts.placed), parts.term, parts.beside, parts.never,
+               parts.wants, parts.spared, parts.grace)  # fmt: skip
         found = self._known.get(key)
         if found is None:
             found = self._known[key] = Interned(self._count, key, parts.placed, parts.spec())
@@ -142,7 +151,7 @@ class Specs:
         wants = mirror.network.wants_of(pod, mirror.owners)
         spared = is_of_the_system(pod) and not self._engine.config.kube.preempt_system_pods
         named = mirror.network.named(demand)
-        return SpecParts(named, fed.promised, placed, term, never, wants, spared, grace(pod))
+        return SpecParts(named, fed.promised, placed, term, claims.beside, never, wants, spared, grace(pod))
 
     def _promised(self, pod: Pod) -> Promised:
         """What a pod is promised; where its class is gone, what its controller was promised by that class before."""

@@ -16,8 +16,9 @@ from slacktide.kube.feed import fed_pod
 from slacktide.kube.feed.controllers import BATCH
 from slacktide.kube.feed.fed_pod import FedPod
 from slacktide.kube.feed.feed import Feed
-from slacktide.kube.mirror.pod_record import grace
-from slacktide.kube.resources.objects import Availability, Pod
+from slacktide.kube.mirror.departures import Departure
+from slacktide.kube.mirror.pod_record import condition_of, grace
+from slacktide.kube.resources.objects import Availability
 from slacktide.kube.translate.causes import Verdict
 from slacktide.kube.translate.disruption_budgets import SEVERAL
 from slacktide.kube.translate.owners import Target, is_followed
@@ -60,10 +61,12 @@ def take_over(feed: Feed, ledgers: Mapping[str, Availability], adopt: Callable[[
                 ended.setdefault(pod.target.key, []).append(pod)
         elif (key := _known(feed, pod)) is not None:
             groups.setdefault(key, []).append(pod)
+    over = {key: [_over(pod) | {"ended_by": feed.blame.goes(pod)} for pod in pods] for key, pods in ended.items()}
+    _tell_departed(feed, over)
     for key, group in groups.items():
-        _restore(feed, key, group, ended.get(key, []))
+        _restore(feed, key, group, over.get(key, []))
     for found in list(controllers.ledgers.values()):
-        _remember(feed, found, ended)
+        _remember(feed, found, over)
     controllers.restores_all = False
     _keep_places(feed, adopt)
 
@@ -105,14 +108,22 @@ def _note_victims(feed: Feed) -> None:
         one.evicted = one.ours and goes and one.pod.spec.node_name in kept
 
 
-def _restore(feed: Feed, key: str, group: list[FedPod], ended: list[FedPod]) -> None:
+def _tell_departed(feed: Feed, over: dict[str, list[dict[str, Any]]]) -> None:
+    """Pods that went while this replica stood by, with their controllers' others that are over."""
+    for one in feed.mirror.departures.taken():
+        target = feed.mirror.owners.target_of(one.record.pod.metadata)
+        if target is not None and not target.is_pod and one.record.uid not in feed.pods:
+            over.setdefault(target.key, []).append(_departed(one, feed))
+
+
+def _restore(feed: Feed, key: str, group: list[FedPod], over: list[dict[str, Any]]) -> None:
     target = group[0].target
     assert target is not None  # noqa: S101  # feed.enter found it
     for pod in group:
         if pod.pod.spec.node_name:
             feed.hosts.ensure(pod.pod.spec.node_name)
     group = _without_replaced(feed, key, group)
-    feed.controllers.restore(target, [observed(pod, feed) for pod in group] + [_over(pod) for pod in ended])
+    feed.controllers.restore(target, [*(observed(pod, feed) for pod in group), *over])
     for pod in group:
         pod.key = key
         if not feed.engine.pods[pod.uid].ready:
@@ -124,7 +135,7 @@ def _without_replaced(feed: Feed, key: str, group: list[FedPod]) -> list[FedPod]
     """Without pods that were told to go and are not ready, as far as others are there in their place."""
     desired = feed.engine.controllers[key].desired
     goes = [one for one in group if one.pod.metadata.deletion_timestamp is not None and one.pod.spec.node_name]
-    down = sorted((one for one in goes if not _condition(one.pod, "Ready")[0]), key=_told)
+    down = sorted((one for one in goes if not condition_of(one.pod, "Ready")[0]), key=_told)
     surplus = len(group) - desired if desired >= 0 else _came_since(down, group)
     over = down[: max(0, surplus)]
     for one in over:
@@ -145,7 +156,7 @@ def _came_since(down: list[FedPod], group: list[FedPod]) -> int:
     return sum((one.pod.metadata.creation_timestamp or one.record.seen) >= _told(down[0]) for one in staying if down)
 
 
-def _remember(feed: Feed, found: Availability, ended: Mapping[str, list[FedPod]]) -> None:
+def _remember(feed: Feed, found: Availability, over: Mapping[str, list[dict[str, Any]]]) -> None:
     """A controller that has a ledger and, at the moment, no pods; if it cannot be told, it keeps until it has some."""
     target, mirror, engine = owner_of(found), feed.mirror, feed.engine
     if target is None or target.key in engine.controllers:
@@ -158,7 +169,7 @@ def _remember(feed: Feed, found: Availability, ended: Mapping[str, list[FedPod]]
     except Unschedulable:
         return
     feed.controllers.ensure(target, promised, target.kind in BATCH)
-    feed.controllers.restore(target, [_over(pod) for pod in ended.get(target.key, [])])
+    feed.controllers.restore(target, over.get(target.key, []))
     if watched is None:
         feed.controllers.pod_left(target)
     elif watched.finished:
@@ -200,37 +211,31 @@ def by_owner(found: Iterable[Availability]) -> dict[str, Availability]:
     return ledgers
 
 
-def _condition(pod: Pod, name: str) -> tuple[bool, float | None]:
-    for one in pod.status.conditions:
-        if one.type == name:
-            return one.status == "True", one.last_transition_time
-    return False, None
-
-
 def observed(fed: FedPod, feed: Feed) -> dict[str, Any]:
     """A pod as :class:`slacktide.engine.ledger.pod_observation.PodNow` has it."""
     verdict = feed.blame.verdict(fed) if fed.pod.spec.node_name else Verdict(CLUSTER)
-    return _said(fed) | {"cause": verdict.cause, "cause_since": verdict.since or None}
+    said = _said(fed) | {"cause": verdict.cause, "cause_since": verdict.since or None}
+    if said["ready"] and said["stopped"] is not None:
+        said["stopped_by"] = feed.blame.why_stopped(fed, said["stopped"])
+    return said
 
 
 def _said(fed: FedPod) -> dict[str, Any]:
-    pod, metadata = fed.pod, fed.pod.metadata
-    _, since = _condition(pod, "PodScheduled")
-    ready, ready_since = _condition(pod, "Ready")
+    pod, record, metadata = fed.pod, fed.record, fed.pod.metadata
+    ready, ready_since = condition_of(pod, "Ready")
+    ends = [one.last_state.terminated for one in pod.status.container_statuses if one.last_state.terminated]
     return {
         "uid": fed.uid,
         "name": metadata.name,
         "spec": fed.spec,
-        "created": metadata.creation_timestamp or fed.record.seen,
+        "created": record.created_at,
         "host": pod.spec.node_name,
-        "since": since,
+        "since": record.bound_at or condition_of(pod, "PodScheduled")[1],
         "ready": ready,
-        "ready_since": ready_since,
+        "ready_since": (record.ready_at if ready else record.unready_at) or ready_since,
         "leaving": metadata.deletion_timestamp is not None,
         "budget": fed.budget,
-        "stopped": _latest(
-            one.last_state.terminated.finished_at for one in pod.status.container_statuses if one.last_state.terminated
-        ),
+        "stopped": _latest([record.stopped_at or None, *(one.finished_at for one in ends)]),
     }
 
 
@@ -238,7 +243,7 @@ def _over(fed: FedPod) -> dict[str, Any]:
     """The same of a pod that has ended and is still listed."""
     pod = fed.pod
     runs = [one.state.terminated for one in pod.status.container_statuses if one.state.terminated]
-    _, since = _condition(pod, "Ready")
+    _, since = condition_of(pod, "Ready")
     began = _latest(one.started_at for one in runs)
     return _said(fed) | {
         "spec": FOREIGN_SPEC,
@@ -248,6 +253,20 @@ def _over(fed: FedPod) -> dict[str, Any]:
         "ended": _latest(one.finished_at for one in runs) or since or pod.metadata.creation_timestamp,
         "completed": pod.status.phase == "Succeeded",
     }
+
+
+def _departed(one: Departure, feed: Feed) -> dict[str, Any]:
+    """The same of a pod that was seen to go while this replica stood by."""
+    fed = FedPod(one.record)
+    if fed.record.is_final:
+        return _over(fed) | {"ended_by": one.ended_by}
+    said = _said(fed) | {"spec": FOREIGN_SPEC, "stopped": None, "ended": one.at, "ended_by": one.ended_by}
+    if said["ready"] or not one.record.unready_at:
+        return said
+    # It had been ready, and then was told to go, or failed.
+    stopped, told = one.record.unready_at, fed.pod.metadata.deletion_timestamp is not None and _told(fed)
+    by = one.ended_by if told and told <= stopped else feed.blame.why_stopped(fed, stopped)
+    return said | {"ready": True, "ready_since": one.record.ready_at or None, "stopped": stopped, "stopped_by": by}
 
 
 def _latest(times: Iterable[float | None]) -> float | None:

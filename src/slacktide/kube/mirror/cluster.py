@@ -12,6 +12,7 @@ from dataclasses import replace
 from slacktide.config import Config
 from slacktide.kube.client.kinds import HasMetadata, Identity, Malformed
 from slacktide.kube.mirror.changes import Changes
+from slacktide.kube.mirror.departures import Departures
 from slacktide.kube.mirror.devices import DeviceMirror
 from slacktide.kube.mirror.network import NetworkMirror
 from slacktide.kube.mirror.pending_resizes import PendingResizes
@@ -30,6 +31,7 @@ from slacktide.kube.resources.objects import (
     StatefulSet,
 )
 from slacktide.kube.resources.workloads import Template
+from slacktide.kube.translate.causes import Setting, end_of
 from slacktide.kube.translate.default_spread import DefaultSpread
 from slacktide.kube.translate.disruption_budgets import Budgets
 from slacktide.kube.translate.maintenance import Maintenance
@@ -39,6 +41,7 @@ from slacktide.kube.translate.pod_constraints import ConstraintIndex
 from slacktide.kube.translate.profiles import profiles_of
 from slacktide.kube.translate.promise_quotas import Quotas
 from slacktide.kube.translate.service_classes import Classes, default_of
+from slacktide.model.causes import OPERATOR
 
 LOG = logging.getLogger(__name__)
 
@@ -59,6 +62,7 @@ class ClusterMirror:
         self.pods: dict[str, PodRecord] = {}
         self.uids: dict[tuple[str, str], str] = {}
         """Of pods, by namespace and name."""
+        self.departures = Departures()
         self.nodes: dict[str, NodeView] = {}
         self.owners = Owners()
         self.classes = Classes(kube.priority_classes or "")
@@ -96,7 +100,7 @@ class ClusterMirror:
             record = self.pods[uid] = PodRecord(pod, ours, self._clock())
             self.uids[record.namespaced_name] = uid
         else:
-            record.update(pod)
+            record.update(pod, self._clock())
         self.volumes.see_pod(pod)
         self.resizes.see(record, self._clock())
         self.volumes.attach(record)
@@ -115,11 +119,23 @@ class ClusterMirror:
         self.devices.pod_is_gone(record.pod)
         if last is not None:
             record.pod = last
+            if not self._followers:
+                self.departures.note(record, self._clock(), self._end_of(last))
         succeeded = last is not None and last.status.phase == "Succeeded"
         for one in self._followers:
             one.pod_gone(record, succeeded)
         self.constraints.forget(record.pod)
         self.volumes.detach(record)
+
+    def _end_of(self, pod: Pod) -> int:
+        """Whose doing it is that a pod is no more, as far as it and its node say."""
+        if self.owners.is_suspended(pod.metadata):
+            return OPERATOR
+        node = self.nodes.get(pod.spec.node_name)
+        is_open = node is not None and node.ready and not node.is_cordoned
+        attributes = {} if node is None else node.attributes
+        covered = not is_open and self.maintenance.until(attributes, self._clock()) > 0.0
+        return end_of(pod, is_open=is_open, ours=False, setting=Setting(node, covered, bound=0.0))
 
     def see_malformed_pod(self, problem: Malformed) -> None:
         """A pod that waits goes on waiting, with this reason; of one that runs, what was known stays."""

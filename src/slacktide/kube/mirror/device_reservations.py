@@ -7,7 +7,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from slacktide.kube.resources.devices import ResourceClaim
+import msgspec
+
+from slacktide.kube.resources.devices import AllocationResult, ResourceClaim
 from slacktide.kube.translate.devices.pools import DeviceId
 
 
@@ -19,19 +21,31 @@ class Planned:
     devices: tuple[DeviceId, ...]
     allocation: dict[str, Any]
 
+    def is_in(self, result: AllocationResult) -> bool:
+        """Whether these are the devices that a claim has."""
+        has = {DeviceId(one.driver, one.pool, one.device) for one in result.devices.results if not one.admin_access}
+        return has == set(self.devices)
+
+    def carried_out(self) -> ResourceClaim:
+        """The claim as it will be."""
+        result = msgspec.convert(self.allocation, AllocationResult)
+        return msgspec.structs.replace(self.claim, status=msgspec.structs.replace(self.claim.status, allocation=result))
+
 
 @dataclass(slots=True)
 class Reservation:
     """Devices for the claims of a pod that is to be on ``host``.
 
-    resource  of which the pod asks for one while it waits (empty: its claims are allocated)
+    resources  of which the pod asks for one each while it waits (none: its claims are allocated)
     planned   by the claims' UIDs
+    shared    UIDs of claims that are to get devices for another pod of its group, and which it uses as well
     writing   it is being written down: until that is over the devices are in use, whatever happens to the pod
     """
 
     host: str
-    resource: str
+    resources: tuple[str, ...] = ()
     planned: dict[str, Planned] = field(default_factory=dict)
+    shared: set[str] = field(default_factory=set)
     writing: bool = False
 
 
@@ -79,18 +93,32 @@ class DevicesInUse:
         return {one for planned in reservation.planned.values() for one in planned.devices}
 
     def release(self, pod: str) -> set[DeviceId]:
-        """They are not, or the claims hold them by now."""
+        """They are not, or the claims hold them by now. What others share is theirs from now on."""
         found = self.reservations.pop(pod, None)
         if found is None:
             return set()
         for uid, planned in found.planned.items():
             del self.promised[uid]
-            self._subtract(planned.devices)
+            heir = None if uid in self._held else self._sharer(uid)
+            if heir is None:
+                self._subtract(planned.devices)
+            else:
+                self.promised[uid] = heir
+                self.reservations[heir].planned[uid] = planned
+                self.reservations[heir].shared.discard(uid)
         return {one for planned in found.planned.values() for one in planned.devices}
+
+    def planned(self, claim: str) -> Planned | None:
+        """What a claim is to get, for whichever pod."""
+        pod = self.promised.get(claim)
+        return None if pod is None else self.reservations[pod].planned[claim]
+
+    def _sharer(self, claim: str) -> str | None:
+        return next((pod for pod, one in self.reservations.items() if claim in one.shared), None)
 
     def on(self, host: str, resource: str) -> int:
         """For how many pods that ask for a resource devices are reserved on a host."""
-        return sum(one.host == host and one.resource == resource for one in self.reservations.values())
+        return sum(one.host == host and resource in one.resources for one in self.reservations.values())
 
     def _add(self, devices: Iterable[DeviceId]) -> None:
         self._count.update(devices)

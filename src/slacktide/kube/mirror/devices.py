@@ -4,53 +4,39 @@ A waiting pod whose claims have no devices yet asks for one of a resource that s
 node has as many as there are pods of the kind for which devices are free there, by the search that also gives them out.
 So the core counts pods that one pass places. Pods that ask differently for the same devices are counted apart: which
 of them comes too late is seen when devices are reserved (:meth:`DeviceMirror.reserve`), and it waits again.
+
+Pods of a group may share a claim: the first of them that is decided on has it get devices, and the others use them as
+well. Until then they have to come to one node, which has room for all of them where the claim can have devices.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
-
-import msgspec
 
 from slacktide.kube.mirror.changes import Changes
 from slacktide.kube.mirror.device_reservations import DevicesInUse, Planned, Reservation
+from slacktide.kube.mirror.device_sorts import Key, Sorts
 from slacktide.kube.mirror.pod_record import PodRecord
 from slacktide.kube.resources.devices import DeviceClass, ResourceClaim, ResourceSlice
 from slacktide.kube.resources.objects import Pod
-from slacktide.kube.translate.devices.allocation import CannotAllocate, allocate, devices_of, how_many
-from slacktide.kube.translate.devices.claims import Wish, wish_of
-from slacktide.kube.translate.devices.pod_claims import NO_CLAIMS, ClaimNeeds, claims_of, names_of, usable_from
+from slacktide.kube.translate.devices.allocation import CannotAllocate, allocate, devices_of
+from slacktide.kube.translate.devices.claims import wish_of
+from slacktide.kube.translate.devices.pod_claims import (
+    NO_CLAIMS,
+    ClaimNeeds,
+    claims_of,
+    names_of,
+    usable_from,
+)
 from slacktide.kube.translate.devices.pools import DeviceId, NodeDevices, Pools
 from slacktide.kube.translate.devices.results import allocation
 from slacktide.kube.translate.nodes import NodeView
+from slacktide.kube.translate.pod_groups import membership
 from slacktide.kube.translate.selectors import NODE_NAME
 from slacktide.kube.translate.unschedulable import Unschedulable
 from slacktide.model.constraint import Condition, Term
-from slacktide.model.hosts import DEVICES
 
-MOST_COUNTED = 128
-"""A node has no more devices in a slice, and so rarely room for more pods with devices."""
-MOST_UNUSED = 8
-
-_encode = msgspec.msgpack.Encoder().encode
-_Key = tuple[bytes, tuple[tuple[str, str], ...]]
 Attributes = Mapping[str, str]
-
-
-@dataclass(slots=True)
-class _Sort:
-    """Waiting pods whose claims without devices ask for the same."""
-
-    resource: str
-    wishes: tuple[Wish, ...]
-    users: set[str] = field(default_factory=set)
-    counts: dict[str, int] = field(default_factory=dict)
-    """For how many of them devices are free, by node."""
-    problem: str = ""
-    """Why the claims cannot have devices on some node, whoever else has some."""
-    hopeless: str = ""
-    """The same, where there are devices on no node; pods of the sort know it."""
 
 
 class DeviceMirror:
@@ -76,8 +62,8 @@ class DeviceMirror:
         self._classes: dict[str, DeviceClass] = {}
         self._pools = Pools()
         self._on_node: dict[str, tuple[Attributes, NodeDevices]] = {}
-        self._sorts: dict[_Key, _Sort] = {}
-        self._asks: dict[str, tuple[_Key | None, ClaimNeeds]] = {}
+        self._sorts = Sorts(self.in_use, self._classes, lambda: view_node(""))
+        self._asks: dict[str, tuple[tuple[Key, ...], ClaimNeeds]] = {}
         """Of waiting pods with claims: what stands for their devices, and what they need."""
         self._claimants: dict[tuple[str, str], dict[str, None]] = {}
 
@@ -87,12 +73,14 @@ class DeviceMirror:
         """A pod, new or changed, before anybody hears of it."""
         if not record.pod.spec.resource_claims or not record.ours:
             return
-        for key in names_of(record.pod):
-            self._claimants.setdefault(key, {})[record.uid] = None
+        news = [key for key in names_of(record.pod) if record.uid not in self._claimants.setdefault(key, {})]
+        for key in news:
+            self._claimants[key][record.uid] = None
         if record.is_final or record.pod.spec.node_name:
             self.leave(record.uid)
         else:
             self._learn(record)
+            self._tell_sharers(record.pod, news)
 
     def pod_is_gone(self, pod: Pod) -> None:
         """A pod is no more."""
@@ -102,6 +90,7 @@ class DeviceMirror:
             if not users:
                 self._claimants.pop(key, None)
         self.leave(pod.metadata.uid)
+        self._tell_sharers(pod, names_of(pod) if pod.spec.resource_claims else ())
 
     def leave(self, uid: str) -> None:
         """A pod does not wait any more. What is being written down for it stays reserved until that is over."""
@@ -109,10 +98,10 @@ class DeviceMirror:
         if reservation is not None and not reservation.writing:
             self._devices_changed(self.in_use.release(uid))
         if uid in self._asks:
-            key, _ = self._asks.pop(uid)
-            self._no_more(key, uid)
+            del self._asks[uid]
+            self._sorts.leave(uid)
             record = self._pods.get(uid)
-            if key is not None and record is not None and record.pod.spec.node_name:
+            if record is not None and record.pod.spec.node_name:
                 for one in self._followers:
                     one.constraints([uid])  # on a node it asks for devices no more: its claims have them
 
@@ -121,90 +110,79 @@ class DeviceMirror:
         if not pod.spec.resource_claims:
             return NO_CLAIMS
         if pod.metadata.uid in self.in_use.reservations:
-            return self._asks.get(pod.metadata.uid, (None, NO_CLAIMS))[1]
+            return self._asks.get(pod.metadata.uid, ((), NO_CLAIMS))[1]
         if self.unknown or pod.metadata.uid not in self._asks:
             return ClaimNeeds(waits=f"spec.resourceClaims: {self.unknown or 'the claims are not known yet'}")
-        key, found = self._asks[pod.metadata.uid]
-        hopeless = self._sorts[key].hopeless if key is not None else ""
+        keys, found = self._asks[pod.metadata.uid]
+        hopeless = next((self._sorts[key].hopeless for key in keys if self._sorts[key].hopeless), "")
         return ClaimNeeds(waits=hopeless) if hopeless else found
 
     def look_for_hopeless(self) -> None:
         """Nodes have devices for others than before: there may be none for other sorts of pods."""
-        for sort in [one for one in self._sorts.values() if one.problem or one.hopeless]:
-            somewhere = any(sort.counts.values()) or any(
-                one.resource == sort.resource for one in self.in_use.reservations.values()
-            )
-            hopeless = "" if somewhere else sort.problem
-            if hopeless != sort.hopeless:
-                sort.hopeless = hopeless
-                for record in [self._pods[uid] for uid in sorted(sort.users) if uid in self._pods]:
-                    self._look_again(record)
+        for uid in self._sorts.look_for_hopeless():
+            if (record := self._pods.get(uid)) is not None:
+                self._look_again(record)
 
     def _learn(self, record: PodRecord) -> bool:
         """What a waiting pod needs; whether that is news. While devices are reserved for it, it is as it was."""
         uid, pod = record.uid, record.pod
         if uid in self.in_use.reservations:
             return False
-        before, known = self._asks.get(uid, (None, NO_CLAIMS))
+        _, known = self._asks.get(uid, ((), NO_CLAIMS))
         try:
             conditions, without = self._read(pod)
-            key, demand = self._sort(uid, without)
-            found = ClaimNeeds(Term(tuple(dict.fromkeys(conditions))), demand)
+            keys, found = self._needs(pod, Term(tuple(dict.fromkeys(conditions))), without)
         except Unschedulable as problem:
-            key, found = None, ClaimNeeds(waits=problem.reason)
-        self._asks[uid] = key, found
-        if before != key:
-            self._no_more(before, uid)
+            keys, found = (), ClaimNeeds(waits=problem.reason)
+        self._asks[uid] = keys, found
+        self._sorts.leave(uid, but=keys)
         return found != known
 
     def _read(self, pod: Pod) -> tuple[list[Condition], list[ResourceClaim]]:
-        """From where the devices can be used that a pod's claims have, and its claims without any."""
+        """From where the devices can be used that a pod's claims have, or are to get for another pod of its group, and
+        its claims without any."""
         conditions: list[Condition] = []
         without = []
         for claim in claims_of(pod, self.claims):
+            planned = self.in_use.planned(claim.metadata.uid)
+            owner = self.in_use.promised.get(claim.metadata.uid, pod.metadata.uid)
             if claim.status.allocation is not None:
                 conditions += usable_from(claim, pod)
-            elif self.in_use.promised.get(claim.metadata.uid, pod.metadata.uid) != pod.metadata.uid:
-                raise Unschedulable(f"resource claim {claim.metadata.name} is being given devices for another pod")
-            else:
+            elif planned is None or owner == pod.metadata.uid:
                 without.append(claim)
+            elif self._are_together(pod, owner):
+                conditions += usable_from(planned.carried_out(), pod)
+            else:
+                raise Unschedulable(f"resource claim {claim.metadata.name} is being given devices for another pod")
         return conditions, without
 
-    def _sort(self, uid: str, claims: list[ResourceClaim]) -> tuple[_Key | None, tuple[tuple[str, int], ...]]:
+    def _are_together(self, pod: Pod, other: str) -> bool:
+        """Whether another pod is of the same group."""
+        record, own = self._pods.get(other), membership(pod)
+        theirs = None if record is None else membership(record.pod)
+        return own is not None and theirs is not None and own.key == theirs.key
+
+    def _is_shared(self, claim: ResourceClaim, pod: Pod) -> bool:
+        """Whether another waiting pod of the same group uses a claim."""
+        key, own = (claim.metadata.namespace, claim.metadata.name), pod.metadata.uid
+        users = self._claimants.get(key, {}) if membership(pod) is not None else {}
+        return any(uid != own and uid in self._asks and self._are_together(pod, uid) for uid in users)
+
+    def _tell_sharers(self, pod: Pod, keys: Iterable[tuple[str, str]]) -> None:
+        """A pod uses these claims from now on, or no more: others of its group share them, or do not any more."""
+        if membership(pod) is not None:
+            for key in keys:
+                self._claim_changed(key, besides=pod.metadata.uid)
+
+    def _needs(self, pod: Pod, term: Term, claims: list[ResourceClaim]) -> tuple[tuple[Key, ...], ClaimNeeds]:
         """What stands for the devices of claims: of it a pod asks for one."""
-        if not claims:
-            return None, ()
-        wishes = tuple(wish_of(claim, self._classes) for claim in claims)
-        names = tuple(dict.fromkeys(name for wish in wishes for name in wish.classes))
-        asked = [(one.spec.devices.requests, one.spec.devices.constraints) for one in claims]
-        key = _encode(asked), tuple((name, self._classes[name].metadata.resource_version) for name in names)
-        found = self._sorts.get(key)
-        if found is None:
-            self._forget_unused()
-            found = self._sorts[key] = _Sort(self._unused("+".join(names)), wishes)
-            self._view_node("")
-        found.users.add(uid)
-        return key, ((found.resource, 1),)
-
-    def _unused(self, name: str) -> str:
-        """A resource that nothing stands for now; names come again, as the core keeps a column for each."""
-        taken = {one.resource for one in self._sorts.values()}
-        wanted, number = f"{DEVICES}{name}", 1
-        while wanted in taken:
-            number += 1
-            wanted = f"{DEVICES}{name}~{number}"
-        return wanted
-
-    def _forget_unused(self) -> None:
-        """Sorts that nobody is of are kept for a while: the next pod of a template comes soon after the last one."""
-        unused = [key for key, sort in self._sorts.items() if not sort.users]
-        for key in unused[: max(0, len(unused) - MOST_UNUSED)]:
-            del self._sorts[key]
-
-    def _no_more(self, key: _Key | None, uid: str) -> None:
-        """A pod is of this sort no more."""
-        if key is not None and key in self._sorts:
-            self._sorts[key].users.discard(uid)
+        uid, shared = pod.metadata.uid, [one for one in claims if self._is_shared(one, pod)]
+        own = [one for one in claims if one not in shared]
+        keys = [self._sorts.enter(uid, own)] if own else []
+        keys += [self._sorts.enter(uid, [one], one.metadata.uid) for one in shared]
+        sorts = [self._sorts[key] for key in keys]
+        beside = tuple(one.resource for one in sorts if one.claim and one.is_local is not False)
+        return tuple(keys), ClaimNeeds(term, tuple((one.resource, 1) for one in sorts), beside)
 
     # -- what follows ----------------------------------------------------------------------------------------------
 
@@ -212,52 +190,32 @@ class DeviceMirror:
         """For how many waiting pods of each sort there are devices on a node."""
         if not self._sorts or not view.ours:
             return {}
-        name, node = view.name, view.attributes
-        counts = {
-            one.resource: self._count(one, node) + self.in_use.on(name, one.resource) for one in self._sorts.values()
-        }
-        return {resource: count for resource, count in counts.items() if count}
-
-    def _count(self, sort: _Sort, node: Attributes) -> int:
-        name = node[NODE_NAME]
-        devices = self._devices(node)
-        if name not in sort.counts:
-            try:
-                sort.counts[name] = how_many(sort.wishes, devices, self.in_use, MOST_COUNTED)
-            except CannotAllocate as problem:
-                sort.counts[name], sort.problem = 0, sort.problem or str(problem)
-        return sort.counts[name]
+        return self._sorts.amounts(view.name, self._devices(view.attributes))
 
     def _devices(self, node: Attributes) -> NodeDevices:
         name = node[NODE_NAME]
         known = self._on_node.get(name)
         if known is None or known[0] != node:
-            self._forget(name)
+            self._sorts.forget(name)
             known = self._on_node[name] = node, self._pools.of(node)
         return known[1]
 
     def drop_node(self, name: str) -> None:
         """A node is gone."""
         self._on_node.pop(name, None)
-        self._forget(name)
-
-    def _forget(self, node: str) -> None:
-        for sort in self._sorts.values():
-            sort.counts.pop(node, None)
+        self._sorts.forget(name)
 
     def _nodes_changed(self, nodes: frozenset[str] | None, *, others: bool = False) -> None:
         """On these nodes (None: all) other devices are free, or with ``others`` other devices are to be had."""
         if others:
-            for sort in self._sorts.values():
-                sort.problem = ""
+            self._sorts.forget_problems()
         if nodes is None:
-            for sort in self._sorts.values():
-                sort.counts.clear()
+            self._sorts.forget_all()
             if others:
                 self._on_node.clear()
             self._view_node("")
         for name in sorted(nodes or ()):
-            self._forget(name)
+            self._sorts.forget(name)
             if others:
                 self._on_node.pop(name, None)
             self._view_node(name)
@@ -291,13 +249,14 @@ class DeviceMirror:
             return f"the devices of its claims cannot be used from node {host}"
         if found is None:
             return f"node {host} has no free devices for its claims any more"
-        key, _ = self._asks.get(uid, (None, NO_CLAIMS))
+        keys, _ = self._asks.get(uid, ((), NO_CLAIMS))
         planned = {
             claim.metadata.uid: Planned(claim, devices, allocation(claim, given, host))
             for claim, devices, given in zip(without, devices_of(found), found, strict=True)
         }
-        resource = self._sorts[key].resource if key is not None else ""
-        self._devices_changed(self.in_use.reserve(uid, Reservation(host, resource, planned)))
+        shared = {one.metadata.uid for one in claims_of(pod, self.claims)} & self.in_use.promised.keys()
+        resources = tuple(self._sorts[key].resource for key in keys)
+        self._devices_changed(self.in_use.reserve(uid, Reservation(host, resources, planned, shared)))
         self._others_wait(without, uid)
         return ""
 

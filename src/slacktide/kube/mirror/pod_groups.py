@@ -46,6 +46,7 @@ class PodGroupMirror:
         """The API server does not serve a source."""
         if source not in self.known.absent:
             self.known.absent.add(source)
+            self.known.listed.discard(source)
             self._tell(source)
 
     def _tell(self, source: str, namespace: str = "", name: str = "") -> None:

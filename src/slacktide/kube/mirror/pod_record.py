@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from slacktide.kube.client.kinds import Malformed
 from slacktide.kube.client.metadata import Metadata
-from slacktide.kube.client.timestamps import happened
+from slacktide.kube.client.timestamps import happened, seen_at
 from slacktide.kube.resources.objects import Pod, PodSpec
 from slacktide.kube.translate.pod_resources import INFEASIBLE, pending_resize
 
@@ -28,6 +28,14 @@ class PodRecord:
     """How often a version differed from the one before in what a running pod's spec follows from."""
     malformed: str = ""
     """What is wrong with its latest version; ``pod`` is then an earlier one, or says who it is and nothing else."""
+    bound_at: float = 0.0
+    """When we saw it bound, seconds since 1970; 0: we did not."""
+    ready_at: float = 0.0
+    """When we saw it become ready, last."""
+    unready_at: float = 0.0
+    """When we saw that it was ready no more, last."""
+    stopped_at: float = 0.0
+    """The same of the time before it became ready last: from then until ``ready_at`` it was not."""
 
     @property
     def uid(self) -> str:
@@ -43,11 +51,27 @@ class PodRecord:
         """Whether it has ended."""
         return self.pod.status.phase in FINAL
 
-    def update(self, pod: Pod) -> None:
-        """Takes the pod's latest version."""
+    @property
+    def created_at(self) -> float:
+        """When it was created, seconds since 1970."""
+        return seen_at(self.pod.metadata.creation_timestamp, self.seen)
+
+    def update(self, pod: Pod, now: float) -> None:
+        """Takes the pod's latest version, seen ``now``."""
         before, self.pod, self.malformed = self.pod, pod, ""
         if self.ours:  # others' are told anew with every version
             self.alterations += _shape(before) != _shape(pod)
+            self._follow(before, now)
+
+    def _follow(self, before: Pod, now: float) -> None:
+        """Notes when what changed since ``before`` did: a new leader knows then of what came and went meanwhile."""
+        if self.pod.spec.node_name and not before.spec.node_name:
+            self.bound_at = seen_at(condition_of(self.pod, "PodScheduled")[1], now)
+        was_ready, (is_ready, since) = condition_of(before, "Ready")[0], condition_of(self.pod, "Ready")
+        if is_ready and not was_ready:
+            self.ready_at, self.stopped_at = seen_at(since, now), self.unready_at
+        elif was_ready and not is_ready:
+            self.unready_at = seen_at(since, now)
 
     def waits_since(self, now: float, away: float) -> float:
         """When it began to wait, where it enters the queue now: around its creation if only our watch came late.
@@ -56,6 +80,14 @@ class PodRecord:
         """
         late_by_others = now - self.seen >= LATE_SECONDS
         return now if late_by_others else happened(self.pod.metadata.creation_timestamp, now, away)
+
+
+def condition_of(pod: Pod, name: str) -> tuple[bool, float | None]:
+    """Whether a condition is true, and since when it is as it is, seconds since 1970; None where that is not said."""
+    for one in pod.status.conditions:
+        if one.type == name:
+            return one.status == "True", one.last_transition_time
+    return False, None
 
 
 def grace(pod: Pod | None) -> float:

@@ -268,7 +268,7 @@ class Watches:
 
     async def whole_lists(self) -> None:
         """Waits while a list is being told: half of one would show room that is taken."""
-        while any(one.telling for one in (*self.reflectors, *self._devices)):
+        while any(one.telling for one in (*self.reflectors, *self._devices, *self._groups)):
             await asyncio.sleep(TELLING_SECONDS)
 
     @property

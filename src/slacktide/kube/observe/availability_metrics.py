@@ -6,12 +6,49 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.core import Metric
 
 from slacktide.engine.ledger.overview import STATES, Floats, Overview
+from slacktide.kube.observe.families import Families, Family
 from slacktide.qos.availability import SLO_TOLERANCE
 
 QUANTILES = (0.0, 0.05, 0.5)
+
+PROMISES = Families("Promises by class", "Of the leader. A workload with an SLO of its own counts under its class.")
+PROMISED = PROMISES.gauge("slacktide_availability_promised", "Promised availability, mean over controllers.", "class")
+DELIVERED = PROMISES.gauge("slacktide_availability_delivered", "Availability so far, mean over controllers.", "class")
+LEAST = PROMISES.gauge(
+    "slacktide_availability_delivered_min", "Availability so far, the least of any controller.", "class"
+)
+SLACK = PROMISES.gauge(
+    "slacktide_slack_seconds", "Slack of controllers: least (0), 5 % quantile (0.05), median (0.5).",
+    "class", "quantile",
+)  # fmt: skip
+CONTROLLERS = PROMISES.gauge(
+    "slacktide_controllers",
+    "Controllers, by how their promise stands: Kept, AtRisk, Missed, Unknown.",
+    "class", "state",
+)  # fmt: skip
+VIOLATIONS = PROMISES.gauge("slacktide_violations", "Controllers that got less so far than promised.", "class")
+PENALTIES = PROMISES.gauge(
+    "slacktide_penalties",
+    "Shares of a price owed to controllers as things stand, by penalty tiers, summed up.",
+    "class",
+)
+PODS = PROMISES.gauge(
+    "slacktide_pods", "Instances that are ready (running), and that are not (waiting).", "class", "state"
+)
+LATE = PROMISES.gauge(
+    "slacktide_late_pods",
+    "Waiting pods whose promise does not count as one that can still be kept, as of now: lost, starving.",
+    "class", "state",
+)  # fmt: skip
+OVERLOADED = PROMISES.gauge(
+    "slacktide_class_overloaded",
+    "1 where in the last pass somebody of the class, or of one of its rank, waited whose promise could not be kept "
+    "any more; 0 where nobody waits.",
+    "class",
+)
 
 
 def bonus_owed(found: Overview) -> Floats:
@@ -28,40 +65,28 @@ def bonus_owed(found: Overview) -> Floats:
     return owed
 
 
-def availability(found: Overview, class_of: Callable[[str], str]) -> Iterator[GaugeMetricFamily]:
+def availability(found: Overview, class_of: Callable[[str], str]) -> Iterator[Metric]:
     """Gauges by class over its controllers."""
     numbers: dict[str, int] = {}
     names = (class_of(one.service.name) for one in found.controllers)
     cls = np.array([numbers.setdefault(name, len(numbers)) for name in names], np.int64)
     owed = bonus_owed(found)
-    promised = _family("slacktide_availability_promised", "Promised availability, mean over controllers.")
-    delivered = _family("slacktide_availability_delivered", "Availability so far, mean over controllers.")
-    least = _family("slacktide_availability_delivered_min", "Availability so far, the least of any controller.")
-    slack = _family("slacktide_slack_seconds", "Slack of controllers: least, 5 % quantile, median.", "quantile")
-    states = _family("slacktide_controllers", "Controllers by how their promise stands.", "state")
-    violations = _family("slacktide_violations", "Controllers that got less so far than promised.")
-    penalties = _family("slacktide_penalties", "Shares of a price owed to controllers as things stand, summed up.")
-    pods = _family("slacktide_pods", "Instances that are ready, and that are not.", "state")
-    late = _family("slacktide_late_pods", "Waiting pods whose promise cannot be kept any more.", "state")
+    values: dict[Family, dict[tuple[str, ...], float]] = {one: {} for one in PROMISES.declared if one is not OVERLOADED}
     for name, number in numbers.items():
         mine = cls == number
-        promised.add_metric([name], float(found.promised[mine].mean()))
-        delivered.add_metric([name], float(found.delivered[mine].mean()))
-        least.add_metric([name], float(found.delivered[mine].min()))
+        values[PROMISED][name,] = float(found.promised[mine].mean())
+        values[DELIVERED][name,] = float(found.delivered[mine].mean())
+        values[LEAST][name,] = float(found.delivered[mine].min())
         ordered = np.sort(found.slack[mine])
         for q in QUANTILES:
-            slack.add_metric([name, f"{q:g}"], float(ordered[int(q * (len(ordered) - 1))]))
+            values[SLACK][name, f"{q:g}"] = float(ordered[int(q * (len(ordered) - 1))])
         counts = np.bincount(found.state[mine], minlength=len(STATES))
         for state, count in zip(STATES, counts.tolist(), strict=True):
-            states.add_metric([name, state], count)
-        violations.add_metric([name], int(counts[STATES.index("Missed")]))
-        penalties.add_metric([name], float(owed[mine].sum()))
-        pods.add_metric([name, "running"], int(found.running[mine].sum()))
-        pods.add_metric([name, "waiting"], int(found.waiting[mine].sum()))
-        late.add_metric([name, "lost"], int(found.lost[mine].sum()))
-        late.add_metric([name, "starving"], int(found.starving[mine].sum()))
-    yield from (promised, delivered, least, slack, states, violations, penalties, pods, late)
-
-
-def _family(name: str, text: str, *labels: str) -> GaugeMetricFamily:
-    return GaugeMetricFamily(name, text, labels=("class", *labels))
+            values[CONTROLLERS][name, state] = count
+        values[VIOLATIONS][name,] = int(counts[STATES.index("Missed")])
+        values[PENALTIES][name,] = float(owed[mine].sum())
+        values[PODS][name, "running"] = int(found.running[mine].sum())
+        values[PODS][name, "waiting"] = int(found.waiting[mine].sum())
+        values[LATE][name, "lost"] = int(found.lost[mine].sum())
+        values[LATE][name, "starving"] = int(found.starving[mine].sum())
+    yield from (family.of(of_class) for family, of_class in values.items())

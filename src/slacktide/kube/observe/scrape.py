@@ -5,28 +5,119 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.core import Metric
 from prometheus_client.registry import Collector as Base
 
 from slacktide.engine.ledger.overview import overview
-from slacktide.kube.observe.availability_metrics import availability
-from slacktide.kube.observe.metrics import Histogram, Meter, class_of
+from slacktide.kube.observe.availability_metrics import OVERLOADED, availability
+from slacktide.kube.observe.families import Families
+from slacktide.kube.observe.metrics import Meter, class_of
 from slacktide.kube.observe.workload_metrics import by_class, by_workload
 
 if TYPE_CHECKING:
     from slacktide.kube.scheduler import Scheduler
 
+LIKE_KUBE_SCHEDULER = Families(
+    "As kube-scheduler has them",
+    "Names, types and labels are kube-scheduler's. The label `profile` is `kube.scheduler_name`.",
+)
+_like = LIKE_KUBE_SCHEDULER
+PENDING_PODS = _like.gauge(
+    "scheduler_pending_pods", "Pods that wait, by queue: active, backoff, unschedulable, gated.", "queue"
+)
+CACHE_SIZE = _like.gauge(
+    "scheduler_cache_size", "What decisions are based on, by type: nodes, pods, assumed_pods.", "type"
+)
+ATTEMPTS = _like.counter(
+    "scheduler_schedule_attempts",
+    "Attempts to place a pod (passes that it took part in), by result: scheduled, unschedulable, error.",
+    "result", "profile",
+)  # fmt: skip
+ATTEMPT_SECONDS = _like.histogram(
+    "scheduler_scheduling_attempt_duration_seconds",
+    "From the beginning of the pass to the binding (victims have gone by then), or to the end of the pass.",
+    "result", "profile",
+)  # fmt: skip
+SLI_SECONDS = _like.histogram(
+    "scheduler_pod_scheduling_sli_duration_seconds",
+    "From the time a pod entered the queue until it was bound, by its attempts (15+: 15 and more).",
+    "attempts",
+)
+ATTEMPTS_NEEDED = _like.histogram("scheduler_pod_scheduling_attempts", "Attempts until a pod was bound.")
+PREEMPTION_ATTEMPTS = _like.counter(
+    "scheduler_preemption_attempts",
+    "Preemptions decided on. (kube-scheduler also counts attempts that found nobody.)",
+)
+VICTIMS = _like.histogram("scheduler_preemption_victims", "Victims of one preemption.")
+INCOMING = _like.counter(
+    "scheduler_queue_incoming_pods",
+    "Pods added to a queue, by event: UnschedulablePodAdd, ScheduleAttemptFailure, BackoffComplete, ForceActivate.",
+    "event", "queue",
+)  # fmt: skip
+
+DEEDS = Families("What was done", "Counters begin at 0 when a scheduler starts.")
+PREEMPTIONS = DEEDS.counter("slacktide_preemptions", "Pods told to leave, by their class.", "class")
+FINISHED = DEEDS.counter(
+    "slacktide_finished_controllers",
+    "Controllers that are no more, by how their promise ended: Kept, AtRisk, Missed, Unknown.",
+    "class", "state",
+)  # fmt: skip
+FINISHED_PENALTIES = DEEDS.counter(
+    "slacktide_finished_penalties", "Shares of a price owed to controllers that are no more.", "class"
+)
 ACTS = {
-    "evicted": "Evictions that the API server accepted.",
-    "evictions_refused": "Evictions that the API server refused, as a rule for a disruption budget.",
-    "moved": "Pods evicted as their resize did not fit where they ran.",
-    "spared": "Victims that stay after all.",
-    "given_up": "Reserved places given up, as victims did not go in time.",
-    "refused": "Decisions that could not be carried out; their pods wait again.",
-    "retried": "Bindings sent again, as the API server had no time.",
+    name: DEEDS.counter(f"slacktide_acts_{name}", text)
+    for name, text in {
+        "evicted": "Evictions that the API server accepted.",
+        "evictions_refused": "Evictions that the API server refused, as a rule for a disruption budget.",
+        "moved": "Pods evicted as their resize did not fit where they ran.",
+        "spared": "Victims that stay after all.",
+        "given_up": "Reserved places given up, as victims did not go in time.",
+        "refused": "Decisions that could not be carried out; their pods wait again.",
+        "retried": "Bindings sent again, as the API server had no time.",
+    }.items()
 }
+IN_FLIGHT = DEEDS.gauge("slacktide_bindings_in_flight", "Decisions not confirmed yet.")
+NOMINATIONS = DEEDS.gauge("slacktide_nominations", "Of these, pods whose place waits for victims to go.")
+PASS_SECONDS = DEEDS.histogram("slacktide_pass_duration_seconds", "One pass over all that wait.")
+STARTUP_SECONDS = DEEDS.histogram(
+    "slacktide_startup_seconds",
+    "From the binding until a pod is ready. Set qos.alpha to the longest that you expect.",
+)
+
+HEALTH = Families("The scheduler's health", "Of every replica, leader or not.")
+LEADER = HEALTH.gauge("slacktide_leader", "1 where this replica may act.")
+LEDGER_PENDING = HEALTH.gauge("slacktide_ledger_pending", "Ledgers that wait to be written.")
+LEDGER_WRITES = HEALTH.counter("slacktide_ledger_writes", "Writes of ledgers, by result: written, failed.", "result")
+LEFT_ALONE = HEALTH.gauge(
+    "slacktide_ledgers_left_alone",
+    "Ledgers that a later release wrote: their workloads are accounted for in memory only.",
+)
+WITHOUT_CLASS = HEALTH.gauge(
+    "slacktide_pods_without_class",
+    "Pods, waiting or running, that are promised nothing because their class is not known.",
+)
+EVENTS_PENDING = HEALTH.gauge("slacktide_events_pending", "Events that wait to be written.")
+EVENTS = HEALTH.counter("slacktide_events", "Events, by what became of them: written, dropped.", "result")
+WATCH_AGE = HEALTH.gauge(
+    "slacktide_watch_age_seconds",
+    "Since a watch last showed a sign of life: about one a minute, every ten minutes where nothing ever changed.",
+    "kind",
+)
+WATCH_DEAD = HEALTH.gauge(
+    "slacktide_watch_dead",
+    "1 where a watch showed no sign of life for longer than a watch lasts (690 s by default).",
+    "kind",
+)
+WATCH_FAILURES = HEALTH.counter("slacktide_watch_failures", "Watches that ended with an error.", "kind")
+WATCH_LISTS = HEALTH.counter("slacktide_watch_lists", "Lists taken, the first one among them.", "kind")
+CLOCK_DRIFT = HEALTH.gauge("slacktide_clock_drift_seconds", "How far the wall clock was moved since the start.")
+STALL = HEALTH.gauge(
+    "slacktide_event_loop_stall_seconds",
+    "Longest stall of the event loop since the last scrape; of two scrapers each sees a part.",
+)
 
 
 class Collector(Base):
@@ -52,151 +143,46 @@ class Collector(Base):
     def _like_kube_scheduler(self) -> Iterator[Metric]:
         meter, profile = self.meter, self.scheduler.config.kube.scheduler_name
         engine = self.scheduler.engine
-        yield gauge(
-            "scheduler_pending_pods",
-            "Pods that wait, by queue.",
-            ("queue",),
-            {(queue,): count for queue, count in self.scheduler.queues().items()},
-        )
+        yield PENDING_PODS.of({(queue,): count for queue, count in self.scheduler.queues().items()})
         pods = 0 if engine is None else len(engine.pods) + len(engine.others)
-        cache = {
-            "nodes": 0 if engine is None else sum(map(self.scheduler.mirror.is_ours, engine.hosts)),
-            "pods": pods,
-            "assumed_pods": len(meter.in_flight),
-        }
-        yield gauge(
-            "scheduler_cache_size",
-            "Nodes, pods and assumed pods that decisions are based on.",
-            ("type",),
-            {(name,): count for name, count in cache.items()},
-        )
-        yield counter(
-            "scheduler_schedule_attempts",
-            "Attempts to place a pod: a pass that it took part in.",
-            ("result", "profile"),
-            {(name, profile): meter.attempts[name] for name in meter.attempt_seconds},
-        )
-        yield histogram(
-            "scheduler_scheduling_attempt_duration_seconds",
-            "From the beginning of the pass to the binding, or to the end of the pass.",
-            ("result", "profile"),
-            {(name, profile): one for name, one in meter.attempt_seconds.items()},
-        )
-        yield histogram(
-            "scheduler_pod_scheduling_sli_duration_seconds",
-            "From the time a pod entered the queue until it was bound.",
-            ("attempts",),
-            {(name,): one for name, one in meter.sli_seconds.items()},
-        )
-        yield histogram(
-            "scheduler_pod_scheduling_attempts", "Attempts until a pod was bound.", (), {(): meter.attempts_needed}
-        )
-        yield counter("scheduler_preemption_attempts", "Preemptions decided on.", (), {(): meter.preemption_attempts})
-        yield histogram("scheduler_preemption_victims", "Victims of one preemption.", (), {(): meter.victims})
-        yield counter(
-            "scheduler_queue_incoming_pods", "Pods added to queues.", ("event", "queue"), dict(meter.incoming)
-        )
+        nodes = 0 if engine is None else sum(map(self.scheduler.mirror.is_ours, engine.hosts))
+        yield CACHE_SIZE.of({("nodes",): nodes, ("pods",): pods, ("assumed_pods",): len(meter.in_flight)})
+        yield ATTEMPTS.of({(name, profile): meter.attempts[name] for name in meter.attempt_seconds})
+        yield ATTEMPT_SECONDS.of({(name, profile): one for name, one in meter.attempt_seconds.items()})
+        yield SLI_SECONDS.of({(name,): one for name, one in meter.sli_seconds.items()})
+        yield ATTEMPTS_NEEDED.of({(): meter.attempts_needed})
+        yield PREEMPTION_ATTEMPTS.of({(): meter.preemption_attempts})
+        yield VICTIMS.of({(): meter.victims})
+        yield INCOMING.of(dict(meter.incoming))
 
     def _deeds(self) -> Iterator[Metric]:
         meter, counts = self.meter, self.scheduler.counts
-        yield counter(
-            "slacktide_preemptions",
-            "Pods told to leave, by their class.",
-            ("class",),
-            {(name,): count for name, count in meter.preempted.items()},
-        )
-        yield counter(
-            "slacktide_finished_controllers",
-            "Controllers that are no more, by how their promise ended.",
-            ("class", "state"),
-            dict(meter.finished),
-        )
-        yield counter(
-            "slacktide_finished_penalties",
-            "Shares of a price owed to controllers that are no more.",
-            ("class",),
-            {(name,): owed for name, owed in meter.owed.items()},
-        )
-        for name, text in ACTS.items():
-            yield counter(f"slacktide_acts_{name}", text, (), {(): getattr(counts, name)})
-        yield gauge("slacktide_bindings_in_flight", "Decisions not confirmed yet.", (), {(): len(meter.in_flight)})
-        yield gauge(
-            "slacktide_nominations",
-            "Pods whose place waits for victims to go.",
-            (),
-            {(): len(self.scheduler.nominations)},
-        )
-        yield histogram("slacktide_pass_duration_seconds", "One pass over all that wait.", (), {(): meter.pass_seconds})
-        yield histogram(
-            "slacktide_startup_seconds", "From the binding until a pod is ready.", (), {(): meter.startup_seconds}
-        )
+        yield PREEMPTIONS.of({(name,): count for name, count in meter.preempted.items()})
+        yield FINISHED.of(dict(meter.finished))
+        yield FINISHED_PENALTIES.of({(name,): owed for name, owed in meter.owed.items()})
+        for name, family in ACTS.items():
+            yield family.of({(): getattr(counts, name)})
+        yield IN_FLIGHT.of({(): len(meter.in_flight)})
+        yield NOMINATIONS.of({(): len(self.scheduler.nominations)})
+        yield PASS_SECONDS.of({(): meter.pass_seconds})
+        yield STARTUP_SECONDS.of({(): meter.startup_seconds})
 
     def _health(self) -> Iterator[Metric]:
-        scheduler = self.scheduler
-        yield gauge("slacktide_leader", "1 where this replica may act.", (), {(): float(scheduler.leading())})
-        yield gauge("slacktide_ledger_pending", "Ledgers that wait to be written.", (), {(): scheduler.ledgers_pending})
-        yield counter(
-            "slacktide_ledger_writes",
-            "Writes of ledgers.",
-            ("result",),
-            {("written",): scheduler.ledgers.written, ("failed",): scheduler.ledgers.failed},
-        )
-        yield gauge(
-            "slacktide_ledgers_left_alone",
-            "Ledgers that a later release wrote: their workloads are accounted for in memory only.",
-            (),
-            {(): scheduler.ledgers_left_alone},
-        )
-        yield gauge(
-            "slacktide_pods_without_class",
-            "Pods, waiting or running, that are promised nothing because their class is not known.",
-            (),
-            {(): scheduler.without_class},
-        )
-        yield gauge("slacktide_events_pending", "Events that wait to be written.", (), {(): scheduler.recorder.pending})
-        yield counter(
-            "slacktide_events",
-            "Events by what became of them.",
-            ("result",),
-            {("written",): scheduler.recorder.written, ("dropped",): scheduler.recorder.dropped},
-        )
+        scheduler, ledgers, recorder = self.scheduler, self.scheduler.ledgers, self.scheduler.recorder
         watches = scheduler.watches.by_name()
-        yield gauge(
-            "slacktide_watch_age_seconds",
-            "Since a watch last showed a sign of life (about one a minute).",
-            ("kind",),
-            {(name,): one.age() for name, one in watches.items()},
-        )
-        yield gauge(
-            "slacktide_watch_dead",
-            "1 where a watch showed no sign of life for longer than a watch lasts.",
-            ("kind",),
-            {(name,): one.is_dead() for name, one in watches.items()},
-        )
-        yield counter(
-            "slacktide_watch_failures",
-            "Watches that ended with an error.",
-            ("kind",),
-            {(name,): one.failures for name, one in watches.items()},
-        )
-        yield counter(
-            "slacktide_watch_lists",
-            "Lists taken, the first one among them.",
-            ("kind",),
-            {(name,): one.lists for name, one in watches.items()},
-        )
-        yield gauge(
-            "slacktide_clock_drift_seconds",
-            "How far the wall clock was moved since the start.",
-            (),
-            {(): scheduler.clock.drift},
-        )
-        yield gauge(
-            "slacktide_event_loop_stall_seconds",
-            "Longest stall of the event loop since the last scrape.",
-            (),
-            {(): self._stall()},
-        )
+        yield LEADER.of({(): scheduler.leading()})
+        yield LEDGER_PENDING.of({(): scheduler.ledgers_pending})
+        yield LEDGER_WRITES.of({("written",): ledgers.written, ("failed",): ledgers.failed})
+        yield LEFT_ALONE.of({(): scheduler.ledgers_left_alone})
+        yield WITHOUT_CLASS.of({(): scheduler.without_class})
+        yield EVENTS_PENDING.of({(): recorder.pending})
+        yield EVENTS.of({("written",): recorder.written, ("dropped",): recorder.dropped})
+        yield WATCH_AGE.of({(name,): one.age() for name, one in watches.items()})
+        yield WATCH_DEAD.of({(name,): one.is_dead() for name, one in watches.items()})
+        yield WATCH_FAILURES.of({(name,): one.failures for name, one in watches.items()})
+        yield WATCH_LISTS.of({(name,): one.lists for name, one in watches.items()})
+        yield CLOCK_DRIFT.of({(): scheduler.clock.drift})
+        yield STALL.of({(): self._stall()})
 
 
 def overloaded(classes: Mapping[str, bool]) -> Metric:
@@ -204,37 +190,4 @@ def overloaded(classes: Mapping[str, bool]) -> Metric:
     by_name: dict[tuple[str], bool] = {}
     for name, found in classes.items():
         by_name[class_of(name),] = found or by_name.get((class_of(name),), False)
-    return gauge(
-        "slacktide_class_overloaded",
-        "1 where in the last pass somebody of the class waited whose promise could not be kept any more.",
-        ("class",),
-        by_name,
-    )
-
-
-Values = Mapping[Any, Any]
-"""By label values, a tuple."""
-
-
-def gauge(name: str, text: str, labels: tuple[str, ...], values: Values) -> Metric:
-    """A family of gauges by label values."""
-    family = GaugeMetricFamily(name, text, labels=labels)
-    for key, value in values.items():
-        family.add_metric(key, float(value))
-    return family
-
-
-def counter(name: str, text: str, labels: tuple[str, ...], values: Values) -> Metric:
-    """A family of counters by label values; ``_total`` is added to the name."""
-    family = CounterMetricFamily(name, text, labels=labels)
-    for key, value in values.items():
-        family.add_metric(key, float(value))
-    return family
-
-
-def histogram(name: str, text: str, labels: tuple[str, ...], values: Mapping[Any, Histogram]) -> Metric:
-    """A family of histograms by label values."""
-    family = HistogramMetricFamily(name, text, labels=labels)
-    for key, value in values.items():
-        family.add_metric(key, value.buckets(), value.total)
-    return family
+    return OVERLOADED.of(by_name)

@@ -71,6 +71,11 @@ class NodeView:
     problem: str = ""
     ready_since: float = 0.0
 
+    @property
+    def is_cordoned(self) -> bool:
+        """Whether it takes no new pods by its operator's word."""
+        return taint_attribute("NoSchedule", UNSCHEDULABLE) in self.attributes
+
 
 def lasting(attributes: Mapping[str, str]) -> Mapping[str, str]:
     """Attributes without the taints that come and go: a node's state, a cordon, an autoscaler's mark."""

@@ -25,12 +25,14 @@ class ClaimNeeds:
     """What a pod's claims ask for.
 
     term    nodes from which the devices can be used that its claims have
-    demand  of the resource that stands for devices of its other claims: one
+    demand  of each resource that stands for devices of its other claims: one
+    beside  marks of pods that share a claim without devices: they have to be on one node
     waits   why the pod cannot be placed as yet; empty where it can
     """
 
     term: Term = NO_CONSTRAINT
     demand: Amounts = ()
+    beside: tuple[str, ...] = ()
     waits: str = ""
 
 

@@ -1,0 +1,105 @@
+"""For which node a pod waits is written into its status, and taken out again when the place is given up.
+
+What is written of a pod comes in order, one request at a time, and is tried again until it is there: what stays behind
+would look like a nomination by somebody else, for which room is kept, and to a new leader like a decision.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from slacktide.kube.act.counts import ASK_AGAIN_SECONDS
+from slacktide.kube.client.http import STRATEGIC_MERGE_PATCH, ApiError, Unreachable
+from slacktide.kube.client.status_codes import CONFLICT, SERVER_ERROR, TOO_MANY
+from slacktide.kube.feed.fed_pod import FedPod
+from slacktide.kube.publish.term_context import TermContext
+from slacktide.kube.resources.bodies import encode_pod_status
+from slacktide.kube.resources.objects import POD
+
+LOG = logging.getLogger(__name__)
+
+LONGEST_PAUSE_SECONDS = 30.0
+
+
+class NominationWriter:
+    """Writes nominations; ``leading`` is asked before each request."""
+
+    def __init__(self, term: TermContext) -> None:
+        self._connection, self._leading, self._pods = term.connection, term.leading, term.feed.pods
+        self._wanted: dict[str, tuple[str, asyncio.Event]] = {}
+        """By UID: what is to be written, until it is, and whether that was tried."""
+        self._at_work: set[str] = set()
+        self._group: asyncio.TaskGroup | None = None
+
+    def begin(self, group: asyncio.TaskGroup) -> None:
+        """From now on it is written; what was wanted before that, too."""
+        self._group = group
+        for uid in tuple(self._wanted):
+            self._work_on(uid)
+
+    def show(self, pod: FedPod, node: str) -> None:
+        """A pod waits for a place on a node."""
+        is_said = pod.nominated == node and not pod.unnominated
+        if not is_said or (pod.uid in self._wanted and self._wanted[pod.uid][0] != node):
+            pod.nominated, pod.unnominated = node, False
+            self._want(pod.uid, node)
+
+    async def shown(self, pod: FedPod, node: str) -> None:
+        """As :meth:`show`; returns once it was tried."""
+        self.show(pod, node)
+        wanted = self._wanted.get(pod.uid)
+        if wanted is not None and self._group is not None:
+            await wanted[1].wait()
+
+    def clear(self, pod: FedPod) -> None:
+        """A pod waits for that place no more."""
+        if pod.nominated and not pod.unnominated:
+            self._want(pod.uid, "")
+
+    def forget(self, uid: str) -> None:
+        """A pod is bound, or gone: what its status says of this is of no matter any more."""
+        wanted = self._wanted.pop(uid, None)
+        if wanted is not None:
+            wanted[1].set()
+
+    def _want(self, uid: str, node: str) -> None:
+        self.forget(uid)
+        self._wanted[uid] = node, asyncio.Event()
+        self._work_on(uid)
+
+    def _work_on(self, uid: str) -> None:
+        if self._group is not None and uid not in self._at_work:
+            self._at_work.add(uid)
+            self._group.create_task(self._write(uid))
+
+    async def _write(self, uid: str) -> None:
+        pause = ASK_AGAIN_SECONDS
+        while uid in self._wanted and uid in self._pods and self._leading():
+            wanted = node, tried = self._wanted[uid]
+            pod = self._pods[uid]
+            is_over = await self._patched(pod, node)
+            tried.set()
+            if self._wanted.get(uid) is not wanted:
+                pause = ASK_AGAIN_SECONDS
+            elif is_over:
+                del self._wanted[uid]
+                pod.unnominated = not node
+            else:
+                await asyncio.sleep(pause)
+                pause = min(2.0 * pause, LONGEST_PAUSE_SECONDS)
+        self._at_work.discard(uid)
+        self.forget(uid)
+
+    async def _patched(self, pod: FedPod, node: str) -> bool:
+        """Whether it is written, or never will be."""
+        path, body = POD.path(*pod.namespaced_name, "status"), encode_pod_status(pod.uid, nominated_node=node)
+        try:
+            await self._connection.patch(path, body, STRATEGIC_MERGE_PATCH, permit=self._leading)
+        except ApiError as error:
+            LOG.debug("nomination of %s/%s: %s", *pod.namespaced_name, error)
+            return error.status not in (TOO_MANY, CONFLICT) and error.status < SERVER_ERROR
+        except Unreachable as error:
+            LOG.debug("nomination of %s/%s: %s", *pod.namespaced_name, error)
+            return False
+        return True

@@ -1,0 +1,156 @@
+"""Sorts of waiting pods, by what their claims without devices ask for: for how many of each a node has devices.
+
+Each sort has a resource of the core that stands for its devices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+
+import msgspec
+
+from slacktide.kube.mirror.device_reservations import DevicesInUse
+from slacktide.kube.resources.devices import DeviceClass, ResourceClaim
+from slacktide.kube.translate.devices.allocation import CannotAllocate, allocate, how_many
+from slacktide.kube.translate.devices.claims import Wish, wish_of
+from slacktide.kube.translate.devices.pod_claims import MOST_CONSUMERS
+from slacktide.kube.translate.devices.pools import NodeDevices
+from slacktide.model.hosts import DEVICES
+
+MOST_COUNTED = 128
+"""A node has no more devices in a slice, and so rarely room for more pods with devices."""
+MOST_UNUSED = 8
+
+_encode = msgspec.msgpack.Encoder().encode
+Key = tuple[bytes, tuple[tuple[str, str], ...], str]
+"""What is asked for, the classes with their versions, and the UID of a claim that is shared."""
+
+
+@dataclass(slots=True)
+class Sort:
+    """Waiting pods whose claims without devices ask for the same."""
+
+    resource: str
+    wishes: tuple[Wish, ...]
+    claim: str = ""
+    """UID of the claim that pods of the sort share; empty: each has claims of its own."""
+    is_local: bool | None = None
+    """Whether the devices that the shared claim could get are of one node only; ``None``: there are none."""
+    users: set[str] = field(default_factory=set)
+    counts: dict[str, int] = field(default_factory=dict)
+    """For how many of them devices are free, by node."""
+    problem: str = ""
+    """Why the claims cannot have devices on some node, whoever else has some."""
+    hopeless: str = ""
+    """The same, where there are devices on no node; pods of the sort know it."""
+
+
+class Sorts:
+    """All sorts of pods that wait, or waited not long ago. ``tell`` is called where there is a new one."""
+
+    def __init__(self, in_use: DevicesInUse, classes: Mapping[str, DeviceClass], tell: Callable[[], None]) -> None:
+        self._in_use, self._classes, self._tell = in_use, classes, tell
+        self._sorts: dict[Key, Sort] = {}
+
+    def __len__(self) -> int:
+        return len(self._sorts)
+
+    def __getitem__(self, key: Key) -> Sort:
+        return self._sorts[key]
+
+    def enter(self, uid: str, claims: list[ResourceClaim], shared: str = "") -> Key:
+        """A pod is of the sort of those with these claims, or of those that share one.
+
+        Raises :class:`.Unschedulable`.
+        """
+        wishes = tuple(wish_of(claim, self._classes) for claim in claims)
+        names = tuple(dict.fromkeys(name for wish in wishes for name in wish.classes))
+        asked = [(one.spec.devices.requests, one.spec.devices.constraints) for one in claims]
+        key = _encode(asked), tuple((name, self._classes[name].metadata.resource_version) for name in names), shared
+        if key not in self._sorts:
+            self._forget_unused()
+            self._sorts[key] = Sort(self._unused("+".join(names)), wishes, shared)
+            self._tell()
+        self._sorts[key].users.add(uid)
+        return key
+
+    def _unused(self, name: str) -> str:
+        """A resource that nothing stands for now; names come again, as the core keeps a column for each."""
+        taken = {one.resource for one in self._sorts.values()}
+        wanted, number = f"{DEVICES}{name}", 1
+        while wanted in taken:
+            number += 1
+            wanted = f"{DEVICES}{name}~{number}"
+        return wanted
+
+    def _forget_unused(self) -> None:
+        """Sorts that nobody is of are kept for a while: the next pod of a template comes soon after the last one."""
+        unused = [key for key, sort in self._sorts.items() if not sort.users]
+        for key in unused[: max(0, len(unused) - MOST_UNUSED)]:
+            del self._sorts[key]
+
+    def leave(self, uid: str, but: Collection[Key] = ()) -> None:
+        """A pod is of no sorts any more, ``but`` of these; O(sorts)."""
+        for key, sort in self._sorts.items():
+            if key not in but:
+                sort.users.discard(uid)
+
+    def amounts(self, node: str, devices: NodeDevices) -> dict[str, int]:
+        """For how many waiting pods of each sort a node has devices; those that are kept for such pods count."""
+        found = {}
+        for one in self._sorts.values():
+            count, kept = self._count(one, node, devices), self._in_use.on(node, one.resource)
+            if kept:
+                count = MOST_CONSUMERS if one.claim else count + kept
+            if count:
+                found[one.resource] = count
+        return found
+
+    def _count(self, sort: Sort, node: str, devices: NodeDevices) -> int:
+        if node not in sort.counts:
+            try:
+                count = self._for_sharers if sort.claim else self._for_each
+                sort.counts[node] = count(sort, devices)
+            except CannotAllocate as problem:
+                sort.counts[node], sort.problem = 0, sort.problem or str(problem)
+        return sort.counts[node]
+
+    def _for_each(self, sort: Sort, devices: NodeDevices) -> int:
+        return how_many(sort.wishes, devices, self._in_use, MOST_COUNTED)
+
+    def _for_sharers(self, sort: Sort, devices: NodeDevices) -> int:
+        """For all pods that share a claim, or for none."""
+        found = allocate(sort.wishes, devices, self._in_use)
+        if found is None:
+            return 0
+        sort.is_local = any(one.offered.local for given in found for one in given)
+        return MOST_CONSUMERS
+
+    def forget(self, node: str) -> None:
+        """On a node other devices are free than before."""
+        for sort in self._sorts.values():
+            sort.counts.pop(node, None)
+
+    def forget_all(self) -> None:
+        """On all nodes other devices are free than before."""
+        for sort in self._sorts.values():
+            sort.counts.clear()
+
+    def forget_problems(self) -> None:
+        """Other devices are to be had than before."""
+        for sort in self._sorts.values():
+            sort.problem = ""
+
+    def look_for_hopeless(self) -> list[str]:
+        """Nodes have devices for others than before: UIDs of pods that can have devices on no node by now, or can
+        again."""
+        found = []
+        for sort in [one for one in self._sorts.values() if one.problem or one.hopeless]:
+            reservations = self._in_use.reservations.values()
+            somewhere = any(sort.counts.values()) or any(sort.resource in one.resources for one in reservations)
+            hopeless = "" if somewhere else sort.problem
+            if hopeless != sort.hopeless:
+                sort.hopeless = hopeless
+                found += sorted(sort.users)
+        return found

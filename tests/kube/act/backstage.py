@@ -1,0 +1,229 @@
+"""A term of leadership as it is, in virtual time: mirror, feed, engine and those who act; only the API server is
+played, and what a watch would tell is told by the test."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any, cast
+
+import msgspec
+
+from slacktide.config import Config
+from slacktide.engine.core.engine import Engine
+from slacktide.kube.act.counts import Counts
+from slacktide.kube.client.http import ApiError, NotSent
+from slacktide.kube.mirror.cluster import ClusterMirror
+from slacktide.kube.mirror.lightening import Lightening
+from slacktide.kube.mirror.pod_groups import SOURCES
+from slacktide.kube.mirror.watches import Watches
+from slacktide.kube.publish.availability import LedgerCounts
+from slacktide.kube.publish.events import EventRecorder
+from slacktide.kube.resources.custom_resources import WrittenMetadata
+from slacktide.kube.resources.objects import (
+    DEVICE_CLASS,
+    POD,
+    RESOURCE_CLAIM,
+    RESOURCE_SLICE,
+    Identity,
+    ServiceClass,
+    ServiceClassSpec,
+)
+from slacktide.kube.resources.pod_groups import POD_GROUP
+from slacktide.kube.term import Term, Tools
+from slacktide.kube.translate.pod_groups import KUBERNETES
+from slacktide.settings import load_live
+from support import made_objects
+
+NOW = 1_790_000_000.0
+ANSWER_SECONDS = 0.02
+Refusal = Callable[[str, str], Exception | None]
+
+
+class Server:
+    """Takes what is sent after a moment. ``refuses`` is asked with the kind of a request and a pod's name; what it
+    gives is raised."""
+
+    def __init__(self) -> None:
+        self.bindings: dict[str, str] = {}
+        self.evicted: list[str] = []
+        self.nominated: dict[str, list[str]] = {}
+        """By pod, as it was written."""
+        self.pods: dict[str, dict[str, Any]] = {}
+        """Pods by name."""
+        self.claims: dict[str, dict[str, Any]] = {}
+        """ResourceClaims by name."""
+        self.refuses: Refusal = lambda _kind, _name: None
+        self.tells: Callable[[str, dict[str, Any]], None]
+        """Hears of a pod's name and what is other about it."""
+
+    async def _answer(self, kind: str, name: str, permit: Callable[[], bool] | None) -> None:
+        await asyncio.sleep(ANSWER_SECONDS)
+        if permit is not None and not permit():
+            raise NotSent("not permitted any more")
+        if problem := self.refuses(kind, name):
+            raise problem
+
+    async def post(self, path: str, body: bytes, *, permit: Any = None, **_: Any) -> bytes:
+        name, kind = path.split("/")[-2:]
+        await self._answer(kind, name, permit)
+        if kind == "binding":
+            self.bindings[name] = msgspec.json.decode(body)["target"]["name"]
+            self.tells(name, {"spec": {"nodeName": self.bindings[name]}})
+        elif kind == "eviction":
+            self.evicted.append(name)
+            self.tells(name, {"metadata": {"deletionTimestamp": "2026-11-01T00:00:00Z"}})
+        return b"{}"
+
+    async def patch(self, path: str, body: bytes, *_: Any, permit: Any = None, **__: Any) -> bytes:
+        if "/resourceclaims/" in path:
+            name = path.partition("/resourceclaims/")[2].partition("/")[0]
+            await self._answer("claim", name, permit)
+            return self._claim(name, msgspec.json.decode(body))
+        name, sub = path.split("/")[-2:]
+        status = msgspec.json.decode(body).get("status", {})
+        is_nomination = "/pods/" in path and sub == "status" and "nominatedNodeName" in status
+        await self._answer("nomination" if is_nomination else "patch", name, permit)
+        if is_nomination:
+            node = status["nominatedNodeName"] or ""
+            self.nominated.setdefault(name, []).append(node)
+            self.tells(name, {"status": {"nominatedNodeName": node}})
+        return b"{}"
+
+    def _claim(self, name: str, news: dict[str, Any]) -> bytes:
+        """A claim is changed, where it is as who changes it believes."""
+        claim = self.claims[name]
+        metadata, status = claim["metadata"], news.get("status", {})
+        if news["metadata"].pop("resourceVersion") != metadata["resourceVersion"]:
+            raise ApiError(409, "Conflict", "the object has been modified")
+        metadata |= news["metadata"]
+        metadata["resourceVersion"] = str(int(metadata["resourceVersion"]) + 1)
+        gone = {one["uid"] for one in status.get("reservedFor") or () if "$patch" in one}
+        if gone:
+            status["reservedFor"] = [one for one in claim["status"]["reservedFor"] if one["uid"] not in gone]
+        claim["status"] |= {key: value for key, value in status.items() if value is not None}
+        return msgspec.json.encode(claim)
+
+    async def get(self, path: str, **_: Any) -> bytes:
+        if "/resourceclaims/" in path:
+            return msgspec.json.encode(self.claims[path.rpartition("/")[2]])
+        if body := self.pods.get(path.rpartition("/")[2]):
+            return msgspec.json.encode(body)
+        raise ApiError(404, "NotFound", path)
+
+
+class Backstage:
+    """Nodes of four cores; pods of the class high preempt those of the class low."""
+
+    def __init__(self) -> None:
+        config = load_live()
+        policy = replace(config.policy, name="priority", min_running=0.0)
+        self.config: Config = replace(config, policy=policy)
+        self.server = Server()
+        loop = asyncio.get_running_loop()
+        self.clock = lambda: NOW + loop.time()
+        self.mirror = ClusterMirror(self.config, self.clock)
+        for name, rank in (("high", 1), ("low", 3)):
+            self.mirror.see_class(ServiceClass(WrittenMetadata(name), ServiceClassSpec(0.9, rank, namespaces=("*",))))
+        for source in SOURCES:
+            self.mirror.pod_groups.listed(source)
+        self.term: Term
+        self._bodies = self.server.pods
+        self.server.tells = self._changed
+
+    def lead(self) -> None:
+        """A new leader."""
+        connection = cast("Any", self.server)
+        tools = Tools(
+            connection, self.config, self.mirror, Watches(connection, self.mirror),
+            EventRecorder(connection, "slacktide", "test"), self.clock, lambda: True, Counts(), LedgerCounts(),
+            lambda _decision: None,
+        )  # fmt: skip
+        self.mirror._followers.clear()
+        self.term = Term(tools, Engine(self.config))
+        self.term.take_over({})
+
+    @asynccontextmanager
+    async def leading(self) -> AsyncIterator[None]:
+        """While it leads; passes are the test's."""
+        self.lead()
+        tasks = [asyncio.create_task(self.term.actor.run()), asyncio.create_task(self.term.ledger.run())]
+        try:
+            yield
+            assert not [one for one in tasks if one.done()]
+        finally:
+            for one in tasks:
+                one.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def decide(self, passes: int = 1, pause: float = 1.0) -> None:
+        """Passes, with a ``pause`` after each for what comes of it."""
+        for _ in range(passes):
+            with self.term.gate.closed():
+                for _ in self.term._pass():
+                    pass
+            await asyncio.sleep(pause)
+
+    def node(self, name: str, cores: int = 4, **more: Any) -> None:
+        labels = {"node-restriction.kubernetes.io/slacktide": "true"}
+        amounts = {"cpu": str(cores), "memory": "8Gi", "pods": "110"}
+        self.mirror.see_node(made_objects.node(name, labels=labels, allocatable=amounts, **more))
+
+    def gang(self, name: str = "g", least: int = 2) -> None:
+        spec = {"schedulingPolicy": {"gang": {"minCount": least}}}
+        body = {"metadata": {"name": name, "namespace": "shop"}, "spec": spec}
+        self.mirror.pod_groups.see(KUBERNETES, made_objects.decoded(POD_GROUP, body))
+
+    def no_gang(self, name: str = "g") -> None:
+        self.mirror.pod_groups.drop(KUBERNETES, "shop", name)
+
+    def pod(self, name: str, group: str = "", node: str = "", cores: int = 4, cls: str = "high", **more: Any) -> None:
+        metadata = {"name": name, "namespace": "shop", "uid": name, "labels": {"slacktide.io/class": cls}}
+        metadata["labels"] |= more.pop("labels", {})
+        metadata["annotations"] = more.pop("annotations", {})
+        metadata |= {"deletionTimestamp": "2026-11-01T00:00:00Z"} if more.pop("goes", False) else {}
+        status = {"phase": "Running" if node else "Pending", "nominatedNodeName": more.pop("nominated", "")}
+        spec: dict[str, Any] = {"schedulerName": "slacktide", "nodeName": node, "terminationGracePeriodSeconds": 600}
+        spec |= {"containers": [made_objects.container(cpu=str(cores))]} | more
+        spec |= {"schedulingGroup": {"podGroupName": group}} if group else {}
+        self._bodies[name] = {"metadata": metadata, "spec": spec, "status": status}
+        self._changed(name, {})
+
+    def _changed(self, name: str, news: dict[str, Any]) -> None:
+        if body := self._bodies.get(name):
+            for part, fields in news.items():
+                body[part] |= fields
+            self.mirror.see_pod(Lightening()(made_objects.decoded(POD, body)))
+
+    def gpus(self, node: str, *names: str) -> None:
+        """A node offers devices of the class gpu."""
+        self.mirror.devices.see_class(
+            made_objects.decoded(DEVICE_CLASS, {"metadata": {"name": "gpu", "resourceVersion": "1"}, "spec": {}})
+        )
+        pool = {"name": node, "generation": 1, "resourceSliceCount": 1}
+        spec = {"driver": "d", "pool": pool, "nodeName": node, "devices": [{"name": one} for one in names]}
+        self.mirror.devices.see_slice(made_objects.decoded(RESOURCE_SLICE, {"metadata": {"name": node}, "spec": spec}))
+
+    def claim(self, name: str) -> dict[str, Any]:
+        """A claim on one GPU; what a pod's spec says to use it."""
+        metadata = {"name": name, "namespace": "shop", "uid": name, "resourceVersion": "1", "finalizers": []}
+        requests = [{"name": "r", "exactly": {"deviceClassName": "gpu", "count": 1}}]
+        body = {"metadata": metadata, "spec": {"devices": {"requests": requests}}, "status": {}}
+        self.server.claims[name] = body
+        self.mirror.devices.see_claim(made_objects.decoded(RESOURCE_CLAIM, body))
+        return {"resourceClaims": [{"name": name, "resourceClaimName": name}]}
+
+    def low(self, name: str, node: str, cores: int = 4) -> None:
+        self.pod(name, node=node, cores=cores, cls="low")
+
+    def nominate(self, name: str, node: str) -> None:
+        """Somebody else nominates a pod, unless it is nominated already."""
+        if not self._bodies[name]["status"].get("nominatedNodeName"):
+            self._changed(name, {"status": {"nominatedNodeName": node}})
+
+    def gone(self, *names: str) -> None:
+        for name in names:
+            self._bodies.pop(name, None)
+            self.mirror.drop_pod(Identity("shop", name, name, ""), None)
