@@ -261,7 +261,9 @@ def test_a_pod_without_a_known_class_is_listed(plane: ControlPlane, scheduler: R
     plane.api.post(path, body)
     try:
         sentence = "3 pods wait without a class: service class 'platinum': does not exist (default/odd-"
-        shown = until(lambda: sentence in (text := run(plane, "top", "--once", "--wide").output) and text, "it is listed")
+        shown = until(
+            lambda: sentence in (text := run(plane, "top", "--once", "--wide").output) and text, "it is listed"
+        )
         row = next(line.split() for line in shown.splitlines() if " deployment-odd " in line)
         assert row == ["default", "deployment-odd", "platinum", *"---", "Unknown", *"--", "0", "3", "0", *"---"]
         with urlopen(f"http://127.0.0.1:{scheduler.port}/metrics", timeout=30) as answer:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ SEVERAL = tuple(
 )
 
 
-def of_many_classes(seed: int, overload: str) -> Cluster:
+def of_many_classes(seed: int, overload: Literal["share", "triage"]) -> Cluster:
     one = cluster(seed)
     classes = np.random.default_rng(seed).integers(0, len(SEVERAL), len(one.workload)).astype(np.int16)
     policy = replace(
@@ -37,7 +38,7 @@ def of_many_classes(seed: int, overload: str) -> Cluster:
 
 @pytest.mark.parametrize("overload", ["share", "triage"])
 @pytest.mark.parametrize("first", [900, 915])
-def test_core_and_twin_agree_on_many_classes(first: int, overload: str, tmp_path: Path) -> None:
+def test_core_and_twin_agree_on_many_classes(first: int, overload: Literal["share", "triage"], tmp_path: Path) -> None:
     preempting = 0
     for seed in range(first, first + 15):
         one = of_many_classes(seed, overload)

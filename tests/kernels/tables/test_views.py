@@ -14,9 +14,9 @@ def test_an_index_below_0_is_refused(key: object) -> None:
     """A library does not look for one: it would read or write what lies before the array."""
     array = np.zeros((3, 2)).view(Checked)
     with pytest.raises(IndexError, match="below 0"):
-        array[key]  # type: ignore[index]
+        array[key]
     with pytest.raises(IndexError, match="below 0"):
-        array[key] = 1.0  # type: ignore[index]
+        array[key] = 1.0
 
 
 @pytest.mark.uncompiled
