@@ -21,7 +21,7 @@ from pathlib import Path
 
 from measuring import announce, table
 
-from slacktide.cli.many import Telling
+from slacktide.cli.comparison.many import Telling
 from slacktide.experiment import conduct, grid, store
 from slacktide.experiment.local import Processes
 from slacktide.experiment.prepare import Inputs

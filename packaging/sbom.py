@@ -1,14 +1,18 @@
 """Tells what is in the file system of an image, as CycloneDX (JSON): Debian's packages, and Python's.
 
 usage: sbom.py ROOT, which writes to the standard output. Debian's are those of /var/lib/dpkg/status.d, where scanners
-of images look for them; Python's are those that have metadata under ROOT.
+of images look for them; Python's are those that have metadata under ROOT. With SOURCE_DATE_EPOCH one file
+system gives one list, to the byte.
 """
 
 from __future__ import annotations
 
 import email
+import os
 import sys
+import uuid
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
 
@@ -58,6 +62,10 @@ def main() -> None:
         sys.exit(f"{root}: slacktide is not in it, expected the unpacked file system of the image (packaging/image)")
     bom = Bom(components=[one for one in found if one is not own])
     bom.metadata.component = own
+    epoch = os.environ.get("SOURCE_DATE_EPOCH")
+    if epoch is not None:
+        bom.metadata.timestamp = datetime.fromtimestamp(int(epoch), UTC)
+        bom.serial_number = uuid.uuid5(uuid.NAMESPACE_URL, "\n".join([epoch, *sorted(str(one.purl) for one in found)]))
     bom.register_dependency(own, bom.components)
     sys.stdout.write(JsonV1Dot6(bom).output_as_string(indent=1) + "\n")
 

@@ -1,10 +1,14 @@
-"""The notes of a release are its section of the changelog."""
+"""The notes of a release are its section of the changelog; what the workflows of GitHub do beside what `make` does."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
+
+import yaml
 
 from support.repository import REPOSITORY
 
@@ -44,3 +48,50 @@ def test_a_release_without_notes_is_refused(tmp_path: Path) -> None:
     assert answer.returncode == 1
     assert "no section [1.3.0], only Unreleased, 1.2.0, 1.1.0; write one before the release" in answer.stderr
     assert answer.stdout == ""
+
+
+WORKFLOWS = REPOSITORY / ".github" / "workflows"
+GH = """#!/bin/sh
+for word in "$@"; do
+    case $word in */*|sbom*) [ -f "$word" ] || { echo "no $word" >&2; exit 1; }; basename "$word" >> uploaded ;; esac
+done
+"""
+
+
+def steps(workflow: str, job: str) -> list[Any]:
+    found: list[Any] = yaml.safe_load((WORKFLOWS / workflow).read_text())["jobs"][job]["steps"]
+    return found
+
+
+def test_files_of_a_release_are_there_and_have_names_of_their_own(tmp_path: Path) -> None:
+    (tmp_path / "CHANGELOG.md").write_text(LOG)
+    (tmp_path / "packaging").symlink_to(PROGRAM.parent)
+    built = ["dist/slacktide-1.2.0.tar.gz", "dist/slacktide-1.2.0-py3-none-any.whl"]
+    built += [f"image-{arch}/{name}" for arch in ("amd64", "arm64") for name in ("sbom.json", "slacktide.oci.tar")]
+    for name in built:
+        (tmp_path / "built" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "built" / name).write_text(name)
+    gh = tmp_path / "bin" / "gh"
+    gh.parent.mkdir()
+    gh.write_text(GH)
+    gh.chmod(0o755)
+    (step,) = [one for one in steps("release.yml", "publish") if one.get("name") == "Write the release"]
+    environment = os.environ | {"TAG": "v1.2.0", "PATH": f"{gh.parent}{os.pathsep}{os.environ['PATH']}"}
+    done = subprocess.run(
+        ["bash", "-e", "-c", step["run"]], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    uploaded = (tmp_path / "uploaded").read_text().split()
+    assert sorted(uploaded) == sorted([*(Path(one).name for one in built[:2]), "sbom-amd64.json", "sbom-arm64.json"])
+
+
+def test_ci_runs_with_the_python_that_it_has_chosen() -> None:
+    """sudo has a PATH of its own, whatever it is told to preserve."""
+    (run,) = [one["run"] for one in steps("ci.yml", "everything") if "sudo" in one.get("run", "")]
+    assert 'env "PATH=$PATH" .ci/run' in run
+
+
+def test_the_wheel_for_arm_is_tried_only_where_both_programs_are() -> None:
+    """``command -v A B`` succeeds where there is only one of them."""
+    text = (REPOSITORY / "packaging" / "release").read_text()
+    assert "command -v qemu-aarch64 >/dev/null && command -v mmdebstrap >/dev/null" in text

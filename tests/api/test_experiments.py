@@ -5,18 +5,21 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 
 import slacktide as st
 from slacktide.cli import main
 from slacktide.errors import ConfigError, InputError, OutputError, RunsError
-from support.example_policy import FirstFit
+from support.example_policy import FILE, FirstFit
 
 END = 600
 
@@ -46,6 +49,7 @@ def test_an_experiment_is_that_of_its_grid_file(cell: st.Generated, folder: Path
     assert by_words.requests.equals(by_file.requests)
     assert by_words.requests.height == sum(by_words.classes["requests"])
     assert by_words.runs["done"].all()
+    assert by_words.runs.schema["error"] == pl.String
     opened = st.Experiment(tmp_path / "by-words")
     assert opened.classes.equals(by_words.classes)
     with pytest.raises(ConfigError, match="give workloads and policies"):
@@ -56,7 +60,11 @@ def test_what_is_done_is_not_run_again_and_a_class_in_a_file_is_a_policy(cell: s
     def experiment(*more: tuple[str, Any]) -> st.Experiment:
         return st.Experiment(tmp_path / "experiment", cell, policies=dict([("mine", FirstFit), *more]), end=END)
 
-    first = experiment().run(jobs=1)
+    first = experiment()
+    for table in ("runs", "classes", "requests"):
+        with pytest.raises(ConfigError, match=r"not begun; call run\(\)"):
+            getattr(first, table)
+    first.run(jobs=1)
     times = (first.folder / "times.jsonl").read_text()
     experiment().run(jobs=1)
     assert (first.folder / "times.jsonl").read_text() == times
@@ -101,10 +109,51 @@ def test_a_mistake_is_told_before_the_first_run(cell: st.Generated, tmp_path: Pa
         run(workloads=cell.workload.with_columns(cpu=pl.lit(-1.0)), hosts=cell.hosts)
     with pytest.raises(InputError, match=r"experiment\.json"):
         st.Experiment(tmp_path / "nothing")
+    with pytest.raises(ConfigError, match="workloads: found none"):
+        st.Experiment(tmp_path / "nothing", hosts=cell.hosts, end=60)
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis" / "chapter.tex").write_text("")
     with pytest.raises(OutputError, match=r"chapter\.tex"):
         st.Experiment(tmp_path / "thesis", cell)
+
+
+def test_policies_are_listed_as_classes_and_seeds_counted_by_numpy(cell: st.Generated, tmp_path: Path) -> None:
+    seeds: list[Any] = [np.int64(2), np.arange(2)]
+    asked = st.Experiment(tmp_path / "experiment", cell, policies=["priority", FirstFit], seeds=seeds[0], end=60)
+    assert asked.run(jobs=1).runs["policy"].to_list() == ["priority", "FirstFit"] * 2
+    ranged = st.Experiment(tmp_path / "ranged", cell, policies=["priority"], seeds=seeds[1], end=60)
+    assert ranged.run(jobs=1).runs["seed"].to_list() == [0, 1]
+
+
+PROGRAM = """
+import slacktide as st
+from own_policy import FirstFit
+class Mine(FirstFit):
+    pass
+def main():
+    made = st.Experiment("e", st.generate("cell", hosts=20, requests=300), policies={"mine": Mine}, end=60)
+    print(made.run(jobs=1))
+"""
+
+
+def test_a_program_may_have_the_policy_of_its_experiment_in_it(tmp_path: Path) -> None:
+    (tmp_path / "own_policy.py").write_text(Path(FILE).read_text())
+
+    def told(ending: str) -> str:
+        (tmp_path / "mine.py").write_text(PROGRAM + ending)
+        environment = os.environ | {"PYTHONPATH": str(tmp_path)}
+        words = [sys.executable, "mine.py"]
+        done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+        return done.stdout + done.stderr
+
+    assert "belongs under: if __name__ == '__main__':" in told("main()\n")
+    assert "1 of 1 runs are done" in told("if __name__ == '__main__':\n    main()\n")
+
+
+def test_a_plan_takes_a_class_and_per_cent(cell: st.Generated) -> None:
+    low: dict[str, float | str] = {"gold": "10%", "silver": 0.1, "bronze": np.float64(0.1)}
+    found = st.plan(cell, policies=[FirstFit], target=low, end=60, within=10, most=40, curve=False, jobs=1)
+    assert list(found.hosts) == ["FirstFit"]
 
 
 def test_failed_runs_are_told_and_others_are_done(cell: st.Generated, tmp_path: Path) -> None:
@@ -112,6 +161,11 @@ def test_failed_runs_are_told_and_others_are_done(cell: st.Generated, tmp_path: 
     asked = st.Experiment(tmp_path / "experiment", cell, policies=policies, end=END)  # type: ignore[arg-type]
     with pytest.raises(RunsError, match=r"1 of 2 runs failed, the others are done.*broken"):
         asked.run(jobs=1)
+    alone = st.Experiment(tmp_path / "alone", cell, policies={"broken": OfThisTest}, end=END)  # type: ignore[dict-item]
+    with pytest.raises(RunsError, match=r"1 of 1 runs failed\. The first"):
+        alone.run(jobs=1)
+    with pytest.raises(ConfigError, match="no run is finished"):
+        alone.classes  # noqa: B018
     assert asked.runs["done"].to_list() == [True, False]
     assert asked.runs["error"][1]
     assert set(asked.classes["policy"]) == {"priority"}

@@ -46,6 +46,11 @@ def in_chunks(frame: pl.DataFrame) -> Any:
     return pa.concat_tables([table.slice(0, half), table.slice(half)])
 
 
+def as_decimals(frame: pl.DataFrame) -> Any:
+    """As a data base has what is written with a point."""
+    return frame.with_columns(pl.col("id").cast(pl.Decimal(20, 0)))
+
+
 HOLDERS: dict[str, Callable[[pl.DataFrame], Any]] = {
     "polars": lambda frame: frame,
     "lazy": lambda frame: frame.lazy(),
@@ -54,6 +59,8 @@ HOLDERS: dict[str, Callable[[pl.DataFrame], Any]] = {
     "pandas": lambda frame: frame.to_pandas(),
     "pandas with objects": as_old_pandas,
     "pandas with an index": lambda frame: frame.to_pandas().sample(frac=1.0, random_state=1).sort_values("id"),
+    "pandas whose index is a column": lambda frame: frame.to_pandas().set_index("id"),
+    "decimals": as_decimals,
     "arrow": in_chunks,
     "stream": as_stream,
 }
@@ -155,3 +162,13 @@ def test_empty_cells_and_missing_optional_columns_are_as_in_files(tmp_path: Path
     by_file = st.simulate(tmp_path / "w.csv", H, end=60)
     assert hashes(st.simulate(frame, H, end=60)) == hashes(by_file)
     assert hashes(st.simulate(frame.to_pandas(), H, end=60)) == hashes(by_file)
+
+
+def test_lengths_of_time_are_seconds() -> None:
+    plain = pd.DataFrame({**W, **CLASSES, "admission": [0.0, 1.5, 2.0], "duration": [5.0, None, 0.25]})
+    lengths = plain.assign(**{name: pd.to_timedelta(plain[name], unit="s") for name in ("admission", "duration")})
+    expected = hashes(st.simulate(plain, H, end=60))
+    assert hashes(st.simulate(lengths, H, end=60)) == expected
+    assert hashes(st.simulate(pl.from_pandas(lengths), H, end=60)) == expected
+    with pytest.raises(InputError, match=r"cpu: found 'a column of duration\[.s\]', expected numbers"):
+        st.simulate(plain.assign(cpu=lengths["admission"]), H, end=60)

@@ -6,9 +6,12 @@ import json
 import re
 import signal
 import threading
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import polars as pl
 import pytest
 
@@ -107,12 +110,40 @@ def test_what_it_is_shows_who_never_had_a_host(cell: st.Generated) -> None:
         ({"end": None}, "simulation.end: found none"),
         ({"progress": True, "workload": 3}, "workload: found int, expected a path, a frame"),
         ({"hosts": [1, 2]}, "hosts: found list, expected a path, a frame"),
+        ({"config": {"policy": {}}}, "config: found dict, expected a path; settings are keywords"),
     ],
 )
 def test_a_mistake_is_named_with_what_would_be_right(asked: dict[str, Any], told: str, cell: st.Generated) -> None:
     with pytest.raises(ConfigError) as error:
         st.simulate(**{"workload": cell, "end": 60, "hosts": cell.hosts, **asked})
     assert told in str(error.value)
+
+
+def test_a_preset_in_the_place_of_a_policy_and_a_mistyped_policy_are_told(cell: st.Generated) -> None:
+    with pytest.raises(PluginError, match=r"is a preset, not a policy.*preset='published'"):
+        st.simulate(cell, end=60, policy="published")
+    with pytest.raises(PluginError, match="did you mean 'priority'"):
+        st.simulate(cell, end=60, policy="prioritty")
+
+
+def test_numbers_of_numpy_and_lengths_of_time_are_taken(cell: st.Generated) -> None:
+    plain = st.simulate(cell, end=60, seed=3, policy_patience=30, qos_margin=2.5)
+    theirs: dict[str, Any] = {
+        "seed": np.int64(3),
+        "policy_patience": np.arange(30, 60)[0],
+        "qos_margin": np.float64(2.5),
+    }
+    ends: list[Any] = [np.int64(60), np.float32(60), timedelta(minutes=1), pd.Timedelta("1min"), np.timedelta64(1, "m")]
+    for end in ends:
+        found = st.simulate(cell, end=end, **theirs)
+        assert found.settings == plain.settings
+        assert found.requests.equals(plain.requests)
+
+
+def test_classes_of_what_was_generated_go_with_its_frames() -> None:
+    made = st.generate("validation-3")
+    by_frames = st.simulate(made.workload, made.hosts, end=600, classes=made.classes)
+    assert by_frames.requests.equals(st.simulate(made, end=600).requests)
 
 
 def test_only_what_was_generated_brings_its_hosts(cell: st.Generated) -> None:
@@ -163,6 +194,25 @@ def test_figures_are_those_of_the_report(cell: st.Generated, tmp_path: Path) -> 
         ours.plot("queu")
     with pytest.raises(ConfigError, match="at least one"):
         st.plot({})
+    for wrong in (ours, [ours, theirs], {"ours": 3}):
+        with pytest.raises(ConfigError, match="expected results by the names"):
+            st.plot(wrong)  # type: ignore[arg-type]
+    for width in (0, -85.0, "85", float("nan")):
+        with pytest.raises(ConfigError, match="width: found"):
+            ours.plot("queue", width=width)  # type: ignore[arg-type]
+
+
+def test_where_nothing_happens_a_figure_shows_that() -> None:
+    idle = st.simulate(st.generate("cell", hosts=20, requests=300), end=60)
+    assert idle.classes["availability_min"].min() == 1.0
+    drawn = idle.plot()
+    assert [one.get_title("left") for one in drawn.axes] == ["gold, hosts", "silver, hosts", "bronze, hosts"]
+    for figure in ("deficits", "penalties", "preemptions", "preemptions-over-time", "queue"):
+        assert idle.plot(figure).axes, figure
+    with pytest.raises(ConfigError, match=r"fairness: there is nothing to draw: .*priority.* to see: answer"):
+        idle.plot("fairness")
+    with pytest.raises(ConfigError, match="in Python intervals=600"):
+        st.simulate(st.generate("cell", hosts=20, requests=300), end=60, intervals=None).plot("queue")
 
 
 def test_results_take_no_place_of_anything_else(cell: st.Generated, tmp_path: Path) -> None:

@@ -12,7 +12,6 @@ import click
 import pytest
 
 from slacktide.cli import GROUPS, app, main
-from slacktide.cli.lazy_group import command
 
 LINES = {name: line for lines in GROUPS.values() for name, line in lines.items()}
 
@@ -80,14 +79,18 @@ def below(found: click.Command, *words: str) -> Iterator[tuple[str, ...]]:
 
 
 def test_help_and_version_import_nothing_that_takes_time() -> None:
-    asked = [("--version",), ("--help",), *((*one, "--help") for name in LINES for one in below(command(name), name))]
+    asked = [
+        ("--version",),
+        ("--help",),
+        *((*one, "--help") for name in LINES for one in below(app.imported(name), name)),
+    ]
     assert ("netprobe", "run", "--help") in asked
     import_none(asked, *HEAVY)
 
 
 @pytest.mark.parametrize("name", LINES)
 def test_the_line_of_a_command_is_the_first_of_its_own_help(name: str) -> None:
-    found = command(name)
+    found = app.imported(name)
     assert found.name == name
     assert LINES[name] == found.get_short_help_str(limit=1000)
     assert not found.hidden
@@ -110,7 +113,7 @@ def test_names_of_commands_are_completed_without_importing_them() -> None:
         "os.environ |= {'_SLACKTIDE_COMPLETE': 'bash_complete', 'COMP_WORDS': 'slacktide s', 'COMP_CWORD': '1'}\n"
         "from slacktide.cli import app\n"
         "try:\n    app.main([], prog_name='slacktide')\n"
-        "finally:\n    assert 'slacktide.cli.simulate' not in sys.modules\n"
+        "finally:\n    assert 'slacktide.cli.simulation.simulate' not in sys.modules\n"
     )
     done = subprocess.run([sys.executable, "-c", completing], capture_output=True, text=True, check=False)
     assert done.stdout.split() == ["plain,settings", "plain,simulate"], done.stderr

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from slacktide.cli import main
-from slacktide.cli.simulate import simulate
+from slacktide.cli.simulation.simulate import simulate
 from slacktide.inputs.columns.instances import WHY_AGGREGATED
 from slacktide.model import APPROACHES
 from slacktide.model.workload import KINDS

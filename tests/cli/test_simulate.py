@@ -155,7 +155,7 @@ def test_people_get_a_table(inputs: tuple[Path, Path], capsys: pytest.CaptureFix
     assert main(["simulate", *map(str, inputs), "--end", "400"]) == 0
     out = capsys.readouterr().out
     assert "promised  delivered" in out
-    assert [line.split()[0] for line in out.splitlines()[4:8]] == ["gold", "silver", "bronze", "all"]
+    assert [line.split()[0] for line in out.splitlines()[3:7]] == ["gold", "silver", "bronze", "all"]
 
 
 def test_an_unknown_policy_is_a_clear_error(inputs: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:

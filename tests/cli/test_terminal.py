@@ -9,13 +9,14 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from slacktide.cli import GROUPS, main
-from slacktide.cli.lazy_group import command
+from slacktide.cli import GROUPS, app, main
+from slacktide.cli.cluster.top_rows import HEAD, Line, fitting
+from slacktide.cli.plugin import main as plugin
 from slacktide.cli.text import paint, table, width_of
-from slacktide.cli.top_rows import HEAD, Line, fitting
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -48,6 +49,18 @@ def test_a_table_that_is_too_wide_wraps_heads_then_gaps_then_its_widest_text() -
     narrow = table(head, rows, left=2, width=32).splitlines()
     assert max(map(len, narrow)) <= 32
     assert "c" * 20 in "".join(line.strip() for line in narrow)
+
+
+def test_in_a_pipe_a_row_is_a_line_however_long(monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
+    head, rows = ("name", "what it is"), [("a", "b " * 80), ("c", "d")]
+    monkeypatch.delenv("COLUMNS", raising=False)
+    assert len(table(head, rows, left=2).splitlines()) == 3
+    assert next(line for line in run("policies")[1].splitlines() if line.startswith("hybrid")).count(" ") > 8
+    monkeypatch.setenv("COLUMNS", "80")
+    assert len(table(head, rows, left=2).splitlines()) > 3
+    monkeypatch.delenv("COLUMNS")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    assert len(table(head, rows, left=2).splitlines()) > 3
 
 
 def test_colours_take_no_room_and_are_there_on_terminals_only(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,6 +134,11 @@ def test_a_mistyped_word_is_answered_with_the_right_one(words: list[str], said: 
     assert said in err
 
 
+def test_the_plugin_of_kubectl_answers_with_the_right_word_too(capsys: pytest.CaptureFixture[str]) -> None:
+    assert plugin(["qoute", "-f", "web.yaml"]) == 2
+    assert "Did you mean quote?" in capsys.readouterr().err
+
+
 def completed(line: str) -> list[str]:
     """What bash would be offered for the last word of a line."""
     words = line.split(" ")
@@ -143,6 +161,8 @@ def completed(line: str) -> list[str]:
         ("slacktide simulate --set policy.overload=", ["policy.overload=share", "policy.overload=triage"]),
         ("slacktide simulate --set qos.sta", ["qos.startup="]),
         ("slacktide lab st", ["status"]),
+        ("slacktide trace convert go", ["google2011", "google2019"]),
+        ("slacktide trace convert openb --set cap", ["capacity="]),
     ],
 )
 def test_words_are_completed(line: str, some: list[str]) -> None:
@@ -170,9 +190,9 @@ def test_the_completion_of_each_shell_is_printed(run: Run) -> None:
     ids=" ".join,
 )  # fmt: skip
 def test_commands_that_print_a_result_print_it_as_json_too(words: list[str]) -> None:
-    found = command(words[0])
+    found: Any = app.imported(words[0])
     for word in words[1:]:
-        found = found.commands[word]  # type: ignore[attr-defined]
+        found = found.commands[word]
     assert any("--json" in one.opts for one in found.params)
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from slacktide.cli.live import keys
-from slacktide.cli.live.keys import View
-from slacktide.cli.top import Classes, Ledgers, draw, on_screen
-from slacktide.cli.top_rows import HEAD, ORDERS, Line
-from slacktide.cli.without_class import PodsWithoutClass
+from slacktide.cli.cluster import keys
+from slacktide.cli.cluster.keys import View
+from slacktide.cli.cluster.top import Classes, Ledgers, draw, on_screen
+from slacktide.cli.cluster.top_rows import HEAD, ORDERS, Line
+from slacktide.cli.cluster.without_class import PodsWithoutClass
 from slacktide.engine.ledger.checkpoint import VERSION
 from slacktide.kube.resources.objects import AVAILABILITY, POD, SERVICE_CLASS, Identity, Pod
 from slacktide.kube.translate.service_classes import Classes as ServiceClasses

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from slacktide.cli import main
-from slacktide.cli.preparing import Parts
+from slacktide.cli.simulation.preparing import Parts
 from slacktide.inputs import pieces, read_hosts, read_workload, write_workload
 from slacktide.inputs.formats import csv_files, parquet_files
 from slacktide.inputs.traces import TRACES

@@ -183,7 +183,8 @@ def test_a_second_scheduler_of_the_chart_before_is_upgraded_with_every_value(
     helm: Helm, kubectl: Kubectl, chart: Path
 ) -> None:
     before = {"fullnameOverride": "other", "crds": {"check": False}}  # here are the definitions of this one
-    helm.ok("install", "tried", str(BEFORE), "-n", "elsewhere", "--create-namespace", values=before)
+    where = ("-n", "elsewhere", "--create-namespace", "--skip-crds")
+    helm.ok("install", "tried", str(BEFORE), *where, values=before)
     assert kubectl.json("-n", "elsewhere", "get", "deployment/other")["spec"]["replicas"] == 2
     stubs = [_stub(plural, kind) for plural, kind in OPERATORS.items()]
     kubectl.ok("apply", "-f", "-", stdin=stubs)

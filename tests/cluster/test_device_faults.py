@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -23,6 +24,7 @@ DEVICES = "/apis/resource.k8s.io/v1"
 WAIT_SECONDS = 60.0
 FINALIZER, STATUS, BINDING = "finalizer", "status", "binding"
 CONFLICT, LOST, ANSWER_LOST, REFUSED, DIES = "conflict", "lost", "answer lost", "refused", "dies"
+NONE = "none"
 
 
 @pytest.fixture
@@ -31,11 +33,14 @@ def access(lab: ControlPlane) -> Access:
 
 
 class Faulty(Connection):
-    """``fault`` befalls the first request of a sort; ``sent`` counts the requests of each that were sent."""
+    """``fault`` befalls the first request of a sort; ``sent`` counts the requests of each that were sent. ``before`` is
+    done before that request, by somebody else."""
 
-    def __init__(self, access: Access, api: Api, sort: str, fault: str) -> None:
+    def __init__(
+        self, access: Access, api: Api, sort: str, fault: str, before: Callable[[], None] = lambda: None
+    ) -> None:
         super().__init__(access)
-        self.api, self.sort, self.fault = api, sort, fault
+        self.api, self.sort, self.fault, self.before = api, sort, fault, before
         self.sent: Counter[str] = Counter()
         self.struck = asyncio.Event()
 
@@ -53,6 +58,7 @@ class Faulty(Connection):
         if self.fault == CONFLICT:  # somebody writes an annotation in the same moment
             body = {"metadata": {"annotations": {"other.example/touched": "yes"}}}
             await asyncio.to_thread(self.api.patch, path.removesuffix("/status"), body, MERGE_PATCH)
+        await asyncio.to_thread(self.before)
         self.struck.set()
         if self.fault in (ANSWER_LOST, DIES):
             await super().request(method, path, **options)
@@ -80,10 +86,30 @@ class Scene:
         spec["devices"] = [{"name": "one"}, {"name": "two"}]
         self.api.post(f"{DEVICES}/resourceslices", {"metadata": {"name": name}, "spec": spec})
 
-    def comes(self, name: str) -> None:
+    def make(self, name: str) -> None:
+        """A claim on one device."""
         requests = [{"name": "r", "exactly": {"deviceClassName": self.name}}]
         self.api.post(self._path(), {"metadata": {"name": name}, "spec": {"devices": {"requests": requests}}})
-        claims = [{"name": "c", "resourceClaimName": name}]
+
+    def has(self, name: str, pool: str, device: str, node: str) -> None:
+        """Somebody else gives a claim another device, on a node."""
+        path, here = f"{self._path()}/{name}", {"key": "metadata.name", "operator": "In", "values": [node]}
+        result = {"request": "r", "driver": f"{self.name}.example", "pool": pool, "device": device}
+        allocation = {
+            "devices": {"results": [result]},
+            "nodeSelector": {"nodeSelectorTerms": [{"matchFields": [here]}]},
+        }
+        self.api.patch(path, {"metadata": {"finalizers": ["resource.kubernetes.io/delete-protection"]}}, MERGE_PATCH)
+        for given in (None, allocation):
+            self.api.patch(f"{path}/status", {"status": {"allocation": given}}, MERGE_PATCH)
+
+    def comes(self, name: str, *further: str) -> None:
+        """A pod with a claim of its own, and others."""
+        self.make(name)
+        self.pod(name, name, *further)
+
+    def pod(self, name: str, *names: str) -> None:
+        claims = [{"name": one, "resourceClaimName": one} for one in names]
         body = pod(
             name,
             labels={"slacktide.io/class": self.name},
@@ -138,6 +164,65 @@ async def _settled(scheduler: Scheduler, node: str) -> None:
     async with asyncio.timeout(WAIT_SECONDS):
         while devices.in_use.reservations or _used(engine, node):
             await asyncio.sleep(0.01)
+
+
+async def scheduled(
+    scene: Scene, connect: Callable[[], Faulty], play: Callable[[asyncio.Event], Awaitable[None]]
+) -> None:
+    """While a scheduler works by a connection; ``play`` is told when its fault has struck."""
+    async with connect() as connection:
+        task = asyncio.create_task(Scheduler(connection, load_live(overrides=SETTINGS), "me").run())
+        try:
+            async with asyncio.timeout(WAIT_SECONDS):
+                await play(connection.struck)
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            for path in (CLASSES, f"{DEVICES}/deviceclasses", f"{DEVICES}/resourceslices"):
+                await asyncio.to_thread(scene.api.delete, f"{path}/{scene.name}")
+
+
+def test_a_claim_that_got_devices_of_another_node_meanwhile_leads_its_pod_there(
+    lab: ControlPlane, access: Access, namespace: str
+) -> None:
+    """It has devices, so that nothing is kept for its pod; and as nobody uses it yet, others may take them away."""
+    lab.install()
+    scene = Scene(lab, namespace)
+    (other,) = lab.create_nodes(1, prefix=f"{namespace}-other", labels={"scene": namespace})
+    scene.make("claim")
+    scene.has("claim", namespace, "one", scene.node)
+
+    def moves() -> None:
+        scene.has("claim", "elsewhere", "two", other)
+
+    async def play(_: asyncio.Event) -> None:
+        await asyncio.to_thread(scene.pod, "pod", "claim")
+        await until_bound(scene, "pod")
+
+    asyncio.run(scheduled(scene, lambda: Faulty(access, scene.api, STATUS, NONE, moves), play))
+    assert scene.api.get(f"{pods_path(namespace)}/pod")["spec"]["nodeName"] == other
+    assert [one["name"] for one in scene.claim("claim")["status"]["reservedFor"]] == ["pod"]
+
+
+def test_a_pod_that_is_not_bound_leaves_all_its_claims_also_where_one_is_being_deleted(
+    lab: ControlPlane, access: Access, namespace: str
+) -> None:
+    lab.install()
+    scene = Scene(lab, namespace)
+    scene.make("goes")
+
+    def deleted() -> None:
+        scene.api.delete(f"{scene._path()}/goes")
+
+    async def play(struck: asyncio.Event) -> None:
+        await asyncio.to_thread(scene.comes, "pod", "goes")
+        await struck.wait()
+        assert scene.claim("pod")["status"]["reservedFor"]
+        while (await asyncio.to_thread(scene.claim, "pod"))["status"].get("reservedFor"):
+            await asyncio.sleep(0.02)
+
+    asyncio.run(scheduled(scene, lambda: Faulty(access, scene.api, BINDING, REFUSED, deleted), play))
+    assert not scene.is_bound("pod")
 
 
 def _used(engine: Engine, node: str) -> int:

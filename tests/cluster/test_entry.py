@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import ssl
 from collections.abc import Iterator
@@ -17,28 +18,54 @@ import pytest
 from click.testing import CliRunner
 
 from cluster.installation import ACCOUNT, installed
-from cluster.kubectl import Json, Kubectl
+from cluster.kubectl import Json, Kubectl, cells
 from cluster.labtools import condition, deployment, pod, pods_path, until
 from cluster.running import Running
 from cluster.workloads import workload
 from slacktide.cli import app
-from slacktide.cli.dashboard.relay import Relay
-from slacktide.cli.scheduler_pages import Trust
+from slacktide.cli.cluster.dashboard.relay import Relay
+from slacktide.cli.cluster.scheduler_pages import Trust
 from slacktide.kube.client.credentials import Access, Fixed, load_access
 from slacktide.kube.client.http import Connection
 from slacktide.kube.observe.access import ANSWER_SECONDS, Reviews
 from slacktide.kube.observe.http_site import Site
 from slacktide.lab import Binaries, ControlPlane
 from slacktide.settings import load_live
+from support.authority import Authority
 
-FLAGS = {"kube-apiserver": ["--enable-admission-plugins=NodeRestriction"]}
 HOME = ACCOUNT[0]
 
 
 @pytest.fixture(scope="module")
-def plane(binaries: Binaries, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
-    """A control plane whose API server restricts nodes, as clusters do."""
-    plane = ControlPlane.create(tmp_path_factory.mktemp("plane") / "lab", binaries, flags=FLAGS)
+def clients() -> Authority:
+    """By which the cluster knows clients."""
+    return Authority("clients")
+
+
+@pytest.fixture(scope="module")
+def fronts() -> Authority:
+    """By which the cluster knows proxies in front."""
+    return Authority("fronts")
+
+
+@pytest.fixture(scope="module")
+def plane(
+    binaries: Binaries, tmp_path_factory: pytest.TempPathFactory, clients: Authority, fronts: Authority
+) -> Iterator[ControlPlane]:
+    """A control plane whose API server restricts nodes and knows client certificates, as clusters do."""
+    folder = tmp_path_factory.mktemp("plane")
+    for name, one in (("clients", clients), ("fronts", fronts)):
+        (folder / name).write_text(one.pem)
+    flags = [
+        "--enable-admission-plugins=NodeRestriction",
+        f"--client-ca-file={folder / 'clients'}",
+        f"--requestheader-client-ca-file={folder / 'fronts'}",
+        "--requestheader-allowed-names=front",
+        "--requestheader-username-headers=X-Remote-User",
+        "--requestheader-group-headers=X-Remote-Group",
+        "--requestheader-extra-headers-prefix=X-Remote-Extra-",
+    ]
+    plane = ControlPlane.create(folder / "lab", binaries, flags={"kube-apiserver": flags})
     plane.start(guarded=True)
     yield plane
     plane.stop()
@@ -68,9 +95,13 @@ def scheduler(plane: ControlPlane, kubectl: Kubectl) -> Iterator[Running]:
     assert not running.complaints()
 
 
-def asked(running: Running, path: str, token: str = "", **headers: str) -> tuple[int, str]:
-    """Status and body of a page. The certificate is looked at elsewhere."""
+def asked(
+    running: Running, path: str, token: str = "", files: tuple[str, str] | None = None, **headers: str
+) -> tuple[int, str]:
+    """Status and body of a page; ``files`` have a client certificate. The server's own is looked at elsewhere."""
     unverified = ssl._create_unverified_context()
+    if files is not None:
+        unverified.load_cert_chain(*files)
     sent = {"Authorization": f"Bearer {token}"} if token else {}
     try:
         with urlopen(
@@ -85,7 +116,7 @@ def test_health_is_told_to_everybody_and_nothing_else_to_strangers(scheduler: Ru
     assert [asked(scheduler, path)[0] for path in ("/livez", "/healthz", "/readyz")] == [HTTPStatus.OK] * 3
     for path in ("/metrics", "/configz", "/explain?name=p"):
         status, text = asked(scheduler, path)
-        assert (status, "found no bearer token" in text) == (HTTPStatus.UNAUTHORIZED, True)
+        assert (status, "found no bearer token, nor a client certificate" in text) == (HTTPStatus.UNAUTHORIZED, True)
         assert asked(scheduler, path, "made-up")[0] == HTTPStatus.UNAUTHORIZED
         assert asked(scheduler, path, Authorization="Basic YTpi")[0] == HTTPStatus.UNAUTHORIZED
 
@@ -147,6 +178,68 @@ def test_a_token_for_another_audience_is_not_taken(plane: ControlPlane, schedule
     request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"audiences": ["elsewhere"]}}
     made = plane.api.post("/api/v1/namespaces/default/serviceaccounts/metrics/token", request)
     assert asked(scheduler, "/metrics", made["status"]["token"])[0] == HTTPStatus.UNAUTHORIZED
+
+
+def test_who_has_a_certificate_of_the_clusters_needs_no_token(
+    kubectl: Kubectl, scheduler: Running, clients: Authority, tmp_path: Path
+) -> None:
+    until(
+        lambda: "client certificates of 1 authorities are taken, and of 1 for proxies" in scheduler.log, "it read them"
+    )
+    kubectl.ok("create", "clusterrolebinding", "by-group", "--clusterrole=slacktide-metrics-reader", "--group=watchers")
+    kubectl.ok("create", "clusterrolebinding", "by-name", "--clusterrole=slacktide-explain-reader", "--user=ann")
+    ann = clients.written(tmp_path, "ann", "watchers")
+    until(lambda: asked(scheduler, "/metrics", files=ann)[0] == HTTPStatus.OK, "the right of its group is known")
+    until(lambda: asked(scheduler, "/configz", files=ann)[0] == HTTPStatus.OK, "its own right is known")
+    status, text = asked(scheduler, "/metrics", files=clients.written(tmp_path, "bob", "cooks"))
+    assert (status, "bob may not get /metrics" in text) == (HTTPStatus.FORBIDDEN, True)
+    assert asked(scheduler, "/livez", files=ann)[0] == HTTPStatus.OK
+
+
+def test_a_certificate_of_somebody_elses_ends_the_connection(scheduler: Running, tmp_path: Path) -> None:
+    stranger = Authority("clients").written(tmp_path, "ann", "system:masters")
+    with pytest.raises(OSError, match=r"alert|reset|closed|EOF"):
+        asked(scheduler, "/metrics", files=stranger)
+
+
+def test_a_proxy_in_front_says_for_whom_it_asks(
+    scheduler: Running, clients: Authority, fronts: Authority, tmp_path: Path
+) -> None:
+    for_ann: dict[str, Any] = {"X-Remote-User": "ann", "X-Remote-Group": "watchers"}
+    for_carl: dict[str, Any] = {"X-Remote-User": "carl"}
+    front = fronts.written(tmp_path, "front")
+    assert asked(scheduler, "/metrics", files=front, **for_ann)[0] == HTTPStatus.OK
+    status, text = asked(scheduler, "/metrics", files=front, **for_carl)
+    assert (status, "carl may not get /metrics" in text) == (HTTPStatus.FORBIDDEN, True)
+    assert asked(scheduler, "/metrics", files=front)[0] == HTTPStatus.UNAUTHORIZED
+    assert asked(scheduler, "/metrics", files=fronts.written(tmp_path, "back"), **for_ann)[0] == HTTPStatus.UNAUTHORIZED
+    status, text = asked(scheduler, "/metrics", files=clients.written(tmp_path, "dora"), **for_ann)
+    assert (status, "dora may not get /metrics" in text) == (HTTPStatus.FORBIDDEN, True)
+    assert asked(scheduler, "/metrics", **for_ann)[0] == HTTPStatus.UNAUTHORIZED
+
+
+def test_the_clusters_client_works_with_a_certificate_and_so_does_explain(
+    kubectl: Kubectl, scheduler: Running, clients: Authority, tmp_path: Path
+) -> None:
+    kubectl.ok("create", "clusterrolebinding", "eve", "--clusterrole=view", "--user=eve")
+    kubectl.ok("create", "clusterrolebinding", "eve-too", "--clusterrole=slacktide-explain-reader", "--user=eve")
+    certificate, key = clients.written(tmp_path, "eve")
+    found = json.loads(kubectl.ok("config", "view", "--raw", "-o", "json"))
+    in_place = {"client-certificate": certificate, "client-key": key}
+    inline = {f"{name}-data": base64.b64encode(Path(file).read_bytes()).decode() for name, file in in_place.items()}
+    fingerprint = scheduler.log.partition("SHA-256 fingerprint ")[2].split()[0]
+    for user in (in_place, inline):
+        file = tmp_path / "kubeconfig"
+        file.write_text(json.dumps(found | {"users": [{"name": one["name"], "user": user} for one in found["users"]]}))
+
+        async def pods(file: Path = file) -> bytes:
+            async with Connection(await load_access(file)) as connection:
+                return await connection.get("/api/v1/namespaces/default/pods")
+
+        assert b"PodList" in asyncio.run(pods())
+        known = ("--address", f"127.0.0.1:{scheduler.port}", "--fingerprint", fingerprint)
+        says("pod default/p is not known", *known, "--kubeconfig", str(file))
+        assert "pod default/p" not in says("", *known[:3], "0" * 64, "--kubeconfig", str(file))
 
 
 def test_it_speaks_tls_only(scheduler: Running) -> None:
@@ -379,6 +472,48 @@ def test_beyond_a_quota_pods_wait_and_are_told_why_and_the_next_leader_says_the_
     more = "pods without a promise: 1 (PromiseQuota 'half' allows 1 cpu times promise, and others came first)"
     until(lambda: more in told(), "the ledger says how many have none, and why")
     plane.api.delete(f"/apis/apps/v1/namespaces/{bounded}/deployments/web?propagationPolicy=Background")
+
+
+def test_the_status_of_a_quota_says_what_is_used_and_how_many_wait(
+    plane: ControlPlane, kubectl: Kubectl, scheduler: Running, bounded: str
+) -> None:
+    assert scheduler.leads
+    kubectl.ok("apply", "-f", "-", stdin=[_quota("shared", cpu="1", workloads=9)])
+    path, quota = pods_path(bounded), f"/apis/slacktide.io/v1beta1/namespaces/{bounded}/promisequotas/shared"
+
+    def says(kind: str) -> tuple[str, str]:
+        one: Json = plane.api.get(quota)
+        found = condition(one, kind) if one.get("status") else {}
+        return found.get("status", ""), found.get("reason", "")
+
+    def status() -> Json:
+        found: Json = plane.api.get(quota)["status"]
+        return found
+
+    until(lambda: says("Enforced") == ("False", "NoSuchClass"), "its class does not exist")
+    kubectl.ok("apply", "-f", "-", stdin=_own("ServiceClass", "shared", {"slo": 0.5, "rank": 2, "namespaces": ["*"]}))
+    for name in ("s1", "s2", "s3"):
+        labels = {"slacktide.io/class": "shared"}
+        plane.api.post(path, pod(name, cpu="1", labels=labels, schedulerName="slacktide"))
+    until(lambda: says("Exhausted") == ("True", "PodsRefused"), "one is refused")
+    assert (status()["refused"], status()["hard"]) == (1, {"cpu": "1", "workloads": "9"})
+    assert status()["used"] == {"cpu": "1", "memory": "64Mi", "workloads": 3}
+    columns = cells(kubectl.ok("-n", bounded, "get", "pquota", "shared"))
+    assert (columns["CPU"], columns["USED-CPU"], columns["REFUSED"]) == (["1"], ["1"], ["1"])
+    until(lambda: says("Enforced") == ("True", "Enforced"), "its class exists")
+    plane.api.delete(f"{path}/s1", 0)
+    until(lambda: says("Exhausted") == ("False", "WithinLimits"), "nobody is refused any more")
+    until(lambda: plane.api.get(f"{path}/s3")["spec"].get("nodeName"), "the third has a node")
+    plane.api.patch(quota, {"spec": {"hard": {"cpu": "500m"}}})
+    until(lambda: says("Exhausted") == ("True", "AboveLimit"), "more is used than is allowed")
+    assert status()["observedGeneration"] == plane.api.get(quota)["metadata"]["generation"]
+    scheduler.stop()
+    scheduler.restart()
+    plane.api.delete(f"{path}/s2", 0)
+    until(lambda: status()["used"]["cpu"] == "500m", "the next leader writes it on")
+    assert says("Exhausted") == ("False", "WithinLimits")
+    plane.api.delete(f"{path}/s3", 0)
+    plane.api.delete(quota)
 
 
 def test_what_a_quota_forbids_whatever_is_there_is_refused_at_once(kubectl: Kubectl, bounded: str) -> None:

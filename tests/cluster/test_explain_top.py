@@ -22,8 +22,8 @@ from cluster.labtools import deployment, pod, pods, until
 from cluster.pulse import Pulse
 from cluster.running import Running, prepared, service_class
 from slacktide.cli import app
-from slacktide.cli.top import Ledgers
-from slacktide.cli.top_rows import HEAD, Line
+from slacktide.cli.cluster.top import Ledgers
+from slacktide.cli.cluster.top_rows import HEAD, Line
 from slacktide.config import Config
 from slacktide.errors import ConfigError, InputError
 from slacktide.kube.client.timestamps import unix_seconds
@@ -129,7 +129,7 @@ def test_why_waiting_without_a_class(running: Running) -> None:
 
 
 def test_without_the_scheduler_the_cluster_tells(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("slacktide.cli.explain.ADDRESS", "127.0.0.1:9")
+    monkeypatch.setattr("slacktide.cli.cluster.explain.ADDRESS", "127.0.0.1:9")
     kubeconfig = str(running.plane.kubeconfig)
     waiting = pods(running.plane.api, "default", "Pending")[0]["metadata"]["name"]
 

@@ -17,12 +17,15 @@ from typing import Any, cast
 
 import aiohttp
 import pytest
+import yaml
 from aiohttp.test_utils import make_mocked_request
 from prometheus_client.core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
+from cluster.installation import MANIFESTS
 from cluster.labtools import until
 from slacktide.config import Config
+from slacktide.dashboard.pages import page_routes
 from slacktide.engine.core.engine import Engine
 from slacktide.engine.core.operations import OPERATIONS, Gone, Ready, Wake
 from slacktide.engine.core.types import Decision, Outcome, Victim
@@ -32,7 +35,7 @@ from slacktide.kube.feed.fed_pod import FedPod
 from slacktide.kube.mirror.pod_record import PodRecord
 from slacktide.kube.observe import explain
 from slacktide.kube.observe.explain import PodHistory
-from slacktide.kube.observe.http_server import SchedulerPages, Server, told_to
+from slacktide.kube.observe.http_server import HEALTH, SchedulerPages, Server, told_to
 from slacktide.kube.observe.metrics import Histogram, Meter
 from slacktide.kube.scheduler import Scheduler
 from slacktide.kube.translate.owners import Target
@@ -412,6 +415,21 @@ def test_the_end_of_a_pod_that_nobody_knows_any_more_is_remembered() -> None:
     assert [one["what"] for one in memory.of(("shop", "web"))] == ["ready", "gone"]
 
 
+def test_the_page_says_that_a_pod_waits_for_others_of_its_group() -> None:
+    shown = Shown()
+    engine = shown.begin()
+    engine.host("n", {"cpu": 1000, "memory": 2**30, "pods": 10}, {}, True)
+    engine.spec(0, Spec((("cpu", 1000), ("memory", 1), ("pods", 1)), GOLD))
+    engine.controller("gold", GOLD, 0, False)
+    add_pod(shown, engine, "g", "gold", GOLD, T0)
+    engine.join_group("g", "shop/group")
+    engine.pod_group("shop/group", 1)
+    engine.wake("g")
+    shown.run(T0)
+    reason = shown.window.watched.reason("g")
+    assert reason == "has a place on n, and is bound together with others of pod group shop/group"
+
+
 def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("slacktide.kube.observe.explain.REMEMBERED_PODS", 100)
     memory = PodHistory(lambda uid: ("default", uid))
@@ -433,6 +451,34 @@ def served(config: Config, check: Callable[[str], Awaitable[None]]) -> None:
             await check(f"http://{config.kube.listen}")
 
     asyncio.run(main())
+
+
+def test_without_tokens_another_sites_name_that_leads_here_gets_health_only() -> None:
+    """DNS rebinding: a page in a browser on this machine could read what its own site's name answers."""
+
+    async def check(base: str) -> None:
+        async with aiohttp.ClientSession() as session:
+
+            async def status(path: str, host: str) -> int:
+                async with session.get(f"{base}/{path}", headers={"Host": host}) as answer:
+                    return answer.status
+
+            for path in ("metrics", "configz", "explain?name=p", "view"):
+                assert await status(path, "elsewhere.example:10359") == 421
+                assert await status(path, "127.0.0.1.elsewhere.example") == 421
+            for near in ("localhost:10359", "127.0.0.1", "[::1]:10359", "LOCALHOST"):
+                assert await status("configz", near) == 200
+            assert await status("livez", "elsewhere.example") == 200
+
+    served(settings(listen=f"127.0.0.1:{free_port()}"), check)
+
+
+def test_each_page_that_asks_for_a_token_is_in_a_role_of_the_manifests() -> None:
+    roles = yaml.safe_load_all((MANIFESTS / "20-rbac.yaml").read_text())
+    rules = [rule for one in roles for rule in one.get("rules", ())]
+    urls = {url for rule in rules for url in rule.get("nonResourceURLs", ())}
+    guarded = {*Shown().routes, "/configz"} - {*HEALTH, *page_routes()}
+    assert {"/view", "/explain", "/metrics"} <= guarded <= urls
 
 
 def test_health_is_told_and_not_ready_before_the_first_lists() -> None:

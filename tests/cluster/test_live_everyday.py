@@ -30,6 +30,7 @@ from cluster.running import (
     scene,
     service_class,
 )
+from cluster.workloads import workload
 from slacktide.engine.journal.replay import replay
 from slacktide.lab import ApiError, Binaries, ControlPlane
 from slacktide.lab.manifests import apply_files
@@ -83,6 +84,7 @@ def stage(binaries: Binaries, tmp_path_factory: pytest.TempPathFactory) -> Itera
             service_class("gold", 0.999, 1),
             service_class("low", 0.05, 3, marginSeconds=0.5, overheadLimit=1.0),
             service_class("fleeting", 0.5, 2),
+            service_class("closing", 0.5, 2),
         ):
             plane.api.post(CLASSES, one)
         plane.api.post(DEFINITIONS, definition())
@@ -203,6 +205,32 @@ def test_a_class_that_is_deleted_in_use(place: Place) -> None:
     place.create("deployments", web("fleeting", "late"))
     (late,) = until(lambda: place.pods("late"), "a pod of another workload")
     place.waits(late["metadata"]["name"], "service class 'fleeting': does not exist")
+
+
+@scene
+def test_a_class_that_is_taken_from_a_namespace_in_use(place: Place) -> None:
+    """Who was promised it keeps it, through a rollout and with pods to come, and is told; nobody else can use it."""
+    place.nodes(1)
+    place.create("deployments", web("closing"))
+    (old,) = place.ready("web")
+    running(place, "deployment-web")
+    place.api.patch(f"{CLASSES}/closing", {"spec": {"namespaces": ["elsewhere"]}})
+    words = f"service class closing is no longer for namespace {place.namespace}; this workload keeps what it was"
+    place.status("deployment-web", lambda s: s.get("message", "").startswith(words), "its ledger says so")
+    until(lambda: place.auditor.events(place.namespace, "ClassUnavailable", "web"), "an event about it says so")
+    late = workload("Deployment", service_class="closing", namespace=place.namespace)
+    until(lambda: place.kubectl.refuses(late), "the admission policy knows it")
+    place.delete("pods", old["metadata"]["name"])
+    until(lambda: place.get("pods", old["metadata"]["name"]) is None, "the old pod is gone")
+    (second,) = place.ready("web")
+    status = running(place, "deployment-web")
+    assert (status["class"], status["promised"]) == ("closing", 0.5)
+    place.patch("deployments", "web", {"spec": {"template": {"metadata": {"annotations": {"rollout": "2"}}}}})
+    until(lambda: place.get("pods", second["metadata"]["name"]) is None, "the rollout is over")
+    running(place, "deployment-web")
+    place.delete("deployments", "web")
+    until(lambda: not place.pods("web"), "its pods are gone")
+    assert place.kubectl.refuses(late), "made anew it is a new workload"
 
 
 # -- one after the other, as all scenes would feel them ----------------------------------------------------------------

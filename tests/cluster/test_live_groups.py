@@ -63,6 +63,13 @@ def bound_of(place: Place, *names: str) -> list[bool]:
     return [bool(place.node_of(name)) for name in names]
 
 
+def stands(place: Place, name: str) -> tuple[str, str]:
+    """Status and reason of a group's condition, empty where it has none."""
+    every = place.api.get(f"/apis/{KUBERNETES}/namespaces/{place.namespace}/podgroups")["items"]
+    found = next((condition(one, "PodGroupScheduled") for one in every if one["metadata"]["name"] == name), {})
+    return found.get("status", ""), found.get("reason", "")
+
+
 def plays(place: Place, side: str) -> list[list[bool]]:
     """Which pods of a gang are bound, step by step."""
     found: list[list[bool]] = []
@@ -86,16 +93,20 @@ def plays(place: Place, side: str) -> list[list[bool]]:
     group(place, f"{side}-g", 3)
     create("p1", "900m", f"{side}-g")
     after("p0", "p1")  # there are too few of it
+    assert stands(place, f"{side}-g") == ("", "")
     create("p2", "900m", f"{side}-g")
     after("p0", "p1", "p2")  # there is room for two of them
+    until(lambda: stands(place, f"{side}-g") == ("False", "Unschedulable"), "its condition says that it waits")
     place.nodes(1, prefix=f"-{side}-more", labels={"side": side}, cpu="1")
     for name in ("p0", "p1", "p2"):
         place.bound(f"{side}-{name}")
+    until(lambda: stands(place, f"{side}-g") == ("True", "Scheduled"), "its condition says that it runs")
     create("p3", "10m", f"{side}-g")
     place.bound(f"{side}-p3")  # it grows
     place.delete("pods", f"{side}-p1", 0)
     create("p4", "900m", f"{side}-g")
     place.bound(f"{side}-p4")  # another one comes for one that ended
+    assert stands(place, f"{side}-g") == ("True", "Scheduled"), "that stays"
     return found
 
 
@@ -118,6 +129,8 @@ def test_a_gang_that_waits_is_told_why(place: Place) -> None:
     place.create("pods", high("p2", "g"))
     short = r"starts with 3 pods or not at all: 2 found nodes"
     place.waits("p2", short)
+    path = f"/apis/{KUBERNETES}/namespaces/{place.namespace}/podgroups/g"
+    until(lambda: short in condition(place.api.get(path), "PodGroupScheduled").get("message", ""), "its group says so")
     until(lambda: "not at all: 2 found nodes" in place.reason("p1"), "explain says so")
     no_group(place, "g")
     place.waits("p1", "does not exist")

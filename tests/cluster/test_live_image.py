@@ -103,6 +103,15 @@ def test_the_list_of_what_is_in_it_is_complete() -> None:
     assert debian == {unquote(one) for one in listed if "deb" in one}
 
 
+def test_it_trusts_nobody_whom_only_the_machine_trusts_that_built_it() -> None:
+    bundle = (ROOT / "etc/ssl/certs/ca-certificates.crt").read_text()
+    assert bundle.count("-----BEGIN CERTIFICATE-----") > 100
+    own = [path for path in Path("/usr/local/share/ca-certificates").glob("**/*.crt") if path.is_file()]
+    lines = {path: path.read_text().split("-----BEGIN CERTIFICATE-----")[1].split()[5] for path in own}
+    assert [path.name for path, line in lines.items() if line in bundle] == []
+    assert not (ROOT / "machine.crt").exists()
+
+
 @pytest.fixture
 def plane(binaries: Binaries, tmp_path: Path) -> Iterator[ControlPlane]:
     """A control plane of this test's own."""

@@ -487,7 +487,9 @@ def test_the_page_shows_what_the_api_server_says(kubectl: Kubectl) -> None:
         workload("Deployment", {SLO: "0.9991"}, service_class="gold", name="front"),
     ]
     said = " ".join(kubectl.try_apply(item).error for item in wrong)
-    shown = [line for block in blocks("") for line in block.splitlines() if re.search("is (invalid|forbidden): ", line)]
+    shown = [
+        line for block in blocks("text") for line in block.splitlines() if re.search("is (invalid|forbidden): ", line)
+    ]
     assert len(shown) == len(wrong)
     assert [line for line in shown if line not in said] == []
 

@@ -44,17 +44,20 @@ EVERYWHERE: dict[tuple[str, str], tuple[str, ...]] = {
     ("storage.k8s.io", "csistoragecapacities"): READ,
     ("storage.k8s.io", "volumeattachments"): READ,
     ("resource.k8s.io", "deviceclasses"): READ,
+    ("resource.k8s.io", "devicetaintrules"): READ,
     ("resource.k8s.io", "resourceslices"): READ,
     ("resource.k8s.io", "resourceclaims"): (*READ, "patch"),
     ("resource.k8s.io", "resourceclaims/status"): ("patch",),
     ("resource.k8s.io", "resourceclaims/binding"): ("patch",),
     ("scheduling.k8s.io", "podgroups"): READ,
+    ("scheduling.k8s.io", "podgroups/status"): ("patch",),
     ("scheduling.k8s.io", "workloads"): READ,
     ("scheduling.x-k8s.io", "podgroups"): READ,
     (GROUP, "serviceclasses"): READ,
     (GROUP, "nodelatencies"): READ,
     (GROUP, "maintenancewindows"): READ,
     (GROUP, "promisequotas"): READ,
+    (GROUP, "promisequotas/status"): ("patch",),
     (GROUP, "availabilities"): ("get", "list", "create", "patch", "delete"),
 }
 HOME = "slacktide-system"
@@ -62,6 +65,9 @@ DENIED: list[Right] = [
     ("", "secrets", "get", "default", ""),
     ("", "secrets", "list", HOME, ""),
     ("", "configmaps", "get", HOME, "slacktide"),
+    ("", "configmaps", "get", "kube-system", "kube-root-ca.crt"),
+    ("", "configmaps", "list", "kube-system", ""),
+    ("", "configmaps", "patch", "kube-system", "extension-apiserver-authentication"),
     ("", "pods", "create", "default", ""),
     ("", "pods", "delete", "default", ""),
     ("", "pods", "update", "default", ""),
@@ -197,6 +203,8 @@ def test_its_rights_are_these_and_no_others(plane: ControlPlane, scheduler: Api)
     assert rules(scheduler, "default") - rules(stranger, "default") == expected
     leases = {("coordination.k8s.io", "leases", verb, (name,) if name else ()) for verb, name in ALLOWED_AT_HOME}
     assert rules(scheduler, HOME) - rules(stranger, HOME) == expected | leases
+    authorities = {("", "configmaps", verb, ("extension-apiserver-authentication",)) for verb in READ}
+    assert rules(scheduler, "kube-system") - rules(stranger, "kube-system") == expected | authorities
 
 
 def test_nobody_else_in_its_namespace_gets_a_right(plane: ControlPlane, scheduler: Api) -> None:

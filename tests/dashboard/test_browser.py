@@ -13,13 +13,14 @@ from typing import Any
 import pytest
 
 from dashboard.test_simulation import results
-from slacktide.cli.dashboard.serving import local_routes
+from slacktide.cli.cluster.dashboard.serving import local_routes
 from slacktide.dashboard.pages import PAGE
 from slacktide.dashboard.simulation import Simulation
 from slacktide.dashboard.timeline_routes import timeline_routes
 from slacktide.kube.observe.http_site import Site
 from support import clusters
-from support.browsing import chromium, looks, serious
+from support.browsing import browser as browser  # the fixture, by its name
+from support.browsing import looks, serious
 
 KEY = "a-key-of-this-test"
 SHOWN = "return !document.getElementById('main').hidden && document.querySelectorAll('#list-workloads .row').length > 0"
@@ -53,12 +54,6 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     found = Served(Simulation(results(clusters.cluster(22), tmp_path_factory.mktemp("shown"))))
     yield found
     found.stop()
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    with chromium(tmp_path_factory.mktemp("profile")) as found:
-        yield found
 
 
 @pytest.fixture

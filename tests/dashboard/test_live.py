@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -175,6 +176,41 @@ def test_a_stream_ends_soon_after_the_right_to_it(monkeypatch: pytest.MonkeyPatc
         assert len(asked) == 3
 
     watched(play, may_still)
+
+
+def test_who_is_too_slow_is_let_go_and_nothing_is_kept_for_him() -> None:
+    async def play(hub: Hub, client: TestClient[Any, Any]) -> None:
+        async with client.get("/view") as stream:
+            await stream.content.readline()
+            (queue,) = hub._told
+            for _ in range(hubs.BEHIND + 1):
+                hub._tell(b": a view\n\n")
+            assert (queue.qsize(), queue.get_nowait()) == (1, None)
+            queue.put_nowait(None)
+            assert hub.watchers == 1, "he counts until he is gone"
+            async with asyncio.timeout(30):
+                await stream.read()  # to its end
+
+    watched(play)
+
+
+def test_who_takes_nothing_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client that never reads: the connection's buffers fill, and what is sent next cannot be."""
+    monkeypatch.setattr(hubs, "WRITE_SECONDS", 0.3)
+
+    async def play(hub: Hub, client: TestClient[Any, Any]) -> None:
+        with socket.socket() as deaf:
+            deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            deaf.connect((client.server.host, client.server.port))
+            deaf.sendall(b"GET /view HTTP/1.1\r\nHost: here\r\n\r\n")
+            async with asyncio.timeout(60):
+                while not hub.watchers:
+                    await asyncio.sleep(0.01)
+                while hub.watchers:
+                    hub._tell(b": " + b"x" * 1_000_000 + b"\n\n")
+                    await asyncio.sleep(0.01)
+
+    watched(play)
 
 
 def test_who_watches_does_not_hold_up_the_end() -> None:

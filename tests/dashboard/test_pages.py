@@ -7,8 +7,10 @@ import re
 import signal
 import subprocess
 import sys
+import webbrowser
+from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import aiohttp
 import pytest
@@ -18,10 +20,14 @@ from click.testing import CliRunner
 from dashboard.test_simulation import results
 from slacktide import palette
 from slacktide.cli import app
-from slacktide.cli.dashboard.serving import local_routes
+from slacktide.cli.cluster.dashboard.relay import Relay
+from slacktide.cli.cluster.dashboard.serving import local_routes, once, serve
+from slacktide.cli.cluster.dashboard.sources import Source
+from slacktide.cli.cluster.scheduler_pages import Trust
 from slacktide.dashboard.pages import HEADERS, PAGE, answer, assets, page_routes
 from slacktide.dashboard.view import COLUMNS, TABLES
 from slacktide.errors import ConfigError, InputError
+from slacktide.kube.observe import http_site
 from slacktide.kube.observe.http_site import Site
 from support import clusters
 from support.repository import REPOSITORY
@@ -104,6 +110,100 @@ def test_who_has_no_key_gets_the_page_and_no_data() -> None:
 def test_a_name_of_another_site_that_leads_here_gets_nothing() -> None:
     shown = {"Authorization": f"Bearer {KEY}", "Host": "elsewhere.example:80"}
     assert [one[0] for one in asked([PAGE, "/view"], **shown)] == [421, 421]
+
+
+def test_what_a_browser_is_started_with_is_of_use_once() -> None:
+    """Other users of this machine can read its command line."""
+    page = f"{PAGE}#token={KEY}"
+    first, second = asked(["/open/x"] * 2, {"/open/x": once(page)})
+    assert (first[0], first[1]["Location"], first[1]["Cache-Control"]) == (302, page, "no-store")
+    assert (second[0], KEY in second[2]) == (410, False)
+
+
+def test_a_browser_is_started_without_the_key(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr(webbrowser, "open", opened.append)
+
+    async def play() -> None:
+        task = asyncio.create_task(serve(Source("a test", {}), 0, opens=True))
+        async with asyncio.timeout(30):
+            while not opened:
+                await asyncio.sleep(0.01)
+        async with aiohttp.ClientSession() as session, session.get(opened[0]) as page:
+            assert "<title>slacktide</title>" in await page.text()
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    asyncio.run(play())
+    key = capsys.readouterr().out.partition("#token=")[2].split()[0]
+    assert key not in opened[0]
+
+
+def test_who_only_opens_connections_keeps_nobody_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_site, "MOST_CONNECTIONS", 8)
+
+    async def play() -> int:
+        async with Site("test", "127.0.0.1:0", {}) as site:
+            idle = [await asyncio.open_connection("127.0.0.1", site.port) for _ in range(60)]
+            async with aiohttp.ClientSession() as session:
+                for _ in range(3):
+                    async with session.get(f"http://127.0.0.1:{site.port}/livez") as got:
+                        assert got.status == 200
+            async with asyncio.timeout(30):
+                ended = [await reader.read() == b"" for reader, _ in idle[:40]]
+            for _, writer in idle:
+                writer.close()
+            return sum(ended)
+
+    assert asyncio.run(play()) == 40
+
+
+def relayed(answer: Callable[[web.Request], Awaitable[web.StreamResponse]]) -> tuple[int, str, str]:
+    """Status, kind and text of what the command passes on of a scheduler's answer."""
+
+    async def ask() -> tuple[int, str, str]:
+        async with Site("test", "127.0.0.1:0", {"/view": answer}) as scheduler:
+            relay = Relay(f"http://127.0.0.1:{scheduler.port}", cast(Trust, None))
+            async with (
+                Site("test", "127.0.0.1:0", relay.routes()) as site,
+                aiohttp.ClientSession() as session,
+                session.get(f"http://127.0.0.1:{site.port}/view") as got,
+            ):
+                return got.status, got.content_type, await got.text()
+
+    return asyncio.run(ask())
+
+
+def test_what_would_be_a_page_or_a_script_is_not_passed_on() -> None:
+    async def answer(request: web.Request) -> web.StreamResponse:  # noqa: ARG001
+        return web.Response(text="<script src='/view'></script>", content_type="text/html")
+
+    status, kind, text = relayed(answer)
+    assert (status, kind, "script" in text, "text/html" in text) == (502, "application/json", False, True)
+
+
+def test_a_stream_that_breaks_off_ends_and_nothing_follows_in_it() -> None:
+    async def answer(request: web.Request) -> web.StreamResponse:
+        stream = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        await stream.prepare(request)
+        await stream.write(b"data: 1\n\n")
+        assert request.transport is not None
+        request.transport.close()
+        return stream
+
+    async def ask() -> bytes:
+        async with Site("test", "127.0.0.1:0", {"/view": answer}) as scheduler:
+            relay = Relay(f"http://127.0.0.1:{scheduler.port}", cast(Trust, None))
+            async with Site("test", "127.0.0.1:0", relay.routes()) as site:
+                reader, writer = await asyncio.open_connection("127.0.0.1", site.port)
+                writer.write(b"GET /view HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n")
+                async with asyncio.timeout(30):
+                    found = await reader.read()
+                writer.close()
+                return found
+
+    wire = asyncio.run(ask())
+    assert (wire.count(b"HTTP/1.1 "), b"data: 1\n\n" in wire) == (1, True)
 
 
 def test_a_file_that_did_not_change_is_not_sent_again() -> None:

@@ -112,7 +112,7 @@ def test_a_target_that_no_number_of_hosts_meets_is_told_at_once(
     command = ["plan", str(tmp_path / "w.csv"), str(tmp_path / "h.csv"), "--out", str(tmp_path / "p"), "--end", "60"]
     assert main(command) == 2
     told = capsys.readouterr().err
-    assert "--target gold=1: 2 of 2 requests of this class fit none of the hosts" in told
+    assert "target gold=1: 2 of 2 requests of this class fit none of the hosts" in told
     assert "request 1 (asks for cpu 5, memory 0" in told
     assert "At most 0 can be reached" in told
     assert not (tmp_path / "p" / "experiment.json").exists()
@@ -132,6 +132,8 @@ def test_what_is_not_met_with_the_most_hosts_is_said(tmp_path: Path, capsys: pyt
     [
         (["--target", "golld=1"], "did you mean 'gold'"),
         (["--target", "gold=2"], "expected a share from 0 to 1"),
+        (["--target", "gold=101%"], "found '101%', expected a share from 0 to 1, such as 0.9 or 90%"),
+        (["--target", "gold=x"], "found 'x', expected a share from 0 to 1"),
         (["--target", "gold=1", "--penalty", "0"], "two goals"),
         (["--policy", "prority"], "prority"),
         (["--penalty", "inf"], "found inf, expected cpu-seconds"),

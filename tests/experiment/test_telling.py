@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from slacktide.cli.many import Telling
+from slacktide.cli.comparison.many import Telling
 from slacktide.experiment.grid import Point
 from slacktide.experiment.run import Outcome
 from slacktide.experiment.store import Estimates, Store

@@ -12,7 +12,7 @@ import yaml
 
 import slacktide
 from cluster.installation import EXAMPLES, MANIFESTS
-from slacktide.cli.netprobe import netprobe
+from slacktide.cli.cluster.netprobe import netprobe
 from slacktide.kube.client import served_version
 from slacktide.kube.resources import custom_resources, node_latency
 from slacktide.model import APPROACHES, service_class
@@ -88,6 +88,8 @@ def test_no_right_is_a_wildcard_or_reaches_secrets_or_deletes_but_ledgers() -> N
 
 FOR_PEOPLE = {"slacktide-view", "slacktide-metrics-reader", "slacktide-explain-reader"}
 """Roles that whoever runs the cluster binds, or that are part of the cluster's own."""
+OF_THE_CLUSTER = "extension-apiserver-authentication-reader"
+"""The cluster's own role to read by which authorities client certificates are known."""
 
 
 def test_every_role_is_bound_to_the_service_account_and_to_nobody_else() -> None:
@@ -95,10 +97,15 @@ def test_every_role_is_bound_to_the_service_account_and_to_nobody_else() -> None
     account = {"kind": "ServiceAccount", "name": "slacktide", "namespace": "slacktide-system"}
     assert all(binding["subjects"] == [account] for binding in bindings)
     roles = {o["metadata"]["name"] for o in objects(MANIFESTS) if o["kind"] in ("Role", "ClusterRole")}
-    assert {binding["roleRef"]["name"] for binding in bindings} == roles - FOR_PEOPLE
+    assert {binding["roleRef"]["name"] for binding in bindings} == (roles - FOR_PEOPLE) | {OF_THE_CLUSTER}
 
 
-@pytest.mark.parametrize("name", ["serviceclasses", "availabilities", "nodelatencies"])
+def test_each_page_that_asks_who_asks_is_in_a_role_for_people() -> None:
+    pages = {path for rule in rules() for path in rule.get("nonResourceURLs", ())}
+    assert pages == {"/metrics", "/explain", "/view", "/report", "/configz"}
+
+
+@pytest.mark.parametrize("name", ["serviceclasses", "availabilities", "nodelatencies", "promisequotas"])
 def test_every_field_is_described(name: str) -> None:
     fields = dict(described(schema(name)))
     assert len(fields) > 10

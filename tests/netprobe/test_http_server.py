@@ -11,7 +11,7 @@ import aiohttp
 import click
 import pytest
 
-from slacktide.cli.netprobe import netprobe
+from slacktide.cli.cluster.netprobe import netprobe
 from slacktide.netprobe.agent import Agent
 from slacktide.netprobe.http_server import AGENT, Server
 from slacktide.netprobe.options import AgentIdentity, Options

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 import re
-import shutil
 import time
 import zlib
 from collections.abc import Iterator
@@ -17,9 +15,9 @@ from xml.etree import ElementTree
 import pytest
 
 from slacktide.reporting.export import KEYS
+from support.browsing import browser as browser  # the fixture, by its name
+from support.browsing import looks, prefers, serious
 
-REQUIRED = os.environ.get("SLACKTIDE_REQUIRE_BROWSER") == "1"
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 READABLE = 4.5
 """Contrast of text to its ground that WCAG 2.2 asks for (success criterion 1.4.3)."""
 
@@ -45,35 +43,6 @@ return seen;
 """
 
 
-def browser_or_skip() -> tuple[str, str]:
-    """Where Chromium and its driver are; without them the test is skipped, or fails where they are required."""
-    program = next(filter(None, map(shutil.which, BROWSERS)), None)
-    driver = shutil.which("chromedriver")
-    if program is None or driver is None:
-        reason = f"no {'Chromium' if program is None else 'chromedriver'} on the PATH"
-        if REQUIRED:
-            pytest.fail(f"{reason}, but SLACKTIDE_REQUIRE_BROWSER=1")
-        pytest.skip(f"{reason}; SLACKTIDE_REQUIRE_BROWSER=1 makes this a failure")
-    return program, driver
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    program, driver = browser_or_skip()
-    from selenium import webdriver
-
-    options = webdriver.ChromeOptions()
-    options.binary_location = program
-    for word in ("--headless=new", "--no-sandbox", "--window-size=1100,900", "--disable-dev-shm-usage"):
-        options.add_argument(word)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    profile = tmp_path_factory.mktemp("profile")
-    options.add_argument(f"--user-data-dir={profile}")
-    opened = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
-    yield opened
-    opened.quit()
-
-
 @pytest.fixture
 def opened(browser: Any, page: Path) -> Iterator[Any]:
     """The page, freshly loaded, in light mode and at the usual width."""
@@ -84,11 +53,6 @@ def opened(browser: Any, page: Path) -> Iterator[Any]:
     browser.get(page.as_uri())
     yield browser
     assert browser.get_log("browser") == []
-
-
-def preferring(browser: Any, scheme: str) -> None:
-    features = [{"name": "prefers-color-scheme", "value": scheme}]
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "screen", "features": features})
 
 
 def luminance(colour: str) -> float:
@@ -217,7 +181,7 @@ def test_figures_are_saved_as_svg_png_and_csv(opened: Any, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_every_text_can_be_read(scheme: str, opened: Any) -> None:
-    preferring(opened, scheme)
+    prefers(opened, scheme)
     opened.execute_script("for (const one of document.querySelectorAll('details')) one.open = true;")
     texts = {tuple(one) for one in opened.execute_script(TEXTS)}
     assert {"text", "p", "td", "th", "button", "summary", "a", "caption"} <= {one[0] for one in texts}
@@ -230,9 +194,9 @@ def test_dark_mode_changes_the_page_and_its_drawings(opened: Any) -> None:
         "return [of('body', 'backgroundColor'), of('body', 'color'), of('figure svg text', 'fill'),"
         " of('#queue path[style*=\"--policy-1\"]', 'stroke'), of('#demand path[style*=\"--class-1\"]', 'fill')]"
     )
-    preferring(opened, "light")
+    prefers(opened, "light")
     light = opened.execute_script(colours)
-    preferring(opened, "dark")
+    prefers(opened, "dark")
     dark = opened.execute_script(colours)
     assert all(one != other for one, other in zip(light, dark, strict=True))
     assert luminance(light[0]) > 0.9
@@ -336,9 +300,7 @@ def test_hostile_names_stay_names(browser: Any, hostile: Path) -> None:
 
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1100), ("dark", 390)])
 def test_axe_finds_nothing_serious(scheme: str, width: int, opened: Any) -> None:
-    preferring(opened, scheme)
-    metrics = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 500}
-    opened.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    looks(opened, scheme, width, 800)
     opened.execute_script("dispatchEvent(new Event('resize'))")
     # Everything opened; of long tables a few rows. Drawings are images with a name: what is in them is no part
     # of the page to axe (its contrast has a test above), and takes it half a minute.
@@ -346,18 +308,4 @@ def test_axe_finds_nothing_serious(scheme: str, width: int, opened: Any) -> None
         "for (const one of document.querySelectorAll('tbody tr:nth-child(n+4), figure svg > g')) one.remove();"
         "for (const one of document.querySelectorAll('details')) one.open = true;"
     )
-    opened.execute_cdp_cmd("Runtime.evaluate", {"expression": axe()})  # as a user's tool, despite the page's policy
-    found = opened.execute_async_script(
-        "axe.run(document, {preload: false}).then(arguments[0], (error) => arguments[0]({error: String(error)}))"
-    )
-    assert "error" not in found, found
-    serious = [one for one in found["violations"] if one["impact"] in ("serious", "critical")]
-    assert [(one["id"], [node["html"][:120] for node in one["nodes"][:3]]) for one in serious] == []
-    assert len(found["passes"]) > 15
-
-
-def axe() -> str:
-    """axe-core, from the package that carries it."""
-    from importlib import resources
-
-    return resources.files("axe_core_python").joinpath("axe.min.js").read_text(encoding="utf-8")
+    assert serious(opened) == []

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from slacktide import settings
-from slacktide.cli import outcome
+from slacktide.cli.simulation import outcome
 from slacktide.metrics import ApproachSummary, Availability, ClassSummary
 from slacktide.qos.availability import ACCOUNTINGS
 

@@ -101,8 +101,8 @@ def workplace(folder: Path) -> Path:
 
 
 def environment(**more: str) -> dict[str, str]:
-    """With this Python's programs first, and no cluster of the person who runs the tests."""
-    found = {key: value for key, value in os.environ.items() if key != "KUBECONFIG"}
+    """With this Python's programs first, no cluster of the one who runs the tests, and tables as wide as on pages."""
+    found = {key: value for key, value in os.environ.items() if key != "KUBECONFIG"} | {"COLUMNS": "80"}
     return found | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"} | more
 
 

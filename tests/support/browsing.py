@@ -1,4 +1,4 @@
-"""Chromium without a window for tests, and what is looked at in pages."""
+"""Chromium without a window for tests, and what is looked at in pages: the only place that starts one."""
 
 from __future__ import annotations
 
@@ -33,16 +33,29 @@ def chromium(profile: Path) -> Iterator[Any]:
         options.add_argument(word)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     opened = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
+    opened.set_script_timeout(300)  # axe takes half a minute where others are at work, too
     try:
         yield opened
     finally:
         opened.quit()
 
 
-def looks(browser: Any, scheme: str, width: int, height: int = 900) -> None:
-    """Light or dark, and how large; below 600 pixels as a phone."""
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """The browser of a module's tests, which imports this by its name."""
+    with chromium(tmp_path_factory.mktemp("profile")) as found:
+        yield found
+
+
+def prefers(browser: Any, scheme: str) -> None:
+    """Light or dark."""
     features = [{"name": "prefers-color-scheme", "value": scheme}]
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "screen", "features": features})
+
+
+def looks(browser: Any, scheme: str, width: int, height: int = 900) -> None:
+    """Light or dark, and how large; below 600 pixels as a phone."""
+    prefers(browser, scheme)
     metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
 

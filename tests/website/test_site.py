@@ -19,7 +19,7 @@ from typing import Any, cast
 import nbformat
 import pytest
 
-from report.test_browser import browser as browser  # the fixture, by its name
+from support.browsing import browser as browser  # the fixture, by its name
 from support.repository import REPOSITORY
 
 

@@ -4,30 +4,51 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, TypeAlias
+
+import numpy as np
 
 from slacktide import settings
 from slacktide.config import Config
 from slacktide.errors import ConfigError
+from slacktide.model import ServiceClass
 from slacktide.model.durations import parse_duration
 from slacktide.policy import Policy
 from slacktide.settings_file import SettingsFile
 
 PolicyChoice: TypeAlias = str | Policy | type[Policy]
 """A name as on the command line (also ``file.py:Class``), a class with ``decide``, or an object of one."""
-Duration: TypeAlias = float | str
-"""Seconds, or a text such as ``"1h30m"``."""
+Duration: TypeAlias = float | str | timedelta
+"""Seconds, a text such as ``"1h30m"``, or a ``timedelta``."""
 
 
 def seconds(name: str, value: Duration | None) -> float | None:
     """Raises :class:`ConfigError` naming the argument for what is no duration."""
     try:
-        return None if value is None else parse_duration(value)
+        return None if value is None else parse_duration(plain(value))
     except ValueError as error:
         raise ConfigError(f"{name}: {error}") from error
+
+
+def plain(value: Any) -> Any:
+    """What a settings file would hold: numbers of numpy, lengths of time, paths and service classes as plain values."""
+    if isinstance(value, np.timedelta64):
+        return float(value / np.timedelta64(1, "s"))
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if isinstance(value, ServiceClass):
+        return settings.class_mapping(value)
+    if isinstance(value, Mapping):
+        return {key: plain(one) for key, one in value.items()}
+    return [plain(one) for one in value] if isinstance(value, list | tuple) else value
 
 
 def configured(
@@ -41,12 +62,16 @@ def configured(
 
     None under a name says nothing. Raises :class:`ConfigError`, beginning with ``where``, the function that was called.
     """
+    if file is not None and not isinstance(file, str | os.PathLike):
+        raise ConfigError(
+            f"{where}: config: found {type(file).__name__}, expected a path; settings are keywords: policy_patience=30"
+        )
     config = settings.load(None if file is None else Path(file), preset)
     mapping = sections(where, keywords)
     for name, value in named.items():
         if value is not None:
             section, _, key = name.partition(".")
-            mapping.setdefault(section, {})[key] = value
+            mapping.setdefault(section, {})[key] = plain(value)
     return settings.with_sections(config, mapping, SettingsFile(where, mapping))
 
 
@@ -55,14 +80,14 @@ def sections(where: str, keywords: Mapping[str, object]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, value in keywords.items():
         if name == "classes":
-            found[name] = value
+            found[name] = plain(value)
             continue
         section = next((one for one in settings.SECTIONS if name.startswith(f"{one}_")), None)
         key = name.removeprefix(f"{section}_")
         if section is None or key not in settings.types_of(section):
             right = settings.nearest(name.replace("_", ".", 1) if section is None else f"{section}.{key}")
             raise ConfigError(f"{where}: {name}: unknown, expected {right.replace('.', '_', 1)}")
-        found.setdefault(section, {})[key] = os.fspath(value) if isinstance(value, os.PathLike) else value
+        found.setdefault(section, {})[key] = plain(value)
     return found
 
 
@@ -74,6 +99,17 @@ def with_policy(config: Config, policy: PolicyChoice | None) -> tuple[Config, ob
         kind = policy if inspect.isclass(policy) else type(policy)
         name, own = f"{kind.__module__}.{kind.__qualname__}", policy
     return replace(config, policy=replace(config.policy, name=name)), own
+
+
+def listed(where: str, policies: object) -> None:
+    """Raises :class:`ConfigError` where policies are not several, in a list or a mapping."""
+    if not isinstance(policies, Iterable) or isinstance(policies, str):
+        raise ConfigError(f"{where}: policies: found {policies!r}, expected a list of names, or a mapping")
+
+
+def called(policy: PolicyChoice) -> str:
+    """How a policy is called beside others: a class as in its file."""
+    return policy if isinstance(policy, str) else str(getattr(policy, "__name__", type(policy).__name__))
 
 
 def policy_by_name(policy: PolicyChoice) -> str:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, SupportsFloat
 
 from slacktide.drawing import Sheet
 from slacktide.errors import ConfigError
 from slacktide.inputs.columns.cells import expected_name
 from slacktide.results.experiment import Experiment
+
+LEAST, MOST = 20.0, 2000.0
+"""Widths that can be drawn, mm."""
 
 
 def figure_of(experiment: Experiment, name: str, width: float | None) -> Any:
@@ -22,16 +25,26 @@ def figure_of(experiment: Experiment, name: str, width: float | None) -> Any:
     found = {one.key: one for one in (made.answer, *made.figures)}
     if name not in found:
         raise ConfigError(f"plot: found {name!r}, expected {expected_name(name, list(found))}")
-    draw = found[name].draw
+    draw = found[name].draw or found[name].idle  # a page leaves out what nothing happens in; here it is asked for
     if draw is None:
-        raise ConfigError(f"plot: {name}: there is nothing to draw: {found[name].description}")
+        others = ", ".join(key for key, one in found.items() if one.draw is not None)
+        raise ConfigError(
+            f"plot: {name}: there is nothing to draw: {found[name].description} What is there to see: {others}"
+        )
     return shown(draw, width)
 
 
 def shown(draw: Callable[[Sheet], Any], width: float | None) -> Any:
-    """The drawing made for this width (mm; None: the page's), as notebooks show it."""
+    """The drawing made for this width (mm; None: the page's), as notebooks show it. Raises :class:`ConfigError`."""
     from slacktide.drawing import png, sheet_for
 
-    drawing = draw(sheet_for(width))
+    drawing = draw(sheet_for(None if width is None else _checked(width)))
     drawing._repr_png_ = lambda: png(drawing)  # without pyplot a notebook would show its type
     return drawing
+
+
+def _checked(width: object) -> float:
+    found = float(width) if isinstance(width, SupportsFloat) else 0.0
+    if not LEAST <= found <= MOST:
+        raise ConfigError(f"width: found {width!r}, expected mm, from {LEAST:g} to {MOST:g}, or None")
+    return found

@@ -7,7 +7,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
-from slacktide.api.configuring import Duration, PolicyChoice, configured, policy_by_name, seconds, sections
+import numpy as np
+
+from slacktide.api.configuring import (
+    Duration,
+    PolicyChoice,
+    called,
+    configured,
+    listed,
+    plain,
+    policy_by_name,
+    seconds,
+    sections,
+)
 from slacktide.api.frames import frame_of
 from slacktide.api.progress import Watching
 from slacktide.api.sources import Source, grid_origin, hosts_given
@@ -39,8 +51,8 @@ class Experiment:
 
     folder     of the experiment
     workloads  one, or several by name; hosts likewise (left out: those that ``generate`` made with the workload)
-    policies   names of policies and presets, or several by name, each a name, a class that stands in a file, or a
-               mapping with ``preset``, ``policy`` and ``settings`` as in a grid file
+    policies   names of policies and presets, or classes that stand in a file; or several by name, each a name, such a
+               class, or a mapping with ``preset``, ``policy`` and ``settings`` as in a grid file
     seeds      how many, or the very seeds; ``base_seed`` is what so many seeds are made from
     end        as of :func:`simulate`; ``intervals`` likewise
     exclude    combinations that are left out, such as ``[{"policy": "priority", "hosts": "few"}]``
@@ -52,7 +64,7 @@ class Experiment:
         folder: str | os.PathLike[str],
         workloads: Source | Mapping[str, Source] | None = None,
         hosts: HostsEntry | Mapping[str, HostsEntry] | None = None,
-        policies: Sequence[str] | Mapping[str, PolicyEntry] = ("priority", "recommended"),
+        policies: Sequence[PolicyChoice] | Mapping[str, PolicyEntry] = ("priority", "recommended"),
         *,
         seeds: int | Sequence[int] = 1,
         base_seed: int = 0,
@@ -65,6 +77,8 @@ class Experiment:
         self.folder = store.check_folder(Path(folder))
         self._asked: grid.Grid | dict[str, Any] | None = None
         if workloads is None:
+            if hosts is not None or end is not None or title is not None or exclude or settings:
+                raise ConfigError(f"{WHERE}: workloads: found none, expected them; {WHERE}(folder) opens what is there")
             folders.read(self.folder)
             return
         self._classes = configured(WHERE, None, None, settings, {}).classes
@@ -72,13 +86,13 @@ class Experiment:
         self._asked = {
             "workloads": _named(workloads, "workload"),
             "hosts": _hosts(workloads, hosts),
-            "seeds": seeds if isinstance(seeds, int) else list(seeds),
-            "base_seed": base_seed,
+            "seeds": plain(seeds if isinstance(seeds, int | np.generic) else list(seeds)),
+            "base_seed": plain(base_seed),
             "intervals": seconds("intervals", intervals),
             "policies": _policies(policies),
             **({} if end is None else {"end": seconds("end", end)}),
             **({} if title is None else {"title": title}),
-            **({"exclude": [dict(one) for one in exclude]} if exclude else {}),
+            **({"exclude": plain([dict(one) for one in exclude])} if exclude else {}),
             **({"settings": common} if common else {}),
         }
 
@@ -105,8 +119,9 @@ class Experiment:
                 failures = conduct.conduct(asked, runs, opened, hands, watching)
         if failures:
             point, outcome = failures[0]
+            others = ", the others are done" if len(failures) < len(runs) else ""
             raise RunsError(
-                f"{len(failures)} of {len(runs)} runs failed, the others are done. The first: {point.workload} / "
+                f"{len(failures)} of {len(runs)} runs failed{others}. The first: {point.workload} / "
                 f"{point.hosts} / {point.policy} / seed {point.seed}: {outcome.error}"
             )
         return self
@@ -129,11 +144,15 @@ class Experiment:
     @property
     def runs(self) -> pl.DataFrame:
         """A row per run: workload, hosts, policy, seed, done (whether it has results), error (null: none), key."""
+        import pyarrow as pa
+
         names = ("workload", "hosts", "policy", "seed", "error", "key")
-        return _frame(
+        rows = [
             {**{name: getattr(one, name) for name in names}, "done": one.folder is not None}
-            for one in folders.read(self.folder).runs
-        )
+            for one in self._read().runs
+        ]
+        kinds = {name: pa.string() for name in names} | {"seed": pa.int64(), "done": pa.bool_()}
+        return frame_of(pa.Table.from_pylist(rows, pa.schema(kinds)))  # errors are text, also where there are none
 
     @property
     def classes(self) -> pl.DataFrame:
@@ -143,18 +162,16 @@ class Experiment:
         from slacktide.reporting.gather import members
         from slacktide.reporting.scores import read_run
 
-        return _frame(row for one in members(folders.read(self.folder)) for row in read_run(one))
+        self._done()
+        return _frame(row for one in members(self._read()) for row in read_run(one))
 
     @property
     def requests(self) -> pl.DataFrame:
         """requests.parquet of all finished runs, each row with workload, hosts, policy and seed of its run."""
         import polars as pl
 
-        done = folders.read(self.folder).done
-        if not done:
-            raise ConfigError(f"{self.folder}: no run is finished; call run()")
         frames = []
-        for one in done:
+        for one in self._done():
             place = [pl.lit(getattr(one, name)).alias(name) for name in ("workload", "hosts", "policy")]
             place.append(pl.lit(one.seed, pl.Int64).alias("seed"))
             frames.append(frame_of(one.requests()).select(*place, pl.all()))
@@ -164,7 +181,8 @@ class Experiment:
         """A figure of the report about all finished runs, as :meth:`Result.plot`."""
         from slacktide.api.drawing import figure_of
 
-        found: Figure = figure_of(folders.read(self.folder), figure, width)
+        self._done()
+        found: Figure = figure_of(self._read(), figure, width)
         return found
 
     def report(self, out: str | os.PathLike[str], *, export: str | os.PathLike[str] | None = None) -> Path:
@@ -172,6 +190,18 @@ class Experiment:
         from slacktide.api import reports
 
         return reports.report(self, out, export=export)
+
+    def _read(self) -> folders.Experiment:
+        if not (self.folder / folders.ABOUT).is_file() and self._asked is not None:
+            raise ConfigError(f"{self.folder}: not begun; call run()")
+        return folders.read(self.folder)
+
+    def _done(self) -> list[folders.Run]:
+        """Its finished runs. Raises :class:`ConfigError` where there are none."""
+        found = self._read().done
+        if not found:
+            raise ConfigError(f"{self.folder}: no run is finished; call run()")
+        return list(found)
 
     def __fspath__(self) -> str:
         return str(self.folder)
@@ -196,17 +226,16 @@ def _hosts(workloads: Any, hosts: Any) -> dict[str, Any]:
     return {"hosts": hosts_given(made[0] if len(made) == 1 else made, None)}
 
 
-def _policies(given: Sequence[str] | Mapping[str, PolicyEntry]) -> dict[str, Any]:
-    if isinstance(given, str):
-        raise ConfigError(f"{WHERE}: policies: found {given!r}, expected a list of names, or a mapping")
-    listed = given if isinstance(given, Mapping) else {name: name for name in given}
-    return {str(name): _policy(one) for name, one in listed.items()}
+def _policies(given: Sequence[PolicyChoice] | Mapping[str, PolicyEntry]) -> dict[str, Any]:
+    listed(WHERE, given)
+    named = given if isinstance(given, Mapping) else {called(one): one for one in given}
+    return {str(name): _policy(one) for name, one in named.items()}
 
 
 def _policy(one: PolicyEntry) -> dict[str, Any]:
     if isinstance(one, Mapping):
         named = {"policy": policy_by_name(one["policy"])} if "policy" in one else {}
-        return {**one, **named}
+        return plain({**one, **named})  # type: ignore[no-any-return]
     name = policy_by_name(one)
     return {"preset": name} if name in PRESETS else {"policy": name}
 

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from slacktide.api.configuring import Duration, configured, seconds
+from slacktide.api.configuring import Duration, PolicyChoice, called, configured, listed, plain, policy_by_name, seconds
 from slacktide.api.frames import frame_of
 from slacktide.api.progress import Watching
 from slacktide.api.sources import Source, classes_of, grid_origin, hosts_given
@@ -63,9 +63,9 @@ class CapacityPlan:
 def plan(
     workload: Source,
     hosts: Source | None = None,
-    policies: Sequence[str] = ("recommended",),
+    policies: Sequence[PolicyChoice] = ("recommended",),
     *,
-    target: Mapping[str, float] | None = None,
+    target: Mapping[str, float | str] | None = None,
     penalty: float | None = None,
     end: Duration | None = None,
     seed: int = 0,
@@ -81,8 +81,8 @@ def plan(
 ) -> CapacityPlan:
     """The smallest number of hosts, in the mix of ``hosts``, on which a workload meets a goal, as ``slacktide plan``.
 
-    policies  names of policies (also ``file.py:Class``) and of presets
-    target    share of a class that is to reach its SLO, 1 for those left out
+    policies  names of policies (also ``file.py:Class``) and of presets, or classes that stand in a file
+    target    share of a class that is to reach its SLO, 0.9 or "90%"; 1 for those left out
     penalty   instead: penalties of at most so many cpu-seconds
     seeds     each of so many has to meet the goal; they are made from ``seed``
     within    the answer may be too large by fewer than so many hosts
@@ -93,19 +93,18 @@ def plan(
 
     Raises :class:`ConfigError` for a goal that no number of hosts achieves, and :class:`InputError`.
     """
-    if isinstance(policies, str):
-        raise ConfigError(f"plan: policies: found {policies!r}, expected a list of names")
+    listed("plan", policies)
     named = {"simulation.end": seconds("end", end), "simulation.seed": seed}
 
     def load(preset: str, policy: str | None) -> Config:
         return configured("plan", preset, None, settings, {**named, "policy.name": policy})
 
-    found = planning.policies_of(policies, load, "plan: ")
+    found = planning.policies_of({called(one): policy_by_name(one) for one in policies}, load, "plan: ")
     if not found:
         raise ConfigError("plan: policies: found none, expected at least one")
     classes = next(iter(found.values())).config.classes
     mix = hosts_given(workload, hosts)
-    goal = goal_of(target or {}, penalty, classes_of(workload, classes))
+    goal = goal_of(plain(target or {}), plain(penalty), classes_of(workload, classes))
     with ExitStack() as stack:
         place = Path(stack.enter_context(tempfile.TemporaryDirectory()) if folder is None else folder)
         opened = stack.enter_context(store.opened(place))

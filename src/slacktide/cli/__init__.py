@@ -1,4 +1,4 @@
-"""The command line: one file per command.
+"""The command line: one file per command, in a package for each group of commands; here is what they share.
 
 Exit codes: 0 done; 1 a cluster, a program or slacktide itself failed, or a replay differs; 2 wrong usage, settings or
 installation; 3 an input that cannot be used; 4 a user's own policy, score or cost; 5 results that cannot be written;
@@ -65,10 +65,21 @@ GROUPS = {
     },
 }
 """All commands by what they are for, each with the first sentence of its own help. (A test compares them.)"""
+PACKAGES = {
+    "Simulate": "simulation",
+    "Compare": "comparison",
+    "On a cluster": "cluster",
+    "Try on this machine": "machine",
+    "Look up": "lookup",
+}
+"""Where the commands of each group are: the command NAME in the module ``slacktide.cli.PACKAGE.NAME``."""
 
 
 @click.group(
-    cls=LazyGroup, groups=GROUPS, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+    cls=LazyGroup,
+    groups=GROUPS,
+    packages=PACKAGES,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(__version__, prog_name="slacktide")
 def app() -> None:

@@ -1,4 +1,8 @@
-"""Numbers and tables for people: as wide as the terminal at most, in colour where it is one."""
+"""Numbers and tables for people: as wide as the terminal at most, in colour where it is one.
+
+Into a pipe or a file a table goes as kubectl's and ps's do: a row is a line, however long, so that grep and awk find it
+whole.
+"""
 
 from __future__ import annotations
 
@@ -37,17 +41,22 @@ def width_of(text: str) -> int:
 
 
 def columns() -> int:
-    """How wide the terminal is; 80 where there is none and COLUMNS says nothing."""
+    """How wide lines of text are: as the terminal; 80 where there is none and COLUMNS says nothing."""
     return shutil.get_terminal_size((80, 24)).columns
+
+
+def room() -> int:
+    """How wide a table may be: as the terminal; without limit where there is none and COLUMNS says nothing."""
+    return columns() if sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdigit() else sys.maxsize
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1, width: int | None = None) -> str:
     """Aligned columns, the first ``left`` of them to the left; no trailing blanks.
 
-    Where they do not fit into ``width`` (the terminal's), heads take several lines, then gaps shrink, then the widest
-    column of text is wrapped.
+    Where they do not fit into ``width`` (as of :func:`room`), heads take several lines, then gaps shrink, then the
+    widest column of text is wrapped.
     """
-    most, gap = width or columns(), GAP
+    most, gap = width or room(), GAP
     heads = [[one] for one in head]
     widths = _widths(heads, rows)
     if _whole(widths, gap) > most:

@@ -21,6 +21,8 @@ FLUSH_SECONDS = 0.25
 MOST_WATCHERS = 16
 BEHIND = 400
 """Whose unsent views are more than these is too slow; he is let go, and begins anew."""
+WRITE_SECONDS = 20.0
+"""Who takes nothing of what is sent for so long is let go: else it would be kept for as long as he likes."""
 CHECK_SECONDS = 10.0
 """So often it is asked whether a watcher still may."""
 UNAVAILABLE, TOO_MANY = 503, 429
@@ -36,6 +38,8 @@ class Hub:
     def __init__(self, live: Live, absent: Callable[[], str]) -> None:
         self._live, self._absent = live, absent
         self._watchers: set[asyncio.Queue[bytes | None]] = set()
+        self._told: set[asyncio.Queue[bytes | None]] = set()
+        """Those of them who are not too slow."""
         self._task: asyncio.Task[None] | None = None
         self._begun = asyncio.Event()
 
@@ -52,10 +56,12 @@ class Hub:
             return refusal(TOO_MANY, f"/view: {MOST_WATCHERS} watch already, which is the most that are served")
         mine: asyncio.Queue[bytes | None] = asyncio.Queue(BEHIND)
         self._watchers.add(mine)
+        self._told.add(mine)
         try:
             return await self._stream(request, mine)
         finally:
             self._watchers.discard(mine)
+            self._told.discard(mine)
             if not self._watchers and self._task is not None:
                 self._task.cancel()
                 self._task = None
@@ -74,10 +80,10 @@ class Hub:
         may_still = MAY_STILL.get()
         with contextlib.suppress(ConnectionError):
             for view in self._live.whole():
-                await answer.write(_event(view))
+                await _write(request, answer, _event(view))
             checked = asyncio.get_running_loop().time()
             while (told := await self._next(mine)) is not None:
-                await answer.write(told)
+                await _write(request, answer, told)
                 now = asyncio.get_running_loop().time()
                 if may_still is not None and now - checked > CHECK_SECONDS:
                     checked = now
@@ -115,13 +121,25 @@ class Hub:
                 self._tell(None)
 
     def _tell(self, told: bytes | None) -> None:
-        for queue in list(self._watchers):
+        for queue in list(self._told):
             try:
                 queue.put_nowait(told)
             except asyncio.QueueFull:
-                self._watchers.discard(queue)
-                queue.get_nowait()
+                self._told.discard(queue)
+                while not queue.empty():
+                    queue.get_nowait()
                 queue.put_nowait(None)
+
+
+async def _write(request: web.Request, answer: web.StreamResponse, told: bytes) -> None:
+    """Raises :class:`ConnectionError` where the connection is lost, or given up as nothing is taken."""
+    try:
+        async with asyncio.timeout(WRITE_SECONDS):
+            await answer.write(told)
+    except TimeoutError:
+        if request.transport is not None:
+            request.transport.abort()
+        raise ConnectionResetError("nothing is taken of what is sent") from None
 
 
 def _event(view: View) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +15,7 @@ from slacktide.experiment.run import configured
 from slacktide.inputs.columns.cells import expected_name
 from slacktide.metrics.penalties import ALL, penalties
 from slacktide.model import Hosts, ServiceClass, Workload
+from slacktide.model.durations import parse_share
 from slacktide.model.matching import matching_hosts
 from slacktide.results.experiment import Run
 
@@ -59,12 +61,13 @@ def goal_of(targets: Mapping[str, object], penalty: float | None, classes: Seque
     for name, said in targets.items():
         if name not in found:
             raise ConfigError(f"target: found {name!r}, expected CLASS=SHARE with CLASS {expected_name(name, names)}")
-        try:
-            share = float(said)  # type: ignore[arg-type]
-        except (TypeError, ValueError):
-            share = -1.0
+        share = -1.0
+        with suppress(ValueError):
+            share = parse_share(said)  # type: ignore[arg-type]
+        with suppress(ValueError, TypeError):
+            share = float(said)  # type: ignore[arg-type]  # programs write 1e-05
         if not 0.0 <= share <= 1.0:
-            raise ConfigError(f"target {name}: found {said!r}, expected a share from 0 to 1")
+            raise ConfigError(f"target {name}: found {said!r}, expected a share from 0 to 1, such as 0.9 or 90%")
         found[name] = share
     return Goal(found)
 
@@ -114,7 +117,7 @@ def check_attainable(goal: Goal, workload: Workload, hosts: Hosts, end: float | 
             f"{name} {amount:g}" for name, amount in zip(workload.resources, workload.demand[row], strict=True)
         )
         raise ConfigError(
-            f"--target {one.name}={goal.targets[one.name]:g}: {lost} of {count} requests of this class fit none of the "
+            f"target {one.name}={goal.targets[one.name]:g}: {lost} of {count} requests of this class fit none of the "
             f"hosts, however many there are; the first is request {workload.ids[row]} (asks for {asked}, and "
             f"constraints, if it has any). At most {1 - lost / count:.6g} can be reached"
         )

@@ -115,19 +115,19 @@ def grid_of(
 
 
 def policies_of(
-    names: Sequence[str], load: Callable[[str, str | None], Config], where: str = "--policy "
+    names: Sequence[str] | Mapping[str, str], load: Callable[[str, str | None], Config], where: str = "--policy "
 ) -> dict[str, PolicyEntry]:
     """Entries by name, a policy's or a preset's; ``load`` makes the settings of a preset and, where one is named, a
-    policy.
+    policy. A mapping says what each shall be called.
 
     Raises :class:`ConfigError`, beginning with ``where``, for a name that nobody offers.
     """
     found = {}
-    for name in names:
+    for called, name in names.items() if isinstance(names, Mapping) else zip(names, names, strict=True):
         preset = name if name in settings.PRESETS else "recommended"
         config = absolute(load(preset, None if name in settings.PRESETS else name))
         check_names(config, f"{where}{name}")
-        found[name] = PolicyEntry(preset, config)
+        found[called] = PolicyEntry(preset, config)
     return found
 
 

@@ -19,6 +19,7 @@ from slacktide.kube.act.actor import Actor
 from slacktide.kube.act.counts import Counts
 from slacktide.kube.act.relocation import Relocator
 from slacktide.kube.client.http import Connection, KubeError
+from slacktide.kube.client.metadata import Reference
 from slacktide.kube.client.turns import Turns
 from slacktide.kube.feed import fed_pod
 from slacktide.kube.feed.fed_pod import FedPod
@@ -33,6 +34,8 @@ from slacktide.kube.mirror.watches import Watches
 from slacktide.kube.publish.availability import LedgerCounts, LedgerWriter
 from slacktide.kube.publish.conditions import ConditionWriter
 from slacktide.kube.publish.events import EventRecorder
+from slacktide.kube.publish.group_conditions import GroupConditionWriter
+from slacktide.kube.publish.quota_status import QuotaStatusWriter
 from slacktide.kube.publish.state_events import StateEvents
 from slacktide.kube.publish.term_context import TermContext
 from slacktide.kube.resources.objects import Availability
@@ -41,6 +44,8 @@ from slacktide.kube.translate.service_classes import concerns_class
 
 LOG = logging.getLogger(__name__)
 
+CLASS_LOST = "ClassUnavailable"
+"""The reason of the event about a workload that keeps a promise which it could not get anew."""
 TOGETHER = 100
 """So many of those who wait are looked at in one part."""
 
@@ -86,6 +91,7 @@ class Term(FeedListener):
         self.actor = Actor(term, tools.counts, self.ledger.before_eviction)
         self.mover = Relocator(term, tools.counts, self.ledger.before_eviction)
         self.reporter = ConditionWriter(term)
+        self._statuses = (QuotaStatusWriter(term), GroupConditionWriter(term))
         targets = self.feed.controllers.targets
         self.states = StateEvents(tools.recorder.record, engine, targets, tools.clock)
         self._housekeeper = Housekeeper(term, self.reporter, self.ledger, self.states)
@@ -141,6 +147,10 @@ class Term(FeedListener):
     def waits(self, pod: FedPod) -> None:
         self.reporter.report(pod)
 
+    def only_keeps(self, target: Target, why: str) -> None:
+        reference = Reference(target.api_version, target.kind, target.namespace, target.name, target.uid)
+        self._tools.recorder.record(reference, CLASS_LOST, why, event_type="Warning", action="Promising")
+
     def rival(self, pod: FedPod) -> None:
         self._rivals.see(pod.pod)
 
@@ -148,7 +158,7 @@ class Term(FeedListener):
 
     def running(self) -> list[Coroutine[Any, Any, None]]:
         """What is to run beside :meth:`decide`, until it is cancelled."""
-        others = (self.actor, self.ledger, self.reporter, self._housekeeper, self.mover)
+        others = (self.actor, self.ledger, self.reporter, self._housekeeper, self.mover, *self._statuses)
         return [*(one.run() for one in others), collect_when_idle(lambda: self._parts)]
 
     async def decide(self) -> None:

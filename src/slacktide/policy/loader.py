@@ -16,17 +16,21 @@ import inspect
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, cast, get_args
 
-from slacktide.config import Config
-from slacktide.errors import PluginError
+from slacktide.config import Config, PresetName
+from slacktide.errors import PluginError, SlacktideError
 from slacktide.kernels.builtin import COSTS, DEFAULT, POLICIES, SCORES, offers
 from slacktide.kernels.runtime.compiling import PLAIN
 from slacktide.kernels.runtime.mode import INSTALL, Mode, has_numba, mode
 from slacktide.policy.api import Policy
 from slacktide.state.cluster import OwnCode
+
+AS_MODULE = "The file is read as a module: what it runs itself belongs under: if __name__ == '__main__':"
+"""For a program that runs simulations and has a policy in it, which other processes read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +65,8 @@ def _from_file(text: str, kind: str) -> Any:
     try:
         spec.loader.exec_module(module)
     except Exception as problem:
-        raise PluginError(f"{kind}: {path}: {type(problem).__name__}: {problem}") from problem
+        hint = f". {AS_MODULE}" if isinstance(problem, SlacktideError) else ""
+        raise PluginError(f"{kind}: {path}: {type(problem).__name__}: {problem}{hint}") from problem
     if not hasattr(module, name):
         raise PluginError(f"{kind}: {path} has no {name!r}")
     return getattr(module, name)
@@ -77,8 +82,15 @@ def _find(text: str, kind: str, built_in: list[str]) -> Any:
                 return point.load()
             except Exception as problem:
                 raise PluginError(f"{kind}: {text}: {type(problem).__name__}: {problem}") from problem
+    if kind == "policies" and text in get_args(PresetName):
+        raise PluginError(
+            f"{kind}: found {text!r}, which is a preset, not a policy: give it as --preset {text} (in Python "
+            f"preset={text!r})"
+        )
+    near = get_close_matches(text, built_in, 1)
+    meant = f" (did you mean {near[0]!r}?)" if near else ""
     names = ", ".join(built_in)
-    raise PluginError(f"{kind}: found {text!r}, expected {names}, an entry point's name, or file.py:NAME")
+    raise PluginError(f"{kind}: found {text!r}, expected {names}, an entry point's name, or file.py:NAME{meant}")
 
 
 def _check_arguments(function: Any, count: int, text: str) -> None:

@@ -13,6 +13,7 @@ from slacktide.reporting.gather import REQUESTS, Member, check_numbers, members,
 from slacktide.reporting.verdict import Verdict, amount, verdict
 from slacktide.results.experiment import Experiment, read
 
+SERIES = (*over_runs.SHOWN, "runs")
 SHOWN_PAIRS = 4
 """Of many policies this many are drawn against the reference, the one that is judged among them."""
 Announce = Callable[[str], None]
@@ -90,6 +91,12 @@ def _table(rows: Rows) -> Any:
     return pa.Table.from_pylist(rows)
 
 
+def _empty(names: list[str]) -> Any:
+    import pyarrow as pa
+
+    return pa.table({name: pa.array([], pa.null()) for name in names})
+
+
 def paired_with_reference(scene: Scene, judged: str | None) -> tuple[str, ...]:
     """The policies that have heat maps: the first ones, and in any case the one that is judged."""
     first = dict.fromkeys([*([judged] if judged else []), *scene.others])
@@ -151,8 +158,8 @@ def _fairness(found: list[Member], scene: Scene, shown: Scene) -> Figure:
 
 
 def _over_time(found: list[Member], scene: Scene) -> list[Figure]:
-    table = _table(over_runs.progress(found))
     keys = ["workload", "hosts", "policy", "time"]
+    table = _table(over_runs.progress(found)) if any(one.over_time for one in found) else _empty([*keys, *SERIES])
     return [
         over_time.lines(
             table.select([*keys, "queue", "runs"]), "queue", scene, key="queue", title="Queue over time",

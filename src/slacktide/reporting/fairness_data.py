@@ -16,6 +16,9 @@ def by_contention(found: list[Member], scene: Scene) -> tuple[Rows, str]:
     """level, class, policy, metric, mean, low, high (95 %), rows (intervals), runs; and why there are none."""
     import pyarrow as pa
 
+    found = [one for one in found if one.over_time]
+    if not found:
+        return [], "No contention classes: they follow from what happens in intervals, and runs have none."
     reference = {one.place: one for one in found if one.run.policy == scene.reference and one.policy == "priority"}
     if not reference:
         return [], (

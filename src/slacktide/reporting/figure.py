@@ -70,6 +70,8 @@ class Figure:
     reading      how to read it and how it is worked out
     draw         a matplotlib figure of it for a sheet; None where nothing is to be drawn (``description`` says why)
     table        the numbers that are drawn (pyarrow)
+    idle         the same with all panels, also those in which nothing happens, for whom asks for this very figure;
+                 None where nothing is known
     units        unit of a column of the table, where it has one
     """
 
@@ -81,6 +83,7 @@ class Figure:
     table: Any
     units: Mapping[str, str] = field(default_factory=dict)
     notes: Sequence[str] = ()
+    idle: Callable[[Sheet], Any] | None = None
 
 
 Rows = list[dict[str, Any]]

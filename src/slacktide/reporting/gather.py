@@ -58,6 +58,11 @@ class Member:
         return [self.availability, *([WORST] if any(one.window is not None for one in self.classes) else [])]
 
     @property
+    def over_time(self) -> bool:
+        """Whether it was run with intervals, which figures over time need."""
+        return self.manifest.get("intervals") is not None
+
+    @property
     def names(self) -> dict[str, Any]:
         """Its place in the grid as columns."""
         one = self.run

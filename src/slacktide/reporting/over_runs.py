@@ -19,7 +19,7 @@ def progress(found: list[Member]) -> Rows:
     Means over replicates; longer runs have neighbouring intervals put together, of which the longest queue is kept.
     """
     sums: dict[tuple[Any, ...], list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0, 0.0])
-    for member in found:
+    for member in filter(lambda one: one.over_time, found):
         names = (member.run.workload, member.run.hosts, member.run.policy)
         table = table_of(member, PROGRESS, ("time", "longest_queue", *COUNTED))
         with told(member, PROGRESS):
@@ -64,7 +64,7 @@ def capacities(found: list[Member], resources: tuple[str, ...]) -> Rows:
     rows, seen = [], set()
     for member in found:
         names = (member.run.workload, member.run.hosts)
-        if names in seen:
+        if names in seen or not member.over_time:
             continue
         seen.add(names)
         table = table_of(member, PROGRESS, [f"capacity_{one}" for one in resources])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from slacktide.drawing import Sheet, label, legend, panels, style
@@ -141,9 +142,9 @@ def lines(table: Any, column: str, scene: Scene, *, key: str, title: str, axis: 
     )
     scale, unit = clock(max((row["time"] for row in rows), default=0.0))
 
-    def draw(sheet: Sheet) -> Any:
+    def draw(sheet: Sheet, shown: list[list[tuple[str, str]]] = places) -> Any:
         with style(sheet):
-            made = panels(sheet, places, height=2.2, share=(True, "row"), below=f"time, {unit}")
+            made = panels(sheet, shown, height=2.2, share=(True, "row"), below=f"time, {unit}")
             room = max(10, sheet.letters * 2 // (3 * made.columns))
             for line in made.rows:
                 top = max(row[column] for _, place in line for row in _at(rows, place))
@@ -165,6 +166,7 @@ def lines(table: Any, column: str, scene: Scene, *, key: str, title: str, axis: 
         table=table,
         units={"time": "s"},
         notes=(*notes, *more, *idle),
+        idle=partial(draw, shown=every) if any(every) else None,
     )
 
 
@@ -233,7 +235,7 @@ def policy_handles(scene: Scene, *, marks: bool = True) -> list[Any]:
 
 def _highest(rows: Rows, column: str, axis: str, scene: Scene) -> str:
     if not rows:
-        return "No run tells it: runs need --intervals."
+        return "No run tells it: runs need intervals (--intervals 10m; in Python intervals=600)."
     said = []
     scale, unit = clock(max(row["time"] for row in rows))
     for policy in scene.policies:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from slacktide.drawing import Sheet, arranged, label, legend, panels, style
@@ -13,6 +14,8 @@ from slacktide.reporting.over_time import policy_handles, short
 
 QUADRANTS = {"both": BOTH, "only other": ONLY_Y, "only reference": ONLY_X, "neither": NEITHER}
 """Who kept the promise of a request. Places: top right, top left, bottom right, bottom left."""
+Places = list[list[tuple[str, str]]]
+"""Rows of panels: a class on a host set."""
 FAINTEST = 0.22
 """Opacity of a cell with one request; the fullest cell has 1."""
 WIDEST = 4
@@ -26,17 +29,18 @@ def availabilities(table: Any, scene: Scene) -> Figure:
     """
     rows = table.to_pylist()
     hosts, notes = limited([one for one in scene.hosts if where(rows, hosts=one)], "host sets")
+    every = [[(name, one) for one in hosts if _of(rows, (name, one))] for name in scene.classes]
     places, idle = busy(
-        [[(name, one) for one in hosts if _of(rows, (name, one))] for name in scene.classes],
+        every,
         lambda place: any(row["share"] < 1.0 for row in _of(rows, place)),
         " on ".join,
         "There every request got an availability of 1, under every policy.",
     )
 
-    def draw(sheet: Sheet) -> Any:
+    def draw(sheet: Sheet, shown: Places = places) -> Any:
         with style(sheet):
             below = "at least this availability"
-            made = panels(sheet, places, height=2.0, share=(True, True), below=below)
+            made = panels(sheet, shown, height=2.0, share=(True, True), below=below)
             for axes, (name, one) in made:
                 _curves(axes, _of(rows, (name, one)), scene, scene.slos[name])
                 axes.set_title(_name(name, one, sheet, made.columns))
@@ -59,6 +63,7 @@ def availabilities(table: Any, scene: Scene) -> Figure:
         draw=draw if places else None,
         table=table,
         notes=(*notes, *idle),
+        idle=partial(draw, shown=every) if any(every) else None,
     )
 
 
@@ -122,21 +127,22 @@ def pairs(table: Any, quadrants: Any, policy: str, scene: Scene, number: int) ->
     """
     rows, parts = table.to_pylist(), quadrants.to_pylist()
     hosts, notes = limited([one for one in scene.hosts if where(rows, hosts=one)], "host sets")
+    every = [[(name, one) for name in scene.classes if _of(rows, (name, one))] for one in hosts]
     places, idle = busy(
-        [[(name, one) for name in scene.classes if _of(rows, (name, one))] for one in hosts],
+        every,
         lambda place: len(_of(rows, place)) > 1 or _of(rows, place)[0]["quadrant"] != "both",
         " on ".join,
         "There all requests got the same under both, and what they were promised.",
     )
     most = max((row["requests"] for row in rows), default=1)
 
-    def draw(sheet: Sheet) -> Any:
+    def draw(sheet: Sheet, shown: Places = places) -> Any:
         with style(sheet):
-            columns = max(map(len, arranged(places, min(sheet.columns, WIDEST))))
+            columns = max(map(len, arranged(shown, min(sheet.columns, WIDEST))))
             width = min(sheet.width, sheet.width * (0.13 + 0.305 * columns)) if not sheet.slim else None
             narrower = replace(sheet, columns=min(sheet.columns, WIDEST))
             made = panels(
-                narrower, places, width=width, height=2.75, share=(True, True),
+                narrower, shown, width=width, height=2.75, share=(True, True),
                 below=f"under {label(scene.reference, 22)}",
             )  # fmt: skip
             for axes, (name, one) in made:
@@ -162,6 +168,7 @@ def pairs(table: Any, quadrants: Any, policy: str, scene: Scene, number: int) ->
         draw=draw if places else None,
         table=table,
         notes=(*notes, *idle),
+        idle=partial(draw, shown=every) if any(every) else None,
     )
 
 
@@ -247,19 +254,20 @@ def deficits(table: Any, summary: Any, scene: Scene) -> Figure:
     """
     rows, sums = table.to_pylist(), summary.to_pylist()
     hosts, notes = limited([one for one in scene.hosts if where(sums, hosts=one)], "host sets")
+    every = [[(name, one) for one in hosts if _of(sums, (name, one))] for name in scene.classes]
     places, idle = busy(
-        [[(name, one) for one in hosts if _of(sums, (name, one))] for name in scene.classes],
+        every,
         lambda place: any(row["missed"] for row in _of(sums, place)),
         " on ".join,
         "There no promise was broken.",
     )
 
-    def draw(sheet: Sheet) -> Any:
+    def draw(sheet: Sheet, shown: Places = places) -> Any:
         with style(sheet):
             each = 0.55 + 0.42 * len(scene.policies)
             columns = 1 if sheet.slim else sheet.columns
             below = "deficit: promise - availability"
-            made = panels(replace(sheet, columns=columns), places, height=each, share=(False, True), below=below)
+            made = panels(replace(sheet, columns=columns), shown, height=each, share=(False, True), below=below)
             for axes, (name, one) in made:
                 ran = {row["policy"] for row in where(sums, hosts=one)}
                 _bodies(axes, _of(rows, (name, one)), _of(sums, (name, one)), scene, scene.slos[name], ran)
@@ -287,6 +295,7 @@ def deficits(table: Any, summary: Any, scene: Scene) -> Figure:
         draw=draw if places else None,
         table=table,
         notes=(*notes, *idle),
+        idle=partial(draw, shown=every) if any(every) else None,
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from slacktide.drawing import Sheet, label, legend, panels, style
@@ -34,9 +35,9 @@ def bars(
     rows = [row for row in table.to_pylist() if row["policy"] in scene.policies]
     hosts, notes = limited([one for one in scene.hosts if where(rows, hosts=one)], "host sets")
     places, left = busy([hosts], lambda one: any(row["value"] for row in where(rows, hosts=one)), str, idle)
-    shown = places[0] if places else []
+    some = places[0] if places else []
 
-    def draw(sheet: Sheet) -> Any:
+    def draw(sheet: Sheet, shown: Sequence[str] = some) -> Any:
         with style(sheet):
             made = panels(sheet, [[shown]], height=2.9, share=(False, False), below="host set")
             ((axes, _),) = made
@@ -46,8 +47,9 @@ def bars(
             return made.figure
 
     return Figure(
-        key, title, description, reading, draw if shown else None, table, notes=(*notes, *(left if shown else ()))
-    )
+        key, title, description, reading, draw if some else None, table, notes=(*notes, *(left if some else ())),
+        idle=partial(draw, shown=hosts) if hosts else None,
+    )  # fmt: skip
 
 
 def _grouped(axes: Any, rows: Rows, hosts: Sequence[str], scene: Scene, sheet: Sheet) -> None:
@@ -197,10 +199,10 @@ def fairness(table: Any, scene: Scene, every: str, why_not: str = "") -> Figure:
         "There every policy is at the best that there is (Gini coefficient 0, all else 1) in all intervals.",
     )  # fmt: skip
 
-    def draw(sheet: Sheet) -> Any:
+    def draw(sheet: Sheet, shown: list[list[tuple[str, str]]] = places) -> Any:
         with style(sheet):
             narrower = replace(sheet, columns=min(sheet.columns, WIDEST))
-            made = panels(narrower, places, height=2.0, share=(True, False), below="contention")
+            made = panels(narrower, shown, height=2.0, share=(True, False), below="contention")
             for axes, (measure, kind) in made:
                 _levels(axes, _of(rows, (measure, kind)), measure, scene, scene.slos[kind])
                 axes.set_title(label(kind, 20))
@@ -222,6 +224,7 @@ def fairness(table: Any, scene: Scene, every: str, why_not: str = "") -> Figure:
         draw=draw if places else None,
         table=table,
         notes=idle if places else (),
+        idle=partial(draw, shown=there) if any(there) else None,
     )
 
 

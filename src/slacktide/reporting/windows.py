@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from slacktide.drawing import Panels, Sheet, label, legend, panels, style
@@ -86,16 +87,17 @@ def windows(table: Any, came_to: Rows, scene: Scene) -> Figure:
     rows = table.to_pylist()
     classes = [one for one in scene.classes if where(came_to, **{"class": one})]
     hosts, notes = limited([one for one in scene.hosts if where(came_to, hosts=one)], "host sets")
+    every = [[(name, one) for one in hosts if where(rows, hosts=one, **{"class": name})] for name in classes]
     places, idle = busy(
-        [[(name, one) for one in hosts if where(rows, hosts=one, **{"class": name})] for name in classes],
+        every,
         lambda place: any(row["availability"] < 1.0 for row in where(rows, hosts=place[1], **{"class": place[0]})),
         " on ".join,
         "There no window of any length has lost anything.",
     )
 
-    def draw(sheet: Sheet) -> Any:
+    def draw(sheet: Sheet, shown: list[list[tuple[str, str]]] = places) -> Any:
         with style(sheet):
-            made = panels(sheet, places, height=2.2, share=(True, True), below="length of the window")
+            made = panels(sheet, shown, height=2.2, share=(True, True), below="length of the window")
             room = max(8, sheet.letters // (2 * made.columns) - 2)
             for axes, (name, one) in made:
                 here = {"hosts": one, "class": name}
@@ -122,6 +124,7 @@ def windows(table: Any, came_to: Rows, scene: Scene) -> Figure:
         table=table,
         units={"length": "s"},
         notes=(*notes, *idle),
+        idle=partial(draw, shown=every) if any(every) else None,
     )
 
 

@@ -48,6 +48,10 @@ class Heard(FeedListener):
     def __init__(self) -> None:
         self.waiting: list[str] = []
         self.buried_ones: list[tuple[Target, dict[str, Any], SloStatus]] = []
+        self.kept_ones: list[tuple[Target, str]] = []
+
+    def only_keeps(self, target: Target, why: str) -> None:
+        self.kept_ones.append((target, why))
 
     def buried(self, target: Target, books: dict[str, Any], status: SloStatus) -> None:
         self.buried_ones.append((target, books, status))

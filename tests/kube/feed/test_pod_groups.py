@@ -324,3 +324,29 @@ def test_a_new_leader_knows_groups_whose_pods_wait_for_others(town: Town) -> Non
     assert town.engine.groups.numbers == {}
     assert town.engine.groups.members == {}
     assert {one.state for one in town.engine.pods.values()} <= {types.WAITING}
+
+
+def test_the_priority_of_a_group_counts_in_place_of_its_pods(town: Town) -> None:
+    """Among those that name no class; who names one is as important as that."""
+    usual = ServiceClassSpec(0.5, 2, default=True, namespaces=("*",))
+    town.mirror.see_class(ServiceClass(WrittenMetadata("usual"), usual))
+    unnamed: dict[str, Any] = {"labels": {"slacktide.io/class": ""}, "priority": 7}
+    for name in ("p0", "p1"):
+        town.pod(name, **unnamed)
+    town.pod("alone", schedulingGroup=None, **unnamed)
+    town.gang(least=2, priority=1000)
+    town.pod("named")
+
+    def priority(name: str) -> int:
+        return town.engine.controllers[town.feed.pods[name].key].service.priority
+
+    assert [priority(name) for name in ("p0", "p1", "alone", "named")] == [1000, 1000, 7, 0]
+    assert town.decide().keys() >= {"p0", "p1"}
+
+
+def test_a_group_without_a_priority_leaves_its_pods_theirs(town: Town) -> None:
+    usual = ServiceClassSpec(0.5, 2, default=True, namespaces=("*",))
+    town.mirror.see_class(ServiceClass(WrittenMetadata("usual"), usual))
+    town.gang(least=1)
+    town.pod("p0", labels={"slacktide.io/class": ""}, priority=7)
+    assert town.engine.controllers[town.feed.pods["p0"].key].service.priority == 7

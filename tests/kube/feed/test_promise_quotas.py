@@ -193,6 +193,25 @@ def test_a_class_that_promises_more_takes_more(town: Town) -> None:
     assert town.refused() == {"a2"}
 
 
+@pytest.mark.parametrize("gone", [True, False])
+def test_who_keeps_a_promise_of_a_lost_class_is_counted_as_before(town: Town, gone: bool) -> None:
+    town.owner("w", 0)
+    town.quota(cpu="1")
+    town.pod("a1", 0, node="a", owner="w", cpu=2)
+    town.pod("a2", 1, owner="w")
+    assert town.refused() == {"a2"}
+    if gone:
+        town.mirror.drop_class("gold")
+    else:
+        spec = {"slo": 0.5, "rank": 1, "namespaces": ["elsewhere"]}
+        town.mirror.see_class(made_objects.decoded(SERVICE_CLASS, {"metadata": {"name": "gold"}, "spec": spec}))
+    assert town.refused() == {"a2"}
+    town.quota(cpu="2")
+    assert town.refused() == set()
+    (group,) = town.feed.promise_quotas.groups.values()
+    assert group.used[0] == 1_500_000_000
+
+
 def test_sums_are_of_decimals_as_they_are_written(town: Town) -> None:
     town.service("gold", 0.55)  # as a binary number it is a little more
     town.quota(cpu="1.1")

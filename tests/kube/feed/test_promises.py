@@ -156,6 +156,56 @@ def test_a_class_that_is_gone_holds_on_for_who_has_it(world: World, broken: bool
     assert set(world.engine.pods) == {"q", "other"}
 
 
+def closed(name: str = "silver", slo: float = 0.9, *namespaces: str) -> ServiceClass:
+    """A class that is for some namespaces only, and not for the one of these tests unless it is named."""
+    return ServiceClass(WrittenMetadata(name), ServiceClassSpec(slo, 2, namespaces=namespaces or ("elsewhere",)))
+
+
+@pytest.mark.parametrize("anew", [False, True])
+def test_a_class_that_is_taken_from_a_namespace_holds_on_for_who_has_it(world: World, anew: bool) -> None:
+    world.up("p")
+    before, ledgers = world.engine.controllers[world.key].service, kept(world)
+    told = "service class silver is no longer for namespace default; this workload keeps what it was promised"
+    world.mirror.see_class(closed())
+    assert [(target.key, why[: len(told)]) for target, why in world.heard.kept_ones] == [(world.key, told)]
+    assert world.mirror.classes.lost(before, "default").startswith(told), "its ledger says so"
+    assert world.mirror.classes.lost(before, "elsewhere") == ""
+    world.mirror.see_class(closed())
+    assert len(world.heard.kept_ones) == 1, "it is told once"
+    if anew:
+        world.lead(ledgers)
+    world.drop("p")
+    world.pod("q")
+    assert world.engine.controllers[world.key].service == before
+    assert list(world.engine.pods) == ["q"]
+    world.pod("other", uid="another", kind="Thing")
+    assert world.feed.pods["other"].problem == "service class 'silver': may not be used in namespace default"
+    world.mirror.see_class(closed("silver", 0.7, "elsewhere", "default"))
+    assert world.engine.controllers[world.feed.pods["q"].key].service.slo == 0.7
+    assert set(world.engine.pods) == {"q", "other"}
+
+
+def test_who_is_made_anew_has_no_promise_of_a_class_that_is_not_for_it_any_more(world: World) -> None:
+    world.up("p")
+    world.mirror.see_class(closed())
+    world.drop("p")
+    world.mirror.drop_controller("web")
+    world.owner(uid="again")
+    world.pod("q", uid="again")
+    assert world.feed.pods["q"].problem == "service class 'silver': may not be used in namespace default"
+    assert list(world.engine.pods) == []
+
+
+def test_another_template_ends_a_promise_of_a_class_that_is_not_for_it_any_more(world: World) -> None:
+    world.up("p")
+    world.mirror.see_class(closed())
+    world.owner(service="gold")
+    assert service(world) == ("gold", 0.999)
+    world.owner(service="silver")
+    world.pod("q")
+    assert world.feed.pods["q"].problem == "service class 'silver': may not be used in namespace default"
+
+
 def test_its_own_slo_is_kept_too(world: World) -> None:
     found = middle("silver", "0.5")
     world.mirror.see_controller(found, "apps/v1", "StatefulSet", 1, template=found.spec.template)

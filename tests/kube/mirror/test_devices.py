@@ -12,8 +12,10 @@ import pytest
 
 from slacktide.kube.mirror.changes import Changes
 from slacktide.kube.mirror.cluster import ClusterMirror
+from slacktide.kube.mirror.pod_record import PodRecord
 from slacktide.kube.resources.objects import (
     DEVICE_CLASS,
+    DEVICE_TAINT_RULE,
     RESOURCE_CLAIM,
     RESOURCE_SLICE,
     Identity,
@@ -324,6 +326,26 @@ def test_a_selector_that_fails_on_every_node_is_the_reason(mirror: ClusterMirror
     assert there(mirror) == [0, 1]
 
 
+def test_while_nodes_are_looked_at_one_by_one_nobody_hears_that_there_is_no_hope(mirror: ClusterMirror) -> None:
+    """A device that all nodes can use is taken, so that all nodes are looked at, first one on which the selector
+    fails."""
+    mirror.devices.see_class(device_class(expression='device.attributes["d.example"].model == "a"'))
+    models: dict[str, Any] = {one: {"name": "z", "attributes": {"model": {"string": one}}} for one in "ab"}
+    mirror.devices.see_slice(offer("n2", models["a"]))
+    mirror.devices.see_slice(offer("shared", models["b"], allNodes=True))
+    pod = using("a", "a")
+    see(mirror, pod, claims=(claim("a"),))
+    assert there(mirror) == [0, 1]
+
+    class Follower(Changes):
+        def pod(self, record: PodRecord) -> None:
+            raise AssertionError(waits(mirror, record.pod))
+
+    mirror.follow(Follower())
+    mirror.devices.see_claim(claim("other", {"shared": "z"}))
+    assert there(mirror) == [0, 1]
+
+
 def test_devices_of_all_nodes_are_counted_on_each_and_reserved_once(mirror: ClusterMirror) -> None:
     mirror.devices.see_slice(offer("shared", "z", allNodes=True))
     pods = [using(name, name) for name in "abcde"]
@@ -334,6 +356,17 @@ def test_devices_of_all_nodes_are_counted_on_each_and_reserved_once(mirror: Clus
     assert there(mirror) == [3, 2]
     assert [reserve(mirror, pod, "n2") for pod in pods[3:]] == ["", ""]
     assert there(mirror) == [3, 2]
+
+
+def test_a_rule_that_taints_devices_is_a_reason_to_wait_while_it_is_there(mirror: ClusterMirror) -> None:
+    pod = using("a", "a")
+    see(mirror, pod, claims=(claim("a"),))
+    spec = {"deviceSelector": {"pool": "n1"}, "taint": {"key": "bad", "effect": "NoExecute"}}
+    mirror.devices.see_taint_rule(decoded(DEVICE_TAINT_RULE, {"metadata": {"name": "bad"}, "spec": spec}))
+    assert there(mirror) == [0, 2]
+    assert "no free devices" in reserve(mirror, pod, "n1")
+    mirror.devices.drop_taint_rule("bad")
+    assert there(mirror) == [2, 2]
 
 
 def test_nodes_of_others_and_new_nodes(mirror: ClusterMirror) -> None:
@@ -386,7 +419,9 @@ def test_amounts_are_right_whatever_happens(mirror: ClusterMirror, seed: int) ->
                 reserve(mirror, pods[name], draw.choice(["n1", "n2"]))
             case 6:
                 mirror.devices.release(name)
+        _counts_are_right(mirror)
     mirror.devices.release_all()
+    assert not mirror.devices.in_use._on
     anew = ClusterMirror(load_live(), lambda: NOW)
     for one in claims.values():
         anew.devices.see_claim(one)
@@ -398,6 +433,14 @@ def test_amounts_are_right_whatever_happens(mirror: ClusterMirror, seed: int) ->
         anew.see_pod(pod)
     for pod in pods.values():
         assert _asked(mirror, pod) == _asked(anew, pod)
+
+
+def _counts_are_right(mirror: ClusterMirror) -> None:
+    """What is counted along the way is what is there."""
+    in_use = mirror.devices.in_use
+    assert in_use._on == Counter((one.host, name) for one in in_use.reservations.values() for name in one.resources)
+    for sort in mirror.devices._sorts._sorts.values():
+        assert sort.somewhere == sum(count > 0 for count in sort.counts.values())
 
 
 def _asked(mirror: ClusterMirror, pod: Pod) -> tuple[Any, ...]:

@@ -11,10 +11,15 @@ from importlib import import_module
 import click
 
 from slacktide import __version__
+from slacktide.cli.shell.suggesting import HelpfulGroup
 
 COMMANDS = {
-    "top": ("slacktide.cli.top", "top", "Shows what each workload was promised and has got, every second anew."),
-    "explain": ("slacktide.cli.explain", "pod", "Says why a pod is where it is, waits, or was preempted."),
+    "top": (
+        "slacktide.cli.cluster.top",
+        "top",
+        "Shows what each workload was promised and has got, every second anew.",
+    ),
+    "explain": ("slacktide.cli.cluster.explain", "pod", "Says why a pod is where it is, waits, or was preempted."),
     "why": ("slacktide.cli.plugin.why", "why", "Says why a pod waits, or all that do, as the cluster has it written."),
     "quote": (
         "slacktide.cli.plugin.quote",
@@ -25,7 +30,7 @@ COMMANDS = {
 """Each with the module and the function that it is, and its line; the first two are commands of ``slacktide``."""
 
 
-class Plugin(click.Group):
+class Plugin(HelpfulGroup):
     """A group that imports a command when it is asked for."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002

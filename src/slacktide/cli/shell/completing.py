@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import click
@@ -53,6 +53,30 @@ def parameters(ctx: click.Context, _: click.Parameter, incomplete: str) -> Compl
     if chosen is None:
         return []
     return _beginning(((f"{one.name}=", f"{one.help} [{one.default}]") for one in chosen.parameters), incomplete)
+
+
+def formats(_: click.Context, __: click.Parameter, incomplete: str) -> Completions:
+    """Published formats of traces."""
+    return _beginning(((name, one.summary) for name, one in _traces().items()), incomplete)
+
+
+def format_parameters(ctx: click.Context, _: click.Parameter, incomplete: str) -> Completions:
+    """``KEY=`` of the format that stands before."""
+    known = _traces()
+    words = [str(ctx.params.get("name")), *ctx.args]
+    chosen = next((known[word] for word in words if word in known), None)
+    if chosen is None:
+        return []
+    return _beginning(((f"{one.name}=", f"{one.help} [{one.default}]") for one in chosen.parameters), incomplete)
+
+
+def _traces() -> Mapping[str, Any]:
+    """None where what reads them is not installed."""
+    try:
+        from slacktide.inputs.traces import TRACES
+    except ImportError:
+        return {}
+    return TRACES
 
 
 def settings(_: click.Context, __: click.Parameter, incomplete: str) -> Completions:

@@ -15,6 +15,9 @@ from slacktide.inputs.columns.column_batch import ColumnBatch
 from slacktide.inputs.formats.parquet_files import BATCH_ROWS, FLAGS, TEXTS, WHOLE, check_types
 from slacktide.inputs.problems import Problems, fail
 
+PER_SECOND = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
+TIMES = ("admission", "duration")
+"""Columns whose cells may be lengths of time instead of seconds."""
 INDEX = "__index_level_"
 """How pandas calls, in Arrow, an index that has no name: no column of ours."""
 
@@ -36,7 +39,7 @@ class Frame:
 
     def __init__(self, frame: ArrowStream, name: str, required: Sequence[str], optional: Sequence[str]) -> None:
         self.problems = Problems(name, frame=True)
-        self.table = table_of(frame, name)
+        self.table = table_of(_with_index(frame, (*required, *optional)), name)
         self.names: list[str] = list(self.table.column_names)
         header.check_header(self.names, required, optional, self.problems)
         check_types(self.table.schema, self.problems)
@@ -63,6 +66,13 @@ def hosts_frame(frame: ArrowStream, name: str = "hosts") -> Frame:
     return Frame(frame, name, header.HOSTS_REQUIRED, header.HOSTS_OPTIONAL)
 
 
+def _with_index(frame: Any, names: Sequence[str]) -> Any:
+    """A frame of pandas whose index is called as one of our columns, with that as a column."""
+    index = getattr(getattr(frame, "index", None), "names", ())
+    ours = [one for one in index if one in names and one not in frame.columns] if hasattr(frame, "reset_index") else []
+    return frame.reset_index(level=ours) if ours else frame
+
+
 def table_of(frame: ArrowStream, name: str) -> Any:
     """The frame as an Arrow table with the types that Parquet files have, wherever nothing is lost by that."""
     import pyarrow as pa
@@ -74,6 +84,9 @@ def table_of(frame: ArrowStream, name: str) -> Any:
         raise fail(name, "a table whose columns have one type each", value=told or type(error).__name__) from error
     table = table.drop_columns([one for one in table.column_names if one.startswith(INDEX)])
     for place, field in enumerate(table.schema):
+        if pa.types.is_duration(field.type) and field.name in TIMES:
+            table = table.set_column(place, field.name, _seconds(table.column(place), field.type.unit))
+            continue
         wanted = _wanted(field.name, field.type)
         if wanted is not None:
             try:
@@ -82,6 +95,14 @@ def table_of(frame: ArrowStream, name: str) -> Any:
                 continue
             table = table.set_column(place, field.name, column)
     return table.combine_chunks() if table.num_rows else table
+
+
+def _seconds(column: Any, unit: str) -> Any:
+    """Lengths of time as numbers."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    return pc.divide(column.cast(pa.int64()).cast(pa.float64(), safe=False), PER_SECOND[unit])
 
 
 def _wanted(name: str, kind: Any) -> Any:
@@ -98,6 +119,8 @@ def _wanted(name: str, kind: Any) -> Any:
             dict.fromkeys(WHOLE, pa.int64()) | dict.fromkeys(FLAGS, pa.bool_()) | dict.fromkeys(TEXTS, pa.string())
         )
         return by_name.get(name, pa.float64())
+    if kinds.is_decimal(kind):  # what is 0.5 to a data base
+        return pa.int64() if name in WHOLE else pa.float64()
     if name in WHOLE and (kinds.is_floating(kind) or kinds.is_uint64(kind)):
         return pa.int64()  # pandas makes such floats where a cell is empty
     return None

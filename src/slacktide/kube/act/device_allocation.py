@@ -32,6 +32,7 @@ from slacktide.kube.translate.devices.pod_claims import (
     claims_of,
     is_reserved_for,
     may_give_back,
+    names_of,
     usable_from,
 )
 from slacktide.kube.translate.unschedulable import Unschedulable
@@ -75,7 +76,7 @@ class DeviceAllocator:
         reservation.writing = True
         try:
             for claim in claims_of(pod.pod, self._mirror.claims):
-                await self._write(claim, pod.pod, self._planned(claim, reservation))
+                await self._write(claim, pod.pod, self._planned(claim, reservation), reservation.host)
         except (Unschedulable, _Hopeless, ApiError) as problem:
             return str(problem)
         finally:
@@ -89,13 +90,13 @@ class DeviceAllocator:
         uid = claim.metadata.uid
         return self._mirror.in_use.planned(uid) if uid in reservation.shared else reservation.planned.get(uid)
 
-    async def _write(self, claim: ResourceClaim, pod: Pod, planned: Planned | None) -> None:
+    async def _write(self, claim: ResourceClaim, pod: Pod, planned: Planned | None, host: str) -> None:
         async def step(latest: ResourceClaim) -> ResourceClaim:
             if planned is not None and FINALIZER not in latest.metadata.finalizers:
                 return await self._finalized(latest)
             return await self._status(latest, pod, planned)
 
-        await self._until(claim, lambda latest: self._is_written(latest, pod, planned), step)
+        await self._until(claim, lambda latest: self._is_written(latest, pod, planned, host), step)
 
     async def _until(
         self,
@@ -123,19 +124,24 @@ class DeviceAllocator:
             await asyncio.sleep(pause)
             claim = await self._as_it_is(claim)
 
-    def _is_written(self, claim: ResourceClaim, pod: Pod, planned: Planned | None) -> bool:
-        """Whether a claim is as it should be. Raises where it cannot come to that."""
+    def _is_written(self, claim: ResourceClaim, pod: Pod, planned: Planned | None, host: str) -> bool:
+        """Whether a claim is as it should be. Raises where it cannot come to that.
+
+        A claim that had devices when the pod was decided on may have got others since, of another node: nobody used it
+        then, and the pod may have waited for victims to go.
+        """
         name, result = claim.metadata.name, claim.status.allocation
         if claim.metadata.deletion_timestamp is not None:
             raise _Hopeless(f"resource claim {name} is being deleted")
         if planned is None and result is None:
             raise _Hopeless(f"resource claim {name} has lost its devices")
-        if not is_reserved_for(claim, pod.metadata.uid):
-            if planned is not None and result is not None and not planned.is_in(result):
-                raise _Hopeless(f"resource claim {name} was given devices by somebody else")
-            usable_from(claim, pod)
-            return False
-        return result is not None
+        is_reserved = is_reserved_for(claim, pod.metadata.uid)
+        if not is_reserved and planned is not None and result is not None and not planned.is_in(result):
+            raise _Hopeless(f"resource claim {name} was given devices by somebody else")
+        view = self._feed.mirror.nodes.get(host)
+        if view is None or not Term(usable_from(claim, pod)).holds(view.attributes):
+            raise _Hopeless(f"the devices of resource claim {name} cannot be used from node {host} any more")
+        return is_reserved and result is not None
 
     async def _finalized(self, claim: ResourceClaim) -> ResourceClaim:
         meta = claim.metadata
@@ -186,7 +192,8 @@ class DeviceAllocator:
 
     def give_up(self, pod: FedPod, group: asyncio.TaskGroup | None) -> None:
         """A pod was not bound: its claims are not reserved for it any more."""
-        claims = [one for one in self._claims(pod) if is_reserved_for(one, pod.uid)]
+        known = (self._mirror.claims.get(key) for key in names_of(pod.pod))  # also where one of them cannot be used
+        claims = [one for one in known if one is not None and is_reserved_for(one, pod.uid)]
         if claims and group is not None:
             self._begin(pod, group, self._unreserve(pod, claims))
 
@@ -197,7 +204,8 @@ class DeviceAllocator:
             return await self._patch(latest, "status", body, STRATEGIC_MERGE_PATCH)
 
         for claim in claims:
-            await self._until(claim, lambda latest: not is_reserved_for(latest, pod.uid), step)
+            with contextlib.suppress(_Hopeless, ApiError):  # one that is gone keeps nobody from the others
+                await self._until(claim, lambda latest: not is_reserved_for(latest, pod.uid), step)
 
     def find_others(self, uids: Iterable[str], group: asyncio.TaskGroup | None) -> None:
         """Pods found no place: a claim of theirs that has devices on nodes where they cannot go gives these back."""

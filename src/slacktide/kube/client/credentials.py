@@ -28,6 +28,9 @@ FILE_CHECK_SECONDS = 10.0
 """A token file is looked at this often at most; the kubelet renews it long before it expires."""
 FOREVER = float("inf")
 
+Pair = tuple[bytes, bytes]
+"""A client certificate and its key, PEM."""
+
 
 class Credentials(Protocol):
     """Where the Authorization header comes from.
@@ -103,6 +106,7 @@ class Executed:
         self.plugin = plugin
         self._header: str | None = None
         self._certificate = ""
+        self.pair: Pair | None = None
         self.valid_until = 0.0
 
     def header(self) -> str | None:
@@ -116,8 +120,9 @@ class Executed:
         self.valid_until = found.valid_until
         if not found.certificate or found.certificate == self._certificate or context is None:
             return False
-        load_client_certificate(context, found.certificate.encode(), found.key.encode(), "the exec plugin")
-        self._certificate = found.certificate
+        pair = found.certificate.encode(), found.key.encode()
+        load_client_certificate(context, *pair, "the exec plugin")
+        self._certificate, self.pair = found.certificate, pair
         return True
 
 
@@ -130,6 +135,13 @@ class Access:
     context: ssl.SSLContext | None = field(default=None, repr=False)
     server_name: str | None = None
     proxy: str | None = field(default=None, repr=False)
+    written: Pair | None = field(default=None, repr=False)
+    """The client certificate of a kubeconfig, which ``context`` shows."""
+
+    @property
+    def pair(self) -> Pair | None:
+        """The client certificate that we show now."""
+        return self.credentials.pair if isinstance(self.credentials, Executed) else self.written
 
     def __post_init__(self) -> None:
         self.server = self.server.rstrip("/")
@@ -220,7 +232,7 @@ def load_client_certificate(context: ssl.SSLContext, certificate: bytes, key: by
 
 
 def _access(cluster: ClusterEntry, user: UserEntry) -> Access:
-    context = None
+    context = pair = None
     if cluster.server.startswith("https"):
         context = tls_context(_content(cluster.authority_data, cluster.authority, cluster.source), cluster.source)
         if cluster.insecure:
@@ -232,8 +244,10 @@ def _access(cluster: ClusterEntry, user: UserEntry) -> Access:
         if (certificate is None) != (key is None):
             raise ConfigError(f"{user.source}: expected both client-certificate and client-key, or neither")
         if certificate is not None and key is not None:
-            load_client_certificate(context, certificate, key, user.source)
-    return Access(cluster.server, _credentials(user), context, cluster.server_name or None, cluster.proxy or None)
+            pair = certificate, key
+            load_client_certificate(context, *pair, user.source)
+    names = cluster.server_name or None, cluster.proxy or None
+    return Access(cluster.server, _credentials(user), context, *names, pair)
 
 
 def _credentials(user: UserEntry) -> Credentials:

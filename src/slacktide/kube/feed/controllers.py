@@ -56,6 +56,8 @@ class Controllers:
         """Of controllers whose templates nobody reads, by key: the creation and UID of the youngest pod so far."""
         self.left_alone: set[str] = set()
         """Keys of controllers whose ledgers a later release wrote: accounted for in memory, and not written."""
+        self._lost: dict[str, str] = {}
+        """Of controllers that keep a promise which they could not get anew, by key: why."""
         self.restores_all = False
         """All pods are told at once to a new engine, which goes on from each ledger with the pods that it is about."""
 
@@ -109,6 +111,16 @@ class Controllers:
             return classes.of_template(watched.template, target.namespace, batch)
         except ClassIsGone as problem:
             return self.kept(target, problem)
+
+    def class_changed(self, key: str) -> None:
+        """A controller's class is another, or for others: tell it once where it only keeps its promise by now."""
+        service, target = self._engine.controllers[key].service, self.targets[key]
+        lost = self._mirror.classes.lost(service, target.namespace)
+        before = self._lost.pop(key, "")
+        if lost:
+            self._lost[key] = lost
+        if lost and lost != before:
+            self._listener.only_keeps(target, lost)
 
     def kept(self, target: Target | None, problem: ClassIsGone) -> Promised:
         """What a controller was promised by a class that is no more: that holds on.
@@ -221,6 +233,7 @@ class Controllers:
             self.targets.pop(key, None)
             self.left_alone.discard(key)
             self._youngest.pop(key, None)
+            self._lost.pop(key, None)
             engine.controller_gone(key, self._clock())
             self._succession.forget(key)
             self._listener.finished(key)

@@ -64,7 +64,7 @@ class Feed(Changes, ABC):
         self.specs.promised_before = self.controllers.kept
         self.hosts = Hosts(mirror, engine, listener, self.specs.demands)
         self.groups = PodGroups(mirror.pod_groups.known, engine)
-        self.promise_quotas = PromiseQuotas(mirror, self.specs.demands, self._settled)
+        self.promise_quotas = PromiseQuotas(mirror, self.specs.demands, self.specs.promised, self._settled)
         self.specs.residents = self.hosts.residents
         self.network = NetworkFeed(mirror.network, engine, engine.config.kube.latency_stale)
 
@@ -143,6 +143,7 @@ class Feed(Changes, ABC):
         self.controllers.follow_templates(self.controllers.targets.values())
         for key in dict.fromkeys(one.key for one in concerned if one.key):
             self.listener.changed(key)  # its ledger says so where its class is no more
+            self.controllers.class_changed(key)
 
     def template(self, uid: str) -> None:
         ours = [one for one in self.pods.values() if one.ours]

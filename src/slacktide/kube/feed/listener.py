@@ -42,5 +42,8 @@ class FeedListener:
     def waits(self, pod: FedPod) -> None:
         """A pod cannot be scheduled whatever the hosts look like: ``pod.problem`` says why."""
 
+    def only_keeps(self, target: Target, why: str) -> None:
+        """A workload keeps a promise that it could not get anew, for this reason."""
+
     def rival(self, pod: FedPod) -> None:
         """A pod of another scheduler is on a node of ours."""

@@ -6,11 +6,12 @@ Until then they take part in no pass. After that it is the engine's to find plac
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from slacktide.engine.core.engine import Engine
 from slacktide.kube.feed.fed_pod import FedPod
-from slacktide.kube.translate.pod_groups import KUEUE, Groups, Membership, membership
+from slacktide.kube.translate.pod_groups import KUBERNETES, KUEUE, Groups, Membership, membership
 from slacktide.kube.translate.unschedulable import Unschedulable, gated
 
 
@@ -43,6 +44,13 @@ class PodGroups:
         """Of pods whose groups have a number in all: which one they say."""
         self._of: dict[str, str] = {}
         """The group of each pod that has one, by UID."""
+
+    def of_kubernetes(self) -> Iterator[tuple[tuple[str, str], list[FedPod], int]]:
+        """Kubernetes' own groups: namespace and name, the pods, and how many start together (0: each by itself, or
+        it is not known, or too few are there)."""
+        for group in self._groups.values():
+            if group.one.source == KUBERNETES:
+                yield (group.one.namespace, group.one.name), list(group.pods.values()), group.told
 
     def key_of(self, uid: str) -> str:
         """The group of a pod; empty: it has none, or its pods start each by itself."""

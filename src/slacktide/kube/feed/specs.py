@@ -132,7 +132,7 @@ class Specs:
         mirror, pod = self._mirror, fed.pod
         if fed.record.malformed:
             raise Unschedulable(fed.record.malformed)
-        fed.promised = self._promised(pod)
+        fed.promised = self.promised(pod)
         demand = self.demands.of(pod)
         if isinstance(demand, str):
             raise Unschedulable(demand)
@@ -153,11 +153,15 @@ class Specs:
         named = mirror.network.named(demand)
         return SpecParts(named, fed.promised, placed, term, claims.beside, never, wants, spared, grace(pod))
 
-    def _promised(self, pod: Pod) -> Promised:
-        """What a pod is promised; where its class is gone, what its controller was promised by that class before."""
+    def promised(self, pod: Pod) -> Promised:
+        """What a pod is promised; where its class is gone, what its controller was promised by that class before.
+
+        Raises :class:`Unschedulable` with the reason where that cannot be told.
+        """
         owners, metadata = self._mirror.owners, pod.metadata
+        priority = self._mirror.pod_groups.known.priority_of(pod)
         try:
-            return self._mirror.classes.of(pod, owners.is_batch(metadata), owners.template_of(metadata))
+            return self._mirror.classes.of(pod, owners.is_batch(metadata), owners.template_of(metadata), priority)
         except ClassIsGone as problem:
             return self.promised_before(owners.target_of(metadata), problem)
 

@@ -190,12 +190,13 @@ class ClusterMirror:
                 *(view.name, self._ownership.former, self._ownership.label),
             )
         self._plain_nodes[view.name] = view
-        self._view_node(view.name)
+        self._view_nodes(view.name)
 
     def _view_nodes(self, name: str) -> None:
         """What can be attached to a node, or to any where none is named, may have changed, or its free devices."""
         for one in (name,) if name else tuple(self._plain_nodes):
             self._view_node(one)
+        self.devices.look_for_hopeless()
 
     def _view_node(self, name: str) -> None:
         """What a node is like, what can be attached to it or which devices are free may have changed."""
@@ -204,7 +205,6 @@ class ClusterMirror:
             return
         further = {**self.attachments.amounts(name), **self.devices.amounts(plain)}
         view = replace(plain, amounts={**plain.amounts, **further}) if further else plain
-        self.devices.look_for_hopeless()
         if before == view:
             return
         self.nodes[name] = view
@@ -323,8 +323,8 @@ class ClusterMirror:
 
     def see_quota(self, found: PromiseQuota) -> None:
         """A promise quota, new or changed."""
-        self.quotas.see(found)
-        self._tell_quotas(found.metadata.namespace)
+        if self.quotas.see(found):  # else only its status was written
+            self._tell_quotas(found.metadata.namespace)
 
     def drop_quota(self, namespace: str, name: str) -> None:
         """A promise quota is gone."""

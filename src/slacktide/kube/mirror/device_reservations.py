@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 from slacktide.kube.resources.devices import AllocationResult, ResourceClaim
 from slacktide.kube.translate.devices.pools import DeviceId
+
+K = TypeVar("K")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +52,11 @@ class Reservation:
 
 
 class DevicesInUse:
-    """Devices by who has them, kept by events. A device that is had with admin access is not in use by that."""
+    """Devices by who has them, kept by events. A device that is had with admin access is not in use by that.
+
+    What changes something says which devices are free because of it that were in use, or the other way round: those
+    that were reserved for a claim and that it holds now are in use as before.
+    """
 
     def __init__(self) -> None:
         self._count: Counter[DeviceId] = Counter()
@@ -58,6 +64,8 @@ class DevicesInUse:
         """By the UIDs of claims."""
         self.reservations: dict[str, Reservation] = {}
         """By the UIDs of pods."""
+        self._on: Counter[tuple[str, str]] = Counter()
+        self._anywhere: Counter[str] = Counter()
         self.promised: dict[str, str] = {}
         """Of claims that get devices: the UID of the pod for which."""
 
@@ -65,48 +73,50 @@ class DevicesInUse:
         return device in self._count
 
     def hold(self, claim: ResourceClaim) -> set[DeviceId]:
-        """A claim as it is now: the devices about which something changed."""
+        """A claim as it is now."""
         result = claim.status.allocation
         results = () if result is None else result.devices.results
         devices = tuple(DeviceId(one.driver, one.pool, one.device) for one in results if not one.admin_access)
         before = self._held.get(claim.metadata.uid, ())
         if devices == before:
             return set()
-        self.let_go(claim.metadata.uid)
+        free = self.let_go(claim.metadata.uid)
         if devices:
             self._held[claim.metadata.uid] = devices
-            self._add(devices)
-        return {*devices, *before}
+        return free ^ self._add(devices)
 
     def let_go(self, uid: str) -> set[DeviceId]:
-        """A claim is gone, or holds nothing any more: its devices."""
-        devices = self._held.pop(uid, ())
-        self._subtract(devices)
-        return set(devices)
+        """A claim is gone, or holds nothing any more."""
+        return self._subtract(self._held.pop(uid, ()))
 
     def reserve(self, pod: str, reservation: Reservation) -> set[DeviceId]:
         """Devices are about to be given for a pod."""
         self.reservations[pod] = reservation
-        for uid, planned in reservation.planned.items():
-            self.promised[uid] = pod
-            self._add(planned.devices)
-        return {one for planned in reservation.planned.values() for one in planned.devices}
+        for resource in reservation.resources:
+            self._on[reservation.host, resource] += 1
+            self._anywhere[resource] += 1
+        self.promised.update(dict.fromkeys(reservation.planned, pod))
+        return self._add(one for planned in reservation.planned.values() for one in planned.devices)
 
     def release(self, pod: str) -> set[DeviceId]:
         """They are not, or the claims hold them by now. What others share is theirs from now on."""
         found = self.reservations.pop(pod, None)
         if found is None:
             return set()
+        for resource in found.resources:
+            _less(self._on, (found.host, resource))
+            _less(self._anywhere, resource)
+        free: set[DeviceId] = set()
         for uid, planned in found.planned.items():
             del self.promised[uid]
             heir = None if uid in self._held else self._sharer(uid)
             if heir is None:
-                self._subtract(planned.devices)
+                free |= self._subtract(planned.devices)
             else:
                 self.promised[uid] = heir
                 self.reservations[heir].planned[uid] = planned
                 self.reservations[heir].shared.discard(uid)
-        return {one for planned in found.planned.values() for one in planned.devices}
+        return free
 
     def planned(self, claim: str) -> Planned | None:
         """What a claim is to get, for whichever pod."""
@@ -118,13 +128,30 @@ class DevicesInUse:
 
     def on(self, host: str, resource: str) -> int:
         """For how many pods that ask for a resource devices are reserved on a host."""
-        return sum(one.host == host and resource in one.resources for one in self.reservations.values())
+        return self._on[host, resource]
 
-    def _add(self, devices: Iterable[DeviceId]) -> None:
-        self._count.update(devices)
+    def anywhere(self, resource: str) -> int:
+        """The same, on all hosts."""
+        return self._anywhere[resource]
 
-    def _subtract(self, devices: Iterable[DeviceId]) -> None:
+    def _add(self, devices: Iterable[DeviceId]) -> set[DeviceId]:
+        found = set()
         for one in devices:
-            self._count[one] -= 1
-            if self._count[one] <= 0:
-                del self._count[one]
+            self._count[one] += 1
+            if self._count[one] == 1:
+                found.add(one)
+        return found
+
+    def _subtract(self, devices: Iterable[DeviceId]) -> set[DeviceId]:
+        found = set()
+        for one in devices:
+            _less(self._count, one)
+            if one not in self._count:
+                found.add(one)
+        return found
+
+
+def _less(counts: Counter[K], key: K) -> None:
+    counts[key] -= 1
+    if counts[key] <= 0:
+        del counts[key]

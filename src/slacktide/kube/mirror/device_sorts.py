@@ -12,7 +12,7 @@ import msgspec
 
 from slacktide.kube.mirror.device_reservations import DevicesInUse
 from slacktide.kube.resources.devices import DeviceClass, ResourceClaim
-from slacktide.kube.translate.devices.allocation import CannotAllocate, allocate, how_many
+from slacktide.kube.translate.devices.allocation import CannotAllocate, Effort, allocate, how_many
 from slacktide.kube.translate.devices.claims import Wish, wish_of
 from slacktide.kube.translate.devices.pod_claims import MOST_CONSUMERS
 from slacktide.kube.translate.devices.pools import NodeDevices
@@ -38,12 +38,29 @@ class Sort:
     is_local: bool | None = None
     """Whether the devices that the shared claim could get are of one node only; ``None``: there are none."""
     users: set[str] = field(default_factory=set)
+    effort: Effort = field(default_factory=Effort)
     counts: dict[str, int] = field(default_factory=dict)
     """For how many of them devices are free, by node."""
+    somewhere: int = 0
+    """On so many nodes there are devices for one of them at least."""
     problem: str = ""
     """Why the claims cannot have devices on some node, whoever else has some."""
     hopeless: str = ""
     """The same, where there are devices on no node; pods of the sort know it."""
+
+    def note(self, node: str, count: int) -> None:
+        """For so many of them devices are free on a node, of which nothing was known."""
+        self.counts[node] = count
+        self.somewhere += count > 0
+
+    def forget(self, node: str) -> None:
+        """What was known of a node is not so any more."""
+        self.somewhere -= self.counts.pop(node, 0) > 0
+
+    def forget_all(self) -> None:
+        """The same, of all nodes."""
+        self.counts.clear()
+        self.somewhere = 0
 
 
 class Sorts:
@@ -109,19 +126,20 @@ class Sorts:
 
     def _count(self, sort: Sort, node: str, devices: NodeDevices) -> int:
         if node not in sort.counts:
+            count = 0
             try:
-                count = self._for_sharers if sort.claim else self._for_each
-                sort.counts[node] = count(sort, devices)
+                count = (self._for_sharers if sort.claim else self._for_each)(sort, devices)
             except CannotAllocate as problem:
-                sort.counts[node], sort.problem = 0, sort.problem or str(problem)
+                sort.problem = sort.problem or str(problem)
+            sort.note(node, count)
         return sort.counts[node]
 
     def _for_each(self, sort: Sort, devices: NodeDevices) -> int:
-        return how_many(sort.wishes, devices, self._in_use, MOST_COUNTED)
+        return how_many(sort.wishes, devices, self._in_use, MOST_COUNTED, sort.effort)
 
     def _for_sharers(self, sort: Sort, devices: NodeDevices) -> int:
         """For all pods that share a claim, or for none."""
-        found = allocate(sort.wishes, devices, self._in_use)
+        found = allocate(sort.wishes, devices, self._in_use, sort.effort)
         if found is None:
             return 0
         sort.is_local = any(one.offered.local for given in found for one in given)
@@ -130,12 +148,12 @@ class Sorts:
     def forget(self, node: str) -> None:
         """On a node other devices are free than before."""
         for sort in self._sorts.values():
-            sort.counts.pop(node, None)
+            sort.forget(node)
 
     def forget_all(self) -> None:
         """On all nodes other devices are free than before."""
         for sort in self._sorts.values():
-            sort.counts.clear()
+            sort.forget_all()
 
     def forget_problems(self) -> None:
         """Other devices are to be had than before."""
@@ -147,8 +165,7 @@ class Sorts:
         again."""
         found = []
         for sort in [one for one in self._sorts.values() if one.problem or one.hopeless]:
-            reservations = self._in_use.reservations.values()
-            somewhere = any(sort.counts.values()) or any(sort.resource in one.resources for one in reservations)
+            somewhere = sort.somewhere or self._in_use.anywhere(sort.resource)
             hopeless = "" if somewhere else sort.problem
             if hopeless != sort.hopeless:
                 sort.hopeless = hopeless

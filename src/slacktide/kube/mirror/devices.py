@@ -17,7 +17,7 @@ from slacktide.kube.mirror.changes import Changes
 from slacktide.kube.mirror.device_reservations import DevicesInUse, Planned, Reservation
 from slacktide.kube.mirror.device_sorts import Key, Sorts
 from slacktide.kube.mirror.pod_record import PodRecord
-from slacktide.kube.resources.devices import DeviceClass, ResourceClaim, ResourceSlice
+from slacktide.kube.resources.devices import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
 from slacktide.kube.resources.objects import Pod
 from slacktide.kube.translate.devices.allocation import CannotAllocate, allocate, devices_of
 from slacktide.kube.translate.devices.claims import wish_of
@@ -96,7 +96,7 @@ class DeviceMirror:
         """A pod does not wait any more. What is being written down for it stays reserved until that is over."""
         reservation = self.in_use.reservations.get(uid)
         if reservation is not None and not reservation.writing:
-            self._devices_changed(self.in_use.release(uid))
+            self._reservation_changed(reservation, self.in_use.release(uid))
         if uid in self._asks:
             del self._asks[uid]
             self._sorts.leave(uid)
@@ -228,6 +228,12 @@ class DeviceMirror:
             nodes = None if nodes is None or found is None else nodes | found
         self._nodes_changed(nodes)
 
+    def _reservation_changed(self, reservation: Reservation, devices: Iterable[DeviceId]) -> None:
+        """It is there, or is no more: it counts on its host, also where its devices are in use as before."""
+        self._devices_changed(devices)
+        if reservation.resources:
+            self._view_node(reservation.host)
+
     # -- reservations ----------------------------------------------------------------------------------------------
 
     def reserve(self, pod: Pod, node: Attributes) -> str:
@@ -256,7 +262,8 @@ class DeviceMirror:
         }
         shared = {one.metadata.uid for one in claims_of(pod, self.claims)} & self.in_use.promised.keys()
         resources = tuple(self._sorts[key].resource for key in keys)
-        self._devices_changed(self.in_use.reserve(uid, Reservation(host, resources, planned, shared)))
+        reservation = Reservation(host, resources, planned, shared)
+        self._reservation_changed(reservation, self.in_use.reserve(uid, reservation))
         self._others_wait(without, uid)
         return ""
 
@@ -269,7 +276,7 @@ class DeviceMirror:
         record = self._pods.get(uid)
         if record is not None and not record.is_final and not record.pod.spec.node_name and self._learn(record):
             self._look_again(record)
-        self._devices_changed(devices)
+        self._reservation_changed(reservation, devices)
         self._others_wait([one.claim for one in reservation.planned.values()], uid)
 
     def release_all(self) -> None:
@@ -330,6 +337,14 @@ class DeviceMirror:
     def drop_slice(self, name: str) -> None:
         """A ResourceSlice is gone."""
         self._nodes_changed(self._pools.drop(name), others=True)
+
+    def see_taint_rule(self, found: DeviceTaintRule) -> None:
+        """A DeviceTaintRule, new or changed."""
+        self._nodes_changed(self._pools.see_rule(found), others=True)
+
+    def drop_taint_rule(self, name: str) -> None:
+        """A DeviceTaintRule is gone."""
+        self._nodes_changed(self._pools.drop_rule(name), others=True)
 
     def set_unknown(self, reason: str) -> None:
         """Nothing is known of devices any more, for this reason, or it is again (empty)."""

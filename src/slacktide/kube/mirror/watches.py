@@ -20,6 +20,7 @@ from slacktide.kube.resources import objects
 from slacktide.kube.resources.node_latency import NODE_LATENCY
 from slacktide.kube.resources.objects import (
     DEVICE_CLASS,
+    DEVICE_TAINT_RULE,
     RESOURCE_CLAIM,
     RESOURCE_SLICE,
     CronJob,
@@ -179,6 +180,14 @@ def device_subscriptions(devices: DeviceMirror) -> list[tuple[Kind[Any], Handler
     ]
 
 
+def _taint_rules(connection: Connection, devices: DeviceMirror, gate: Gate, seconds: float) -> Reflector[Any]:
+    """Few API servers have them: they are not served unless somebody asks for it."""
+    handler = FunctionHandler(
+        DEVICE_TAINT_RULE.plural, devices.see_taint_rule, lambda one: devices.drop_taint_rule(one.name)
+    )
+    return Reflector(connection, DEVICE_TAINT_RULE, handler, gate=gate, watch_seconds=seconds, absent=lambda: None)
+
+
 class Watches:
     """All watches of a cluster; they tell ``mirror``, while ``gate`` is open."""
 
@@ -203,6 +212,7 @@ class Watches:
         self._windows = reflector(objects.MAINTENANCE_WINDOW, windows)
         self._device_mirror = mirror.devices
         self._devices = [reflector(kind, handler) for kind, handler in device_subscriptions(mirror.devices)]
+        self._taint_rules = _taint_rules(connection, mirror.devices, self.gate, seconds)
         groups = mirror.pod_groups
         self._groups = [
             Reflector(
@@ -225,12 +235,14 @@ class Watches:
     @property
     def every(self) -> list[Reflector[Any]]:
         """All of them; those of ``reflectors`` must have told their first lists before anything is decided."""
-        return [*self.reflectors, self._windows, self._quotas, *self._groups, *self._devices, *self._latencies]
+        few = (self._windows, self._quotas, *self._groups, *self._devices, self._taint_rules)
+        return [*self.reflectors, *few, *self._latencies]
 
     def by_name(self) -> dict[str, Reflector[Any]]:
         """Those of kinds that the API server serves, by their plural; of pod groups with their API group."""
         groups = {source: one for source, one in zip(SOURCES, self._groups, strict=True) if not one.is_absent}
-        return {one.kind.plural: one for one in self.every if one not in self._groups} | groups
+        others = [one for one in self.every if one not in self._groups and not one.is_absent]
+        return {one.kind.plural: one for one in others} | groups
 
     def running(self) -> list[Coroutine[Any, Any, None]]:
         """What is to run until it is cancelled."""
@@ -255,7 +267,7 @@ class Watches:
         for one in self._devices:  # an API server may be without them; pods with claims wait then
             while not one.synced.is_set() and not one.last_error:
                 await asyncio.sleep(TELLING_SECONDS)
-        for one in self._groups:  # of which the API server serves one or two as a rule, or none
+        for one in (*self._groups, self._taint_rules):  # of which the API server serves one or two as a rule, or none
             while not (one.synced.is_set() or one.is_absent or one.last_error):
                 await asyncio.sleep(TELLING_SECONDS)
         self.look_for_dead()
@@ -268,7 +280,8 @@ class Watches:
 
     async def whole_lists(self) -> None:
         """Waits while a list is being told: half of one would show room that is taken."""
-        while any(one.telling for one in (*self.reflectors, *self._devices, *self._groups)):
+        several = (*self.reflectors, *self._devices, self._taint_rules, *self._groups)
+        while any(one.telling for one in several):
             await asyncio.sleep(TELLING_SECONDS)
 
     @property

@@ -1,9 +1,9 @@
 """Who may ask a running scheduler: whoever the API server knows and lets, as kube-scheduler's own pages have it.
 
-A request shows a bearer token. A TokenReview tells whose it is, a SubjectAccessReview whether that user may use the
-verb on the path (a ``nonResourceURL`` of RBAC). Both answers are remembered for :data:`ANSWER_SECONDS`, as there,
-so that a right that is taken away ends after twice that at the latest. Where the API server cannot be
-asked nobody is let in.
+A request shows a client certificate (:mod:`.client_certificates`) or a bearer token. A TokenReview tells whose a
+token is, a SubjectAccessReview whether that user may use the verb on the path (a ``nonResourceURL`` of RBAC). Both
+answers are remembered for :data:`ANSWER_SECONDS`, as there, so that a right that is taken away ends after twice that at
+the latest. Where the API server cannot be asked nobody is let in.
 """
 
 from __future__ import annotations
@@ -101,11 +101,24 @@ class Remembered(Generic[K, V]):
             self._answers.popitem(last=False)
 
 
-class Reviews:
-    """Asks the API server by ``connection``, whose account needs the rights of ``system:auth-delegator``."""
+def nobodys(_request: web.Request) -> User | None:
+    """Where no certificates are taken."""
+    return None
 
-    def __init__(self, connection: Connection, clock: Callable[[], float] = time.monotonic) -> None:
-        self._connection = connection
+
+class Reviews:
+    """Asks the API server by ``connection``, whose account needs the rights of ``system:auth-delegator``.
+
+    ``certified`` says whom a request's certificate names; then no token is looked at.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        clock: Callable[[], float] = time.monotonic,
+        certified: Callable[[web.Request], User | None] = nobodys,
+    ) -> None:
+        self._connection, self._certified = connection, certified
         self._users: Remembered[bytes, User | Verdict] = Remembered(ANSWER_SECONDS, clock)
         self._rights: Remembered[tuple[str, str, str, bytes], Verdict] = Remembered(ANSWER_SECONDS, clock)
         self._room = asyncio.Semaphore(REVIEWS_AT_ONCE)
@@ -116,7 +129,7 @@ class Reviews:
         """``route`` for those only who may."""
 
         async def guarded(request: web.Request) -> web.StreamResponse:
-            verdict = await self.verdict(request.method, request.path, request.headers.get(hdrs.AUTHORIZATION, ""))
+            verdict = await self._asked(request)
             if verdict.status == 0:
                 MAY_STILL.set(partial(self._may_still, request))
                 return await route(request)
@@ -126,16 +139,20 @@ class Reviews:
         return guarded
 
     async def _may_still(self, request: web.Request) -> bool:
-        verdict = await self.verdict(request.method, request.path, request.headers.get(hdrs.AUTHORIZATION, ""))
-        return verdict.status == 0
+        return (await self._asked(request)).status == 0
 
-    async def verdict(self, method: str, path: str, authorization: str) -> Verdict:
-        """Whether the sender of these headers may use this method on this path."""
+    async def _asked(self, request: web.Request) -> Verdict:
+        authorization = request.headers.get(hdrs.AUTHORIZATION, "")
+        return await self.verdict(request.method, request.path, authorization, self._certified(request))
+
+    async def verdict(self, method: str, path: str, authorization: str, certified: User | None = None) -> Verdict:
+        """Whether the sender of this header, or whom a certificate names, may use this method on this path."""
         kind, _, token = authorization.partition(" ")
-        if kind.lower() != "bearer" or not token.strip():
-            return Verdict(UNAUTHORIZED, f"{path}: found no bearer token, expected one of a user who may get {path}")
+        if certified is None and (kind.lower() != "bearer" or not token.strip()):
+            return Verdict(UNAUTHORIZED, f"{path}: found no bearer token, nor a client certificate of the cluster's, "
+                           f"expected one of a user who may get {path}")  # fmt: skip
         try:
-            user = await self._user(token.strip())
+            user = await self._user(token.strip()) if certified is None else certified
             return user if isinstance(user, Verdict) else await self._right(user, method.lower(), path)
         except _Crowded:
             return Verdict(TOO_MANY, f"{path}: {MOST_WAITING} requests wait to be reviewed already; ask again later")

@@ -29,8 +29,9 @@ class Certificate:
     """The server's side of TLS; ``fingerprint`` is the SHA-256 of its certificate, in hexadecimal digits.
 
     Where ``certificate`` and ``key`` name files (PEM), they are read again once they have changed, so that renewed ones
-    need no restart. Else one is made for ``host`` and this machine's name, signed by itself. Raises
-    :class:`ConfigError` that begins with the setting.
+    need no restart. Else one is made for ``host`` and this machine's name, signed by itself. Clients are asked for a
+    certificate of theirs once it is known by which authorities (:meth:`trust`). Raises :class:`ConfigError` that begins
+    with the setting.
     """
 
     def __init__(self, certificate: str | None, key: str | None, host: str) -> None:
@@ -40,19 +41,41 @@ class Certificate:
         self._files = None if certificate is None or key is None else (Path(certificate), Path(key))
         self.made = self._files is None
         self.fingerprint = ""
+        self._own = self_signed(host) if self.made else None
+        self._authorities = ""
         self._stamp = self._stamps()
-        self._current = self._read(host)
+        self._current = self._read()
         self.context = self._current
-        if not self.made:
-            self.context.sni_callback = self._renewed  # asked at the beginning of every connection, with a name or not
+        self.context.sni_callback = self._begins  # asked at the beginning of every connection, with a name or not
 
-    def _read(self, host: str = "") -> ssl.SSLContext:
-        if self._files is None:
-            certificate, key = self_signed(host)
+    def trust(self, authorities: str) -> None:
+        """From the next connection on, certificates that clients show are verified by these authorities, PEM; where
+        there are none, nobody is asked for one."""
+        before, self._authorities = self._authorities, authorities
+        try:
+            self._current = self._read()
+        except (ConfigError, ssl.SSLError):  # half of a renewal, or no authorities that OpenSSL can read
+            self._authorities = before
+            raise
+        # Whether one is asked for is the first context's to say: a connection begins with that.
+        self.context.verify_mode = self._current.verify_mode
+
+    def _read(self) -> ssl.SSLContext:
+        if self._own is not None:
+            certificate, key = self._own
         else:
-            certificate, key = (_content(*one) for one in zip(("tls_certificate", "tls_key"), self._files, strict=True))
+            files = zip(("tls_certificate", "tls_key"), self._files or (), strict=True)
+            certificate, key = (_content(*one) for one in files)
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         load_client_certificate(context, certificate, key, "kube.tls_certificate, kube.tls_key")
+        # The cluster's own authorities may lack key identifiers, or be signed by others that are not named.
+        context.verify_flags = (context.verify_flags | ssl.VERIFY_X509_PARTIAL_CHAIN) & ~ssl.VERIFY_X509_STRICT
+        if self._authorities:
+            context.verify_mode = ssl.CERT_OPTIONAL
+            context.load_verify_locations(cadata=self._authorities)
+        # A session that is resumed does not tell whose certificate began it.
+        context.options |= ssl.OP_NO_TICKET
+        context.num_tickets = 0
         self.fingerprint = _fingerprint(certificate)
         return context
 
@@ -66,7 +89,7 @@ class Certificate:
             found.append((status.st_ino, status.st_mtime_ns, status.st_size))
         return found
 
-    def _renewed(self, connection: ssl.SSLObject | ssl.SSLSocket, _name: str | None, _context: ssl.SSLContext) -> None:
+    def _begins(self, connection: ssl.SSLObject | ssl.SSLSocket, _name: str | None, _context: ssl.SSLContext) -> None:
         stamp = self._stamps()
         if stamp != self._stamp:
             self._stamp = stamp

@@ -71,7 +71,7 @@ class WatchedScheduler:
         found = self._fed(term.feed.pods.get(uid))
         one = engine.pods.get(uid)
         if one is not None:
-            found |= {"state": types.STATES[one.state], "host": one.host}
+            found |= {"state": types.STATES[one.state], "host": one.host, "group": one.group}
             nominated = self._scheduler.nominations.get(uid)
             if nominated is not None:
                 found["nominated"] = {"node": nominated.decision.host, "outstanding": len(nominated.outstanding)}

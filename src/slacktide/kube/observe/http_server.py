@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
 from collections.abc import Mapping
 from ipaddress import ip_address
-from typing import Protocol
+from types import TracebackType
+from typing import Protocol, Self
 
 from aiohttp import web
 from prometheus_client import GCCollector, PlatformCollector, ProcessCollector
@@ -21,9 +23,10 @@ from slacktide.kube.client.http import Connection
 from slacktide.kube.client.status_codes import BAD_REQUEST, NOT_FOUND, UNAVAILABLE
 from slacktide.kube.observe.access import Reviews
 from slacktide.kube.observe.certificates import Certificate
+from slacktide.kube.observe.client_certificates import ClusterAuthorities
 from slacktide.kube.observe.dashboard import WatchedScheduler
 from slacktide.kube.observe.explain import PodHistory, PodStory, told
-from slacktide.kube.observe.http_site import Route, Site, address_of, livez, metrics_page
+from slacktide.kube.observe.http_site import Route, Site, address_of, livez, metrics_page, near
 from slacktide.kube.observe.loop_lag import LoopLag
 from slacktide.kube.observe.metrics import Meter
 from slacktide.kube.observe.scrape import Collector
@@ -66,11 +69,14 @@ class Server(Site):
         kube = served.config.kube
         every: dict[str, Route] = {"/healthz": livez, "/readyz": self._readyz, "/configz": self._configz, **routes}
         context, told_to_everybody = None, (*HEALTH, *page_routes())
+        self._authorities: ClusterAuthorities | None = None
+        self._reads: asyncio.Task[None] | None = None
         if kube.listen and kube.http_access == "delegated":
-            reviews = Reviews(connection)
-            every = {path: one if path in told_to_everybody else reviews.guard(one) for path, one in every.items()}
             host, _ = address_of("kube.listen", kube.listen)
             certificate = Certificate(kube.tls_certificate, kube.tls_key, host)
+            self._authorities = ClusterAuthorities(connection, certificate.trust)
+            reviews = Reviews(connection, certified=self._authorities.user_of)
+            every = {path: one if path in told_to_everybody else reviews.guard(one) for path, one in every.items()}
             origin = "made at this start" if certificate.made else f"of {kube.tls_certificate}"
             LOG.info(
                 "https at %s; the certificate, %s, has the SHA-256 fingerprint %s",
@@ -79,7 +85,21 @@ class Server(Site):
             context = certificate.context
         elif kube.listen:
             _must_be_near(kube.listen)
+            every = {path: one if path in told_to_everybody else near(one) for path, one in every.items()}
         super().__init__("kube.listen", kube.listen or "", every, context)
+
+    async def __aenter__(self) -> Self:
+        await super().__aenter__()
+        if self._authorities is not None:  # nobody's probe waits for it
+            self._reads = asyncio.create_task(self._authorities.run())
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._reads is not None:
+            self._reads.cancel()
+        await super().__aexit__(kind, error, trace)
 
     async def _readyz(self, request: web.Request) -> web.Response:  # noqa: ARG002
         if missing := self.served.missing:

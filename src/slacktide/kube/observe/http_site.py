@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import ssl
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from ipaddress import ip_address
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from aiohttp import web
 from prometheus_client.exposition import choose_encoder
@@ -13,7 +16,13 @@ from prometheus_client.registry import CollectorRegistry
 
 from slacktide.errors import ConfigError
 from slacktide.kube.client.addresses import split_address
+from slacktide.kube.client.status_codes import MISDIRECTED
 
+IDLE_SECONDS = 75.0
+"""A connection on which no request comes for so long is closed, also one on which none has come yet."""
+MOST_CONNECTIONS = 256
+"""Where so many are open the oldest are closed that nothing is asked on, and no more than twice as many are accepted:
+who only opens connections must not keep probes away, nor take all file descriptors."""
 GOODBYE_SECONDS = 0.5
 """So long answers that are under way may take at the end: streams never end by themselves, and hold nobody up."""
 Route = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -52,9 +61,20 @@ class Site:
 
     async def _open(self) -> web.AppRunner:
         host, port = address_of(self._setting, self._listen)
-        application = web.Application()
+        asked: set[asyncio.Protocol] = set()
+
+        @web.middleware
+        async def noted(request: web.Request, handler: Route) -> web.StreamResponse:
+            asked.add(request.protocol)
+            try:
+                return await handler(request)
+            finally:
+                asked.discard(request.protocol)
+
+        application = web.Application(middlewares=[noted])
         application.add_routes([web.get(path, route) for path, route in self._routes.items()])
-        runner = web.AppRunner(application, access_log=None, shutdown_timeout=GOODBYE_SECONDS)
+        seconds = {"shutdown_timeout": GOODBYE_SECONDS, "keepalive_timeout": IDLE_SECONDS}
+        runner = _Runner(application, asked, access_log=None, **seconds)
         await runner.setup()
         try:
             await web.TCPSite(runner, host, port, ssl_context=self._context).start()
@@ -65,12 +85,63 @@ class Site:
         return runner
 
 
+class _Runner(web.AppRunner):
+    """Bounds how many connections there are. ``asked`` are those on which an answer is under way."""
+
+    def __init__(self, application: web.Application, asked: Collection[asyncio.Protocol], **settings: Any) -> None:
+        super().__init__(application, **settings)
+        self._asked = asked
+
+    @property
+    def server(self) -> Any:
+        """What makes a connection's protocol."""
+        server = super().server
+
+        def accept() -> asyncio.Protocol:
+            connections = [] if server is None else server.connections  # the oldest first
+            if len(connections) >= MOST_CONNECTIONS:
+                idle = [one for one in connections if one not in self._asked]
+                for one in idle[: MOST_CONNECTIONS // 4]:
+                    one.force_close()
+            return _Refused() if server is None or len(connections) >= 2 * MOST_CONNECTIONS else server()
+
+        return accept
+
+
+class _Refused(asyncio.Protocol):
+    """A connection too many."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Close it."""
+        transport.close()
+
+
 def address_of(setting: str, listen: str) -> tuple[str, int]:
     """Host and port to listen on. Raises :class:`ConfigError` that names the ``setting``."""
     try:
         return split_address(listen, least_port=0)
     except ValueError as error:
         raise ConfigError(f"{setting}: {error}") from None
+
+
+def near(route: Route) -> Route:
+    """``route`` for requests that name this machine: another site's name that is made to lead here (DNS rebinding) is
+    none, and without this a page of that site could read the answer."""
+
+    async def asked(request: web.Request) -> web.StreamResponse:
+        if not _is_near(request.host):
+            text = f"Host: found {request.host!r}, expected localhost or 127.0.0.1"
+            return web.json_response({"error": text}, status=MISDIRECTED)
+        return await route(request)
+
+    return asked
+
+
+def _is_near(host: str) -> bool:
+    name = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
+    with contextlib.suppress(ValueError):
+        return ip_address(name).is_loopback
+    return name.lower() == "localhost"
 
 
 async def livez(request: web.Request) -> web.Response:  # noqa: ARG001

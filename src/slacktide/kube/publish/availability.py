@@ -334,8 +334,8 @@ class LedgerWriter:
         now = self._clock()
         found = slo_status(engine, key, now)
         books, account = export(engine, key, now), suffered(engine.instances, engine.controllers[key])
-        gone = self._feed.mirror.classes.gone(engine.controllers[key].service)
-        said = document(target, books, found, engine.config.qos.alpha, class_is_gone=gone)
+        lost = self._feed.mirror.classes.lost(engine.controllers[key].service, target.namespace)
+        said = document(target, books, found, engine.config.qos.alpha, class_is_lost=lost)
         if beyond := self._feed.promise_quotas.beyond(target.key):
             more = f"pods without a promise: {beyond[1]} ({beyond[0]})"
             said["status"]["message"] = "; ".join(filter(None, (said["status"]["message"], more)))
@@ -399,13 +399,10 @@ def breaks_at(found: SloStatus, at: float, alpha: float) -> float | None:
     return at + max(0.0, found.slack + alpha)
 
 
-def message(found: SloStatus, alpha: float, class_is_gone: str = "") -> str:
-    """That its class, of this name, is no more, or why a kept promise is AtRisk; else nothing."""
-    if class_is_gone:
-        return (
-            f"service class {class_is_gone} cannot be used any more; this workload keeps what it was promised, until "
-            "there is a class of that name again, or its template names another one"
-        )
+def message(found: SloStatus, alpha: float, class_is_lost: str = "") -> str:
+    """That its class is no more, or not for it, in these words; or why a kept promise is AtRisk; else nothing."""
+    if class_is_lost:
+        return class_is_lost
     if found.state != "AtRisk" or found.slack is None:
         return ""
     left, budget = max(0.0, found.slack + alpha), 1.0 - found.promised
@@ -422,14 +419,14 @@ def document(
     found: SloStatus,
     alpha: float,
     deleted: float | None = None,
-    class_is_gone: str = "",
+    class_is_lost: str = "",
 ) -> dict[str, Any]:
     """The Availability of a controller; ``alpha`` as in the settings, seconds; ``deleted``: when it was;
-    ``class_is_gone``: the name of its class, where that is no more.
+    ``class_is_lost``: that its class is no more, or not for it, in words.
 
     It stays when its controller goes, for another one of that name, where we hear that it goes.
     """
-    said = _document(target, books, found, alpha, class_is_gone)
+    said = _document(target, books, found, alpha, class_is_lost)
     if deleted is not None:
         words = "the workload was deleted; one of the same namespace, kind and name goes on from this ledger"
         status = {"state": "Unknown", "message": words, "slackSeconds": None, "breaksAt": None}
@@ -438,7 +435,7 @@ def document(
 
 
 def _document(
-    target: Target, books: dict[str, Any], found: SloStatus, alpha: float, class_is_gone: str
+    target: Target, books: dict[str, Any], found: SloStatus, alpha: float, class_is_lost: str
 ) -> dict[str, Any]:
     breaks, losses = breaks_at(found, books["at"], alpha), found.losses
     return {
@@ -455,7 +452,7 @@ def _document(
             "slackSeconds": None if found.slack is None else round(found.slack, 3),
             "breaksAt": None if breaks is None else rfc3339(breaks),
             "state": found.state,
-            "message": message(found, alpha, class_is_gone),
+            "message": message(found, alpha, class_is_lost),
             "running": found.running,
             "waiting": found.waiting,
             "lost": found.lost,

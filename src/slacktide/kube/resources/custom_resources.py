@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from slacktide.kube.client import served_version
-from slacktide.kube.client.metadata import LabelSelector, Metadata, Part
+from slacktide.kube.client.metadata import Condition, LabelSelector, Metadata, Part
 from slacktide.kube.client.timestamps import Instant
 
 API_VERSION = served_version.NEWEST
@@ -199,8 +199,27 @@ class PromiseQuotaSpec(Part, frozen=True):
     hard: HardLimits
 
 
+class UsedAmounts(Part, frozen=True, omit_defaults=False):
+    """What is promised together, and how many workloads have a place."""
+
+    cpu: str = "0"
+    memory: str = "0"
+    workloads: int = 0
+
+
+class PromiseQuotaStatus(Part, frozen=True, omit_defaults=False):
+    """How much of a quota is used, as the leading scheduler wrote it."""
+
+    observed_generation: int = 0
+    hard: dict[str, str] = msgspec.field(default_factory=dict)
+    used: UsedAmounts = UsedAmounts()
+    refused: int = 0
+    conditions: tuple[Condition, ...] = ()
+
+
 class PromiseQuota(Part, frozen=True):
     """How much of a class a namespace may use."""
 
     metadata: Metadata
     spec: PromiseQuotaSpec
+    status: PromiseQuotaStatus | None = None

@@ -99,6 +99,28 @@ class ResourceSlice(Part, frozen=True):
     spec: ResourceSliceSpec
 
 
+class DeviceTaintSelector(Part, frozen=True):
+    """Which devices a rule taints: of this driver, of pools of this name, of this name; what is empty means all."""
+
+    driver: str = ""
+    pool: str = ""
+    device: str = ""
+
+
+class DeviceTaintRuleSpec(Part, frozen=True):
+    """A taint, and for which devices; without a selector for all."""
+
+    taint: DeviceTaint
+    device_selector: DeviceTaintSelector = DeviceTaintSelector()
+
+
+class DeviceTaintRule(Part, frozen=True):
+    """Taints devices beside their drivers, for an administrator."""
+
+    metadata: Metadata
+    spec: DeviceTaintRuleSpec
+
+
 class CELExpression(Part, frozen=True):
     """An expression of CEL about ``device``."""
 

@@ -30,7 +30,7 @@ from slacktide.kube.resources.custom_resources import (
     Tier,
     WindowSpec,
 )
-from slacktide.kube.resources.devices import DeviceClass, ResourceClaim, ResourceSlice
+from slacktide.kube.resources.devices import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
 from slacktide.kube.resources.nodes import Node, Taint
 from slacktide.kube.resources.pods import (
     Affinity,
@@ -86,6 +86,7 @@ CSI_DRIVER = Kind(CSIDriver, "storage.k8s.io/v1", "csidrivers", namespaced=False
 CSI_STORAGE_CAPACITY = Kind(CSIStorageCapacity, "storage.k8s.io/v1", "csistoragecapacities", namespaced=True)
 VOLUME_ATTACHMENT = Kind(VolumeAttachment, "storage.k8s.io/v1", "volumeattachments", namespaced=False)
 DEVICE_CLASS = Kind(DeviceClass, "resource.k8s.io/v1", "deviceclasses", namespaced=False)
+DEVICE_TAINT_RULE = Kind(DeviceTaintRule, "resource.k8s.io/v1beta2", "devicetaintrules", namespaced=False)
 RESOURCE_SLICE = Kind(ResourceSlice, "resource.k8s.io/v1", "resourceslices", namespaced=False)
 RESOURCE_CLAIM = Kind(ResourceClaim, "resource.k8s.io/v1", "resourceclaims", namespaced=True)
 DEPLOYMENT = Kind(Deployment, "apps/v1", "deployments", namespaced=True)
@@ -117,6 +118,7 @@ __all__ = [
     "CSI_STORAGE_CAPACITY",
     "DEPLOYMENT",
     "DEVICE_CLASS",
+    "DEVICE_TAINT_RULE",
     "JOB",
     "LEASE",
     "MAINTENANCE_WINDOW",
@@ -149,6 +151,7 @@ __all__ = [
     "CronJob",
     "Deployment",
     "DeviceClass",
+    "DeviceTaintRule",
     "DisruptionsSpec",
     "HasMetadata",
     "HoursSpec",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from slacktide.kube.client.kinds import Kind
-from slacktide.kube.client.metadata import Metadata, Part
+from slacktide.kube.client.metadata import Condition, Metadata, Part
 
 
 class GangPolicy(Part, frozen=True):
@@ -44,6 +44,15 @@ class PodGroupSpec(Part, frozen=True):
     scheduling_policy: GroupPolicy = GroupPolicy()
     scheduling_constraints: GroupConstraints | None = None
     resource_claims: tuple[GroupClaim, ...] = ()
+    disruption_mode: str = ""
+    priority: int | None = None
+    """Which the API server sets from ``priorityClassName``, where it reads that at all."""
+
+
+class PodGroupStatus(Part, frozen=True):
+    """What schedulers have written about a group."""
+
+    conditions: tuple[Condition, ...] = ()
 
 
 class PodGroup(Part, frozen=True):
@@ -51,6 +60,7 @@ class PodGroup(Part, frozen=True):
 
     metadata: Metadata
     spec: PodGroupSpec
+    status: PodGroupStatus = PodGroupStatus()
 
 
 class WorkloadGroup(Part, frozen=True):

@@ -76,6 +76,8 @@ class Groups:
     def __init__(self) -> None:
         self._found: dict[tuple[str, str, str], dict[str, KnownGroup]] = {}
         """By source, namespace and name, and of a workload by its groups."""
+        self.objects: dict[tuple[str, str], PodGroup] = {}
+        """Kubernetes' own groups, by namespace and name."""
         self.listed: set[str] = set()
         """Sources whose objects are known."""
         self.absent: set[str] = set()
@@ -86,6 +88,7 @@ class Groups:
         namespace, name = found.metadata.namespace, found.metadata.name
         if isinstance(found, PodGroup):
             self._found[KUBERNETES, namespace, name] = {"": _read(found)}
+            self.objects[namespace, name] = found
         elif isinstance(found, CoschedulingGroup):
             self._found[COSCHEDULING, namespace, name] = {"": KnownGroup(found.spec.min_member)}
         else:
@@ -97,6 +100,19 @@ class Groups:
     def drop(self, source: str, namespace: str, name: str) -> None:
         """An object is gone."""
         self._found.pop((source, namespace, name), None)
+        if source == KUBERNETES:
+            self.objects.pop((namespace, name), None)
+
+    def problem(self, namespace: str, name: str) -> str:
+        """What one of Kubernetes' own groups asks for that we do not do, or nothing."""
+        found = self._found.get((KUBERNETES, namespace, name), {}).get("")
+        return "" if found is None else found.problem
+
+    def priority_of(self, pod: Pod) -> int | None:
+        """The priority of a pod's group, which counts in place of its own; None where that says none."""
+        group = pod.spec.scheduling_group
+        found = None if group is None else self.objects.get((pod.metadata.namespace, group.pod_group_name or ""))
+        return None if found is None else found.spec.priority
 
     def least(self, one: Membership) -> int:
         """How many pods of a group start together at the least; 0: each by itself.

@@ -21,6 +21,8 @@ class Quota:
     cpu: int | None = None
     memory: int | None = None
     workloads: int | None = None
+    problem: str = ""
+    """What it says and cannot be read."""
 
     def reason(self, of: str) -> str:
         """Why a pod gets no promise where those who came first have all that there is ``of`` something."""
@@ -34,22 +36,38 @@ class Quotas:
 
     def __init__(self) -> None:
         self._found: dict[str, dict[str, tuple[str, Quota]]] = {}
+        self.objects: dict[tuple[str, str], PromiseQuota] = {}
+        """All of them as they were last seen, by namespace and name."""
 
-    def see(self, found: PromiseQuota) -> None:
-        """A quota, new or changed. What it says and cannot be read allows nothing, and a warning says so."""
+    def see(self, found: PromiseQuota) -> bool:
+        """A quota, new or changed; whether it says anything else than before.
+
+        What it says and cannot be read allows nothing, and a warning says so.
+        """
+        known = self.objects.get((found.metadata.namespace, found.metadata.name))
+        self.objects[found.metadata.namespace, found.metadata.name] = found
+        if known is not None and known.spec == found.spec:
+            return False
+        self._read(found)
+        return True
+
+    def _read(self, found: PromiseQuota) -> None:
         namespace, name, hard = found.metadata.namespace, found.metadata.name, found.spec.hard
         limits: dict[str, int | None] = {}
+        problem = ""
         for field, said in (("cpu", hard.cpu), ("memory", hard.memory)):
             try:
                 limits[field] = None if said is None else nanos(str(said))
             except ValueError as error:
                 limits[field] = 0
+                problem = f"spec.hard.{field}: {error}"
                 LOG.warning("PromiseQuota %s/%s: spec.hard.%s: %s; nothing is allowed", namespace, name, field, error)
-        quota = Quota(name, limits["cpu"], limits["memory"], hard.workloads)
+        quota = Quota(name, limits["cpu"], limits["memory"], hard.workloads, problem)
         self._found.setdefault(namespace, {})[name] = found.spec.class_, quota
 
     def drop(self, namespace: str, name: str) -> None:
         """A quota is gone."""
+        self.objects.pop((namespace, name), None)
         known = self._found.get(namespace, {})
         known.pop(name, None)
         if not known:

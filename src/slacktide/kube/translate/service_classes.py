@@ -142,8 +142,11 @@ def class_of(promise: Promise) -> str:
 
 
 class ClassIsGone(Unschedulable):
-    """The class that is named cannot be used, because it does not exist, or is malformed; ``name`` is its name, empty
-    where none is named and there is no default."""
+    """The class that is named cannot be used, because it does not exist, is malformed, or is not for this namespace;
+    ``name`` is its name, empty where none is named and there is no default.
+
+    Who was promised something by it before keeps that.
+    """
 
     def __init__(self, name: str, reason: str) -> None:
         self.name = name
@@ -219,6 +222,21 @@ class Classes:
         name = class_of(promise)
         return name if name not in self.classes or name in self.broken else ""
 
+    def lost(self, promise: Promise, namespace: str) -> str:
+        """Why a workload of a namespace could not be promised anew what it is promised, for people; else nothing."""
+        name = class_of(promise)
+        if self.gone(promise):
+            return (
+                f"service class {name} cannot be used any more; this workload keeps what it was promised, until there "
+                "is a class of that name again, or its template names another one"
+            )
+        if not self.classes[name].open_to(namespace):
+            return (
+                f"service class {name} is no longer for namespace {namespace}; this workload keeps what it was "
+                "promised, until it is deleted, its template names another class, or that is for its namespace again"
+            )
+        return ""
+
     @property
     def longest_window(self) -> float:
         """Seconds of the longest window that a class promises over, 0 without any."""
@@ -244,16 +262,19 @@ class Classes:
         """The class that the label or PriorityClass of a template's pods names; empty where neither does."""
         return template.metadata.labels.get(CLASS_LABEL) or self._by_priority.get(template.spec.priority_class_name, "")
 
-    def of(self, pod: Pod, batch: bool, template: Template | None = None) -> Promised:
+    def of(
+        self, pod: Pod, batch: bool, template: Template | None = None, groups_priority: int | None = None
+    ) -> Promised:
         """What a pod was promised, by its controller's ``template`` where that is known: whoever labels a single pod
-        changes no promise.
+        changes no promise. ``groups_priority``: of the group that it starts with, in place of its own.
 
         Raises :class:`Unschedulable` with the reason where that cannot be told, and of these :class:`ClassIsGone`.
         """
         said = own_template(pod) if template is None else template
         if not said.spec.priority_class_name and pod.spec.priority_class_name:
             said = Template(said.metadata, TemplateSpec(pod.spec.priority_class_name))
-        return self.of_template(said, pod.metadata.namespace, batch, priority_of(pod))
+        priority = priority_of(pod) if groups_priority is None else groups_priority
+        return self.of_template(said, pod.metadata.namespace, batch, priority)
 
     def of_template(self, template: Template, namespace: str, batch: bool, pods_priority: int = 0) -> Promised:
         """What pods of a template are promised in a namespace, of ``pods_priority``. Raises as :meth:`of`."""
@@ -267,7 +288,7 @@ class Classes:
             nobody = (
                 "" if found.spec.namespaces else f": its namespaces are none, which is nobody; {EVERYBODY!r} is all"
             )
-            raise Unschedulable(f"{OF_CLASS}{name!r}: may not be used in namespace {namespace}{nobody}")
+            raise ClassIsGone(name, f"{OF_CLASS}{name!r}: may not be used in namespace {namespace}{nobody}")
         annotations = template.metadata.annotations
         own, suffers, approach = annotations.get(SLO), own_limits(annotations), _approach(annotations, found, batch)
         # Who says what it was promised is as important as that. The others are told apart by their pods' priority.

@@ -13,7 +13,17 @@ import pytest
 
 from slacktide.kube.resources.devices import Device, DeviceAttribute, DeviceTaint, ResourceClaim
 from slacktide.kube.resources.objects import DEVICE_CLASS, RESOURCE_CLAIM
-from slacktide.kube.translate.devices.allocation import CannotAllocate, Solution, allocate, devices_of, how_many
+from slacktide.kube.translate.devices.allocation import (
+    FEW_STEPS,
+    MOST_HARD,
+    MOST_STEPS,
+    CannotAllocate,
+    Effort,
+    Solution,
+    allocate,
+    devices_of,
+    how_many,
+)
 from slacktide.kube.translate.devices.claims import Ask, Wish, wish_of
 from slacktide.kube.translate.devices.pools import DeviceId, NodeDevices, Offered, PoolCounters
 from slacktide.kube.translate.devices.results import allocation
@@ -193,6 +203,25 @@ def test_a_search_without_end_is_given_up() -> None:
     alike = {"matchAttribute": f"{DRIVER}/board"}
     with pytest.raises(CannotAllocate, match="after 20000 attempts"):
         given_on(devices, wish(exactly(count=8)), wish(exactly(count=8)), wish(exactly(count=2), constraints=[alike]))
+
+
+def test_who_asks_for_what_cannot_be_had_anywhere_is_searched_for_ever_less() -> None:
+    """Else a claim could keep the scheduler busy: its devices are counted on every node, and again and again."""
+    devices = [offered(f"d{at:02}", attributes={"board": f"b{at}"}) for at in range(40)]
+    alike = {"matchAttribute": f"{DRIVER}/board"}
+    hard = [wish(exactly(count=8)), wish(exactly(count=8)), wish(exactly(count=2), constraints=[alike])]
+    node, effort = NodeDevices(tuple(devices)), Effort()
+    said = []
+    for _ in range(MOST_HARD + 2):
+        with pytest.raises(CannotAllocate) as problem:
+            how_many(hard, node, set(), 9, effort)
+        said.append(str(problem.value))
+    few = f"no devices were found after {FEW_STEPS} attempts"
+    assert said == [f"no devices were found after {MOST_STEPS} attempts"] * MOST_HARD + [few] * 2
+    pair = NodeDevices((*devices, replace(devices[0], id=DeviceId(DRIVER, "p", "twin"))))
+    easy = [wish(exactly(count=2), constraints=[alike])]
+    assert found(allocate(easy, pair, set(), effort)) == [["d00", "twin"]]
+    assert effort.limit == MOST_STEPS
 
 
 @pytest.mark.parametrize(

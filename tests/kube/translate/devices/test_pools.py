@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from slacktide.kube.resources.objects import RESOURCE_SLICE, ResourceSlice
+from slacktide.kube.resources.objects import DEVICE_TAINT_RULE, RESOURCE_SLICE, DeviceTaintRule, ResourceSlice
 from slacktide.kube.translate.devices.pools import Pools
 from support.made_objects import decoded
 
@@ -120,7 +120,7 @@ def test_counters_of_a_pool() -> None:
     assert names(pools, "n1") == []
     assert "device y takes of counter gpu/cores, which is not there" in pools.of(NODES["n1"]).unready
     pools.see(resource_slice("c", count=3, sharedCounters=shared, nodeName="n2"))
-    assert "counter gpu/memory is there twice" in pools.of(NODES["n1"]).unready
+    assert "counter set gpu is there twice" in pools.of(NODES["n1"]).unready
 
 
 def test_devices_are_tried_in_the_order_of_pools_and_slices() -> None:
@@ -128,3 +128,51 @@ def test_devices_are_tried_in_the_order_of_pools_and_slices() -> None:
     pools.see(resource_slice("b", "x", count=2, nodeName="n1"))
     pools.see(resource_slice("a", "y", "z", count=2, nodeName="n1"))
     assert names(pools, "n1") == ["y", "z", "x"]
+
+
+def test_pools_with_devices_that_are_yet_to_be_attached_come_last() -> None:
+    pools = Pools()
+    attached = {"name": "x", "bindingConditions": ["attached"], "bindingFailureConditions": ["failed"]}
+    pools.see(resource_slice("a", attached, "y", nodeName="n1"))
+    pools.see(resource_slice("b", "z", nodeName="n1", pool={"name": "q", "generation": 1, "resourceSliceCount": 1}))
+    assert names(pools, "n1") == ["z", "x", "y"]
+
+
+def test_a_pool_of_several_nodes_is_read_once_for_all_of_them() -> None:
+    """So what is known of a device, by which selectors it is meant, is known on each."""
+    pools = Pools()
+    pools.see(resource_slice("a", "x", {"name": "y"}, allNodes=True))
+    first, second = (pools.of(NODES[name]).devices for name in ("n1", "n2"))
+    assert [one is other for one, other in zip(first, second, strict=True)] == [True, True]
+    pools.see(resource_slice("a", "x", allNodes=True))
+    assert names(pools, "n1") == ["x"]
+
+
+def taint_rule(name: str, **selector: str) -> DeviceTaintRule:
+    taint = {"key": name, "effect": "NoSchedule"}
+    spec = {"taint": taint, **({"deviceSelector": selector} if selector else {})}
+    return decoded(DEVICE_TAINT_RULE, {"metadata": {"name": name}, "spec": spec})
+
+
+def taints(pools: Pools, node: str) -> list[list[str]]:
+    return [[taint.key for taint in one.device.taints] for one in pools.of(NODES[node]).devices]
+
+
+def test_rules_taint_devices_beside_their_drivers() -> None:
+    pools = Pools()
+    own = {"name": "x", "taints": [{"key": "own", "effect": "NoExecute"}]}
+    pools.see(resource_slice("a", own, "y", nodeName="n1"))
+    pools.see(resource_slice("b", "z", nodeName="n2", pool={"name": "q", "generation": 1, "resourceSliceCount": 1}))
+    assert pools.see_rule(taint_rule("all")) == frozenset({"n1", "n2"})
+    assert (taints(pools, "n1"), taints(pools, "n2")) == ([["own", "all"], ["all"]], [["all"]])
+    assert pools.see_rule(taint_rule("one", driver="d.example", pool="p", device="y")) == frozenset({"n1"})
+    assert pools.see_rule(taint_rule("none", driver="other.example")) == frozenset()
+    assert (taints(pools, "n1"), taints(pools, "n2")) == ([["own", "all"], ["all", "one"]], [["all"]])
+    assert pools.see_rule(taint_rule("all", pool="q")) == frozenset({"n1", "n2"}), "it is another one now"
+    assert (taints(pools, "n1"), taints(pools, "n2")) == ([["own"], ["one"]], [["all"]])
+    assert pools.drop_rule("one") == frozenset({"n1"})
+    pools.see(
+        resource_slice("b", "z", "w", nodeName="n2", pool={"name": "q", "generation": 1, "resourceSliceCount": 1})
+    )
+    assert (taints(pools, "n1"), taints(pools, "n2")) == ([["own"], []], [["all"], ["all"]])
+    assert pools.drop_rule("one") == frozenset()

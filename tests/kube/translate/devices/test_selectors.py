@@ -46,6 +46,13 @@ OWN, MEMORY = 'device.attributes["gpu.example"]', 'device.capacity["gpu.example"
         f'{OWN}.version.compareTo(semver("1.10.0-rc.10")) < 0 && {OWN}.version.compareTo(semver("1.10.0-rc.a")) < 0',
         f"{OWN}.version.major() == 1 && {OWN}.version.minor() == 10 && {OWN}.version.patch() == 0",
         'isSemver("1.2.3") && !isSemver("1.2")',
+        'isSemver("v1.2", true) && !isSemver("v1.2", false) && !isSemver("v1.x", true)',
+        'semver("v01.2", true) == semver("1.2.0") && semver("v1-rc.1", true) == semver("1.0.0-rc.1")',
+        f'{OWN}.version == semver("1.10.0-rc.2+build.7") && !isSemver("1.0.0-01") && !isSemver("1.0.0-a..b")',
+        "has(device.attributes[device.driver].model) && !has(device.attributes[device.driver].absent)",
+        '!("unknown.example" in device.attributes) && !has(device.attributes["elsewhere.example"].model)',
+        'device.attributes.exists(domain, domain == "other.example") && size(device.attributes) == 2',
+        'device.attributes.all(domain, domain in ["gpu.example", "other.example", "unknown.example"])',
         f'{OWN}.absent == "a" || {OWN}.ready',
         "!device.allowMultipleAllocations",
     ],
@@ -96,3 +103,37 @@ def test_without_its_package_the_reason_says_what_to_install(monkeypatch: pytest
     monkeypatch.setattr(selectors, "_environment", absent)
     with pytest.raises(SelectorError, match=r"cel-expr-python.*install slacktide\[devices\]"):
         matches("true && true", DEVICE, DRIVER)
+
+
+def test_the_drivers_own_domain_is_empty_and_not_absent_where_it_is_not_asked_for() -> None:
+    bare = Device("d1", {}, {})
+    assert not matches("has(device.attributes[device.driver].model)", bare, DRIVER)
+    assert not matches('"gpu.example" in device.attributes', bare, DRIVER)
+    assert matches("size(device.attributes) == 0", bare, DRIVER)
+
+
+def test_an_expression_that_takes_long_is_not_asked_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is a user's, there may be thousands of devices, and the scheduler does nothing else meanwhile."""
+    numbers = f"[{', '.join(map(str, range(90)))}]"
+    dear = f"{numbers}.all(x, {numbers}.all(y, x * y >= 0)) && {OWN}.ready"
+    assert matches(dear, DEVICE, DRIVER)
+    monkeypatch.setattr(selectors, "MOST_SECONDS", 1e-6)
+    monkeypatch.setattr(selectors, "TRIED_SECONDS", 0.0)
+    with pytest.raises(SelectorError, match=r"it takes more than .* ms for a device"):
+        matches(dear, DEVICE, DRIVER)
+
+
+def test_what_people_write_is_never_dear() -> None:
+    expression = f'{OWN}.model == "a100" && {MEMORY}.isGreaterThan(quantity("40G")) && {OWN}.ready'
+    for _ in range(3000):
+        assert matches(expression, DEVICE, DRIVER)
+    assert selectors._compiled(expression).seconds < 3000 * selectors.MOST_SECONDS / 5
+
+
+def test_what_cannot_be_read_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each node asks, whenever its devices are counted, and the API server knows functions that we do not."""
+    expression = 'sets.contains(["a"], [device.driver])'
+    for at in range(3):
+        with pytest.raises(SelectorError, match=r"CEL expression 'sets.contains"):
+            matches(expression, Device(f"d{at}"), DRIVER)
+        monkeypatch.setattr(selectors, "_environment", lambda: pytest.fail("it is compiled again"))

@@ -17,6 +17,29 @@ from slacktide.kube.translate.devices.selectors import SelectorError, attribute,
 MOST_STEPS = 20_000
 """Devices that are tried for one node and pod. kube-scheduler gives up after ten seconds; steps are the same on every
 machine."""
+FEW_STEPS = 500
+MOST_HARD = 16
+
+
+@dataclass(slots=True)
+class Effort:
+    """How much is searched for claims that ask for the same, on node after node.
+
+    Whoever may make claims can ask for what takes all steps on every node, as devices of thousands of nodes are counted
+    again and again. So where more than :data:`FEW_STEPS` led nowhere on :data:`MOST_HARD` nodes, no more than these are
+    taken on others, until the claims can be had somewhere.
+    """
+
+    hard: int = 0
+
+    @property
+    def limit(self) -> int:
+        """The most steps on the next node."""
+        return MOST_STEPS if self.hard < MOST_HARD else FEW_STEPS
+
+    def learn(self, steps: int, found: bool) -> None:
+        """So many steps were taken on a node, and led somewhere or not."""
+        self.hard = 0 if found else self.hard + (steps > FEW_STEPS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +58,20 @@ class CannotAllocate(Exception):  # noqa: N818  # an answer, not a mistake
     """Why the claims cannot have devices on a node, whoever else has some."""
 
 
-def allocate(wishes: Sequence[Wish], node: NodeDevices, in_use: Container[DeviceId]) -> Solution | None:
+def allocate(
+    wishes: Sequence[Wish], node: NodeDevices, in_use: Container[DeviceId], effort: Effort | None = None
+) -> Solution | None:
     """Devices for all claims, or None where there are none free.
 
     Raises :class:`CannotAllocate` where selectors or pools cannot be read, or the search takes too long.
     """
-    return _Search(wishes, node, in_use).run()
+    effort = effort or Effort()
+    search, found = _Search(wishes, node, in_use, effort.limit), None
+    try:
+        found = search.run()
+    finally:
+        effort.learn(search.steps, found is not None)
+    return found
 
 
 def devices_of(solution: Solution) -> list[tuple[DeviceId, ...]]:
@@ -48,14 +79,16 @@ def devices_of(solution: Solution) -> list[tuple[DeviceId, ...]]:
     return [tuple(one.offered.id for one in given if not one.ask.body.admin_access) for given in solution]
 
 
-def how_many(wishes: Sequence[Wish], node: NodeDevices, in_use: Container[DeviceId], most: int) -> int:
+def how_many(
+    wishes: Sequence[Wish], node: NodeDevices, in_use: Container[DeviceId], most: int, effort: Effort | None = None
+) -> int:
     """How many times the claims can all have devices at once, one after the other; ``most`` where that many or more.
 
     Raises :class:`CannotAllocate` where not even the first time is found out.
     """
     ask = _only(wishes)
     if ask is not None and not node.counters:
-        search, free = _Search(wishes, node, in_use, [[]]), 0
+        search, free = _Search(wishes, node, in_use, given=[[]]), 0
         try:
             for one in node.devices:
                 free += search.is_free(0, ask, one) and _means(ask, one)
@@ -66,7 +99,7 @@ def how_many(wishes: Sequence[Wish], node: NodeDevices, in_use: Container[Device
     taken = _Also(in_use)
     for count in range(most):
         try:
-            found = allocate(wishes, node, taken)
+            found = allocate(wishes, node, taken, effort)
         except CannotAllocate:
             if not count:
                 raise
@@ -102,6 +135,7 @@ class _Search:
     wishes: Sequence[Wish]
     node: NodeDevices
     in_use: Container[DeviceId]
+    limit: int = MOST_STEPS
     given: list[list[Given]] = field(default_factory=list)
     taken: set[DeviceId] = field(default_factory=set)
     left: dict[PoolId, Counters] = field(default_factory=dict)
@@ -142,8 +176,8 @@ class _Search:
         tried: set[tuple[bytes, bool, bool]] = set()  # where one leads nowhere, another that is like it does not either
         for at in range(first, len(devices) - wanted + 1):
             self.steps += 1
-            if self.steps > MOST_STEPS:
-                raise CannotAllocate(f"no devices were found after {MOST_STEPS} attempts")
+            if self.steps > self.limit:
+                raise CannotAllocate(f"no devices were found after {self.limit} attempts")
             one = devices[at]
             if not self.is_free(claim, ask, one) or not _means(ask, one):
                 continue

@@ -23,23 +23,19 @@ KEEPS_AWAY = ("NoSchedule", "NoExecute")
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """One thing that is asked for; ``name`` is that of its request, or REQUEST/ALTERNATIVE."""
+    """One thing that is asked for; ``name`` is that of its request, or REQUEST/ALTERNATIVE. ``expressions`` are the
+    selectors of class and request; all must hold."""
 
     name: str
     request: str
     body: DeviceAsk
     service: DeviceClass
+    expressions: tuple[str, ...]
 
     @property
     def all(self) -> bool:
         """Whether all devices are asked for that the selectors mean."""
         return self.body.allocation_mode == ALL
-
-    @property
-    def expressions(self) -> tuple[str, ...]:
-        """The selectors of class and request; all must hold."""
-        both = (*self.service.spec.selectors, *self.body.selectors)
-        return tuple(one.cel.expression for one in both if one.cel is not None)
 
     def tolerates(self, taints: tuple[DeviceTaint, ...]) -> bool:
         """Whether none of a device's taints keeps it away."""
@@ -100,7 +96,8 @@ def _ask(name: str, request: str, body: DeviceAsk, classes: Mapping[str, DeviceC
         raise Unschedulable(f"{field}.allocationMode: found {body.allocation_mode}, expected {EXACT} or {ALL}")
     _check(body.selectors, f"{field}.selectors")
     _check(service.spec.selectors, f"device class {body.device_class_name}: spec.selectors")
-    return Ask(name, request, body, service)
+    both = (*service.spec.selectors, *body.selectors)
+    return Ask(name, request, body, service, tuple(one.cel.expression for one in both if one.cel is not None))
 
 
 def _check(selectors: tuple[DeviceSelector, ...], field: str) -> None:

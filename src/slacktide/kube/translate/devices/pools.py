@@ -5,7 +5,7 @@ Of a pool the newest generation counts, and only when all its slices are there.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from slacktide.kube.client.metadata import NodeSelector
 from slacktide.kube.client.quantities import nanos
-from slacktide.kube.resources.devices import Device, ResourceSlice
+from slacktide.kube.resources.devices import Device, DeviceTaintRule, ResourceSlice
 from slacktide.kube.translate.selectors import NODE_NAME, node_conditions
 from slacktide.kube.translate.unschedulable import Unschedulable
 from slacktide.model.constraint import Term
@@ -71,8 +71,23 @@ class NodeDevices:
     counters: Mapping[PoolId, PoolCounters] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """The newest generation of a pool: its slices in order, each with its devices, what these share, and what is wrong
+    with it for whatever node.
+
+    ``last``: it is tried after other pools, as in kube-scheduler, where a device of it is yet to be attached.
+    """
+
+    slices: tuple[tuple[ResourceSlice, tuple[Offered, ...]], ...]
+    counters: PoolCounters
+    problem: str
+    last: bool
+
+
 class Pools:
-    """All slices, kept by events."""
+    """All slices, kept by events. What is read of a pool is kept until one of its slices changes, for all nodes: a pool
+    of all nodes may have a hundred devices, and there may be thousands of nodes."""
 
     def __init__(self) -> None:
         self._slices: dict[str, ResourceSlice] = {}
@@ -81,6 +96,8 @@ class Pools:
         self._shared: set[PoolId] = set()
         self._placed: dict[PoolId, frozenset[str]] = {}
         """The nodes among whose pools one is, where it is no pool of several."""
+        self._read: dict[PoolId, _Read] = {}
+        self._rules: dict[str, DeviceTaintRule] = {}
         self._terms: dict[NodeSelector, Term | None] = {}
 
     def see(self, found: ResourceSlice) -> frozenset[str] | None:
@@ -100,6 +117,24 @@ class Pools:
         del self._of_pool[pool][name]
         return _either(before, self._place(pool))
 
+    def see_rule(self, found: DeviceTaintRule) -> frozenset[str] | None:
+        """A rule that taints devices, new or changed; as :meth:`see`."""
+        before = self.drop_rule(found.metadata.name)
+        self._rules[found.metadata.name] = found
+        return _either(before, self._tainted_by(found))
+
+    def drop_rule(self, name: str) -> frozenset[str] | None:
+        """A rule is gone; as :meth:`see`."""
+        found = self._rules.pop(name, None)
+        return frozenset() if found is None else self._tainted_by(found)
+
+    def _tainted_by(self, rule: DeviceTaintRule) -> frozenset[str] | None:
+        nodes: frozenset[str] | None = frozenset()
+        for pool in [one for one in self._of_pool if _concerns_pool(rule, one)]:
+            self._read.pop(pool, None)
+            nodes = _either(nodes, self.nodes_of(pool))
+        return nodes
+
     def nodes_of(self, pool: PoolId) -> frozenset[str] | None:
         """The nodes that can use a pool's devices, None where these may be all."""
         slices = self._of_pool.get(pool, {}).values()
@@ -110,6 +145,7 @@ class Pools:
 
     def _place(self, pool: PoolId) -> frozenset[str] | None:
         """Note where a pool is to be found."""
+        self._read.pop(pool, None)
         for name in self._placed.pop(pool, ()):
             self._on_node[name].discard(pool)
             if not self._on_node[name]:
@@ -131,39 +167,34 @@ class Pools:
         found: list[Offered] = []
         counters: dict[PoolId, PoolCounters] = {}
         unready = ""
-        for pool in sorted(self._on_node.get(node[NODE_NAME], set()) | self._shared):
-            slices = self._of_pool[pool].values()
-            newest = max(one.spec.pool.generation for one in slices)
-            current = sorted(
-                (one for one in slices if one.spec.pool.generation == newest), key=lambda one: one.metadata.name
-            )
-            try:
-                shared = _counters(current)
-                here = [one for each in current for one in self._offered(each, node)]
-                problem = _problem(pool, current, here)
-            except ValueError as error:
-                here, problem = [], f"resource pool {'/'.join(pool)} is invalid: {error}"
+        pools = [(pool, self._pool(pool)) for pool in self._on_node.get(node[NODE_NAME], set()) | self._shared]
+        for pool, read in sorted(pools, key=lambda one: (one[1].last, one[0])):
+            here = [one for each, devices in read.slices for one in self._usable(each, devices, node)]
+            problem = read.problem or _names_twice(pool, here)
             # Where none of the slices concerns the node, what is missing may.
-            if problem and (here or any(self._concerns(one, node) for one in current)):
+            if problem and (here or any(self._concerns(one, node) for one, _ in read.slices)):
                 unready = unready or problem
             elif not problem:
                 found += here
-                if shared.total:
-                    counters[pool] = shared
+                if read.counters.total:
+                    counters[pool] = read.counters
         return NodeDevices(tuple(found), unready, counters)
 
-    def _offered(self, found: ResourceSlice, node: Mapping[str, str]) -> Iterator[Offered]:
-        spec, each = found.spec, found.spec.per_device_node_selection
-        if not each and not self._matches(node, spec.node_name, spec.node_selector, spec.all_nodes):
-            return
-        for device in spec.devices:
-            if each and not self._matches(node, device.node_name, device.node_selector, device.all_nodes):
-                continue
-            name, selector = (device.node_name, device.node_selector) if each else (spec.node_name, spec.node_selector)
-            local = bool(name) or device.binds_to_node
-            its, takes = DeviceId(spec.driver, spec.pool.name, device.name), _takes(device)
-            kind = _encode((spec.driver, spec.pool.name if takes else "", replace(device, name="")))
-            yield Offered(its, device, local, selector, kind, takes)
+    def _pool(self, pool: PoolId) -> _Read:
+        if pool not in self._read:
+            slices = self._of_pool[pool].values()
+            newest = max(one.spec.pool.generation for one in slices)
+            current = (one for one in slices if one.spec.pool.generation == newest)
+            rules = [rule for _, rule in sorted(self._rules.items()) if _concerns_pool(rule, pool)]
+            self._read[pool] = _read(pool, sorted(current, key=lambda one: one.metadata.name), rules)
+        return self._read[pool]
+
+    def _usable(self, found: ResourceSlice, devices: Sequence[Offered], node: Mapping[str, str]) -> Iterable[Offered]:
+        """Those of a slice's devices that a node can use."""
+        if not found.spec.per_device_node_selection:
+            return devices if self._concerns(found, node) else ()
+        own = ((one, one.device) for one in devices)
+        return [one for one, its in own if self._matches(node, its.node_name, its.node_selector, its.all_nodes)]
 
     def _concerns(self, found: ResourceSlice, node: Mapping[str, str]) -> bool:
         spec = found.spec
@@ -191,25 +222,55 @@ def _either(one: frozenset[str] | None, other: frozenset[str] | None) -> frozens
     return None if one is None or other is None else one | other
 
 
-def _problem(pool: PoolId, slices: Iterable[ResourceSlice], here: Iterable[Offered]) -> str:
-    """Why a pool's devices cannot be given out as yet, or empty."""
-    name, found = "/".join(pool), list(slices)
-    wanted = found[0].spec.pool.resource_slice_count
-    if len(found) != wanted:
-        return f"resource pool {name} is being updated: {len(found)} of {wanted} slices are there"
-    names = [one.id.device for one in here]
-    return "" if len(set(names)) == len(names) else f"resource pool {name} is invalid: two devices have one name"
+def _concerns_pool(rule: DeviceTaintRule, pool: PoolId) -> bool:
+    selector = rule.spec.device_selector
+    return selector.driver in ("", pool[0]) and selector.pool in ("", pool[1])
+
+
+def _read(pool: PoolId, slices: Sequence[ResourceSlice], rules: Sequence[DeviceTaintRule]) -> _Read:
+    name, wanted = "/".join(pool), slices[0].spec.pool.resource_slice_count
+    problem = ""
+    if len(slices) != wanted:
+        problem = f"resource pool {name} is being updated: {len(slices)} of {wanted} slices are there"
+    try:
+        devices = [tuple(_offered(one, rules)) for one in slices]
+        counters = _counters(slices)
+    except ValueError as error:
+        problem = problem or f"resource pool {name} is invalid: {error}"
+        devices, counters = [() for _ in slices], PoolCounters({}, ())
+    last = any(one.device.binding_conditions for each in devices for one in each)
+    return _Read(tuple(zip(slices, devices, strict=True)), counters, problem, last)
+
+
+def _offered(found: ResourceSlice, rules: Sequence[DeviceTaintRule]) -> Iterator[Offered]:
+    spec = found.spec
+    for written in spec.devices:
+        more = tuple(one.spec.taint for one in rules if one.spec.device_selector.device in ("", written.name))
+        device = replace(written, taints=(*written.taints, *more)) if more else written
+        each = device if spec.per_device_node_selection else spec
+        local = bool(each.node_name) or device.binds_to_node
+        its, takes = DeviceId(spec.driver, spec.pool.name, device.name), _takes(device)
+        kind = _encode((spec.driver, spec.pool.name if takes else "", replace(device, name="")))
+        yield Offered(its, device, local, each.node_selector, kind, takes)
+
+
+def _names_twice(pool: PoolId, here: Sequence[Offered]) -> str:
+    """That a pool is invalid because devices that a node can use have one name, or empty."""
+    is_unique = len({one.id.device for one in here}) == len(here)
+    return "" if is_unique else f"resource pool {'/'.join(pool)} is invalid: two devices have one name"
 
 
 def _counters(slices: Iterable[ResourceSlice]) -> PoolCounters:
     """The counters of a pool. Raises :class:`ValueError` where a quantity or a name is wrong."""
     total: Counters = {}
     takes = []
+    sets: set[str] = set()
     for one in slices:
         for shared in one.spec.shared_counters:
+            if shared.name in sets:
+                raise ValueError(f"counter set {shared.name} is there twice")
+            sets.add(shared.name)
             for name, counter in shared.counters.items():
-                if (shared.name, name) in total:
-                    raise ValueError(f"counter {shared.name}/{name} is there twice")
                 total[shared.name, name] = nanos(counter.value)
         takes += [
             (DeviceId(one.spec.driver, one.spec.pool.name, device.name), _takes(device))

@@ -8,7 +8,9 @@ to CEL (lists, sets, regular expressions with groups, URLs, addresses, formats) 
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -19,11 +21,26 @@ from slacktide.kube.resources.devices import Device, DeviceAttribute
 PACKAGE = "cel-expr-python"
 KEPT = 1024
 """So many expressions are kept compiled."""
+MOST_SECONDS = 0.005
+"""An expression may take so long for a device on average. The API server lets through what takes ten times as long, and
+there may be thousands of devices, while nothing else is decided."""
+TRIED_SECONDS = 0.25
+"""So long is tried before that is judged."""
 LONGEST = 200
 
-_INDEX = re.compile(r"""\[\s*(?:"([^"\\]*)"|'([^'\\]*)')\s*\]""")
-_ASKS_FOR_DOMAIN = re.compile(r"\bin\s+device\s*\.\s*(?:attributes|capacity)\b(?!\s*\[)")
-_SEMVER = re.compile(r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(?:-([0-9A-Za-z.-]+))?(?:\+[0-9A-Za-z.-]+)?", re.ASCII)
+_TEXT = r"""(?:"([^"\\]*)"|'([^'\\]*)')"""
+_DOMAINS = r"device\s*\.\s*(?:attributes|capacity)\b"
+_INDEX = re.compile(rf"\[\s*{_TEXT}\s*\]")
+_ASKS_FOR = re.compile(rf"{_TEXT}\s+in\s+{_DOMAINS}(?!\s*\[)")
+_ASKS_WHICH = re.compile(
+    rf"\bin\s+{_DOMAINS}(?!\s*\[)|\bsize\s*\(\s*{_DOMAINS}\s*\)"
+    rf"|{_DOMAINS}\s*\.\s*(?:all|exists|exists_one|existsOne|filter|map|size|transform\w+)\s*\("
+)
+_PART = r"(?:0|[1-9]\d*|\d*[A-Za-z-][0-9A-Za-z-]*)"
+_SEMVER = re.compile(
+    rf"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(?:-({_PART}(?:\.{_PART})*))?(?:\+[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?",
+    re.ASCII,
+)
 _QUANTITY, _VERSION = "quantity", "semver"
 
 Fields = dict[str, Any]
@@ -35,11 +52,18 @@ class SelectorError(SlacktideError):
 
 def matches(expression: str, device: Device, driver: str) -> bool:
     """Whether a selector means a device. Raises :class:`SelectorError` naming the expression and what is wrong."""
-    program, domains = _compiled(expression)
+    selector = _compiled(expression)
+    if selector.problem:
+        raise SelectorError(selector.problem)
+    if selector.is_dear:
+        raise _wrong(expression, f"it takes more than {MOST_SECONDS * 1000:.0f} ms for a device; ask for less in it")
+    began = time.thread_time()
     try:
-        found = program.eval(data={"device": _fields(device, driver, domains)})
+        found = selector.program.eval(data={"device": _fields(device, driver, selector)})
     except (RuntimeError, ValueError, TypeError) as error:
         raise _wrong(expression, error) from error
+    finally:
+        selector.times, selector.seconds = selector.times + 1, selector.seconds + time.thread_time() - began
     value = found.value()
     if not isinstance(value, bool):
         raise _wrong(expression, value if "ERROR" in str(found.type()) else "it is neither true nor false")
@@ -59,23 +83,42 @@ def _wrong(expression: str, problem: object) -> SelectorError:
     return SelectorError(f"CEL expression {shown!r}: {text}")
 
 
+@dataclass(slots=True)
+class _Selector:
+    """An expression, compiled. A domain that a device has nothing of is absent, but empty where it is indexed: those of
+    ``defaults``, and with ``own`` that of the device's driver. ``times`` and ``seconds`` (of processor time): how often
+    it was asked, and what that took. ``problem``: why it cannot be asked; remembered, too, as each node would ask."""
+
+    program: Any = None
+    defaults: frozenset[str] = frozenset()
+    own: bool = False
+    problem: str = ""
+    times: int = 0
+    seconds: float = 0.0
+
+    @property
+    def is_dear(self) -> bool:
+        """Whether it takes so long that it may not be asked any more."""
+        return self.seconds > TRIED_SECONDS and self.seconds > MOST_SECONDS * self.times
+
+
 @lru_cache(maxsize=KEPT)
-def _compiled(expression: str) -> tuple[Any, frozenset[str]]:
-    """The program, and the domains that it indexes: one that a device has nothing of is empty, and not absent."""
+def _compiled(expression: str) -> _Selector:
     try:
         program = _environment().compile(expression)
-    except ImportError as error:
-        raise SelectorError(
-            f"selectors of devices need the package {PACKAGE}, which is not installed: install slacktide[devices]"
-        ) from error
+    except ImportError:
+        needed = f"selectors of devices need the package {PACKAGE}, which is not installed: install slacktide[devices]"
+        return _Selector(problem=needed)
     except (RuntimeError, ValueError) as error:
-        raise _wrong(expression, error) from error
-    if _ASKS_FOR_DOMAIN.search(expression):
-        return program, frozenset()
-    return program, frozenset(one or other for one, other in _INDEX.findall(expression))
+        return _Selector(problem=str(_wrong(expression, error)))
+    if _ASKS_WHICH.search(_ASKS_FOR.sub("", expression)):
+        return _Selector(program, frozenset(), own=False)
+    indexed, asked = ({one or other for one, other in form.findall(expression)} for form in (_INDEX, _ASKS_FOR))
+    return _Selector(program, frozenset(indexed - asked), own=not asked)
 
 
-def _fields(device: Device, driver: str, domains: frozenset[str]) -> Fields:
+def _fields(device: Device, driver: str, selector: _Selector) -> Fields:
+    domains = {*selector.defaults, driver} if selector.own else selector.defaults
     attributes: dict[str, Fields] = {domain: {} for domain in domains}
     capacity: dict[str, Fields] = {domain: {} for domain in domains}
     for name, found in device.attributes.items():
@@ -117,7 +160,20 @@ def _quantity(text: str) -> dict[str, str]:
 def _version(text: str) -> dict[str, str]:
     if _SEMVER.fullmatch(text) is None:
         raise ValueError(f"found {text!r}, expected a semantic version such as 1.2.3")
-    return {_VERSION: text}
+    return {_VERSION: text.partition("+")[0]}  # what was built counts for nothing, also where two are equal
+
+
+def _loose_version(text: str, normalize: bool) -> dict[str, str]:
+    """A version; with ``normalize`` one that begins with v, has no minor or patch number, or zeros before a number."""
+    if normalize:
+        core, mark, rest = re.fullmatch(r"v?([^+-]*)([+-]?)(.*)", text, re.DOTALL).groups()  # type: ignore[union-attr]
+        numbers = [one.lstrip("0") or "0" if one.isascii() and one.isdigit() else one for one in core.split(".")]
+        text = ".".join([*numbers, *["0"] * (3 - len(numbers))]) + mark + rest
+    return _version(text)
+
+
+def _is_loose_version(text: str, normalize: bool) -> bool:
+    return _is(lambda one: _loose_version(one, normalize), text)
 
 
 def _is(read: Callable[[str], object], text: str) -> bool:
@@ -191,8 +247,13 @@ def _environment() -> Any:
     functions = [
         function("quantity", (any_map, (text,), _quantity), member=False),
         function("isQuantity", (truth, (text,), lambda one: _is(nanos, one)), member=False),
-        function("semver", (any_map, (text,), _version), member=False),
-        function("isSemver", (truth, (text,), lambda one: _is(_version, one)), member=False),
+        function("semver", (any_map, (text,), _version), (any_map, (text, truth), _loose_version), member=False),
+        function(
+            "isSemver",
+            (truth, (text,), lambda one: _is(_version, one)),
+            (truth, (text, truth), _is_loose_version),
+            member=False,
+        ),
         function("compareTo", (number, pair, _compare)),
         function("isGreaterThan", (truth, pair, lambda one, other: _compare(one, other) > 0)),
         function("isLessThan", (truth, pair, lambda one, other: _compare(one, other) < 0)),

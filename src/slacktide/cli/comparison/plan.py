@@ -106,7 +106,7 @@ def plan(
     """
     import sys
 
-    from slacktide.cli.many import Telling
+    from slacktide.cli.comparison.many import Telling
     from slacktide.experiment import curve as curves
     from slacktide.experiment import planning
     from slacktide.experiment import store as stores

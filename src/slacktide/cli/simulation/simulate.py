@@ -165,7 +165,8 @@ def _run(
 def _report(workload: Workload, hosts: Hosts, config: Config, result: RunResult, *, as_json: bool) -> None:
     from dataclasses import asdict
 
-    from slacktide.cli import measure, outcome
+    from slacktide.cli import measure
+    from slacktide.cli.simulation import outcome
     from slacktide.experiment.run_folder import delays_of, per_class_of, totals, unserved_of
     from slacktide.metrics import over_all, per_approach
 

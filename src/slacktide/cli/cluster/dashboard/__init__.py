@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
+from slacktide.cli.cluster.scheduler_pages import Trust, asking_a_scheduler
 from slacktide.cli.options import FILE
-from slacktide.cli.scheduler_pages import Trust, asking_a_scheduler
 
 
 @click.command()
@@ -53,8 +53,8 @@ def dashboard(
         file = files("slacktide.dashboard") / "grafana" / "slacktide.json"
         click.echo(file.read_text(encoding="utf-8"), nl=False)
         return
-    from slacktide.cli.dashboard.serving import serve
-    from slacktide.cli.dashboard.sources import Wanted, source
+    from slacktide.cli.cluster.dashboard.serving import serve
+    from slacktide.cli.cluster.dashboard.sources import Wanted, source
 
     with contextlib.suppress(KeyboardInterrupt):
         asyncio.run(serve(source(Wanted(folder, session, address, trust)), port, opens))

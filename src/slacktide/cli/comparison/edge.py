@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from slacktide.cli.edge_emulate import emulate
-from slacktide.cli.edge_replay import replay
+from slacktide.cli.comparison.edge_emulate import emulate
+from slacktide.cli.comparison.edge_replay import replay
 from slacktide.cli.shell.suggesting import HelpfulGroup
 
 

@@ -58,7 +58,7 @@ def run(
     or of slacktide runs what it concerns. Failed runs are reported at the end and tried again the next time.
     docs/experiments.md describes the file.
     """
-    from slacktide.cli.data import ended
+    from slacktide.cli.comparison import ended
     from slacktide.cli.memory import give_back
     from slacktide.experiment import conduct
     from slacktide.experiment import grid as grids
@@ -133,7 +133,7 @@ def carry_out(
     grid: Grid, runs: Sequence[Listed], store: Store, jobs: int, cluster: str | None
 ) -> list[tuple[Point, Outcome]]:
     """Do what is missing, with a line of progress on stderr; what failed."""
-    from slacktide.cli.many import Telling
+    from slacktide.cli.comparison.many import Telling
     from slacktide.experiment import conduct
     from slacktide.experiment.executors import executor
     from slacktide.experiment.expected import Expected

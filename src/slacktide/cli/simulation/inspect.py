@@ -49,7 +49,7 @@ def inspect(files: tuple[Path, ...], config_file: Path | None, bins: int, as_jso
     if as_json:
         echo_json(found)
     else:
-        from slacktide.cli.findings import text
+        from slacktide.cli.simulation.findings import text
 
         click.echo(text(found))
         if kinds := found.get("workload", {}).get("kinds"):

@@ -13,7 +13,7 @@ from slacktide.errors import ConfigError, InputError, Problem
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from slacktide.cli.scheduler_pages import Trust
+    from slacktide.cli.cluster.scheduler_pages import Trust
     from slacktide.dashboard.pages import Route
 
 
@@ -37,7 +37,7 @@ class Source:
 
 def source(wanted: Wanted) -> Source:
     """The data of the page. Raises :class:`InputError` for a folder that holds neither results nor a record."""
-    from slacktide.cli.dashboard.relay import Relay
+    from slacktide.cli.cluster.dashboard.relay import Relay
     from slacktide.dashboard.simulated_tables import is_results
     from slacktide.dashboard.simulation import Simulation
     from slacktide.dashboard.timeline_routes import timeline_routes
@@ -81,7 +81,7 @@ def lab_address(trust: Trust) -> str:
     """Where the scheduler of the lab listens whose kubeconfig is in use. Raises :class:`ConfigError` where none is."""
     import asyncio
 
-    from slacktide.cli.explain import of_lab
+    from slacktide.cli.cluster.explain import of_lab
     from slacktide.kube.client.credentials import load_access
 
     access = asyncio.run(load_access(trust.kubeconfig, trust.context))

@@ -9,10 +9,21 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from slacktide.cli import trace_rows
 from slacktide.cli.options import AS_JSON, FILE, SHARE, key_values
-from slacktide.cli.preparing import CONFIG, SEED, Parts, about, aligned, in_pieces, needs, numbers, tell_manifest
+from slacktide.cli.shell import completing
 from slacktide.cli.shell.suggesting import HelpfulGroup
+from slacktide.cli.simulation import trace_rows
+from slacktide.cli.simulation.preparing import (
+    CONFIG,
+    SEED,
+    Parts,
+    about,
+    aligned,
+    in_pieces,
+    needs,
+    numbers,
+    tell_manifest,
+)
 
 if TYPE_CHECKING:
     from slacktide.inputs.prepare import Peak
@@ -43,11 +54,14 @@ for command in (trace_rows.admit, trace_rows.thin, trace_rows.window, trace_rows
 
 
 @trace.command()
-@click.argument("name", required=False, metavar="[FORMAT]")
+@click.argument("name", required=False, metavar="[FORMAT]", shell_complete=completing.formats)
 @click.argument("sources", nargs=-1, type=FILE, metavar="[SOURCE]...")
 @click.option("--out", type=FILE, help="The directory to write workload.parquet and hosts.parquet into.")
 @click.option("--map", "mapping", metavar="RULES", help="Priorities to classes: 9-=gold,2-8=silver,*=bronze.")
-@click.option("--set", "words", multiple=True, metavar="KEY=VALUE", help="A parameter; may be repeated.")
+@click.option(
+    "--set", "words", multiple=True, metavar="KEY=VALUE", shell_complete=completing.format_parameters,
+    help="A parameter; may be repeated.",
+)  # fmt: skip
 @CONFIG
 @SEED
 @AS_JSON

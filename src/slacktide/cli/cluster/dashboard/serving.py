@@ -13,11 +13,11 @@ from slacktide.cli.loops import until_signal
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from slacktide.cli.dashboard.sources import Source
+    from slacktide.cli.cluster.dashboard.sources import Source
     from slacktide.dashboard.pages import Route
 
 HOST = "127.0.0.1"
-UNAUTHORIZED, MISDIRECTED = 401, 421
+FOUND, UNAUTHORIZED, GONE = 302, 401, 410
 
 
 async def serve(source: Source, port: int, opens: bool) -> None:
@@ -25,20 +25,23 @@ async def serve(source: Source, port: int, opens: bool) -> None:
     import webbrowser
 
     from slacktide.dashboard.pages import PAGE
-    from slacktide.kube.observe.http_site import Site
+    from slacktide.kube.observe.http_site import Site, near
 
-    key = secrets.token_urlsafe(24)
-    async with Site("--port", f"{HOST}:{port}", local_routes(source.routes, key)) as site:
-        url = f"http://{HOST}:{site.port}{PAGE}#token={key}"
-        click.echo(f"{source.what}: {url}\nCtrl-C ends it.")
+    key, ticket = secrets.token_urlsafe(24), f"/open/{secrets.token_urlsafe(24)}"
+    page = f"{PAGE}#token={key}"
+    routes = local_routes(source.routes, key) | ({ticket: near(once(page))} if opens else {})
+    async with Site("--port", f"{HOST}:{port}", routes) as site:
+        here = f"http://{HOST}:{site.port}"
+        click.echo(f"{source.what}: {here}{page}\nCtrl-C ends it.")
         if opens:
-            webbrowser.open(url)
+            webbrowser.open(here + ticket)
         await until_signal(_forever())
 
 
 def local_routes(data: Mapping[str, Route], key: str) -> dict[str, Route]:
     """The page and its data by path: for who is on this machine, the data for who has the key."""
     from slacktide.dashboard.pages import page_routes
+    from slacktide.kube.observe.http_site import near
 
     routes = {path: near(one) for path, one in page_routes().items()}
     return routes | {path: near(guarded(one, key)) for path, one in data.items()}
@@ -65,15 +68,19 @@ def guarded(route: Route, key: str) -> Route:
     return asked
 
 
-def near(route: Route) -> Route:
-    """``route`` for requests that name this machine: another site's name that is made to lead here is none."""
-    from aiohttp import web
+def once(location: str) -> Route:
+    """Leads to ``location`` the first time. What a browser is started with can be read by other users of this machine
+    (its command line): so that is not the key, but an address that is worth nothing any more when it has been used."""
+    from aiohttp import hdrs, web
 
-    from slacktide.dashboard.pages import refusal
+    from slacktide.dashboard.pages import HEADERS, refusal
 
-    async def asked(request: web.Request) -> web.StreamResponse:
-        if request.host.rpartition(":")[0] not in (HOST, "localhost"):
-            return refusal(MISDIRECTED, f"Host: found {request.host!r}, expected {HOST}")
-        return await route(request)
+    left = [location]
+
+    async def asked(request: web.Request) -> web.StreamResponse:  # noqa: ARG001
+        if not left:
+            return refusal(GONE, "this address has been used: use the one that 'slacktide dashboard' printed")
+        headers = {**HEADERS, hdrs.CACHE_CONTROL: "no-store", hdrs.LOCATION: left.pop()}
+        return web.Response(status=FOUND, headers=headers)
 
     return asked

@@ -17,7 +17,7 @@ def completion(shell: str) -> None:
       eval "$(slacktide completion zsh)"                        in ~/.zshrc
       slacktide completion fish > ~/.config/fish/completions/slacktide.fish
 
-    It completes commands, options, files, and names of policies, presets, generators and settings.
+    It completes commands, options, files, and names of policies, presets, generators, trace formats and settings.
     """
     from click.shell_completion import get_completion_class
 

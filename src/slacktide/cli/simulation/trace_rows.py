@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from slacktide.cli.options import AS_JSON, DURATION, ENDLESS, FILE, SHARE
-from slacktide.cli.preparing import (
+from slacktide.cli.simulation.preparing import (
     CONFIG,
     OUT_FILE,
     SEED,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from slacktide.cli.scheduler_pages import Trust, asking_a_scheduler
+from slacktide.cli.cluster.scheduler_pages import Trust, asking_a_scheduler
 from slacktide.cli.shell.suggesting import HelpfulGroup
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ async def _explain(
     trust: Trust,
     as_json: bool,
 ) -> str:
-    from slacktide.cli.scheduler_pages import ask
+    from slacktide.cli.cluster.scheduler_pages import ask
     from slacktide.errors import ConfigError, InputError, Problem
     from slacktide.kube.client.http import connect
 
@@ -95,7 +95,7 @@ async def _explain(
 
 def of_lab(kubeconfig: Path | None, server: str) -> str:
     """Where the scheduler listens that a lab with this API server has started; empty where it is no lab's."""
-    from slacktide.cli.lab import default_directory
+    from slacktide.cli.machine.lab import default_directory
     from slacktide.kube.client.credentials import paths_of_environment
     from slacktide.lab.state import scheduler_address
 

@@ -1,4 +1,4 @@
-"""What a running scheduler is asked over HTTP, with a token where it wants to know who asks."""
+"""What a running scheduler is asked over HTTP, with a token or client certificate where it wants to know who asks."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ GOODBYE_SECONDS, GOODBYE_TURNS = 1.0, 200
 
 @dataclass(frozen=True)
 class Trust:
-    """Which token is shown, and how the scheduler that is to see it is known."""
+    """Which token or client certificate is shown, and how the scheduler that is to see it is known."""
 
     token_file: Path | None = None
     ca_file: Path | None = None
@@ -35,7 +35,7 @@ class Trust:
     context: str | None = None
 
     def check(self) -> ssl.SSLContext | aiohttp.Fingerprint:
-        """How the certificate is verified. Raises :class:`.ConfigError` where nothing tells: it gets no token then."""
+        """How the certificate is verified. Raises :class:`.ConfigError` where nothing tells: it learns nothing then."""
         import aiohttp
 
         from slacktide.errors import ConfigError
@@ -55,20 +55,46 @@ class Trust:
         except OSError as error:
             raise ConfigError(f"--ca-file: {self.ca_file}: {error.strerror}") from None
 
-    async def header(self) -> str:
-        """The header Authorization. Raises :class:`.ConfigError` where there is no token."""
-        from slacktide.errors import ConfigError
-        from slacktide.kube.client.credentials import TokenFile, load_access
+    async def shown(self) -> Shown:
+        """What the scheduler is shown, and how it is known. Raises :class:`.ConfigError` where there is nothing."""
+        import ssl
 
+        from slacktide.errors import ConfigError
+        from slacktide.kube.client.credentials import TokenFile, load_access, load_client_certificate
+
+        known = self.check()
         if self.token_file is not None:
-            return TokenFile(self.token_file).header() or ""
-        found = (await load_access(self.kubeconfig, self.context)).credentials.header()
-        if found is None or not found.startswith("Bearer "):
+            return Shown({"Authorization": TokenFile(self.token_file).header() or ""}, known, known)
+        access = await load_access(self.kubeconfig, self.context)
+        header = access.credentials.header()
+        if header is not None and header.startswith("Bearer "):
+            return Shown({"Authorization": header}, known, known)
+        if access.pair is None:
             raise ConfigError(
-                "the kubeconfig's user has no token, and the scheduler takes nothing else: give --token-file, "
-                "such as a file with what 'kubectl create token ACCOUNT' prints"
+                "the kubeconfig's user has neither token nor client certificate, and the scheduler takes nothing else: "
+                "give --token-file, such as a file with what 'kubectl create token ACCOUNT' prints"
             )
-        return found
+        if isinstance(known, ssl.SSLContext):
+            context = known
+        else:  # the fingerprint says who it is
+            context = ssl.create_default_context()
+            context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        load_client_certificate(context, *access.pair, "the kubeconfig's user")
+        return Shown({}, context, known)
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What a scheduler is shown: ``headers``, and the client certificate of ``tls``; ``known``: how it is known."""
+
+    headers: Mapping[str, str]
+    tls: ssl.SSLContext | aiohttp.Fingerprint
+    known: ssl.SSLContext | aiohttp.Fingerprint
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Of a request. The connector has ``known``: a request has either a certificate or a fingerprint."""
+        return {"headers": self.headers, "ssl": self.tls}
 
 
 def asking_a_scheduler(command: Callable[..., None]) -> Callable[..., None]:
@@ -76,7 +102,11 @@ def asking_a_scheduler(command: Callable[..., None]) -> Callable[..., None]:
 
     @click.option("--kubeconfig", type=FILE, help="How to reach the cluster.")
     @click.option("--context", metavar="NAME", help="Of the kubeconfig; its current one if none is named.")
-    @click.option("--token-file", type=FILE, help="The token that the scheduler is shown.  [default: the kubeconfig's]")
+    @click.option(
+        "--token-file",
+        type=FILE,
+        help="The token that the scheduler is shown.  [default: the kubeconfig's, or its certificate]",
+    )
     @click.option("--ca-file", type=FILE, help="By which the scheduler's certificate is verified, PEM.")
     @click.option("--fingerprint", metavar="HEX", help="SHA-256 of its certificate instead, as its log has it.")
     @wraps(command)
@@ -97,27 +127,26 @@ async def ask(address: str, path: str, query: Mapping[str, str], trust: Trust) -
 
     base = address if "://" in address else f"https://{address}"
     try:
-        options: dict[str, Any] = {"params": query, "allow_redirects": False}
-        if base.startswith("https://"):
-            options |= {"ssl": trust.check(), "headers": {"Authorization": await trust.header()}}
-        status, answer = await _get(f"{base}{path}", options)
+        shown = await trust.shown() if base.startswith("https://") else None
+        status, answer = await _get(f"{base}{path}", query, shown)
         return (answer, "") if status == 200 else (None, str(answer.get("error", f"status {status}")))
     except (aiohttp.ClientError, OSError, TimeoutError, ValueError, AttributeError, ConfigError) as error:
         return None, str(error) or type(error).__name__
 
 
-async def _get(url: str, options: Mapping[str, Any]) -> tuple[int, Any]:
+async def _get(url: str, query: Mapping[str, str], shown: Shown | None) -> tuple[int, Any]:
     import aiohttp
 
     timeout = aiohttp.ClientTimeout(total=ANSWER_SECONDS)
-    async with asking(timeout) as session, session.get(url, **options) as response:
+    options: dict[str, Any] = {"params": query, "allow_redirects": False} | ({} if shown is None else shown.options)
+    async with asking(timeout, shown) as session, session.get(url, **options) as response:
         return response.status, await response.json(content_type=None)
 
 
 @asynccontextmanager
-async def asking(timeout: aiohttp.ClientTimeout) -> AsyncIterator[aiohttp.ClientSession]:
+async def asking(timeout: aiohttp.ClientTimeout, shown: Shown | None) -> AsyncIterator[aiohttp.ClientSession]:
     """A session whose connections are closed when it ends: TLS ends in turns of the event loop, also where the
-    certificate was a wrong one."""
+    certificate was a wrong one. It shows what :attr:`Shown.options` say, to whoever is known."""
     import asyncio
     import socket
 
@@ -130,7 +159,7 @@ async def asking(timeout: aiohttp.ClientTimeout) -> AsyncIterator[aiohttp.Client
         return sockets[-1]
 
     try:
-        connector = aiohttp.TCPConnector(socket_factory=new_socket)
+        connector = aiohttp.TCPConnector(socket_factory=new_socket, ssl=True if shown is None else shown.known)
         async with aiohttp.ClientSession(connector=connector, timeout=timeout) as session:
             yield session
     finally:

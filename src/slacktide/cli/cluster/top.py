@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from slacktide.cli.live import keys
-from slacktide.cli.live.keys import View
+from slacktide.cli.cluster import keys
+from slacktide.cli.cluster.keys import View
+from slacktide.cli.cluster.top_rows import HEAD, ORDERS, STATES, TONES, Line, as_plain, fitting, named
 from slacktide.cli.options import AS_JSON, FILE, echo_json
-from slacktide.cli.text import columns, paint, table
-from slacktide.cli.top_rows import HEAD, ORDERS, STATES, TONES, Line, as_plain, fitting, named
+from slacktide.cli.text import paint, room, table
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -225,7 +225,7 @@ class Classes:
 async def _top(kubeconfig: Path | None, context: str | None, wanted: Wanted) -> None:
     import asyncio
 
-    from slacktide.cli.without_class import PodsWithoutClass
+    from slacktide.cli.cluster.without_class import PodsWithoutClass
     from slacktide.kube.client.http import connect
     from slacktide.kube.client.reflector import Reflector
     from slacktide.kube.mirror.installation import installed
@@ -276,7 +276,7 @@ def _text(lines: list[Line], sentences: list[str], most: int, *, wide: bool = Fa
         for number in [sum(one.state == state for one in lines)]
     ]
     cells = [one.cells() for one in lines[:most]]
-    places = list(range(len(HEAD))) if wide else fitting(cells, columns())
+    places = list(range(len(HEAD))) if wide else fitting(cells, room())
     shown = [[row[place] for place in places] for row in cells]
     names = [HEAD[place] for place in places]
     hidden = [f"... and {len(lines) - most} more"] if len(lines) > most else []

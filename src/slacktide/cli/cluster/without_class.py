@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from slacktide.cli.top_rows import Line, named
+from slacktide.cli.cluster.top_rows import Line, named
 from slacktide.kube.client.http import ApiError, Connection
 from slacktide.kube.client.kinds import Identity, Malformed
 from slacktide.kube.client.metadata import Metadata

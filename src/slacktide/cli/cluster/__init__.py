@@ -1,0 +1,1 @@
+"""What works on a cluster: the scheduler, and what is asked of it."""

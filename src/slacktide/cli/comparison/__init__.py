@@ -1,0 +1,1 @@
+"""Many runs, what they are compared by, and how many hosts are enough."""

@@ -1,1 +1,0 @@
-"""Parts of commands that show data."""

@@ -1,0 +1,1 @@
+"""A control plane on this machine, and work for it."""

@@ -1,0 +1,1 @@
+"""Making workloads and hosts, looking at them, and one run of them."""

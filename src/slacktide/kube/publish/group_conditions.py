@@ -1,0 +1,150 @@
+"""How Kubernetes' own PodGroups stand: the condition PodGroupScheduled, as kube-scheduler 1.36 writes it.
+
+True once as many pods as start together are bound; that stays, whatever becomes of them. False, Unschedulable, where
+they took part in a pass and found no place, and where the group asks for what we do not do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import NamedTuple
+
+from slacktide.engine.explain.reasons import Explainer
+from slacktide.kube.client.http import STRATEGIC_MERGE_PATCH, ApiError, Unreachable
+from slacktide.kube.client.kinds import encode
+from slacktide.kube.client.metadata import Reference
+from slacktide.kube.client.status_codes import FORBIDDEN
+from slacktide.kube.client.timestamps import rfc3339
+from slacktide.kube.feed import fed_pod
+from slacktide.kube.feed.fed_pod import FedPod
+from slacktide.kube.publish.rule_names import named_rule
+from slacktide.kube.publish.term_context import TermContext
+from slacktide.kube.resources.pod_groups import POD_GROUP, PodGroup
+
+LOG = logging.getLogger(__name__)
+
+TICK_SECONDS = 1.0
+AGAIN_SECONDS = 60.0
+"""Why a group waits is told again after this long, if it changed."""
+WRITE_SECONDS = 10.0
+SCHEDULED = "PodGroupScheduled"
+WHOLE = "PodGroup"
+"""The disruptionMode by which a group's pods are to be preempted together."""
+
+Name = tuple[str, str]
+
+
+class Standing(NamedTuple):
+    """A condition: its status, reason and message."""
+
+    status: str
+    reason: str
+    message: str = ""
+
+
+class GroupConditionWriter:
+    """Writes what changed, once a second at most; a decision never waits for it."""
+
+    def __init__(self, term: TermContext) -> None:
+        self._connection, self._feed, self._recorder = term.connection, term.feed, term.recorder
+        self._clock, self._leading, self._gate = term.clock, term.leading, term.gate
+        self._explainer = Explainer(term.feed.engine, named_rule)
+        self._told: dict[Name, tuple[str, Standing, float]] = {}
+        """Of groups, by namespace and name: UID, what was told last, and when."""
+        self._warned: dict[str, None] = {}
+        """UIDs of groups whose owners were told what is not done for them."""
+        self._problem = ""
+
+    async def run(self) -> None:
+        """Writes until cancelled."""
+        while True:
+            await asyncio.sleep(TICK_SECONDS)
+            await self._gate.passed()
+            if self._leading():
+                await self._look()
+
+    async def _look(self) -> None:
+        known = self._feed.mirror.pod_groups.known
+        self._told = {name: told for name, told in self._told.items() if name in known.objects}
+        uids = {one.metadata.uid for one in known.objects.values()}
+        self._warned = {uid: None for uid in self._warned if uid in uids}
+        for name, pods, least in list(self._feed.groups.of_kubernetes()):
+            found = known.objects.get(name)
+            if found is None:
+                continue
+            self._warn(found)
+            said = _condition(found)
+            if said is not None and said.status == "True":
+                continue
+            await self._gate.passed()
+            standing = self._standing(found, pods, least)
+            if standing is not None and self._leading():
+                await self._write(found, standing)
+
+    def _standing(self, found: PodGroup, pods: list[FedPod], least: int) -> Standing | None:
+        """How a group stands; None where there is nothing to say, or nothing new."""
+        if problem := self._feed.mirror.pod_groups.known.problem(found.metadata.namespace, found.metadata.name):
+            return Standing("False", "Unschedulable", problem)
+        gang = found.spec.scheduling_policy.gang
+        enough = max(1, gang.min_count if gang is not None else 1)
+        if sum(bool(one.pod.spec.node_name) for one in pods) >= enough:
+            return Standing("True", "Scheduled")
+        if gang is not None and gang.min_count > 1 and not least:
+            return None  # too few of its pods are there, as yet
+        if any(one.pod.status.nominated_node_name and not one.pod.spec.node_name for one in pods):
+            return Standing("False", "Unschedulable", "it waits until pods that it preempts are gone")
+        waits = next((one for one in pods if one.key and not one.problem and one.queue == fed_pod.UNSCHEDULABLE), None)
+        if waits is None:
+            return None
+        _, told, at = self._told.get((found.metadata.namespace, found.metadata.name), ("", None, 0.0))
+        if told is not None and told.status == "False" and self._clock() - at < AGAIN_SECONDS:
+            return None
+        return Standing("False", "Unschedulable", self._explainer.reason(waits.uid, self._clock()))
+
+    def _warn(self, found: PodGroup) -> None:
+        metadata = found.metadata
+        if found.spec.disruption_mode != WHOLE or metadata.uid in self._warned:
+            return
+        self._warned[metadata.uid] = None
+        reference = Reference(POD_GROUP.api_version, "PodGroup", metadata.namespace, metadata.name, metadata.uid)
+        note = "spec.disruptionMode: found PodGroup, but slacktide preempts pods of a group one by one, as with Pod"
+        self._recorder.record(reference, "NotSupported", note, event_type="Warning", action="Preempting")
+
+    async def _write(self, found: PodGroup, standing: Standing) -> None:
+        metadata, now = found.metadata, self._clock()
+        name = metadata.namespace, metadata.name
+        told = self._told.get(name)
+        if _condition(found) == standing or (told is not None and told[:2] == (metadata.uid, standing)):
+            self._told[name] = metadata.uid, standing, now
+            return
+        before = next((one for one in found.status.conditions if one.type == SCHEDULED), None)
+        same = before is not None and before.status == standing.status
+        since = before.last_transition_time if before is not None and same else None
+        condition = {
+            "type": SCHEDULED,
+            **standing._asdict(),
+            "observedGeneration": metadata.generation,
+            "lastTransitionTime": rfc3339(now if since is None else since),
+        }
+        body = {"metadata": {"uid": metadata.uid}, "status": {"conditions": [condition]}}
+        path = POD_GROUP.path(*name, "status")
+        try:
+            await self._connection.patch(
+                path, encode(body), STRATEGIC_MERGE_PATCH, timeout=WRITE_SECONDS, permit=self._leading
+            )
+            self._problem = ""
+        except ApiError as error:
+            more = ": apply the manifests of this version" if error.status == FORBIDDEN else ""
+            if str(error) != self._problem:
+                LOG.warning("the condition of pod group %s/%s is not written: %s%s", *name, error, more)
+            self._problem = str(error)
+        except Unreachable as error:
+            LOG.debug("the condition of pod group %s/%s: %s", *name, error)
+            return
+        self._told[name] = metadata.uid, standing, now
+
+
+def _condition(found: PodGroup) -> Standing | None:
+    one = next((one for one in found.status.conditions if one.type == SCHEDULED), None)
+    return None if one is None else Standing(one.status, one.reason, one.message)
