@@ -178,8 +178,8 @@ MUTANTS = (
     Mutant(
         "triage: the nearest to its promise goes first",
         "kernels/queue/waiting_queue.py",
-        "            if is_turned(tb, turn):",
-        "            if False:",
+        "        if triage.turns_round(tb, whole(c)):",
+        "        if False:",
         OVERLOADED,
     ),
     Mutant(

@@ -10,7 +10,7 @@ from typing import Any
 
 from engine.workbench import CLASSES, T0, approach_of, engine_with
 from slacktide.engine.core.engine import Engine
-from slacktide.engine.ledger.checkpoint import export
+from slacktide.engine.ledger.checkpoint_export import export
 from slacktide.engine.ledger.restore import restore
 
 

@@ -11,7 +11,7 @@ import pytest
 from slacktide.engine.core.engine import Engine
 from slacktide.engine.core.types import Pod
 from slacktide.engine.explain.reasons import Explainer
-from slacktide.engine.ledger.checkpoint import export
+from slacktide.engine.ledger.checkpoint_export import export
 from slacktide.engine.ledger.restore import restore
 from slacktide.engine.ledger.slo_status import slo_status
 from slacktide.engine.warm_up import warm

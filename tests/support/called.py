@@ -113,6 +113,11 @@ BESIDE: dict[str, tuple[str, ...]] = {
     "kernels/test_growth.py::test_more_restarts_on_other_hosts_than_the_set_of_visits_holds": (
         "instance_ledger.copy_visits",
     ),
+    "state/test_layout.py::test_combinations_of_kernel_and_twin_are_equal": (
+        "combinations.enter",
+        "combinations.number",
+        "combinations.place_of",
+    ),
     "policy/test_contract.py::test_a_cost_of_ones_own_chooses_the_victims": ("plugin_calls.cost_of",),
     "policy/test_contract.py::test_a_plan_speaks_of_everybody_who_waits_once_and_says_why": (
         "infeasibility_reasons.count_hosts",

@@ -72,7 +72,7 @@ def _reap() -> None:
 
 
 def _wait(process: subprocess.Popen[bytes]) -> int:
-    """The exit code of a process, once it has ended. Whoever else ends is buried meanwhile: those whose parents are gone
+    """The exit code of a process, once it has ended. Others that end are buried meanwhile: those whose parents are gone
     are our children, and to a script that waits for one of them it would seem to live on."""
     while True:
         pid, status = os.wait()

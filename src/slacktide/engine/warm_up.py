@@ -9,7 +9,7 @@ from slacktide.config import Config
 from slacktide.engine.core import types
 from slacktide.engine.core.engine import Engine
 from slacktide.engine.explain.reasons import Explainer
-from slacktide.engine.ledger.checkpoint import export
+from slacktide.engine.ledger.checkpoint_export import export
 from slacktide.engine.ledger.restore import restore
 from slacktide.engine.ledger.slo_status import slo_status
 from slacktide.kernels.runtime.compiling import compiled_before

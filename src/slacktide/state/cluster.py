@@ -14,6 +14,7 @@ from slacktide.errors import ConfigError
 from slacktide.kernels import builtin
 from slacktide.kernels.feasible import lendable
 from slacktide.kernels.feasible.free_index import AMOUNTS, NOWHERE
+from slacktide.kernels.place import offers
 from slacktide.kernels.tables import log_records, schema
 from slacktide.kernels.tables.arrays import Tables
 from slacktide.model import Hosts, Workload
@@ -52,6 +53,8 @@ ON_GRID = (
 NETWORK = "network"
 """The resource that is bandwidth."""
 INSTANCES = 16  # a host has room for at first
+MANY_HOSTS = 1024  # from as many on a tournament of them is worth its memory
+LOOKS_BEFORE = 16  # a tree costs about as much as that many looks at every host
 SHARED_BYTES = 48_000_000  # for shared evaluations; fewer sets only cost time
 
 
@@ -91,7 +94,7 @@ def rules_of(config: Config, classes: schema.Records, hosts: int, own: OwnCode, 
         "own_score": own.score,
         "own_cost": own.cost,
         "policy": builtin.POLICIES[policy.name].code if policy.name in builtin.POLICIES else builtin.QOS_DRIVEN,
-        "triage": policy.overload == "triage",
+        "triage": weighs_overload(config),
         "needed": policy.preempt_when == "needed",
         "by_importance": policy.queue_order == "importance",
         "same_pass": policy.victims == "same-pass",
@@ -249,7 +252,8 @@ def build(
         **requests,
         **limit_tables.arrays(workload, config.simulation.epoch, config.simulation.end, happenings),
         **host_arrays(capacity, grouping),
-        **shared_arrays(len(hosts), kinds.pairs, levels, capacity.shape[1], config.policy.overload == "triage"),
+        **shared_arrays(len(hosts), kinds.pairs, levels, capacity.shape[1], weighs_overload(config)),
+        **contest_arrays(len(hosts), grouping.nodes, levels, capacity.shape[1]),
         **unreadiness.arrays(workload),
         "leavers": np.zeros(0 if workload.grace is None else 64, schema.LEAVER),
         **buffers(len(workload), capacity.shape[1]),
@@ -352,6 +356,11 @@ def host_arrays(capacity: NDArray[np.int64], grouping: layout.Grouping) -> dict[
     }
 
 
+def weighs_overload(config: Config) -> bool:
+    """Whether classes may be overloaded in some pass: by metric only."""
+    return config.policy.overload == "triage" and config.policy.name != "priority"
+
+
 def wakes(hosts: int, policy: int) -> NDArray[np.float64]:
     """When hosts spare one less, as far as anybody asks; ``host_slots.fill`` writes it."""
     return np.full(2 << max(0, hosts - 1).bit_length() if policy in (builtin.PRIORITY, builtin.HYBRID) else 0, np.inf)
@@ -381,6 +390,19 @@ def shared_arrays(hosts: int, pairs: int, levels: int, resources: int, triage: b
     }
 
 
+def contest_arrays(hosts: int, nodes: int, levels: int, resources: int) -> dict[str, NDArray[Any]]:
+    """What hosts offer to those who preempt; nothing yet. Where hosts are few, a look at each costs little."""
+    nodes, several = (nodes, 1) if hosts >= MANY_HOSTS else (0, 0)
+    contest = np.zeros(several, schema.CONTEST)
+    contest["after"], contest["batch"] = LOOKS_BEFORE, -1
+    return {
+        "contest": contest,
+        "offers": np.zeros((nodes, offers.OFFERS, offers.ROOM + resources), np.int64),
+        "offer_costs": np.zeros((nodes, offers.OFFERS, levels + 1)),
+        "offer_tie": np.zeros(nodes, np.int64),
+    }
+
+
 def buffers(requests: int, resources: int) -> dict[str, NDArray[Any]]:
     """Queue, recorders and scratch; those that may run full grow when a kernel asks for it."""
     waiting = min(requests, 1 << 16) + 64
@@ -394,6 +416,7 @@ def buffers(requests: int, resources: int) -> dict[str, NDArray[Any]]:
         "victims": np.zeros(1 << 13, np.int64),
         "events": np.zeros(1 << 13, log_records.EVENT),
         "passes": np.zeros(1 << 12, log_records.PASS),
+        "branches": np.zeros((130, 3), np.int64),
         "taken": np.zeros(INSTANCES, np.int64),
         "missing": np.zeros(resources, np.int64),
         "amounts": np.zeros((3, resources)),

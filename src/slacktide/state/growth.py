@@ -410,7 +410,8 @@ class Growing(ServiceClasses):
         hosts, resources = tb["capacity"].shape
         levels, triage = int(tb.rules["levels"]), bool(tb.rules["triage"])
         shared = cluster.shared_arrays(hosts, max(1, len(self._pairs)), levels, resources, triage)
-        for name, array in shared.items():
+        contest = cluster.contest_arrays(hosts, len(tb["tree"]), levels, resources)
+        for name, array in (shared | contest).items():
             tb.put(name, array)
         tb["kinds"]["until"], tb["kinds"]["batch"], tb["kinds"]["no_room"] = -np.inf, -1, -1
         tb["requests"]["weighed"] = -np.inf

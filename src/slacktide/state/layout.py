@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from slacktide.kernels import combinations
 from slacktide.kernels.tables import schema
 from slacktide.model import ServiceClass, Workload
 from slacktide.model.resting import PART, let_go, room_beside
@@ -66,28 +66,41 @@ def distinct(*columns: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int3
     what is distinct, and no copy of the columns.
     """
     count = len(columns[0])
-    code, known = room_beside(*columns)(count, np.int32), 1
-    for column in columns:
-        values = _values(column[part] for part in parts(count))
-        span = max(len(values), 1)
-        combine = partial(_combined, code, column, values, span)
-        pairs = _values(combine(part) for part in parts(count))
-        for part in parts(count):
-            code[part] = np.searchsorted(pairs, combine(part))
-        known = len(pairs)
-        let_go(column, code)
-    first = np.zeros(known if count else 0, np.int64)
-    for part in reversed(list(parts(count))):
-        first[code[part][::-1]] = np.arange(part.stop - 1, part.start - 1, -1)  # of equal ones the last is kept
-    let_go(code)
-    return first, code
+    code = room_beside(*columns)(count, np.int32)
+    known = Combinations(len(columns))
+    for part in parts(count):
+        known.number(np.column_stack([column[part].astype(np.int64) for column in columns]), part.start, code[part])
+        let_go(code, *columns)
+    order = np.lexsort(known.seen[: known.count].T[::-1])
+    place = np.empty(known.count, np.int32)
+    place[order] = np.arange(known.count)
+    for part in parts(count):
+        code[part] = place[code[part]]
+        let_go(code)
+    return known.first[order], code
 
 
-def _combined(
-    code: NDArray[np.int32], column: NDArray[Any], values: NDArray[Any], span: int, part: slice
-) -> NDArray[np.int64]:
-    """One number for each row's code and its place among the ``values`` of the next column."""
-    return code[part].astype(np.int64) * span + np.searchsorted(values, column[part])
+class Combinations:
+    """Distinct rows of whole numbers in order of appearance, and the first row of each."""
+
+    def __init__(self, columns: int) -> None:
+        self.count = 0
+        self.seen, self.first = np.zeros((1 << 10, columns), np.int64), np.zeros(1 << 10, np.int64)
+        self._places = np.zeros(1 << 11, np.int32)
+
+    def number(self, rows: NDArray[np.int64], begin: int, code: NDArray[np.int32]) -> None:
+        """Into ``code`` which one each of the next rows is; the first of them is row ``begin`` of all."""
+        at, before = 0, self.count
+        while at < len(rows):
+            if self.count == len(self.seen):
+                self._grow()
+            at, self.count = combinations.number(rows, at, self.count, self.seen, self._places, code, self.first)
+        self.first[before : self.count] += begin
+
+    def _grow(self) -> None:
+        self.seen, self.first = np.tile(self.seen, (2, 1)), np.tile(self.first, 2)
+        self._places = np.zeros(2 * len(self._places), np.int32)
+        combinations.enter(self.seen, self.count, self._places)
 
 
 def _values(some: Iterable[NDArray[Any]]) -> NDArray[Any]:
@@ -167,7 +180,7 @@ def anti_affine_jobs(workload: Workload) -> tuple[NDArray[np.int32], NDArray[np.
     that may keep away from it, or -1. The second is empty where it would be equal to the first."""
     kept_away = workload.anti_affinity
     count = len(workload)
-    known = _values(workload.job[part][kept_away[part]] for part in parts(count))
+    known = _values(workload.job[part][kept_away[part]] for part in parts(count) if kept_away[part].any())
     if not len(known):
         return np.broadcast_to(np.int32(-1), count), np.zeros(0, np.int32)
     room = room_beside(workload.job)

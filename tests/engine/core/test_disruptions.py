@@ -14,7 +14,8 @@ from slacktide.engine.core import disruptions, types
 from slacktide.engine.core.engine import Engine
 from slacktide.engine.journal import codec
 from slacktide.engine.journal.replay import carry_out
-from slacktide.engine.ledger.checkpoint import BrokenLedger, export, moved, read
+from slacktide.engine.ledger.checkpoint import BrokenLedger, moved, read
+from slacktide.engine.ledger.checkpoint_export import export
 from slacktide.engine.ledger.restore import restore
 from slacktide.kernels.feasible import disruption_limits
 from slacktide.kernels.tables import limit_records

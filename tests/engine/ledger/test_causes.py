@@ -12,7 +12,8 @@ from engine.workbench import BRONZE, GOLD, KINDS, SILVER, T0, approach_of, engin
 from reference.causes import CLUSTER, OPERATOR, WORKLOAD, Instance, Workload
 from slacktide.engine.core import types
 from slacktide.engine.core.engine import Engine
-from slacktide.engine.ledger.checkpoint import export, moved, read
+from slacktide.engine.ledger.checkpoint import moved, read
+from slacktide.engine.ledger.checkpoint_export import export
 from slacktide.engine.ledger.extrapolate import carry_on
 from slacktide.engine.ledger.rest import at_rest
 from slacktide.engine.ledger.restore import restore

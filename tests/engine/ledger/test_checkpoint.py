@@ -19,7 +19,8 @@ from slacktide.engine.core.engine import Engine
 from slacktide.engine.core.operations import Operation
 from slacktide.engine.journal import codec
 from slacktide.engine.journal.replay import carry_out
-from slacktide.engine.ledger.checkpoint import RECORD, VERSION, export, read
+from slacktide.engine.ledger.checkpoint import RECORD, VERSION, read
+from slacktide.engine.ledger.checkpoint_export import export
 from slacktide.engine.ledger.restore import restore
 from slacktide.engine.ledger.slo_status import SUMS, accrue, slo_status, totals
 from slacktide.errors import StateError

@@ -17,7 +17,7 @@ import pytest
 from engine.workbench import BRONZE, GOLD, T0, settings
 from slacktide.engine.core import disruptions, types
 from slacktide.engine.core.engine import Engine
-from slacktide.engine.ledger.checkpoint import export
+from slacktide.engine.ledger.checkpoint_export import export
 from slacktide.engine.ledger.restore import restore
 from slacktide.kernels.feasible import disruption_limits
 from slacktide.kernels.tables import limit_records

@@ -10,7 +10,8 @@ import pytest
 from engine.workbench import T0, Chaos, Workbench
 from slacktide.config import Accounting
 from slacktide.engine.core import types
-from slacktide.engine.ledger.checkpoint import export, read
+from slacktide.engine.ledger.checkpoint import read
+from slacktide.engine.ledger.checkpoint_export import export
 from slacktide.engine.ledger.extrapolate import Carried, accountings, carry_on
 from slacktide.engine.ledger.slo_status import slo_status
 

@@ -28,6 +28,7 @@ from slacktide.engine.core.operations import Operation
 from slacktide.engine.journal import codec
 from slacktide.engine.journal.replay import carry_out
 from slacktide.engine.ledger import checkpoint
+from slacktide.engine.ledger.checkpoint_export import export
 from slacktide.engine.ledger.extrapolate import accountings, carry_on
 from slacktide.engine.ledger.rest import at_rest
 from slacktide.engine.ledger.restore import restore
@@ -355,7 +356,7 @@ class Story:
         rng = self.random
         self.leaders += 1
         self.pass_time(2)  # timestamps of pods have a resolution of a second
-        saved = json.loads(json.dumps(checkpoint.export(self.engine, "c", self.now)))
+        saved = json.loads(json.dumps(export(self.engine, "c", self.now)))
         for one in self.of("up"):
             one.cause = CLUSTER  # ledgers say it of those that are not
         self.pass_time(2)
@@ -429,7 +430,7 @@ def test_a_record_decides_again_whatever_was_asked_meanwhile(kind: str) -> None:
         for one in story.journals[-1]:
             carry_out(again, codec.decode(codec.encode(one)))
         at = story.now + 1.0
-        assert checkpoint.export(again, "c", at) == checkpoint.export(story.engine, "c", at)
+        assert export(again, "c", at) == export(story.engine, "c", at)
 
 
 @pytest.mark.parametrize("approach", TOGETHER)
@@ -441,7 +442,7 @@ def test_a_ledger_read_later_says_what_the_scheduler_would(approach: str) -> Non
         story = Story(approach, ServiceClass("any", 0.75, 1, window=window), seed)
         for _ in range(rng.randint(5, 60)):
             story.step(15 if window.rolling else rng.choice((15, 9_000)))
-        saved = checkpoint.read(json.loads(json.dumps(checkpoint.export(story.engine, "c", story.now))))
+        saved = checkpoint.read(json.loads(json.dumps(export(story.engine, "c", story.now))))
         found = slo_status(story.engine, "c", story.now)
         assert "always" in accountings(saved, round(found.delivered, 6))
         for later in (0.0, 5.0, 50.0, 5_000.0, 100_000.0):
@@ -467,7 +468,7 @@ def test_deleting_and_creating_anew_wins_nothing(approach: str, budget: str) -> 
         while story.begun < 0.0 or len(story.history) < 20:
             story.step(15)
         before = slo_status(story.engine, "c", story.now)
-        rest = at_rest(json.loads(json.dumps(checkpoint.export(story.engine, "c", story.now))))
+        rest = at_rest(json.loads(json.dumps(export(story.engine, "c", story.now))))
         story.engine.controller_gone("c", story.now) if not story.engine.pods else None
         anew = story.new_engine()
         restore(anew, "c", checkpoint.moved(rest, story.now + 1_000.0), [], story.now + 1_000.0)
@@ -598,7 +599,7 @@ def test_a_ledger_of_a_promise_over_a_window_stays_small(approach: str) -> None:
         for one in ones:
             story.unready(one)
         story.pass_time(1)
-    saved = checkpoint.export(story.engine, "c", story.now)
+    saved = export(story.engine, "c", story.now)
     assert checkpoint.read(saved).accounts is not None
     assert len(json.dumps(saved)) < 4_096
 
@@ -611,13 +612,13 @@ def test_ledgers_of_other_releases() -> None:
     story.pass_time(100)
     story.ready(one)
     story.pass_time(50)
-    before = checkpoint.export(story.engine, "c", story.now)
+    before = export(story.engine, "c", story.now)
     assert before["version"] == checkpoint.LIFETIME_VERSION
     story.service = replace(story.service, window=Window(rolling=600.0))
     engine = story.new_engine()
     restore(engine, "c", json.loads(json.dumps(before)), [one.pod()], story.now)
     assert slo_status(engine, "c", story.now + 9.0).slack == pytest.approx(9.0 / 0.9 - 9.0 - ALPHA, abs=2.0**-20)
-    windowed = checkpoint.export(engine, "c", story.now + 9.0)
+    windowed = export(engine, "c", story.now + 9.0)
     assert windowed["version"] == checkpoint.VERSION > checkpoint.INSTANCES_VERSION
     broken = {**windowed, "stretch": {**windowed["stretch"], "up": 3}}
     with pytest.raises(checkpoint.BrokenLedger, match=r"stretch: found .*, expected a share"):

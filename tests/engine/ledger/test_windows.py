@@ -13,6 +13,7 @@ from engine.workbench import T0, settings
 from reference.window_definition import calendar_slack, rolling_share, rolling_slack
 from slacktide.engine.core.engine import Engine
 from slacktide.engine.ledger import checkpoint
+from slacktide.engine.ledger.checkpoint_export import export
 from slacktide.engine.ledger.extrapolate import carry_on
 from slacktide.engine.ledger.restore import restore
 from slacktide.engine.ledger.slo_status import slo_status
@@ -86,7 +87,7 @@ class OneInstance:
 
     def lead_anew(self) -> None:
         """Another leader begins from what the ledger says, as it comes back from the API server."""
-        saved = json.loads(json.dumps(checkpoint.export(self.engine, "c", self.now)))
+        saved = json.loads(json.dumps(export(self.engine, "c", self.now)))
         pods: list[dict[str, Any]] = []
         if self.state != "gone":
             host = "" if self.state == "waiting" else "node"
@@ -170,7 +171,7 @@ def test_a_ledger_read_later_says_what_the_scheduler_would() -> None:
         one = OneInstance(window, 0.9)
         for _ in range(rng.randint(1, 25)):
             one.step(rng, 9 if window.rolling else 9_000)
-        saved = checkpoint.read(json.loads(json.dumps(checkpoint.export(one.engine, "c", one.now))))
+        saved = checkpoint.read(json.loads(json.dumps(export(one.engine, "c", one.now))))
         slack = one.slack() - ALPHA
         for later in (0.0, 5.0, 50.0, 5_000.0, 100_000.0):  # time cannot be turned back: each engine is asked once
             read = carry_on(saved, "always", 0.9, slack, one.now + later, 10.0)
@@ -233,4 +234,4 @@ def test_a_ledger_of_a_promise_over_a_window_stays_small() -> None:
         one.pass_time(60)
         one.unready()
         one.pass_time(1)
-    assert len(json.dumps(checkpoint.export(one.engine, "c", one.now))) < 4_096
+    assert len(json.dumps(export(one.engine, "c", one.now))) < 4_096

@@ -9,7 +9,7 @@ import pytest
 
 from slacktide.engine.core.engine import Engine
 from slacktide.engine.explain.reasons import Explainer
-from slacktide.engine.ledger.checkpoint import export
+from slacktide.engine.ledger.checkpoint_export import export
 from slacktide.engine.ledger.slo_status import SloStatus, slo_status
 from slacktide.kube.client.metadata import Metadata
 from slacktide.kube.client.timestamps import rfc3339

@@ -9,7 +9,8 @@ import pytest
 from slacktide.engine.core import types
 from slacktide.engine.core.engine import Engine
 from slacktide.engine.core.operations import Operation
-from slacktide.engine.ledger.checkpoint import VERSION, export
+from slacktide.engine.ledger.checkpoint import VERSION
+from slacktide.engine.ledger.checkpoint_export import export
 from slacktide.kube.feed.fed_pod import GATED, HELD, UNSCHEDULABLE, FedPod
 from slacktide.kube.feed.listener import FeedListener
 from slacktide.kube.feed.live_feed import LiveFeed
@@ -234,7 +235,7 @@ def test_a_feed_that_begins_later_knows_the_same(scene: Scene) -> None:
 
 
 def ledger_of_web(**books: Any) -> Availability:
-    """That of the Deployment of a scene, as :func:`.checkpoint.export` wrote it but for these."""
+    """That of the Deployment of a scene, as :func:`.checkpoint_export.export` wrote it but for these."""
     former = Scene()
     former.see_owner(1)
     former.see("p", "a")

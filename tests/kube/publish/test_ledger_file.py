@@ -11,7 +11,8 @@ import pytest
 import yaml
 
 from engine.workbench import KINDS, T0, Workbench
-from slacktide.engine.ledger.checkpoint import VERSION, export, moved, read
+from slacktide.engine.ledger.checkpoint import VERSION, moved, read
+from slacktide.engine.ledger.checkpoint_export import export
 from slacktide.errors import InputError, OutputError
 from slacktide.kube.publish.ledger_file import Kept, load, text_of, write
 

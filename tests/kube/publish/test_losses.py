@@ -9,7 +9,8 @@ from prometheus_client.core import Metric
 
 from engine.workbench import BRONZE, T0, Workbench
 from slacktide.engine.core.engine import Engine
-from slacktide.engine.ledger.checkpoint import export, moved
+from slacktide.engine.ledger.checkpoint import moved
+from slacktide.engine.ledger.checkpoint_export import export
 from slacktide.engine.ledger.overview import overview
 from slacktide.engine.ledger.rest import at_rest
 from slacktide.engine.ledger.restore import restore

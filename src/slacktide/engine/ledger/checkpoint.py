@@ -14,23 +14,18 @@ import math
 import re
 import zlib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from slacktide.config import Accounting
-from slacktide.engine.core import disruptions, types
-from slacktide.engine.core.engine import Engine
+from slacktide.engine.core import types
 from slacktide.engine.ledger import accounts
 from slacktide.engine.ledger.accounts import Accounts, Stretch
-from slacktide.engine.ledger.excused import causes_said, excused_on_hosts, work_at_risk
 from slacktide.engine.ledger.pod_observation import hashed as hashed
-from slacktide.engine.ledger.promise import promise_said
-from slacktide.engine.ledger.slo_status import SUMS, Accrued, accrue, known, not_before, stand, totals
+from slacktide.engine.ledger.slo_status import SUMS
 from slacktide.errors import ConfigError, StateError
-from slacktide.kernels.tables import schema
 from slacktide.model import APPROACHES, INDEPENDENT, Window
 from slacktide.model.causes import CAUSES, WORKLOAD
 from slacktide.model.disruption_limits import MOST_DISRUPTIONS
@@ -138,139 +133,18 @@ class Checkpoint:
     excuses: bool = True
 
 
-def export(engine: Engine, key: str, now: float) -> dict[str, Any]:
-    """The controller's ledger at ``now``, for :func:`read`; plain JSON. O(its live instances).
-
-    ``at`` says for which instant it holds: ``now``, but no earlier than what the ledger knows.
-    Raises :class:`StateError` where the controller is not known.
-    """
-    controller = known(engine, key)
-    at = not_before(engine, controller, now)
-    vacant = set(controller.vacant)
-    order = [row for row in controller.rows if row not in vacant] + list(controller.vacant)
-    had = accrue(engine.tables.tb, order, len(order), at)
-    said: dict[str, Any] = {"version": LIFETIME_VERSION, "approach": APPROACHES[controller.approach], "at": at}
-    said["promise"] = promise_said(controller)
-    had_to = disruptions.suffered(engine.instances, controller)
-    if had_to is not None:
-        said["disruptions"] = _of_suffered(had_to)
-    said |= causes_said(engine, controller, at)
-    if controller.approach != INDEPENDENT:
-        said |= _in_sums(engine, controller, had, at)
-        return said | _of_window(engine, controller, at)
-    past, window = controller.past, controller.service.window
-    if window is not None:
-        kept = accounts.of_rows(engine.tables.tb, had.rows, at)
-        said |= {
-            "version": INSTANCES_VERSION,
-            "window": accounts.window_said(window),
-            "outages": _squeeze(kept.packed()),
-        }
-    return {
-        **said,
-        "sums": {name: getattr(past, name) for name in SUMS} | {"overhead": 0.0},
-        "counts": {"live": len(order), "preemptions": past.preemptions, "starts": past.starts},
-        "records": pack(_records(engine, had)),
-        "names": _squeeze(json.dumps([controller.rows[row] for row in order]).encode()),
-    }
-
-
-def _of_suffered(had: types.Suffered) -> dict[str, Any]:
+def suffered_said(had: types.Suffered) -> dict[str, Any]:
     """An account of disruptions, without what there is not."""
     said: dict[str, Any] = {"begun": list(had.begun), "recovering": had.recovering}
     said |= {name: at for name, at in (("ended", had.ended), ("since", had.since)) if math.isfinite(at)}
     return {**said, "told": list(had.told)} if had.told else said
 
 
-def _states(engine: Engine, had: Accrued) -> NDArray[np.int64]:
-    """Of each row what its pod does."""
-    states = np.full(len(had.rows), VACANT, np.int64)
-    of = {types.ASLEEP: WAITING, types.WAITING: WAITING, types.PLACED: PLACED, types.LEAVING: LEAVING}
-    for i, row in enumerate(had.rows.tolist()):
-        uid = engine.uid_of_row.get(row)
-        if uid is not None:
-            one = engine.pods[uid]
-            states[i] = LEAVING if one.preempted else of[one.state]  # also one that was leaving when it was restored
-    return states
-
-
-def _records(engine: Engine, had: Accrued) -> Any:
-    records = np.zeros(len(had.rows), RECORD)
-    for name in ("running", "startup_first", "startup_restarts", "discarded", "overhead", "starts", "preemptions"):
-        records[name] = had.records[name]
-    records["lifetime"], records["age"] = had["lifetime"], had["age"]
-    excused = had.records["state"] == schema.EXCUSED
-    records["running"][excused] = had["running"][excused]
-    records["startup"] = np.where(had["on"], had.records["startup"], 0.0)
-    records["state"] = _states(engine, had)
-    uids = (engine.uid_of_row.get(row, "") for row in had.rows.tolist())
-    records["uid"] = [hashed(uid) if uid else 0 for uid in uids]
-    return records
-
-
-def _in_sums(engine: Engine, controller: types.Controller, had: Accrued, at: float) -> dict[str, Any]:
-    """The ledger of all instances together."""
-    stood = stand(engine.tables.tb, (controller,), at)
-    states, starts = _states(engine, had), had.records["starts"].copy()
-    bound = np.array([_is_bound(engine, row) for row in had.rows.tolist()], np.bool_)
-    assumed = had["on"] & ~bound  # may never be bound: as if it waited
-    states[assumed] = WAITING
-    starts -= assumed
-    first = had.records["starts"] == 1
-    sums = totals(controller, had)
-    sums["startup_first"] -= float(had["spent"][assumed & first].sum())
-    sums["startup_restarts"] -= float(had["spent"][assumed & ~first].sum())
-    ready = had["up"] & ~excused_on_hosts(engine, had.rows)
-    starting = had["on"] & bound & ~ready
-    leaving = states == LEAVING
-    counts = {
-        "live": len(states),
-        "vacant": int(np.count_nonzero(states == VACANT)),
-        "waiting": int(np.count_nonzero(states == WAITING)),
-        "starting": int(np.count_nonzero(starting)),
-        "restarting": int(np.count_nonzero(starting & ~first)),
-        "up": int(np.count_nonzero(ready & bound)),
-        "leaving": int(np.count_nonzero(leaving)),
-        "fresh": int(np.count_nonzero((states <= WAITING) & (starts == 0))),
-        "preemptions": controller.past.preemptions + int(had.records["preemptions"].sum()),
-        "starts": controller.past.starts + int(starts.sum()),
-    }
-    return {
-        "sums": {**sums, "overhead": float(engine.tables.tb["requests"]["overhead"][controller.q])},
-        "counts": counts,
-        "together": dict(zip(ACCOUNTINGS, stood.together[0].tolist(), strict=True)),
-        "atRisk": float(work_at_risk(engine, had).sum()) if controller.batch else 0.0,
-        "risks": _risks(engine, had) if controller.batch else {},
-        "leavingStartup": float(had["spent"][leaving].sum()),
-    }
-
-
-def _of_window(engine: Engine, controller: types.Controller, at: float) -> dict[str, Any]:
-    """What a promise over a window asks of a request of several instances, where it is over one."""
-    window = controller.service.window
-    if window is None or controller.batch:
-        return {}
-    kept, stretch = accounts.of_request(engine.tables.tb, controller.q, at)
-    said = {"version": VERSION, "window": accounts.window_said(window), "outages": _squeeze(kept.packed())}
-    return said if stretch is None else said | {"stretch": asdict(stretch)}
-
-
-def _risks(engine: Engine, had: Accrued) -> dict[str, float]:
-    """What a pod's own timestamps tell only if it has been ready ever since it first was."""
-    risked = work_at_risk(engine, had)
-    some = np.argsort(-risked, kind="stable")[:MOST_RISKS]
-    return {f"{hashed(engine.uid_of_row[int(had.rows[i])]):x}": float(risked[i]) for i in some if risked[i] > 0.0}
-
-
-def _is_bound(engine: Engine, row: int) -> bool:
-    uid = engine.uid_of_row.get(row)
-    return uid is not None and engine.pods[uid].bound
-
-
 # -- as text -----------------------------------------------------------------------------------------------------------
 
 
-def _squeeze(data: bytes) -> str:
+def squeeze(data: bytes) -> str:
+    """Compressed, in base64."""
     return base64.b64encode(zlib.compress(data, 6)).decode("ascii")
 
 
@@ -283,7 +157,7 @@ def pack(records: Any) -> str:
             endless = np.isinf(values)
             values = np.where(endless, -1.0, np.rint(np.where(endless, 0.0, values) * GRID))
         columns[i] = values
-    return _squeeze(columns.view("u1").reshape(*columns.shape, 8).transpose(0, 2, 1).tobytes())
+    return squeeze(columns.view("u1").reshape(*columns.shape, 8).transpose(0, 2, 1).tobytes())
 
 
 def _unpack(data: bytes, count: int) -> Any:
@@ -298,7 +172,7 @@ def _unpack(data: bytes, count: int) -> Any:
 
 
 def read(said: Mapping[str, Any]) -> Checkpoint:
-    """A checkpoint from what :func:`export` said, through JSON or not.
+    """A checkpoint from what :func:`.checkpoint_export.export` said, through JSON or not.
 
     Raises :class:`BrokenLedger` naming the field, its value and what is expected, where it is broken, and of these
     :class:`NewerLedger` where its version is one to come.
@@ -396,14 +270,14 @@ def _accounts(said: Mapping[str, Any], count: int) -> Accounts:
 
 
 def moved(said: Mapping[str, Any], at: float) -> dict[str, Any]:
-    """What :func:`export` said, as if all of it had happened so much later that it holds for the instant ``at``."""
+    """What :func:`.checkpoint_export.export` said, as if all of it had happened later: so that it holds for ``at``."""
     moved_on = {**said, "at": at}
     had = _read_suffered(said)
     if had is not None:
         later = at - _number(said, "at")
         begun = tuple(one + later for one in had.begun)
         ended, since = had.ended + later, had.since + later
-        moved_on["disruptions"] = _of_suffered(replace(had, begun=begun, ended=ended, since=since))
+        moved_on["disruptions"] = suffered_said(replace(had, begun=begun, ended=ended, since=since))
     return moved_on
 
 

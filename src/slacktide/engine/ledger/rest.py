@@ -19,7 +19,7 @@ GOES_ON = ("live", "fresh", "preemptions", "starts")
 
 
 def at_rest(said: Mapping[str, Any]) -> dict[str, Any]:
-    """What :func:`.checkpoint.export` said at the instant at which a workload was deleted, without its pods.
+    """What :func:`.checkpoint_export.export` said at the instant at which a workload was deleted, without its pods.
 
     Raises :class:`StateError` as :func:`.checkpoint.read` does.
     """

@@ -53,7 +53,7 @@ class MissingPod:
 def restore(
     engine: Engine, key: str, saved: Mapping[str, Any] | None, pods: Iterable[Mapping[str, Any]], now: float
 ) -> None:
-    """Go on from a controller's ledger as :func:`.checkpoint.export` wrote it, or without any, from its pods.
+    """Go on from a controller's ledger as :func:`.checkpoint_export.export` wrote it, or without any, from its pods.
 
     ``pods`` are all of its pods now (:class:`.pod_observation.PodNow`). The controller must be known and
     have no instances yet, its hosts and specs too; its desired count should be told before. Pods on no host are

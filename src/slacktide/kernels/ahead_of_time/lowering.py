@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
@@ -15,6 +16,7 @@ import llvmlite.binding as llvm
 import numpy as np
 from llvmlite import ir
 from numba.core import runtime, types
+from numba.np import arrayobj
 from numba.np.numpy_support import from_dtype
 
 from slacktide import kernels
@@ -44,6 +46,11 @@ def lowered() -> bytes:
     if pipeline() is None:
         raise KernelError(f"{jit.COMPILER} is not one that slacktide.kernels.runtime.code_parts was written for")
     import_all()
+    with _counted_from_the_front():
+        return _lowered()
+
+
+def _lowered() -> bytes:
     wrappers, libraries, names = [], [], []
     for one in ENTRIES:
         signature = signature_of(one.py_func)
@@ -60,6 +67,21 @@ def lowered() -> bytes:
     module = _linked(wrappers, libraries)
     _hide_all_but(names, module)
     return bytes(module.as_bitcode())
+
+
+@contextmanager
+def _counted_from_the_front() -> Iterator[None]:
+    """An index below 0, by which Python counts from the end, is not looked for: no kernel has one.
+
+    Views see to that where kernels run as plain Python (:mod:`slacktide.kernels.tables.views`).
+    """
+    usual: Any = arrayobj
+    before = usual.fix_integer_index
+    usual.fix_integer_index = lambda context, builder, type_, index, _: context.cast(builder, index, type_, types.intp)
+    try:
+        yield
+    finally:
+        usual.fix_integer_index = before
 
 
 def _hide_all_but(names: Collection[str], module: Any) -> None:

@@ -8,12 +8,15 @@ from __future__ import annotations
 import numpy as np
 
 from slacktide.kernels.runtime.compiling import kernel, leaf, whole
+from slacktide.kernels.runtime.prefetching import prefetch
 from slacktide.kernels.tables import views
 from slacktide.kernels.tables.log_records import LEAVES, RUN_ENDS, STARTUP_ENDS, WINDOW_MOVES
 from slacktide.kernels.tables.schema import LEAVING, PLACED, VACANT, Records, State
 
 BEFORE_ALL = 2**40
 """More than there are rows: before or behind all of them."""
+WAYS = 2
+"""An event has up to ``2 ** WAYS`` below it, which lie side by side: of four there are half as many levels."""
 
 
 @leaf
@@ -39,10 +42,10 @@ def comes_before(a: Records, b: Records) -> bool:
 def push(tb: State, kind: int, time: float, row: int, starts: int) -> None:
     """Note what happens to ``row`` at ``time``, unless it was stopped or started after ``starts`` starts; O(log n)."""
     heap = views.heap(tb)
-    k = views.control(tb)["heap"]
+    k = whole(views.control(tb)["heap"])
     views.control(tb)["heap"] += 1
     while k > 0:
-        parent = (k - 1) >> 1
+        parent = (k - 1) >> WAYS
         above = heap[parent]
         if above["time"] < time:
             break
@@ -56,24 +59,46 @@ def push(tb: State, kind: int, time: float, row: int, starts: int) -> None:
     heap[k]["kind"] = kind
 
 
+@leaf
+def first_child(heap: Records, k: int, n: int) -> int:
+    """The earliest of the events below ``k``, of ``n``; there must be one; O(1)."""
+    first = (k << WAYS) + 1
+    best = first
+    for child in range(first + 1, min(first + (1 << WAYS), n)):
+        if comes_before(heap[child], heap[best]):
+            best = child
+    return best
+
+
 @kernel
 def pop(tb: State) -> None:
-    """Remove the earliest event; O(log n)."""
+    """Remove the earliest event; O(log n).
+
+    The last one takes its place. It is among the latest, as a rule: so the gap goes all the way down first.
+    """
     heap = views.heap(tb)
     views.control(tb)["heap"] -= 1
-    n = views.control(tb)["heap"]
-    k = 0
-    while True:
-        child = 2 * k + 1
-        if child >= n:
-            break
-        if child + 1 < n and comes_before(heap[child + 1], heap[child]):
-            child += 1
-        if not comes_before(heap[child], heap[n]):
-            break
+    n = whole(views.control(tb)["heap"])
+    k = whole(0)
+    while (k << WAYS) + 1 < n:
+        child = first_child(heap, k, n)
         heap[k] = heap[child]
         k = child
+    while k > 0 and comes_before(heap[n], heap[(k - 1) >> WAYS]):
+        heap[k] = heap[(k - 1) >> WAYS]
+        k = (k - 1) >> WAYS
     heap[k] = heap[n]
+    if n > 0:  # who is next is looked at when this one has been served
+        prefetch(views.instances(tb), whole(heap[0]["row"]))
+
+
+@leaf
+def prefetch_host(tb: State, h: int) -> None:
+    """An instance is about to leave host ``h``, or to be ready there."""
+    prefetch(views.hosts(tb), h)
+    prefetch(views.free(tb)[h], whole(0))
+    prefetch(views.slots(tb)[h], whole(0))
+    prefetch(views.slots(tb)[h], whole(1))
 
 
 @leaf
@@ -103,6 +128,8 @@ def next_due(tb: State) -> float:
         elif in_state(event["kind"], whole(instance["state"])) and instance["starts"] == event["starts"]:
             may_be_late = event["kind"] == RUN_ENDS and len(views.spells(tb)) > 0
             if not may_be_late or event["time"] == run_ends(tb, event):
+                if instance["state"] == PLACED:
+                    prefetch_host(tb, whole(instance["host"]))
                 return event["time"]
         pop(tb)
     return np.inf

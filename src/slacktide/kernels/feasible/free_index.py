@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from slacktide.kernels.builtin import BALANCED, LEAST_REQUESTED, OWN
 from slacktide.kernels.runtime.compiling import kernel, leaf, whole
 from slacktide.kernels.runtime.plugin_calls import score_of
+from slacktide.kernels.runtime.prefetching import prefetch
 from slacktide.kernels.tables import views
 from slacktide.kernels.tables.schema import State
 
@@ -26,6 +27,8 @@ BEYOND = 2.0**44  # more than any host has, and its multiples stay within 64 bit
 A, B, TIE_A, TIE_B, BOTH, AMOUNTS = 0, 1, 2, 3, 4, 5
 LEAN, FREE, ROOM = 20, 20, 26
 """Bits by which A - B and what is free are rounded in the order of leaves, and bits that the latter has there."""
+LOW = 6
+"""Levels of a tree from its leaves on that are looked for in time."""
 SEARCHED = 64
 """Bound checks a host that pay for putting the leaves in order."""
 
@@ -101,11 +104,20 @@ def has_room(tb: State, h: int, shape: int) -> bool:
     return fits
 
 
+@leaf
+def prefetch_path(tb: State, h: int) -> None:
+    """What :func:`update` will look at on its way up from host ``h``, but for the top, which is at hand; O(1)."""
+    root, node = whole(views.groups(tb)[views.hosts(tb)[h]["group"]]["root"]), whole(views.hosts(tb)[h]["leaf"])
+    for _ in range(LOW):
+        prefetch(views.tree(tb)[root + (node ^ 1)], whole(0))
+        node >>= 1
+
+
 @kernel
 def update(tb: State, h: int) -> None:
     """Carry the free amounts of host ``h`` into the index; O(resources * log hosts)."""
     host = views.hosts(tb)[h]
-    root = views.groups(tb)[host["group"]]["root"]
+    root = whole(views.groups(tb)[host["group"]]["root"])
     node = whole(host["leaf"])
     tree = views.tree(tb)
     width = tree.shape[1]
@@ -123,9 +135,39 @@ def update(tb: State, h: int) -> None:
         tree[root + node, BOTH] = min(x, y)
         for r in range(width - AMOUNTS):
             tree[root + node, AMOUNTS + r] = max(views.free(tb)[h, r], 0)
+    if width == AMOUNTS + 2:
+        climb_with_two(tree, root, node)
+        return
     node >>= 1
     while node > 0 and combine(tree, root, node):  # what did not change changes nothing above
         node >>= 1
+
+
+@kernel
+def climb_with_two(tree: NDArray[np.int64], root: int, node: int) -> None:
+    """Carry a leaf upwards, as far as it changes anything, where there is CPU and memory only; O(log hosts).
+
+    As :func:`combine`, node by node, but what holds below the node it comes from is at hand.
+    """
+    at = root + node
+    a, b, tie_a, tie_b = tree[at, A], tree[at, B], tree[at, TIE_A], tree[at, TIE_B]
+    both, cpu, memory = tree[at, BOTH], tree[at, AMOUNTS], tree[at, AMOUNTS + 1]
+    while node > 1:
+        at = root + (node ^ 1)
+        tie = tree[at, TIE_A]
+        tie_a = max(tie, tie_a) if tree[at, A] == a else tie if tree[at, A] > a else tie_a
+        tie = tree[at, TIE_B]
+        tie_b = max(tie, tie_b) if tree[at, B] == b else tie if tree[at, B] > b else tie_b
+        a, b, both = max(a, tree[at, A]), max(b, tree[at, B]), max(both, tree[at, BOTH])
+        cpu, memory = max(cpu, tree[at, AMOUNTS]), max(memory, tree[at, AMOUNTS + 1])
+        node >>= 1
+        at = root + node
+        changed = (tree[at, A] ^ a) | (tree[at, B] ^ b) | (tree[at, TIE_A] ^ tie_a) | (tree[at, TIE_B] ^ tie_b)
+        changed |= (tree[at, BOTH] ^ both) | (tree[at, AMOUNTS] ^ cpu) | (tree[at, AMOUNTS + 1] ^ memory)
+        if changed == 0:
+            return
+        tree[at, A], tree[at, B], tree[at, TIE_A], tree[at, TIE_B] = a, b, tie_a, tie_b
+        tree[at, BOTH], tree[at, AMOUNTS], tree[at, AMOUNTS + 1] = both, cpu, memory
 
 
 @leaf

@@ -40,7 +40,8 @@ def set_version(tb: State, h: int, version: int) -> None:
 def look_again(tb: State, h: int) -> None:
     """Note that metrics on host ``h`` changed, in whatever direction; O(1)."""
     views.hosts(tb)[h]["sorted_until"] = -np.inf
-    views.ceilings(tb)[h]["peak"] = np.inf
+    if in_force.ever_by_metric(tb):
+        views.ceilings(tb)[h]["peak"] = np.inf
     lendable.forget(tb, h)
     sparing.look_through(tb, h)
     control = views.control(tb)
@@ -67,6 +68,7 @@ def note_release(tb: State, h: int) -> None:
 def add(tb: State, h: int, row: int, kind: int, on: float, now: float) -> None:
     """Put instance ``row`` on host ``h``; its ledger must be up to date; O(resources + log hosts)."""
     instance = views.instances(tb)[row]
+    free_index.prefetch_path(tb, h)
     slot = views.slots(tb)[h, views.hosts(tb)[h]["count"]]
     slot["row"] = row
     slot["admitted"] = views.admission(tb)[row]
@@ -105,6 +107,7 @@ def occupy(tb: State, h: int) -> None:
 def remove(tb: State, h: int, row: int) -> None:
     """Take instance ``row`` off host ``h``, keeping the others' order; O(instances on it + log hosts)."""
     host = views.hosts(tb)[h]
+    free_index.prefetch_path(tb, h)
     count = host["count"]
     at = slot_of(tb, h, row)
     shape = whole(views.slots(tb)[h, at]["shape"])
@@ -152,11 +155,17 @@ def has_sibling(tb: State, h: int, job: int) -> bool:
 @kernel
 def sort_by_priority(tb: State, h: int) -> None:
     """Bring host ``h`` into victim order, where no metric is asked for; O(n^2), O(n) when nearly sorted."""
+    slots, spare = views.slots(tb), views.slots(tb).shape[1] - 1
     for i in range(1, views.hosts(tb)[h]["count"]):
         k = i
-        while k > 0 and in_force.later_victim_by_class(tb, views.slots(tb)[h, k - 1], views.slots(tb)[h, k]):
-            swap(tb, h, k)
+        while k > 0 and in_force.later_victim_by_class(tb, slots[h, k - 1], slots[h, i]):
             k -= 1
+        if k == i:
+            continue
+        slots[h, spare] = slots[h, i]
+        for at in range(i, k, -1):
+            slots[h, at] = slots[h, at - 1]
+        slots[h, k] = slots[h, spare]
 
 
 @kernel

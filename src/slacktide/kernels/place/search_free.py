@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
 from slacktide.kernels.builtin import OWN
 from slacktide.kernels.feasible import free_index, host_slots
 from slacktide.kernels.feasible.free_index import (
@@ -17,6 +14,7 @@ from slacktide.kernels.feasible.free_index import (
 )
 from slacktide.kernels.place.scores import comparing
 from slacktide.kernels.runtime.compiling import kernel, leaf, whole
+from slacktide.kernels.runtime.prefetching import prefetch
 from slacktide.kernels.tables import views
 from slacktide.kernels.tables.schema import NOBODY, State
 
@@ -44,25 +42,23 @@ def limit_of_group(tb: State, g: int, kind: int) -> int:
 
 
 @kernel
-def free_in_group(
-    tb: State, g: int, kind: int, host: int, score: int, stack: NDArray[np.int64], limits: NDArray[np.int64]
-) -> int:
+def free_in_group(tb: State, g: int, kind: int, host: int, score: int) -> int:
     """Best host with room in group ``g`` that beats ``host`` (or -1) of ``score``; best first, depth first.
 
-    ``limits[0]`` is what :func:`limit_of_group` says. Of two children the one with the better bound comes first.
+    Of two children the one with the better bound comes first.
     """
     group, control = views.groups(tb)[g], views.control(tb)
     root, width = group["root"], group["width"]
-    tree = views.tree(tb)[root : root + 2 * width]
+    tree, branches = views.tree(tb), views.branches(tb)
     demand = views.demand(tb)[views.kinds(tb)[kind]["shape"]]
     a, b, both = parts_of(tb, g, kind)
     tie = views.hosts(tb)[host]["tie"] if host >= 0 else whole(-1)
     top = 0
-    stack[0] = 1
+    branches[0, 0], branches[0, 1] = 1, group["limit"]
     while top >= 0:
-        node, limit = stack[top], limits[top]
+        node, limit = branches[top, 0], branches[top, 1]
         top -= 1
-        if limit < score or limit == NOWHERE or (limit == score and largest_tie(tree, node, a, b) <= tie):
+        if limit < score or limit == NOWHERE or (limit == score and largest_tie(tree, root + node, a, b) <= tie):
             continue
         if node >= width:
             control["operations"] += 1
@@ -72,18 +68,23 @@ def free_in_group(
             continue
         control["bounds"] += 2
         first, last = 2 * node, 2 * node + 1
-        at_first, at_last = bound(tree, first, demand, a, b, both), bound(tree, last, demand, a, b, both)
+        if 4 * node < width:
+            prefetch(tree[root + 4 * node], whole(0))
+            prefetch(tree[root + 4 * node + 1], whole(0))
+            prefetch(tree[root + 4 * node + 2], whole(0))
+            prefetch(tree[root + 4 * node + 3], whole(0))
+        at_first, at_last = bound(tree, root + first, demand, a, b, both), bound(tree, root + last, demand, a, b, both)
         gain = at_last - at_first
         if gain == 0:  # among equals the one with the largest draw excludes most of the others
-            gain = largest_tie(tree, last, a, b) - largest_tie(tree, first, a, b)
+            gain = largest_tie(tree, root + last, a, b) - largest_tie(tree, root + first, a, b)
         if gain > 0:
             first, last, at_first, at_last = last, first, at_last, at_first
         if at_last != NOWHERE:
             top += 1
-            stack[top], limits[top] = last, at_last
+            branches[top, 0], branches[top, 1] = last, at_last
         if at_first != NOWHERE:
             top += 1
-            stack[top], limits[top] = first, at_first
+            branches[top, 0], branches[top, 1] = first, at_first
     return host
 
 
@@ -103,21 +104,19 @@ def find_free_by_index(tb: State, kind: int) -> int:
     free_index.arrange(tb)
     host, best = NOBODY, NOBODY
     score, most = whole(NOWHERE), whole(NOWHERE)
+    groups = views.groups(tb)
     shape, term = views.kinds(tb)[kind]["shape"], views.kinds(tb)[kind]["term"]
-    stack, limits = np.empty(130, np.int64), np.empty(130, np.int64)
-    bounds = np.empty(len(views.groups(tb)), np.int64)
-    for g in range(len(bounds)):
-        bounds[g] = limit_of_group(tb, g, kind) if views.allowed(tb)[term, g] else whole(NOWHERE)
-        if bounds[g] > most:
-            best, most = g, bounds[g]
+    for g in range(len(groups)):
+        groups[g]["limit"] = limit_of_group(tb, g, kind) if views.allowed(tb)[term, g] else whole(NOWHERE)
+        if groups[g]["limit"] > most:
+            best, most = g, groups[g]["limit"]
     if best < 0:
         return host
-    for turn in range(-1, len(bounds)):
+    for turn in range(-1, len(groups)):
         g = best if turn < 0 else turn
-        if bounds[g] == NOWHERE or bounds[g] < score or turn == best:
+        if groups[g]["limit"] == NOWHERE or groups[g]["limit"] < score or turn == best:
             continue
-        limits[0] = bounds[g]
-        found = free_in_group(tb, g, kind, host, score, stack, limits)
+        found = free_in_group(tb, g, kind, host, score)
         if found != host:
             host = found
             score = score_with_room(tb, host, shape)

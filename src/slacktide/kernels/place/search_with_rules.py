@@ -10,13 +10,13 @@ from __future__ import annotations
 from slacktide.kernels.feasible import affinity, disruption_budgets, free_index, host_slots
 from slacktide.kernels.feasible.free_index import NOWHERE
 from slacktide.kernels.place import ranking, search, victims
+from slacktide.kernels.place.evaluations import UNSHARED, shown_hopeless
 from slacktide.kernels.place.scores import comparing
 from slacktide.kernels.policies import in_force
 from slacktide.kernels.runtime.compiling import kernel, whole
 from slacktide.kernels.tables import views
 from slacktide.kernels.tables.schema import NOBODY, State
 
-UNSHARED = whole(0)
 ONE_BY_ONE, TOGETHER = whole(0), whole(1)
 """How victims are chosen on each host."""
 
@@ -216,7 +216,7 @@ def find_with_victims(tb: State, kind: int, mine: float, how: int) -> int:
     cls = whole(views.kinds(tb)[kind]["cls"])
     spare = ranking.spare_time(tb, cls, mine)
     for h in range(len(views.hosts(tb))):
-        if not open_to(tb, h, kind) or search.shown_hopeless(tb, h, shape, cls, mine):
+        if not open_to(tb, h, kind) or shown_hopeless(tb, h, shape, cls, mine):
             continue
         number = choose_together(tb, h, kind, mine, now) if how == TOGETHER else choose(tb, h, kind, mine, now)
         if number < 0:

@@ -38,6 +38,12 @@ def by_metric_next(tb: State) -> bool:
 
 
 @leaf
+def ever_by_metric(tb: State) -> bool:
+    """Whether some pass may decide by metric; O(1)."""
+    return views.rules(tb)["policy"] != PRIORITY
+
+
+@leaf
 def by_metric(tb: State) -> bool:
     """Whether what the policy decides depends on metrics, so that it changes while nothing happens; O(1)."""
     return views.control(tb)["mode"] != PRIORITY

@@ -190,19 +190,20 @@ def turns_round(tb: State, cls: int) -> bool:
 def tell_overload(tb: State) -> bool:
     """Mark the classes of every rank of which ``some_lost`` says that one waits; whether that is a change.
 
-    Forgets ``some_lost``. O(classes^2).
+    Forgets ``some_lost``. O(classes).
     """
     classes = views.classes(tb)
     changed, overloaded = False, 0
     for c in range(len(classes)):
-        found = 0
-        for other in range(len(classes)):
-            if classes[other]["level"] == classes[c]["level"] and classes[other]["some_lost"]:
-                found = 1
+        classes[c]["tier_lost"] = 0
+    for c in range(len(classes)):
+        if classes[c]["some_lost"]:
+            classes[classes[c]["level"]]["tier_lost"] = 1
+        classes[c]["some_lost"] = 0
+    for c in range(len(classes)):
+        found = classes[classes[c]["level"]]["tier_lost"]
         changed = changed or classes[c]["overloaded"] != found
         classes[c]["overloaded"] = found
         overloaded += found
-    for c in range(len(classes)):
-        classes[c]["some_lost"] = 0
     views.control(tb)["overloaded"] = overloaded
     return changed

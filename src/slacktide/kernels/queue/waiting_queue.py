@@ -191,52 +191,66 @@ def find_overloaded(tb: State) -> bool:
 
 
 @kernel
-def arrange_turned(tb: State, entries: Records, count: int, turn: int, n: int) -> int:
-    """As :func:`arrange_part`, by decreasing metric, of equal ones by row; O(n)."""
-    now, stop = views.control(tb)["now"], whole(count)
+def arrange_turned(tb: State, entries: Records, count: int, turn: int, n: int) -> None:
+    """Write the places of a tier into the order from ``n`` on, by decreasing metric, of equal ones by row; O(n)."""
+    stop = whole(count)
     while stop > 0:
         first = stop - 1
         while first > 0 and entries[first - 1]["key"] == entries[stop - 1]["key"]:
             first -= 1
         for i in range(first, stop):
-            if tier(tb, entries[i], now) == turn:
+            if entries[i]["tier"] == turn:
                 views.order(tb)[n] = i
                 n += 1
         stop = first
-    return n
+
+
+@kernel
+def find_turned(tb: State) -> None:
+    """Note at the place of each tier in ``classes`` that nobody is in it yet, and whether it is turned; O(classes)."""
+    classes = views.classes(tb)
+    for c in range(len(classes)):
+        classes[c]["in_tier"], classes[c]["tier_turned"] = 0, 0
+    for c in range(len(classes)):
+        if triage.turns_round(tb, whole(c)):
+            classes[classes[c]["level"]]["tier_turned"] = 1
 
 
 @kernel
 def arrange(tb: State, entries: Records, count: int) -> None:
-    """The order of this pass as positions in ``entries``, which must be in static order; O(levels * n)."""
-    n = whole(0)
+    """The order of this pass as positions in ``entries``, which must be in static order; O(n + classes), O(n) more for
+    each tier that is turned."""
+    n, now, levels = whole(0), views.control(tb)["now"], whole(views.rules(tb)["levels"])
     if not in_force.has_tiers(tb):
         for i in range(count):
             views.order(tb)[i] = i
-        n = whole(count)
-    else:
-        first_above = whole(reached(tb, entries, count, least_margin(tb)))
-        last_below = whole(reached(tb, entries, count, largest_margin(tb)))
-        for turn in range(views.rules(tb)["levels"]):
-            if not somebody_waits(tb, turn):
-                continue
-            if is_turned(tb, turn):
-                n = whole(arrange_turned(tb, entries, last_below, turn, n))
-            else:
-                n = whole(arrange_part(tb, entries, whole(0), last_below, turn, n))
-        n = whole(arrange_part(tb, entries, first_above, count, whole(views.rules(tb)["levels"]), n))
-    views.control(tb)["order"] = n
-
-
-@kernel
-def arrange_part(tb: State, entries: Records, first: int, stop: int, turn: int, n: int) -> int:
-    """As :func:`arrange`, of one tier, which is among these entries; the number arranged so far; O(stop - first)."""
-    now = views.control(tb)["now"]
-    for i in range(first, stop):
-        if tier(tb, entries[i], now) == turn:
-            views.order(tb)[n] = i
+        views.control(tb)["order"] = count
+        return
+    classes, order = views.classes(tb), views.order(tb)
+    first_above = whole(reached(tb, entries, count, least_margin(tb)))
+    last_below = whole(reached(tb, entries, count, largest_margin(tb)))
+    find_turned(tb)
+    for i in range(last_below):
+        level = whole(tier(tb, entries[i], now))
+        entries[i]["tier"] = level
+        if level < levels:
+            classes[level]["in_tier"] += 1
+    for level in range(levels):  # from here on ``in_tier`` is where the next one goes
+        here = whole(classes[level]["in_tier"])
+        classes[level]["in_tier"] = n
+        if here > 0 and classes[level]["tier_turned"]:
+            arrange_turned(tb, entries, last_below, whole(level), n)
+        n += here
+    for i in range(last_below):
+        level = whole(entries[i]["tier"])
+        if level < levels and not classes[level]["tier_turned"]:
+            order[classes[level]["in_tier"]] = i
+            classes[level]["in_tier"] += 1
+    for i in range(first_above, count):
+        if i >= last_below or entries[i]["tier"] == levels:
+            order[n] = i
             n += 1
-    return n
+    views.control(tb)["order"] = n
 
 
 @leaf
@@ -255,15 +269,6 @@ def largest_margin(tb: State) -> float:
     for c in range(len(views.classes(tb))):
         found = max(found, views.classes(tb)[c]["margin"])
     return found
-
-
-@leaf
-def somebody_waits(tb: State, level: int) -> bool:
-    """Whether somebody of a class at this place of importance has a turn in this round; O(classes)."""
-    for c in range(len(views.classes(tb))):
-        if views.classes(tb)[c]["level"] == level and views.classes(tb)[c]["waits"] > 0:
-            return True
-    return False
 
 
 @kernel

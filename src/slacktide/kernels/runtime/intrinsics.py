@@ -39,6 +39,8 @@ def array_at(name: str, dtype: np.dtype[Any], offsets: Sequence[int]) -> Callabl
         loads = [
             builder.load(builder.bitcast(builder.gep(base, [WHOLE(offset)]), WHOLE.as_pointer())) for offset in offsets
         ]
+        for load in loads:  # arrays are replaced between calls of entries only, so one load serves a whole call
+            load.set_metadata("invariant.load", builder.module.add_metadata([]))
         return array_value(context, builder, signature.return_type, loads[0], loads[1:])
 
     def view(typing: Any, tb: Any) -> Any:
@@ -62,6 +64,23 @@ def array_value(context: Any, builder: Any, array_type: Any, address: Any, exten
     fill(array, data, extents, strides, WHOLE(size), None)
     array.nitems = count
     return array._getvalue()
+
+
+@intrinsic
+def prefetch(typing: Any, array: Any, at: Any) -> Any:
+    """Have the record at this place of an array of one axis on its way to the processor; it is read later."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        data = context.make_array(signature.args[0])(context, builder, value=args[0]).data
+        address = builder.bitcast(builder.gep(data, [args[1]]), BYTE.as_pointer())
+        number = ir.IntType(32)
+        function = builder.module.declare_intrinsic(
+            "llvm.prefetch", [BYTE.as_pointer()], ir.FunctionType(ir.VoidType(), [BYTE.as_pointer(), *[number] * 3])
+        )
+        builder.call(function, [address, number(0), number(3), number(1)])  # to read, soon and again, as data
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64), generate
 
 
 def _named(name: str, view: Any) -> Callable[[int], Any]:

@@ -62,6 +62,7 @@ class Presence(Enum):
     SIMULATION = "in a simulation where somebody needs it"
     NETWORK = "where the score asks where users are"
     TRIAGE = "under triage"
+    MANY = "where there are many hosts"
 
 
 class Array(NamedTuple):
@@ -86,7 +87,8 @@ class Array(NamedTuple):
 
 
 F8, I8, I4, U1 = (np.dtype(name) for name in ("f8", "i8", "i4", "u1"))
-LIVE, SIMULATION, NETWORK, TRIAGE = Presence.LIVE, Presence.SIMULATION, Presence.NETWORK, Presence.TRIAGE
+LIVE, SIMULATION, NETWORK = Presence.LIVE, Presence.SIMULATION, Presence.NETWORK
+TRIAGE, MANY = Presence.TRIAGE, Presence.MANY
 N, Q, H, R = "instances", "requests", "hosts", "resources"
 
 ARRAYS: dict[str, Array] = {
@@ -140,7 +142,7 @@ ARRAYS: dict[str, Array] = {
     "granted": Array(I8, (N, R), "amount", "drive feasible", "what it takes where not its demand", NETWORK),
     "unit": Array(F8, (R,), "user's unit", "feasible", "one whole amount"),
     "allowed": Array(U1, ("terms", "groups"), "flag", "feasible memo place", "hosts that satisfy a term", fixed=True),
-    "groups": Array(schema.GROUP, ("groups",), "record", "feasible place", "of hosts alike", fixed=True),
+    "groups": Array(schema.GROUP, ("groups",), "record", "feasible place", "of hosts alike"),
     "tree": Array(I8, ("nodes", "5 + resources"), "amount", "feasible place", "the free index"),
     "leaf_host": Array(I8, (H,), "host", "feasible place", "hosts in the order of the free index"),
     "changes": Array(I8, ("ring",), "host", "feasible memo place qos", "where contents or metrics changed"),
@@ -202,6 +204,10 @@ ARRAYS: dict[str, Array] = {
     "shared_listed": Array(I4, ("sets", H), "count", "place", "where it is in that list, from 1 on; or 0"),
     "shared_tie": Array(I8, ("sets", H), "tie", "place", "what decided between equals when it was evaluated"),
     "shared_of_pair": Array(I8, ("pairs",), "set", "drive place", "that of a pair, or -1"),
+    "contest": Array(schema.CONTEST, ("tournaments",), "record", "place", "hosts compared by what they offer", MANY),
+    "offers": Array(I8, ("nodes", 5, "2 + resources"), "amount", "place", "after so many victims, by node", MANY),
+    "offer_costs": Array(F8, ("nodes", 5, "levels + 1"), "cost", "place", "of so many victims, by node", MANY),
+    "offer_tie": Array(I8, ("nodes",), "tie", "place", "the largest below, by node", MANY),
     # What is to happen.
     "heap": Array(log.INSTANCE_EVENT, ("ahead",), "record", "drive tables", "what instances have ahead of them"),
     "visits": Array(I8, ("visits",), "row * hosts + host + 1", "drive tables", "hash set, beyond first hosts; 0: none"),
@@ -219,6 +225,7 @@ ARRAYS: dict[str, Array] = {
     "events": Array(log.EVENT, ("recorded",), "record", "drive qos tables", "all that happened"),
     "passes": Array(log.PASS, ("recorded",), "record", "drive tables", "passes"),
     # Scratch of a search.
+    "branches": Array(I8, (130, 3), "node, score, offer", "place", "scratch: branches of a tree to be looked at"),
     "taken": Array(I8, ("slots",), "slot", "drive feasible place", "scratch: victims"),
     "missing": Array(I8, (R,), "amount", "feasible place", "scratch: demand less free and what victims free"),
     "amounts": Array(F8, (3, R), "user's unit", "feasible", "scratch: what a user's score is given"),

@@ -107,6 +107,9 @@ CLASS = np.dtype(
         ("ends", "f8"),
         ("turn", "i8"),  # the place in ``turns`` of ``begins``
         ("last_turn", "i8"),
+        ("in_tier", "i8"),  # of the tier that has the place of this class, not of the class
+        ("tier_turned", "i8"),  # the same: it goes by decreasing metric
+        ("tier_lost", "i8"),  # the same: ``some_lost`` of a class of it
     ],
     align=True,
 )  # whole: 1 / slo is a whole number, so that e / slo needs no rounding; overloaded: in the present pass (triage);
@@ -114,7 +117,11 @@ CLASS = np.dtype(
 
 # A waiting instance. Its metric is ``key - t``, where no request's ledger decides.
 ENTRY = np.dtype(
-    [("key", "f8"), ("admitted", "f8"), ("row", "i8"), ("kind", "i8"), ("done", "i8"), ("request", "i8")], align=True
+    [
+        *(("key", "f8"), ("admitted", "f8"), ("row", "i8"), ("kind", "i8"), ("done", "i8"), ("request", "i8")),
+        ("tier", "i8"),  # of the present pass, where one below its margin may be before it
+    ],
+    align=True,
 )
 OPEN, GONE, SERVED = range(3)  # of ``done``: waits, left the queue, waits and had its turn with its gang
 
@@ -176,7 +183,23 @@ SHARED = np.dtype(
     align=True,
 )
 
-GROUP = np.dtype([("root", "i8"), ("width", "i8"), ("first", "i8")], align=True)
+# The tournament of a pass: whose offers they are, and as of when.
+CONTEST = np.dtype(
+    [
+        ("after", "i8"),  # so many look at every host before there is one
+        ("batch", "i8"),  # the pass
+        ("cls", "i8"),  # for whom
+        ("looks", "i8"),  # of the class, in this pass
+        ("builds", "i8"),  # how often it was made anew in it
+        ("position", "i8"),  # end of the change log as of which offers are
+        ("arranged", "i8"),  # where that ended when the leaves of the free index were put in order
+        ("reference", "f8"),  # the largest metric for which offers were worked out
+    ],
+    align=True,
+)
+
+# A group, with its place in the tree and in ``leaf_host``; no host of it scores above ``limit``, by the last search.
+GROUP = np.dtype([("root", "i8"), ("width", "i8"), ("first", "i8"), ("limit", "i8")], align=True)
 
 # Settings that kernels read, and the loop's own counters.
 RULES = np.dtype(

@@ -29,6 +29,23 @@ def _memory(address: int, dtype: np.dtype[Any], count: int) -> NDArray[Any]:
     return np.frombuffer(memory, dtype)
 
 
+class Checked(np.ndarray):
+    """An array of a run with compilation off, which has no element before the first: in a library it has none."""
+
+    def __getitem__(self, key: Any) -> Any:
+        return super().__getitem__(_from_the_front(key))
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        super().__setitem__(_from_the_front(key), value)
+
+
+def _from_the_front(key: Any) -> Any:
+    several = key if isinstance(key, tuple) else (key,)
+    if any(isinstance(one, (int, np.integer)) and one < 0 for one in several):
+        raise IndexError(f"{key}: a kernel's index is below 0, which a library would not count from the end")
+    return key
+
+
 def _record(name: str) -> Callable[[State], Any]:
     """The settings or the counters inside the state record itself."""
     dtype, offset = OFFSETS[name]
@@ -52,7 +69,7 @@ def _plain(name: str, dtype: np.dtype[Any], axes: int) -> Callable[[State], NDAr
         key = (int(record[f"{name}_at"]), *(int(record[f"{name}_{axis}"]) for axis in range(axes)))
         if key not in known:
             known.clear()
-            known[key] = _memory(key[0], dtype, int(np.prod(key[1:]))).reshape(key[1:])
+            known[key] = _memory(key[0], dtype, int(np.prod(key[1:]))).reshape(key[1:]).view(Checked)
         return known[key]
 
     return view

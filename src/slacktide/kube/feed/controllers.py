@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from slacktide.engine.core.engine import Engine
-from slacktide.engine.ledger.checkpoint import NewerLedger, export
+from slacktide.engine.ledger.checkpoint import NewerLedger
+from slacktide.engine.ledger.checkpoint_export import export
 from slacktide.engine.ledger.promise import Promise, promise_in
 from slacktide.engine.ledger.rest import at_rest
 from slacktide.engine.ledger.restore import restore

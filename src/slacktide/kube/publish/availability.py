@@ -12,7 +12,7 @@ from typing import Any
 
 from slacktide.engine.core.disruptions import suffered
 from slacktide.engine.core.types import Suffered
-from slacktide.engine.ledger.checkpoint import export
+from slacktide.engine.ledger.checkpoint_export import export
 from slacktide.engine.ledger.overview import STATES, Overview
 from slacktide.engine.ledger.slo_status import SloStatus, slo_status
 from slacktide.kube.client.http import APPLY_PATCH, ApiError, Connection, Unreachable
