@@ -150,8 +150,11 @@ def test_options_are_settings_by_another_name(simulate: Simulate, tmp_path: Path
     assert by_option == by_file
 
 
-def test_people_get_a_table(inputs: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
+def test_people_get_a_table(
+    inputs: tuple[Path, Path], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     capsys.readouterr()
+    monkeypatch.delenv("COLUMNS", raising=False)  # workers of pytest have it from the terminal
     assert main(["simulate", *map(str, inputs), "--end", "400"]) == 0
     out = capsys.readouterr().out
     assert "promised  delivered" in out
