@@ -122,11 +122,32 @@ STORIES: tuple[Story, ...] = (
 )  # fmt: skip
 
 
-def told(story: Story, approach: str, *, unled: bool) -> tuple[tuple[float, float, float], float, float | None]:
+def one_up(world: World) -> None:
+    world.up("p")
+
+
+def one_replaced(world: World) -> None:
+    """It is Terminating on a dead node, and another one is ready in its place."""
+    world.up("p")
+    at(world, 10.0)
+    world.node("a", ready=False, since=10)
+    world.pod("p", "a", unready=10, started=0)
+    at(world, 20.0)
+    world.pod("p", "a", unready=10, started=0, going=True, marked="DeletionByTaintManager")
+    world.pod("q", created=20)
+    at(world, 22.0)
+    world.pod("q", "b", created=20, bound=22)
+    at(world, 25.0)
+    world.pod("q", "b", created=20, bound=22, ready=25, started=25)
+
+
+def told(
+    story: Story, approach: str, *, unled: bool, before: Story = one_up
+) -> tuple[tuple[float, float, float], float, float | None]:
     """What is lost by cause, and the good seconds and the slack, at the end."""
     world = World(approach)
     world.owner()
-    world.up("p")
+    before(world)
     at(world, BASE)
     ledgers = kept(world)
     if unled:
@@ -149,6 +170,18 @@ def test_as_if_somebody_had_led(story: Story, approach: str) -> None:
     assert found_good == pytest.approx(good, abs=0.6), "a timestamp is a whole second"
     assert found == pytest.approx(led, abs=0.6)
     assert found_slack == pytest.approx(slack, abs=6.0), "ten seconds of slack are one of a promise of .9"
+
+
+@pytest.mark.parametrize("approach", ["independent", "concurrent", "aggregated"])
+def test_one_that_another_has_replaced_long_ago_takes_nobodys_place(approach: str) -> None:
+    def swept_away(world: World) -> None:
+        at(world, 150.0)
+        gone(world, "p")
+
+    led = told(swept_away, approach, unled=False, before=one_replaced)
+    found = told(swept_away, approach, unled=True, before=one_replaced)
+    assert found[:2] == (pytest.approx(led[0], abs=1e-5), pytest.approx(led[1], abs=1e-5))
+    assert found[2] == pytest.approx(led[2], abs=1e-4)
 
 
 def test_what_is_kept_of_departures_is_bounded() -> None:

@@ -87,6 +87,12 @@ def _check(engine: Engine, seen: list[PodObservation]) -> None:
         uids.add(pod.uid)
 
 
+def _was_as_good_as_gone(pod: PodObservation, at: float) -> bool:
+    """Whether a pod that is over had delivered nothing since ``at`` and was told to go: another one may have gone on
+    with its instance by then, and the checkpoint knows that one."""
+    return pod.ended is not None and pod.leaving and (not pod.ready or (pod.stopped is not None and pod.stopped <= at))
+
+
 class _Restoring:
     """One controller being restored; ``base``: the instant at which its ledger starts."""
 
@@ -104,6 +110,8 @@ class _Restoring:
 
     def run(self, checkpoint: Checkpoint | None, seen: list[PodObservation]) -> None:
         desired, self.controller.desired = self.controller.desired, -1
+        if checkpoint is not None:
+            seen = [pod for pod in seen if not _was_as_good_as_gone(pod, checkpoint.at)]
         self.names, self.seen = {pod.name for pod in seen}, {pod.uid: pod for pod in seen}
         if checkpoint is not None:
             self._begin(checkpoint, seen)
