@@ -18,7 +18,7 @@ from reference.state import Instance
 from reference.windows import STEP
 from slacktide.model import Requests
 from support.clusters import Cluster
-from support.runs import TO_THE_TWIN
+from support.runs import told_to_the_twin
 
 
 class Watched(Simulation):
@@ -51,7 +51,7 @@ class Watched(Simulation):
 
 def watched(one: Cluster) -> Simulation:
     """A run of the twin that is over, with all its objects."""
-    events = [(time, row, TO_THE_TWIN[kind]) for time, row, kind in one.events]
+    events = told_to_the_twin(one)
     simulation = Watched(one.workload, one.hosts, one.config, one.hot, one.cold, events)
     simulation.run()
     return simulation
@@ -103,8 +103,8 @@ def overfull(one: Cluster, outcome: Outcome) -> list[str]:
     events, where, found = list(one.events), dict[int, int](), list[str]()
     for number, time, row, host, victims in outcome.decisions:
         while events and round(events[0][0] * 2**20) / 2**20 <= time:
-            _, down, kind = events.pop(0)
-            where = {k: h for k, h in where.items() if h != down or kind == "repair"}
+            _, down, kind, *_ = events.pop(0)
+            where = {k: h for k, h in where.items() if h != down or kind not in ("fail", "drain")}
         where = {k: h for k, h in where.items() if gone[k] > time and k not in victims}
         if row in where or gone[row] <= time:
             found.append(f"{number}: {row} is there already, or gone")

@@ -19,7 +19,7 @@ from slacktide.metrics.intervals import IntervalRecorder
 from slacktide.metrics.summary import achieved
 from slacktide.sim import RunResult, Snapshot
 from support.clusters import Cluster, cluster
-from support.runs import TO_THE_TWIN, core, everything
+from support.runs import core, everything, told_to_the_twin
 from support.small import BRONZE, GOLD, Request, machines, outcome, small
 from support.small import Several as Of
 
@@ -94,7 +94,7 @@ def share(received: float, owed: float) -> float:
 
 
 def told_by_the_twin(one: Cluster) -> list[Standing]:
-    events = [(time, row, TO_THE_TWIN[kind]) for time, row, kind in one.events]
+    events = told_to_the_twin(one)
     slow = Slow(one.workload, one.hosts, one.config, one.hot, one.cold, events)
     slow.seen = []
     slow.run()

@@ -62,9 +62,14 @@ def core(cluster: Cluster, folder: Path, **asked: Any) -> RunResult:
     return run(cluster.workload, cluster.hosts, settings_of(cluster, folder), **wanted)
 
 
+def told_to_the_twin(cluster: Cluster) -> Any:
+    """Events of hosts, by the names that the twin has for them."""
+    return [(time, row, TO_THE_TWIN.get(kind, kind), *told) for time, row, kind, *told in cluster.events]
+
+
 def twin(cluster: Cluster) -> Outcome:
     """The twin's run."""
-    events: Any = [(time, row, TO_THE_TWIN.get(kind, kind), *told) for time, row, kind, *told in cluster.events]
+    events = told_to_the_twin(cluster)
     return simulate(cluster.workload, cluster.hosts, cluster.config, cluster.hot, cluster.cold, events)
 
 
