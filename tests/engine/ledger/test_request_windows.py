@@ -299,6 +299,8 @@ class Story:
         one.state, one.ready_since = "up", self.now
         if told:
             self.engine.ready(one.uid, self.now)
+        else:
+            one.cause = CLUSTER  # a leader that had seen it would have said so
         self.pass_time(0)
 
     def unready(self, one: Instance, told: bool = True) -> None:
