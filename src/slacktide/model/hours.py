@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from functools import cache
+from functools import cache, lru_cache
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from slacktide.errors import ConfigError
@@ -14,6 +14,8 @@ from slacktide.errors import ConfigError
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 DAY_MINUTES = 24 * 60
 ZERO = datetime(1970, 1, 1, tzinfo=UTC)
+REMEMBERED_INSTANTS = 2**16
+"""Ninety years of days, from and to: classes and workloads mostly ask for the same hours."""
 _CLOCK = re.compile(r"(\d\d):(\d\d)")
 
 Interval = tuple[float, float]
@@ -92,10 +94,13 @@ class Hours:
             day += timedelta(days=1)
 
 
+@lru_cache(REMEMBERED_INSTANTS)
 def _first_shown(day: date, minutes: int, zone: ZoneInfo) -> float:
     """The first instant at which a zone's clock shows so many minutes of a date, or later as it was put forward."""
     days, minutes = divmod(minutes, DAY_MINUTES)
     shown = datetime(day.year, day.month, day.day) + timedelta(days=days, minutes=minutes)
+    if zone.key == "UTC":  # no clock is put forward there, and a simulation without an end asks for a hundred years
+        return (shown - ZERO.replace(tzinfo=None)).total_seconds()
     before = shown.replace(tzinfo=zone)  # of two instants that show it the earlier one
     instant = before.astimezone(UTC)
     if instant.astimezone(zone).replace(tzinfo=None) == shown:
