@@ -262,6 +262,7 @@ def plugin(running: Running, binaries: Binaries, *words: str, stdin: str = "") -
     """``kubectl slack``, as a user types it: kubectl finds the plugin on the PATH."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     environment = os.environ | {"PATH": path, "KUBECONFIG": str(running.plane.kubeconfig)}
+    environment.pop("COLUMNS", None)  # as in a pipe, whatever the terminal of who runs the tests
     command = [str(binaries["kubectl"]), "slack", *words]
     return subprocess.run(
         command, env=environment, input=stdin, capture_output=True, text=True, timeout=120, check=False
