@@ -117,8 +117,30 @@ def a_crash(world: World) -> None:
     world.pod("q", "b", created=121, bound=124, ready=130, started=130)
 
 
+def replaced_at_once(world: World) -> None:
+    """Controllers make the next pod as soon as one is told to go, and that takes its time."""
+    at(world, 120.2)
+    world.pod("p", "a", ready=0, started=0, going=True)
+    world.pod("q", created=120)
+    at(world, 121.1)
+    gone(world, "p")
+    at(world, 131.4)
+    world.pod("q", "b", created=120, bound=131)
+    at(world, 133.9)
+    world.pod("q", "b", created=120, bound=131, ready=133, started=133)
+
+
+def replaced_at_once_and_waiting(world: World) -> None:
+    at(world, 120.2)
+    world.pod("p", "a", ready=0, started=0, going=True)
+    world.pod("q", created=120)
+    at(world, 121.1)
+    gone(world, "p")
+
+
 STORIES: tuple[Story, ...] = (
     by_hand, without_a_successor, a_probe, a_probe_and_then_gone, drained, a_lost_node, a_crash,
+    replaced_at_once, replaced_at_once_and_waiting,
 )  # fmt: skip
 
 

@@ -41,13 +41,15 @@ ENDS, COMES, IS_BOUND, BLAMED, STOPS, IS_READY = range(6)  # in this order at on
 
 @dataclass(slots=True)
 class MissingPod:
-    """A pod that is no more, in which an instance runs, or ran: leaving in the tables. ``end``: it is known when."""
+    """A pod that is no more, in which an instance runs, or ran: leaving in the tables. ``end``: it is known when;
+    ``replaced``: another came for it before that."""
 
     row: int
     name: str
     preempted: bool = False
     runs: bool = False
     end: bool = False
+    replaced: bool = False
 
 
 def restore(
@@ -100,7 +102,7 @@ class _Restoring:
         self.engine, self.controller, self.now = engine, controller, now
         self.tb = engine.tables.tb
         self.blame = engine.instances.blame
-        self.base = float("-inf")
+        self.base, self.desired = float("-inf"), -1
         self.turned = controller.service.window is None
         self.up: set[str] = set()  # uids ready at the base
         self.names: set[str] = set()  # of all pods there are
@@ -109,7 +111,7 @@ class _Restoring:
         self.replacing: set[int] = set()  # rows whose pod before ended by the workload's doing, until the next is ready
 
     def run(self, checkpoint: Checkpoint | None, seen: list[PodObservation]) -> None:
-        desired, self.controller.desired = self.controller.desired, -1
+        self.desired, self.controller.desired = self.controller.desired, -1
         if checkpoint is not None:
             seen = [pod for pod in seen if not _was_as_good_as_gone(pod, checkpoint.at)]
         self.names, self.seen = {pod.name for pod in seen}, {pod.uid: pod for pod in seen}
@@ -119,7 +121,7 @@ class _Restoring:
         events.sort(key=lambda event: event[:2])
         for at, kind, pod in events:
             self._happens(at, kind, pod)
-        self.controller.desired = desired
+        self.controller.desired = self.desired
         self._finish()
         if checkpoint is not None and checkpoint.suffered is not None:
             self._go_on_suffering(checkpoint.suffered)
@@ -336,11 +338,23 @@ class _Restoring:
         if span is not None and span.cause == WORKLOAD:
             self.blame.end(self.controller, row, at, on_host=False)
             self.replacing.add(row)
+        elif 0 <= self.desired <= len(self.controller.rows.keys() - {row}) and self._comes_for_one_that_goes():
+            self.replacing.add(row)
         if pod.ended is None:
             self._enter(row, pod)
         else:
             self.controller.rows[row] = pod.name
             self.missing[pod.uid] = MissingPod(row, pod.name, end=True)
+
+    def _comes_for_one_that_goes(self) -> bool:
+        """Whether there is a pod that was told to go by the workload's doing and has no successor yet."""
+        for uid, missing in self.missing.items():
+            pod = self.seen.get(uid)
+            told = pod is not None and pod.leaving and pod.ended_by == WORKLOAD
+            if told and not missing.preempted and not missing.replaced:
+                missing.replaced = True
+                return True
+        return False
 
     def _turn(self, at: float) -> None:
         """A calendar window that began since the base begins, where that is before ``at``."""
@@ -380,10 +394,13 @@ class _Restoring:
             self._end(missing, at, pod.completed)
             if pod.completed:
                 self.engine.instances.depart(self.controller, missing.row, at, True)
-            else:
-                self.controller.vacant.append(missing.row)
-                if pod.ended_by and not missing.preempted:
-                    self.blame.begin(self.controller, missing.row, pod.ended_by, at, on_host=False)
+            else:  # its replacement may be there already
+                self.controller.desired = self.desired
+                cause = CLUSTER if missing.preempted else pod.ended_by
+                self.engine.instances.vacate(self.controller, missing.row, at, cause)
+                self.controller.desired = -1
+                if any(row not in self.controller.rows for row in self.replacing):  # its pod goes on with this instance
+                    self.replacing = {row for row in self.replacing if row in self.controller.rows} | {missing.row}
 
     def _end(self, missing: MissingPod, at: float, completed: bool) -> None:
         """Nobody runs in a missing pod any more."""
