@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
 from itertools import islice
 from typing import Generic, TypeVar
@@ -80,3 +80,14 @@ class Distinct(Generic[T]):
     def values(self) -> tuple[T, ...]:
         """All of them, in the order of their numbers."""
         return tuple(self._numbers)
+
+
+def parse_pairs(text: str) -> tuple[tuple[float, float], ...]:
+    """Numbers written as ``600=30; 1200=5``; nothing is none. Raises :class:`ValueError`."""
+    parts = [part.partition("=") for part in text.split(";")] if text.strip() else []
+    return tuple((parse_float(one.strip()), parse_float(other.strip())) for one, _, other in parts)
+
+
+def format_pairs(pairs: Iterable[tuple[float, float]]) -> str:
+    """Text from which :func:`parse_pairs` makes equal ones."""
+    return "; ".join(f"{format_float(one)}={format_float(other)}" for one, other in pairs)

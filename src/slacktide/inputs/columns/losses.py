@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from slacktide.inputs.columns.cells import format_float, parse_float
+from slacktide.inputs.columns.cells import format_pairs, parse_pairs
 from slacktide.inputs.columns.instances import LATEST, RequestColumns
 from slacktide.inputs.problems import Problems
 from slacktide.model import Past
@@ -26,9 +26,7 @@ AT_ONCE = "seconds from 0 on: of a batch request with parallelism it is not know
 
 def parse(text: str) -> Past:
     """Outages written as ``-7200=120; -60=10``; nothing is none. Raises :class:`ValueError`."""
-    if not text.strip():
-        return ()
-    found = tuple(_parse_one(part) for part in text.split(";"))
+    found = parse_pairs(text)
     before = -np.inf
     for end, seconds in found:
         if not (-LATEST <= end <= 0.0 and 0.0 < seconds <= LATEST and end - seconds >= before):
@@ -37,14 +35,9 @@ def parse(text: str) -> Past:
     return found
 
 
-def _parse_one(text: str) -> tuple[float, float]:
-    end, _, seconds = text.partition("=")
-    return parse_float(end.strip()), parse_float(seconds.strip())
-
-
 def format_past(past: Past) -> str:
     """Text from which :func:`parse` makes an equal one."""
-    return "; ".join(f"{format_float(end)}={format_float(seconds)}" for end, seconds in past)
+    return format_pairs(past)
 
 
 def check(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from slacktide.inputs.columns.cells import format_float, parse_float
+from slacktide.inputs.columns.cells import format_pairs, parse_pairs
 from slacktide.inputs.columns.instances import INSTANT, LATEST
 from slacktide.model import Unreadiness
 
@@ -14,9 +14,7 @@ EXPECTED = "begin=seconds such as '600=30; 1200=5': begins 0 or more and increas
 
 def parse(text: str) -> Unreadiness:
     """Spells written as ``600=30; 1200=5``; nothing is none. Raises :class:`ValueError`."""
-    if not text.strip():
-        return ()
-    found = tuple(_parse_one(part) for part in text.split(";"))
+    found = parse_pairs(text)
     if not all(0.0 <= begin <= LATEST and 0.0 < seconds <= LATEST for begin, seconds in found):
         raise ValueError(text)
     if any(round(later / INSTANT) <= round(earlier / INSTANT) for (earlier, _), (later, _) in pairwise(found)):
@@ -24,11 +22,6 @@ def parse(text: str) -> Unreadiness:
     return found
 
 
-def _parse_one(text: str) -> tuple[float, float]:
-    begin, _, seconds = text.partition("=")
-    return parse_float(begin.strip()), parse_float(seconds.strip())
-
-
 def format_unreadiness(spells: Unreadiness) -> str:
     """Text from which :func:`parse` makes equal ones."""
-    return "; ".join(f"{format_float(begin)}={format_float(seconds)}" for begin, seconds in spells)
+    return format_pairs(spells)
