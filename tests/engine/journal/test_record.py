@@ -34,9 +34,9 @@ from slacktide.inputs import read_hosts, read_workload
 from slacktide.inputs.align import align
 from slacktide.model import NO_CONSTRAINT, DisruptionLimits, Hours, ServiceClass, Term, Window
 from slacktide.model.constraint import AnyOf, Constraint, Tolerates, Toleration
-from slacktide.model.past import lost_in
 from slacktide.sim import run
 from slacktide.state.spec import Spec
+from support.benches import loaded
 from support.churning import BEGINNING, Churn, live_config
 from support.clusters import TERMS, Cluster, cluster
 from support.following import followed, livable, simulated
@@ -380,26 +380,8 @@ def test_recording_costs_microseconds(tmp_path: Path) -> None:
 
 def delivered(out: Path) -> dict[str, float]:
     """By class, the share of instances' lives in which they ran, in a simulated run of what was written."""
-    config = settings.load(out / "settings.json")
-    workload, hosts = align(
-        read_workload(out / "workload.parquet", classes=config.classes), read_hosts(out / "hosts.parquet")
-    )
-    result = run(workload, hosts, config)
-    rows = result.requests if result.instances is None else result.instances
-    admission = workload.admission[rows["row"]]
-    until = np.where(np.isnan(rows["completed"]), result.end, rows["completed"])
-    if "removed" in rows:
-        until = np.where(np.isnan(rows["removed"]), until, rows["removed"])
-    cls = workload.service_class[rows["row"]]
-    ran, lived = rows["running"], until - np.maximum(admission, 0.0)
-    if workload.lost is not None:
-        before = np.array([lost_in(past) for past in workload.losses])[workload.lost[rows["row"]]]
-        ran = ran - np.where(admission < 0.0, -admission - before, 0.0)
-    return {
-        service.name: float(ran[cls == c].sum() / lived[cls == c].sum())
-        for c, service in enumerate(workload.classes)
-        if (cls == c).any()
-    }
+    shares: dict[str, float] = loaded("record_again").simulated(out)[0]
+    return shares
 
 
 def error_of(one: Cluster, folder: Path) -> list[float]:
