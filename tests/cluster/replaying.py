@@ -321,14 +321,23 @@ class Replay:
         return any(one.node == node and since <= one.at <= soon for one in self.bound.values())
 
     def _given_up(self, uid: str, node: str) -> bool:
-        """Whether its beneficiary ended first, or an event says that it waits for this node no more."""
+        """Whether its beneficiary ended first, or an event says that it waits for this node no more.
+
+        Of repeats that come while an event cannot be written only the last note is: then the count tells of places
+        that no note names.
+        """
         if uid in self.gone and uid not in self.bound:
             return True
-        return any(
-            one.body["reason"] == "FailedScheduling" and one.body["regarding"].get("uid") == uid
-            and "given up" in one.body.get("note", "") and node in one.body["note"]
-            for one in self.auditor.tape("events")
-        )  # fmt: skip
+        told: dict[str, int] = {}
+        for one in self.auditor.tape("events"):
+            event, note = one.body, one.body.get("note", "")
+            if event["reason"] != "FailedScheduling" or event["regarding"].get("uid") != uid or "given up" not in note:
+                continue
+            before, count = told.get(event["metadata"]["uid"], 0), event.get("deprecatedCount", 1)
+            if node in note or count > before + 1:
+                return True
+            told[event["metadata"]["uid"]] = count
+        return False
 
 
 def target(act: Json) -> str:

@@ -91,6 +91,7 @@ def played(change: Callable[[Story], None] = lambda _story: None, terms: Iterabl
             "related": {"uid": "high", "name": "high"},
         },
         "where": {"low": "n1", "beside": "n1", "high": "n1", "late": "n2"},
+        "places": {"told": []},
         "order": {"high first": False, "twice": False, "moved": False, "vain": False, "other": False},
     }  # fmt: skip
     change(story)
@@ -104,6 +105,10 @@ def played(change: Callable[[Story], None] = lambda _story: None, terms: Iterabl
     tape += [("pods", story["high"], False), ("pods", story["other"], False), ("pods", leaving, False)]
     if story["event"]:
         tape.append(("events", story["event"], False))
+    for note, count in story["places"]["told"]:
+        regarding = {"uid": "high", "name": "high"}
+        event = {"metadata": {"uid": "w"}, "reason": "FailedScheduling", "note": note, "regarding": regarding}
+        tape.append(("events", event | {"deprecatedCount": count}, False))
     last = [("pods", leaving, True), ("pods", on(story["high"], where["high"]), False)]
     if order["other"]:
         last.insert(1, ("pods", on(story["other"], "n1"), False))
@@ -221,6 +226,27 @@ def test_a_new_leader_is_not_held_to_what_a_former_one_meant() -> None:
         assert played(change, [before, after]) == played(change) == [finding]
     # Nobody took the place.
     assert played(elsewhere, [between]) == ["pod default/low: evicted for high, which is on n2"]
+
+
+@pytest.mark.parametrize(
+    ("told", "is_right"),
+    [
+        ([], False),
+        ([("its place on n1 is given up: n2 has room", 1)], True),
+        ([("its place on n3 is given up: n2 has room", 1)], False),
+        ([("its place on n1 is given up: n3 has room", 1), ("its place on n3 is given up: n2 has room", 2)], True),
+        ([("its place on n3 is given up: n4 has room", 1), ("its place on n4 is given up: n2 has room", 2)], False),
+        # The first note was replaced before it could be written.
+        ([("its place on n3 is given up: n2 has room", 2)], True),
+        ([("its place on n3 is given up: n4 has room", 1), ("its place on n4 is given up: n2 has room", 3)], True),
+    ],
+)
+def test_a_place_may_be_given_up_if_that_is_told(told: list[tuple[str, int]], is_right: bool) -> None:
+    def change(story: Story) -> None:
+        story["where"]["high"] = "n2"
+        story["places"]["told"] = told
+
+    assert played(change) == ([] if is_right else ["pod default/low: evicted for high, which is on n2"])
 
 
 def test_an_eviction_that_failed_may_have_been_carried_out() -> None:
