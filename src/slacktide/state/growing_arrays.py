@@ -48,8 +48,19 @@ def widen_hosts(tb: Tables) -> None:
     lengthen_along(tb, "slots", width, at=-1)
     lengthen_along(tb, "waiting", 4 * width)
     lengthen(tb, "victims", 4 * width)
+    make_room_for_events(tb)
+
+
+def make_room_for_events(tb: Tables) -> None:
+    """When the buffer is empty, what the failure of one host or one scale event causes fits into it."""
     outages = len(tb["request_accounts"]) if tb.rules["record"] & RECORD_OUTAGES else 0
-    lengthen(tb, "events", 4 * (width + len(tb["excess"])) + outages)
+    lengthen(tb, "events", 4 * (tb["slots"].shape[1] + len(tb["leavers"]) + len(tb["excess"])) + outages)
+
+
+def lengthen_leavers(tb: Tables) -> None:
+    """Room for twice as many preempted instances in their grace periods, and for what happens when they go at once."""
+    lengthen(tb, "leavers", 2 * len(tb["leavers"]) + tb["slots"].shape[1])
+    make_room_for_events(tb)
 
 
 def enlarge_visits(tb: Tables) -> None:
@@ -65,7 +76,7 @@ GROWERS: dict[int, Callable[[Tables], None]] = {
     buffer_capacity.MORE_HEAP: lambda tb: double(tb, "ahead"),
     buffer_capacity.MORE_OUTAGES: lambda tb: lengthen(tb, "outages", 2 * len(tb["outages"]) + 64),
     buffer_capacity.MORE_VISITS: enlarge_visits,
-    buffer_capacity.MORE_LEAVERS: lambda tb: lengthen(tb, "leavers", 2 * len(tb["leavers"]) + tb["slots"].shape[1]),
+    buffer_capacity.MORE_LEAVERS: lengthen_leavers,
     buffer_capacity.MORE_ACTS: lambda tb: lengthen_along(tb, "steps", 2 * len(tb["acts"]) + tb["slots"].shape[1]),
 }
 """What to do when a kernel stops because a buffer is full."""

@@ -78,8 +78,9 @@ def arrays(workload: Workload, batch_loses: bool) -> dict[str, NDArray[Any]]:
 
 
 def ensure_capacity(arrays: dict[str, NDArray[Any]], instances: int, record: int) -> None:
-    """Events that one scale event causes must fit into their buffer, and the outages that end at one instant."""
-    needed = 4 * (instances + len(arrays["excess"]))
+    """Events that one scale event or the failure of a host causes must fit into their buffer, and the outages that end
+    at one instant."""
+    needed = 4 * (instances + len(arrays["leavers"]) + len(arrays["excess"]))
     if record & schema.RECORD_OUTAGES:
         needed += len(arrays.get("request_accounts", ()))
     if len(arrays["events"]) < needed:
