@@ -14,7 +14,7 @@ from slacktide.kernels.place import offers
 from slacktide.model import NO_CONSTRAINT, Constraint, Hosts, Term, Workload
 from slacktide.sim import RunResult, run
 from slacktide.state import cluster as tables
-from support.clusters import cluster
+from support.clusters import Cluster, HostEvent, cluster
 from support.runs import core, decisions_of, everything
 
 GOLD, SILVER, BRONZE = range(3)
@@ -106,6 +106,35 @@ def test_random_clusters_are_decided_alike(
     found = everything(core(some, tmp_path))
     assert found[0] == usual[0]
     assert found[2:] == usual[2:]
+
+
+def overcommitted(seed: int, hosts: int, count: int, policy: str) -> Cluster:
+    """A crowd in which many demand nothing of one resource, and others take more of hosts than is free there."""
+    rng = np.random.default_rng([seed, 0x07E5])
+    load, machines = crowd(seed, hosts, count)
+    demand = load.demand.copy()
+    nothing = rng.integers(0, 3, len(demand))
+    demand[10 * hosts :][nothing[10 * hosts :, None] == np.arange(2)] = 0.0
+    taken = np.round(rng.uniform(0.0, 12.0, (hosts, 2)), 1) * np.array([1.0, 2.0])
+    events: list[HostEvent] = [
+        (90.0, h, "others", {"cpu": cpu, "memory": memory}) for h, (cpu, memory) in enumerate(taken.tolist())
+    ]
+    load = replace(load, demand=demand)
+    return Cluster(seed, load, machines, settings(policy), (0.5, 3.0), (2.0, 9.0), tuple(events))
+
+
+@pytest.mark.uncompiled
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize(("seed", "size"), [(1, 12), (2, 12), (3, 12)])
+def test_hosts_are_found_that_others_overcommit(
+    policy: str, seed: int, size: int, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """What is lacking of a resource counts for those only who demand some of it."""
+    some = overcommitted(seed, size, size, policy)
+    usual = core(some, tmp_path)
+    request.getfixturevalue("contested")
+    assert usual.preemptions > 5
+    assert decisions_of(core(some, tmp_path)) == decisions_of(usual)
 
 
 @pytest.mark.parametrize("policy", ["priority", "share"])

@@ -6,13 +6,21 @@ from collections.abc import Callable
 
 Score = Callable[[float, float], float]
 
+MOST = 2**44
+"""16 hosts, in units of 2^-40: what is more, be it demanded or lacking, is as much."""
+
 
 def left_over(free: int, demand: int, capacity: int) -> float:
     """What stays free of one resource once the instance is placed, units of 2^-40 of the capacity."""
     if capacity == 0:
         return 0.0
     unit = 2.0**40 / capacity
-    return float(round(free * unit)) - float(round(demand * unit))
+    return float(share(free * unit)) - float(share(demand * unit))
+
+
+def share(units: float) -> int:
+    """A whole number of units, within 16 hosts."""
+    return max(-MOST, min(MOST, round(units)))
 
 
 def least_requested(x: float, y: float) -> float:

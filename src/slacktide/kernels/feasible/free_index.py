@@ -55,8 +55,9 @@ def second_part(score: int, x: int, y: int) -> int:
 
 @leaf
 def fraction(amount: int, scale: float) -> int:
-    """An amount as a share of the capacity, in units of 2^-40; a demand beyond any host is one of 16 hosts."""
-    return whole(np.rint(min(amount * scale, BEYOND)))
+    """An amount as a share of the capacity, in units of 2^-40; what is beyond 16 hosts, be it demanded or lacking, is
+    16 hosts."""
+    return whole(np.rint(max(min(amount * scale, BEYOND), -BEYOND)))
 
 
 @kernel
