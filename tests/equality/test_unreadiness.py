@@ -65,6 +65,60 @@ def test_who_waits_has_no_spell(tmp_path: Path) -> None:
     assert result.requests["startup_restarts"].tolist() == [0.0, 0.0]
 
 
+@pytest.mark.uncompiled
+def test_a_spell_does_not_renew_what_spares_an_instance_at_first(tmp_path: Path) -> None:
+    """It counts from when the instance was put on its host."""
+    rows = [Request(BRONZE), Request(GOLD, admission=110.0)]
+    policy = {"name": "priority", "min_running": 100.0}
+    one = with_spells(small(rows, machines(1.0), end=300.0, cold=2.0, policy=policy), ((90.0, 1.0),), ())
+    result = core(one, tmp_path)
+    assert compare(result, twin(one)) is None
+    assert result.decisions is not None
+    assert result.decisions["time"].tolist() == [0.0, 110.0]
+
+
+@pytest.mark.uncompiled
+@pytest.mark.parametrize(("grace", "until"), [(0.0, 30.0), (5.0, 35.0)])
+def test_a_startup_before_a_spell_is_of_use_until_the_instance_is_stopped(
+    grace: float, until: float, tmp_path: Path
+) -> None:
+    rows = [
+        Request(BRONZE, duration=100.0),
+        Request(BRONZE, duration=400.0),
+        Request(GOLD, admission=30.0, duration=9.0),
+    ]
+    spells = (((10.0, 3.0), (20.0, 4.0)), ((10.0, 3.0), (120.0, 5.0)), ())
+    one = with_spells(small(rows, machines(1.0, 1.0), end=200.0, cold=2.0, hot=1.0), *spells)
+    one = replace(one, workload=replace(one.workload, grace=np.array([grace, grace, 0.0])))
+    one = one.with_(policy={"name": "priority"})
+    result = core(one, tmp_path)
+    assert compare(result, twin(one)) is None
+    wasted = result.requests["wasted_startup"].tolist()
+    preempted = result.requests["preemptions"].tolist()
+    assert sorted(preempted) == [0, 0, 1]
+    gone = preempted.index(1)
+    assert wasted[gone] == 2.0 + sum(seconds for begin, seconds in spells[gone] if begin < until)
+    assert [wasted[row] for row in range(3) if row != gone] == [0.0, 0.0]
+
+
+@pytest.mark.uncompiled
+def test_a_spell_to_come_is_nothing_to_wait_for_where_nobody_is_on_a_host(tmp_path: Path) -> None:
+    rows = [Request(GOLD, duration=100.0), Request(BRONZE, admission=2.0, size=9.0, duration=100.0)]
+    one = with_spells(small(rows, machines(1.0)), ((1e6, 5.0),), ())
+    result = core(one, tmp_path)
+    assert compare(result, twin(one)) is None
+    assert result.end < 200.0
+
+
+@pytest.mark.uncompiled
+def test_a_spell_that_came_while_nobody_was_on_a_host_is_void(tmp_path: Path) -> None:
+    rows = [Request(GOLD, duration=10.0), Request(GOLD, admission=50.0, duration=10.0)]
+    one = with_spells(small(rows, machines(1.0)), (), ((20.0, 5.0), (54.0, 3.0)))
+    result = core(one, tmp_path)
+    assert compare(result, twin(one)) is None
+    assert result.requests["completed"].tolist() == [10.0, 63.0]
+
+
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
 def test_spells_are_written_and_read(suffix: str, tmp_path: Path) -> None:
     spells = ((1.5, 3.0), (600.0, 0.25))
@@ -75,7 +129,7 @@ def test_spells_are_written_and_read(suffix: str, tmp_path: Path) -> None:
     assert [found.spells[code] for code in found.unready.tolist()] == [spells, ()]
 
 
-@pytest.mark.parametrize("cell", ["5", "5=0", "5=1; 5=2", "-1=2", "9=1; 5=1", "x=1"])
+@pytest.mark.parametrize("cell", ["5", "5=0", "5=0.0000001", "5=1; 5=2", "-1=2", "9=1; 5=1", "x=1"])
 def test_a_broken_spell_is_named(cell: str, tmp_path: Path) -> None:
     path = tmp_path / "w.csv"
     path.write_text(f"id,admission,duration,cpu,memory,class,unready\n1,0,,1,1,gold,\n2,0,,1,1,gold,{cell}\n")

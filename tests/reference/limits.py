@@ -83,7 +83,7 @@ def least_running(limits: DisruptionLimits | None, config: Config) -> float:
 
 def permits(k: Instance, taken: Sequence[Instance], t: float) -> bool:
     """Whether limits and the least running time let ``k`` go besides those already ``taken`` for one placement."""
-    if t - k.since < k.min_running:
+    if t - k.placed_at < k.min_running:
         return False
     return k.account is None or k.account.allows(t, sum(other.account is k.account for other in taken))
 

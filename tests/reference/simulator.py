@@ -189,7 +189,7 @@ class Simulation:
         result, host = self.outcome.requests[j.row], j.host
         elapsed = j.startup_elapsed(self.now)
         self.leave(j)
-        result.wasted_startup += elapsed
+        result.wasted_startup += j.startups_before + elapsed
         if preempted:
             result.preemptions += 1
             j.spent += elapsed
@@ -224,7 +224,7 @@ class Simulation:
         """The grace period of ``j`` is over; it waits again."""
         elapsed = j.startup_elapsed(self.now)
         self.leave(j)
-        self.outcome.requests[j.row].wasted_startup += elapsed
+        self.outcome.requests[j.row].wasted_startup += j.startups_before + elapsed
         assert j.request is not None
         if j.request.loses_work(self.config):
             j.lose_work()
@@ -362,7 +362,7 @@ class Simulation:
             if j.host is None or j.leaving or self.now < j.ready():
                 continue
             self.book(j)
-            self.outcome.requests[row].wasted_startup += j.startup
+            j.startups_before += j.startup
             j.settle(self.now)
             j.starts = max(j.starts, 2)
             j.since, j.startup = self.now, seconds
@@ -425,7 +425,8 @@ class Simulation:
         times += [change[0] for change in self.changes[:1]]
         times += [scale[0] for scale in self.scales[:1]]
         times += [resize[0] for resize in self.resizes[:1]]
-        times += [spell[0] for spell in self.spells[:1]]
+        if any(not j.leaving for j in self.running):  # else it is void when it comes
+            times += [spell[0] for spell in self.spells[:1]]
         times += [max(self.now, j.admission) for j in self.arrivals[:1]]
         times += self.triggers[:1]
         times += [one[0] for one in self.returning]
@@ -607,7 +608,6 @@ class Simulation:
                 self.changes,
                 self.scales,
                 self.resizes,
-                self.spells,
                 self.running,
                 self.triggers,
                 self.returning,

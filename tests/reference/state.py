@@ -121,6 +121,10 @@ class Instance:
     wanted: Wanted | None = None
     """What it would demand on a host that has no room for it yet."""
     placed_in_pass: int = -1
+    placed_at: float = 0.0
+    """When it was put on its host, however often it was not ready there since."""
+    startups_before: float = 0.0
+    """Seconds of start-up of its present incarnation before the last time that it was not ready."""
     been_on: set[int] = field(default_factory=set)
     ledgers: dict[Accounting, Ledger] = field(default_factory=lambda: {name: Ledger() for name in ACCOUNTINGS})
     leaving: bool = False
@@ -240,6 +244,7 @@ class Instance:
         """From waiting to ``host``."""
         self.settle(t)
         self.host, self.since, self.startup, self.placed_in_pass = host, t, startup, pass_number
+        self.placed_at, self.startups_before = t, 0.0
         self.starts += 1
         self.placed_as = self.starts
         self.been_on.add(host.row)

@@ -222,6 +222,7 @@ TWINS: dict[str, str] = {
     "disruption_limits.take_back": "reference.limits:Account.note",
     "disruption_limits.try_one": "reference.simulator:Simulation.remember",
     "instance_ledger.asks_for_readiness": "reference.limits:Account.come_to",
+    "instance_ledger.begin_anew": "reference.state:Instance.place",
     "disruption_budgets.spared_until": "reference.policies:Pass.eligible",
     "sparing.look_through": "reference.policies:Pass.eligible",
     "sparing.next_instant": "reference.policies:Pass.eligible",

@@ -13,7 +13,8 @@ from slacktide.state import layout
 
 
 def arrays(workload: Workload) -> dict[str, NDArray[Any]]:
-    """The array ``spells``; none where nobody is ever unready. O(spells)."""
+    """The array ``spells``, and what start-ups cost before them; none where nobody is ever unready. O(instances +
+    spells)."""
     if workload.unready is None:
         return {}
     rows = np.flatnonzero(workload.unready).tolist()
@@ -21,4 +22,7 @@ def arrays(workload: Workload) -> dict[str, NDArray[Any]]:
     spells = np.zeros(len(told), log_records.SPELL)
     begin, seconds, row = np.array(told).reshape(-1, 3).T
     spells["time"], spells["seconds"], spells["row"] = layout.on_grid(begin), layout.on_grid(seconds), row
-    return {"spells": spells[np.lexsort((spells["row"], spells["time"]))]}
+    return {
+        "spells": spells[np.lexsort((spells["row"], spells["time"]))],
+        "startups_before": np.zeros(len(workload)),
+    }

@@ -47,7 +47,7 @@ def next_event(tb: State) -> float:
         at = min(at, views.scalings(tb)[control["scaled"]]["time"])
     if control["resized"] < len(views.resizings(tb)):
         at = min(at, views.resizings(tb)[control["resized"]]["time"])
-    if control["spelled"] < len(views.spells(tb)):
+    if control["spelled"] < len(views.spells(tb)) and control["placed_now"] > 0:  # else it is void when it comes
         at = min(at, views.spells(tb)[control["spelled"]]["time"])
     if control["arrived"] < len(views.admission(tb)):
         at = min(at, max(control["now"], views.admission(tb)[control["arrived"]]))  # some came before the run begins

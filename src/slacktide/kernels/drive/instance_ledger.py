@@ -144,6 +144,7 @@ def start(tb: State, row: int, h: int, now: float) -> None:
     instance["host"] = h
     instance["since"] = now
     instance["startup"] = tau
+    begin_anew(tb, row)
     counts = request_ledger.begins_pending(rules["accounting"], instance["starts"])
     host_slots.add(tb, h, row, whole(instance["kind"]), now + tau if counts else now, now)
     delay_aware.note_image(tb, h, whole(views.kinds(tb)[instance["kind"]]["shape"]))
@@ -161,6 +162,13 @@ def start(tb: State, row: int, h: int, now: float) -> None:
     finish = now + tau + (views.duration(tb)[row] - instance["running"])
     if finish <= rules["end"] and finish < np.inf:
         event_heap.push(tb, RUN_ENDS, finish, row, whole(instance["starts"]))
+
+
+@leaf
+def begin_anew(tb: State, row: int) -> None:
+    """The incarnation of an instance has ended, or begins: it has had no start-up; O(1)."""
+    if len(views.startups_before(tb)) > 0:
+        views.startups_before(tb)[row] = 0.0
 
 
 @leaf
@@ -239,6 +247,7 @@ def stop(tb: State, row: int, now: float, preempted: bool) -> None:
 def wait_again(tb: State, row: int, now: float, returns: int) -> None:
     """A stopped instance waits, at once or after some seconds (``returns``: what event that is then); O(log)."""
     instance = views.instances(tb)[row]
+    begin_anew(tb, row)
     if views.rules(tb)["recreation"] > 0.0:
         instance["state"] = VACANT
         event_heap.push(tb, returns, now + views.rules(tb)["recreation"], row, whole(instance["starts"]))
@@ -401,8 +410,9 @@ def close(tb: State, now: float, begin: int, pending: NDArray[np.float64], waste
 
     Of the n rows from ``begin`` on; those of requests with the first rows. Every row is closed once. Lifetime is all
     of running, start-up, discarded and pending time, exactly; and all start-up was wasted but that of an incarnation
-    that completed or still runs. Rows that were never released have no lifetime. One that never had a host has waited
-    for one step of the grid of times at least, so that it does not look as if nothing had been owed.
+    that completed or still runs, however often it was not ready. Rows that were never released have no lifetime. One
+    that never had a host has waited for one step of the grid of times at least, so that it does not look as if nothing
+    had been owed.
     """
     if begin == 0:
         for q in range(len(views.requests(tb))):
@@ -426,4 +436,6 @@ def close(tb: State, now: float, begin: int, pending: NDArray[np.float64], waste
         pending[place] = until - views.admission(tb)[row] - instance["running"] - instance["discarded"] - startup
         if instance["starts"] == 0 and instance["running"] == 0.0 and instance["state"] != REMOVED:
             pending[place] = max(pending[place], 1.0 / GRID)  # who got nothing was owed something
+        if len(views.startups_before(tb)) > 0:
+            spent += views.startups_before(tb)[row]
         wasted[place] = startup - spent

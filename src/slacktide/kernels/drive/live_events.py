@@ -275,12 +275,14 @@ def change_kind(tb: State, row: int, kind: int) -> None:
     """A PLACED instance asks for something else now, or is of another class; it stays where it is."""
     instance = views.instances(tb)[row]
     h = whole(instance["host"])
-    placed_by = views.slots(tb)[h, host_slots.slot_of(tb, h, row)]["batch"]
+    slot = views.slots(tb)[h, host_slots.slot_of(tb, h, row)]
+    placed_by, put_at = slot["batch"], slot["put_at"]
     host_slots.remove(tb, h, row)
     instance["kind"] = kind
     window_events.begin(tb, row, max(views.control(tb)["now"], instance["since"]))
     host_slots.add(tb, h, row, kind, instance["since"], instance["since"])
-    views.slots(tb)[h, views.hosts(tb)[h]["count"] - 1]["batch"] = placed_by
+    slot = views.slots(tb)[h, views.hosts(tb)[h]["count"] - 1]
+    slot["batch"], slot["put_at"] = placed_by, put_at
     write_slot(tb, row)
 
 

@@ -15,14 +15,18 @@ from slacktide.kernels.tables.schema import PLACED, State
 
 @kernel
 def spells_due(tb: State, now: float) -> None:
-    """Let instances be unready whose spells begin by now, where they are ready; O(instances on the host + log) each."""
+    """Let instances be unready whose spells begin now, where they are ready; O(instances on the host + log) each.
+
+    Spells that came while nobody was on a host are void: time did not stop for them.
+    """
     control = views.control(tb)
     while control["spelled"] < len(views.spells(tb)) and views.spells(tb)[control["spelled"]]["time"] <= now:
         spell = views.spells(tb)[control["spelled"]]
         control["spelled"] += 1
         row = whole(spell["row"])
         instance = views.instances(tb)[row]
-        if instance["state"] == PLACED and now >= instance["since"] + instance["startup"]:
+        ready = instance["state"] == PLACED and now >= instance["since"] + instance["startup"]
+        if ready and spell["time"] == now:
             begin(tb, row, now, spell["seconds"])
         if lacking(tb) != FINISHED:
             break
@@ -33,6 +37,7 @@ def begin(tb: State, row: int, now: float, seconds: float) -> None:
     """A ready instance is not, for so many seconds: they count as the start-up of a restart on its host."""
     instance, rules = views.instances(tb)[row], views.rules(tb)
     disruption_budgets.change(tb, row, whole(0), whole(-1))
+    views.startups_before(tb)[row] += instance["startup"]  # over, and of use until the instance is stopped
     live_events.begin_unready(tb, row, now, seconds)
     if instance_ledger.asks_for_readiness(tb, row):
         event_heap.push(tb, STARTUP_ENDS, now + seconds, row, whole(instance["starts"]))

@@ -40,7 +40,7 @@ def spared_until(tb: State, slot: Records) -> float:
 
     All that spares somebody by the clock alone belongs here: hosts are looked at again when it ends (:mod:`.sparing`).
     """
-    until = slot["since"] + views.classes(tb)[slot["cls"]]["min_running"]
+    until = slot["put_at"] + views.classes(tb)[slot["cls"]]["min_running"]
     return max(until, views.guard(tb)[slot["row"]]) if len(views.guard(tb)) > 0 else until
 
 

@@ -74,6 +74,7 @@ def add(tb: State, h: int, row: int, kind: int, on: float, now: float) -> None:
     slot["admitted"] = views.admission(tb)[row]
     slot["tie"] = chance.draw(views.rules(tb)["seed"], chance.VICTIM_TIE, row, whole(instance["starts"]))
     slot["batch"] = views.control(tb)["batch"]
+    slot["put_at"] = now
     slot["cls"] = views.kinds(tb)[kind]["cls"]
     slot["shape"] = views.kinds(tb)[kind]["shape"]
     slot["job"] = views.member(tb)[row] if len(views.member(tb)) > 0 else views.kinds(tb)[kind]["job"]

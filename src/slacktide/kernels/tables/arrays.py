@@ -215,6 +215,7 @@ ARRAYS: dict[str, Array] = {
     "cold": Array(F8, ("drawn",), "s", "drive", "start-up delays to draw from", fixed=True),
     "happenings": Array(log.HOST_EVENT, ("host events",), "record", "drive", "in order of time", fixed=True),
     "spells": Array(log.SPELL, ("spells",), "record", "drive", "of unreadiness, by time", SIMULATION, fixed=True),
+    "startups_before": Array(F8, (N,), "s", "drive", "of the incarnation, before its last spell", SIMULATION),
     "host_amounts": Array(
         I8, ("changes of amounts", R), "amount", "drive", "by how much host events change them", SIMULATION, fixed=True
     ),

@@ -41,6 +41,7 @@ SLOT = np.dtype(
         ("p", "f8"),
         ("since", "f8"),
         ("on", "f8"),  # from this instant its time counts as running
+        ("put_at", "f8"),  # when it was put on the host, however often it was not ready there since
         ("overhead", "f8"),
         ("admitted", "f8"),
         ("tie", "i8"),
