@@ -24,7 +24,7 @@ from slacktide.inputs.prepare import (
     thin,
     window,
 )
-from slacktide.model import Constraint, Hosts, Term, Workload
+from slacktide.model import Constraint, Hosts, Term, Unreadiness, Workload
 from support.small import BRONZE, FOREVER, GOLD, SILVER, Request, Several, workload
 
 
@@ -334,3 +334,32 @@ def test_grace_periods_and_spells_of_unreadiness_are_kept_and_moved() -> None:
     assert longer.spells[1] == ((25.0, 200.0), (100.0, 10.0), (200.0, 2.0))
     assert longer.grace is not None
     assert longer.grace[0] == 2.0
+
+
+@pytest.mark.parametrize(
+    ("spells", "expected"),
+    [
+        (((10.0, 100.0), (20.0, 100.0), (300.0, 5.0)), ((0.0, 60.0),)),
+        (((10.0, 20.0), (20.0, 100.0), (40.0, 100.0), (60.0, 5.0)), ((0.0, 90.0), (10.0, 5.0))),
+        (((50.0 - 1e-7, 3.0), (50.0 + 1e-7, 4.0)), ((0.0, 3.0),)),
+        (((60.0, 1e-7), (70.0, 1.0)), ((20.0, 1.0),)),
+    ],
+)
+def test_what_is_left_of_spells_in_a_window_can_be_written_and_read(
+    spells: Unreadiness, expected: Unreadiness, tmp_path: Path
+) -> None:
+    """Who is not ready when another spell begins has no use for it."""
+    one = replace(workload([Request(GOLD)]), unready=np.array([1], np.int32), spells=((), spells))
+    cut = window(one, 50.0, 250.0)
+    assert [[round(value, 6) for value in spell] for spell in cut.spells[1]] == [list(spell) for spell in expected]
+    write_workload(cut, tmp_path / "w.csv")
+    assert len(read_workload(tmp_path / "w.csv").spells[1]) == len(expected)
+
+
+def test_of_spells_that_scaling_brings_together_the_first_stays(tmp_path: Path) -> None:
+    spells = ((1.0, 2.0), (1.00001, 3.0), (5.0, 7.0))
+    one = replace(workload([Request(GOLD)]), unready=np.array([1], np.int32), spells=((), spells))
+    shorter = scale(one, rate=100.0)
+    assert [seconds for _, seconds in shorter.spells[1]] == [2.0, 7.0]
+    write_workload(shorter, tmp_path / "w.csv")
+    assert read_workload(tmp_path / "w.csv").spells[1] == shorter.spells[1]

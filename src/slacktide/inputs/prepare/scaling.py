@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from slacktide.errors import ConfigError
+from slacktide.inputs.columns.unreadiness import distinct
 from slacktide.model import Resizing, Workload
 
 
@@ -34,7 +35,9 @@ def scale(workload: Workload, *, time: float = 1.0, demand: float = 1.0, rate: f
         requests=None if requests is None else replace(requests, scale_time=requests.scale_time * (time / rate)),
         resizings=tuple(_scaled(one, time / rate, demand) for one in workload.resizings),
         grace=None if workload.grace is None else workload.grace * time,
-        spells=tuple(tuple((at * (time / rate), lasts * time) for at, lasts in one) for one in workload.spells),
+        spells=tuple(
+            distinct(tuple((at * (time / rate), lasts * time) for at, lasts in one)) for one in workload.spells
+        ),
         losses=tuple(
             tuple((end * (time / rate), lost * (time / rate)) for end, lost in one) for one in workload.losses
         ),

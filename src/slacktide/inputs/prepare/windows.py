@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slacktide.errors import ConfigError
+from slacktide.inputs.columns.unreadiness import distinct
 from slacktide.inputs.prepare.activity import Spans, spans
 from slacktide.inputs.rows import columns_of
 from slacktide.model import NOTHING_LOST, Requests, Resizing, Unreadiness, Workload
@@ -92,9 +93,17 @@ def _resized(workload: Workload, start: float, end: float) -> Workload:
 
 
 def _spells(spells: Unreadiness, start: float, end: float) -> Unreadiness:
-    """Spells counted from ``start``, where something of them is in the window."""
-    inside = ((max(0.0, at - start), at, lasts) for at, lasts in spells if at < end and at + lasts > start)
-    return tuple((begin, at + lasts - max(at, start)) for begin, at, lasts in inside)
+    """Spells counted from ``start``, where something of them is in the window.
+
+    Of those that reach over ``start`` the first one does: the others came while it lasted, and nothing came of them.
+    """
+    over, present = -np.inf, []
+    for at, lasts in spells:
+        if at > start or at >= over:
+            over = at + lasts
+            if at < end and over > start:
+                present.append((max(0.0, at - start), over - max(at, start)))
+    return distinct(tuple(present))
 
 
 def _first_admission(workload: Workload) -> NDArray[np.float64]:
