@@ -101,6 +101,16 @@ def test_a_mistake_is_told_before_the_first_run(cell: st.Generated, tmp_path: Pa
         run(policies="priority")
     with pytest.raises(ConfigError, match="end: found 'soon'"):
         run(end="soon")
+    with pytest.raises(ConfigError, match=r"end: found .*timedelta64\(1,'M'\), expected a length of time"):
+        run(end=np.timedelta64(1, "M"))
+    with pytest.raises(ConfigError, match=r"found two called 'FirstFit', expected different names; give a mapping"):
+        run(policies=[FirstFit, type("FirstFit", (), {})])
+    for seeds in (None, 1.5, True, 0, "3", [1.5], [True]):
+        with pytest.raises(ConfigError, match="seeds: found"):
+            run(seeds=seeds)
+    for exclude in ("abc", ["abc"], {"policy": "priority"}, 5):
+        with pytest.raises(ConfigError, match=r"exclude: found .*, expected a list of combinations"):
+            run(exclude=exclude)
     with pytest.raises(ConfigError, match="under 'seeds' at the top"):
         run(simulation_seed=3)
     with pytest.raises(ConfigError, match="hosts: found none"):
@@ -222,6 +232,12 @@ def test_a_plan_is_that_of_the_command_line(cell: st.Generated, folder: Path, tm
         ({"policies": []}, "plan: policies: found none"),
         ({"policies": "priority"}, "expected a list of names"),
         ({"policy_patience": "x"}, "plan: policy.patience: found 'x'"),
+        ({"seeds": 0}, "plan: seeds: found 0, expected a whole number from 1 on"),
+        ({"seeds": True}, "plan: seeds: found True"),
+        ({"within": 0}, "plan: within: found 0"),
+        ({"most": 0}, "plan: most: found 0"),
+        ({"target": [1]}, "plan: target: found [1], expected shares by class"),
+        ({"policies": [FirstFit, type("FirstFit", (), {})]}, "plan: policies: found two called 'FirstFit'"),
     ],
 )
 def test_a_plan_refuses_at_once_what_it_cannot_do(asked: dict[str, Any], told: str, cell: st.Generated) -> None:

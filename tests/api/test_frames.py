@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -138,6 +139,14 @@ def workload(**changed: Any) -> pl.DataFrame:
         (workload().drop("memory"), "workload: memory: expected this column"),
         (workload().clear(), "workload: found 'no rows', expected at least one request"),
         (pd.DataFrame({"id": [1, "a"]}), "workload: found "),
+        (
+            workload(**{"class": [Decimal("1.5")] * 3}).to_arrow(),
+            "workload: class: found 'a column of decimal128(",
+        ),
+        (
+            pd.DataFrame({**W, **CLASSES}).set_index(["id", pd.Index([4, 5, 6], name="id")]),
+            "workload: found 'id twice in the index', expected an index whose names differ",
+        ),
     ],
 )
 def test_what_is_broken_is_named_with_row_column_and_value(frame: Any, told: str) -> None:

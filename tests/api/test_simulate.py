@@ -194,7 +194,9 @@ def test_figures_are_those_of_the_report(cell: st.Generated, tmp_path: Path) -> 
         ours.plot("queu")
     with pytest.raises(ConfigError, match="at least one"):
         st.plot({})
-    for wrong in (ours, [ours, theirs], {"ours": 3}):
+    with pytest.raises(ConfigError, match="plot: found 5, expected the name of a figure"):
+        ours.plot(5)  # type: ignore[arg-type]
+    for wrong in (ours, [ours, theirs], {"ours": 3}, {1: ours}):
         with pytest.raises(ConfigError, match="expected results by the names"):
             st.plot(wrong)  # type: ignore[arg-type]
     for width in (0, -85.0, "85", float("nan")):

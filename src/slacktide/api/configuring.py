@@ -30,14 +30,17 @@ def seconds(name: str, value: Duration | None) -> float | None:
     """Raises :class:`ConfigError` naming the argument for what is no duration."""
     try:
         return None if value is None else parse_duration(plain(value))
-    except ValueError as error:
+    except (ValueError, ConfigError) as error:
         raise ConfigError(f"{name}: {error}") from error
 
 
 def plain(value: Any) -> Any:
     """What a settings file would hold: numbers of numpy, lengths of time, paths and service classes as plain values."""
     if isinstance(value, np.timedelta64):
-        return float(value / np.timedelta64(1, "s"))
+        try:
+            return float(value / np.timedelta64(1, "s"))
+        except TypeError as error:
+            raise ConfigError(f"found {value!r}, expected a length of time that is told in days or less") from error
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, timedelta):
@@ -110,6 +113,26 @@ def listed(where: str, policies: object) -> None:
 def called(policy: PolicyChoice) -> str:
     """How a policy is called beside others: a class as in its file."""
     return policy if isinstance(policy, str) else str(getattr(policy, "__name__", type(policy).__name__))
+
+
+def by_name(where: str, policies: Iterable[PolicyChoice]) -> dict[str, PolicyChoice]:
+    """Policies by what they are called. Raises :class:`ConfigError` where two that differ are called the same."""
+    found: dict[str, PolicyChoice] = {}
+    for one in policies:
+        if found.setdefault(called(one), one) is not one and found[called(one)] != one:
+            raise ConfigError(
+                f"{where}: policies: found two called {called(one)!r}, expected different names; "
+                "give a mapping {'a': ..., 'b': ...}"
+            )
+    return found
+
+
+def whole_number(name: str, value: object, least: int = 1) -> int:
+    """A whole number, also of numpy. Raises :class:`ConfigError` naming the argument for anything else."""
+    found = plain(value)
+    if isinstance(found, bool) or not isinstance(found, int) or found < least:
+        raise ConfigError(f"{name}: found {value!r}, expected a whole number from {least} on")
+    return found
 
 
 def policy_by_name(policy: PolicyChoice) -> str:

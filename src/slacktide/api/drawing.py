@@ -18,6 +18,8 @@ def figure_of(experiment: Experiment, name: str, width: float | None) -> Any:
     """One figure of an experiment's finished runs. Raises :class:`ConfigError` for a name that there is not."""
     from slacktide.reporting import need_libraries
 
+    if not isinstance(name, str):
+        raise ConfigError(f"plot: found {name!r}, expected the name of a figure, such as 'availability'")
     need_libraries()
     from slacktide.reporting.assemble import drawn_of
 

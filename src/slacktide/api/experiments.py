@@ -12,13 +12,14 @@ import numpy as np
 from slacktide.api.configuring import (
     Duration,
     PolicyChoice,
-    called,
+    by_name,
     configured,
     listed,
     plain,
     policy_by_name,
     seconds,
     sections,
+    whole_number,
 )
 from slacktide.api.frames import frame_of
 from slacktide.api.progress import Watching
@@ -86,13 +87,13 @@ class Experiment:
         self._asked = {
             "workloads": _named(workloads, "workload"),
             "hosts": _hosts(workloads, hosts),
-            "seeds": plain(seeds if isinstance(seeds, int | np.generic) else list(seeds)),
+            "seeds": _seeds(seeds),
             "base_seed": plain(base_seed),
             "intervals": seconds("intervals", intervals),
             "policies": _policies(policies),
             **({} if end is None else {"end": seconds("end", end)}),
             **({} if title is None else {"title": title}),
-            **({"exclude": plain([dict(one) for one in exclude])} if exclude else {}),
+            **({"exclude": _excluded(exclude)} if exclude else {}),
             **({"settings": common} if common else {}),
         }
 
@@ -228,8 +229,26 @@ def _hosts(workloads: Any, hosts: Any) -> dict[str, Any]:
 
 def _policies(given: Sequence[PolicyChoice] | Mapping[str, PolicyEntry]) -> dict[str, Any]:
     listed(WHERE, given)
-    named = given if isinstance(given, Mapping) else {called(one): one for one in given}
+    named = given if isinstance(given, Mapping) else by_name(WHERE, given)
     return {str(name): _policy(one) for name, one in named.items()}
+
+
+def _seeds(given: object) -> int | list[int]:
+    """How many, or the very seeds."""
+    several = isinstance(given, Iterable) and not isinstance(given, str | bytes | Mapping)
+    if several and np.ndim(given) > 0:  # type: ignore[arg-type]
+        return [whole_number(f"{WHERE}: seeds", one, 0) for one in given]  # type: ignore[attr-defined]
+    return whole_number(f"{WHERE}: seeds", given)
+
+
+def _excluded(given: object) -> Any:
+    """Combinations, each a mapping."""
+    listed_ones = isinstance(given, Sequence) and not isinstance(given, str | bytes)
+    if not listed_ones or not all(isinstance(one, Mapping) for one in given):  # type: ignore[attr-defined]
+        raise ConfigError(
+            f"{WHERE}: exclude: found {given!r}, expected a list of combinations: [{{'policy': 'priority'}}]"
+        )
+    return plain([dict(one) for one in given])  # type: ignore[attr-defined]
 
 
 def _policy(one: PolicyEntry) -> dict[str, Any]:

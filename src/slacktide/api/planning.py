@@ -9,7 +9,17 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from slacktide.api.configuring import Duration, PolicyChoice, called, configured, listed, plain, policy_by_name, seconds
+from slacktide.api.configuring import (
+    Duration,
+    PolicyChoice,
+    by_name,
+    configured,
+    listed,
+    plain,
+    policy_by_name,
+    seconds,
+    whole_number,
+)
 from slacktide.api.frames import frame_of
 from slacktide.api.progress import Watching
 from slacktide.api.sources import Source, classes_of, grid_origin, hosts_given
@@ -94,12 +104,17 @@ def plan(
     Raises :class:`ConfigError` for a goal that no number of hosts achieves, and :class:`InputError`.
     """
     listed("plan", policies)
+    seeds, within = whole_number("plan: seeds", seeds), whole_number("plan: within", within)
+    most = None if most is None else whole_number("plan: most", most)
+    if target is not None and not isinstance(target, Mapping):
+        raise ConfigError(f"plan: target: found {target!r}, expected shares by class, such as {{'gold': 0.9}}")
     named = {"simulation.end": seconds("end", end), "simulation.seed": seed}
 
     def load(preset: str, policy: str | None) -> Config:
         return configured("plan", preset, None, settings, {**named, "policy.name": policy})
 
-    found = planning.policies_of({called(one): policy_by_name(one) for one in policies}, load, "plan: ")
+    given = by_name("plan", policies)
+    found = planning.policies_of({name: policy_by_name(one) for name, one in given.items()}, load, "plan: ")
     if not found:
         raise ConfigError("plan: policies: found none, expected at least one")
     classes = next(iter(found.values())).config.classes

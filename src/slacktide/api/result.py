@@ -154,7 +154,8 @@ def plot(results: Mapping[str, Result], figure: str = "availability", *, width: 
     They are taken for runs of one workload on one host set. ``figure`` and ``width`` as for :meth:`Result.plot`.
     """
     given: object = results
-    if not isinstance(given, Mapping) or not all(isinstance(one, Result) for one in given.values()):
+    named = isinstance(given, Mapping) and all(isinstance(name, str) for name in given)
+    if not named or not all(isinstance(one, Result) for one in results.values()):
         raise ConfigError(
             f"plot: found {type(results).__name__}, expected results by the names that they shall have: "
             "st.plot({'ours': result, 'theirs': other})"

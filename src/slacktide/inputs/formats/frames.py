@@ -39,7 +39,7 @@ class Frame:
 
     def __init__(self, frame: ArrowStream, name: str, required: Sequence[str], optional: Sequence[str]) -> None:
         self.problems = Problems(name, frame=True)
-        self.table = table_of(_with_index(frame, (*required, *optional)), name)
+        self.table = table_of(_with_index(frame, name, (*required, *optional)), name)
         self.names: list[str] = list(self.table.column_names)
         header.check_header(self.names, required, optional, self.problems)
         check_types(self.table.schema, self.problems)
@@ -66,10 +66,13 @@ def hosts_frame(frame: ArrowStream, name: str = "hosts") -> Frame:
     return Frame(frame, name, header.HOSTS_REQUIRED, header.HOSTS_OPTIONAL)
 
 
-def _with_index(frame: Any, names: Sequence[str]) -> Any:
+def _with_index(frame: Any, name: str, names: Sequence[str]) -> Any:
     """A frame of pandas whose index is called as one of our columns, with that as a column."""
-    index = getattr(getattr(frame, "index", None), "names", ())
+    index = list(getattr(getattr(frame, "index", None), "names", ()))
     ours = [one for one in index if one in names and one not in frame.columns] if hasattr(frame, "reset_index") else []
+    twice = next((one for one in ours if index.count(one) > 1), None)
+    if twice is not None:
+        raise fail(name, "an index whose names differ", value=f"{twice} twice in the index")
     return frame.reset_index(level=ours) if ours else frame
 
 
@@ -119,7 +122,7 @@ def _wanted(name: str, kind: Any) -> Any:
             dict.fromkeys(WHOLE, pa.int64()) | dict.fromkeys(FLAGS, pa.bool_()) | dict.fromkeys(TEXTS, pa.string())
         )
         return by_name.get(name, pa.float64())
-    if kinds.is_decimal(kind):  # what is 0.5 to a data base
+    if kinds.is_decimal(kind) and name not in TEXTS and name not in FLAGS:  # what is 0.5 to a data base
         return pa.int64() if name in WHOLE else pa.float64()
     if name in WHOLE and (kinds.is_floating(kind) or kinds.is_uint64(kind)):
         return pa.int64()  # pandas makes such floats where a cell is empty
