@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from slacktide.errors import InputError
 from slacktide.model import Hosts
 from support.clusters import HostEvent, cluster
 from support.runs import compare, core, twin
@@ -69,3 +70,14 @@ def test_a_host_that_gets_smaller_keeps_what_is_on_it(tmp_path: Path) -> None:
     assert decisions(machines(1.0), events, *requests, folder=tmp_path) == [(0.0, 0, 0)]
     result = core(small(requests, machines(1.0), end=200.0, cold=1.0, hot=1.0, events=events), tmp_path)
     assert result.requests["completed"].tolist()[0] == 31.0
+
+
+def test_a_capacity_beside_which_a_demand_is_nothing_is_refused(tmp_path: Path) -> None:
+    """Whole amounts are made for the largest capacity of a run: beside 1e15 half a processor would be none."""
+    events: list[HostEvent] = [(100.0, 0, "capacity", {"cpu": 4.0}), (150.0, 0, "capacity", {"cpu": 1e15})]
+    with pytest.raises(InputError) as caught:
+        decisions(machines(2.0), events, Request(GOLD, size=0.5), folder=tmp_path)
+    told = str(caught.value)
+    assert "events.csv: amounts: found 'cpu=1e+15 of host host-0 at 150 s', expected at most 1e+14 of cpu" in told
+    assert "a demand of 0.5 counts as none" in told
+    assert decisions(machines(2.0), events, Request(GOLD, size=1.0), folder=tmp_path) == [(0.0, 0, 0)]

@@ -97,13 +97,15 @@ def check_end(workload: Workload, config: Config) -> None:
 def prepare(workload: Workload, hosts: Hosts, config: Config, own: Loaded, record: int) -> Tables:
     """Tables at the beginning of a run, every host in the index."""
     check_end(workload, config)
+    happenings = failures.host_events(config, hosts)
+    failures.check_amounts(config, workload, hosts, happenings)
     tb = cluster.build(
         workload,
         hosts,
         config,
         hot=startup.delays(config.startup.hot, "startup.hot"),
         cold=startup.delays(config.startup.cold, "startup.cold"),
-        happenings=failures.host_events(config, hosts),
+        happenings=happenings,
         triggers=triggers(config.scheduler.triggers),
         own=own.code,
         record=record,

@@ -9,12 +9,40 @@ import numpy as np
 from slacktide.config import Config
 from slacktide.errors import ConfigError
 from slacktide.inputs import read_host_events
+from slacktide.inputs.problems import fail
 from slacktide.kernels.tables import schema
-from slacktide.model import Hosts
-from slacktide.model.host_events import HostEvents, no_events
+from slacktide.model import Hosts, Workload
+from slacktide.model.host_events import CAPACITY, HostEvents, no_events
 from slacktide.sim.startup import delays
+from slacktide.state import host_events as amounts_in_time
+from slacktide.state import layout
+from slacktide.state.resize_tables import with_later_demands
 
 MOST = 1e7  # failures that a run can be meant to have
+
+
+def check_amounts(config: Config, workload: Workload, hosts: Hosts, events: HostEvents) -> None:
+    """Whole amounts are made for the largest capacity of a run, so that beside a huge one a small demand is nothing.
+
+    Raises :class:`InputError` where that happens by an event.
+    """
+    without, unit = layout.units(hosts.capacity), layout.units(amounts_in_time.largest(hosts, events))
+    for r in np.flatnonzero(unit < without).tolist():
+        demand = with_later_demands(workload).demand[:, r]
+        lost = (np.rint(demand * unit[r]) == 0.0) & (np.rint(demand * without[r]) > 0.0)
+        if not lost.any():
+            continue
+        least, name = float(demand[lost].min()), hosts.resources[r]
+        event = int(np.nanargmax(np.where(events.kinds == CAPACITY, events.amounts[:, r], np.nan)))
+        most = layout.LARGEST / next(u for u in 10.0 ** np.arange(10) if np.rint(least * u) > 0.0)
+        raise fail(
+            config.failures.file or "failures",
+            f"at most {10.0 ** np.floor(np.log10(most)):g} of {name}: "
+            f"beside more than that a demand of {least:g} counts as none",
+            column="amounts",
+            value=f"{name}={events.amounts[event, r]:g} of host {hosts.names[events.hosts[event]]} "
+            f"at {events.times[event]:g} s",
+        )
 
 
 def host_events(config: Config, hosts: Hosts) -> HostEvents:
