@@ -246,15 +246,15 @@ def test_pods_at_random_get_what_kube_scheduler_gives(side: Side) -> Any:
     draw = random.Random(3)
     devices = Extended(side)
     side.nodes("a")
-    devices.offer(*(f"d{at}" for at in range(9)), node="a")
+    devices.offer(*(f"d{at}" for at in range(14)), node="a")
     devices.backing()
     names = ["", IMPLICIT + devices.name]
     found: list[Any] = []
-    for at in range(10):
+    for at in range(12):
         init = [
             devices.container(
                 f"i{n}",
-                draw.randint(0, 3),
+                draw.randint(0, 2),
                 draw.choice(names),
                 **({"restartPolicy": "Always"} if draw.random() < 0.4 else {}),
             )

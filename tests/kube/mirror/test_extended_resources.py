@@ -81,7 +81,7 @@ def test_a_pod_asks_for_one_place_with_its_devices_and_is_refused_nothing_of_the
     assert ample(mirror) == [AMPLE, AMPLE]
     for name in ("one", "two"):
         mirror.see_pod(asking(name, phase="Succeeded"))
-    assert ample(mirror) == [0, 0]
+    assert [mirror.devices.needs(pod) for pod in (one, two)] == [NO_CLAIMS, NO_CLAIMS]
 
 
 def test_the_name_that_every_class_has(mirror: ClusterMirror) -> None:

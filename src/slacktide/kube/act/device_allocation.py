@@ -210,13 +210,12 @@ class DeviceAllocator:
         """A pod was not bound: its claims are not reserved for it any more, and one that was made for it is deleted."""
         known = (self._mirror.claims.get(key) for key in names_of(pod.pod))  # also where one of them cannot be used
         claims = [one for one in known if one is not None and is_reserved_for(one, pod.uid)]
-        made = self._mirror.extended.claims_of(pod.uid)
-        if (claims or made) and group is not None:
-            self._begin(pod, group, self._take_back(pod, claims, made))
+        if (claims or self._mirror.extended.claims_of(pod.uid)) and group is not None:
+            self._begin(pod, group, self._take_back(pod, claims))
 
-    async def _take_back(self, pod: FedPod, claims: list[ResourceClaim], made: list[ResourceClaim]) -> None:
+    async def _take_back(self, pod: FedPod, claims: list[ResourceClaim]) -> None:
         await self._unreserve(pod, claims)
-        await self._extended.delete(made)
+        await self._extended.delete_former(pod.pod)
 
     async def _unreserve(self, pod: FedPod, claims: Iterable[ResourceClaim]) -> None:
         async def step(latest: ResourceClaim) -> ResourceClaim:

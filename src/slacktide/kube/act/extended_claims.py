@@ -95,7 +95,8 @@ class ExtendedClaims:
     # -- deleted ---------------------------------------------------------------------------------------------------
 
     async def delete_former(self, pod: Pod) -> None:
-        """Delete claims that were made before for a pod that is not bound. Raises as :meth:`make`.
+        """Delete claims that were made before for a pod that is not bound, whatever devices they have. Raises as
+        :meth:`make`.
 
         A leader before may have bound it in its last moment: the pod is asked for first.
         """
@@ -106,11 +107,7 @@ class ExtendedClaims:
         found = POD.decode(await self._tried(partial(self._connection.get, path)))
         if isinstance(found, Malformed) or found.metadata.uid != pod.metadata.uid or found.spec.node_name:
             raise Hopeless("it is bound already, or gone")
-        await self.delete(former)
-
-    async def delete(self, claims: list[ResourceClaim]) -> None:
-        """Delete claims of a pod that is known not to be bound, whatever devices they have. Raises as :meth:`make`."""
-        for claim in claims:
+        for claim in former:
             try:
                 await self._delete(claim)
             except ApiError as error:

@@ -102,8 +102,7 @@ class DeviceMirror:
                 self._claimants.pop(key, None)
         self.leave(pod.metadata.uid)
         self._tell_sharers(pod, names_of(pod))
-        if self.extended.drop_pod(pod.metadata.uid):
-            self._view_node("")
+        self.extended.drop_pod(pod.metadata.uid)
 
     def leave(self, uid: str) -> None:
         """A pod does not wait any more. What is being written down for it stays reserved until that is over."""

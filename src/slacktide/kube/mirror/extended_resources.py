@@ -21,8 +21,8 @@ class ExtendedResources:
         self._backed: dict[str, str] = {}
         self._asks: dict[str, ExtendedAsk] = {}
         """Of pods of ours that have not ended, waiting or not."""
-        self._askers: dict[str, set[str]] = {}
-        """By resource."""
+        self._asked: set[str] = set()
+        """Resources that pods have ever asked for; nodes are told anew for each, so none is forgotten with its pod."""
         self._given: dict[str, frozenset[str]] = {}
         """Resources that classes back and nodes have themselves, by node."""
         self._claims: dict[str, dict[tuple[str, str], ResourceClaim]] = {}
@@ -33,29 +33,19 @@ class ExtendedResources:
         return self._asks.get(pod.metadata.uid)
 
     def see_pod(self, record: PodRecord) -> bool:
-        """A pod, new or changed; whether it is the first, or was the last, that asks for a resource."""
-        before = self._asks.get(record.uid)
+        """A pod, new or changed; whether it is the first that asks for a resource."""
         ask = asked_by(record.pod, self._backed) if self._backed and record.ours and not record.is_final else None
-        return ask != before and self._note(record.uid, ask)
+        if ask is None:
+            self.drop_pod(record.uid)
+            return False
+        self._asks[record.uid] = ask
+        is_first = not ask.resources <= self._asked
+        self._asked |= ask.resources
+        return is_first
 
-    def drop_pod(self, uid: str) -> bool:
-        """A pod is gone; whether it was the last that asked for a resource."""
-        return self._note(uid, None)
-
-    def _note(self, uid: str, ask: ExtendedAsk | None) -> bool:
-        before = self._asks.pop(uid, None)
-        if ask is not None:
-            self._asks[uid] = ask
-        old = NOTHING if before is None else before.resources
-        new = NOTHING if ask is None else ask.resources
-        known = self._askers.keys() & (old | new)
-        for name in old - new:
-            self._askers[name].discard(uid)
-            if not self._askers[name]:
-                del self._askers[name]
-        for name in new - old:
-            self._askers.setdefault(name, set()).add(uid)
-        return known != self._askers.keys() & (old | new)
+    def drop_pod(self, uid: str) -> None:
+        """A pod is gone."""
+        self._asks.pop(uid, None)
 
     def see_classes(self, classes: Iterable[DeviceClass]) -> list[PodRecord] | None:
         """Classes, of which one is new, changed or gone: pods that ask for something else because of that; None where
@@ -64,6 +54,7 @@ class ExtendedResources:
         if backed == self._backed:
             return None
         self._backed, found = backed, []
+        self._asked &= backed.keys()
         for record in self._pods.values():
             before = self._asks.get(record.uid)
             self.see_pod(record)
@@ -91,7 +82,7 @@ class ExtendedResources:
     def ample(self, node: str) -> dict[str, int]:
         """Resources that a node does not have and gives by claims: of them nobody is refused anything there, as only
         free devices count."""
-        return dict.fromkeys(sorted(self._askers.keys() - self.given(node)), AMPLE) if self._askers else {}
+        return dict.fromkeys(sorted(self._asked - self.given(node)), AMPLE) if self._asked else {}
 
     # -- claims ----------------------------------------------------------------------------------------------------
 

@@ -29,7 +29,7 @@ def ask(*containers: Any, init: tuple[Any, ...] = ()) -> ExtendedAsk:
 
 def asks(found: ExtendedAsk, *given: str) -> tuple[list[tuple[str, int]], list[tuple[str, str, str]]]:
     requests, mappings = found.requests(given)
-    return [(one.name, one.exactly.count) for one in requests if one.exactly], [tuple(one) for one in mappings]
+    return [(one.name, one.exactly.count) for one in requests if one.exactly], [(*one,) for one in mappings]
 
 
 def test_a_class_backs_the_resource_of_its_name_and_the_one_it_says() -> None:
