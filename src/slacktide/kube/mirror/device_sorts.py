@@ -20,11 +20,18 @@ from slacktide.kube.translate.devices.claims import Wish, wish_of
 from slacktide.kube.translate.devices.extended import ExtendedAsk
 from slacktide.kube.translate.devices.pod_claims import MOST_CONSUMERS
 from slacktide.kube.translate.devices.pools import NodeDevices
+from slacktide.kube.translate.pod_terms import EVEN
+from slacktide.model.constraint import Constraint, Term
 from slacktide.model.hosts import DEVICES
+from slacktide.model.placement import Preference
 
 MOST_COUNTED = 128
 """A node has no more devices in a slice, and so rarely room for more pods with devices."""
 MOST_UNUSED = 8
+MOST_STEPS_WEIGHED = 16
+"""Where alternatives could be better by more steps than so many, all nodes are worth the same."""
+MOST_ALTERNATIVES = 8
+"""A request has no more, as Kubernetes takes no more."""
 
 _encode = msgspec.msgpack.Encoder().encode
 Key = tuple[bytes, tuple[tuple[str, str], ...], str]
@@ -54,18 +61,41 @@ class Sort:
     hopeless: str = ""
     """The same, where there are devices on no node; pods of the sort know it."""
 
-    def note(self, node: str, count: int) -> None:
+    steps: dict[str, int] = field(default_factory=dict)
+    """By how much the alternatives that one of them would get on a node are better than the worst; 0 is left out."""
+
+    def note(self, node: str, count: int, steps: int = 0) -> None:
         """For so many of them devices are free on a node, of which nothing was known."""
         self.counts[node] = count
         self.somewhere += count > 0
+        if steps:
+            self.steps[node] = steps
+
+    @property
+    def liked(self) -> tuple[Preference, ...]:
+        """What a node is worth by that: as much for each step as in kube-scheduler, where this alone counts."""
+        wishes = self.wishes(NOTHING)
+        most = sum(wish.steps for wish in wishes)
+        if not 0 < most <= MOST_STEPS_WEIGHED:
+            return ()
+        requests = sum(len(asks) > 1 for wish in wishes for asks in wish.choices)
+        return tuple(
+            Preference(max(1, round(EVEN * step / (MOST_ALTERNATIVES * requests))), term=Term((self._mark(step),)))
+            for step in range(1, most + 1)
+        )
+
+    def _mark(self, step: int) -> Constraint:
+        return Constraint(self.resource, "==", f"{step}")
 
     def forget(self, node: str) -> None:
         """What was known of a node is not so any more."""
         self.somewhere -= self.counts.pop(node, 0) > 0
+        self.steps.pop(node, None)
 
     def forget_all(self) -> None:
         """The same, of all nodes."""
         self.counts.clear()
+        self.steps.clear()
         self.somewhere = 0
 
 
@@ -152,13 +182,30 @@ class Sorts:
 
     def _count(self, sort: Sort, node: str, devices: NodeDevices, given: frozenset[str]) -> int:
         if node not in sort.counts:
-            count = 0
+            count = steps = 0
+            wishes = sort.wishes(given)
             try:
-                count = (self._for_sharers if sort.claim else self._for_each)(sort, sort.wishes(given), devices)
+                count = (self._for_sharers if sort.claim else self._for_each)(sort, wishes, devices)
+                steps = self._steps(wishes, devices) if count and wishes else 0
             except CannotAllocate as problem:
                 sort.problem = sort.problem or str(problem)
-            sort.note(node, count)
+            sort.note(node, count, steps)
         return sort.counts[node]
+
+    def _steps(self, wishes: Wishes, devices: NodeDevices) -> int:
+        """By how much the alternatives that the next pod would get are better than the worst."""
+        most = sum(wish.steps for wish in wishes)
+        if not 0 < most <= MOST_STEPS_WEIGHED:
+            return 0
+        found = allocate(wishes, devices, self._in_use)
+        if found is None:
+            return 0
+        pairs = zip(wishes, found, strict=True)
+        return most - sum(wish.steps_down({one.ask.name for one in given}) for wish, given in pairs)
+
+    def marks(self, node: str) -> dict[str, str]:
+        """Attributes of a node that say which alternatives pods of each sort would get there."""
+        return {one.resource: f"{one.steps[node]}" for one in self._sorts.values() if node in one.steps}
 
     def _for_each(self, sort: Sort, wishes: Wishes, devices: NodeDevices) -> int:
         if not wishes:

@@ -39,6 +39,7 @@ from slacktide.kube.translate.pod_groups import membership
 from slacktide.kube.translate.selectors import NODE_NAME
 from slacktide.kube.translate.unschedulable import Unschedulable
 from slacktide.model.constraint import Condition, Term
+from slacktide.model.hosts import DEVICES
 
 Attributes = Mapping[str, str]
 
@@ -196,7 +197,8 @@ class DeviceMirror:
         keys += [self._sorts.enter(metadata, [one], one.metadata.uid) for one in shared]
         sorts = [self._sorts[key] for key in keys]
         beside = tuple(one.resource for one in sorts if one.claim and one.is_local is not False)
-        return tuple(keys), ClaimNeeds(term, tuple((one.resource, 1) for one in sorts), beside)
+        liked = tuple(each for one in sorts for each in one.liked)
+        return tuple(keys), ClaimNeeds(term, tuple((one.resource, 1) for one in sorts), beside, liked)
 
     # -- what follows ----------------------------------------------------------------------------------------------
 
@@ -211,6 +213,10 @@ class DeviceMirror:
             given = self.extended.given(view.name)
             found.update(self._sorts.amounts(view.name, self._devices(view.attributes), given))
         return found
+
+    def marks(self, node: str) -> dict[str, str]:
+        """What a node says, by attributes, of how well claims of waiting pods would fare there."""
+        return self._sorts.marks(node) if self._sorts else {}
 
     def _devices(self, node: Attributes) -> NodeDevices:
         name = node[NODE_NAME]
@@ -271,7 +277,8 @@ class DeviceMirror:
             extended = self._extended(pod, host)
             without += [] if extended is None else [extended.claim]
             wishes = [wish_of(claim, self._classes) for claim in without]
-            found = allocate(wishes, self._devices(node), self.in_use) if wishes else ()
+            plain = {key: value for key, value in node.items() if not key.startswith(DEVICES)}
+            found = allocate(wishes, self._devices(plain), self.in_use) if wishes else ()
         except (Unschedulable, CannotAllocate) as problem:
             return str(problem)
         if not Term(tuple(conditions)).holds(node):
