@@ -37,11 +37,12 @@ def asking(name: str, count: int = 1, resource: str = RESOURCE, node: str = "", 
     )
 
 
-def made(pod: str, device: str = "", name: str = "made") -> ResourceClaim:
+def made(pod: str, device: str = "", name: str = "made", **more: Any) -> ResourceClaim:
     """A claim that was made for a pod before."""
     owner = {"apiVersion": "v1", "kind": "Pod", "name": pod, "uid": pod, "controller": True}
     marks = {"resource.kubernetes.io/extended-resource-claim": "true"}
     metadata = {"name": name, "namespace": "default", "uid": name, "ownerReferences": [owner], "annotations": marks}
+    metadata |= more
     status: Any = {}
     if device:
         results = [{"request": "container-0-request-0", "driver": "d.example", "pool": "n1", "device": device}]
@@ -124,11 +125,23 @@ def test_a_claim_that_was_made_holds_its_devices_until_it_is_gone(mirror: Cluste
     pod = asking("p")
     mirror.see_pod(pod)
     mirror.devices.see_claim(made("p", "x"))
-    assert [one.metadata.name for one in mirror.devices.extended.claims_of("p")] == ["made"]
+    assert [one.metadata.name for one in mirror.devices.extended.claims_of(pod)] == ["made"]
     assert there(mirror) == [1, 2]
     mirror.devices.drop_claim("default", "made")
-    assert mirror.devices.extended.claims_of("p") == []
+    assert mirror.devices.extended.claims_of(pod) == []
     assert there(mirror) == [2, 2]
+
+
+def test_a_claim_of_another_namespace_and_one_that_goes_are_no_claims_of_a_pod(mirror: ClusterMirror) -> None:
+    """Anybody may name a pod as the owner of what he writes elsewhere, and keep it with a finalizer of his own."""
+    pod, going = asking("p"), "2026-01-01T00:00:00Z"
+    mirror.see_pod(pod)
+    mirror.devices.see_claim(made("p", namespace="elsewhere"))
+    mirror.devices.see_claim(made("p", name="goes", deletionTimestamp=going, finalizers=["other.example/keep"]))
+    assert mirror.devices.extended.claims_of(pod) == []
+    protected = ["resource.kubernetes.io/delete-protection"]
+    mirror.devices.see_claim(made("p", name="held", deletionTimestamp=going, finalizers=protected))
+    assert [one.metadata.name for one in mirror.devices.extended.claims_of(pod)] == ["held"]
 
 
 def test_a_pod_on_a_node_asks_for_devices_no_more_and_goes_on_asking_for_the_resource(mirror: ClusterMirror) -> None:

@@ -210,7 +210,7 @@ class DeviceAllocator:
         """A pod was not bound: its claims are not reserved for it any more, and one that was made for it is deleted."""
         known = (self._mirror.claims.get(key) for key in names_of(pod.pod))  # also where one of them cannot be used
         claims = [one for one in known if one is not None and is_reserved_for(one, pod.uid)]
-        if (claims or self._mirror.extended.claims_of(pod.uid)) and group is not None:
+        if (claims or self._mirror.extended.claims_of(pod.pod)) and group is not None:
             self._begin(pod, group, self._take_back(pod, claims))
 
     async def _take_back(self, pod: FedPod, claims: list[ResourceClaim]) -> None:
@@ -254,7 +254,7 @@ class DeviceAllocator:
             pod = self._feed.pods.get(uid)
             if pod is None or not self._mirror.concerns(pod.pod) or uid in self._mirror.in_use.reservations:
                 continue
-            if self._mirror.extended.claims_of(uid):
+            if self._mirror.extended.claims_of(pod.pod):
                 found.append((pod, None))
                 continue
             for claim in self._claims(pod):

@@ -100,7 +100,7 @@ class ExtendedClaims:
 
         A leader before may have bound it in its last moment: the pod is asked for first.
         """
-        former = self._mirror.extended.claims_of(pod.metadata.uid)
+        former = self._mirror.extended.claims_of(pod)
         if not former:
             return
         path = POD.path(pod.metadata.namespace, pod.metadata.name)

@@ -9,6 +9,7 @@ from slacktide.kube.mirror.pod_record import PodRecord
 from slacktide.kube.resources.devices import DeviceClass, ResourceClaim
 from slacktide.kube.resources.objects import Pod
 from slacktide.kube.translate.devices.extended import AMPLE, ExtendedAsk, asked_by, backed_by, made_for
+from slacktide.kube.translate.devices.pod_claims import FINALIZER
 
 NOTHING: frozenset[str] = frozenset()
 
@@ -99,6 +100,14 @@ class ExtendedResources:
             if not self._claims[uid]:
                 del self._claims[uid]
 
-    def claims_of(self, uid: str) -> list[ResourceClaim]:
-        """Claims that were made for a pod's extended resources, by us or others."""
-        return list(self._claims.get(uid, {}).values())
+    def claims_of(self, pod: Pod) -> list[ResourceClaim]:
+        """Claims that were made for a pod's extended resources, by us or others, and that do not go yet.
+
+        Who writes a claim in another namespace may name any pod as its owner: that means nothing.
+        """
+        found = self._claims.get(pod.metadata.uid, {})
+        return [one for (namespace, _), one in found.items() if namespace == pod.metadata.namespace and _stays(one)]
+
+
+def _stays(claim: ResourceClaim) -> bool:
+    return claim.metadata.deletion_timestamp is None or FINALIZER in claim.metadata.finalizers
