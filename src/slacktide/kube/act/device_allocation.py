@@ -91,15 +91,19 @@ class DeviceAllocator:
         return ""
 
     async def _write_extended(self, pod: Pod, reservation: Reservation) -> None:
-        """Make a claim for a pod's extended resources, with the devices that are reserved."""
-        await self._extended.delete_former(pod)
-        extended = reservation.extended
+        """Make a claim for a pod's extended resources, with the devices that are reserved.
+
+        Who was told to wait with the binding comes again, and has made it already.
+        """
+        made, extended = reservation.made, reservation.extended
+        await self._extended.delete_former(pod, but="" if made is None else made.metadata.uid)
         if extended is None:
             return
-        planned = reservation.planned[extended.claim.metadata.uid]
-        claim = await self._extended.make(pod, extended)
-        await self._write(claim, pod, planned, reservation.host)
-        await self._extended.show(pod, claim, extended)
+        if made is None:
+            made = reservation.made = await self._extended.make(pod, extended)
+        known = self._mirror.claims.get((made.metadata.namespace, made.metadata.name), made)
+        await self._write(known, pod, reservation.planned[extended.claim.metadata.uid], reservation.host)
+        await self._extended.show(pod, made, extended)
 
     def _planned(self, claim: ResourceClaim, reservation: Reservation) -> Planned | None:
         """What a claim is to get for a pod, or for another one of its group that shares it."""

@@ -61,7 +61,6 @@ class ExtendedClaims:
         name = base + "".join(secrets.choice(LETTERS) for _ in range(DRAWN))
         requests = encoded(extended.claim.spec.devices.requests)
         body = encode_extended_claim(namespace, name, pod_reference(pod), requests, ANNOTATION)
-
         path = RESOURCE_CLAIM.path(namespace)
         try:
             answer = await self._tried(partial(self._connection.post, path, body, permit=self._leading))
@@ -82,7 +81,6 @@ class ExtendedClaims:
         name = claim.metadata.name
         path = POD.path(pod.metadata.namespace, pod.metadata.name, "status")
         body = encode_extended_claim_status(pod.metadata.uid, name, extended.mappings)
-
         patch = partial(self._connection.patch, path, body, STRATEGIC_MERGE_PATCH, permit=self._leading)
         found = POD.decode(await self._tried(patch))
         said = None if isinstance(found, Malformed) else found.status.extended_resource_claim_status
@@ -94,13 +92,13 @@ class ExtendedClaims:
 
     # -- deleted ---------------------------------------------------------------------------------------------------
 
-    async def delete_former(self, pod: Pod) -> None:
-        """Delete claims that were made before for a pod that is not bound, whatever devices they have. Raises as
-        :meth:`make`.
+    async def delete_former(self, pod: Pod, but: str = "") -> None:
+        """Delete claims that were made before for a pod that is not bound, whatever devices they have, ``but`` the one
+        of this UID. Raises as :meth:`make`.
 
         A leader before may have bound it in its last moment: the pod is asked for first.
         """
-        former = self._mirror.extended.claims_of(pod)
+        former = [one for one in self._mirror.extended.claims_of(pod) if one.metadata.uid != but]
         if not former:
             return
         path = POD.path(pod.metadata.namespace, pod.metadata.name)

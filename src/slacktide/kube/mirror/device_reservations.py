@@ -50,6 +50,7 @@ class Reservation:
     planned   by the claims' UIDs
     shared    UIDs of claims that are to get devices for another pod of its group, and which it uses as well
     extended  what is to be made for its extended resources, and is planned as others are
+    made      the claim that was made for these, once it was
     writing   it is being written down: until that is over the devices are in use, whatever happens to the pod
     """
 
@@ -58,6 +59,7 @@ class Reservation:
     planned: dict[str, Planned] = field(default_factory=dict)
     shared: set[str] = field(default_factory=set)
     extended: Extended | None = None
+    made: ResourceClaim | None = None
     writing: bool = False
 
 
