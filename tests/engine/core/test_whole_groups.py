@@ -14,6 +14,8 @@ from slacktide.engine.explain.reasons import Explainer
 from slacktide.model.placement import Placement, Rule
 
 CONSTRAINED = 40
+CLASS_OF = {"": 0, "g": 2, "h": 1, "i": 2}
+"""By group: those of one class go as a whole."""
 T_1000 = T0 + 1000.0
 
 
@@ -162,7 +164,8 @@ def test_groups_go_whole_or_not_at_all_whatever_is_told() -> None:
             at += draw.choice([0.5, 20.0])
             what, group = draw.randrange(9), draw.choice("ghi")
             if what < 4:
-                yard.waits(f"p{number}", draw.choice("abc"), draw.randint(1, 3), draw.randrange(3), group, at)
+                of = draw.choice(sorted(CLASS_OF))
+                yard.waits(f"p{number}", draw.choice("abc"), draw.randint(1, 3), CLASS_OF[of], of, at)
             elif what == 4:
                 engine.pod_group(group, draw.choice([0, 2]), draw.random() < 0.8)
             elif what == 5:
@@ -181,7 +184,10 @@ def _disturb(yard: Yard, draw: random.Random, at: float) -> None:
         return
     one = engine.pods[draw.choice(sorted(engine.pods))]
     if draw.random() < 0.3:
-        engine.join_group(one.uid, draw.choice(["g", "h", ""]))
+        rank = engine.specs[one.spec].service.rank
+        engine.join_group(
+            one.uid, draw.choice(["", *(name for name, cls in CLASS_OF.items() if name and cls == rank - 1)])
+        )
     elif one.state == types.LEAVING and draw.random() < 0.5:
         engine.spared(one.uid, T0 + at)
     elif one.state == types.PLACED and not one.bound:
