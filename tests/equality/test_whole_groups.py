@@ -26,6 +26,9 @@ from support.runs import compare, core, decisions_of, everything, told_to_the_tw
 
 Groups = list[list[int]]
 
+GO_ELSEWHERE = {False: (9272, 9280, 9288), True: (9252, 9328)}
+"""Seeds of small clusters in which groups go from several hosts."""
+
 
 def groups_of(one: Cluster, seed: int) -> Groups:
     """Some rows in groups, each in one at most, most of them of one class: else each goes by itself."""
@@ -111,14 +114,14 @@ def test_core_and_twin_agree_on_a_few_small_clusters(
     several: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen = 0
-    for seed in range(9200, 9260):
+    for seed in (*range(9200, 9212), *GO_ELSEWHERE[several]):
         one = cluster(seed, largest=3, requests=14, several=several, neighbours=seed % 2 == 1)
         groups = groups_of(one, seed)
         result = with_groups(one, groups, tmp_path, monkeypatch)
         difference = compare(result, twin_with(one, groups))
         assert difference is None, f"cluster({seed}, 3, 14, {several}): {difference}"
         seen += companions(result, groups)
-    assert seen >= 2
+    assert seen >= len(GO_ELSEWHERE[several])
 
 
 @pytest.mark.parametrize("several", [False, True], ids=["rows", "requests"])
