@@ -65,7 +65,7 @@ OPERATIONS: tuple[tuple[str, tuple[Any, ...]], ...] = (
     ("spec_gone", (7,)),
     ("budget", ("b", 0)),
     ("budget_gone", ("b",)),
-    ("pod_group", ("ns/g", 3)),
+    ("pod_group", ("ns/g", 3, True)),
     ("pod_group_gone", ("ns/g",)),
     ("join_group", ("u", "ns/g")),
     ("controller", ("ns/d", GOLD, 2, True, False, 1.79e9)),
