@@ -48,6 +48,7 @@ def widen_hosts(tb: Tables) -> None:
     lengthen_along(tb, "slots", width, at=-1)
     lengthen_along(tb, "waiting", 4 * width)
     lengthen(tb, "victims", 4 * width)
+    make_room_for_companions(tb)
     make_room_for_events(tb)
 
 
@@ -61,6 +62,12 @@ def lengthen_leavers(tb: Tables) -> None:
     """Room for twice as many preempted instances in their grace periods, and for what happens when they go at once."""
     lengthen(tb, "leavers", 2 * len(tb["leavers"]) + tb["slots"].shape[1])
     make_room_for_events(tb)
+
+
+def make_room_for_companions(tb: Tables) -> None:
+    """Scratch for the victims of a choice: those on its host, and whoever must go with them from others."""
+    for name in ("slack", "ranks"):
+        lengthen(tb, name, tb["slots"].shape[1] + int(tb.control["whole_members"]))
 
 
 def enlarge_visits(tb: Tables) -> None:
