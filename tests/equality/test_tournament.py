@@ -123,9 +123,14 @@ def overcommitted(seed: int, hosts: int, count: int, policy: str) -> Cluster:
     return Cluster(seed, load, machines, settings(policy), (0.5, 3.0), (2.0, 9.0), tuple(events))
 
 
-@pytest.mark.uncompiled
-@pytest.mark.parametrize("policy", POLICIES)
-@pytest.mark.parametrize(("seed", "size"), [(1, 12), (2, 12), (3, 12)])
+@pytest.mark.parametrize(
+    ("policy", "seed", "size"),
+    [
+        *((policy, seed, 40) for policy in POLICIES for seed in (2, 3, 5, 8)),
+        pytest.param("priority", 3, 12, marks=pytest.mark.uncompiled),
+        pytest.param("share", 6, 12, marks=pytest.mark.uncompiled),
+    ],
+)
 def test_hosts_are_found_that_others_overcommit(
     policy: str, seed: int, size: int, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
