@@ -52,6 +52,13 @@ def with_graces(one: Cluster, *seconds: float) -> Cluster:
     return replace(one, workload=replace(one.workload, grace=np.array(seconds)))
 
 
+def test_victims_take_what_is_drawn_of_their_grace_periods(tmp_path: Path) -> None:
+    rows = [Request(BRONZE), Request(GOLD, admission=20.0, duration=40.0)]
+    one = with_graces(small(rows, machines(1.0), end=100.0, cold=2.0, hot=1.0), 30.0, 0.0)
+    half = core(one.with_(simulation={"grace": "constant:0.5"}), tmp_path)
+    assert half.requests["completed"].tolist()[1] == 20.0 + 15.0 + 2.0 + 40.0
+
+
 def test_who_preempts_starts_when_its_victim_is_gone_which_ran_until_then(tmp_path: Path) -> None:
     rows = [Request(BRONZE), Request(GOLD, admission=20.0, duration=40.0)]
     one = with_graces(small(rows, machines(1.0), end=100.0, cold=2.0, hot=1.0), 30.0, 0.0)

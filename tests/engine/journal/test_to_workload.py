@@ -103,6 +103,8 @@ def test_victims_go_on_as_long_as_they_did_and_start_ups_begin_when_they_are_gon
     assert [float(one) for one in told.lines("cold.csv")] == [4.0, 7.5]
     config = settings.load(told.folder / "out" / "settings.json")
     assert config.simulation.recreation == 3.0
+    assert [float(one) for one in told.lines("grace.csv")] == [1.0], "over the mean of 12 s"
+    assert config.simulation.grace == str((told.folder / "out" / "grace.csv").resolve())
     assert config.policy.victims == "next-pass"
     assert config.qos.startup == told.engine.config.qos.startup
     assert config.simulation.remark == LEFT_OUT

@@ -49,8 +49,8 @@ from slacktide.state.spec import Spec
 LEFT_OUT = (
     "This workload was made of a record. It leaves out: rollouts and restarts of pods, failed bindings, nominations by "
     "others, preemptionPolicy Never, ports and labels of pods of others, pod groups, that a pod whose victims take "
-    "their time goes elsewhere where room comes up, how much work pods of Jobs had left that did not complete (they "
-    "never do), and where pods ran when it began."
+    "their time goes elsewhere where room comes up and is not preempted meanwhile, how much work pods of Jobs had left "
+    "that did not complete (they never do), and where pods ran when it began."
 )
 """Said with every result."""
 
@@ -101,7 +101,8 @@ def as_workload(session: Session, out: Path | str) -> Made:
         _write(out / "events.csv", text)
         events["file"] = str((out / "events.csv").resolve())
     _write_times(out / "triggers.csv", (at - history.begin for at in history.passed_at))
-    _write_settings(session.config, workload, history, out, {"startup": delays, "failures": events, "delay": network})
+    written = {"startup": delays, "failures": events, "delay": network, "simulation": _write_graces(history, out)}
+    _write_settings(session.config, workload, history, out, written)
     return Made(
         session=session.number,
         seconds=history.now - history.begin,
@@ -316,6 +317,15 @@ def _write_delays(history: SessionHistory, out: Path) -> dict[str, str]:
     return names
 
 
+def _write_graces(history: SessionHistory, out: Path) -> dict[str, str]:
+    """Settings of section ``simulation``: how long victims went on, over the mean of those with their grace period."""
+    shares = [one / mean for all_of in history.graces.values() if (mean := float(np.mean(all_of))) for one in all_of]
+    if not shares:
+        return {}
+    _write_times(out / "grace.csv", shares)
+    return {"grace": str((out / "grace.csv").resolve())}
+
+
 def _write_settings(
     config: Config, workload: Workload, history: SessionHistory, out: Path, written: dict[str, dict[str, Any]]
 ) -> None:
@@ -332,6 +342,7 @@ def _write_settings(
             recreation=float(np.median(history.recreations)) if history.recreations else 0.0,
             epoch=datetime.fromtimestamp(history.begin, UTC).isoformat(),
             remark=LEFT_OUT,
+            **written["simulation"],
         ),
         classes=workload.classes,
     )
