@@ -196,12 +196,12 @@ class World:
         found = self.status(t).losses
         return found.cluster, found.workload, found.operator
 
-    def window(self, start: float, end: float, **selector: str) -> None:
+    def window(self, start: float, end: float, name: str = "work", **selector: str) -> None:
         spec: dict[str, Any] = {"start": rfc3339(T0 + start), "end": rfc3339(T0 + end)}
         if selector:
             spec["nodeSelector"] = {"matchLabels": selector}
         self.mirror.maintenance.see(
-            made_objects.decoded(MAINTENANCE_WINDOW, {"metadata": {"name": "work"}, "spec": spec})
+            made_objects.decoded(MAINTENANCE_WINDOW, {"metadata": {"name": name}, "spec": spec})
         )
 
 

@@ -33,7 +33,7 @@ from slacktide.kernels.drive import live_events
 from slacktide.kernels.tables import schema as codes
 from slacktide.kernels.tables.window_records import MOST_OUTAGES
 from slacktide.model import APPROACHES, INDEPENDENT
-from slacktide.model.causes import CAUSES, CLUSTER, WORKLOAD
+from slacktide.model.causes import CAUSES, CLUSTER, OPERATOR, WORKLOAD
 from slacktide.qos.availability import ACCOUNTINGS
 
 ENDS, COMES, IS_BOUND, BLAMED, STOPS, IS_READY = range(6)  # in this order at one instant
@@ -41,15 +41,13 @@ ENDS, COMES, IS_BOUND, BLAMED, STOPS, IS_READY = range(6)  # in this order at on
 
 @dataclass(slots=True)
 class MissingPod:
-    """A pod that is no more, in which an instance runs, or ran: leaving in the tables. ``end``: it is known when;
-    ``replaced``: another came for it before that."""
+    """A pod that is no more, in which an instance runs, or ran: leaving in the tables. ``end``: it is known when."""
 
     row: int
     name: str
     preempted: bool = False
     runs: bool = False
     end: bool = False
-    replaced: bool = False
 
 
 def restore(
@@ -109,6 +107,8 @@ class _Restoring:
         self.seen: dict[str, PodObservation] = {}  # all pods there are, by uid
         self.missing: dict[str, MissingPod] = {}  # by uid; of pods that vanished by a made-up one, oldest first
         self.replacing: set[int] = set()  # rows whose pod before ended by the workload's doing, until the next is ready
+        self.until: dict[int, float] = {}  # of rows whose pod before was drained: the end of the maintenance window
+        self.succeeded: set[str] = set()  # uids of pods for which others came before they were gone
 
     def run(self, checkpoint: Checkpoint | None, seen: list[PodObservation]) -> None:
         self.desired, self.controller.desired = self.controller.desired, -1
@@ -117,6 +117,8 @@ class _Restoring:
         self.names, self.seen = {pod.name for pod in seen}, {pod.uid: pod for pod in seen}
         if checkpoint is not None:
             self._begin(checkpoint, seen)
+        drained = [pod.ended_until for pod in seen if pod.ended_by == OPERATOR]
+        self.controller.drained = max([self.controller.drained, *drained])
         events = [event for pod in seen for event in self._timeline(pod)]
         events.sort(key=lambda event: event[:2])
         for at, kind, pod in events:
@@ -144,12 +146,15 @@ class _Restoring:
             if record["state"] == VACANT:
                 cause = next(vacant_causes, CLUSTER)
             self._install(row, record, name, by_uid.get(int(record["uid"])) if record["uid"] else None, cause)
+            if cause == OPERATOR and checkpoint.drained:
+                self.until[row] = checkpoint.drained
         self._settle_sums(full, spared)
         if checkpoint.approach != INDEPENDENT:
             self.engine.tables.ensure_room_for_outages(MOST_OUTAGES)
             install_request(self.tb, self.controller.q, checkpoint.accounts, checkpoint.stretch, self.base)
         self.controller.lost = [checkpoint.lost.get(name, 0.0) for name in CAUSES]
         self.controller.excused = checkpoint.excused
+        self.controller.drained = checkpoint.drained
         seconds, count = checkpoint.suspended
         self.controller.suspended_for = seconds + count * (self.now - self.base)
         self.controller.suspended = (self.controller.suspended[0], self.now)
@@ -307,6 +312,7 @@ class _Restoring:
     def _happens(self, at: float, kind: int, pod: PodObservation) -> None:
         engine, missing = self.engine, self.missing.get(pod.uid)
         self._turn(at)
+        self._open_again(at)
         engine.tables.ensure_capacity()
         if kind == COMES:
             self._comes(self._row_for(pod, at), pod, at)
@@ -338,23 +344,49 @@ class _Restoring:
         if span is not None and span.cause == WORKLOAD:
             self.blame.end(self.controller, row, at, on_host=False)
             self.replacing.add(row)
-        elif 0 <= self.desired <= len(self.controller.rows.keys() - {row}) and self._comes_for_one_that_goes():
+        before = None
+        if 0 <= self.desired <= len(self.controller.rows.keys() - {row}):
+            before = self._one_that_goes(at)
+        if before is not None and before.ended_by == WORKLOAD:
             self.replacing.add(row)
         if pod.ended is None:
             self._enter(row, pod)
         else:
             self.controller.rows[row] = pod.name
             self.missing[pod.uid] = MissingPod(row, pod.name, end=True)
+        if before is not None and before.ended_by == OPERATOR and before.ended_until > at:
+            self.until[row] = before.ended_until
+            if pod.ended is None:
+                self.engine.blame(pod.uid, OPERATOR, at)
+            else:
+                self.blame.begin(self.controller, row, OPERATOR, at, on_host=False)
 
-    def _comes_for_one_that_goes(self) -> bool:
-        """Whether there is a pod that was told to go by the workload's doing and has no successor yet."""
-        for uid, missing in self.missing.items():
-            pod = self.seen.get(uid)
-            told = pod is not None and pod.leaving and pod.ended_by == WORKLOAD
-            if told and not missing.preempted and not missing.replaced:
-                missing.replaced = True
-                return True
-        return False
+    def _one_that_goes(self, at: float) -> PodObservation | None:
+        """The first pod that was told to go, by others than us, is still there and has no successor yet; this is it."""
+        for pod in self.seen.values():
+            missing, one = self.missing.get(pod.uid), self.engine.pods.get(pod.uid)
+            known = missing if missing is not None else one
+            if known is None or known.preempted or not (pod.leaving and pod.host) or pod.uid in self.succeeded:
+                continue
+            if pod.ended is None or self._clip(pod.ended) > at:
+                self.succeeded.add(pod.uid)
+                return pod
+        return None
+
+    def _open_again(self, at: float) -> None:
+        """Maintenance windows in which pods were drained are over, where that is before ``at``: what those who replace
+        them lose from then on is the cluster's."""
+        for row, until in [one for one in self.until.items() if one[1] <= at]:
+            del self.until[row]
+            span = self.blame.spans.get(row)
+            if span is None or span.cause != OPERATOR:
+                continue
+            pod = self.engine.pods.get(self.engine.uid_of_row.get(row, ""))
+            if pod is None:
+                runs = any(one.runs for one in self.missing.values() if one.row == row)
+                self.blame.end(self.controller, row, until, on_host=runs)
+            elif self.seen[pod.uid].cause != OPERATOR:  # else its node is lost, which is worked on
+                self.engine.blame(pod.uid, CLUSTER, until)
 
     def _turn(self, at: float) -> None:
         """A calendar window that began since the base begins, where that is before ``at``."""
@@ -396,11 +428,22 @@ class _Restoring:
                 self.engine.instances.depart(self.controller, missing.row, at, True)
             else:  # its replacement may be there already
                 self.controller.desired = self.desired
-                cause = CLUSTER if missing.preempted else pod.ended_by
+                over = pod.ended_by == OPERATOR and 0.0 < pod.ended_until <= at
+                cause = CLUSTER if missing.preempted or over else pod.ended_by
                 self.engine.instances.vacate(self.controller, missing.row, at, cause)
                 self.controller.desired = -1
-                if any(row not in self.controller.rows for row in self.replacing):  # its pod goes on with this instance
-                    self.replacing = {row for row in self.replacing if row in self.controller.rows} | {missing.row}
+                if cause == OPERATOR and pod.ended_until:
+                    self.until[missing.row] = pod.ended_until
+                self._goes_on_with(missing.row)
+
+    def _goes_on_with(self, row: int) -> None:
+        """Where an instance was one too many, its pod goes on with this one."""
+        rows = self.controller.rows
+        if any(other not in rows for other in self.replacing):
+            self.replacing = {other for other in self.replacing if other in rows} | {row}
+        for until in [self.until.pop(other) for other in tuple(self.until) if other not in rows]:
+            if row in rows:
+                self.until[row] = until
 
     def _end(self, missing: MissingPod, at: float, completed: bool) -> None:
         """Nobody runs in a missing pod any more."""
@@ -445,6 +488,7 @@ class _Restoring:
         controller = self.controller
         now = max(self.now, float(self.tb["requests"]["since"][controller.q]))
         self._turn(now)
+        self._open_again(now)
         for missing in self.missing.values():
             self._end(missing, now, False)
             self.engine.instances.vacate(controller, missing.row, now, CLUSTER)
