@@ -160,7 +160,7 @@ def _replaced(feed: Feed, key: str, group: list[FedPod]) -> list[tuple[PodRecord
     over = down[: max(0, surplus)]
     found = []
     for one in over:
-        if one.record.unready_at:
+        if one.record.unready_at and desired >= 0:  # else nobody knows that there is one too many
             end = End(feed.blame.goes(one), one.ended_until)
             found.append((one.record, max(_told(one), one.record.unready_at), end))
         feed.specs.release(one.spec)
