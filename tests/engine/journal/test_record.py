@@ -99,6 +99,7 @@ OPERATIONS: tuple[tuple[str, tuple[Any, ...]], ...] = (
     ("gone", ("u", 1.0, True, 2)),
     ("blame", ("u", 1, 1.0)),
     ("blame_vacant", ("ns/d", 2, 1, 1.0)),
+    ("drained", ("ns/d", 900.0)),
     ("suspend", ("ns/d", 3, 1.0)),
     ("turn", (5.5,)),
     ("run", (1790000000.123456,)),
