@@ -413,6 +413,7 @@ TWINS: dict[str, str] = {
     "event_loop.end_leavers": "reference.simulator:Simulation.go",
     "host_amounts.change": "reference.simulator:Simulation.change_amounts",
     "leavers.grace_of": "reference.simulator:Simulation.tell_to_go",
+    "leavers.taken_of_grace": "reference.simulator:Simulation.tell_to_go",
     "leavers.lingers": "reference.simulator:Simulation.send_back",
     "leavers.enlist": "reference.simulator:Simulation.tell_to_go",
     "leavers.bound_at": "reference.simulator:Simulation.bound_at",
