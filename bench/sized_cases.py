@@ -50,7 +50,7 @@ def measure(
     asked = parser.parse_args()
     chosen = [name for name in cases if not asked.case or any(name.startswith(word) for word in asked.case)]
     if not chosen:
-        parser.error(f"--case: found {' '.join(asked.case)}, expected the beginning of one of: {', '.join(cases)}")
+        parser.error(f"--case: found {' '.join(asked.case)}, expected the beginning of one of: {'; '.join(cases)}")
     load_kernels()
     pairs = [(name, policy) for name in chosen for policy in asked.policy]
     lines = [line for name, policy in pairs for line in measured(name, policy, asked.repeats, asked.scale)]
