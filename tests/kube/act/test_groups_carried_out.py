@@ -239,3 +239,48 @@ def test_a_new_leader_gives_up_what_of_a_group_cannot_be_completed() -> None:
             assert house.server.bindings.keys() == {"p0", "p1"}
 
     played(play)
+
+
+def test_who_gives_up_its_place_while_the_others_get_theirs_takes_them_along() -> None:
+    """Two wait for one victim. As it goes, the node of the other three is closed: the first one that is looked at finds
+    that, and all five give up, also those whose turn comes after it."""
+
+    async def play(house: Backstage) -> None:
+        async with house.leading():
+            house.node("a", 12)
+            house.node("b", 8)
+            house.low("low", "b", 8)
+            house.gang(least=4)
+            for i in range(5):
+                house.pod(f"p{i}", "g")
+            await house.decide()
+            assert [len(one.outstanding) for one in house.term.actor.nominations.values()] == [1, 1]
+            house.node("a", 12, unschedulable=True)
+            house.gone("low")
+            await house.decide(3)
+            assert house.server.bindings == {}
+            house.node("a", 12)
+            await house.decide(3)
+            assert len(house.server.bindings) == 5
+
+    played(play)
+
+
+def test_places_found_at_once_are_given_up_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A new node has room for both; the devices of the first are another's by then."""
+
+    async def play(house: Backstage) -> None:
+        async with house.leading():
+            await pair_waits_for_victims(house)
+            house.node("c", 8)
+            reserve, refusals = DeviceAllocator.reserve, ["devices are another's"]
+            monkeypatch.setattr(
+                DeviceAllocator, "reserve", lambda *found: refusals.pop() if refusals else reserve(*found)
+            )
+            with house.term.gate.closed():
+                house.term.actor.look_again(everybody=True)
+            await asyncio.sleep(0)
+            assert house.server.bindings == {}
+            assert types.PLACED not in [house.term.engine.pods[name].state for name in ("p0", "p1")]
+
+    played(play)

@@ -8,7 +8,7 @@ import pytest
 
 from kube.feed.test_blame import World, job, kept
 from slacktide.kube.resources.custom_resources import WrittenMetadata
-from slacktide.kube.resources.objects import STATEFUL_SET, ServiceClass, ServiceClassSpec, StatefulSet
+from slacktide.kube.resources.objects import POD, STATEFUL_SET, Pod, ServiceClass, ServiceClassSpec, StatefulSet
 from slacktide.kube.translate.service_classes import CLASS_LABEL, SLO
 from support import made_objects
 
@@ -183,6 +183,33 @@ def test_a_class_that_is_taken_from_a_namespace_holds_on_for_who_has_it(world: W
     world.mirror.see_class(closed("silver", 0.7, "elsewhere", "default"))
     assert world.engine.controllers[world.feed.pods["q"].key].service.slo == 0.7
     assert set(world.engine.pods) == {"q", "other"}
+
+
+@pytest.mark.parametrize("anew", [False, True])
+@pytest.mark.parametrize("kind", ["Deployment", "Thing"])
+def test_nobody_has_the_promise_of_a_workload_of_another_namespace(world: World, kind: str, anew: bool) -> None:
+    """Not even who knows its UID and says that it made his pod."""
+    world.mirror.see_class(closed("silver", 0.9, "default"))
+    world.up("p")
+    before, ledgers = world.key, kept(world)
+
+    def thief() -> Pod:
+        owner = {"apiVersion": "apps/v1", "kind": kind, "name": "web", "uid": "web", "controller": True}
+        metadata = {"name": "thief", "namespace": "evil", "uid": "thief", "ownerReferences": [owner]}
+        spec = {"schedulerName": "slacktide", "containers": [made_objects.container(cpu="1")]}
+        labelled = metadata | {"labels": {CLASS_LABEL: "silver"}}
+        return made_objects.decoded(POD, {"metadata": labelled, "spec": spec, "status": {"phase": "Pending"}})
+
+    if anew:
+        world.drop("p")
+        world.mirror.see_pod(thief())
+        world.lead(ledgers)
+    else:
+        world.mirror.see_pod(thief())
+    assert world.feed.pods["thief"].problem == "service class 'silver': may not be used in namespace evil"
+    assert "thief" not in world.engine.pods
+    assert list(world.engine.controllers) == [before]
+    assert len(world.engine.controllers[before].rows) == 1
 
 
 def test_who_is_made_anew_has_no_promise_of_a_class_that_is_not_for_it_any_more(world: World) -> None:

@@ -130,6 +130,8 @@ class Actor:
         kept = dict(self.nominations)
         found = list(settled(self.feed.engine, self.reservations, self.clock(), everybody=everybody))
         for decision in found:
+            if not self._binder.stands(decision):
+                continue  # it was given up with another one of its group
             before, pod = kept[decision.uid], self.feed.pods[decision.uid]
             if problem := self.devices.reserve(decision.uid, decision.host):
                 self.give_up(decision.uid, problem)
@@ -145,6 +147,8 @@ class Actor:
 
     def _has_its_place(self, decision: Decision) -> None:
         """Nobody is in a decision's way: it is bound, or waits for others of its group."""
+        if not self._binder.stands(decision):
+            return
         if self._muster.ready(decision):
             self._release(self._muster.group_of(decision.uid))
         else:

@@ -61,7 +61,7 @@ class Binder:
         while True:
             decision = await self._waiting.get()
             pod = self._feed.pods.get(decision.uid)
-            if pod is None or not self._leading():
+            if pod is None or not self._leading() or not self.stands(decision):
                 continue
             if problem := self._obstacle(pod, decision):
                 await self._gate.passed()
@@ -70,6 +70,11 @@ class Binder:
                 group.create_task(self._prepare_and_bind(pod, decision))
             else:
                 await self._bind(pod, decision)
+
+    def stands(self, decision: Decision) -> bool:
+        """Whether a decision has not been given up since, for example with others of its group."""
+        one = self._feed.engine.pods.get(decision.uid)
+        return one is not None and one.state == types.PLACED and one.host == decision.host
 
     def is_open(self, pod: FedPod | None, decision: Decision) -> bool:
         """Whether the node still takes the pod: it may have been cordoned, tainted or lost since the decision."""

@@ -71,7 +71,7 @@ class Controllers:
         is_old = pod is not None and not is_followed(target) and self._is_old(key, pod)
         if known is not None and known.service.name != promised.service.name and is_old:
             return
-        ledger = self.ledgers.get(target.uid) if known is None else None
+        ledger = self._ledger(target) if known is None else None
         if known is None or (known.service, known.everything) != (promised.service, promised.everything):
             approach, everything = _approach(ledger, promised.approach), promised.everything
             engine.controller(key, promised.service, approach, batch, everything, self._clock())
@@ -91,6 +91,12 @@ class Controllers:
                 engine.suspend(key, watched.suspended, self._clock())
         if known is None and not self.restores_all:
             self.restore(target, [])
+
+    def _ledger(self, target: Target) -> Availability | None:
+        """What is written of a workload, and has not been gone on from. Its own namespace's: pods name the UIDs of
+        owners that nobody reads, and may name another's."""
+        found = self.ledgers.get(target.uid)
+        return found if found is not None and found.metadata.namespace == target.namespace else None
 
     def _is_old(self, key: str, pod: PodRecord) -> bool:
         """Whether a younger pod has said what class a controller is of."""
@@ -129,7 +135,7 @@ class Controllers:
         by this class.
         """
         known = None if target is None else self._engine.controllers.get(target.key)
-        ledger = None if target is None or known is not None else self.ledgers.get(target.uid)
+        ledger = None if target is None or known is not None else self._ledger(target)
         if known is not None:
             found: Promise | None = Promise(known.service, known.limits, known.everything)
         else:
@@ -154,7 +160,9 @@ class Controllers:
 
     def restore(self, target: Target, pods: list[dict[str, Any]]) -> None:
         """Go on from a controller's ledger, where there is one that can be read, and from what its pods say."""
-        ledger, now = self.ledgers.pop(target.uid, None), self._clock()
+        ledger, now = self._ledger(target), self._clock()
+        if ledger is not None:
+            del self.ledgers[target.uid]
         checkpoint = dict(ledger.status.accumulators) if ledger is not None and ledger.status.accumulators else None
         if checkpoint is None:
             checkpoint = self._remembered(target, min([now, *(one["created"] for one in pods)]))

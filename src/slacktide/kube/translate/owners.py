@@ -115,6 +115,12 @@ class Owners:
     def __init__(self) -> None:
         self.watched: dict[str, Watched] = {}
 
+    def _known(self, owner: OwnerReference | None, namespace: str) -> Watched | None:
+        """An owner, as far as it is known, of an object in a namespace. References name no namespace, and one to an
+        object elsewhere is none: else whoever knows a UID would have the promise of that workload."""
+        found = None if owner is None else self.watched.get(owner.uid)
+        return found if found is not None and found.target.namespace == namespace else None
+
     def target_of(self, pod: Metadata) -> Target | None:
         """The topmost owner of a pod, itself where it has none; None while an owner on the way is not known yet."""
         target = Target("v1", "Pod", pod.namespace, pod.name, pod.uid)
@@ -122,7 +128,7 @@ class Owners:
         for _ in range(8):  # owners form no ring, but malformed objects may say so
             if owner is None:
                 return target
-            found = self.watched.get(owner.uid)
+            found = self._known(owner, pod.namespace)
             if found is None:
                 if is_known(owner):
                     return None
@@ -134,9 +140,10 @@ class Owners:
         """UID of the owner on the way to a pod's topmost one that is not known yet; empty where all are."""
         owner = controlling(pod)
         for _ in range(8):
-            if owner is None or owner.uid not in self.watched:
+            found = self._known(owner, pod.namespace)
+            if owner is None or found is None:
                 return "" if owner is None else owner.uid
-            owner = self.watched[owner.uid].owner
+            owner = found.owner
         return ""
 
     def is_batch(self, pod: Metadata) -> bool:
@@ -148,7 +155,7 @@ class Owners:
         """What the topmost owner of a pod that is known makes its pods from; None where none is."""
         owner, found = controlling(pod), None
         for _ in range(8):
-            watched = None if owner is None else self.watched.get(owner.uid)
+            watched = self._known(owner, pod.namespace)
             if watched is None:
                 return found
             found, owner = watched.template, watched.owner
@@ -156,6 +163,5 @@ class Owners:
 
     def is_suspended(self, pod: Metadata) -> bool:
         """Whether a pod is of a Job that is suspended."""
-        owner = controlling(pod)
-        watched = None if owner is None else self.watched.get(owner.uid)
+        watched = self._known(controlling(pod), pod.namespace)
         return watched is not None and watched.suspended > 0
