@@ -196,6 +196,7 @@ TWINS: dict[str, str] = {
     "host_slots.hopeless": "reference.policies:eligible",
     "host_slots.keeps_tier": "reference.queue:readiness",
     "host_slots.look_again": "reference.policies:Pass.candidates",
+    "host_slots.least_row": "reference.simulator:Simulation.change_hosts",
     "host_slots.lower_ceiling": "reference.policies:eligible",
     "host_slots.meets": "reference.queue:readiness",
     "host_slots.moves_alike": "reference.queue:victim_order",
