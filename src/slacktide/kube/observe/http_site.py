@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ssl
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from ipaddress import ip_address
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from aiohttp import web
 from prometheus_client.exposition import choose_encoder
@@ -17,12 +17,10 @@ from prometheus_client.registry import CollectorRegistry
 from slacktide.errors import ConfigError
 from slacktide.kube.client.addresses import split_address
 from slacktide.kube.client.status_codes import MISDIRECTED
+from slacktide.kube.observe.http_connections import Listener
 
 IDLE_SECONDS = 75.0
 """A connection on which no request comes for so long is closed, also one on which none has come yet."""
-MOST_CONNECTIONS = 256
-"""Where so many are open the oldest are closed that nothing is asked on, and no more than twice as many are accepted:
-who only opens connections must not keep probes away, nor take all file descriptors."""
 GOODBYE_SECONDS = 0.5
 """So long answers that are under way may take at the end: streams never end by themselves, and hold nobody up."""
 Route = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -41,25 +39,27 @@ class Site:
         self._setting, self._listen, self._context = setting, listen, context
         self._routes = {"/livez": livez, **routes}
         self._runner: web.AppRunner | None = None
+        self._listener: Listener | None = None
 
     async def __aenter__(self) -> Self:
         if self._listen:
-            self._runner = await self._open()
+            await self._open()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if self._listener is not None:
+            await self._listener.close()
         if self._runner is not None:
             await self._runner.cleanup()
 
     @property
     def port(self) -> int:
         """On which it listens, while it is entered."""
-        addresses = [] if self._runner is None else self._runner.addresses
-        return int(addresses[0][1]) if addresses else 0
+        return 0 if self._listener is None else self._listener.port
 
-    async def _open(self) -> web.AppRunner:
+    async def _open(self) -> None:
         host, port = address_of(self._setting, self._listen)
         asked: set[asyncio.Protocol] = set()
 
@@ -73,47 +73,19 @@ class Site:
 
         application = web.Application(middlewares=[noted])
         application.add_routes([web.get(path, route) for path, route in self._routes.items()])
-        seconds = {"shutdown_timeout": GOODBYE_SECONDS, "keepalive_timeout": IDLE_SECONDS}
-        runner = _Runner(application, asked, access_log=None, **seconds)
-        await runner.setup()
+        seconds: dict[str, Any] = {"shutdown_timeout": GOODBYE_SECONDS, "keepalive_timeout": IDLE_SECONDS}
+        self._runner = web.AppRunner(application, access_log=None, **seconds)
+        await self._runner.setup()
+        server = cast(web.Server, self._runner.server)
+        listener = Listener(server, lambda: server.connections, asked, self._context)
         try:
-            await web.TCPSite(runner, host, port, ssl_context=self._context).start()
+            await listener.listen(host, port)
         except OSError as error:
-            await runner.cleanup()
+            await listener.close()
+            await self._runner.cleanup()
             said = error.strerror or error
             raise ConfigError(f"{self._setting}: cannot listen on {self._listen}: {said}") from error
-        return runner
-
-
-class _Runner(web.AppRunner):
-    """Bounds how many connections there are. ``asked`` are those on which an answer is under way."""
-
-    def __init__(self, application: web.Application, asked: Collection[asyncio.Protocol], **settings: Any) -> None:
-        super().__init__(application, **settings)
-        self._asked = asked
-
-    @property
-    def server(self) -> Any:
-        """What makes a connection's protocol."""
-        server = super().server
-
-        def accept() -> asyncio.Protocol:
-            connections = [] if server is None else server.connections  # the oldest first
-            if len(connections) >= MOST_CONNECTIONS:
-                idle = [one for one in connections if one not in self._asked]
-                for one in idle[: MOST_CONNECTIONS // 4]:
-                    one.force_close()
-            return _Refused() if server is None or len(connections) >= 2 * MOST_CONNECTIONS else server()
-
-        return accept
-
-
-class _Refused(asyncio.Protocol):
-    """A connection too many."""
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Close it."""
-        transport.close()
+        self._listener = listener
 
 
 def address_of(setting: str, listen: str) -> tuple[str, int]:
