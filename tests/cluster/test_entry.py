@@ -531,8 +531,8 @@ def test_what_a_quota_forbids_whatever_is_there_is_refused_at_once(kubectl: Kube
         hidden = workload("Pod", service_class=service_class, namespace=bounded, nodeName="entry-0")
         hidden["metadata"]["ownerReferences"] = owners
         said = " ".join(kubectl.try_apply(hidden).error.split())
-        assert "expected nothing: PromiseQuota 'half' bounds class 'half' here" in said, (service_class, owners)
-        assert "those of which only it knows the class" in said
+        assert "spec.nodeName: found 'entry-0', expected nothing: PromiseQuota '" in said, (service_class, owners)
+        assert "those of which only it knows the class" in said, "whichever of the quotas says it first"
         hidden["spec"]["schedulerName"] = "default-scheduler"
         assert not kubectl.refuses(hidden), "others' pods are none of this quota's business"
     for service_class, node in (("half", {}), (None, {}), ("other", {"nodeName": "entry-0"})):
