@@ -49,6 +49,13 @@ return [paint ? paint.startTime : -1, heap, Number(document.documentElement.data
 """
 
 
+LONG = """
+globalThis.longTasks = [];
+const add = (list) => globalThis.longTasks.push(...list.getEntries().map((one) => Math.round(one.duration)));
+new PerformanceObserver(add).observe({ entryTypes: ["longtask"] });
+"""
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--nodes", type=int, default=5_000)
@@ -148,9 +155,12 @@ def measure(server: Served, options: argparse.Namespace) -> None:
         empty = quantiles(browser.execute_async_script(FRAMES, options.seconds / 2))
         began = time.perf_counter()
         browser.execute_cdp_cmd("Performance.enable", {"timeDomain": "threadTicks"})
+        browser.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": LONG})
         browser.get(server.url)
         paint = until_whole(browser, options.pods)
-        print(f"first paint after {paint:.0f} ms, all {options.pods} pods after {time.perf_counter() - began:.1f} s")
+        print(f"first paint after {paint:.0f} ms, all {options.pods} pods after {time.perf_counter() - began:.1f} s; "
+              f"processor time of the page's thread until then: {tasks(browser):.2f} s; tasks longer than 50 ms, "
+              f"ms: {long_tasks(browser)}")  # fmt: skip
         server.longest_turn()
         used = time.process_time()
         before = tasks(browser)
@@ -159,6 +169,7 @@ def measure(server: Served, options: argparse.Namespace) -> None:
         watched, beside = server.longest_turn(), (time.process_time() - used) / options.seconds
         print(f"{len(frames) / options.seconds:.0f} frames a second; ms from one to the next: {quantiles(frames)}")
         print(f"processor time of the page's thread: {own:.1f} ms a frame, scrolling and changes together")
+        print(f"tasks longer than 50 ms, ms: {long_tasks(browser)}")
         print(f"an empty page that is scrolled, here and now: {empty}")
         print(f"longest turn of the event loop: {1e3 * watched:.1f} ms watched, {1e3 * idle:.1f} ms not; "
               f"processor {beside:.0%} watched, {alone:.0%} not")  # fmt: skip
@@ -172,6 +183,12 @@ def tasks(browser: Any) -> float:
     """Seconds of processor time that the page's main thread has taken."""
     metrics = browser.execute_cdp_cmd("Performance.getMetrics", {})["metrics"]
     return next(float(one["value"]) for one in metrics if one["name"] == "TaskDuration")
+
+
+def long_tasks(browser: Any) -> str:
+    """The five longest since this was asked, by the clock: a busy machine makes them longer."""
+    found = sorted(browser.execute_script("return globalThis.longTasks.splice(0)"), reverse=True)
+    return f"{len(found)}, the longest {', '.join(f'{one:.0f}' for one in found[:5])}" if found else "none"
 
 
 def quantiles(frames: list[float]) -> str:

@@ -150,15 +150,15 @@ MUTANTS = (
     Mutant(
         "triage: who has less than the floor is not given up",
         "kernels/policies/triage.py",
-        "    return is_late(tb, cls, q) and not (recovers(tb, cls) and starves(tb, row, q, now))",
+        "    return is_late(tb, cls, q) and not (recovers(tb, cls) and starves(tb, row, cls, q, now))",
         "    return is_late(tb, cls, q)",
         OVERLOADED,
     ),
     Mutant(
         "triage: nobody is spared for a floor whose promise does not recover",
         "kernels/policies/triage.py",
-        "and not (recovers(tb, cls) and starves(tb, row, q, now))",
-        "and not starves(tb, row, q, now)",
+        "and not (recovers(tb, cls) and starves(tb, row, cls, q, now))",
+        "and not starves(tb, row, cls, q, now)",
         OVERLOADED,
     ),
     Mutant(
@@ -264,8 +264,8 @@ MUTANTS = (
     Mutant(
         "ledger after an eviction: start-up is its overhead",
         LEDGER,
-        '        instance["overhead"] += spent\n',
-        "        pass\n",
+        '        instance["overhead"] += spent\n        instance["preemptions"] += 1\n',
+        '        instance["preemptions"] += 1\n',
         FEW,
     ),
     Mutant(
@@ -378,8 +378,8 @@ MUTANTS = (
     Mutant(
         "engine: a vacant place is taken again",
         "engine/core/instances.py",
-        "            controller.vacant.append(row)\n\n    def drop_surplus",
-        "            pass\n\n    def drop_surplus",
+        "            controller.vacant.append(row)\n            if cause:",
+        "            if cause:",
         f"{BOOKS}::test_a_victim_runs_on_in_the_books_until_its_grace_period_is_over",
     ),
     Mutant(
@@ -406,8 +406,8 @@ MUTANTS = (
     Mutant(
         "extrapolate: lifetimes grow",
         "kernels/qos/slo_status.py",
-        "lifetime = request_ledger.lifetime_of(request, now)\n    return share(",
-        'lifetime = request["total"]\n    return share(',
+        "    lifetime = request_ledger.lifetime_of(request, now)\n    delivered,",
+        '    lifetime = request["total"]\n    delivered,',
         "tests/engine/ledger/test_extrapolate.py::test_what_runs_receives_all_of_its_lifetime_and_what_waits_nothing",
     ),
     Mutant(
@@ -465,8 +465,8 @@ MUTANTS = (
     Mutant(
         "classes: the label before the PriorityClass",
         "kube/translate/service_classes.py",
-        "pod.metadata.labels.get(CLASS_LABEL) or self._by_priority.get(pod.spec.priority_class_name)",
-        "self._by_priority.get(pod.spec.priority_class_name) or pod.metadata.labels.get(CLASS_LABEL)",
+        'template.metadata.labels.get(CLASS_LABEL) or self._by_priority.get(template.spec.priority_class_name, "")',
+        'self._by_priority.get(template.spec.priority_class_name) or template.metadata.labels.get(CLASS_LABEL, "")',
         f"{TRANSLATE}/test_service_classes.py",
     ),
     Mutant(

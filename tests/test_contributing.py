@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import mutation
 from support.repository import REPOSITORY
 
 TEXT = (REPOSITORY / "CONTRIBUTING.md").read_text(encoding="utf-8")
@@ -61,3 +62,8 @@ def test_named_functions_are_in_these_files() -> None:
     named += [(path, name) for name, path in IN_FILES] + CASES
     missing = [one for one in named if not any(one[1] in defined(path) for path in paths(one[0]))]
     assert missing == []
+
+
+@pytest.mark.parametrize("mutant", mutation.MUTANTS, ids=lambda one: one.rule)
+def test_a_rule_that_is_broken_on_purpose_stands_where_it_is_said_to(mutant: mutation.Mutant) -> None:
+    mutation.mutated(mutant, REPOSITORY)  # ends the program where the text is not there once

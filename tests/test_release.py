@@ -95,3 +95,10 @@ def test_the_wheel_for_arm_is_tried_only_where_both_programs_are() -> None:
     """``command -v A B`` succeeds where there is only one of them."""
     text = (REPOSITORY / "packaging" / "release").read_text()
     assert "command -v qemu-aarch64 >/dev/null && command -v mmdebstrap >/dev/null" in text
+
+
+def test_the_loader_of_the_arm_tree_is_where_programs_name_it() -> None:
+    """They name /lib/ld-linux-aarch64.so.1, and Debian's packages alone have it in /usr/lib only."""
+    text = (REPOSITORY / "packaging" / "release").read_text()
+    made, used = text.index('ln -s usr/lib "$tried/arm/lib"'), text.index('qemu-aarch64 -L "$tried/arm"')
+    assert text.index("mmdebstrap --quiet") < made < used

@@ -179,9 +179,18 @@ class Kind:
         """``from 0 to 1``, ``0 or more``, ``above 0``; nothing where every value is allowed."""
         least, above = self.meta.ge, self.meta.gt
         most = None if self.meta.le == sys.float_info.max else self.meta.le
-        end = "2^63 - 1" if most == 2**63 - 1 else f"{most:g}" if most is not None else ""
+        end = _number(most) if most is not None else ""
         if above is not None:
-            return f"above {above:g}" + (f", at most {end}" if end else "")
+            return f"above {_number(above)}" + (f", at most {end}" if end else "")
         if least is None:
             return ""
-        return f"from {least:g} to {end}" if end else f"{least:g} or more"
+        return f"from {_number(least)} to {end}" if end else f"{_number(least)} or more"
+
+
+def _number(value: float) -> str:
+    """A bound as people read it: all of its digits, and no exponent where it is large."""
+    if value == 2**63 - 1:
+        return "2^63 - 1"
+    if abs(value) >= 10**12 and value == 10 ** (len(f"{value:.0f}") - 1):
+        return f"10^{len(f'{value:.0f}') - 1}"
+    return f"{value:,.0f}" if abs(value) >= 10_000 and value == int(value) else f"{value:g}"

@@ -120,9 +120,9 @@ def test_a_mistake_is_named_with_what_would_be_right(asked: dict[str, Any], told
 
 
 def test_a_preset_in_the_place_of_a_policy_and_a_mistyped_policy_are_told(cell: st.Generated) -> None:
-    with pytest.raises(PluginError, match=r"is a preset, not a policy.*preset='published'"):
+    with pytest.raises(ConfigError, match=r"is a preset, not a policy.*preset='published'"):
         st.simulate(cell, end=60, policy="published")
-    with pytest.raises(PluginError, match="did you mean 'priority'"):
+    with pytest.raises(ConfigError, match="did you mean 'priority'"):
         st.simulate(cell, end=60, policy="prioritty")
 
 

@@ -124,7 +124,7 @@ def test_inspect_tells_people_what_can_never_run(run: Run, tmp_path: Path) -> No
 
 
 def test_settings_lists_what_set_takes(run: Run) -> None:
-    assert "policy.patience = 60  [seconds or duration, from 0 to 8.58993e+09]" in run("settings")[1]
+    assert "policy.patience = 60  [seconds or duration, from 0 to 8,589,934,592]" in run("settings")[1]
     assert run("settings", "--markdown")[1].startswith("# Settings")
 
 

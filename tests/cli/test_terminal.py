@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -15,7 +16,10 @@ import pytest
 
 from slacktide.cli import GROUPS, app, main
 from slacktide.cli.cluster.top_rows import HEAD, Line, fitting
+from slacktide.cli.plugin import COMMANDS
 from slacktide.cli.plugin import main as plugin
+from slacktide.cli.plugin.completing import FILES, NO_FILES
+from slacktide.cli.plugin.completing import main as plugin_completing
 from slacktide.cli.text import paint, table, width_of
 
 Run = Callable[..., tuple[int, str, str]]
@@ -167,6 +171,36 @@ def completed(line: str) -> list[str]:
 )
 def test_words_are_completed(line: str, some: list[str]) -> None:
     assert completed(line) == some
+
+
+@pytest.mark.parametrize(
+    ("words", "some", "directive"),
+    [
+        (["ex"], ["explain\tSays why a pod is where it is, waits, or was preempted."], NO_FILES),
+        (["top", "--sort", "sl"], ["slack"], NO_FILES),
+        (["top", "--on"], ["--once\tPrint the table once; so is it where the output is no terminal."], NO_FILES),
+        (["quote", "-f", "web"], [], FILES),
+        (["qoute", "x"], [], NO_FILES),
+    ],
+)
+def test_words_behind_kubectl_slack_are_completed_as_cobra_wants_them(
+    words: list[str], some: list[str], directive: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert plugin_completing(words) == 0
+    assert capsys.readouterr().out.splitlines() == [*some, f":{directive}"]
+
+
+@pytest.mark.skipif(shutil.which("kubectl") is None, reason="needs kubectl on the PATH")
+def test_kubectl_finds_what_completes_our_words(tmp_path: Path) -> None:
+    """It looks for a program of a certain name, which the wheel has to install."""
+    scripts = Path(sys.executable).parent
+    asked = {"PATH": f"{scripts}{os.pathsep}{os.environ['PATH']}", "KUBECONFIG": str(tmp_path / "none")}
+    done = subprocess.run(
+        ["kubectl", "__complete", "slack", "wh"], env={**os.environ, **asked}, capture_output=True, text=True,
+        check=False, timeout=300,
+    )  # fmt: skip
+    assert done.stdout.splitlines() == [f"why\t{COMMANDS['why'][2]}", f":{NO_FILES}"]
+    assert "ShellCompDirectiveNoFileComp" in done.stderr
 
 
 def test_the_completion_of_each_shell_is_printed(run: Run) -> None:

@@ -96,6 +96,13 @@ class Life:
         return max(0.0, min(at if self.ended is None else self.ended, at) - self.created)
 
 
+class ClosingSocket(ssl.SSLSocket):
+    """Closes itself when nobody holds it: Python leaves one open whose other end goes before the handshake."""
+
+    def __del__(self) -> None:
+        self.close()
+
+
 class Auditor:
     """Watches from ``start`` to ``stop``; then ``findings`` says what was wrong.
 
@@ -106,6 +113,7 @@ class Auditor:
         parts = urlsplit(url)
         self._host, self._port, self._token = parts.hostname or "", parts.port or 443, token
         self._trust = ssl.create_default_context(cafile=str(ca_file))
+        self._trust.sslsocket_class = ClosingSocket
         self._log = log
         self._lock = threading.Lock()
         self._seen: list[Seen] = []

@@ -18,6 +18,7 @@ NEWS_SECONDS = 2.0
 """A change by somebody else younger than this may not have been known to the scheduler, where nothing is late."""
 AROUND_SECONDS = 10.0
 """Whoever was late by so much or less around an instant is known from the machine's pulse."""
+WITH_GROUP = re.compile(r"with its pod group (\S+) ")
 BOTH_SLACKS = re.compile(r"slack -?(\d+\.\d|inf) s, that of the other -?(\d+\.\d|inf) s")
 
 
@@ -277,7 +278,7 @@ class Replay:
             if victim is not None and uid in moved:
                 self._moved(victim)
             elif victim is not None:
-                self._victim(victim, told.get(uid))
+                self._victim(victim, told.get(uid), self._left_together(uid, told))
 
     def _moved(self, pod: Json) -> None:
         """Who is evicted for its resize must wait for it, and come back."""
@@ -286,7 +287,18 @@ class Replay:
         if not any(one.get("controller") for one in pod["metadata"].get("ownerReferences", ())):
             self._say(pod, "moved for its resize, though nobody creates it anew")
 
-    def _victim(self, victim: Json, event: Json | None) -> None:
+    def _left_together(self, uid: str, told: dict[str, Json]) -> set[str]:
+        """Nodes of all that were evicted with a pod for the same other one, where their group goes as a whole."""
+
+        def decision(event: Json) -> tuple[str, str]:
+            group = WITH_GROUP.search(event.get("note", ""))
+            return event.get("related", {}).get("uid", ""), group[1] if group else ""
+
+        mine = decision(told.get(uid, {}))
+        both = [one for one in self.evicted if one in told and one in self.last and decision(told[one]) == mine]
+        return {self.last[one]["spec"].get("nodeName", "") for one in both} if mine[1] else set()
+
+    def _victim(self, victim: Json, event: Json | None, together: set[str]) -> None:
         node = victim["spec"].get("nodeName", "")
         versions = self.nodes.get(node, ())
         if not any(is_managed(one.body) for one in versions):
@@ -298,9 +310,9 @@ class Replay:
             self._say(victim, f"its event does not tell both slacks: {event.get('note')}")
         other, since = event.get("related", {}).get("uid", ""), self.evicted[victim["metadata"]["uid"]]
         binding = self.bound.get(other, NOWHERE)
-        if self._given_up(other, node):
+        if any(self._given_up(other, one) for one in {node, *together}):
             return
-        if binding.node == node:
+        if binding.node in {node, *together}:
             # A new leader knows whether a place is free, not whom a former one waited for.
             if binding.revision < self.gone.get(victim["metadata"]["uid"], 0) and not self._succeeded(since, binding):
                 self._say(victim, "was still there when its beneficiary was bound")

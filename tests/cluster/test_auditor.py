@@ -163,6 +163,12 @@ def spread(story: Story) -> None:
     ]  # fmt: skip
 
 
+def with_group(story: Story) -> None:
+    """Nobody of the group made room where the beneficiary is."""
+    story["where"]["high"] = "n2"
+    story["event"]["note"] = NOTE.replace(" for ", " with its pod group default/g (x) for ")
+
+
 BESIDE = {"uid": "beside", "namespace": "default", "name": "beside"}
 
 
@@ -180,6 +186,7 @@ def test_a_story_in_which_all_is_well() -> None:
         (changed("order", "moved", to=True), "pod default/late: moved from n2 to n1"),
         (changed("order", "vain", to=True), "pod default/low: evicted for high, which is on no node"),
         (changed("where", "high", to="n2"), "pod default/low: evicted for high, which is on n2"),
+        (with_group, "pod default/low: evicted for high, which is on n2"),
         (changed("where", "late", to="n3"), "pod default/late: bound to n3, which does not exist"),
         (changed("event", to={}), "pod default/low: evicted without an event"),
         (changed("event", "note", to="Preempted"), "does not tell both slacks"),

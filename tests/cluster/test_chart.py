@@ -4,6 +4,7 @@ manifests over upgrades to its end, with promises kept.
 
 from __future__ import annotations
 
+import copy
 import json
 import shutil
 from collections.abc import Iterator
@@ -360,6 +361,15 @@ def test_an_upgrade_is_refused_while_definitions_are_of_another_release(helm: He
     assert answer.code == 0, answer.error
 
 
+def _of_an_earlier_release(definition: Json) -> Json:
+    """It had other words for what a class promises."""
+    made: Json = copy.deepcopy(definition)
+    if made["spec"]["names"]["kind"] == "ServiceClass":
+        spec = made["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
+        spec["properties"]["slo"]["description"] = "As it was said before."
+    return made
+
+
 def test_ledgers_and_definitions_outlive_the_release(
     plane: ControlPlane, helm: Helm, kubectl: Kubectl, scheduler: Running
 ) -> None:
@@ -372,8 +382,17 @@ def test_ledgers_and_definitions_outlive_the_release(
     assert kubectl.json("get", "avail/deployment-web")["status"]["running"] == 2
     assert len(kubectl.ok("get", "crds", "-o", "name").split("slacktide.io")) == 6
     assert kubectl.ok("get", "pods", "-l", "app=web", "--no-headers").count("Running") == 2
-    # Installed anew, in one step, on what is left.
-    helm.ok("install", "slacktide", str(CHART), "-n", HOME, "--create-namespace", values={"classes": CLASSES})
+    # Installed anew on what is left, which is of an earlier release here and kubectl's.
+    definitions = [one for one in yaml.safe_load_all(helm.ok("show", "crds", str(CHART))) if one]
+    bring = partial(kubectl.ok, "apply", "--server-side", "--force-conflicts", "-f", "-")
+    bring(stdin=[_of_an_earlier_release(one) for one in definitions])
+    install = partial(helm, "install", "slacktide", str(CHART), "-n", HOME, "--create-namespace")
+    answer = install(values={"classes": CLASSES})
+    assert answer.code != 0, "definitions that kubectl has applied were overwritten"
+    assert 'conflict with "kubectl"' in answer.error
+    bring(stdin=definitions)
+    answer = install(values={"classes": CLASSES})
+    assert answer.code == 0, answer.error
     plane.service_account_kubeconfig(*ACCOUNT)  # another account of the same name: its token is another one
     scheduler.restart()
     status = until(lambda: kept(kubectl, "web", 2), "the ledger goes on")

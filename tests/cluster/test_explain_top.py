@@ -300,6 +300,27 @@ def test_kubectl_finds_the_plugin_and_lists_who_waits_and_why(running: Running, 
     assert "so that it preempted default/low-" in asked(running, binaries, "explain", "high", *_at(running))
 
 
+def completed(running: Running, binaries: Binaries, *words: str) -> list[str]:
+    """What the tab key offers behind ``kubectl slack`` and these words."""
+    kubectl = binaries["kubectl"]
+    path = os.pathsep.join([str(Path(sys.executable).parent), str(kubectl.parent), os.environ["PATH"]])
+    environment = os.environ | {"PATH": path, "KUBECONFIG": str(running.plane.kubeconfig)}
+    command = [str(kubectl), "__complete", "slack", *words]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=True)
+    *found, directive = done.stdout.splitlines()
+    assert directive == ":4", "the shell adds names of files"
+    return found
+
+
+def test_the_tab_key_completes_what_is_in_the_cluster(running: Running, binaries: Binaries) -> None:
+    assert completed(running, binaries, "explain", "hi") == ["high"]
+    assert completed(running, binaries, "why", "-n", "kube-sys") == ["kube-system"]
+    assert completed(running, binaries, "why", "-n", "kube-system", "hi") == []
+    assert completed(running, binaries, "quote", "--class", "go") == ["gold"]
+    (context,) = completed(running, binaries, "top", "--context", "")
+    assert completed(running, binaries, "top", "--context", context, "--namespace", "defa") == ["default"]
+
+
 def test_a_quote_says_where_a_pod_would_be_and_whom_it_would_displace(running: Running, binaries: Binaries) -> None:
     before = {one["metadata"]["uid"] for one in pods(running.plane.api, "default")}
     gold = new_pod(cpu="1", labels=GOLD)

@@ -197,6 +197,23 @@ def test_alternatives_and_what_devices_have_in_common(side: Side) -> Any:
 
 
 @judged
+def test_nodes_with_better_alternatives_come_first(side: Side) -> Any:
+    """Of three nodes each has devices for another alternative: pods go there in the order of these."""
+    devices = Devices(side)
+    side.nodes("a", "b", "c")
+    for node, size in (("a", 1), ("b", 2), ("c", 3)):
+        devices.offer({"name": "d", "attributes": {"size": {"int": size}}}, node=node)
+    devices.service()
+    sizes = [{"name": f"s{one}", **devices.ask(f'device.attributes["DRIVER"].size == {one}')} for one in (3, 2, 1)]
+    found = []
+    for name in ("x", "y", "z"):
+        devices.claim(name, {"firstAvailable": sizes})
+        devices.pod(name, name)
+        found.append(side.bound(name))
+    return found
+
+
+@judged
 def test_parts_of_a_device(side: Side) -> Any:
     """They share what the device has: two halves, or all of it."""
     devices = Devices(side)

@@ -39,8 +39,8 @@ def stage(binaries: Binaries, tmp_path_factory: pytest.TempPathFactory) -> Itera
     )
 
 
-def group(place: Place, name: str, least: int, version: str = KUBERNETES) -> None:
-    gang = {"schedulingPolicy": {"gang": {"minCount": least}}}
+def group(place: Place, name: str, least: int, version: str = KUBERNETES, **more: Any) -> None:
+    gang = {"schedulingPolicy": {"gang": {"minCount": least}}} | more
     spec = gang if version == KUBERNETES else {"minMember": least, "scheduleTimeoutSeconds": 10}
     body = {"apiVersion": version, "kind": "PodGroup", "metadata": {"name": name}, "spec": spec}
     path = f"/apis/{version}/namespaces/{place.namespace}/podgroups"

@@ -112,6 +112,57 @@ def test_a_list_has_all_rows_and_only_those_that_are_seen_in_the_document(page: 
     assert sizes[2][0] in {one.name for one in worst if one.state == worst[0].state}
 
 
+COUNTING = """
+globalThis.sorts = 0;
+globalThis.reads = 0;
+const sort = Array.prototype.sort;
+Array.prototype.sort = function (order) {
+  if (this.length > 1 && this[0].others !== undefined) globalThis.sorts += 1; // nodes
+  return sort.call(this, order);
+};
+const top = Object.getOwnPropertyDescriptor(Element.prototype, "scrollTop");
+function get() {
+  globalThis.reads += 1;
+  return top.get.call(this);
+}
+Object.defineProperty(Element.prototype, "scrollTop", { ...top, get });
+"""
+
+
+def test_drawing_anew_neither_sorts_the_same_nodes_nor_asks_where_lists_stand(page: Any) -> None:
+    """With 5,000 nodes the first takes half a second; the second lays out the page, once for each list."""
+    from selenium.webdriver.common.action_chains import ActionChains
+
+    counted = "return [globalThis.sorts, globalThis.reads]"
+    page.execute_script(COUNTING)
+    ActionChains(page).send_keys("/", "host-1").perform()
+    until(lambda: " of " in text(page, "#count-workloads"))
+    ActionChains(page).send_keys("\ue00c", "t", "t").perform()  # Escape, then dark and light again
+    until(lambda: " of " not in text(page, "#count-workloads"))
+    assert page.execute_script(counted) == [0, 0]
+    page.execute_script("localStorage.clear(); slacktide.nodeSet += 1; document.getElementById('theme').click()")
+    until(lambda: page.execute_script(counted)[0] == 1)
+    page.execute_script("document.getElementById('theme').click(); localStorage.clear()")
+
+
+def test_a_list_that_gets_shorter_than_where_it_stands_shows_its_last_rows_at_once(page: Any) -> None:
+    rows = (
+        "[...document.querySelectorAll('#list-workloads .row:not([hidden])')].map((one) => one.children[1].textContent)"
+    )
+    box = "document.getElementById('list-workloads')"
+    page.execute_script(f"{box}.scrollTop = 1e6")
+    until(lambda: page.execute_script(f"return {box}.scrollTop > 0"))
+    last = until(lambda: page.execute_script(f"return {rows}"))[-1]
+    shown = page.execute_script(
+        "const search = document.getElementById('search'); search.value = arguments[0];"
+        f"search.dispatchEvent(new Event('input')); return {rows}", last
+    )  # fmt: skip
+    assert last in shown
+    page.execute_script(
+        "const search = document.getElementById('search'); search.value = ''; search.dispatchEvent(new Event('input'))"
+    )
+
+
 def test_the_slider_shows_an_earlier_instant(page: Any, served: Served) -> None:
     page.execute_script(
         "const slider = document.getElementById('slider'); slider.value = 300;slider.dispatchEvent(new Event('input'));"

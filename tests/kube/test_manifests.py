@@ -76,13 +76,13 @@ def test_files_are_applied_in_the_order_of_their_needs() -> None:
     assert kinds.index("Namespace") < min(kinds.index(kind) for kind in ("ServiceAccount", "Role", "Deployment"))
 
 
-def test_no_right_is_a_wildcard_or_reaches_secrets_or_deletes_but_ledgers() -> None:
+def test_no_right_is_a_wildcard_or_reaches_secrets_or_deletes_but_ledgers_and_claims_on_devices() -> None:
     assert rules()
     for rule in rules():
         assert not any("*" in word for words in rule.values() for word in words), rule
         assert not {"secrets", "configmaps", "nodes/proxy", "pods/exec"} & set(rule.get("resources", ())), rule
         assert not {"deletecollection", "escalate", "bind", "impersonate"} & set(rule["verbs"]), rule
-        assert "delete" not in rule["verbs"] or rule["resources"] == ["availabilities"], rule
+        assert "delete" not in rule["verbs"] or rule["resources"] in (["availabilities"], ["resourceclaims"]), rule
         assert rule["verbs"] == ["get"] or "nonResourceURLs" not in rule, rule
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from slacktide.errors import PluginError
+from slacktide.errors import ConfigError, PluginError
 from slacktide.kernels.drive import event_loop
 from slacktide.kernels.tables import buffer_capacity
 from slacktide.kernels.tables.arrays import ARRAYS
@@ -271,7 +271,6 @@ def test_an_illegal_plan_is_refused_in_words(what: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("key", "source", "name", "text"),
     [
-        ("name", None, "Mine", "existing file"),
         ("name", "x = 1\n", "Mine", "has no 'Mine'"),
         ("name", "1 / 0\n", "Mine", "ZeroDivisionError"),
         ("name", "def Mine(:\n", "Mine", "SyntaxError"),
@@ -282,12 +281,10 @@ def test_an_illegal_plan_is_refused_in_words(what: str, tmp_path: Path) -> None:
         ("score", "def mine(capacity, free, demand):\n    return open('x')\n", "mine", "compile"),
         ("score", "def mine(capacity, free, demand):\n    return 'much'\n", "mine", "compile"),
         ("cost", "def mine(slack):\n    pass\n", "mine", "1 arguments"),
-        ("cost", None, "mine", "existing file"),
     ],
 )
-def test_a_broken_plugin_is_named(key: str, source: str | None, name: str, text: str, tmp_path: Path) -> None:
-    if source is not None:
-        (tmp_path / "broken.py").write_text(source)
+def test_a_broken_plugin_is_named(key: str, source: str, name: str, text: str, tmp_path: Path) -> None:
+    (tmp_path / "broken.py").write_text(source)
     one = small([Request(GOLD)], machines(1.0), end=10.0, policy={key: f"{tmp_path}/broken.py:{name}"})
     with pytest.raises(PluginError, match=text):
         core(one, tmp_path)
@@ -296,5 +293,12 @@ def test_a_broken_plugin_is_named(key: str, source: str | None, name: str, text:
 @pytest.mark.parametrize("key", ["name", "score", "cost"])
 def test_an_unknown_name_is_answered_with_the_known_ones(key: str, tmp_path: Path) -> None:
     one = small([Request(GOLD)], machines(1.0), end=10.0, policy={key: "quickest"})
-    with pytest.raises(PluginError, match=r"quickest.*entry point"):
+    with pytest.raises(ConfigError, match=rf"policy\.{key}: found 'quickest'.*entry point"):
+        core(one, tmp_path)
+
+
+@pytest.mark.parametrize("key", ["name", "score", "cost"])
+def test_a_file_that_is_not_there_is_a_wrong_setting_as_a_wrong_name_is(key: str, tmp_path: Path) -> None:
+    one = small([Request(GOLD)], machines(1.0), end=10.0, policy={key: "missing.py:Mine"})
+    with pytest.raises(ConfigError, match=rf"policy\.{key}: found 'missing.py:Mine', expected an existing file"):
         core(one, tmp_path)

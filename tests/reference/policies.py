@@ -10,6 +10,7 @@ from reference import neighbours, placing
 from reference.amounts import Amounts, fits, plus
 from reference.budgets import spares
 from reference.costs import COSTS, Victim, lateness
+from reference.groups import in_company, one_by_one, those_on, whole_of
 from reference.limits import permits
 from reference.queue import is_lost, priority_order, qos_order, recovers, victim_order
 from reference.scores import SCORES, left_over
@@ -125,6 +126,21 @@ class Pass:
             return eligible_in_overload(j, k, self.t, self.config)
         return eligible(j, k, self.t, self.config)
 
+    def who_leaves(self, j: Instance, k: Instance, taken: Sequence[Instance]) -> list[Instance]:
+        """``k``, or all of its group, if they may be preempted for ``j`` besides those ``taken``; else nobody.
+
+        A group does not leave for its own, nor for one with rules: these may fail where others of the group leave.
+        """
+        group = whole_of(k)
+        if group is None or j.placement.rules:
+            return [k] if not in_company(k) and self.eligible(j, k, taken) else []
+        leaving: list[Instance] = []
+        for m in group.there():
+            if group is j.group or m.placed_in_pass == self.number or not self.eligible(j, m, [*taken, *leaving]):
+                return []
+            leaving.append(m)
+        return leaving
+
     def victims(self, j: Instance, host: Host, hosts: Sequence[Host]) -> tuple[Instance, ...] | None:
         """Whom the host gives up for ``j``; ``None`` where that would not suffice.
 
@@ -136,19 +152,22 @@ class Pass:
         candidates = self.candidates(host)
         taken: list[Instance] = []
         for k in candidates:
-            if k in in_the_way and self.eligible(j, k, taken):
-                taken.append(k)
+            if k in in_the_way:
+                taken += self.who_leaves(j, k, taken)
         if len(taken) < len(in_the_way):
             return None
         free = host.free_without(taken)
         for k in candidates:
             if fits(j.demand, free):
                 break
-            if k not in in_the_way and self.eligible(j, k, taken):
-                taken.append(k)
-                free = plus(free, k.takes())
+            if k not in in_the_way and k not in taken:
+                leaving = self.who_leaves(j, k, taken)
+                taken += leaving
+                for m in those_on(host, leaving):
+                    free = plus(free, m.takes())
         enough = fits(j.demand, free) and neighbours.draws_near(j, host, hosts, taken)
-        return tuple(taken) if enough else None
+        here = those_on(host, taken)
+        return (*here, *(k for k in taken if k not in here)) if enough else None
 
     def victims_together(self, j: Instance, host: Host, hosts: Sequence[Host]) -> tuple[Instance, ...] | None:
         """Whom the host gives up for the room and all rules of ``j`` together; ``None`` where that would not suffice.
@@ -164,7 +183,7 @@ class Pass:
             )
 
         for k in self.candidates(host):
-            if k.rank > j.rank and self.eligible(j, k, taken) and near([*taken, k]):
+            if k.rank > j.rank and self.who_leaves(j, k, taken) and near([*taken, k]):
                 taken.append(k)
 
         def serves(gone: Sequence[Instance]) -> bool:
@@ -202,7 +221,8 @@ class Pass:
             raise ConfigError(f"policy.cost: found {name!r}, expected one of {['default', *COSTS]}")
         knows_idle = self.mode == "qos-driven"
         known = [
-            Victim(k.rank, k.metric_at(self.t, self.config), k.margin, knows_idle and k.is_idle()) for k in victims
+            Victim(k.rank, k.metric_at(self.t, self.config), k.margin, knows_idle and k.is_idle())
+            for k in one_by_one(victims)
         ]
         return COSTS[name](known, self.ranks)
 
@@ -243,9 +263,10 @@ class Pass:
             return None
 
         def merit(option: Choice) -> tuple[tuple[float, ...], float, int]:
-            free = option.host.free_for(j, option.victims)
+            here = those_on(option.host, option.victims)
+            free = option.host.free_for(j, here)
             return (
-                self.with_lateness(self.cost(option.victims), j, option.victims),
+                self.with_lateness(self.cost(option.victims), j, here),
                 self.score(j, option.host, free),
                 option.host.tie(seed),
             )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from reference import placing
 from reference.amounts import fits, minus
 from reference.budgets import spares
+from reference.groups import in_company
 from reference.limits import permits
 from reference.wanted import Wanted
 from slacktide.config import Config
@@ -40,7 +41,7 @@ def take(j: Instance, wanted: Wanted, config: Config) -> None:
 
 
 def may_move(j: Instance, t: float) -> bool:
-    return permits(j, (), t) and spares(j, (), t)
+    return permits(j, (), t) and spares(j, (), t) and not in_company(j)
 
 
 def another_host(this: Pass, j: Instance, wanted: Wanted, hosts: Sequence[Host]) -> Host | None:

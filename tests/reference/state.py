@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from reference import chance, metric, past, windows
 from reference.amounts import Amounts, minus, plus, scale, whole
 from reference.budgets import Guarded, guard
+from reference.groups import Whole
 from reference.limits import Account
 from reference.metric import ACCOUNTINGS, Ledger
 from reference.requests import Request
@@ -85,6 +86,8 @@ class Instance:
     term: Term = NO_CONSTRAINT
     placement: Placement = NO_NEIGHBOURS
     budget: Guarded | None = None
+    group: Whole | None = None
+    """With whom it is preempted, or nobody is."""
     account: Account | None = None
     """Where its disruptions count."""
     min_running: float = 0.0

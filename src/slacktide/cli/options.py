@@ -53,6 +53,10 @@ SHARE = Written("share")
 """A part of something, as a number or in per cent."""
 
 
+CONTEXT = click.option(
+    "--context", metavar="NAME", shell_complete=completing.contexts,
+    help="Of the kubeconfig; its current one if none is named.",
+)  # fmt: skip
 AS_JSON = click.option("--json", "as_json", is_flag=True, help="The result as JSON on stdout, and nothing else there.")
 SETTING = click.option(
     "--set", "words", multiple=True, metavar="SECTION.KEY=VALUE", shell_complete=completing.settings,

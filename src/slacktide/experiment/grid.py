@@ -19,7 +19,7 @@ from slacktide.inputs.columns.cells import expected_name
 from slacktide.inputs.columns.instances import WHY_AGGREGATED
 from slacktide.inputs.generators.registry import GENERATORS
 from slacktide.kernels.builtin import POLICIES
-from slacktide.policy.loader import available
+from slacktide.policy.loader import SETTINGS, available, unknown
 from slacktide.sim.startup import SHAPES
 
 AXES = ("workload", "hosts", "policy", "seed")
@@ -324,12 +324,10 @@ def check_names(config: Config, where: str) -> None:
 
     What a file offers is looked at by the run that needs it.
     """
-    for key, kind in (("name", "policies"), ("score", "scores"), ("cost", "costs")):
+    for kind, key in SETTINGS.items():
         chosen = getattr(config.policy, key)
-        names = [one.name for one in available() if one.kind == kind]
-        if ".py:" not in chosen and chosen not in names:
-            expected = f"{expected_name(chosen, names)}, or file.py:NAME"
-            raise ConfigError(f"{where}: policy.{key}: found {chosen!r}, expected {expected}")
+        if ".py:" not in chosen and chosen not in [one.name for one in available() if one.kind == kind]:
+            raise ConfigError(f"{where}: policy.{key}: {unknown(chosen, kind)}")
 
 
 def _merged(config: Config, node: Node) -> Config:

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, cast, get_args
 
 from slacktide.config import Config, PresetName
-from slacktide.errors import PluginError, SlacktideError
+from slacktide.errors import ConfigError, PluginError, SlacktideError
 from slacktide.kernels.builtin import COSTS, DEFAULT, POLICIES, SCORES, offers
 from slacktide.kernels.runtime.compiling import PLAIN
 from slacktide.kernels.runtime.mode import INSTALL, Mode, has_numba, mode
@@ -31,6 +31,8 @@ from slacktide.state.cluster import OwnCode
 
 AS_MODULE = "The file is read as a module: what it runs itself belongs under: if __name__ == '__main__':"
 """For a program that runs simulations and has a policy in it, which other processes read."""
+SETTINGS = {"policies": "name", "scores": "score", "costs": "cost"}
+"""Of each kind, the setting under ``policy`` that names one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +57,7 @@ class Offer:
 def _from_file(text: str, kind: str) -> Any:
     path, _, name = text.rpartition(":")
     if not Path(path).is_file():
-        raise PluginError(f"{kind}: found {text!r}, expected an existing file before the colon")
+        raise ConfigError(f"policy.{SETTINGS[kind]}: found {text!r}, expected an existing file before the colon")
     module_name = f"slacktide_own_{Path(path).stem}"
     spec = importlib.util.spec_from_file_location(module_name, path)
     if spec is None or spec.loader is None:
@@ -72,8 +74,8 @@ def _from_file(text: str, kind: str) -> Any:
     return getattr(module, name)
 
 
-def _find(text: str, kind: str, built_in: list[str]) -> Any:
-    """A user's own object by name."""
+def _find(text: str, kind: str) -> Any:
+    """A user's own object by name. Raises :class:`ConfigError` for a name that nobody offers, and a missing file."""
     if ".py:" in text:
         return _from_file(text, kind)
     for point in entry_points(group=f"slacktide.{kind}"):
@@ -82,15 +84,23 @@ def _find(text: str, kind: str, built_in: list[str]) -> Any:
                 return point.load()
             except Exception as problem:
                 raise PluginError(f"{kind}: {text}: {type(problem).__name__}: {problem}") from problem
+    raise ConfigError(f"policy.{SETTINGS[kind]}: {unknown(text, kind)}")
+
+
+def unknown(text: str, kind: str) -> str:
+    """What is said of a name that nobody offers: what was found, and what may have been meant.
+
+    That is a wrong setting; a :class:`PluginError` is for code of one's own that is there.
+    """
     if kind == "policies" and text in get_args(PresetName):
-        raise PluginError(
-            f"{kind}: found {text!r}, which is a preset, not a policy: give it as --preset {text} (in Python "
-            f"preset={text!r})"
+        return (
+            f"found {text!r}, which is a preset, not a policy: give it as --preset {text} (in Python "
+            f"preset={text!r}, in a file of an experiment preset: {text})"
         )
-    near = get_close_matches(text, built_in, 1)
+    names = [one.name for one in available() if one.kind == kind]
+    near = get_close_matches(text, names, 1)
     meant = f" (did you mean {near[0]!r}?)" if near else ""
-    names = ", ".join(built_in)
-    raise PluginError(f"{kind}: found {text!r}, expected {names}, an entry point's name, or file.py:NAME{meant}")
+    return f"found {text!r}, expected one of {', '.join(names)}, an entry point's name, or file.py:NAME{meant}"
 
 
 def _check_arguments(function: Any, count: int, text: str) -> None:
@@ -118,8 +128,8 @@ def _address(function: Callable[..., Any], kind: str, text: str) -> tuple[int, A
     return int(compiled.address), compiled
 
 
-def _own(text: str, kind: str, built_in: list[str]) -> tuple[int, Any]:
-    function = _find(text, kind, built_in)
+def _own(text: str, kind: str) -> tuple[int, Any]:
+    function = _find(text, kind)
     _check_arguments(function, 3, text)
     return _address(function, kind, text)
 
@@ -130,23 +140,24 @@ def has_own_code(config: Config) -> bool:
 
 
 def load(config: Config, own: object = None) -> Loaded:
-    """A user's own policy, score and cost of these settings; raises :class:`PluginError`.
+    """A user's own policy, score and cost of these settings; raises :class:`PluginError`, and
+    :class:`ConfigError` for a name that nobody offers.
 
     ``own`` is a policy, or its class, that is to decide, and ``policy.name`` then what errors call it.
     """
     score = cost = 0
     keep: list[Any] = []
     if config.policy.score not in (DEFAULT, *SCORES):
-        score, alive = _own(config.policy.score, "scores", [DEFAULT, *SCORES])
+        score, alive = _own(config.policy.score, "scores")
         keep.append(alive)
     if config.policy.cost not in (DEFAULT, *COSTS):
-        cost, alive = _own(config.policy.cost, "costs", [DEFAULT, *COSTS])
+        cost, alive = _own(config.policy.cost, "costs")
         keep.append(alive)
     policy = None
     if own is not None:
         policy = _instance(own, config)
     elif config.policy.name not in POLICIES:
-        policy = _instance(_find(config.policy.name, "policies", list(POLICIES)), config)
+        policy = _instance(_find(config.policy.name, "policies"), config)
     return Loaded(OwnCode(score, cost), policy, tuple(keep))
 
 
@@ -171,7 +182,7 @@ def _instance(found: Any, config: Config) -> Policy:
 def available() -> list[Offer]:
     """Everything that can be named in the settings: policies, scores and costs, built in and installed."""
     found = [Offer(name, kind, text, "built in") for kind, name, text in offers()]
-    for kind in ("policies", "scores", "costs"):
+    for kind in SETTINGS:
         for point in entry_points(group=f"slacktide.{kind}"):
             source = point.dist.name if point.dist is not None else point.value
             found.append(Offer(point.name, kind, point.value, source))

@@ -172,7 +172,7 @@ def budget_arrays(workload: Workload) -> dict[str, Any]:
     budgets = np.zeros(len(workload.budgets), records.BUDGET)
     for b, budget in enumerate(workload.budgets):
         if budget.max_unavailable is not None:
-            budgets[b] = (records.UNAVAILABLE, budget.max_unavailable, 0, 0)
+            budgets[b] = (records.UNAVAILABLE, budget.max_unavailable, 0, 0, 0)
         else:
-            budgets[b] = (records.AVAILABLE, budget.min_available, 0, 0)
+            budgets[b] = (records.AVAILABLE, budget.min_available, 0, 0, 0)
     return {"budgets": budgets} if workload.budget is None else {"budgets": budgets, "budget": workload.budget}

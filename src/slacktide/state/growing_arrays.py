@@ -48,8 +48,15 @@ def widen_hosts(tb: Tables) -> None:
     lengthen_along(tb, "slots", width, at=-1)
     lengthen_along(tb, "waiting", 4 * width)
     lengthen(tb, "victims", 4 * width)
+    make_room_for_companions(tb)
     outages = len(tb["request_accounts"]) if tb.rules["record"] & RECORD_OUTAGES else 0
     lengthen(tb, "events", 4 * (width + len(tb["excess"])) + outages)
+
+
+def make_room_for_companions(tb: Tables) -> None:
+    """Scratch for the victims of a choice: those on its host, and whoever must go with them from others."""
+    for name in ("slack", "ranks"):
+        lengthen(tb, name, tb["slots"].shape[1] + int(tb.control["whole_members"]))
 
 
 def enlarge_visits(tb: Tables) -> None:

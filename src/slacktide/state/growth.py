@@ -104,7 +104,7 @@ class Growing(ServiceClasses):
         instance["host"] = instance["first_host"] = -1
         self.tb["duration"][row] = np.inf
         self.tb["owner"][row] = self.tb["budget"][row] = self.tb["disruption_account"][row] = self.tb["links"][row] = -1
-        self.tb["pod_group"][row] = -1
+        self.tb["pod_group"][row] = self.tb["next_in_group"][row] = -1
         self.tb["guard"][row] = self.tb["disrupted_at"][row] = -np.inf
         self.tb["nominated"][row] = -1, 0
         self.tb["accounts"][row : row + 1] = np.zeros(1, window_records.ACCOUNT)

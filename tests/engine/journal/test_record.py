@@ -34,6 +34,7 @@ from slacktide.inputs import read_hosts, read_workload
 from slacktide.inputs.align import align
 from slacktide.model import NO_CONSTRAINT, DisruptionLimits, Hours, ServiceClass, Term, Window
 from slacktide.model.constraint import AnyOf, Constraint, Tolerates, Toleration
+from slacktide.model.placement import Placement, Preference
 from slacktide.sim import run
 from slacktide.state.spec import Spec
 from support.benches import loaded
@@ -64,7 +65,7 @@ OPERATIONS: tuple[tuple[str, tuple[Any, ...]], ...] = (
     ("spec_gone", (7,)),
     ("budget", ("b", 0)),
     ("budget_gone", ("b",)),
-    ("pod_group", ("ns/g", 3)),
+    ("pod_group", ("ns/g", 3, True)),
     ("pod_group_gone", ("ns/g",)),
     ("join_group", ("u", "ns/g")),
     ("controller", ("ns/d", GOLD, 2, True, False, 1.79e9)),
@@ -477,16 +478,17 @@ def test_what_stands_for_free_devices_does_not_come_with_the_workload(tmp_path: 
     config, start = live_config(), BEGINNING
     with Recorder(tmp_path / "record", config) as recorder:
         one = Engine(config, journal=recorder)
-        one.host("n", {"cpu": 8000, "devices/gpu": 1}, {}, True)
+        one.host("n", {"cpu": 8000, "devices/gpu": 1}, {"zone": "a", "devices/gpu": "2"}, True)
         service = ServiceClass("silver", 0.9, 2)
-        one.spec(0, Spec((("cpu", 1000), ("devices/gpu", 1)), service, Term()))
+        better = Preference(25, term=Term((Constraint("devices/gpu", "==", "2"),)))
+        one.spec(0, Spec((("cpu", 1000), ("devices/gpu", 1)), service, Term(), Placement(preferences=(better,))))
         one.spec(1, Spec((("cpu", 1000),), service, Term()))
         one.controller("k", service, 0, False)
         one.arrive("a", "a", "k", 0, start)
         one.wake("a")
         one.run(start + 1)
         one.bound("a", start + 2)
-        one.host("n", {"cpu": 8000}, {}, True)
+        one.host("n", {"cpu": 8000}, {"zone": "a", "devices/gpu": "1"}, True)
         one.respec("a", 1)
         one.run(start + 9)
     as_workload(sessions(tmp_path / "record")[0], tmp_path / "out")
@@ -494,6 +496,7 @@ def test_what_stands_for_free_devices_does_not_come_with_the_workload(tmp_path: 
     workload = read_workload(tmp_path / "out" / "workload.parquet", classes=config.classes)
     assert workload.resources == ("cpu", "memory")
     assert workload.resize is None
+    assert read_hosts(tmp_path / "out" / "hosts.parquet").attributes == ({"zone": "a"},)
     assert delivered(tmp_path / "out")["silver"] > 0.5
 
 

@@ -171,8 +171,8 @@ class Backstage:
         amounts = {"cpu": str(cores), "memory": "8Gi", "pods": "110"}
         self.mirror.see_node(made_objects.node(name, labels=labels, allocatable=amounts, **more))
 
-    def gang(self, name: str = "g", least: int = 2) -> None:
-        spec = {"schedulingPolicy": {"gang": {"minCount": least}}}
+    def gang(self, name: str = "g", least: int = 2, **more: Any) -> None:
+        spec = {"schedulingPolicy": {"gang": {"minCount": least}}} | more
         body = {"metadata": {"name": name, "namespace": "shop"}, "spec": spec}
         self.mirror.pod_groups.see(KUBERNETES, made_objects.decoded(POD_GROUP, body))
 
@@ -215,8 +215,8 @@ class Backstage:
         self.mirror.devices.see_claim(made_objects.decoded(RESOURCE_CLAIM, body))
         return {"resourceClaims": [{"name": name, "resourceClaimName": name}]}
 
-    def low(self, name: str, node: str, cores: int = 4) -> None:
-        self.pod(name, node=node, cores=cores, cls="low")
+    def low(self, name: str, node: str, cores: int = 4, group: str = "") -> None:
+        self.pod(name, group, node, cores, "low")
 
     def nominate(self, name: str, node: str) -> None:
         """Somebody else nominates a pod, unless it is nominated already."""

@@ -281,6 +281,26 @@ def test_no_pod_of_a_group_is_spared_whatever_the_group_says(town: Town) -> None
     assert {town.engine.specs[one.spec].spared for one in town.engine.pods.values()} == {False}
 
 
+def test_the_engine_knows_which_groups_go_as_a_whole(town: Town) -> None:
+    for name in ("p0", "p1"):
+        town.pod(name, "a", "Running")
+    key, groups = "shop/g (podgroups.scheduling.k8s.io)", town.engine.groups
+    for policy in ({"gang": {"minCount": 2}}, {"basic": {}}):
+        town.group(KUBERNETES, "g", schedulingPolicy=policy, disruptionMode="PodGroup")
+        assert groups.is_whole(key)
+        assert {one.group for one in town.engine.pods.values()} == {key}
+        town.group(KUBERNETES, "g", schedulingPolicy=policy, disruptionMode="Pod")
+        assert not groups.is_whole(key)
+    town.group(KUBERNETES, "g", schedulingPolicy={"basic": {}}, disruptionMode="PodGroup")
+    town.pod("p2")
+    assert town.waiting() == {"p2"}, "they start one by one"
+    town.gang(disruptionMode="PodGroup", least=1)
+    town.drop("p0")
+    town.drop("p1")
+    town.drop("p2")
+    assert groups.numbers == {}
+
+
 def test_a_group_that_waits_takes_nothing_of_a_quota(town: Town) -> None:
     body = {"metadata": {"name": "q", "namespace": "shop"}, "spec": {"class": "gold", "hard": {"cpu": "1"}}}
     town.mirror.see_quota(made_objects.decoded(PROMISE_QUOTA, body))

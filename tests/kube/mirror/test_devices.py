@@ -115,6 +115,45 @@ def there(mirror: ClusterMirror, resource: str = GPU) -> list[int]:
     return [view.amounts.get(resource, 0) for view in mirror.nodes.values()]
 
 
+def prioritized(name: str, *sizes: int) -> Any:
+    """A claim on a device of the first of these sizes that there is."""
+    several = [
+        {
+            "name": f"s{one}",
+            "deviceClassName": "gpu",
+            "selectors": [{"cel": {"expression": f'device.attributes["{DRIVER}"].size == {one}'}}],
+        }
+        for one in sizes
+    ]
+    metadata = {"name": name, "namespace": "default", "uid": name, "resourceVersion": str(next(VERSIONS))}
+    spec = {"devices": {"requests": [{"name": "r", "firstAvailable": several}]}}
+    return decoded(RESOURCE_CLAIM, {"metadata": metadata, "spec": spec})
+
+
+def test_nodes_say_which_alternatives_pods_would_get_there(mirror: ClusterMirror) -> None:
+    for name, sizes in (("n1", (1,)), ("n2", (3, 2))):
+        devices = [{"name": f"d{one}", "attributes": {"size": {"int": one}}} for one in sizes]
+        mirror.devices.see_slice(offer(name, *devices))
+    pod = using("p", "c")
+    see(mirror, pod, claims=(prioritized("c", 3, 2, 1),))
+
+    def worth() -> list[int]:
+        liked = mirror.devices.needs(pod).liked
+        return [sum(one.weight for one in liked if one.term.holds(view.attributes)) for view in mirror.nodes.values()]
+
+    # kube-scheduler gives 8, 7 and 6 points, and the best node 100.
+    assert worth() == [0, 25]
+    mirror.devices.see_claim(claim("other", {"n2": "d3"}))
+    assert worth() == [0, 12]
+    mirror.devices.drop_claim("default", "other")
+    assert worth() == [0, 25]
+    assert not mirror.devices.reserve(pod, mirror.nodes["n2"].attributes)
+    assert mirror.devices.needs(pod).liked, "as long as the place is kept, it is as it was"
+    mirror.devices.release("p")
+    see(mirror, using("plain", "d"), claims=(claim("d"),))
+    assert mirror.devices.needs(using("plain", "d")).liked == ()
+
+
 def waits(mirror: ClusterMirror, pod: Pod) -> str:
     return mirror.devices.needs(pod).waits
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from slacktide.kube.publish.quota_status import cpu_text, memory_text, status_of
+from slacktide.kube.client.quantities import NANO, cpu_text, memory_text
+from slacktide.kube.publish.quota_status import status_of
 from slacktide.kube.resources.custom_resources import HardLimits, PromiseQuota, PromiseQuotaSpec
 from slacktide.kube.resources.objects import Metadata
-from slacktide.kube.translate.promise_quotas import NANO, Quota, Quotas
+from slacktide.kube.translate.promise_quotas import Quota, Quotas
 
 GIB = 2**30 * NANO
 
@@ -71,3 +72,10 @@ def test_a_status_that_is_written_is_no_news() -> None:
     assert quotas.see(quota(cpu="2"))
     quotas.drop("shop", "q")
     assert quotas.see(quota(cpu="2"))
+
+
+def test_who_is_refused_reads_the_limit_as_its_author_wrote_it() -> None:
+    quota = Quota("q", cpu=3 * NANO // 2, memory=64 * 2**30 * NANO, workloads=3)
+    assert "allows 1500m cpu times promise" in quota.reason("cpu")
+    assert "allows 64Gi memory times promise" in quota.reason("memory")
+    assert "allows 3 workloads," in quota.reason("workloads")

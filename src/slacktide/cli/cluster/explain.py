@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from slacktide.cli.cluster.scheduler_pages import Trust, asking_a_scheduler
+from slacktide.cli.shell import completing
 from slacktide.cli.shell.suggesting import HelpfulGroup
 
 if TYPE_CHECKING:
@@ -24,8 +25,10 @@ def explain() -> None:
 
 
 @explain.command("pod")
-@click.argument("name")
-@click.option("-n", "--namespace", help="The pod's namespace.  [default: the context's]")
+@click.argument("name", shell_complete=completing.pods)
+@click.option(
+    "-n", "--namespace", shell_complete=completing.namespaces, help="The pod's namespace.  [default: the context's]"
+)
 @click.option(
     "--address",
     metavar="[http://]HOST:PORT",

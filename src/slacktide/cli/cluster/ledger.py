@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from slacktide.cli.options import FILE
+from slacktide.cli.options import CONTEXT, FILE
 from slacktide.cli.shell.suggesting import HelpfulGroup
 
 if TYPE_CHECKING:
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 SHOWN = 20
 KUBECONFIG = click.option("--kubeconfig", type=FILE, help="How to reach the cluster.")
-CONTEXT = click.option("--context", metavar="NAME", help="Of the kubeconfig; its current one if none is named.")
 
 
 @click.group(cls=HelpfulGroup)

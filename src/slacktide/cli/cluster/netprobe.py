@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from slacktide.cli.loops import run_fast, until_signal
-from slacktide.cli.options import FILE, echo_json
+from slacktide.cli.options import CONTEXT, FILE, echo_json
 from slacktide.cli.shell.suggesting import HelpfulGroup
 from slacktide.cli.text import table
 from slacktide.netprobe.options import HTTP_PORT, PORT, AgentIdentity, Options
@@ -44,7 +44,7 @@ def netprobe() -> None:
 @click.option(
     "--kubeconfig", type=FILE, help="How to reach the cluster; inside a pod its own account if none is given."
 )
-@click.option("--context", metavar="NAME", help="Of the kubeconfig; its current one if none is named.")
+@CONTEXT
 @click.option("--peer", "words", multiple=True, metavar="NAME=HOST:PORT", help="A peer; with one, no cluster is used.")
 @click.option("--peers", "peers_file", type=FILE, help="A file of such, one a line; likewise.")
 @click.option("--key-file", type=FILE, help="The shared key.  [default: $SLACKTIDE_NETPROBE_KEY]")
@@ -138,7 +138,7 @@ def _reading(command: F) -> F:
     for option in reversed(
         (
             click.option("--kubeconfig", type=FILE, help="How to reach the cluster."),
-            click.option("--context", metavar="NAME", help="Of the kubeconfig; its current one if none is named."),
+            CONTEXT,
             _seconds("stale-after", "A row without a measurement for so long is stale."),
         )
     ):

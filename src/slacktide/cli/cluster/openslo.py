@@ -8,14 +8,14 @@ from typing import Any
 
 import click
 
-from slacktide.cli.options import FILE, echo_json
+from slacktide.cli.options import CONTEXT, FILE, echo_json
 from slacktide.cli.shell.suggesting import HelpfulGroup
 
 Json = dict[str, Any]
 OUT = click.option("--out", type=FILE, help="A file, written whole or not at all.  [default: standard output]")
 CLUSTER = (
     click.option("--kubeconfig", type=FILE, help="Of the cluster whose classes are meant where no FILE is given."),
-    click.option("--context", metavar="NAME", help="Of the kubeconfig; its current one if none is named."),
+    CONTEXT,
 )
 JSON = click.option("--json", "as_json", is_flag=True, help="What was done, as JSON; YAML goes to --out only.")
 

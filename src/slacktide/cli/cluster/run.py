@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 from slacktide.cli.loops import run_fast, until_signal
-from slacktide.cli.options import FILE, SETTING
+from slacktide.cli.options import CONTEXT, FILE, SETTING
 from slacktide.cli.shell import completing
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ FORMAT = "%(asctime)s %(levelname).1s %(name)s: %(message)s"
 @click.option(
     "--kubeconfig", type=FILE, help="How to reach the cluster; inside a pod its own account if none is given."
 )
-@click.option("--context", metavar="NAME", help="Of the kubeconfig; its current one if none is named.")
+@CONTEXT
 @click.option(
     "--policy", metavar="NAME", shell_complete=completing.policies, help="qos-driven (default), priority or hybrid."
 )

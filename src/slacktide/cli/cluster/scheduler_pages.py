@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from slacktide.cli.options import FILE
+from slacktide.cli.options import CONTEXT, FILE
 
 if TYPE_CHECKING:
     import ssl
@@ -101,7 +101,7 @@ def asking_a_scheduler(command: Callable[..., None]) -> Callable[..., None]:
     """A command with the options that say who asks and how the scheduler is known; it gets them as ``trust``."""
 
     @click.option("--kubeconfig", type=FILE, help="How to reach the cluster.")
-    @click.option("--context", metavar="NAME", help="Of the kubeconfig; its current one if none is named.")
+    @CONTEXT
     @click.option(
         "--token-file",
         type=FILE,

@@ -15,7 +15,8 @@ import click
 from slacktide.cli.cluster import keys
 from slacktide.cli.cluster.keys import View
 from slacktide.cli.cluster.top_rows import HEAD, ORDERS, STATES, TONES, Line, as_plain, fitting, named
-from slacktide.cli.options import AS_JSON, FILE, echo_json
+from slacktide.cli.options import AS_JSON, CONTEXT, FILE, echo_json
+from slacktide.cli.shell import completing
 from slacktide.cli.text import paint, room, table
 
 if TYPE_CHECKING:
@@ -33,8 +34,8 @@ ENDLESS = 10_000
 
 @click.command()
 @click.option("--kubeconfig", type=FILE, help="How to reach the cluster.")
-@click.option("--context", metavar="NAME", help="Of the kubeconfig; its current one if none is named.")
-@click.option("-n", "--namespace", help="Only this namespace's.")
+@CONTEXT
+@click.option("-n", "--namespace", shell_complete=completing.namespaces, help="Only this namespace's.")
 @click.option("-A", "--all-namespaces", is_flag=True, help="All namespaces', which is the default.")
 @click.option("--once", is_flag=True, help="Print the table once; so is it where the output is no terminal.")
 @click.option("--wide", is_flag=True, help="All columns, also where the terminal is too narrow for them.")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from slacktide.cli.loops import run_fast, until_signal
-from slacktide.cli.options import AS_JSON, DURATION, FILE, echo_json
+from slacktide.cli.options import AS_JSON, CONTEXT, DURATION, FILE, echo_json
 
 if TYPE_CHECKING:
     from slacktide.model import Workload
@@ -23,7 +23,7 @@ SAY_SECONDS = 5.0
 @click.command()
 @click.argument("workload", type=FILE)
 @click.option("--kubeconfig", type=FILE, help="How to reach the cluster; a pod's own account if none is given.")
-@click.option("--context", metavar="NAME", help="Of the kubeconfig; its current one if none is named.")
+@CONTEXT
 @click.option("--namespace", default="default", show_default=True, help="Where to; made where it is missing.")
 @click.option("--name", "run", default="w", show_default=True, help="Begins all names; a label of all objects.")
 @click.option(

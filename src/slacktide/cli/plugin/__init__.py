@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from importlib import import_module
 
 import click
+from click.shell_completion import CompletionItem
 
 from slacktide import __version__
 from slacktide.cli.shell.suggesting import HelpfulGroup
@@ -47,6 +48,12 @@ class Plugin(HelpfulGroup):
         """Whole lines, and without an import."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, line) for name, (_, _, line) in COMMANDS.items()])
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Likewise."""
+        named = [(name, line) for name, (_, _, line) in COMMANDS.items() if name.startswith(incomplete)]
+        options = click.Command.shell_complete(self, ctx, incomplete)
+        return [*(CompletionItem(name, help=line) for name, line in named), *options]
 
 
 @click.group(

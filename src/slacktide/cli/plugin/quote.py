@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from slacktide.cli.options import FILE
+from slacktide.cli.options import CONTEXT, FILE
+from slacktide.cli.shell import completing
 
 if TYPE_CHECKING:
     from slacktide.config import Config
@@ -22,11 +23,31 @@ INSTALLED = "slacktide-system/slacktide"
 
 
 @click.command()
-@click.option("-f", "--filename", "file", required=True, metavar="FILE", help="A Pod or workload; - is the input.")
-@click.option("--class", "service_class", default="", metavar="NAME", help="Its service class, whatever FILE says.")
+@click.option(
+    "-f",
+    "--filename",
+    "file",
+    required=True,
+    metavar="FILE",
+    shell_complete=completing.files,
+    help="A Pod or workload; - is the input.",
+)
+@click.option(
+    "--class",
+    "service_class",
+    default="",
+    metavar="NAME",
+    shell_complete=completing.service_classes,
+    help="Its service class, whatever FILE says.",
+)
 @click.option("--kubeconfig", type=FILE, help="How to reach the cluster.")
-@click.option("--context", metavar="NAME", help="Of the kubeconfig; its current one if none is named.")
-@click.option("-n", "--namespace", help="Where the pods would be.  [default: FILE's, else the context's]")
+@CONTEXT
+@click.option(
+    "-n",
+    "--namespace",
+    shell_complete=completing.namespaces,
+    help="Where the pods would be.  [default: FILE's, else the context's]",
+)
 @click.option("--config", "config_file", type=FILE, help="The scheduler's settings.  [default: those installed]")
 @click.option("--installed", default=INSTALLED, show_default=True, metavar="NAMESPACE/NAME", help="Its ConfigMap.")
 @click.option("--json", "as_json", is_flag=True, help="What was decided, as JSON.")

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from slacktide.cli.options import FILE
+from slacktide.cli.options import CONTEXT, FILE
+from slacktide.cli.shell import completing
 from slacktide.cli.text import table
 
 if TYPE_CHECKING:
@@ -18,10 +19,12 @@ HEAD = ("NAMESPACE", "POD", "CLASS", "SINCE", "WHY")
 
 
 @click.command()
-@click.argument("pod", required=False)
+@click.argument("pod", required=False, shell_complete=completing.pods)
 @click.option("--kubeconfig", type=FILE, help="How to reach the cluster.")
-@click.option("--context", metavar="NAME", help="Of the kubeconfig; its current one if none is named.")
-@click.option("-n", "--namespace", help="The pods' namespace.  [default: the context's]")
+@CONTEXT
+@click.option(
+    "-n", "--namespace", shell_complete=completing.namespaces, help="The pods' namespace.  [default: the context's]"
+)
 @click.option("-A", "--all-namespaces", is_flag=True, help="Pods of all namespaces.")
 @click.option("--scheduler-name", default="slacktide", show_default=True, help="The scheduler's kube.scheduler_name.")
 def why(

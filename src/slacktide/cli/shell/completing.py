@@ -1,7 +1,11 @@
-"""What completes the words of a command line. A shell asks at each press of a key, so nothing here fails or is slow."""
+"""What completes the words of a command line. A shell asks at each press of a key, so nothing here fails or is slow.
+
+Names of what is in a cluster are those that kubectl itself completes, with its rights and within its patience.
+"""
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -9,6 +13,8 @@ import click
 from click.shell_completion import CompletionItem
 
 Completions = list[CompletionItem]
+PATIENCE = 5.0
+"""Seconds that kubectl may take to answer."""
 
 
 def _beginning(words: Iterable[tuple[str, str]], incomplete: str) -> Completions:
@@ -100,3 +106,43 @@ def _values(kind: Any, key: str) -> Iterable[object]:
     if named is not None:
         return [one.name for one in available() if one.kind == named]
     return ("true", "false") if kind.plain is bool else kind.choices
+
+
+def pods(ctx: click.Context, _: click.Parameter, incomplete: str) -> Completions:
+    """Pods of the namespace that is named or the context's."""
+    return _kubectl(ctx, "get", "pods", incomplete)
+
+
+def namespaces(ctx: click.Context, _: click.Parameter, incomplete: str) -> Completions:
+    """Namespaces of the cluster."""
+    return _kubectl(ctx, "get", "namespaces", incomplete, everywhere=True)
+
+
+def service_classes(ctx: click.Context, _: click.Parameter, incomplete: str) -> Completions:
+    """Classes of the cluster."""
+    return _kubectl(ctx, "get", "serviceclasses.slacktide.io", incomplete, everywhere=True)
+
+
+def contexts(ctx: click.Context, _: click.Parameter, incomplete: str) -> Completions:
+    """Contexts of the kubeconfig."""
+    return _kubectl(ctx, "get", "--context", incomplete, everywhere=True)
+
+
+def files(_: click.Context, __: click.Parameter, incomplete: str) -> Completions:
+    """Files, where an argument is one or a dash."""
+    return [CompletionItem(incomplete, type="file")]
+
+
+def _kubectl(ctx: click.Context, *words: str, everywhere: bool = False) -> Completions:
+    """What ``kubectl __complete`` offers for the last word, in the cluster that the words before it name; nothing
+    where there is no kubectl, or it does not answer."""
+    named = [one for one in ("kubeconfig", "context", "namespace") if ctx.params.get(one)]
+    access = [f"--{one}={ctx.params[one]}" for one in named if not (everywhere and one == "namespace")]
+    try:
+        done = subprocess.run(
+            ["kubectl", "__complete", *access, *words], capture_output=True, text=True, check=False, timeout=PATIENCE
+        )
+    except (OSError, subprocess.SubprocessError):
+        return []
+    found = [line.partition("\t") for line in done.stdout.splitlines() if line and not line.startswith(":")]
+    return [CompletionItem(word, help=about or None) for word, _, about in found]

@@ -51,13 +51,13 @@ export class WorkloadList {
   draw(text) {
     const { model } = this;
     const wanted = this.show.value;
-    const found = [];
-    for (const one of model.workloads.values()) {
-      if (text && !one.words.includes(text)) continue;
-      if (wanted === "worst" ? one.stateName === "Kept" || one.stateName === "Unknown" : wanted !== "all" && one.stateName !== wanted) continue;
-      found.push(one);
+    if (this.workloadSet !== model.workloadSet) {
+      this.workloadSet = model.workloadSet;
+      this.ordered = [...model.workloads.values()];
     }
-    found.sort(ORDERS[this.sort.value]);
+    this.ordered.sort(ORDERS[this.sort.value]); // what is nearly in order, as a moment ago, takes a tenth of the time
+    const found = this.ordered.filter((one) => (!text || one.words.includes(text))
+      && (wanted === "worst" ? one.stateName !== "Kept" && one.stateName !== "Unknown" : wanted === "all" || one.stateName === wanted));
     this.count.textContent = found.length === model.workloads.size ? count(found.length) : `${count(found.length)} of ${count(model.workloads.size)}`;
     this.list.set(found);
   }

@@ -8,6 +8,8 @@ export class Model {
   constructor() {
     this.listeners = [];
     this.head = null;
+    this.nodeSet = 0; // another number where other nodes are there; likewise
+    this.workloadSet = 0;
     this.clear();
   }
 
@@ -20,7 +22,9 @@ export class Model {
     this.classes = new Map();
     this.inks = new Map();
     this.workloads = new Map();
+    this.workloadSet += 1;
     this.nodes = new Map();
+    this.nodeSet += 1;
     this.pods = new Map();
     this.decisions = [];
     this.podsOfNode = new Map();
@@ -79,9 +83,13 @@ export class Model {
     for (const row of view.pods || []) this.pod(record(columns.pods, row));
     if (view.free || view.whole) this.ask(view.asks || "", view.free || []);
     for (const number of view.gone?.pods || []) this.podGone(number);
-    for (const number of view.gone?.workloads || []) this.workloads.delete(number);
+    for (const number of view.gone?.workloads || []) {
+      this.workloads.delete(number);
+      this.workloadSet += 1;
+    }
     for (const number of view.gone?.nodes || []) {
       this.nodes.delete(number);
+      this.nodeSet += 1;
       this.touched.all = true;
     }
     if (view.decisions?.length) this.decide(view.decisions.map((row) => record(columns.decisions, row)), columns.victims);
@@ -116,6 +124,7 @@ export class Model {
     if (known) Object.assign(known, one);
     else {
       this.nodes.set(one.number, one);
+      this.nodeSet += 1;
       this.touched.all = true;
     }
     this.touched.nodes.add(one.number);
@@ -133,6 +142,7 @@ export class Model {
     one.past = this.remembered?.get(key) || null;
     one.words = `${one.namespace}/${one.name}`.toLowerCase();
     this.workloads.set(one.number, one);
+    this.workloadSet += 1;
   }
 
   touchPods(workload) {

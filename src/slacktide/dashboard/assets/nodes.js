@@ -6,6 +6,7 @@ import { STATE_CLASS, STATE_WORD, count, element, plural, share } from "./format
 const LEAST = 9;
 const MOST = 96;
 const GAP = 2;
+const NAMES = new Intl.Collator("en", { numeric: true });
 const CELLS_FROM = 15; // tiles at least so wide show each pod
 
 export class Nodes {
@@ -54,11 +55,19 @@ export class Nodes {
     touched.all = false;
   }
 
-  layout() {
-    const { model, box } = this;
-    this.order = [...model.nodes.values()].sort((a, b) => a.name.localeCompare(b.name, "en", { numeric: true })).map((one) => one.number);
+  // Thousands of names take a while to be put in order: only where other nodes are there.
+  inOrder() {
+    const { model } = this;
+    if (this.nodeSet === model.nodeSet) return;
+    this.nodeSet = model.nodeSet;
+    this.order = [...model.nodes.values()].sort((a, b) => NAMES.compare(a.name, b.name)).map((one) => one.number);
     this.place = new Map(this.order.map((number, place) => [number, place]));
     this.count.textContent = count(this.order.length);
+  }
+
+  layout() {
+    const { box } = this;
+    this.inOrder();
     const style = getComputedStyle(box);
     const width = box.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
     const height = box.clientHeight - 16;

@@ -7,7 +7,7 @@ export class VirtualList {
     this.items = [];
     this.rows = [];
     this.version = 0;
-    this.high = box.clientHeight;
+    this.look();
     this.chosen = -1;
     this.chosenKey = null;
     this.spacer = document.createElement("div");
@@ -17,7 +17,10 @@ export class VirtualList {
     this.nothing.className = "empty";
     this.nothing.setAttribute("role", "presentation");
     box.append(this.spacer, this.nothing);
-    box.addEventListener("scroll", () => this.soon(), { passive: true });
+    box.addEventListener("scroll", () => {
+      this.top = box.scrollTop;
+      this.soon();
+    }, { passive: true });
     box.addEventListener("keydown", (event) => this.key(event));
     box.addEventListener("click", (event) => {
       const row = event.target.closest(".row");
@@ -27,10 +30,16 @@ export class VirtualList {
       }
     });
     new ResizeObserver(() => {
-      this.high = box.clientHeight; // asking for it while rows are written to would lay out the page each time
+      this.look();
       this.version += 1;
       this.soon();
     }).observe(box);
+  }
+
+  // How high the box is, and where it stands. To ask while rows are written to would lay out the page each time.
+  look() {
+    this.high = this.box.clientHeight;
+    this.top = this.box.scrollTop;
   }
 
   soon() {
@@ -58,13 +67,13 @@ export class VirtualList {
   // The place of an item says which element shows it, so that scrolling fills only the rows that come into sight.
   draw() {
     const { box, height, items } = this;
+    const top = Math.max(0, Math.min(this.top, items.length * height - this.high)); // the box is told later that it got shorter
     if (this.long !== items.length) {
       this.long = items.length;
       this.spacer.style.height = `${items.length * height}px`;
       this.nothing.textContent = items.length ? "" : this.empty();
       this.nothing.hidden = items.length > 0;
     }
-    const top = box.scrollTop;
     const first = Math.max(0, Math.floor(top / height) - 2);
     const last = Math.min(items.length, Math.ceil((top + this.high) / height) + 2);
     this.pool(last - first);
@@ -124,6 +133,7 @@ export class VirtualList {
     const top = this.chosen * height;
     if (top < box.scrollTop) box.scrollTop = top;
     else if (top + height > box.scrollTop + box.clientHeight) box.scrollTop = top + height - box.clientHeight;
+    this.top = box.scrollTop;
     this.draw();
   }
 

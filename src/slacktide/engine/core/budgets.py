@@ -26,7 +26,7 @@ class Budgets:
             control["loosened"] += 1
         elif left < before:
             control["tightened"] = control["looks"] + 1
-        self.tables.tb["budgets"][b] = (affinity_records.GIVEN, left, 0, 0)
+        self.tables.tb["budgets"][b] = (affinity_records.GIVEN, left, 0, 0, 0)
         return is_new
 
     def remove(self, name: str) -> None:

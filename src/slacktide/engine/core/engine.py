@@ -169,10 +169,11 @@ class Engine:
         self._budgets.remove(name)
         self._assign(name)
 
-    def pod_group(self, name: str, least: int) -> None:
-        """None of a group's pods starts before so many of them are on hosts, or start with it."""
-        self.note(operations.PodGroup(name, least))
-        self.groups.put(name, least)
+    def pod_group(self, name: str, least: int, whole: bool = False) -> None:
+        """None of a group's pods starts before so many of them are on hosts, or start with it. ``whole``: all of them
+        that are on hosts are preempted together or not at all."""
+        self.note(operations.PodGroup(name, least, whole))
+        self.groups.put(name, least, whole)
 
     def pod_group_gone(self, name: str) -> None:
         """A group is no more: its pods start alone, where they are awake."""
@@ -381,7 +382,9 @@ class Engine:
         """Somebody else ends a pod: there is no point in preempting it."""
         self.note(operations.Doomed(uid))
         self.awaited.pop(uid, None)
-        self.instances.guard(self.instances.known(uid))
+        pod = self.instances.known(uid)
+        self.instances.guard(pod)
+        self.groups.doom(pod)
 
     def protect(self, uid: str, budget: str) -> None:
         """A pod is of this budget now; empty: of none."""

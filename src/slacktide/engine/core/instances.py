@@ -95,7 +95,7 @@ class Instances:
         tb["owner"][pod.row] = controller.q
         live_events.enter(tb.state, pod.row, float(tb["instances"]["since"][pod.row]))
         self.budgets.assign(pod.row, pod.budget)
-        tb["pod_group"][pod.row] = self.groups.numbers.get(pod.group, -1)
+        tb["pod_group"][pod.row], tb["next_in_group"][pod.row] = self.groups.numbers.get(pod.group, -1), -1
         if self._observer is not None:
             self._observer.entered(controller, pod)
 

@@ -102,6 +102,7 @@ class BudgetGone(Operation):
 class PodGroup(Operation):
     name: str
     least: int
+    whole: bool = False
 
 
 class PodGroupGone(Operation):

@@ -35,6 +35,7 @@ class Pod:
     bound: bool = False
     ready: bool = False
     preempted: bool = False
+    doomed: bool = False
     budget: str = ""
     cause: int = 0
     group: str = ""

@@ -20,6 +20,7 @@ TOO_SMALL = "had too little room even without pods of ours"
 PROTECTED = "were protected by disruption budgets or by a least running time"
 CROWDED = "broke its rules about neighbours even without pods of ours on them"
 GUARDED = "were protected, as their pods are of the system, or come or go just now"
+GROUPED = "were protected, as their pods go with the rest of their pod group only, and not all of that may"
 TOO_MANY = "were protected because their workloads were disrupted as often as their classes allow"
 COOLING = "were protected because their workloads were disrupted too short a time ago (cooldown)"
 CLOSED = "were protected because their workloads may be disrupted at other hours only"
@@ -56,6 +57,7 @@ def classify(engine: Engine, row: int, mine: float, found: Obstacles, now: float
         (TOO_MANY, rules.TOO_MANY),
         (COOLING, rules.COOLING),
         (CLOSED, rules.CLOSED),
+        (GROUPED, rules.GROUPED),
         (PROTECTED, rules.PROTECTED),
         (OVERHEAD, rules.OVERHEAD),
         (eligible, rules.NOT_ELIGIBLE),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from slacktide.model import Past
 from slacktide.model.hosts import DEVICES
 from slacktide.state.spec import Spec
 
+V = TypeVar("V")
 Demand = tuple[tuple[str, int], ...]
 SHORTEST = 1e-3
 """Seconds; what follows sooner counts as the same instant, and nothing that completed ran less."""
@@ -105,9 +107,9 @@ class HostHistory:
         self.changes.append(now)
 
 
-def without_devices(amounts: Mapping[str, int]) -> dict[str, int]:
-    """Amounts but for those of claims' devices, which say what is free, not what is there."""
-    return {name: amount for name, amount in amounts.items() if not name.startswith(DEVICES)}
+def without_devices(said: Mapping[str, V]) -> dict[str, V]:
+    """Amounts, or attributes, but for those of claims' devices, which say what is free, not what is there."""
+    return {name: value for name, value in said.items() if not name.startswith(DEVICES)}
 
 
 class SessionHistory:
@@ -285,12 +287,12 @@ class SessionHistory:
     def _host(self, told: operations.Host) -> None:
         """When the host can be used."""
         known = self.hosts.get(told.name)
-        amounts = without_devices(told.amounts)
+        amounts, attributes = without_devices(told.amounts), without_devices(told.attributes)
         if known is None:
-            known = self.hosts[told.name] = HostHistory(told.attributes, amounts)
+            known = self.hosts[told.name] = HostHistory(attributes, amounts)
             if self.begin > -np.inf:
                 known.closed.append((self.begin, self.now))
-        known.has, known.attributes = amounts, told.attributes
+        known.has, known.attributes = amounts, attributes
         if not told.up:
             self._closed.add(told.name)
         elif told.name in self._closed:

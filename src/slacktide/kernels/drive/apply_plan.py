@@ -96,6 +96,7 @@ def welcoming(tb: State, kind: int, mask: NDArray[np.bool_]) -> None:
 @entry
 def spared(tb: State, host: int, victims: NDArray[np.int64], now: float) -> int:
     """The first of ``victims`` (rows on a host) that must not be preempted beside those before it, or -1."""
+    views.control(tb)["companions"] = 0
     for i in range(len(victims)):
         at = host_slots.slot_of(tb, host, victims[i])
         if disruption_budgets.spared(tb, host, at, i, now):

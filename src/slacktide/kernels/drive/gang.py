@@ -32,7 +32,7 @@ def of(tb: State, entry: Records) -> int:
     Whose pod group has its least number on hosts starts alone.
     """
     g = group_of(tb, whole(entry["row"]))
-    if g >= 0:
+    if g >= 0 and views.pod_groups(tb)[g]["least"] > 0:
         group = views.pod_groups(tb)[g]
         return whole(2 * g + 1) if group["placed"] < group["least"] else whole(NOBODY)
     q = whole(entry["request"])

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from slacktide.kernels.drive import gang, instance_ledger
-from slacktide.kernels.feasible import affinity
+from slacktide.kernels.feasible import affinity, pod_groups
 from slacktide.kernels.memo import hopeless_kinds, infeasibility_memo, standstill
-from slacktide.kernels.place import nominations, search, search_free, search_with_rules, victims
+from slacktide.kernels.place import companions, nominations, search, search_free, search_with_rules, victims
 from slacktide.kernels.policies import in_force
 from slacktide.kernels.qos import request_ledger
 from slacktide.kernels.queue import request_heap
@@ -50,15 +50,30 @@ def find_with_rules(tb: State, k: int, mine: float) -> int:
 
 
 @kernel
-def evict(tb: State, entries: Records, h: int, number: int, by: int) -> None:
-    """Preempt the chosen victims on host ``h`` for instance ``by``; O(victims * log)."""
+def list_victims(tb: State, h: int, number: int) -> int:
+    """Rows of the chosen victims on host ``h``, then of their companions on others, into ``victims``; how many."""
+    control = views.control(tb)
+    first = control["victims"]
+    for v in range(number):
+        views.victims(tb)[first + v] = views.slots(tb)[h, views.taken(tb)[v]]["row"]
+    if number == 0:
+        return whole(0)
+    for c in range(control["companions"]):
+        views.victims(tb)[first + number + c] = views.companions(tb)[c]
+    return number + control["companions"]
+
+
+@kernel
+def evict(tb: State, entries: Records, number: int, by: int) -> None:
+    """Preempt the ``number`` of victims that are listed for instance ``by``; O(victims * log)."""
     control = views.control(tb)
     now = control["now"]
     first = control["victims"]
     for v in range(number):
-        slot = views.slots(tb)[h, views.taken(tb)[v]]
-        views.victims(tb)[first + v] = slot["row"]
-        instance_ledger.record(tb, PREEMPTED, slot["row"], h, by, request_ledger.metric_of(tb, slot, now))
+        row = whole(views.victims(tb)[first + v])
+        h = whole(views.instances(tb)[row]["host"])
+        slot = views.slots(tb)[h, companions.slot_at(tb, row)]
+        instance_ledger.record(tb, PREEMPTED, row, h, by, request_ledger.metric_of(tb, slot, now))
     for v in range(number):
         row = whole(views.victims(tb)[first + v])
         instance_ledger.stop(tb, row, now, instance_ledger.YES)
@@ -100,6 +115,7 @@ def place(tb: State, entries: Records, at: int, h: int, mine: float, may_preempt
         number = victims_for(tb, whole(entry["row"]), h, mine)
         if number < 0:
             return
+        number = whole(list_victims(tb, h, number))
     if views.rules(tb)["record"] & RECORD_DECISIONS:
         decision = views.decisions(tb)[control["decisions"]]
         decision["row"] = entry["row"]
@@ -111,7 +127,7 @@ def place(tb: State, entries: Records, at: int, h: int, mine: float, may_preempt
         decision["first"] = control["victims"]
         control["decisions"] += 1
     if number > 0:
-        evict(tb, entries, h, number, entry["row"])
+        evict(tb, entries, number, entry["row"])
         if views.rules(tb)["record"] & RECORD_DECISIONS:
             control["victims"] += number
     instance_ledger.start(tb, entry["row"], h, now)
@@ -160,19 +176,21 @@ def serve(tb: State, entries: Records, at: int) -> None:
     entry = entries[at]
     mine = request_heap.metric_of_entry(tb, entry, control["now"])
     host = whole(-1)
+    pod_groups.begins_to_ask(tb, whole(entry["row"]))
     hopeless_kinds.take_turn(tb, entry)
     if control["gang"] < 0 or control["gang_starts"]:
         host = whole(find_in_phase(tb, entry, mine))
     if host >= 0:
         place(tb, entries, at, host, mine, control["phase"] == 1)
     else:
-        if control["gang"] < 0:
+        if control["gang"] < 0 and control["asking"] < 0:
             control["failed"] = entry["kind"]
         standstill.note(tb, entry, mine)
         hopeless_kinds.note(tb, entry, mine)
         instance_ledger.record(tb, HELD, entry["row"], NOBODY, NOBODY, mine)
         if control["gang"] < 0:  # a gang takes nothing, or what its trial found: there no room was kept
             nominations.keep_room(tb, whole(entry["row"]))
+    pod_groups.has_asked(tb)
     if control["gang"] >= 0 and entry["done"] == OPEN:
         entry["done"] = SERVED
 
@@ -239,11 +257,14 @@ def try_gang(tb: State, entries: Records, who: int, count: int) -> int:
     code = FINISHED
     while code == FINISHED and ahead > 0 and (who & 1 or found + ahead >= needed):
         code = lacking(tb)
-        if code == FINISHED and control["acts"] + views.slots(tb).shape[1] >= len(views.acts(tb)):
+        at_most = views.slots(tb).shape[1] + control["whole_members"]
+        if code == FINISHED and control["acts"] + at_most >= len(views.acts(tb)):
             code = MORE_ACTS
         if code == FINISHED:
             at = whole(gang.next_member(tb, entries, who, at, count))
+            pod_groups.begins_to_ask(tb, whole(entries[at]["row"]))
             found += try_member(tb, entries[at])
+            pod_groups.has_asked(tb)
             ahead -= 1
             at += 1
     possible = found >= needed and gang.holds(tb, who)
@@ -266,10 +287,9 @@ def try_member(tb: State, entry: Records) -> bool:
         number = victims_for(tb, whole(entry["row"]), h, mine)
         if number < 0:
             return False
-    first = whole(control["victims"])
+        number = whole(list_victims(tb, h, number))
     for v in range(number):
-        views.victims(tb)[first + v] = views.slots(tb)[h, views.taken(tb)[v]]["row"]
-    for v in range(number):
-        gang.take_off(tb, h, whole(views.victims(tb)[first + v]), control["now"])
+        row = whole(views.victims(tb)[control["victims"] + v])
+        gang.take_off(tb, whole(views.instances(tb)[row]["host"]), row, control["now"])
     gang.put_on(tb, h, whole(entry["row"]), control["now"])
     return True

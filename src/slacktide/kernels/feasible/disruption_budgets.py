@@ -6,7 +6,7 @@ disruption, no least running time and no guards, nothing here costs more than a 
 
 from __future__ import annotations
 
-from slacktide.kernels.feasible import disruption_limits
+from slacktide.kernels.feasible import disruption_limits, pod_groups
 from slacktide.kernels.feasible.disruption_limits import ALLOWED
 from slacktide.kernels.runtime.compiling import kernel, leaf, whole
 from slacktide.kernels.tables import views
@@ -46,10 +46,10 @@ def spared_until(tb: State, slot: Records) -> float:
 
 @kernel
 def spared(tb: State, h: int, i: int, number: int, now: float) -> bool:
-    """Whether the instance in slot ``i`` of host ``h`` is no victim, ``number`` of others chosen; O(1), O(chosen)
-    where it has a budget or limits."""
+    """Whether the instance in slot ``i`` of host ``h`` is no victim by itself, ``number`` of others chosen; O(1),
+    O(chosen) where it has a budget or limits. Of whole groups :func:`.companions.may_go` tells."""
     slot = views.slots(tb)[h, i]
-    if now < spared_until(tb, slot):
+    if now < spared_until(tb, slot) or pod_groups.in_company(tb, whole(slot["row"])):
         return True
     if disruption_limits.any_limits(tb) and disruption_limits.protects(tb, h, i, number, now) != ALLOWED:
         return True
@@ -59,6 +59,8 @@ def spared(tb: State, h: int, i: int, number: int, now: float) -> bool:
     used = whole(1)
     for v in range(number):
         used += budget_of(tb, whole(views.slots(tb)[h, views.taken(tb)[v]]["row"])) == b
+    for c in range(views.control(tb)["companions"] if number > 0 else 0):
+        used += budget_of(tb, whole(views.companions(tb)[c])) == b
     return used > left_of(tb, b)
 
 

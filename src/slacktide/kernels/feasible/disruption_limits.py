@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from slacktide.kernels.feasible import pod_groups
 from slacktide.kernels.runtime.compiling import entry, kernel, leaf, whole
 from slacktide.kernels.tables import limit_records, views
 from slacktide.kernels.tables.schema import State
@@ -31,8 +32,8 @@ def any_limits(tb: State) -> bool:
 
 @leaf
 def pass_begins(tb: State) -> None:
-    """Since the last pass any limit may have loosened; O(1)."""
-    if any_limits(tb):
+    """Since the last pass any limit may have loosened, and any group may go by now; O(1)."""
+    if any_limits(tb) or pod_groups.any_whole(tb):
         views.control(tb)["loosened"] += 1
 
 
@@ -88,6 +89,8 @@ def protects(tb: State, h: int, i: int, number: int, now: float) -> int:
     used = whole(views.disruption_accounts(tb)[a]["tried"])
     for v in range(number):
         used += account_of(tb, whole(views.slots(tb)[h, views.taken(tb)[v]]["row"])) == a
+    for c in range(views.control(tb)["companions"] if number > 0 else 0):
+        used += account_of(tb, whole(views.companions(tb)[c])) == a
     return forbidden(tb, a, used, now)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from slacktide.kernels.feasible import affinity, free_index, grants, leeway, lendable, site_tree, sparing
+from slacktide.kernels.feasible import affinity, free_index, grants, leeway, lendable, pod_groups, site_tree, sparing
 from slacktide.kernels.policies import in_force, qos_driven, triage
 from slacktide.kernels.qos import request_ledger, window_ledger
 from slacktide.kernels.qos.metric import NEAR, running, slope
@@ -95,7 +95,8 @@ def occupy(tb: State, h: int) -> None:
     if slot["request"] >= 0:
         host["shared"] += 1
     row, shape = whole(slot["row"]), whole(slot["shape"])
-    count_in_group(tb, row, whole(1))
+    pod_groups.count(tb, row, whole(1))
+    pod_groups.has_changed(tb, slot["request"] >= 0)
     for r in range(views.free(tb).shape[1]):
         views.free(tb)[h, r] -= grants.taken(tb, row, shape, r)
     if len(views.counters(tb)) > 0:
@@ -111,7 +112,8 @@ def remove(tb: State, h: int, row: int) -> None:
     count = host["count"]
     at = slot_of(tb, h, row)
     shape = whole(views.slots(tb)[h, at]["shape"])
-    count_in_group(tb, row, whole(-1))
+    pod_groups.count(tb, row, whole(-1))
+    pod_groups.has_changed(tb, views.slots(tb)[h, at]["request"] >= 0)
     if views.slots(tb)[h, at]["request"] >= 0:
         host["shared"] -= 1
     for r in range(views.free(tb).shape[1]):
@@ -123,13 +125,6 @@ def remove(tb: State, h: int, row: int) -> None:
     host["count"] = count - 1
     note_release(tb, h)
     touch(tb, h)
-
-
-@leaf
-def count_in_group(tb: State, row: int, by: int) -> None:
-    """Count an instance that comes to a host (1), or leaves one (-1), in its pod group; O(1)."""
-    if len(views.pod_groups(tb)) > 0 and views.pod_group(tb)[row] >= 0:
-        views.pod_groups(tb)[views.pod_group(tb)[row]]["placed"] += by
 
 
 @kernel

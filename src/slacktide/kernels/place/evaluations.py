@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from slacktide.kernels.feasible import host_slots, lendable
+from slacktide.kernels.feasible import host_slots, lendable, pod_groups
 from slacktide.kernels.place import ranking, victims
 from slacktide.kernels.policies import in_force
 from slacktide.kernels.runtime.compiling import kernel, leaf, whole
@@ -35,7 +35,7 @@ def evaluate(tb: State, at: int, h: int, shape: int, cls: int, mine: float) -> N
 @kernel
 def lasting(tb: State) -> bool:
     """Whether evaluations outlive a pass, as they depend on nothing but a host's contents (the *score cache*)."""
-    return in_force.by_contents(tb) and len(views.budgets(tb)) == 0
+    return in_force.by_contents(tb) and len(views.budgets(tb)) == 0 and not pod_groups.any_whole(tb)
 
 
 @kernel

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from slacktide.kernels.feasible import affinity, free_index, host_slots
+from slacktide.kernels.feasible import affinity, free_index, host_slots, pod_groups
 from slacktide.kernels.place import search, search_with_rules, victims
 from slacktide.kernels.policies import in_force
 from slacktide.kernels.runtime.compiling import entry, whole
@@ -32,6 +32,7 @@ def count_hosts(tb: State, row: int, mine: float, counts: NDArray[np.int64]) -> 
     kind = whole(views.instances(tb)[row]["kind"])
     counts[:] = 0
     search.bring_metrics_up_to_date(tb)
+    pod_groups.begins_to_ask(tb, row)
     with_rules = affinity.involved(tb, kind)
     if with_rules:
         affinity.prepare(tb, kind)
@@ -56,3 +57,4 @@ def count_hosts(tb: State, row: int, mine: float, counts: NDArray[np.int64]) -> 
             while views.missing(tb)[first] <= 0:
                 first += 1
             counts[min(CPU + first, OTHER)] += 1
+    pod_groups.has_asked(tb)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slacktide.kernels.builtin import FEWEST_VICTIMS, OWN
-from slacktide.kernels.feasible import disruption_budgets, disruption_limits, grants, host_slots
+from slacktide.kernels.feasible import disruption_budgets, disruption_limits, grants, host_slots, pod_groups
 from slacktide.kernels.feasible.free_index import NOWHERE, first_part, fraction, second_part
 from slacktide.kernels.place import ranking
 from slacktide.kernels.place.evaluations import UNSHARED
@@ -160,8 +160,8 @@ def make_offers(tb: State, node: int, h: int, cls: int, mine: float) -> None:
     for i in range(host["count"]):
         slot = views.slots(tb)[h, i]
         row, shape = whole(slot["row"]), whole(slot["shape"])
-        if disruption_budgets.budget_of(tb, row) >= 0:
-            offer_anything(tb, node, whole(EXACT))  # what its budget allows changes without its contents
+        if disruption_budgets.budget_of(tb, row) >= 0 or pod_groups.whole_of(tb, row) >= 0:
+            offer_anything(tb, node, whole(EXACT))  # what its budget or its group allows changes without its contents
             return
         goes = would_go(tb, h, whole(i), number, cls, mine, now)
         if goes < 0:

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from slacktide.kernels.feasible import disruption_budgets, disruption_limits
+from slacktide.kernels.feasible import disruption_budgets, disruption_limits, pod_groups
+from slacktide.kernels.place import companions
 from slacktide.kernels.policies import in_force, qos_driven
 from slacktide.kernels.qos import request_ledger
 from slacktide.kernels.qos.metric import metric, promise_of
@@ -15,8 +16,8 @@ from slacktide.kernels.runtime.compiling import entry, kernel, whole
 from slacktide.kernels.tables import views
 from slacktide.kernels.tables.schema import Records, State
 
-_OBSTACLES: tuple[Any, ...] = tuple(np.int64(i) for i in range(8))  # not literals, so that kernels are compiled once
-NOTHING, PROTECTED, OVERHEAD, NOT_ELIGIBLE, TOO_MANY, COOLING, CLOSED, GUARDED = _OBSTACLES
+_OBSTACLES: tuple[Any, ...] = tuple(np.int64(i) for i in range(9))  # not literals, so that kernels are compiled once
+NOTHING, PROTECTED, OVERHEAD, NOT_ELIGIBLE, TOO_MANY, COOLING, CLOSED, GUARDED, GROUPED = _OBSTACLES
 LIMITS: Any = NOT_ELIGIBLE
 """What forbids a disruption (:data:`.limit_records.TOO_MANY` and those after it) follows behind this one."""
 
@@ -29,17 +30,26 @@ def obstacles(tb: State, hosts: NDArray[np.int64], row: int, mine: float, now: f
     nothing but scratch space. O(instances * budgeted instances of a host).
     """
     at = 0
+    pod_groups.begins_to_ask(tb, row)
     kind = whole(views.instances(tb)[row]["kind"])
     cls = whole(views.kinds(tb)[kind]["cls"])
     mine = in_force.standing(tb, row, kind, mine)
     for h in hosts:
-        number = 0
+        number = whole(0)
+        views.control(tb)["companions"] = 0
         for i in range(views.hosts(tb)[h]["count"]):
             limit = whole(disruption_limits.protects(tb, h, i, number, now))
             if disruption_budgets.spared_until(tb, views.slots(tb)[h, i]) == np.inf:
                 out[at] = GUARDED
             elif limit != disruption_limits.ALLOWED:
                 out[at] = LIMITS + limit
+            elif pod_groups.in_company(tb, whole(views.slots(tb)[h, i]["row"])):
+                out[at] = obstacle(tb, views.slots(tb)[h, i], cls, mine, now)
+                if out[at] == NOTHING and views.kinds(tb)[kind]["conditions"] > 0:
+                    out[at] = GROUPED  # a group does not go for who has rules
+                elif out[at] == NOTHING:
+                    number = whole(companions.take_if_it_may_go(tb, h, whole(i), number, cls, mine, now))
+                    out[at] = NOTHING if companions.is_taken(tb, whole(i), number) else GROUPED
             elif disruption_budgets.spared(tb, h, i, number, now):
                 out[at] = PROTECTED
             else:
@@ -47,6 +57,7 @@ def obstacles(tb: State, hosts: NDArray[np.int64], row: int, mine: float, now: f
                 number += 1
                 out[at] = obstacle(tb, views.slots(tb)[h, i], cls, mine, now)
             at += 1
+    pod_groups.has_asked(tb)
 
 
 @entry

@@ -7,7 +7,7 @@ that nothing has changed.
 
 from __future__ import annotations
 
-from slacktide.kernels.feasible import affinity, disruption_budgets, free_index, host_slots
+from slacktide.kernels.feasible import affinity, disruption_budgets, free_index, host_slots, pod_groups
 from slacktide.kernels.feasible.free_index import NOWHERE
 from slacktide.kernels.place import ranking, search, victims
 from slacktide.kernels.place.evaluations import UNSHARED, shown_hopeless
@@ -76,7 +76,7 @@ def find_free(tb: State, kind: int) -> int:
 
 @kernel
 def may_take(tb: State, h: int, i: int, number: int, cls: int, mine: float, now: float) -> bool:
-    """Whether the instance in slot ``i`` is eligible, ``number`` of others chosen; O(chosen)."""
+    """Whether the instance in slot ``i`` is eligible by itself, ``number`` of others chosen; O(chosen)."""
     slot = views.slots(tb)[h, i]
     if slot["batch"] == views.control(tb)["batch"] or disruption_budgets.spared(tb, h, i, number, now):
         return False
@@ -101,10 +101,18 @@ def take_carriers(tb: State, h: int, kind: int, mine: float, now: float) -> int:
 
 @kernel
 def take_others(tb: State, h: int, kind: int, mine: float, now: float, number: int) -> int:
-    """Choose further victims behind the ``number`` chosen until the demand fits; how many are chosen then, or -1."""
+    """Choose further victims behind the ``number`` chosen until the demand fits; how many are chosen then, or -1.
+
+    Whole groups go for kinds without rules only: what their companions leave behind may break a rule elsewhere.
+    """
     cls = whole(views.kinds(tb)[kind]["cls"])
-    forced = number
+    forced, free_of_rules = number, views.kinds(tb)[kind]["conditions"] == 0
     for i in range(views.hosts(tb)[h]["count"]):
+        if free_of_rules and pod_groups.whole_of(tb, whole(views.slots(tb)[h, i]["row"])) >= 0:
+            number, enough = victims.take_group(tb, h, whole(i), number, cls, mine, now)
+            if enough:
+                return number
+            continue
         chosen = False
         for v in range(forced):
             chosen = chosen or views.taken(tb)[v] == i
@@ -131,6 +139,7 @@ def choose(tb: State, h: int, kind: int, mine: float, now: float) -> int:
     """As :func:`.victims.choose`, for a kind with rules, prepared; host ``h`` must be open to it."""
     record = views.kinds(tb)[kind]
     views.control(tb)["operations"] += 1
+    views.control(tb)["companions"] = 0
     answer = affinity.rules_at(tb, kind, h)
     if answer == affinity.FAIL_FOR_GOOD:
         return whole(-1)
@@ -164,6 +173,7 @@ def choose_together(tb: State, h: int, kind: int, mine: float, now: float) -> in
     """
     if views.kinds(tb)[kind]["conditions"] == 0 or search.can_still_wait(tb, kind, mine):
         return whole(-1)
+    views.control(tb)["companions"] = 0
     free_index.has_room(tb, h, whole(views.kinds(tb)[kind]["shape"]))
     host_slots.sort_victims(tb, h, now)
     number, cls = whole(0), whole(views.kinds(tb)[kind]["cls"])

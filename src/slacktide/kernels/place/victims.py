@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from slacktide.kernels.builtin import FEWEST_VICTIMS, OWN, SLACK
-from slacktide.kernels.feasible import disruption_budgets, free_index, grants, host_slots, leeway
+from slacktide.kernels.feasible import disruption_budgets, free_index, grants, host_slots, leeway, pod_groups
+from slacktide.kernels.place import companions
 from slacktide.kernels.policies import in_force, priority, qos_driven
 from slacktide.kernels.qos import request_ledger
 from slacktide.kernels.runtime.compiling import kernel, leaf, whole
@@ -39,11 +40,21 @@ def take_back(tb: State, slot: Records) -> bool:
 
 
 @kernel
+def take_group(tb: State, h: int, i: int, number: int, cls: int, mine: float, now: float) -> tuple[int, bool]:
+    """Choose the whole group of the instance in slot ``i`` behind the ``number`` chosen, if it may go: how many are
+    chosen on host ``h`` then, and whether they suffice; O(group * instances on a host)."""
+    chosen, enough = whole(companions.take_if_it_may_go(tb, h, i, number, cls, mine, now)), False
+    for v in range(number, chosen):
+        enough = release(tb, views.slots(tb)[h, views.taken(tb)[v]])
+    return chosen, enough
+
+
+@kernel
 def choose_by_metric(tb: State, h: int, cls: int, mine: float, now: float) -> int:
     """Victims on host ``h`` into ``views.taken(tb)``; their number, or -1 where they do not suffice; O(instances)."""
     host_slots.sort_victims(tb, h, now)
     batch = views.control(tb)["batch"]
-    number = 0
+    number = whole(0)
     for i in range(views.hosts(tb)[h]["count"]):
         slot = views.slots(tb)[h, i]
         q = request_ledger.metric_of(tb, slot, now)
@@ -54,6 +65,11 @@ def choose_by_metric(tb: State, h: int, cls: int, mine: float, now: float) -> in
             host_slots.lower_ceiling(tb, h, leeway.most_of(tb, slot, q, now), now)
         if qos_driven.none_after(tb, slot, q, idle, cls, mine):
             return -1
+        if pod_groups.whole_of(tb, whole(slot["row"])) >= 0:
+            number, enough = take_group(tb, h, whole(i), number, cls, mine, now)
+            if enough:
+                return number
+            continue
         if (
             slot["batch"] == batch
             or not qos_driven.eligible(tb, slot, q, cls, mine, now)
@@ -72,11 +88,16 @@ def choose_by_priority(tb: State, h: int, cls: int, now: float) -> int:
     """As :func:`choose_by_metric`, where no metric is asked for; O(instances)."""
     host_slots.sort_victims(tb, h, now)
     batch = views.control(tb)["batch"]
-    number = 0
+    number = whole(0)
     for i in range(views.hosts(tb)[h]["count"]):
         slot = views.slots(tb)[h, i]
         if not in_force.eligible_by_class(tb, slot, cls):
             return -1  # nor is anybody after this one
+        if pod_groups.whole_of(tb, whole(slot["row"])) >= 0:
+            number, enough = take_group(tb, h, whole(i), number, cls, np.inf, now)
+            if enough:
+                return number
+            continue
         if slot["batch"] == batch or disruption_budgets.spared(tb, h, i, number, now):
             continue
         views.taken(tb)[number] = i
@@ -88,7 +109,9 @@ def choose_by_priority(tb: State, h: int, cls: int, now: float) -> int:
 
 @kernel
 def choose(tb: State, h: int, shape: int, cls: int, mine: float, now: float) -> int:
-    """Victims that host ``h`` needs for this demand into ``taken``: 0 or more, or -1: infeasible; O(instances)."""
+    """Victims that host ``h`` needs for this demand into ``taken``, and whoever must go with them from other hosts into
+    ``companions``: 0 or more, or -1: infeasible; O(instances)."""
+    views.control(tb)["companions"] = 0
     if views.hosts(tb)[h]["down"]:
         return -1
     views.control(tb)["operations"] += 1
@@ -101,32 +124,63 @@ def choose(tb: State, h: int, shape: int, cls: int, mine: float, now: float) -> 
     return choose_by_metric(tb, h, cls, mine, now)
 
 
+@leaf
+def feel(tb: State, slot: Records, at: int, now: float, out: Records) -> int:
+    """Add a victim, number ``at`` of them, to the cost; 0 where it is idle, which costs nothing by metric; O(1)."""
+    theirs = views.classes(tb)[slot["cls"]]
+    views.ranks(tb)[at] = theirs["named_rank"]
+    if in_force.by_metric(tb) and request_ledger.is_idle(tb, slot):
+        views.slack(tb)[at] = np.inf
+        return whole(0)
+    if in_force.cost(tb) == FEWEST_VICTIMS:
+        priority.add_cost(out, theirs["level"])
+        return whole(1)
+    slack = request_ledger.metric_of(tb, slot, now) - theirs["margin"]
+    views.slack(tb)[at] = slack
+    qos_driven.add_cost(out, theirs["level"], slack)
+    return whole(1)
+
+
+@kernel
+def feel_groups(tb: State, h: int, number: int, now: float, out: Records) -> int:
+    """Add the victims on host ``h`` and their companions to the cost; how many are not idle; O(victims^2).
+
+    Groups in the order of their rows, whichever host is asked, so that what is equal costs the same to the bit.
+    """
+    felt, at = whole(0), whole(0)
+    for v in range(number):
+        slot = views.slots(tb)[h, views.taken(tb)[v]]
+        if pod_groups.whole_of(tb, whole(slot["row"])) < 0:
+            felt += feel(tb, slot, at, now, out)
+            at += 1
+    for v in range(number):
+        g = companions.opens(tb, h, whole(v))
+        row = whole(views.pod_groups(tb)[g]["first"]) if g >= 0 else whole(-1)
+        while row >= 0:
+            theirs = whole(views.instances(tb)[row]["host"])
+            felt += feel(tb, views.slots(tb)[theirs, companions.slot_at(tb, row)], at, now, out)
+            at += 1
+            row = whole(views.next_in_group(tb)[row])
+    return felt
+
+
 @kernel
 def preemption_cost(tb: State, h: int, number: int, now: float, out: Records) -> None:
     """The cost tuple of the chosen victims into ``out``, shape (levels + 1,), larger is better; O(victims)."""
     levels = len(out) - 1
     out[:] = 0.0
-    by_metric, cost = in_force.by_metric(tb), in_force.cost(tb)
-    felt = 0
-    for v in range(number):
-        slot = views.slots(tb)[h, views.taken(tb)[v]]
-        theirs = views.classes(tb)[slot["cls"]]
-        views.ranks(tb)[v] = theirs["named_rank"]
-        if by_metric and request_ledger.is_idle(tb, slot):
-            views.slack(tb)[v] = np.inf
-            continue
-        felt += 1
-        if cost == FEWEST_VICTIMS:
-            priority.add_cost(out, theirs["level"])
-            continue
-        slack = request_ledger.metric_of(tb, slot, now) - theirs["margin"]
-        views.slack(tb)[v] = slack
-        qos_driven.add_cost(out, theirs["level"], slack)
+    cost, felt = in_force.cost(tb), whole(0)
+    further = views.control(tb)["companions"] if number > 0 else whole(0)
+    if pod_groups.any_whole(tb):
+        felt = whole(feel_groups(tb, h, number, now, out))
+    else:
+        for v in range(number):
+            felt += feel(tb, views.slots(tb)[h, views.taken(tb)[v]], whole(v), now, out)
     if cost == SLACK and felt == 0 and number > 0:
         qos_driven.no_cost(out)
     if cost == OWN and number > 0:
         out[:] = 0.0
-        cost_of(views.rules(tb)["own_cost"], views.slack(tb), views.ranks(tb), number, out)
+        cost_of(views.rules(tb)["own_cost"], views.slack(tb), views.ranks(tb), number + further, out)
         for m in range(levels + 1):
             if np.isnan(out[m]):
                 views.control(tb)["broken"] = 1
@@ -135,12 +189,21 @@ def preemption_cost(tb: State, h: int, number: int, now: float, out: Records) ->
 
 @kernel
 def longest_grace(tb: State, h: int, number: int) -> float:
-    """Seconds that the last of the chosen victims may take to end; O(victims)."""
+    """Seconds that the last of the chosen victims on host ``h`` may take to end; O(victims)."""
     longest = 0.0
     for v in range(number):
         row = views.slots(tb)[h, views.taken(tb)[v]]["row"]
         longest = max(longest, views.kinds(tb)[views.instances(tb)[row]["kind"]]["grace"])
     return longest
+
+
+@kernel
+def validity_of(tb: State, slot: Records, cls: int, now: float) -> float:
+    """A chosen victim is one for any larger metric clearly below this, too; O(1)."""
+    q = request_ledger.metric_of(tb, slot, now)
+    if not views.classes(tb)[cls]["overloaded"]:
+        q = leeway.least_of(tb, slot, q, now)
+    return qos_driven.eligible_below(tb, slot, q, cls, now)
 
 
 @kernel
@@ -150,9 +213,9 @@ def result_validity(tb: State, h: int, number: int, cls: int, now: float) -> flo
     if not in_force.by_metric(tb):
         return limit
     for v in range(number):
-        slot = views.slots(tb)[h, views.taken(tb)[v]]
-        q = request_ledger.metric_of(tb, slot, now)
-        if not views.classes(tb)[cls]["overloaded"]:
-            q = leeway.least_of(tb, slot, q, now)
-        limit = min(limit, qos_driven.eligible_below(tb, slot, q, cls, now))
+        limit = min(limit, validity_of(tb, views.slots(tb)[h, views.taken(tb)[v]], cls, now))
+    for c in range(views.control(tb)["companions"]):
+        row = whole(views.companions(tb)[c])
+        theirs = whole(views.instances(tb)[row]["host"])
+        limit = min(limit, validity_of(tb, views.slots(tb)[theirs, companions.slot_at(tb, row)], cls, now))
     return limit

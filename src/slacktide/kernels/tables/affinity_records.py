@@ -32,6 +32,7 @@ BUDGET = np.dtype(
         ("amount", "i8"),
         ("expected", "i8"),  # instances live
         ("healthy", "i8"),  # of these on a host and past their start-up
+        ("tried", "i8"),  # scratch: disrupted by the choice that is looked at
     ],
     align=True,
 )

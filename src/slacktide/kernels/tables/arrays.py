@@ -118,7 +118,8 @@ ARRAYS: dict[str, Array] = {
     "resize_of": Array(I4, (N,), "resize", "drive", "the one it waits for, or -1", SIMULATION),
     "excess": Array(request.EXCESS, ("largest request",), "record", "drive tables", "scratch of scaling down"),
     "pod_group": Array(I4, (N,), "group", "drive feasible", "its pod group, or -1", LIVE, fixed=True),
-    "pod_groups": Array(request.POD_GROUP, ("pod groups",), "record", "drive feasible", "of which so many start", LIVE),
+    "pod_groups": Array(request.POD_GROUP, ("pod groups",), "record", "drive feasible place", "see there", LIVE),
+    "next_in_group": Array(I4, (N,), "row", "feasible place", "the next of its whole group on a host, or -1", LIVE),
     "acts": Array(request.ACT, ("steps",), "record", "drive", "scratch of a trial: what it did"),
     "acted": Array(schema.SLOT, ("steps",), "record", "drive", "scratch of a trial: the slots that it took off"),
     "leavers": Array(
@@ -177,7 +178,7 @@ ARRAYS: dict[str, Array] = {
         I4, (N,), "account", "feasible", "whose disruptions count together, or -1", LIVE, fixed=True
     ),
     "disruption_accounts": Array(
-        limits.ACCOUNT, ("disruption accounts",), "record", "feasible", "disruptions so far", LIVE
+        limits.ACCOUNT, ("disruption accounts",), "record", "feasible place", "disruptions so far", LIVE
     ),
     "disruptions": Array(F8, ("remembered",), "s", "feasible", "when the latest began, a ring for each account", LIVE),
     "disrupted_at": Array(F8, (N,), "s", "drive feasible", "when that began which has not ended, or -inf", LIVE),
@@ -227,6 +228,7 @@ ARRAYS: dict[str, Array] = {
     # Scratch of a search.
     "branches": Array(I8, (130, 3), "node, score, offer", "place", "scratch: branches of a tree to be looked at"),
     "taken": Array(I8, ("slots",), "slot", "drive feasible place", "scratch: victims"),
+    "companions": Array(I4, (N,), "row", "drive feasible place", "scratch: victims on other hosts", LIVE),
     "missing": Array(I8, (R,), "amount", "feasible place", "scratch: demand less free and what victims free"),
     "amounts": Array(F8, (3, R), "user's unit", "feasible", "scratch: what a user's score is given"),
     "slack": Array(F8, ("slots",), "s", "feasible place", "scratch: Q - margin of victims"),

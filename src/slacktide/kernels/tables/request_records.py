@@ -63,8 +63,14 @@ WAITING = np.dtype(
 )
 
 # A pod group of a live cluster: how many of its instances must be on hosts before any is, how many are, and how many
-# would have been by the last trial.
-POD_GROUP = np.dtype([("least", "i8"), ("placed", "i8"), ("found", "i8")], align=True)
+# would have been by the last trial. ``whole``: it is preempted as a whole or not at all; then ``first`` is the first of
+# its rows on hosts, the others in ascending order by ``next_in_group``; -1: none. One that somebody else ends is not
+# among them (GOES_ANYWAY). ``mixed``: some are more important than others, so that each is preempted by itself.
+POD_GROUP = np.dtype(
+    [("least", "i8"), ("placed", "i8"), ("found", "i8"), ("whole", "i8"), ("first", "i8"), ("mixed", "i8")], align=True
+)
+
+GOES_ANYWAY = -2
 
 # What a trial did, so that it can be undone: the row went on ``host``, or off it (then ``slot`` is what it was).
 # ``overhead`` and ``received`` are what its request's ledger said before.

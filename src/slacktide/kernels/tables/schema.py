@@ -300,6 +300,9 @@ CONTROL = np.dtype(
         ("gang_at", "i8"),  # where in the queue the next of them is looked for
         ("acts", "i8"),  # of the trial
         ("grouped", "i8"),  # whether an instance of a pod group waits in the present pass
+        ("whole_members", "i8"),  # instances of groups that are preempted as a whole, on hosts or not
+        ("asking", "i8"),  # the group of that kind whose instance has its turn, or -1
+        ("companions", "i8"),  # of the last choice of victims: how many of them are on other hosts
         ("told_operations", "i8"),  # that a live cluster was told so far
         ("queue", "i8"),
         ("incoming", "i8"),

@@ -88,13 +88,13 @@ class Actor:
             is_stale = True
         if is_stale:
             for victim in decision.victims:
+                self._taken_back.add(self.feed.engine.pods[victim.uid].host)
                 self.feed.engine.spared(victim.uid, self.clock())
-                self._taken_back.add(decision.host)
             return False
         self.feed.pods[decision.uid].queue = fed_pod.NOWHERE
         uids = {victim.uid for victim in decision.victims}
-        for uid in uids:
-            self.reservations.goes(uid, decision.host)
+        for uid in uids:  # also from other nodes, where they are of a group that goes as a whole
+            self.reservations.goes(uid, self.feed.engine.pods[uid].host)
         outstanding = uids | self.reservations.in_the_way(self.feed.engine, decision)
         if not outstanding:
             self._has_its_place(decision)

@@ -66,7 +66,7 @@ class Binder:
             if problem := self._obstacle(pod, decision):
                 await self._gate.passed()
                 self._give_up(decision.uid, problem, at_once=True)
-            elif pod.needs.provision or pod.pod.spec.resource_claims:
+            elif pod.needs.provision or self._devices.concerns(pod):
                 group.create_task(self._prepare_and_bind(pod, decision))
             else:
                 await self._bind(pod, decision)
@@ -91,7 +91,7 @@ class Binder:
         problem = ""
         if pod.needs.provision:
             problem = await self._gate.after(self._volumes.ready(pod, decision.host))
-        if not problem and pod.pod.spec.resource_claims:
+        if not problem and self._devices.concerns(pod):
             problem = await self._gate.after(self._devices.ready(pod))
         if problem := problem or self._obstacle(pod, decision):
             self._give_up(decision.uid, problem)

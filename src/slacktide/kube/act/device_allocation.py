@@ -2,7 +2,8 @@
 
 As kube-scheduler does: a finalizer, then ``status.allocation`` and ``status.reservedFor``; where the pod is not bound
 after all, it is taken out of ``reservedFor``. The devices stay with the claim then, and where the pod finds no place
-because of that, they are taken away from it.
+because of that, they are taken away from it. Claims for extended resources are made and deleted (see
+:mod:`.extended_claims`).
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from typing import Any
 
 from slacktide.kube.act.counts import ASK_AGAIN_SECONDS
+from slacktide.kube.act.extended_claims import MOST_REFUSALS, ExtendedClaims, Hopeless
 from slacktide.kube.client.http import MERGE_PATCH, STRATEGIC_MERGE_PATCH, ApiError, Unreachable
 from slacktide.kube.client.kinds import Malformed
 from slacktide.kube.client.status_codes import CONFLICT, NOT_FOUND, TOO_MANY
@@ -38,9 +40,6 @@ from slacktide.kube.translate.devices.pod_claims import (
 from slacktide.kube.translate.unschedulable import Unschedulable
 from slacktide.model.constraint import Term
 
-MOST_REFUSALS = 10
-"""So often the API server may say that it cannot (429, 5xx) until a pod waits again."""
-
 
 class DeviceAllocator:
     """Gives devices to claims. ``leading`` is asked before every act."""
@@ -49,14 +48,19 @@ class DeviceAllocator:
         self._connection, self._feed, self._leading, self._gate = term.connection, term.feed, term.leading, term.gate
         self._mirror = term.feed.mirror.devices
         self._mirror.release_all()  # of a term before
+        self._extended = ExtendedClaims(term)
         self._giving_up: dict[str, asyncio.Task[None]] = {}
+
+    def concerns(self, pod: FedPod) -> bool:
+        """Whether a pod is to get devices."""
+        return pod.uid in self._mirror.in_use.reservations or self._mirror.concerns(pod.pod)
 
     # -- when it is decided, at once ---------------------------------------------------------------------------------
 
     def reserve(self, uid: str, host: str) -> str:
         """Keep devices for the claims of a pod that is to be on a node; why that cannot be, or empty."""
         pod, view = self._feed.pods.get(uid), self._feed.mirror.nodes.get(host)
-        if pod is None or not pod.pod.spec.resource_claims:
+        if pod is None or not self._mirror.concerns(pod.pod):
             return ""
         return self._mirror.reserve(pod.pod, view.attributes) if view is not None else f"node {host} is gone"
 
@@ -77,13 +81,29 @@ class DeviceAllocator:
         try:
             for claim in claims_of(pod.pod, self._mirror.claims):
                 await self._write(claim, pod.pod, self._planned(claim, reservation), reservation.host)
-        except (Unschedulable, _Hopeless, ApiError) as problem:
+            await self._write_extended(pod.pod, reservation)
+        except (Unschedulable, Hopeless, ApiError) as problem:
             return str(problem)
         finally:
             reservation.writing = False
             if pod.uid not in self._feed.pods or pod.pod.spec.node_name:
                 self._mirror.release(pod.uid)
         return ""
+
+    async def _write_extended(self, pod: Pod, reservation: Reservation) -> None:
+        """Make a claim for a pod's extended resources, with the devices that are reserved.
+
+        Who was told to wait with the binding comes again, and has made it already.
+        """
+        made, extended = reservation.made, reservation.extended
+        await self._extended.delete_former(pod, but="" if made is None else made.metadata.uid)
+        if extended is None:
+            return
+        if made is None:
+            made = reservation.made = await self._extended.make(pod, extended)
+        known = self._mirror.claims.get((made.metadata.namespace, made.metadata.name), made)
+        await self._write(known, pod, reservation.planned[extended.claim.metadata.uid], reservation.host)
+        await self._extended.show(pod, made, extended)
 
     def _planned(self, claim: ResourceClaim, reservation: Reservation) -> Planned | None:
         """What a claim is to get for a pod, or for another one of its group that shares it."""
@@ -132,15 +152,15 @@ class DeviceAllocator:
         """
         name, result = claim.metadata.name, claim.status.allocation
         if claim.metadata.deletion_timestamp is not None:
-            raise _Hopeless(f"resource claim {name} is being deleted")
+            raise Hopeless(f"resource claim {name} is being deleted")
         if planned is None and result is None:
-            raise _Hopeless(f"resource claim {name} has lost its devices")
+            raise Hopeless(f"resource claim {name} has lost its devices")
         is_reserved = is_reserved_for(claim, pod.metadata.uid)
         if not is_reserved and planned is not None and result is not None and not planned.is_in(result):
-            raise _Hopeless(f"resource claim {name} was given devices by somebody else")
+            raise Hopeless(f"resource claim {name} was given devices by somebody else")
         view = self._feed.mirror.nodes.get(host)
         if view is None or not Term(usable_from(claim, pod)).holds(view.attributes):
-            raise _Hopeless(f"the devices of resource claim {name} cannot be used from node {host} any more")
+            raise Hopeless(f"the devices of resource claim {name} cannot be used from node {host} any more")
         return is_reserved and result is not None
 
     async def _finalized(self, claim: ResourceClaim) -> ResourceClaim:
@@ -175,27 +195,31 @@ class DeviceAllocator:
             except Unreachable:
                 pass
             await asyncio.sleep(ASK_AGAIN_SECONDS)
-        raise _Hopeless(f"resource claim {claim.metadata.name} is gone, or another replica leads")
+        raise Hopeless(f"resource claim {claim.metadata.name} is gone, or another replica leads")
 
     def _seen(self, answer: bytes, before: ResourceClaim) -> ResourceClaim:
         """What the API server answered, which the mirror knows at once: before its watch says so."""
         found, meta = RESOURCE_CLAIM.decode(answer), before.metadata
         if isinstance(found, Malformed):
-            raise _Hopeless(f"resource claim {meta.name}: {found.problem}")
+            raise Hopeless(f"resource claim {meta.name}: {found.problem}")
         known = self._mirror.claims.get((meta.namespace, meta.name))
         if known is None or not known.metadata.uid == found.metadata.uid == meta.uid:
-            raise _Hopeless(f"resource claim {meta.name} is gone")
+            raise Hopeless(f"resource claim {meta.name} is gone")
         self._mirror.see_claim(found)
         return found
 
     # -- where it is not bound ---------------------------------------------------------------------------------------
 
     def give_up(self, pod: FedPod, group: asyncio.TaskGroup | None) -> None:
-        """A pod was not bound: its claims are not reserved for it any more."""
+        """A pod was not bound: its claims are not reserved for it any more, and one that was made for it is deleted."""
         known = (self._mirror.claims.get(key) for key in names_of(pod.pod))  # also where one of them cannot be used
         claims = [one for one in known if one is not None and is_reserved_for(one, pod.uid)]
-        if claims and group is not None:
-            self._begin(pod, group, self._unreserve(pod, claims))
+        if (claims or self._mirror.extended.claims_of(pod.pod)) and group is not None:
+            self._begin(pod, group, self._take_back(pod, claims))
+
+    async def _take_back(self, pod: FedPod, claims: list[ResourceClaim]) -> None:
+        await self._unreserve(pod, claims)
+        await self._extended.delete_former(pod.pod)
 
     async def _unreserve(self, pod: FedPod, claims: Iterable[ResourceClaim]) -> None:
         async def step(latest: ResourceClaim) -> ResourceClaim:
@@ -204,20 +228,20 @@ class DeviceAllocator:
             return await self._patch(latest, "status", body, STRATEGIC_MERGE_PATCH)
 
         for claim in claims:
-            with contextlib.suppress(_Hopeless, ApiError):  # one that is gone keeps nobody from the others
+            with contextlib.suppress(Hopeless, ApiError):  # one that is gone keeps nobody from the others
                 await self._until(claim, lambda latest: not is_reserved_for(latest, pod.uid), step)
 
     def find_others(self, uids: Iterable[str], group: asyncio.TaskGroup | None) -> None:
         """Pods found no place: a claim of theirs that has devices on nodes where they cannot go gives these back."""
         for pod, claim in self._stuck(uids) if group is not None else ():
             assert group is not None  # noqa: S101  # for the type checker
-            self._begin(pod, group, self._give_back(pod, claim))
+            self._begin(pod, group, self._give_back(pod, claim) if claim else self._extended.delete_former(pod.pod))
 
     def _begin(self, pod: FedPod, group: asyncio.TaskGroup, work: Coroutine[Any, Any, None]) -> None:
         """One such work at a time for a pod; it is not bound before that is over."""
 
         async def run() -> None:
-            with contextlib.suppress(_Hopeless, ApiError):  # who waits comes here again
+            with contextlib.suppress(Hopeless, ApiError):  # who waits comes here again
                 await work
             del self._giving_up[pod.uid]
 
@@ -226,12 +250,16 @@ class DeviceAllocator:
         else:
             self._giving_up[pod.uid] = group.create_task(run())
 
-    def _stuck(self, uids: Iterable[str]) -> list[tuple[FedPod, ResourceClaim]]:
-        """Pods that found no place, each with a claim of its own whose devices keep it from some node."""
-        found = []
+    def _stuck(self, uids: Iterable[str]) -> list[tuple[FedPod, ResourceClaim | None]]:
+        """Pods that found no place, each with a claim of its own whose devices keep it from some node, or with one that
+        was made before for its extended resources (None)."""
+        found: list[tuple[FedPod, ResourceClaim | None]] = []
         for uid in uids:
             pod = self._feed.pods.get(uid)
-            if pod is None or not pod.pod.spec.resource_claims or uid in self._mirror.in_use.reservations:
+            if pod is None or not self._mirror.concerns(pod.pod) or uid in self._mirror.in_use.reservations:
+                continue
+            if self._mirror.extended.claims_of(pod.pod):
+                found.append((pod, None))
                 continue
             for claim in self._claims(pod):
                 if may_give_back(claim, uid) and self._keeps_away(claim, pod.pod):
@@ -259,7 +287,3 @@ class DeviceAllocator:
             return claims_of(pod.pod, self._mirror.claims)
         except Unschedulable:
             return []
-
-
-class _Hopeless(Exception):  # noqa: N818  # it never leaves this module
-    """A claim will not be written."""

@@ -61,6 +61,8 @@ class Evictor:
         self.recorder, self.leading, self._gate = term.recorder, term.leading, term.gate
         self.reservations, self.counts, self.listener = reservations, counts, listener
         self._of_victim: dict[str, Decision] = {}
+        self._told: dict[str, Decision] = {}
+        """Victims that were evicted and are not gone yet."""
         self._waiting: asyncio.Queue[tuple[str, Decision]] = asyncio.Queue()
 
     def evict(self, uid: str, decision: Decision) -> None:
@@ -71,6 +73,7 @@ class Evictor:
     def forget(self, uid: str) -> None:
         """A pod is no more."""
         self._of_victim.pop(uid, None)
+        self._told.pop(uid, None)
 
     async def run(self) -> None:
         """Works until cancelled."""
@@ -187,9 +190,13 @@ class Evictor:
 
     def _has_evicted(self, victim: FedPod, decision: Decision, beneficiary: FedPod | None) -> None:
         self.counts.evicted += 1
+        self._told[victim.uid] = decision
         mine = next(one.metric for one in decision.victims if one.uid == victim.uid)
         slack = f"slack {mine:.1f} s, that of the other {decision.metric:.1f} s"
-        note = f"Preempted on {decision.host} for {_named(beneficiary)}: {slack}"
+        node, group = victim.pod.spec.node_name, self._goes_with(victim)
+        note = (
+            f"Preempted on {node}{f' with its pod group {group}' if group else ''} for {_named(beneficiary)}: {slack}"
+        )
         related = None if beneficiary is None else pod_reference(beneficiary.pod)
         self.recorder.record(pod_reference(victim.pod), "Preempted", note, action="Preempting", related=related)
 
@@ -201,9 +208,26 @@ class Evictor:
         if overdrawn and victim.budget in engine.budgets:
             engine.budget(victim.budget, 0)
         if self.is_wanted(decision):
-            self.listener.give_up(
-                decision.uid, f"{'/'.join(victim.namespaced_name)} is not evicted: {reason}", at_once=True
-            )
+            why = f"{'/'.join(victim.namespaced_name)} is not evicted: {reason}{self._rest_of_group(victim, decision)}"
+            self.listener.give_up(decision.uid, why, at_once=True)
+
+    def _goes_with(self, victim: FedPod) -> str:
+        """The pod group that a victim belongs to, if that goes as a whole; else empty."""
+        one = self.feed.engine.pods.get(victim.uid)
+        return one.group if one is not None and self.feed.engine.groups.is_whole(one.group) else ""
+
+    def _rest_of_group(self, victim: FedPod, decision: Decision) -> str:
+        """What becomes of the others of a group that was to go as a whole and of which one stays; empty: there are
+        none."""
+        group, engine = self._goes_with(victim), self.feed.engine
+        others = {one.uid for one in decision.victims if one.uid != victim.uid}
+        others = (
+            {uid for uid in others if uid not in engine.pods or engine.pods[uid].group == group} if group else set()
+        )
+        if not others:
+            return ""
+        told = sum(uid not in engine.pods or self._told.get(uid) is decision for uid in others)
+        return f"; of its pod group {group}, {told} went already, and {len(others) - told} stay"
 
     def _spare(self, victim: FedPod, decision: Decision) -> None:
         if self._of_victim.get(victim.uid, decision) is not decision:

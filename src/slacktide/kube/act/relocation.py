@@ -43,7 +43,7 @@ def stays(pod: Pod) -> str:
         return f"annotation {ON_RESIZE}: {STAY}"
     if said not in ("", MOVE):
         return f"annotation {ON_RESIZE}: found {said!r}, expected {MOVE} or {STAY}"
-    if pod.spec.resource_claims:
+    if pod.spec.resource_claims or pod.status.extended_resource_claim_status is not None:
         return "it has claims on devices, and whether there are others for its replacement is not known"
     if owner is not None and owner.kind in BOUND_TO_NODES:
         return f"a {owner.kind} would create it anew on the same node"

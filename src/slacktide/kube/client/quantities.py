@@ -21,6 +21,7 @@ _FORM = re.compile(r"([+-]?)([0-9]*)(?:\.([0-9]*))?([A-Za-z]*)([+-]?[0-9]*)", re
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 _TOO_LONG = 100
+_LARGE = (("Gi", 2**30), ("Mi", 2**20), ("Ki", 2**10))
 
 
 @lru_cache(maxsize=65536)
@@ -55,6 +56,18 @@ def amount(resource: str, nano: int) -> int:
 def quantity(resource: str, text: str) -> int:
     """The quantity ``text`` of a resource, in the units of :func:`amount`. Raises :class:`ValueError` naming it."""
     return amount(resource, nanos(text))
+
+
+def cpu_text(nanos: int) -> str:
+    """CPUs as people write them, rounded up to thousandths."""
+    millis = -(-nanos * 1000 // NANO)
+    return f"{millis}m" if millis % 1000 else f"{millis // 1000}"
+
+
+def memory_text(nanos: int) -> str:
+    """Bytes as people write them, rounded up."""
+    count = -(-nanos // NANO)
+    return next((f"{count // size}{unit}" for unit, size in _LARGE if count and count % size == 0), f"{count}")
 
 
 def _scaled(number: int, exponent: int) -> int:

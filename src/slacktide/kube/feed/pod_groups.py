@@ -27,9 +27,16 @@ class _Group:
     totals: Counter[int] = field(default_factory=Counter)
     """Of such a group: how many pods it has, and how many of its pods say so."""
     told: int = 0
-    """How many the engine has start together; 0: it does not know the group."""
+    """How many the engine has start together; 0: each starts by itself."""
+    whole: bool = False
+    """Whether the engine has them preempted together only."""
     problem: str | None = None
     """Why its pods wait; empty: they do not. ``None``: nobody has asked yet."""
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the engine knows it."""
+        return self.whole or self.told > 0
 
 
 class PodGroups:
@@ -55,7 +62,7 @@ class PodGroups:
     def key_of(self, uid: str) -> str:
         """The group of a pod; empty: it has none, or its pods start each by itself."""
         key = self._of.get(uid, "")
-        return key if key and self._groups[key].told else ""
+        return key if key and self._groups[key].is_known else ""
 
     def problem_of(self, pod: FedPod) -> str:
         """Why a pod waits for others of its group; empty where it does not, or runs."""
@@ -93,7 +100,7 @@ class PodGroups:
         del group.pods[uid]
         if group.pods:
             return self._settle(key)
-        self._tell(key, 0)
+        self._tell(key, 0, whole=False)
         del self._groups[key], self._by_object[group.one.object][key]
         if not self._by_object[group.one.object]:
             del self._by_object[group.one.object]
@@ -127,22 +134,23 @@ class PodGroups:
             problem = found.reason
         if len(group.there) < least:
             problem = f"pod group {key}: fewer than {least} of its pods are there"
-        told = self._tell(key, least)
+        told = self._tell(key, least, whole=self._known.is_whole(one))
         if problem == group.problem and not told:
             return []
         group.problem = problem
         return list(group.pods)
 
-    def _tell(self, key: str, least: int) -> bool:
-        """The engine hears how many start together, where that is more than one; whether it is another number."""
+    def _tell(self, key: str, least: int, *, whole: bool) -> bool:
+        """The engine hears how many start together, where that is more than one, and whether they are preempted
+        together only; whether that is new."""
         group, least = self._groups[key], least if least > 1 else 0
-        if least == group.told:
+        if (least, whole) == (group.told, group.whole):
             return False
-        if least:
-            self._engine.pod_group(key, least)
+        if least or whole:
+            self._engine.pod_group(key, least, whole)
         else:
             self._engine.pod_group_gone(key)
-        group.told = least
+        group.told, group.whole = least, whole
         return True
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from slacktide.engine.core.engine import Engine
@@ -24,12 +24,14 @@ from slacktide.kube.translate.user_access import Wants
 from slacktide.kube.translate.volumes import away_from, both
 from slacktide.model.constraint import NO_CONSTRAINT, Term
 from slacktide.model.hosts import DEVICES
-from slacktide.model.placement import CLUSTER, HOST, Placement, Rule
+from slacktide.model.placement import CLUSTER, HOST, Placement, Preference, Rule
 from slacktide.state.spec import Spec
 
 NEVER = "Never"
 
-SpecKey = tuple[tuple[tuple[str, int], ...], object, int, Term, tuple[str, ...], bool, Wants, bool, float]
+SpecKey = tuple[
+    tuple[tuple[str, int], ...], object, int, Term, tuple[str, ...], tuple[Preference, ...], bool, Wants, bool, float
+]
 
 
 def nothing_kept(_target: Target | None, problem: ClassIsGone) -> Promised:
@@ -39,13 +41,14 @@ def nothing_kept(_target: Target | None, problem: ClassIsGone) -> Promised:
 
 class SpecParts(NamedTuple):
     """What a spec is made of; ``term`` is the one of ``placed``, of the pod's volumes and of its devices; all with one
-    of the marks ``beside`` have to be on one node."""
+    of the marks ``beside`` have to be on one node; ``liked`` are nodes with better devices."""
 
     demand: tuple[tuple[str, int], ...]
     promised: Promised
     placed: PodConstraints
     term: Term
     beside: tuple[str, ...]
+    liked: tuple[Preference, ...]
     never: bool
     wants: Wants
     spared: bool
@@ -58,10 +61,10 @@ class SpecParts(NamedTuple):
 
     def _placement(self) -> Placement:
         placement = self.placed.placement
-        if not self.beside:
+        if not self.beside and not self.liked:
             return placement
-        rules = tuple(Rule("near", one) for one in self.beside)
-        return replace(placement, marks=(*placement.marks, *self.beside), rules=(*placement.rules, *rules))
+        rules = (*placement.rules, *(Rule("near", one) for one in self.beside))
+        return Placement((*placement.marks, *self.beside), rules, (*placement.preferences, *self.liked))
 
 
 class Apart(NamedTuple):
@@ -114,8 +117,8 @@ class Specs:
         Raises :class:`Unschedulable` with the reason where it has none.
         """
         parts = self._read(pod)
-        key = (parts.demand, parts.promised.service, id(parts.placed), parts.term, parts.beside, parts.never,
-               parts.wants, parts.spared, parts.grace)  # fmt: skip
+        key = (parts.demand, parts.promised.service, id(parts.placed), parts.term, parts.beside, parts.liked,
+               parts.never, parts.wants, parts.spared, parts.grace)  # fmt: skip
         found = self._known.get(key)
         if found is None:
             found = self._known[key] = Interned(self._count, key, parts.placed, parts.spec())
@@ -151,7 +154,8 @@ class Specs:
         wants = mirror.network.wants_of(pod, mirror.owners)
         spared = is_of_the_system(pod) and not self._engine.config.kube.preempt_system_pods
         named = mirror.network.named(demand)
-        return SpecParts(named, fed.promised, placed, term, claims.beside, never, wants, spared, grace(pod))
+        beside, liked = claims.beside, claims.liked
+        return SpecParts(named, fed.promised, placed, term, beside, liked, never, wants, spared, grace(pod))
 
     def promised(self, pod: Pod) -> Promised:
         """What a pod is promised; where its class is gone, what its controller was promised by that class before.

@@ -205,6 +205,8 @@ class ClusterMirror:
             return
         further = {**self.attachments.amounts(name), **self.devices.amounts(plain)}
         view = replace(plain, amounts={**plain.amounts, **further}) if further else plain
+        if marks := self.devices.marks(name):
+            view = replace(view, attributes={**view.attributes, **marks})
         if before == view:
             return
         self.nodes[name] = view

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
 from slacktide.kube.resources.devices import AllocationResult, ResourceClaim
+from slacktide.kube.translate.devices.extended import RequestMapping
 from slacktide.kube.translate.devices.pools import DeviceId
 
 K = TypeVar("K")
@@ -34,6 +35,13 @@ class Planned:
         return msgspec.structs.replace(self.claim, status=msgspec.structs.replace(self.claim.status, allocation=result))
 
 
+class Extended(NamedTuple):
+    """A claim that is to be made for the extended resources of a pod, and which of its containers it serves."""
+
+    claim: ResourceClaim
+    mappings: tuple[RequestMapping, ...]
+
+
 @dataclass(slots=True)
 class Reservation:
     """Devices for the claims of a pod that is to be on ``host``.
@@ -41,6 +49,8 @@ class Reservation:
     resources  of which the pod asks for one each while it waits (none: its claims are allocated)
     planned   by the claims' UIDs
     shared    UIDs of claims that are to get devices for another pod of its group, and which it uses as well
+    extended  what is to be made for its extended resources, and is planned as others are
+    made      the claim that was made for these, once it was
     writing   it is being written down: until that is over the devices are in use, whatever happens to the pod
     """
 
@@ -48,6 +58,8 @@ class Reservation:
     resources: tuple[str, ...] = ()
     planned: dict[str, Planned] = field(default_factory=dict)
     shared: set[str] = field(default_factory=set)
+    extended: Extended | None = None
+    made: ResourceClaim | None = None
     writing: bool = False
 
 

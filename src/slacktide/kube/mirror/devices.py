@@ -5,6 +5,9 @@ node has as many as there are pods of the kind for which devices are free there,
 So the core counts pods that one pass places. Pods that ask differently for the same devices are counted apart: which
 of them comes too late is seen when devices are reserved (:meth:`DeviceMirror.reserve`), and it waits again.
 
+Extended resources that device classes back are asked for in the same way: on nodes that do not have them themselves, by
+a claim that is made once the pod has its place.
+
 Pods of a group may share a claim: the first of them that is decided on has it get devices, and the others use them as
 well. Until then they have to come to one node, which has room for all of them where the claim can have devices.
 """
@@ -14,8 +17,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from slacktide.kube.mirror.changes import Changes
-from slacktide.kube.mirror.device_reservations import DevicesInUse, Planned, Reservation
+from slacktide.kube.mirror.device_reservations import DevicesInUse, Extended, Planned, Reservation
 from slacktide.kube.mirror.device_sorts import Key, Sorts
+from slacktide.kube.mirror.extended_resources import ExtendedResources
 from slacktide.kube.mirror.pod_record import PodRecord
 from slacktide.kube.resources.devices import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
 from slacktide.kube.resources.objects import Pod
@@ -35,6 +39,7 @@ from slacktide.kube.translate.pod_groups import membership
 from slacktide.kube.translate.selectors import NODE_NAME
 from slacktide.kube.translate.unschedulable import Unschedulable
 from slacktide.model.constraint import Condition, Term
+from slacktide.model.hosts import DEVICES
 
 Attributes = Mapping[str, str]
 
@@ -59,6 +64,7 @@ class DeviceMirror:
         """Why nothing is known of devices; empty where it is."""
         self.claims: dict[tuple[str, str], ResourceClaim] = {}
         self.in_use = DevicesInUse()
+        self.extended = ExtendedResources(pods)
         self._classes: dict[str, DeviceClass] = {}
         self._pools = Pools()
         self._on_node: dict[str, tuple[Attributes, NodeDevices]] = {}
@@ -69,9 +75,15 @@ class DeviceMirror:
 
     # -- pods ------------------------------------------------------------------------------------------------------
 
+    def concerns(self, pod: Pod) -> bool:
+        """Whether a pod asks for devices, by claims or by extended resources that classes back."""
+        return bool(pod.spec.resource_claims) or self.extended.ask_of(pod) is not None
+
     def see_pod(self, record: PodRecord) -> None:
         """A pod, new or changed, before anybody hears of it."""
-        if not record.pod.spec.resource_claims or not record.ours:
+        if self.extended.see_pod(record):
+            self._view_node("")
+        if not record.ours or not self.concerns(record.pod):
             return
         news = [key for key in names_of(record.pod) if record.uid not in self._claimants.setdefault(key, {})]
         for key in news:
@@ -84,13 +96,14 @@ class DeviceMirror:
 
     def pod_is_gone(self, pod: Pod) -> None:
         """A pod is no more."""
-        for key in names_of(pod) if pod.spec.resource_claims else ():
+        for key in names_of(pod):
             users = self._claimants.get(key, {})
             users.pop(pod.metadata.uid, None)
             if not users:
                 self._claimants.pop(key, None)
         self.leave(pod.metadata.uid)
-        self._tell_sharers(pod, names_of(pod) if pod.spec.resource_claims else ())
+        self._tell_sharers(pod, names_of(pod))
+        self.extended.drop_pod(pod.metadata.uid)
 
     def leave(self, uid: str) -> None:
         """A pod does not wait any more. What is being written down for it stays reserved until that is over."""
@@ -107,12 +120,13 @@ class DeviceMirror:
 
     def needs(self, pod: Pod) -> ClaimNeeds:
         """What a waiting pod's claims ask for as of now; what is wrong makes it wait, with the reason."""
-        if not pod.spec.resource_claims:
+        if not self.concerns(pod):
             return NO_CLAIMS
         if pod.metadata.uid in self.in_use.reservations:
             return self._asks.get(pod.metadata.uid, ((), NO_CLAIMS))[1]
         if self.unknown or pod.metadata.uid not in self._asks:
-            return ClaimNeeds(waits=f"spec.resourceClaims: {self.unknown or 'the claims are not known yet'}")
+            field = "spec.resourceClaims" if pod.spec.resource_claims else "extended resources"
+            return ClaimNeeds(waits=f"{field}: {self.unknown or 'the claims are not known yet'}")
         keys, found = self._asks[pod.metadata.uid]
         hopeless = next((self._sorts[key].hopeless for key in keys if self._sorts[key].hopeless), "")
         return ClaimNeeds(waits=hopeless) if hopeless else found
@@ -176,21 +190,33 @@ class DeviceMirror:
 
     def _needs(self, pod: Pod, term: Term, claims: list[ResourceClaim]) -> tuple[tuple[Key, ...], ClaimNeeds]:
         """What stands for the devices of claims: of it a pod asks for one."""
-        uid, shared = pod.metadata.uid, [one for one in claims if self._is_shared(one, pod)]
+        metadata, extended = pod.metadata, self.extended.ask_of(pod)
+        shared = [one for one in claims if self._is_shared(one, pod)]
         own = [one for one in claims if one not in shared]
-        keys = [self._sorts.enter(uid, own)] if own else []
-        keys += [self._sorts.enter(uid, [one], one.metadata.uid) for one in shared]
+        keys = [self._sorts.enter(metadata, own, extended=extended)] if own or extended is not None else []
+        keys += [self._sorts.enter(metadata, [one], one.metadata.uid) for one in shared]
         sorts = [self._sorts[key] for key in keys]
         beside = tuple(one.resource for one in sorts if one.claim and one.is_local is not False)
-        return tuple(keys), ClaimNeeds(term, tuple((one.resource, 1) for one in sorts), beside)
+        liked = tuple(each for one in sorts for each in one.liked)
+        return tuple(keys), ClaimNeeds(term, tuple((one.resource, 1) for one in sorts), beside, liked)
 
     # -- what follows ----------------------------------------------------------------------------------------------
 
     def amounts(self, view: NodeView) -> dict[str, int]:
-        """For how many waiting pods of each sort there are devices on a node."""
-        if not self._sorts or not view.ours:
+        """For how many waiting pods of each sort there are devices on a node, as it says itself what it has."""
+        if self.extended.see_node(view.name, view.amounts):
+            self._sorts.forget(view.name)
+        if not view.ours:
             return {}
-        return self._sorts.amounts(view.name, self._devices(view.attributes))
+        found = self.extended.ample(view.name)
+        if self._sorts:
+            given = self.extended.given(view.name)
+            found.update(self._sorts.amounts(view.name, self._devices(view.attributes), given))
+        return found
+
+    def marks(self, node: str) -> dict[str, str]:
+        """What a node says, by attributes, of how well claims of waiting pods would fare there."""
+        return self._sorts.marks(node) if self._sorts else {}
 
     def _devices(self, node: Attributes) -> NodeDevices:
         name = node[NODE_NAME]
@@ -203,6 +229,7 @@ class DeviceMirror:
     def drop_node(self, name: str) -> None:
         """A node is gone."""
         self._on_node.pop(name, None)
+        self.extended.drop_node(name)
         self._sorts.forget(name)
 
     def _nodes_changed(self, nodes: frozenset[str] | None, *, others: bool = False) -> None:
@@ -242,13 +269,16 @@ class DeviceMirror:
         Until :meth:`release`, or until the pod is bound and its claims hold them, nobody else gets them.
         """
         uid, host = pod.metadata.uid, node[NODE_NAME]
-        if not pod.spec.resource_claims or self.unknown:
+        if self.unknown or not self.concerns(pod):
             return self.unknown
         self.release(uid)  # where it was to be on another node
         try:
             conditions, without = self._read(pod)
+            extended = self._extended(pod, host)
+            without += [] if extended is None else [extended.claim]
             wishes = [wish_of(claim, self._classes) for claim in without]
-            found = allocate(wishes, self._devices(node), self.in_use) if wishes else ()
+            plain = {key: value for key, value in node.items() if not key.startswith(DEVICES)}
+            found = allocate(wishes, self._devices(plain), self.in_use) if wishes else ()
         except (Unschedulable, CannotAllocate) as problem:
             return str(problem)
         if not Term(tuple(conditions)).holds(node):
@@ -262,10 +292,16 @@ class DeviceMirror:
         }
         shared = {one.metadata.uid for one in claims_of(pod, self.claims)} & self.in_use.promised.keys()
         resources = tuple(self._sorts[key].resource for key in keys)
-        reservation = Reservation(host, resources, planned, shared)
+        reservation = Reservation(host, resources, planned, shared, extended)
         self._reservation_changed(reservation, self.in_use.reserve(uid, reservation))
         self._others_wait(without, uid)
         return ""
+
+    def _extended(self, pod: Pod, host: str) -> Extended | None:
+        """The claim that is to be made for a pod's extended resources on a node; None where none is."""
+        ask, given = self.extended.ask_of(pod), self.extended.given(host)
+        claim = None if ask is None else ask.claim(pod.metadata, given)
+        return None if ask is None or claim is None else Extended(claim, ask.requests(given)[1])
 
     def release(self, uid: str) -> None:
         """What was reserved for a pod is not needed any more, or its claims hold it."""
@@ -301,6 +337,7 @@ class DeviceMirror:
         if known is not None and known.metadata.uid != found.metadata.uid:
             changed |= self.in_use.let_go(known.metadata.uid)
         self.claims[key] = found
+        self.extended.see_claim(found)
         changed |= self.in_use.hold(found)
         self._claim_changed(key)
         self._devices_changed(changed)
@@ -308,7 +345,10 @@ class DeviceMirror:
     def drop_claim(self, namespace: str, name: str) -> None:
         """A ResourceClaim is gone."""
         found = self.claims.pop((namespace, name), None)
-        changed = set() if found is None else self.in_use.let_go(found.metadata.uid)
+        changed: set[DeviceId] = set()
+        if found is not None:
+            self.extended.drop_claim(found)
+            changed = self.in_use.let_go(found.metadata.uid)
         self._claim_changed((namespace, name))
         self._devices_changed(changed)
 
@@ -323,12 +363,25 @@ class DeviceMirror:
     def see_class(self, found: DeviceClass) -> None:
         """A DeviceClass, new or changed."""
         self._classes[found.metadata.name] = found
-        self._learn_anew(tuple(self._asks))
+        self._classes_changed()
 
     def drop_class(self, name: str) -> None:
         """A DeviceClass is gone."""
         self._classes.pop(name, None)
+        self._classes_changed()
+
+    def _classes_changed(self) -> None:
+        """What is asked for may be another thing, and who asks for devices may be others."""
+        concerned = self.extended.see_classes(self._classes.values())
         self._learn_anew(tuple(self._asks))
+        for record in concerned or ():
+            if self.concerns(record.pod):
+                self.see_pod(record)
+            else:
+                self.leave(record.uid)
+            self._look_again(record)
+        if concerned is not None:
+            self._view_node("")
 
     def see_slice(self, found: ResourceSlice) -> None:
         """A ResourceSlice, new or changed."""

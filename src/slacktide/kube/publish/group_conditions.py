@@ -32,8 +32,6 @@ LASTING = (FORBIDDEN, NOT_FOUND, UNPROCESSABLE)
 """Refusals that the next second changes nothing about; after others it is tried again at once."""
 WRITE_SECONDS = 10.0
 SCHEDULED = "PodGroupScheduled"
-WHOLE = "PodGroup"
-"""The disruptionMode by which a group's pods are to be preempted together."""
 
 Name = tuple[str, str]
 
@@ -89,7 +87,8 @@ class GroupConditionWriter:
             found = known.objects.get(name)
             if found is None:
                 continue
-            self._warn(found)
+            if pods and self._feed.engine.groups.is_mixed(self._feed.groups.key_of(pods[0].uid)):
+                self._warn(found)
             said = _condition(found)
             if said is not None and said.status == "True":
                 continue
@@ -121,11 +120,11 @@ class GroupConditionWriter:
 
     def _warn(self, found: PodGroup) -> None:
         metadata = found.metadata
-        if found.spec.disruption_mode != WHOLE or metadata.uid in self._warned:
+        if metadata.uid in self._warned:
             return
         self._warned[metadata.uid] = None
         reference = Reference(POD_GROUP.api_version, "PodGroup", metadata.namespace, metadata.name, metadata.uid)
-        note = "spec.disruptionMode: found PodGroup, but slacktide preempts pods of a group one by one, as with Pod"
+        note = "spec.disruptionMode: found PodGroup, but its pods differ in importance: they are preempted one by one"
         self._recorder.record(reference, "NotSupported", note, event_type="Warning", action="Preempting")
 
     async def _write(self, found: PodGroup, standing: Standing) -> None:

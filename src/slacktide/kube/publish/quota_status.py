@@ -11,13 +11,14 @@ import msgspec
 from slacktide.kube.client.http import APPLY_PATCH, ApiError, Unreachable
 from slacktide.kube.client.kinds import encode
 from slacktide.kube.client.metadata import Condition
+from slacktide.kube.client.quantities import cpu_text, memory_text
 from slacktide.kube.client.status_codes import FORBIDDEN, NOT_FOUND
 from slacktide.kube.client.timestamps import Instant
 from slacktide.kube.publish.availability import MANAGER
 from slacktide.kube.publish.term_context import TermContext
 from slacktide.kube.resources.custom_resources import PromiseQuotaStatus, UsedAmounts
 from slacktide.kube.resources.objects import PROMISE_QUOTA, PromiseQuota
-from slacktide.kube.translate.promise_quotas import NANO, Quota
+from slacktide.kube.translate.promise_quotas import Quota
 
 LOG = logging.getLogger(__name__)
 
@@ -25,21 +26,8 @@ TICK_SECONDS = 1.0
 EVERY_TICKS = 30
 """After so many ticks all quotas are looked at, whether something happened to them or not: classes come and go."""
 WRITE_SECONDS = 10.0
-LARGE = (("Gi", 2**30), ("Mi", 2**20), ("Ki", 2**10))
 
 Name = tuple[str, str]
-
-
-def cpu_text(nanos: int) -> str:
-    """CPUs as people write them, rounded up to thousandths."""
-    millis = -(-nanos * 1000 // NANO)
-    return f"{millis}m" if millis % 1000 else f"{millis // 1000}"
-
-
-def memory_text(nanos: int) -> str:
-    """Bytes as people write them, rounded up."""
-    count = -(-nanos // NANO)
-    return next((f"{count // size}{unit}" for unit, size in LARGE if count and count % size == 0), f"{count}")
 
 
 def status_of(

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from slacktide.kube.client.metadata import Condition
+from slacktide.kube.client.metadata import Condition, Reference
 from slacktide.kube.client.timestamps import rfc3339
 
 BOUND_BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
@@ -149,3 +149,24 @@ def encode_not_reserved(uid: str, resource_version: str, consumer: str) -> bytes
     """
     metadata = {"uid": uid, "resourceVersion": resource_version}
     return _text({"metadata": metadata, "status": {"reservedFor": [{"$patch": "delete", "uid": consumer}]}})
+
+
+def encode_extended_claim(
+    namespace: str, name: str, pod: Reference, requests: Sequence[Mapping[str, Any]], annotation: str
+) -> bytes:
+    """A ResourceClaim for the extended resources of a pod, which owns it."""
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": pod.name, "uid": pod.uid, "controller": True}
+    metadata = {"namespace": namespace, "name": name, "annotations": {annotation: "true"}, "ownerReferences": [owner]}
+    spec = {"devices": {"requests": list(requests)}}
+    return _text({"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": metadata, "spec": spec})
+
+
+def encode_extended_claim_status(uid: str, claim: str, mappings: Sequence[tuple[str, str, str]]) -> bytes:
+    """A strategic merge patch of a pod's ``status``: which claim was made for its extended resources, and which of its
+    requests serves which resource of which container. Another pod of the same name answers 422."""
+    served = [
+        {"containerName": container, "resourceName": resource, "requestName": request}
+        for container, resource, request in mappings
+    ]
+    status = {"extendedResourceClaimStatus": {"resourceClaimName": claim, "requestMappings": served}}
+    return _text({"metadata": {"uid": uid}, "status": status})

@@ -252,6 +252,7 @@ class DeviceClassSpec(Part, frozen=True):
 
     selectors: tuple[DeviceSelector, ...] = ()
     config: tuple[DeviceConfiguration, ...] = ()
+    extended_resource_name: str = ""
 
 
 class DeviceClass(Part, frozen=True):

@@ -237,6 +237,12 @@ class MadeClaim(Part, frozen=True):
     resource_claim_name: str | None = None
 
 
+class ExtendedClaim(Part, frozen=True):
+    """Which claim was made for the extended resources of a pod."""
+
+    resource_claim_name: str = ""
+
+
 class PodStatus(Part, frozen=True):
     """How a pod is. ``reason`` says why the kubelet refused one (OutOfcpu, ...)."""
 
@@ -250,6 +256,7 @@ class PodStatus(Part, frozen=True):
     container_statuses: tuple[ContainerStatus, ...] = ()
     init_container_statuses: tuple[ContainerStatus, ...] = ()
     resource_claim_statuses: tuple[MadeClaim, ...] = ()
+    extended_resource_claim_status: ExtendedClaim | None = None
 
 
 class Pod(Part, frozen=True):

@@ -16,6 +16,8 @@ KUBERNETES = "podgroups.scheduling.k8s.io"
 WORKLOADS = "workloads.scheduling.k8s.io"
 COSCHEDULING = "podgroups.scheduling.x-k8s.io"
 KUEUE = "kueue.x-k8s.io"
+WHOLE = "PodGroup"
+"""The disruptionMode by which a group's pods are disrupted together only."""
 COSCHEDULING_LABEL = "scheduling.x-k8s.io/pod-group"
 KUEUE_LABEL = "kueue.x-k8s.io/pod-group-name"
 KUEUE_TOTAL = "kueue.x-k8s.io/pod-group-total-count"
@@ -107,6 +109,11 @@ class Groups:
         """What one of Kubernetes' own groups asks for that we do not do, or nothing."""
         found = self._found.get((KUBERNETES, namespace, name), {}).get("")
         return "" if found is None else found.problem
+
+    def is_whole(self, one: Membership) -> bool:
+        """Whether a group's pods are to be disrupted together or not at all."""
+        found = self.objects.get((one.namespace, one.name)) if one.source == KUBERNETES else None
+        return found is not None and found.spec.disruption_mode == WHOLE
 
     def priority_of(self, pod: Pod) -> int | None:
         """The priority of a pod's group, which counts in place of its own; None where that says none."""

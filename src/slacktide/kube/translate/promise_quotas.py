@@ -5,12 +5,10 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 
-from slacktide.kube.client.quantities import nanos
+from slacktide.kube.client.quantities import cpu_text, memory_text, nanos
 from slacktide.kube.resources.objects import PromiseQuota
 
 LOG = logging.getLogger(__name__)
-
-NANO = 10**9
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +24,11 @@ class Quota:
 
     def reason(self, of: str) -> str:
         """Why a pod gets no promise where those who came first have all that there is ``of`` something."""
-        limit = getattr(self, of)
-        said = f"{limit} workloads" if of == "workloads" else f"{limit / NANO:g} {of} times promise"
+        if of == "workloads":
+            said = f"{self.workloads} workloads"
+        else:
+            amount = cpu_text(self.cpu or 0) if of == "cpu" else memory_text(self.memory or 0)
+            said = f"{amount} {of} times promise"
         return f"PromiseQuota {self.name!r} allows {said}, and others came first"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from slacktide.kube.resources.devices import (
@@ -55,6 +55,16 @@ class Wish:
 
     choices: tuple[tuple[Ask, ...], ...]
     constraints: tuple[DeviceConstraint, ...]
+
+    @property
+    def steps(self) -> int:
+        """How much worse than the first of all alternatives the last of them are."""
+        return sum(len(asks) - 1 for asks in self.choices)
+
+    def steps_down(self, names: Collection[str]) -> int:
+        """How much worse than the first alternatives those of these names are."""
+        ranks = (next((at for at, one in enumerate(asks) if one.name in names), 0) for asks in self.choices)
+        return sum(ranks)
 
     @property
     def classes(self) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from slacktide.kube.resources.objects import Pod
 from slacktide.kube.translate.selectors import node_conditions
 from slacktide.kube.translate.unschedulable import Unschedulable
 from slacktide.model.constraint import NO_CONSTRAINT, Condition, Term
+from slacktide.model.placement import Preference
 
 FINALIZER = "resource.kubernetes.io/delete-protection"
 """Keeps a claim from being deleted while it has devices."""
@@ -27,12 +28,14 @@ class ClaimNeeds:
     term    nodes from which the devices can be used that its claims have
     demand  of each resource that stands for devices of its other claims: one
     beside  marks of pods that share a claim without devices: they have to be on one node
+    liked   nodes on which its claims would get better alternatives
     waits   why the pod cannot be placed as yet; empty where it can
     """
 
     term: Term = NO_CONSTRAINT
     demand: Amounts = ()
     beside: tuple[str, ...] = ()
+    liked: tuple[Preference, ...] = ()
     waits: str = ""
 
 
