@@ -16,18 +16,17 @@ hopeless          as spared, without policy.min_running
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from math import log
 from typing import Any, NamedTuple
 
 import numpy as np
 from large import GOLD, cluster
-from measuring import announce, settings, table
+from measuring import settings
 from numpy.typing import NDArray
+from sized_cases import Point, exponent, measure, tell
 
 from slacktide.config import Config
 from slacktide.kernels.drive import event_loop, scheduling_pass
@@ -66,13 +65,11 @@ class Load(NamedTuple):
 class Case(NamedTuple):
     """A load in several sizes."""
 
-    name: str
     made: Callable[[int], Load]
     sizes: tuple[int, ...]
     unit: str
     values: dict[str, Any]
     """Settings beside those of the policy."""
-    policies: tuple[str, ...]
 
 
 def machines(count: int, cores: float) -> Hosts:
@@ -137,14 +134,13 @@ def standing(hosts: int, waiting: int, passes: int = PASSES) -> Load:
     return Load(workload, machines(hosts, 4.25), 999.0, 1000.0 + 2.0 * passes, passes)
 
 
-ALL = tuple(POLICIES)
-CASES = (
-    *(Case(f"preempting, {n}", preempting(n), (1250, 5000, 20000), "instance", {}, ALL) for n in (1, 16, 500)),
-    Case("large request", large, (2000, 8000, 32000), "instance", {}, ALL),
-    Case("waiting", lambda n: standing(PASSES, n), (500, 4000, 32000), "pass", {}, ALL),
-    Case("spared", lambda n: standing(n, 9), (500, 4000, 32000), "pass", {"policy.min_running": 30.0}, ALL),
-    Case("hopeless", lambda n: standing(n, 9), (500, 4000, 32000), "pass", {}, ALL),
-)
+CASES = {
+    **{f"preempting, {n}": Case(preempting(n), (1250, 5000, 20000), "instance", {}) for n in (1, 16, 500)},
+    "large request": Case(large, (2000, 8000, 32000), "instance", {}),
+    "waiting": Case(lambda n: standing(PASSES, n), (500, 4000, 32000), "pass", {}),
+    "spared": Case(lambda n: standing(n, 9), (500, 4000, 32000), "pass", {"policy.min_running": 30.0}),
+    "hopeless": Case(lambda n: standing(n, 9), (500, 4000, 32000), "pass", {}),
+}
 
 
 class Found(NamedTuple):
@@ -184,42 +180,31 @@ def forget(_: object) -> None:
     """Nobody reads what was recorded."""
 
 
-def measured(case: Case, policy: str, repeats: int, scale: float) -> Iterator[list[str]]:
+def measured(name: str, policy: str, repeats: int, scale: float) -> Iterator[list[str]]:
     """A line for each size."""
-    config, first = settings("recommended", {**POLICIES[policy], **case.values}), None
+    case, first = CASES[name], None
+    config = settings("recommended", {**POLICIES[policy], **case.values})
     for full in case.sizes:
         size = max(int(full * scale), 8)
-        print(f"{case.name}, {policy}, {size:,} ...", file=sys.stderr, flush=True)
+        tell(name, policy, f"{size:,}")
         load = case.made(size)
         runs = [once(load, config) for _ in range(repeats)]
         spent = min(one.seconds for one in runs)
-        first = first or (size, spent)
-        power = f"{log(spent / first[1]) / log(size / first[0]):.1f}" if size > first[0] else ""
+        first = first or Point(size, spent)
         yield [
-            *(case.name, policy, f"{size:,}", f"{spent * 1e3:.2f}", f"{spent / load.units * 1e6:.2f}", case.unit),
-            *(f"{runs[0].operations:,}", f"{runs[0].bound_checks:,}", power),
+            *(name, policy, f"{size:,}", f"{spent * 1e3:.2f}", f"{spent / load.units * 1e6:.2f}", case.unit),
+            *(f"{runs[0].operations:,}", f"{runs[0].bound_checks:,}", exponent(first, Point(size, spent))),
         ]
+
+
+def tiny() -> None:
+    """A run of no length."""
+    once(preempting(1)(8), settings("recommended", {}))
 
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--case", nargs="+", default=[], help="those whose names begin so (all)")
-    parser.add_argument("--policy", nargs="+", choices=POLICIES, default=list(POLICIES))
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--scale", type=float, default=1.0, help="of all sizes, to try the program (1)")
-    asked = parser.parse_args()
-    once(preempting(1)(8), settings("recommended", {}))  # loads the kernels
-    rows = [
-        row
-        for case in CASES
-        if not asked.case or any(case.name.startswith(word) for word in asked.case)
-        for policy in case.policies
-        if policy in asked.policy
-        for row in measured(case, policy, asked.repeats, asked.scale)
-    ]
-    announce(f", the shortest of {asked.repeats}:")
-    print(table(HEAD, rows))
+    measure(__doc__, HEAD, tuple(CASES), tuple(POLICIES), measured, tiny)
 
 
 if __name__ == "__main__":

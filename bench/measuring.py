@@ -163,9 +163,14 @@ def millions(count: float) -> str:
     return f"{count / 1e6:.3g}" if count < 1e9 else f"{count / 1e6:,.0f}"
 
 
-def share(value: float) -> str:
-    """A share of 1 to four places."""
-    return f"{value:.4f}"
+def share(value: float | None) -> str:
+    """A share of 1 to four places; a dash where there is nobody of whom it could be told."""
+    return "-" if value is None else f"{value:.4f}"
+
+
+def per_cent(value: float | None) -> str:
+    """A share of 1 in per cent, as :func:`share`."""
+    return "-" if value is None else f"{value:.2%}"
 
 
 Point = tuple[float, float]

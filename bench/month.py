@@ -18,7 +18,7 @@ import math
 import tempfile
 from pathlib import Path
 
-from measuring import announce, millions, share, slacktide, table, warm
+from measuring import announce, millions, per_cent, share, slacktide, table, warm
 
 from slacktide.model import DEFAULT_CLASSES
 
@@ -65,7 +65,7 @@ def main() -> None:
         got = one["availability"]["restart"]
         delivered = [share(got[key]) for key in ("mean", "p05", "min")]
         rows.append(
-            [name, f"{one['requests']:,}", f"{one['slo']:g}", *delivered, f"{one['fulfilment']['restart']:.2%}"]
+            [name, f"{one['requests']:,}", f"{one['slo']:g}", *delivered, per_cent(one["fulfilment"]["restart"])]
         )
     print(table(("class", "requests", "promised", "mean", "p05", "min", "fulfilled"), rows))
 

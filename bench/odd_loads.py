@@ -22,15 +22,13 @@ full of one class gold instances on a cluster that is too small, of which none m
 
 from __future__ import annotations
 
-import argparse
-import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from math import log
 from typing import Any, NamedTuple
 
 import numpy as np
-from measuring import announce, settings, simulated, table
+from measuring import settings, simulated
+from sized_cases import Point, exponent, measure, tell
 
 from slacktide.model import (
     NEVER_RESIZED,
@@ -207,45 +205,31 @@ CASES: dict[str, tuple[Callable[[int], Load], int]] = {
 }
 
 
-def measured(name: str, policy: str, repeats: int, scale: float) -> list[list[str]]:
+def measured(name: str, policy: str, repeats: int, scale: float) -> Iterator[list[str]]:
     """A line for each size."""
     made, size = CASES[name]
-    lines, first = [], 0.0
+    first = None
     for count in (int(size * scale), int(size * scale) * FACTOR):
-        print(f"{name}, {policy}, {count:,} ...", file=sys.stderr, flush=True)
+        tell(name, policy, f"{count:,}")
         load = made(count)
         config = settings("recommended", {**POLICIES[policy], "simulation.end": load.end})
         runs = [simulated(load.workload, load.hosts, config) for _ in range(repeats)]
         each, result = min(one.seconds for one in runs) / count * 1e6, runs[0].result
-        power = f"{log(each / first) / log(FACTOR):.1f}" if first else ""
-        first = first or each
-        lines.append(
-            [
-                *(name, policy, f"{count:,}", f"{len(load.hosts):,}", f"{each:.2f}", f"{result.operations:,}"),
-                *(f"{result.bound_checks:,}", f"{result.pass_count:,}", power),
-            ]
-        )
-    return lines
+        first = first or Point(count, each)
+        yield [
+            *(name, policy, f"{count:,}", f"{len(load.hosts):,}", f"{each:.2f}", f"{result.operations:,}"),
+            *(f"{result.bound_checks:,}", f"{result.pass_count:,}", exponent(first, Point(count, each))),
+        ]
+
+
+def tiny() -> None:
+    """A run of no length."""
+    simulated(basic(100, 10), machines(10), settings("recommended", {}))
 
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--case", nargs="+", default=[], help="those whose names begin so (all)")
-    parser.add_argument("--policy", nargs="+", choices=POLICIES, default=list(POLICIES))
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--scale", type=float, default=1.0, help="of all sizes, to try the program (1)")
-    asked = parser.parse_args()
-    simulated(basic(100, 10), machines(10), settings("recommended", {}))  # loads the kernels
-    rows = [
-        row
-        for name in CASES
-        if not asked.case or any(name.startswith(word) for word in asked.case)
-        for policy in asked.policy
-        for row in measured(name, policy, asked.repeats, asked.scale)
-    ]
-    announce(f", the shortest of {asked.repeats}:")
-    print(table(HEAD, rows))
+    measure(__doc__, HEAD, tuple(CASES), tuple(POLICIES), measured, tiny)
 
 
 if __name__ == "__main__":

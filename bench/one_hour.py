@@ -13,7 +13,20 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from measuring import ALPHA, HOUR, announce, each, millions, one_hour_files, overheads, share, table, timed, warm
+from measuring import (
+    ALPHA,
+    HOUR,
+    announce,
+    each,
+    millions,
+    one_hour_files,
+    overheads,
+    per_cent,
+    share,
+    table,
+    timed,
+    warm,
+)
 
 SETTINGS = {
     "published, `better`": ["--preset", "published"],
@@ -36,8 +49,8 @@ def row(name: str, words: list[str], files: tuple[Path, Path], repeats: int, end
     classes = []
     for one in CLASSES:
         got = found["classes"][one]
-        available = got["availability"]["restart"]
-        classes.append(f"{share(available['mean'])}, {share(available['min'])}, {got['fulfilment']['restart']:.2%}")
+        available, kept = got["availability"]["restart"], got["fulfilment"]["restart"]
+        classes.append(f"{share(available['mean'])}, {share(available['min'])}, {per_cent(kept)}")
     counts = [millions(found["operations"]), millions(found["bound_checks"]), f"{found['peak_rss_mb']:.0f}"]
     return [name, f"{seconds:.2f}", f"{found['cpu_seconds']:.2f}", *counts, f"{found['preemptions']:,}", *classes]
 

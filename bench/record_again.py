@@ -2,6 +2,10 @@
 
     PYTHONPATH=src python bench/record_again.py                         an hour on 20 hosts, some seconds a seed
     PYTHONPATH=src python bench/record_again.py --hosts 50 --seeds 1 2 3 --keep FOLDER
+    PYTHONPATH=src python bench/record_again.py --what-if policy.name=priority
+
+With ``--what-if`` the record is simulated with other settings, and compared with the same cluster run with them: the
+same controllers come at the same instants and want the same, and the same becomes of nodes and pods of others.
 
 The scheduler's engine and its recorder are those of ``slacktide run --record``. The cluster around it is made up, on a
 clock of its own: kubelets that start pods (delays that were never seen before are drawn for each), victims that take
@@ -29,7 +33,7 @@ from slacktide import settings
 from slacktide.engine.core.engine import Engine
 from slacktide.engine.core.types import PLACED
 from slacktide.engine.journal.record import Recorder, sessions
-from slacktide.engine.journal.to_workload import as_workload
+from slacktide.engine.journal.to_workload import Made, as_workload
 from slacktide.inputs import read_hosts, read_workload
 from slacktide.inputs.align import align
 from slacktide.model import APPROACHES, DEFAULT_CLASSES
@@ -63,9 +67,13 @@ class Kept:
 class Cluster:
     """Hosts, controllers, kubelets and others; what happens is told to ``engine``."""
 
-    def __init__(self, engine: Engine, options: argparse.Namespace, seed: int) -> None:
+    def __init__(self, engine: Engine, options: argparse.Namespace, seed: int, draw: int = 0) -> None:
         self.engine, self.options = engine, options
-        self.random = np.random.default_rng(seed)
+        self.random = np.random.default_rng([seed, draw])
+        self.comings = np.random.default_rng([seed, 1 << 20])
+        """Of what comes, and of what it wants: whatever is decided, this is the same."""
+        self.events = np.random.default_rng([seed, 2 << 20])
+        """Of what becomes of nodes, pods of others and probes, likewise."""
         self.now = BEGINNING
         self.ahead: list[tuple[float, int, Callable[[], None]]] = []
         self.numbers = count()
@@ -81,8 +89,8 @@ class Cluster:
     def later(self, seconds: float, what: Callable[[], None]) -> None:
         heapq.heappush(self.ahead, (self.now + max(0.0, seconds), next(self.numbers), what))
 
-    def drawn(self, mean: float) -> float:
-        return float(self.random.exponential(mean))
+    def drawn(self, mean: float, random: np.random.Generator | None = None) -> float:
+        return float((random or self.random).exponential(mean))
 
     # -- what is there ---------------------------------------------------------------------------------------------
 
@@ -102,12 +110,13 @@ class Cluster:
         mean = float(np.mean([dict(one.demand)["cpu"] for one in self.shapes]))
         at_once = options.load * 8000 * options.hosts / mean
         for _ in range(int(at_once / options.replicas)):
-            self.later(self.random.uniform(0.0, 60.0), self.deploy)
-        self.every(options.life / (at_once / options.replicas), self.deploy)
+            self.later(self.comings.uniform(0.0, 60.0), self.deploy)
+        self.every(options.life / (at_once / options.replicas), self.deploy, self.comings)
         if options.others:
-            self.every(120.0 / options.hosts, lambda: self.stranger(f"node-{self.random.integers(options.hosts)}", 0))
+            seconds = 120.0 / options.hosts
+            self.every(seconds, lambda: self.stranger(f"node-{self.events.integers(options.hosts)}", 0), self.events)
         if options.unready:
-            self.every(options.unready, self.unready)
+            self.every(options.unready, self.unready, self.events)
         if options.nodes:
             hour = options.seconds
             self.later(0.20 * hour, lambda: self.resize_node("node-0", 4000))
@@ -116,12 +125,12 @@ class Cluster:
             self.later(0.50 * hour, lambda: self.engine.host("node-1", self.amounts["node-1"], {"zone": "b"}, True))
             self.later(0.40 * hour, lambda: self.lose("node-2"))
 
-    def every(self, seconds: float, what: Callable[[], None]) -> None:
+    def every(self, seconds: float, what: Callable[[], None], random: np.random.Generator) -> None:
         def again() -> None:
             what()
-            self.later(self.drawn(seconds), again)
+            self.later(self.drawn(seconds, random), again)
 
-        self.later(self.drawn(seconds), again)
+        self.later(self.drawn(seconds, random), again)
 
     def resize_node(self, name: str, cpu: int) -> None:
         self.amounts[name] = {**self.amounts[name], "cpu": cpu}
@@ -135,27 +144,27 @@ class Cluster:
 
     def stranger(self, host: str, cpu: int, *, forever: bool = False) -> None:
         uid = f"other-{next(self.numbers)}"
-        cpu = cpu or int(self.random.choice((250, 500, 1000)))
+        cpu = cpu or int(self.events.choice((250, 500, 1000)))
         self.engine.other(uid, host, {"cpu": cpu, "memory": cpu * 2**20, "pods": 1}, ())
         if not forever:
-            self.later(self.drawn(360.0), lambda: self.engine.other_gone(uid))
+            self.later(self.drawn(360.0, self.events), lambda: self.engine.other_gone(uid))
 
     # -- controllers -----------------------------------------------------------------------------------------------
 
     def deploy(self) -> None:
         """A Deployment or a Job, until it is deleted or its pods complete."""
-        key, spec = f"d{next(self.numbers)}", int(self.random.integers(len(self.shapes)))
-        replicas = 1 + int(self.random.integers(2 * self.options.replicas - 1))
-        kind = str(self.random.choice(self.options.kinds))
+        key, spec = f"d{next(self.numbers)}", int(self.comings.integers(len(self.shapes)))
+        replicas = 1 + int(self.comings.integers(2 * self.options.replicas - 1))
+        kind = str(self.comings.choice(self.options.kinds))
         batch = kind == "batch"
         approach = APPROACHES.index("aggregated" if batch else kind)
         self.engine.controller(key, self.shapes[spec].service, approach, batch, False, self.now)
         self.wanted[key] = replicas
         self.engine.desired(key, replicas, self.now)
         for _ in range(replicas):
-            self.arrive(key, spec, self.drawn(self.options.life) if batch else np.inf)
+            self.arrive(key, spec, self.drawn(self.options.life, self.comings) if batch else np.inf)
         if not batch:
-            self.later(self.drawn(self.options.life), lambda: self.delete(key))
+            self.later(self.drawn(self.options.life, self.comings), lambda: self.delete(key))
 
     def delete(self, key: str) -> None:
         self.wanted[key] = 0
@@ -275,7 +284,7 @@ def simulated(out: Path, *words: str) -> tuple[dict[str, float], int]:
     workload, hosts = align(workload, read_hosts(out / "hosts.parquet"))
     result = run(workload, hosts, config)
     rows = result.requests if result.instances is None else result.instances
-    admission = workload.admission[rows["row"]]
+    admission = rows["admission"] if "admission" in rows else workload.admission[rows["row"]]
     until = np.where(np.isnan(rows["completed"]), result.end, rows["completed"])
     if "removed" in rows:
         until = np.where(np.isnan(rows["removed"]), until, rows["removed"])
@@ -306,39 +315,93 @@ def main() -> int:
     for name in ("grace", "others", "nodes"):
         parser.add_argument(f"--no-{name}", dest=name, action="store_false")
     parser.add_argument("--set", dest="words", action="append", default=[], help="a setting of the scheduler")
+    parser.add_argument(
+        "--what-if",
+        action="append",
+        default=[],
+        metavar="SETTING=VALUE",
+        help="simulate with this other setting, and compare with the cluster when it is run with it: the same comes",
+    )
     parser.add_argument("--keep", type=Path)
     options = parser.parse_args()
-    print("| seed | class | recorded | simulated | difference | sd | at recorded passes | difference | sd |")
-    print("|---|---|---|---|---|---|---|---|---|")
+    compare = other_settings if options.what_if else as_it_was
+    heads = {
+        as_it_was: ["recorded", "simulated", "difference", "sd", "at recorded passes", "difference", "sd"],
+        other_settings: ["recorded", "run with the other settings", "sd", "simulated with them", "difference", "sd"],
+    }[compare]
+    print(f"| seed | class | {' | '.join(heads)} |")
+    print("|---" * (len(heads) + 2) + "|")
     for seed in options.seeds:
         with tempfile.TemporaryDirectory() as folder:
-            one(options, seed, (options.keep or Path(folder)) / str(seed))
+            begun = time.perf_counter()
+            for name, values in compare(options, seed, (options.keep or Path(folder)) / str(seed)).items():
+                print(f"| {seed} | {name} | {' | '.join(values)} |", flush=True)
+            print(f"seed {seed}: {time.perf_counter() - begun:.0f} s", file=sys.stderr)
     return 0
 
 
-def one(options: argparse.Namespace, seed: int, folder: Path) -> None:
-    """Record, export, simulate, and print a row for each class."""
-    begun = time.perf_counter()
-    config = settings.load_live(overrides=options.words)
+def recorded(options: argparse.Namespace, words: list[str], seed: int, draw: int, folder: Path) -> tuple[Made, int]:
+    """A record of the cluster under settings, as a workload, and how many pods were preempted."""
+    config = settings.load_live(overrides=words)
     with Recorder(folder / "record", config) as recorder:
-        cluster = Cluster(Engine(config, journal=recorder), options, seed)
+        cluster = Cluster(Engine(config, journal=recorder), options, seed, draw)
         cluster.begin()
         cluster.play(options.seconds)
-    made = as_workload(sessions(folder / "record")[0], folder / "out")
-    ways = ((), (f"scheduler.triggers={folder / 'out/triggers.csv'}",))
-    cells: dict[str, list[str]] = {name: [f"{share:.4f}"] for name, share in made.delivered.items()}
-    cells["preemptions"] = [f"{cluster.preempted:,}"]
-    for words in ways:
-        runs = [simulated(folder / "out", *words, f"simulation.seed={draw}") for draw in range(options.draws)]
-        for name, share in made.delivered.items():
-            found = np.array([shares[name] for shares, _ in runs])
-            cells[name] += [f"{found.mean():.4f}", f"{found.mean() - share:+.4f}", f"{found.std():.4f}"]
-        numbers = np.array([number for _, number in runs]) / max(1, cluster.preempted) - 1.0
-        mean = np.mean([number for _, number in runs])
-        cells["preemptions"] += [f"{mean:,.0f}", f"{100 * numbers.mean():+.1f} %", f"{100 * numbers.std():.1f} %"]
-    for name, values in cells.items():
-        print(f"| {seed} | {name} | {' | '.join(values)} |", flush=True)
-    print(f"seed {seed}: {time.perf_counter() - begun:.0f} s", file=sys.stderr)
+    return as_workload(sessions(folder / "record")[0], folder / "out"), cluster.preempted
+
+
+def as_it_was(options: argparse.Namespace, seed: int, folder: Path) -> dict[str, list[str]]:
+    """Cells of a row for each class: as recorded, and as simulated, with passes by events and at those recorded."""
+    made, preempted = recorded(options, options.words, seed, 0, folder)
+    cells = {name: [f"{share:.4f}"] for name, share in made.delivered.items()}
+    cells["preemptions"] = [f"{preempted:,}"]
+    for words in ((), (f"scheduler.triggers={folder / 'out/triggers.csv'}",)):
+        shares, number = simulations(options, folder, words)
+        add_differences(cells, made.delivered, preempted, shares, number)
+    return cells
+
+
+def other_settings(options: argparse.Namespace, seed: int, folder: Path) -> dict[str, list[str]]:
+    """Cells of a row for each class: as recorded, as run with the other settings (the mean of runs that differ in the
+    delays drawn), and the record as simulated with them."""
+    made, preempted = recorded(options, options.words, seed, 0, folder)
+    words = [*options.words, *options.what_if]
+    runs = [recorded(options, words, seed, 1 + draw, folder / f"other-{draw}") for draw in range(options.draws)]
+    really = {name: np.array([one.delivered[name] for one, _ in runs]) for name in made.delivered}
+    went = np.array([number for _, number in runs])
+    cells = {
+        name: [f"{made.delivered[name]:.4f}", f"{found.mean():.4f}", f"{found.std():.4f}"]
+        for name, found in really.items()
+    }
+    spread = 100 * went.std() / max(1.0, went.mean())
+    cells["preemptions"] = [f"{preempted:,}", f"{went.mean():,.0f}", f"{spread:.1f} %"]
+    shares, number = simulations(options, folder, tuple(options.what_if))
+    expected = {name: float(found.mean()) for name, found in really.items()}
+    add_differences(cells, expected, float(went.mean()), shares, number)
+    return cells
+
+
+def simulations(
+    options: argparse.Namespace, folder: Path, words: tuple[str, ...]
+) -> tuple[list[dict[str, float]], list[int]]:
+    """By class what was delivered, and how many were preempted, in each simulation of the record in ``folder``."""
+    runs = [simulated(folder / "out", *words, f"simulation.seed={draw}") for draw in range(options.draws)]
+    return [shares for shares, _ in runs], [number for _, number in runs]
+
+
+def add_differences(
+    cells: dict[str, list[str]],
+    expected: dict[str, float],
+    preempted: float,
+    shares: list[dict[str, float]],
+    numbers: list[int],
+) -> None:
+    """Cells of simulations: their mean, how far it is from what was expected, and their standard deviation."""
+    for name, share in expected.items():
+        found = np.array([one[name] for one in shares])
+        cells[name] += [f"{found.mean():.4f}", f"{found.mean() - share:+.4f}", f"{found.std():.4f}"]
+    over = np.array(numbers) / max(1.0, preempted) - 1.0
+    cells["preemptions"] += [f"{np.mean(numbers):,.0f}", f"{100 * over.mean():+.1f} %", f"{100 * over.std():.1f} %"]
 
 
 if __name__ == "__main__":

@@ -63,6 +63,20 @@ def test_tables_are_measured_and_put_into_copies_of_their_pages() -> None:
 
 
 @pytest.mark.usefixtures("importing")
+def test_where_nobody_was_measured_tables_have_a_dash() -> None:
+    measuring = loaded("measuring")
+    assert [measuring.share(value) for value in (None, 0.5)] == ["-", "0.5000"]
+    assert [measuring.per_cent(value) for value in (None, 0.5)] == ["-", "50.00%"]
+
+
+@pytest.mark.usefixtures("importing")
+def test_growth_of_cases_is_told_from_the_smallest_size_on() -> None:
+    cases = loaded("sized_cases")
+    small, large = cases.Point(100, 2.0), cases.Point(400, 32.0)
+    assert (cases.exponent(small, small), cases.exponent(small, large)) == ("", "2.0")
+
+
+@pytest.mark.usefixtures("importing")
 def test_a_table_is_put_between_its_marks_with_what_it_was_measured_on(tmp_path: Path) -> None:
     tables = loaded("tables")
     page = tmp_path / "page.md"

@@ -184,6 +184,9 @@ class SimulationSettings:
     (a stateless job starts from nothing), ``kept`` and ``lost`` hold for all."""
     recreation: Seconds = 0.0
     """Seconds from an eviction to the arrival of the next incarnation, as controllers take to make a new pod."""
+    grace: Text = "constant:1"
+    """What a preempted instance takes of its grace period, as a share: a distribution, or a file of measured shares, as
+    of start-ups. Decisions reckon with the whole."""
     remark: Text | None = None
     """Said with every result: what the input leaves out (`replay --workload` says it of a record)."""
     engine: Literal["auto", "compiled", "stepwise"] = "auto"

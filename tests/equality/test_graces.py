@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from slacktide.errors import InputError
 from slacktide.inputs import read_workload, write_workload
 from slacktide.sim import RunResult
 from support.clusters import Cluster, cluster
-from support.runs import compare, core, twin
+from support.runs import agreed, core
 from support.small import BRONZE, GOLD, Request, machines, small
 
 CLUSTERS = 200
@@ -22,25 +21,17 @@ CLUSTERS = 200
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["rows", "requests", "neighbours", "resizes", "amounts"])
 def test_core_and_twin_agree_where_victims_take_their_time(kind: str, tmp_path: Path) -> None:
-    seen: Counter[str] = Counter()
-    for seed in range(CLUSTERS):
-        of = {"several": kind == "requests", "neighbours": kind == "neighbours", "resizes": kind == "resizes"}
-        one = cluster(seed, graces=True, amounts=kind == "amounts", **of)
-        result = core(one, tmp_path)
-        difference = compare(result, twin(one))
-        assert difference is None, f"cluster({seed}, graces, {kind}): {difference}"
-        seen["preempts"] += result.preemptions > 0
-    assert seen["preempts"] >= 60, "clusters without victims prove little"
+    of = {"several": kind == "requests", "neighbours": kind == "neighbours", "resizes": kind == "resizes"}
+    clusters = (cluster(seed, graces=True, amounts=kind == "amounts", **of) for seed in range(CLUSTERS))
+    preempting = agreed(clusters, f"graces, {kind}", tmp_path)
+    assert preempting >= 60, "clusters without victims prove little"
 
 
 @pytest.mark.uncompiled
 @pytest.mark.parametrize("engine", ["compiled", "stepwise"])
 def test_core_and_twin_agree_on_a_few_small_clusters(engine: str, tmp_path: Path) -> None:
-    for seed in range(30):
-        one = cluster(seed, largest=3, requests=10, graces=True, several=seed % 3 == 1)
-        one = one.with_(simulation={"engine": engine})
-        difference = compare(core(one, tmp_path), twin(one))
-        assert difference is None, f"cluster({seed}, 3, 10, graces): {difference}"
+    clusters = (cluster(seed, largest=3, requests=10, graces=True, several=seed % 3 == 1) for seed in range(30))
+    agreed((one.with_(simulation={"engine": engine}) for one in clusters), f"3, 10, graces, {engine}", tmp_path)
 
 
 def decided(result: RunResult) -> list[tuple[float, int, int]]:
@@ -50,6 +41,13 @@ def decided(result: RunResult) -> list[tuple[float, int, int]]:
 
 def with_graces(one: Cluster, *seconds: float) -> Cluster:
     return replace(one, workload=replace(one.workload, grace=np.array(seconds)))
+
+
+def test_victims_take_what_is_drawn_of_their_grace_periods(tmp_path: Path) -> None:
+    rows = [Request(BRONZE), Request(GOLD, admission=20.0, duration=40.0)]
+    one = with_graces(small(rows, machines(1.0), end=100.0, cold=2.0, hot=1.0), 30.0, 0.0)
+    half = core(one.with_(simulation={"grace": "constant:0.5"}), tmp_path)
+    assert half.requests["completed"].tolist()[1] == 20.0 + 15.0 + 2.0 + 40.0
 
 
 def test_who_preempts_starts_when_its_victim_is_gone_which_ran_until_then(tmp_path: Path) -> None:

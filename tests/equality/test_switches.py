@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from slacktide.kernels.tables.log_records import EVICTED
 from slacktide.model import Requests
 from support.auditor import audit, faults_of
 from support.clusters import EXACT_SWITCHES, Cluster, cluster
@@ -51,6 +53,28 @@ def test_exact_switches_change_nothing_on_middle_clusters_either(several: bool, 
             others = [other for other in EXACT_SWITCHES if other != name]
             left = everything(core(one.without(*others), tmp_path))
             assert left == plain, f"cluster({seed}, 40, 300, {several}), only {name}"
+
+
+@both
+def test_who_loses_a_host_is_told_by_row_whoever_looked_at_it(several: bool, tmp_path: Path) -> None:
+    """A host's slots stand as somebody last looked for victims, and who looks depends on switches."""
+    several_at_once = 0
+    for seed in range(2200, 2208):
+        one = cluster(seed, largest=40, requests=300, several=several)
+        told = sent_back(one, tmp_path)
+        assert told == sent_back(one.without(*EXACT_SWITCHES), tmp_path), f"cluster({seed}, 40, 300, {several})"
+        at_once = [[row for *_, row in rows] for _, rows in groupby(told, key=lambda one: one[:2])]
+        assert all(rows == sorted(rows) for rows in at_once), f"cluster({seed}, 40, 300, {several})"
+        several_at_once += sum(len(rows) > 1 for rows in at_once)
+    assert several_at_once >= 3
+
+
+def sent_back(one: Cluster, folder: Path) -> list[tuple[float, int, int]]:
+    """Instant, host and row of everybody who lost a host that failed or was drained, in the order of the events."""
+    events = core(one, folder, events=True).events
+    assert events is not None
+    chosen = events["kind"] == EVICTED
+    return list(zip(*(events[name][chosen].tolist() for name in ("time", "host", "row")), strict=True))
 
 
 def test_metrics_that_meet_exactly_when_somebody_looks_are_sorted_anew(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from slacktide.errors import InputError
 from slacktide.inputs import read_workload, write_workload
 from slacktide.model import Unreadiness
 from support.clusters import Cluster, cluster
-from support.runs import compare, core, twin
+from support.runs import agreed, core
 from support.small import BRONZE, GOLD, Request, machines, small
 
 CLUSTERS = 200
@@ -22,26 +21,18 @@ CLUSTERS = 200
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["rows", "requests", "neighbours", "all"])
 def test_core_and_twin_agree_where_instances_are_unready(kind: str, tmp_path: Path) -> None:
-    seen: Counter[str] = Counter()
-    for seed in range(CLUSTERS):
-        every = kind == "all"
-        of = {"several": kind == "requests", "neighbours": kind == "neighbours", "graces": every, "amounts": every}
-        one = cluster(seed, spells=True, **of)
-        result = core(one, tmp_path)
-        difference = compare(result, twin(one))
-        assert difference is None, f"cluster({seed}, spells, {kind}): {difference}"
-        seen["preempts"] += result.preemptions > 0
-    assert seen["preempts"] >= 60, "clusters without contention prove little"
+    every = kind == "all"
+    of = {"several": kind == "requests", "neighbours": kind == "neighbours", "graces": every, "amounts": every}
+    clusters = (cluster(seed, spells=True, **of) for seed in range(CLUSTERS))
+    preempting = agreed(clusters, f"spells, {kind}", tmp_path)
+    assert preempting >= 60, "clusters without contention prove little"
 
 
 @pytest.mark.uncompiled
 @pytest.mark.parametrize("engine", ["compiled", "stepwise"])
 def test_core_and_twin_agree_on_a_few_small_clusters(engine: str, tmp_path: Path) -> None:
-    for seed in range(25):
-        one = cluster(seed, largest=3, requests=10, spells=True, several=seed % 3 == 1)
-        one = one.with_(simulation={"engine": engine})
-        difference = compare(core(one, tmp_path), twin(one))
-        assert difference is None, f"cluster({seed}, 3, 10, spells): {difference}"
+    clusters = (cluster(seed, largest=3, requests=10, spells=True, several=seed % 3 == 1) for seed in range(25))
+    agreed((one.with_(simulation={"engine": engine}) for one in clusters), f"3, 10, spells, {engine}", tmp_path)
 
 
 def with_spells(one: Cluster, *spells: Unreadiness) -> Cluster:

@@ -9,6 +9,7 @@ WORD = (1 << 64) - 1
 STARTUP = 1
 VICTIM = 2
 HOST = 3
+GRACE = 5
 
 
 def mix(x: int) -> int:
@@ -27,6 +28,11 @@ def draw(seed: int, stream: int, a: int, b: int) -> int:
 def startup_delay(seed: int, row: int, earlier_starts: int, table: Sequence[float]) -> float:
     """Seconds of start-up of this start of the request, from the hot or the cold table."""
     return float(table[draw(seed, STARTUP, row, earlier_starts) % len(table)])
+
+
+def share_of_grace(seed: int, row: int, starts: int, table: Sequence[float]) -> float:
+    """How much of its grace period the preempted request takes."""
+    return float(table[draw(seed, GRACE, row, starts) % len(table)])
 
 
 def victim_tie(seed: int, row: int, starts: int) -> int:

@@ -23,6 +23,7 @@ from reference.windows import STEP
 from slacktide.config import Config
 from slacktide.errors import ConfigError
 from slacktide.model import Hosts, Workload
+from slacktide.sim.startup import delays
 
 IN_ORDER = (*placing.CHOICES, "least-requested")
 """Policies that are a score: in order of admission, all equally important."""
@@ -60,6 +61,7 @@ class Simulation:
             raise ConfigError(f"policy.name: found {config.policy.name!r}, the twin knows the built-in policies")
         self.config = config = config_on_grid(config)
         self.hot, self.cold = [on_grid(delay) for delay in hot], [on_grid(delay) for delay in cold]
+        self.shares = delays(config.simulation.grace, "simulation.grace").tolist()
         amounts_of_events = [event[3] for event in host_events if len(event) == 4 and event[2] == "capacity"]
         self.instances, self.hosts, self.amounts_of = build(workload, hosts, config, amounts_of_events)
         self.accounts = open_accounts(workload, self.instances, config)
@@ -209,7 +211,8 @@ class Simulation:
         host = j.host
         assert host is not None
         self.outcome.requests[j.row].preemptions += 1
-        j.leaving, j.leaves_at = True, self.now + j.grace
+        share = chance.share_of_grace(self.config.simulation.seed, j.row, j.starts, self.shares)
+        j.leaving, j.leaves_at = True, self.now + max(on_grid(j.grace * share), STEP)
         until = min(j.leaves_at, j.completion())
         host.going.append((until, j.demand))
         self.bind_at = max(self.bind_at, until)

@@ -224,7 +224,9 @@ def _with_graces(random: Random, one: Cluster) -> Cluster:
         drawn[:] = drawn[0]
     drawn[random.random(len(drawn)) < float(_pick(random, 0.0, 0.3))] = 0.0
     one = replace(one, workload=replace(workload, grace=drawn[owner]))
-    return one.with_(simulation={"recreation": float(_pick(random, 0.0, 0.0, 2.5))})
+    recreation = float(_pick(random, 0.0, 0.0, 2.5))
+    share = str(_pick(random, "constant:1", "constant:1", "uniform:0,1", "lognormal:0.5,1"))
+    return one.with_(simulation={"recreation": recreation, "grace": share})
 
 
 def _with_amounts(random: Random, one: Cluster) -> Cluster:

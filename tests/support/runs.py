@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -149,6 +150,18 @@ def compare(result: RunResult, outcome: Outcome) -> Difference | None:
         found = found or first_difference("removed", without_nan(rows["removed"]), [r.removed for r in theirs])
         found = found or compare_requests(result, outcome)
     return found
+
+
+def agreed(clusters: Iterable[Cluster], what: str, folder: Path) -> int:
+    """On all of these clusters, which are made from seeds 0, 1 and so on, core and twin agree; on how many somebody was
+    preempted. ``what`` says how they are made."""
+    preempting = 0
+    for seed, one in enumerate(clusters):
+        result = core(one, folder)
+        difference = compare(result, twin(one))
+        assert difference is None, f"cluster({seed}, {what}): {difference}"
+        preempting += result.preemptions > 0
+    return preempting
 
 
 def compare_requests(result: RunResult, outcome: Outcome) -> Difference | None:

@@ -351,7 +351,7 @@ def _merged(config: Config, node: Node) -> Config:
 
 
 FILES = (
-    *(("startup", "hot"), ("startup", "cold"), ("scheduler", "triggers")),
+    *(("startup", "hot"), ("startup", "cold"), ("simulation", "grace"), ("scheduler", "triggers")),
     *(("failures", "file"), ("failures", "uptime"), ("failures", "downtime")),
     *(("policy", "name"), ("policy", "score"), ("policy", "cost")),
 )

@@ -214,6 +214,7 @@ def _check_settings(config: Config, requests: Workload, hosts: Hosts) -> None:
     check_end(requests, config)
     for name, times in (("hot", config.startup.hot), ("cold", config.startup.cold)):
         delays(times, f"startup.{name}")
+    delays(config.simulation.grace, "simulation.grace")
     if config.delay.network is not None:
         read_network(config.delay.network, hosts)
     if config.failures.file is not None:

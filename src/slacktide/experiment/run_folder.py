@@ -169,7 +169,7 @@ def files_in(config: Config) -> list[Path]:
     """Files that settings name: measured delays, host events, instants of passes, own policies, scores and costs."""
     own = [one.rpartition(":")[0] for one in (config.policy.name, config.policy.score, config.policy.cost)]
     named = [
-        *(config.startup.hot, config.startup.cold, config.scheduler.triggers),
+        *(config.startup.hot, config.startup.cold, config.simulation.grace, config.scheduler.triggers),
         *(config.failures.file, config.failures.uptime, config.failures.downtime, config.delay.network),
         *own,
     ]

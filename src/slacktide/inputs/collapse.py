@@ -32,11 +32,55 @@ def collapse(workload: Workload, path: Path) -> tuple[Workload, RequestColumns |
 
     The rows have no ``requests``; the columns are ``None`` where the workload has none. A parallelism that
     limits nothing, as there are no more instances than that, becomes none.
-    Raises :class:`OutputError` naming ``path`` and a request that no row stands for.
+    Where the instances of a request differ and each has an id of its own, all have a row each. Raises
+    :class:`OutputError` naming ``path`` and a request that no row stands for.
     """
     requests, request = workload.requests, workload.request
     if requests is None or request is None:
         return workload, None
+    try:
+        return _row_of_each_request(workload, requests, request, path)
+    except OutputError:
+        members = _members(workload, requests, request)
+        if members is None:
+            raise
+        return replace(workload, request=None, requests=None), members
+
+
+def _members(workload: Workload, requests: Requests, request: NDArray[np.int32]) -> RequestColumns | None:
+    """The columns of a file with a row for each instance; None where such a file is not read as this workload."""
+    sizes = np.bincount(request, minlength=len(requests))
+    if len(np.unique(workload.ids)) < len(workload) or not sizes.all() or (requests.scale_replicas < 0).any():
+        return None
+    try:
+        scale, scales = _scales(Path(), requests)
+    except OutputError:
+        return None
+    batch = requests.batch
+    columns = RequestColumns(
+        kind=np.where(batch, BATCH, SERVICE).astype(np.int8)[request],
+        instances=np.where(batch, 0, 1)[request],
+        completions=np.where(batch, 1, 0)[request],
+        parallelism=np.where(batch, np.where(requests.parallelism > 0, requests.parallelism, sizes), 0)[request],
+        approach=requests.approach[request],
+        scale=scale[request],
+        scales=scales,
+        member=requests.ids[request],
+    )
+    problems = Problems("")
+    check(columns, workload.admission, None, problems)
+    if problems.total:
+        return None
+    found = expand(columns, workload.ids, workload.admission)
+    names = Requests.__slots__
+    same = [np.array_equal(getattr(found.requests, name), getattr(requests, name)) for name in names]
+    return columns if all(same) and np.array_equal(found.request, request) else None
+
+
+def _row_of_each_request(
+    workload: Workload, requests: Requests, request: NDArray[np.int32], path: Path
+) -> tuple[Workload, RequestColumns]:
+    """As :func:`collapse`, a row for each request."""
     rows = np.bincount(request, minlength=len(requests))
     if not rows.all():
         raise _refusal(path, requests, int(np.argmin(rows)), "expected at least one instance")

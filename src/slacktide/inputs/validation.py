@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from slacktide.inputs.columns import instances, losses, resizes
+from slacktide.inputs.columns import instances, losses, members, resizes
 from slacktide.inputs.columns.cells import Floats, Integers
 from slacktide.inputs.columns.workload import WorkloadColumns
 from slacktide.inputs.problems import Problems
@@ -60,6 +60,7 @@ def to_workload(columns: WorkloadColumns, classes: tuple[ServiceClass, ...], pro
         problems.add(0, "", "no rows", "at least one request")
     if columns.requests is not None:
         instances.check(columns.requests, columns.admission, lines, problems)
+        members.check(columns, problems)
     _settle_affinity(columns, problems)
     _settle_resizes(columns, problems)
     _settle_past(columns, problems)
@@ -162,7 +163,7 @@ def _expand(columns: WorkloadColumns) -> Requests | None:
     found = instances.expand(columns.requests, columns.ids, columns.admission)
     columns.request, columns.requests = found.request, None
     for name in columns_of(columns):
-        one = found.admission if name == "admission" else getattr(columns, name)[found.request]
+        one = found.admission if name == "admission" else getattr(columns, name)[found.row]
         setattr(columns, name, one)
     return found.requests
 

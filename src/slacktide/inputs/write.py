@@ -17,7 +17,7 @@ from slacktide.inputs.collapse import collapse
 from slacktide.inputs.columns.access import format_users
 from slacktide.inputs.columns.affinity_text import format_budget, format_marks, format_preferences, format_rules
 from slacktide.inputs.columns.cells import format_float
-from slacktide.inputs.columns.header import LIMIT_PREFIX, REQUEST_COLUMNS, column_name
+from slacktide.inputs.columns.header import LIMIT_PREFIX, MEMBER_COLUMNS, REQUEST_COLUMNS, column_name
 from slacktide.inputs.columns.instances import BATCH, KINDS, RequestColumns, format_scale
 from slacktide.inputs.columns.losses import format_past
 from slacktide.inputs.columns.resizes import format_resizing
@@ -36,10 +36,10 @@ IN_MEMORY = Path("workload")
 def write_workload(workload: Workload, path: Path | str) -> None:
     """The workload as ``.csv`` or ``.parquet``; reading it gives an equal one.
 
-    A request of several instances is one row, so its instances must be alike, or :class:`OutputError` is
-    raised; so it is for terms, placements, budgets and resources that a file cannot say. Where all requests are
-    independent services of one instance, ``requests`` is read back as ``None``, and ``placement``, ``budget``,
-    ``resize`` and ``lost`` where nobody has any.
+    A request of several instances is one row, or one for each instance where they differ; these need ids of their
+    own, or :class:`OutputError` is raised. So it is for terms, placements, budgets and resources that a file cannot
+    say. Where all requests are independent services of one instance, ``requests`` is read back as ``None``, and
+    ``placement``, ``budget``, ``resize`` and ``lost`` where nobody has any.
     Written beside ``path`` and renamed at the end. Raises :class:`OutputError`.
     """
     path = Path(path)
@@ -153,6 +153,7 @@ class WorkloadParquetWriter:
             *(workload.resize is None, workload.resizings, workload.lost is None, workload.losses),
             *(workload.access is None, workload.accesses, workload.limit is None, workload.grace is None),
             *(workload.unready is None, workload.spells),
+            requests is not None and requests.member is None,
         )
         if self._shared not in (None, shared):
             raise OutputError(
@@ -275,6 +276,8 @@ def _request_columns(requests: RequestColumns, pa: Any) -> dict[str, Any]:
         columns[name] = pa.array(given, pa.int64(), mask=given == 0)
     columns["approach"] = _words(requests.approach, list(APPROACHES), pa)
     columns["scale"] = _words(requests.scale, [format_scale(one) for one in requests.scales], pa)
+    if requests.member is not None:
+        columns["request"] = pa.array(requests.member, pa.int64())
     return columns
 
 
@@ -282,7 +285,10 @@ def _workload_rows(workload: Workload, requests: RequestColumns | None, path: Pa
     amounts = [column_name(resource) for resource in workload.resources]
     nearby = _affinity_texts(workload, path)
     access = _access_columns(workload)
-    further = [*(() if requests is None else REQUEST_COLUMNS), *nearby, *access]
+    of_requests: tuple[str, ...] = () if requests is None else REQUEST_COLUMNS
+    if requests is not None and requests.member is not None:
+        of_requests = (*REQUEST_COLUMNS, *MEMBER_COLUMNS)
+    further = [*of_requests, *nearby, *access]
     yield ["id", "admission", "duration", *amounts, "class", "job", "anti_affinity", "constraints", *further]
     terms = _texts(path, "constraints", workload.terms, format_term)
     for row in range(len(workload)):
@@ -310,6 +316,7 @@ def _request_cells(requests: RequestColumns, row: int) -> list[str]:
         str(requests.parallelism[row]) if batch else "",
         APPROACHES[requests.approach[row]],
         format_scale(requests.scales[requests.scale[row]]),
+        *(() if requests.member is None else (str(requests.member[row]),)),
     ]
 
 

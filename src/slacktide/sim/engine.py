@@ -103,6 +103,7 @@ def prepare(workload: Workload, hosts: Hosts, config: Config, own: Loaded, recor
         config,
         hot=startup.delays(config.startup.hot, "startup.hot"),
         cold=startup.delays(config.startup.cold, "startup.cold"),
+        shares=startup.delays(config.simulation.grace, "simulation.grace"),
         happenings=failures.host_events(config, hosts),
         triggers=triggers(config.scheduler.triggers),
         own=own.code,

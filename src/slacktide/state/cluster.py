@@ -202,6 +202,7 @@ def build(
     *,
     hot: NDArray[np.float64],
     cold: NDArray[np.float64],
+    shares: NDArray[np.float64] | None = None,
     happenings: HostEvents | None = None,
     triggers: NDArray[np.float64] | None = None,
     own: OwnCode | None = None,
@@ -210,7 +211,8 @@ def build(
     """Tables of a cluster before anything happened.
 
     ``workload`` and ``hosts`` must name the same resources in the same order, CPU and
-    memory first; ``hot`` and ``cold`` are the start-up delays to draw from, seconds.
+    memory first; ``hot`` and ``cold`` are the start-up delays to draw from, seconds, and ``shares`` what victims take
+    of their grace periods (None: all).
     Raises :class:`ConfigError` where they do not.
     """
     if workload.resources != hosts.resources or workload.resources[:2] != ("cpu", "memory"):
@@ -242,6 +244,7 @@ def build(
         "leaf_host": grouping.leaf_host,
         "hot": layout.on_grid(hot),
         "cold": layout.on_grid(cold),
+        "grace_shares": np.ones(1) if shares is None else shares,
         "triggers": np.zeros(0) if triggers is None else layout.on_grid(triggers),
         "unit": 1.0 / unit,
         **host_events.arrays(happenings, capacity, unit),

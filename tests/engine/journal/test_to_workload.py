@@ -103,6 +103,8 @@ def test_victims_go_on_as_long_as_they_did_and_start_ups_begin_when_they_are_gon
     assert [float(one) for one in told.lines("cold.csv")] == [4.0, 7.5]
     config = settings.load(told.folder / "out" / "settings.json")
     assert config.simulation.recreation == 3.0
+    assert [float(one) for one in told.lines("grace.csv")] == [1.0], "over the mean of 12 s"
+    assert config.simulation.grace == str((told.folder / "out" / "grace.csv").resolve())
     assert config.policy.victims == "next-pass"
     assert config.qos.startup == told.engine.config.qos.startup
     assert config.simulation.remark == LEFT_OUT
@@ -124,3 +126,87 @@ def test_unreadiness_is_replayed_where_it_counts(told: Told) -> None:
     workload = told.written()
     assert workload.unready is not None
     assert workload.spells[int(workload.unready[0])] == ((50.0, 15.0), (210.0, 20.0))
+
+
+def controlled(told: Told, key: str, approach: int, batch: bool, count: int) -> None:
+    told.engine.spec(9, Spec((("cpu", 500), ("memory", 2**20)), BRONZE))
+    told.engine.controller(key, BRONZE, approach, batch, False)
+    told.engine.desired(key, count, BEGINNING)
+
+
+def came(told: Told, key: str, at: float, *uids: str) -> None:
+    for uid in uids:
+        told.engine.arrive(uid, uid, key, 9, BEGINNING + at)
+        told.engine.wake(uid)
+
+
+def of_request(workload: Workload, approach: int) -> list[int]:
+    """The rows of the one request that is measured so."""
+    assert workload.requests is not None
+    assert workload.request is not None
+    (number,) = (workload.requests.approach == approach).nonzero()[0].tolist()
+    return [row for row, request in enumerate(workload.request.tolist()) if request == number]
+
+
+def test_pods_of_a_job_are_one_request_and_each_does_its_own_work(told: Told) -> None:
+    """Two at once; the third comes when the first has completed, and goes with the Job."""
+    controlled(told, "job", 2, True, 2)
+    came(told, "job", 0.0, "j1", "j2")
+    told.run(0.0)
+    for uid, ready in (("j1", 5.0), ("j2", 6.0)):
+        told.starts(uid, 0.5, ready)
+    told.engine.gone("j1", BEGINNING + 45.0, True)
+    came(told, "job", 46.0, "j3")
+    told.run(46.0)
+    told.starts("j3", 46.5, 50.0)
+    told.engine.gone("j2", BEGINNING + 66.0, True)
+    told.engine.desired("job", 0, BEGINNING + 80.0)
+    told.engine.gone("j3", BEGINNING + 80.0)
+    told.run(90.0)
+    workload = told.written()
+    rows = of_request(workload, 2)
+    requests = workload.requests
+    assert requests is not None
+    assert [workload.duration[row] for row in rows] == [40.0, 60.0, float("inf")]
+    assert [workload.admission[row] for row in rows] == [0.0, 0.0, 0.0], "it comes when one has completed"
+    assert requests.batch.tolist().count(True) == 1
+    assert requests.parallelism[requests.batch].tolist() == [2]
+    assert (requests.scale_time.tolist(), requests.scale_replicas.tolist()) == ([80.0], [0])
+
+
+def test_unreadiness_of_pods_that_are_measured_together_is_that_of_each(told: Told) -> None:
+    controlled(told, "both", 1, False, 2)
+    came(told, "both", 0.0, "s1", "s2")
+    told.run(0.0)
+    for uid in ("s1", "s2"):
+        told.starts(uid, 0.5, 5.0)
+    told.engine.unready("s2", BEGINNING + 30.0)
+    told.engine.ready("s2", BEGINNING + 42.0)
+    told.run(60.0)
+    workload = told.written()
+    assert workload.unready is not None
+    rows = of_request(workload, 1)
+    assert [workload.spells[int(workload.unready[row])] for row in rows] == [(), ((30.0, 12.0),)]
+
+
+def test_who_comes_in_a_rollout_takes_the_place_of_who_goes(told: Told) -> None:
+    """One more is not there for longer than a moment; one that comes later, or stays, is an instance more."""
+    controlled(told, "both", 2, False, 2)
+    came(told, "both", 0.0, "s1", "s2")
+    told.run(0.0)
+    came(told, "both", 30.0, "s3")
+    told.engine.gone("s1", BEGINNING + 30.5)
+    told.run(31.0)
+    told.engine.desired("both", 3, BEGINNING + 50.0)
+    came(told, "both", 50.0, "s4")
+    told.run(51.0)
+    told.engine.desired("both", 1, BEGINNING + 70.0)
+    told.engine.gone("s2", BEGINNING + 70.0)
+    told.engine.gone("s3", BEGINNING + 70.0)
+    told.run(90.0)
+    workload = told.written()
+    rows = of_request(workload, 2)
+    assert [workload.admission[row] for row in rows] == [0.0, 0.0, 50.0]
+    requests = workload.requests
+    assert requests is not None
+    assert (requests.scale_time.tolist(), requests.scale_replicas.tolist()) == ([70.0], [1])

@@ -18,6 +18,7 @@ from slacktide.engine.ledger.extrapolate import carry_on
 from slacktide.engine.ledger.rest import at_rest
 from slacktide.engine.ledger.restore import restore
 from slacktide.engine.ledger.slo_status import slo_status
+from slacktide.errors import StateError
 from slacktide.model import ServiceClass, Window
 from slacktide.state.spec import Spec
 
@@ -245,6 +246,25 @@ def test_who_is_drained_in_a_maintenance_window_waits_without_loss_and_takes_par
     engine.ready("a2", T0 + 110)
     status = slo_status(engine, "c", T0 + 120)
     assert (decision.uid, status.delivered, status.losses.operator) == ("a2", 1.0, 60.0)
+
+
+@pytest.mark.parametrize("kind", ["independent", "concurrent", "aggregated"])
+def test_a_window_that_ended_while_nobody_led_ends_the_excuse(kind: str) -> None:
+    engine = told(kind, SILVER, hosts=1, cores=1)
+    placed(engine, "a", 0, spec=1)
+    engine.ready("a", T0)
+    engine.drained("c", T0 + 70)
+    engine.gone("a", T0 + 50, cause=OPERATOR)
+    saved = json.loads(json.dumps(export(engine, "c", T0 + 60)))
+    assert saved["drained"] == T0 + 70
+    assert "drained" not in export(engine, "c", T0 + 80)
+    assert "drained" not in at_rest(saved)
+    new = told(kind, SILVER, hosts=1, cores=1)
+    restore(new, "c", saved, [], T0 + 100)
+    losses = slo_status(new, "c", T0 + 100).losses
+    assert (losses.operator, losses.cluster) == (20.0, 30.0)
+    with pytest.raises(StateError, match="drained: found 'soon', expected seconds"):
+        read(saved | {"drained": "soon"})
 
 
 def test_what_a_job_loses_by_its_own_doing_is_no_work_that_a_stop_discards() -> None:

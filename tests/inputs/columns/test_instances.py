@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from reference.readers import asked_of, csv_asked, csv_rows, rows_of
 from slacktide.cli import main
-from slacktide.errors import ConfigError, InputError, OutputError
+from slacktide.errors import ConfigError, InputError
 from slacktide.inputs import group_by_job, read_workload, write_workload
 from slacktide.inputs.columns import instances as request_columns
 from slacktide.inputs.columns.instances import format_scale, parse_scale
@@ -285,8 +285,6 @@ def test_grouping_refuses_what_makes_no_sense(tmp_path: Path) -> None:
             group_by_job(tasks((1, 0)), approach=approach, batch=True)
     with pytest.raises(ConfigError, match="found requests of several instances"):
         group_by_job(example(tmp_path))
-    with pytest.raises(OutputError, match="differ in"):
-        write_workload(group_by_job(tasks((1, 0), (1, 0))), tmp_path / "w.csv")
 
 
 def test_statistics_tell_requests_from_instances(tmp_path: Path) -> None:

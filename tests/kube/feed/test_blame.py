@@ -196,12 +196,12 @@ class World:
         found = self.status(t).losses
         return found.cluster, found.workload, found.operator
 
-    def window(self, start: float, end: float, **selector: str) -> None:
+    def window(self, start: float, end: float, name: str = "work", **selector: str) -> None:
         spec: dict[str, Any] = {"start": rfc3339(T0 + start), "end": rfc3339(T0 + end)}
         if selector:
             spec["nodeSelector"] = {"matchLabels": selector}
         self.mirror.maintenance.see(
-            made_objects.decoded(MAINTENANCE_WINDOW, {"metadata": {"name": "work"}, "spec": spec})
+            made_objects.decoded(MAINTENANCE_WINDOW, {"metadata": {"name": name}, "spec": spec})
         )
 
 
@@ -681,6 +681,42 @@ def test_a_drain_within_a_declared_window(world: World, selector: dict[str, str]
     lost[cause] = 400.0
     lost[CLUSTER] += 50.0
     assert world.lost(550) == tuple(lost)
+
+
+@pytest.mark.parametrize("replaced", ["never", "waits", "starts"])
+def test_what_is_lost_after_the_window_is_the_clusters(world: World, replaced: str) -> None:
+    """To the second, though somebody looks only now and then, and another window goes on."""
+    world.window(50, 140, room="a")
+    world.window(50, 5000, name="other", room="b")
+    world.up("p")
+    world.tick(100)
+    world.node("a", unschedulable=True)
+    world.pod("p", "a", ready=0, started=0, going=True, marked="EvictionByEvictionAPI")
+    world.drop("p")
+    if replaced != "never":
+        world.pod("p2", created=100)
+    if replaced == "starts":
+        world.tick(110)
+        world.pod("p2", "b", created=100, bound=110)
+    world.tick(145)
+    world.tick(150)
+    assert world.lost(200) == (60, 0, 40)
+
+
+def test_a_drain_stays_one_though_the_node_is_open_again_before_the_pod_is_gone(world: World) -> None:
+    world.window(50, 5000, room="a")
+    world.up("p")
+    world.tick(100)
+    world.node("a", unschedulable=True)
+    world.pod("p", "a", ready=0, started=0, going=True, marked="EvictionByEvictionAPI")
+    world.pod("p2", created=100, nodeSelector={"room": "a"})
+    world.tick(110)
+    world.node("a")
+    world.pod("p", "a", unready=110, started=0, going=True, marked="EvictionByEvictionAPI")
+    world.tick(120)
+    world.drop("p")
+    cluster, workload, _ = world.lost(200)
+    assert (cluster, workload) == (0, 0)
 
 
 def test_a_node_that_is_lost_outside_of_the_window_is_the_clusters(world: World) -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from kube.feed.test_blame import T0, World, ended, kept
 from slacktide.kube.mirror.departures import KEPT_SECONDS, MOST_KEPT
+from slacktide.kube.mirror.pod_record import End
 from slacktide.kube.resources.objects import Identity
 from slacktide.model.causes import OPERATOR
 
@@ -29,29 +31,36 @@ def at(world: World, t: float) -> None:
         world.tick(t)
 
 
+def told_to_go(world: World, name: str = "p", **more: Any) -> None:
+    """A pod on node a that is ready is told to go."""
+    world.pod(name, "a", ready=0, started=0, going=True, **more)
+
+
+def comes(world: World, name: str, node: str, created: float, bound: float, ready: float) -> None:
+    """A pod is bound and gets ready; timestamps are whole seconds."""
+    at(world, bound)
+    world.pod(name, node, created=int(created), bound=int(bound))
+    at(world, ready)
+    world.pod(name, node, created=int(created), bound=int(bound), ready=int(ready), started=int(ready))
+
+
 def by_hand(world: World) -> None:
     """The pod is deleted, the next one runs for a while and is deleted as well."""
     at(world, 110.4)
-    world.pod("p", "a", ready=0, started=0, going=True)
+    told_to_go(world)
     gone(world, "p")
     world.pod("q", created=110)
-    at(world, 113.6)
-    world.pod("q", "a", created=110, bound=113)
-    at(world, 117.9)
-    world.pod("q", "a", created=110, bound=113, ready=117, started=117)
+    comes(world, "q", "a", 110, 113.6, 117.9)
     at(world, 150.3)
     world.pod("q", "a", created=110, bound=113, ready=117, started=117, going=True)
     gone(world, "q")
     world.pod("r", created=150)
-    at(world, 155.5)
-    world.pod("r", "b", created=150, bound=155)
-    at(world, 158.2)
-    world.pod("r", "b", created=150, bound=155, ready=158, started=158)
+    comes(world, "r", "b", 150, 155.5, 158.2)
 
 
 def without_a_successor(world: World) -> None:
     at(world, 120.7)
-    world.pod("p", "a", ready=0, started=0, going=True)
+    told_to_go(world)
     gone(world, "p")
 
 
@@ -64,30 +73,118 @@ def a_probe(world: World) -> None:
 
 def a_probe_and_then_gone(world: World) -> None:
     at(world, 120.7)
-    world.pod("p", "a", ready=0, started=0, going=True)
+    told_to_go(world)
     at(world, 122.1)
     world.pod("p", "a", unready=122, started=0, going=True)
     at(world, 130.6)
     gone(world, "p")
     world.pod("q", created=130)
-    at(world, 133.3)
-    world.pod("q", "a", created=130, bound=133)
-    at(world, 134.8)
-    world.pod("q", "a", created=130, bound=133, ready=134, started=134)
+    comes(world, "q", "b", 130, 133.3, 134.8)
+
+
+def drain(world: World, until: float, others_until: float = 0.0) -> None:
+    """The pod is evicted from a node that is worked on until then; another node is so as well."""
+    world.window(50, until, room="a")
+    if others_until:
+        world.window(50, others_until, name="other", room="b")
+    world.node("a", unschedulable=True)
+    at(world, world.t + 0.7)
+    told_to_go(world, marked="EvictionByEvictionAPI")
 
 
 def drained(world: World) -> None:
     """Within a maintenance window."""
-    world.window(100, 1000, room="a")
-    world.node("a", unschedulable=True)
-    at(world, 120.7)
-    world.pod("p", "a", ready=0, started=0, going=True, marked="EvictionByEvictionAPI")
+    at(world, 120.0)
+    drain(world, 1000)
     gone(world, "p")
     world.pod("q", created=120)
-    at(world, 131.4)
-    world.pod("q", "b", created=120, bound=131)
-    at(world, 133.9)
-    world.pod("q", "b", created=120, bound=131, ready=133, started=133)
+    comes(world, "q", "b", 120, 131.4, 133.9)
+
+
+def drained_in_the_window_that_ends_first(world: World) -> None:
+    """The next pod waits for longer than that."""
+    at(world, 120.0)
+    drain(world, 140, 1000)
+    gone(world, "p")
+    world.pod("q", created=120)
+    comes(world, "q", "b", 120, 151.4, 153.9)
+
+
+def drained_and_starting_when_the_window_ends(world: World) -> None:
+    at(world, 120.0)
+    drain(world, 140, 1000)
+    gone(world, "p")
+    world.pod("q", created=120)
+    comes(world, "q", "b", 120, 131.4, 153.9)
+
+
+def drained_and_waiting(world: World) -> None:
+    """The window ends when another one leads."""
+    at(world, 120.0)
+    drain(world, 230, 1000)
+    gone(world, "p")
+    world.pod("q", created=120)
+    at(world, 150.0)
+
+
+def drained_and_replaced_at_once(world: World) -> None:
+    at(world, 120.0)
+    drain(world, 140, 1000)
+    world.pod("q", created=120)
+    at(world, 121.9)
+    gone(world, "p")
+    comes(world, "q", "b", 120, 151.4, 153.9)
+
+
+def drained_and_still_there(world: World) -> None:
+    """The pod that was told to go is not gone, nor is the next one ready, when another one leads."""
+    at(world, 120.0)
+    drain(world, 230, 1000)
+    world.pod("q", created=120)
+    at(world, 125.3)
+    world.pod("p", "a", unready=125, started=0, going=True, marked="EvictionByEvictionAPI")
+    at(world, 190.0)
+    world.pod("q", "b", created=120, bound=190)
+
+
+def drained_and_still_ready(world: World) -> None:
+    """As long as its grace lasts."""
+    at(world, 120.0)
+    drain(world, 230, 1000)
+    world.pod("q", created=120)
+    at(world, 190.0)
+    world.pod("q", "b", created=120, bound=190)
+
+
+def drained_without_a_successor(world: World) -> None:
+    at(world, 120.0)
+    drain(world, 140, 1000)
+    gone(world, "p")
+
+
+def drained_and_the_node_is_open_again(world: World) -> None:
+    """Before the pod is gone."""
+    at(world, 120.0)
+    drain(world, 1000)
+    at(world, 123.0)
+    world.node("a")
+    at(world, 124.4)
+    gone(world, "p")
+    world.pod("q", created=124)
+    comes(world, "q", "b", 124, 131.4, 133.9)
+
+
+def drained_and_the_cordon_is_seen_later(world: World) -> None:
+    """Watches of different kinds have no order."""
+    world.window(100, 1000, room="a")
+    at(world, 120.7)
+    told_to_go(world, marked="EvictionByEvictionAPI")
+    world.node("a", unschedulable=True)
+    at(world, 122.1)
+    world.node("a")
+    gone(world, "p")
+    world.pod("q", created=122)
+    comes(world, "q", "b", 122, 131.4, 133.9)
 
 
 def a_lost_node(world: World) -> None:
@@ -98,10 +195,7 @@ def a_lost_node(world: World) -> None:
     world.pod("p", "a", unready=120, started=0, going=True, marked="DeletionByTaintManager")
     gone(world, "p")
     world.pod("q", created=150)
-    at(world, 153.5)
-    world.pod("q", "b", created=150, bound=153)
-    at(world, 159.5)
-    world.pod("q", "b", created=150, bound=153, ready=159, started=159)
+    comes(world, "q", "b", 150, 153.5, 159.5)
 
 
 def a_crash(world: World) -> None:
@@ -111,36 +205,40 @@ def a_crash(world: World) -> None:
     at(world, 121.0)
     gone(world, "p")
     world.pod("q", created=121)
-    at(world, 124.5)
-    world.pod("q", "b", created=121, bound=124)
-    at(world, 130.5)
-    world.pod("q", "b", created=121, bound=124, ready=130, started=130)
+    comes(world, "q", "b", 121, 124.5, 130.5)
 
 
 def replaced_at_once(world: World) -> None:
     """Controllers make the next pod as soon as one is told to go, and that takes its time."""
     at(world, 120.2)
-    world.pod("p", "a", ready=0, started=0, going=True)
+    told_to_go(world)
     world.pod("q", created=120)
     at(world, 121.1)
     gone(world, "p")
-    at(world, 131.4)
-    world.pod("q", "b", created=120, bound=131)
-    at(world, 133.9)
-    world.pod("q", "b", created=120, bound=131, ready=133, started=133)
+    comes(world, "q", "b", 120, 131.4, 133.9)
 
 
 def replaced_at_once_and_waiting(world: World) -> None:
     at(world, 120.2)
-    world.pod("p", "a", ready=0, started=0, going=True)
+    told_to_go(world)
     world.pod("q", created=120)
     at(world, 121.1)
     gone(world, "p")
 
 
+def waits_on(world: World) -> None:
+    at(world, 150.0)
+
+
+def starts_at_last(world: World) -> None:
+    comes(world, "q", "b", 90, 160.4, 170.2)
+
+
 STORIES: tuple[Story, ...] = (
-    by_hand, without_a_successor, a_probe, a_probe_and_then_gone, drained, a_lost_node, a_crash,
-    replaced_at_once, replaced_at_once_and_waiting,
+    by_hand, without_a_successor, a_probe, a_probe_and_then_gone, drained, drained_in_the_window_that_ends_first,
+    drained_and_starting_when_the_window_ends, drained_and_waiting, drained_and_replaced_at_once,
+    drained_and_still_there, drained_and_still_ready, drained_without_a_successor, drained_and_the_node_is_open_again,
+    drained_and_the_cordon_is_seen_later, a_lost_node, a_crash, replaced_at_once, replaced_at_once_and_waiting,
 )  # fmt: skip
 
 
@@ -178,7 +276,8 @@ def told(
     at(world, TAKEOVER)
     if unled:
         world.lead(ledgers)
-    world.t = END
+    at(world, 230.0)
+    at(world, END)
     found = world.status()
     return world.lost(), found.losses.good, found.slack
 
@@ -192,6 +291,29 @@ def test_as_if_somebody_had_led(story: Story, approach: str) -> None:
     assert found_good == pytest.approx(good, abs=0.6), "a timestamp is a whole second"
     assert found == pytest.approx(led, abs=0.6)
     assert found_slack == pytest.approx(slack, abs=6.0), "ten seconds of slack are one of a promise of .9"
+
+
+@pytest.mark.parametrize("until", [140.0, 230.0])
+@pytest.mark.parametrize("approach", ["independent", "concurrent", "aggregated"])
+@pytest.mark.parametrize("story", [waits_on, starts_at_last], ids=lambda story: story.__name__)
+def test_a_ledger_says_until_when_the_window_lasts_in_which_it_was_drained(
+    story: Story, approach: str, until: float
+) -> None:
+    """For a replica that has just been started."""
+
+    def one_drained(world: World) -> None:
+        world.up("p")
+        at(world, 90.0)
+        drain(world, until, 1000)
+        gone(world, "p")
+        world.pod("q", created=90)
+
+    led = told(story, approach, unled=False, before=one_drained)
+    found = told(story, approach, unled=True, before=one_drained)
+    assert found[0] == pytest.approx(led[0], abs=0.6)
+    assert found[1] == pytest.approx(led[1], abs=0.6)
+    lost_until = until if story is waits_on else min(until, 170.2)
+    assert led[0][2] == pytest.approx(lost_until - 90.7, abs=1e-5)
 
 
 @pytest.mark.parametrize("approach", ["independent", "concurrent", "aggregated"])
@@ -238,6 +360,6 @@ def test_a_drain_is_the_operators_though_the_node_is_open_again() -> None:
     drained(world)
     world.node("a")
     (one,) = world.mirror.departures.taken()
-    assert one.ended_by == OPERATOR
+    assert one.end == End(OPERATOR, T0 + 1000)
     assert one.at == T0 + 120.7
     json.dumps(one.at)

@@ -365,6 +365,12 @@ class Engine:
         controller = self.controllers[key]
         self.instances.blame_vacant(controller, count, cause, self.instances.at(controller, at))
 
+    def drained(self, key: str, until: float) -> None:
+        """Pods of a controller were drained in a maintenance window that lasts until then: the next leader, who finds
+        others in their place, knows by this until when what these lose is an operator's doing."""
+        self.note(operations.Drained(key, until))
+        self.controllers[key].drained = snap(until)
+
     def suspend(self, key: str, count: int, at: float) -> None:
         """So many instances that a controller would have are suspended by an operator (0: none any more)."""
         self.note(operations.Suspend(key, count, at))

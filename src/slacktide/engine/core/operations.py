@@ -247,6 +247,11 @@ class BlameVacant(Operation):
     at: float
 
 
+class Drained(Operation):
+    key: str
+    until: float
+
+
 class Suspend(Operation):
     key: str
     count: int

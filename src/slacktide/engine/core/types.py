@@ -104,6 +104,8 @@ class Controller:
     """So many instances are suspended, since then."""
     suspended_for: float = 0.0
     """Instance seconds in which they were suspended before."""
+    drained: float = 0.0
+    """The end of the maintenance window in which pods of it were drained last, seconds since 1970; 0: none is known."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,19 +53,6 @@ class InstanceHistory:
         elif demand != self.demands[-1][1]:
             self.demands.append((at, demand))
 
-    def asked(self, begin: float) -> tuple[Demand, list[tuple[float, Demand]]]:
-        """What it asked for when it came, or at ``begin`` if that was later; and what afterwards, from when on."""
-        first, later = self.demands[0][1], list[tuple[float, Demand]]()
-        soon = max(begin, self.admission) + SHORTEST
-        for at, demand in self.demands[1:]:
-            if at < soon:
-                first = demand
-            elif later and at < later[-1][0] + SHORTEST:
-                later[-1] = later[-1][0], demand
-            else:
-                later.append((at, demand))
-        return first, later
-
     def lived(self, begin: float, end: float) -> float:
         """Seconds of its life within the record."""
         return max(0.0, min(self.end, end) - max(self.admission, begin))

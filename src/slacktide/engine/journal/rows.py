@@ -2,104 +2,154 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from slacktide.engine.journal.retrace import SHORTEST, InstanceHistory, SessionHistory
+from slacktide.engine.journal.retrace import SHORTEST, Demand, InstanceHistory, SessionHistory
 from slacktide.inputs.columns.instances import BATCH, SERVICE, Scale
 from slacktide.model import Past, Unreadiness
 from slacktide.model.past import lost_in
 from slacktide.model.workload import AGGREGATED, INDEPENDENT
-from slacktide.state.spec import Spec
 
 TOGETHER = 1.0
-"""Seconds within which changes of a request's number of instances count as one."""
-LONGEST = 1e10
-"""Seconds since 1970; who goes on lives until then."""
+"""Seconds: who comes that soon before or after another of its request has gone for good takes its place."""
 
 
 @dataclass(slots=True)
 class Row:
-    """A row of the workload, times from the beginning of the record."""
+    """A row of the workload, times from the beginning of the record: an instance of its ``request``, a number. Rows of
+    one request have the same ``kind``, ``approach``, ``scale`` and ``parallelism`` (0: all)."""
 
     life: InstanceHistory
     admission: float
     duration: float
     kind: int
     approach: int
-    instances: int = 1
+    request: int = 0
     scale: Scale = ()
+    parallelism: int = 0
     lost: Past = ()
     spells: Unreadiness = ()
+    asked: list[tuple[float, Demand]] = field(default_factory=list)
+    """What it asks for, from when on, seconds since 1970; the first from its admission on."""
 
 
 def rows_of(history: SessionHistory) -> list[Row]:
-    """What to simulate, in order of admission."""
-    rows: list[Row] = []
+    """What to simulate, in order of admission. Requests are numbered in order of their first rows."""
+    requests: list[list[Row]] = []
     together: dict[str, list[InstanceHistory]] = {}
     for life in history.instances:
         controller = life.controller
         if life.end <= history.begin + SHORTEST or life.end <= life.admission + SHORTEST or life.spec is None:
             continue
-        if controller.batch or controller.approach == INDEPENDENT:
-            rows.append(_row_of_one(life, history.begin))
+        if controller.approach == INDEPENDENT and not controller.batch:
+            requests.append([_row_of_one(life, history.begin)])
         else:
             together.setdefault(f"{controller.key}/{controller.q}/{id(controller)}", []).append(life)
-    rows += [_row_of_many(lives, history) for lives in together.values()]
-    return sorted(rows, key=lambda row: row.admission)
+    requests += [(_job if lives[0].controller.batch else _service)(lives, history) for lives in together.values()]
+    rows = sorted((row for one in requests for row in one), key=lambda row: row.admission)
+    number: dict[int, int] = {}
+    of = {id(row): id(one) for one in requests for row in one}
+    for row in rows:
+        row.request = number.setdefault(of[id(row)], len(number) + 1)
+    return rows
 
 
 def _row_of_one(life: InstanceHistory, begin: float) -> Row:
     """An instance alone: it completes when it has run as long again, or goes when it went."""
-    row = _life_of_one(life, begin)
-    spells = ((max(0.0, since - begin), until - max(since, begin)) for since, until in life.spells)
-    row.spells = tuple((round(at, 6), seconds) for at, seconds in spells if seconds > SHORTEST)
+    scale = ((life.end - begin, 0),) if np.isfinite(life.end) and not life.completed else ()
+    duration = _work(life, begin) if life.completed else np.inf
+    row = Row(life, life.admission - begin, duration, SERVICE, INDEPENDENT, scale=scale, lost=life.lost)
+    row.spells, row.asked = _spells((life,), begin), life.demands
     return row
 
 
-def _life_of_one(life: InstanceHistory, begin: float) -> Row:
-    """As :func:`_row_of_one`, but for when it is not ready."""
-    admission = life.admission - begin
-    ran = max(0.0, -admission) - lost_in(life.lost)
-    if life.completed:
-        kind, approach = (BATCH, AGGREGATED) if life.controller.batch else (SERVICE, INDEPENDENT)
-        duration = ran + life.received if life.running >= life.before else life.running  # else work was lost
-        return Row(life, admission, max(ran + SHORTEST, duration), kind, approach, lost=life.lost)
-    if life.controller.batch and not np.isfinite(life.end):
-        return Row(life, admission, np.inf, BATCH, AGGREGATED, lost=life.lost)
-    scale = () if not np.isfinite(life.end) else ((life.end - begin, 0),)
-    return Row(life, admission, np.inf, SERVICE, INDEPENDENT, scale=scale, lost=life.lost)
+def _work(life: InstanceHistory, begin: float) -> float:
+    """What it ran until it completed, which is more than what it ran before the record began."""
+    ran = max(0.0, begin - life.admission) - lost_in(life.lost)
+    duration = ran + life.received if life.running >= life.before else life.running  # else work was lost
+    return max(ran + SHORTEST, duration)
 
 
-def _row_of_many(lives: list[InstanceHistory], history: SessionHistory) -> Row:
-    """Instances measured together: their number at first, and when it changed. All are like most of them were.
+def _spells(lives: Iterable[InstanceHistory], begin: float) -> Unreadiness:
+    """When one of them was not ready."""
+    spells = [(max(0.0, since - begin), until - max(since, begin)) for life in lives for since, until in life.spells]
+    return tuple((round(at, 6), seconds) for at, seconds in sorted(spells) if seconds > SHORTEST)
+
+
+def _job(lives: list[InstanceHistory], history: SessionHistory) -> list[Row]:
+    """The pods of a Job: each does its own work, and goes on for ever where it had not completed in the end. Where some
+    came when others had completed, it has as many at once as it had at most, and they come whenever one completes."""
+    begin = history.begin
+    lives = sorted(lives, key=lambda life: life.admission)
+    first, most = lives[0].admission, _most_at_once(lives)
+    ends = [life.end for life in lives if np.isfinite(life.end) and not life.completed]
+    scale = _scale_of([(life.admission, life.end) for life in lives], ends, begin)
+    rows = []
+    for life in lives:
+        row = Row(life, life.admission - begin, np.inf, BATCH, AGGREGATED, scale=scale, lost=life.lost)
+        if life.completed:
+            row.duration = _work(life, begin)
+        if len(lives) > most:
+            row.parallelism = most
+            if any(one.completed and one.end <= life.admission for one in lives):
+                row.admission = min(row.admission, max(0.0, first - begin))
+        row.spells, row.asked = _spells((life,), begin), life.demands
+        rows.append(row)
+    return rows
+
+
+def _most_at_once(lives: list[InstanceHistory]) -> int:
+    """How many were live at once at the most; who completes makes room for who comes at that instant."""
+    changes = sorted([(life.admission, 1) for life in lives] + [(life.end, -1) for life in lives])
+    count = most = 0
+    for _, by in changes:
+        count += by
+        most = max(most, count)
+    return most
+
+
+def _scale_of(spans: list[tuple[float, float]], ends: list[float], begin: float) -> Scale:
+    """How many are left of those with these lives, each time that some went who had not completed."""
+    counts: dict[float, int] = {}
+    for at in sorted(set(ends)):
+        counts[round(at - begin, 6)] = sum(since <= at < until for since, until in spans)
+    return tuple(counts.items())
+
+
+def _service(lives: list[InstanceHistory], history: SessionHistory) -> list[Row]:
+    """Instances measured together. Who comes when another has gone, as in a rollout, goes on in its place.
 
     What they have lived and got before the record began is that of all of them, in equal parts.
     """
     begin = history.begin
-    seconds: dict[Spec | None, float] = {}
-    for life in lives:
-        seconds[life.spec] = seconds.get(life.spec, 0.0) + life.lived(-np.inf, LONGEST)
-    most = max(seconds.values())
-    alike = (life for life in lives if seconds[life.spec] == most)
-    typical = max(alike, key=lambda life: life.lived(-np.inf, LONGEST))  # it shows most of their resizes
-    changes = [(max(0.0, life.admission - begin), 1) for life in lives]
-    changes += [(life.end - begin, -1) for life in lives if np.isfinite(life.end)]
-    scale: list[tuple[float, int]] = []
-    count = 0
-    for at, by in sorted(changes):
-        count += by
-        if scale and at <= scale[-1][0] + TOGETHER:
-            scale[-1] = scale[-1][0], count
-        elif not scale or count != scale[-1][1]:
-            scale.append((at, count))
-    (admission, instances), *later = scale
-    kept = [one for before, one in zip(scale, later, strict=False) if one[1] != before[1]]
-    approach = lives[0].controller.approach
+    places = _places(sorted(lives, key=lambda life: life.admission))
+    spans = [(place[0].admission, place[-1].end) for place in places]
+    scale = _scale_of(spans, [end for _, end in spans if np.isfinite(end)], begin)
     lived, counted = history.totals.get(id(lives[0].controller), (0.0, 0.0))
-    lost: Past = ()
-    if admission == 0.0 and instances and lived > 0.0:
-        admission, missing = -lived / instances, (lived - counted) / instances
-        lost = ((0.0, missing),) if missing >= SHORTEST else ()
-    return Row(typical, admission, np.inf, SERVICE, approach, max(1, instances), tuple(kept), lost)
+    present = sum(since < begin for since, _ in spans)
+    approach = lives[0].controller.approach
+    rows = []
+    for place in places:
+        row = Row(place[-1], place[0].admission - begin, np.inf, SERVICE, approach, scale=scale)
+        if row.admission < 0.0:
+            row.admission, missing = -max(lived, SHORTEST) / present, (lived - counted) / present
+            row.lost = ((0.0, missing),) if missing >= SHORTEST else ()
+        row.spells = _spells(place, begin)
+        row.asked = [(max(at, life.admission), demand) for life in place for at, demand in life.demands]
+        rows.append(row)
+    return rows
+
+
+def _places(lives: list[InstanceHistory]) -> list[list[InstanceHistory]]:
+    """The instances one after the other that were in one place, by the first of them."""
+    places: list[list[InstanceHistory]] = []
+    for life in lives:
+        left = [one for one in places if abs(one[-1].end - life.admission) <= TOGETHER and life.end > one[-1].end]
+        if left:
+            min(left, key=lambda one: one[-1].end).append(life)
+        else:
+            places.append([life])
+    return places

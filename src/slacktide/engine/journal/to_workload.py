@@ -24,7 +24,7 @@ from slacktide.engine.journal.retrace import SHORTEST, Demand, SessionHistory
 from slacktide.engine.journal.rows import Row, rows_of
 from slacktide.engine.journal.workload_text import Terms
 from slacktide.errors import InputError, OutputError, Problem
-from slacktide.inputs.columns.instances import BATCH, RequestColumns, Scale, expand
+from slacktide.inputs.columns.instances import RequestColumns, Scale, expand
 from slacktide.inputs.formats.network_file import network_text
 from slacktide.inputs.write import write_hosts, write_workload
 from slacktide.model import (
@@ -47,10 +47,10 @@ from slacktide.model.past import lost_in
 from slacktide.state.spec import Spec
 
 LEFT_OUT = (
-    "This workload was made of a record. It leaves out: rollouts and restarts of pods, unreadiness of pods that are "
-    "measured together, failed bindings, nominations by others, preemptionPolicy Never, ports and labels of pods of "
-    "others, pod groups, that a pod whose victims take their time goes elsewhere where room comes up, and where pods "
-    "ran when it began."
+    "This workload was made of a record. It leaves out: rollouts and restarts of pods, failed bindings, nominations by "
+    "others, preemptionPolicy Never, ports and labels of pods of others, pod groups, that a pod whose victims take "
+    "their time goes elsewhere where room comes up and is not preempted meanwhile, how much work pods of Jobs had left "
+    "that did not complete (they never do), and where pods ran when it began."
 )
 """Said with every result."""
 
@@ -101,11 +101,12 @@ def as_workload(session: Session, out: Path | str) -> Made:
         _write(out / "events.csv", text)
         events["file"] = str((out / "events.csv").resolve())
     _write_times(out / "triggers.csv", (at - history.begin for at in history.passed_at))
-    _write_settings(session.config, workload, history, out, {"startup": delays, "failures": events, "delay": network})
+    written = {"startup": delays, "failures": events, "delay": network, "simulation": _write_graces(history, out)}
+    _write_settings(session.config, workload, history, out, written)
     return Made(
         session=session.number,
         seconds=history.now - history.begin,
-        rows=len(rows),
+        rows=rows[-1].request,
         instances=len(workload),
         hosts=len(history.hosts),
         resizes=0 if workload.resize is None else sum(len(workload.resizings[n]) for n in workload.resize.tolist()),
@@ -140,7 +141,7 @@ def _availability(history: SessionHistory) -> dict[str, float]:
 def _workload(rows: list[Row], history: SessionHistory, terms: Terms) -> Workload:
     specs = [row.life.spec for row in rows if row.life.spec is not None]
     resources = _resources(history)
-    asked = [row.life.asked(history.begin) for row in rows]
+    asked = [_asked(row, history.begin) for row in rows]
     demand = np.array([amounts_in_units(dict(first), resources) for first, _ in asked])
     service_of = _classes(rows)
     classes = {name: number for number, name in enumerate(service_of)}
@@ -156,45 +157,57 @@ def _workload(rows: list[Row], history: SessionHistory, terms: Terms) -> Workloa
     lost = [losses.setdefault(row.lost, len(losses)) for row in rows]
     ids = np.arange(1, len(rows) + 1)
     found = expand(columns, ids, np.array([row.admission for row in rows]))
-    order = np.argsort(found.admission, kind="stable")
-    of = found.request[order]
 
     def each(values: Iterable[Any], dtype: Any) -> Any:
-        return np.array(list(values), dtype)[of]
+        return np.array(list(values), dtype)
 
     return Workload(
-        ids=ids[of],
-        admission=found.admission[order],
+        ids=ids,
+        admission=found.admission,
         duration=each((row.duration for row in rows), np.float64),
-        demand=demand[of],
+        demand=demand,
         service_class=each((classes[row.life.controller.service.name] for row in rows), np.int16),
         job=each(jobs, np.int64),
-        anti_affinity=np.zeros(len(of), np.bool_),
+        anti_affinity=np.zeros(len(rows), np.bool_),
         term=each(term, np.int32),
         resources=resources,
         classes=tuple(service_of.values()),
         terms=tuple(known),
-        request=of,
+        request=found.request,
         requests=found.requests,
         placement=each(placement, np.int32) if len(placements) > 1 else None,
         placements=tuple(placements),
         budget=each((budgets.get(row.life.budget, -1) for row in rows), np.int32) if budgets else None,
         budgets=tuple(Budget(name, max_unavailable=history.most_left[name]) for name in budgets),
-        **_spells([row.spells for row in rows], of),
-        grace=_graces(specs, history, of),
+        **_spells([row.spells for row in rows]),
+        grace=_graces(specs, history),
         lost=each(lost, np.int32) if any(row.admission < 0.0 for row in rows) else None,
         losses=tuple(losses),
-        **_accesses(specs, demand, resources, of),
-        **_resizes([_resizing(*one, history.begin) for one in asked], of),
+        **_accesses(specs, demand, resources),
+        **_resizes([_resizing(*one, history.begin) for one in asked]),
     )
 
 
-def _graces(specs: list[Spec], history: SessionHistory, of: NDArray[np.int32]) -> NDArray[np.float64] | None:
+def _graces(specs: list[Spec], history: SessionHistory) -> NDArray[np.float64] | None:
     """How long instances go on once they are preempted: the mean of victims with the same grace period, or that itself
     where none was preempted; None where all go at once."""
     took = {grace: float(np.mean(seconds)) for grace, seconds in history.graces.items()}
     found = np.array([took.get(spec.grace, spec.grace) for spec in specs])
-    return found[of] if found.any() else None
+    return found if found.any() else None
+
+
+def _asked(row: Row, begin: float) -> tuple[Demand, list[tuple[float, Demand]]]:
+    """What it asks for when it comes, or at ``begin`` if that was later; and what afterwards, from when on."""
+    first, later = row.asked[0][1], list[tuple[float, Demand]]()
+    soon = max(begin, row.asked[0][0]) + SHORTEST
+    for at, demand in row.asked[1:]:
+        if at < soon:
+            first = demand
+        elif later and at < later[-1][0] + SHORTEST:
+            later[-1] = later[-1][0], demand
+        else:
+            later.append((at, demand))
+    return first, later
 
 
 def _resizing(first: Demand, later: list[tuple[float, Demand]], begin: float) -> Resizing:
@@ -212,39 +225,38 @@ def _resizing(first: Demand, later: list[tuple[float, Demand]], begin: float) ->
     return tuple(found)
 
 
-def _resizes(resizings: list[Resizing], of: NDArray[np.int32]) -> dict[str, Any]:
+def _resizes(resizings: list[Resizing]) -> dict[str, Any]:
     known: dict[Resizing, int] = {NEVER_RESIZED: 0}
     numbers = [known.setdefault(one, len(known)) for one in resizings]
-    return {"resize": np.array(numbers, np.int32)[of], "resizings": tuple(known)} if len(known) > 1 else {}
+    return {"resize": np.array(numbers, np.int32), "resizings": tuple(known)} if len(known) > 1 else {}
 
 
-def _spells(spells: list[Unreadiness], of: NDArray[np.int32]) -> dict[str, Any]:
+def _spells(spells: list[Unreadiness]) -> dict[str, Any]:
     known: dict[Unreadiness, int] = {ALWAYS_READY: 0}
     numbers = [known.setdefault(one, len(known)) for one in spells]
-    return {"unready": np.array(numbers, np.int32)[of], "spells": tuple(known)} if len(known) > 1 else {}
+    return {"unready": np.array(numbers, np.int32), "spells": tuple(known)} if len(known) > 1 else {}
 
 
-def _accesses(
-    specs: list[Spec], demand: NDArray[np.float64], resources: tuple[str, ...], of: NDArray[np.int32]
-) -> dict[str, Any]:
+def _accesses(specs: list[Spec], demand: NDArray[np.float64], resources: tuple[str, ...]) -> dict[str, Any]:
     """Limits and what instances have to do with users, where anybody said so."""
     found: dict[str, Any] = {}
     if any(spec.limit for spec in specs):
         limit = np.array([amounts_in_units(dict(spec.limit), resources) for spec in specs])
-        found["limit"] = np.maximum(limit, demand)[of]
+        found["limit"] = np.maximum(limit, demand)
     accesses: dict[Access, int] = {}
     numbers = [accesses.setdefault(spec.access, len(accesses)) for spec in specs]
     if set(accesses) - {NO_ACCESS}:
-        found |= {"access": np.array(numbers, np.int32)[of], "accesses": tuple(accesses)}
+        found |= {"access": np.array(numbers, np.int32), "accesses": tuple(accesses)}
     return found
 
 
 def _request_columns(rows: list[Row]) -> RequestColumns:
     scales: dict[Scale, int] = {(): 0}
     columns = RequestColumns.empty_cells(len(rows))
+    columns.member = np.array([row.request for row in rows], np.int64)
     for number, row in enumerate(rows):
         columns.kind[number], columns.approach[number] = row.kind, row.approach
-        (columns.completions if row.kind == BATCH else columns.instances)[number] = row.instances
+        columns.parallelism[number] = row.parallelism or len(rows)
         columns.scale[number] = scales.setdefault(row.scale, len(scales))
     columns.scales = tuple(scales)
     return columns
@@ -305,6 +317,15 @@ def _write_delays(history: SessionHistory, out: Path) -> dict[str, str]:
     return names
 
 
+def _write_graces(history: SessionHistory, out: Path) -> dict[str, str]:
+    """Settings of section ``simulation``: how long victims went on, over the mean of those with their grace period."""
+    shares = [one / mean for all_of in history.graces.values() if (mean := float(np.mean(all_of))) for one in all_of]
+    if not shares:
+        return {}
+    _write_times(out / "grace.csv", shares)
+    return {"grace": str((out / "grace.csv").resolve())}
+
+
 def _write_settings(
     config: Config, workload: Workload, history: SessionHistory, out: Path, written: dict[str, dict[str, Any]]
 ) -> None:
@@ -321,6 +342,7 @@ def _write_settings(
             recreation=float(np.median(history.recreations)) if history.recreations else 0.0,
             epoch=datetime.fromtimestamp(history.begin, UTC).isoformat(),
             remark=LEFT_OUT,
+            **written["simulation"],
         ),
         classes=workload.classes,
     )

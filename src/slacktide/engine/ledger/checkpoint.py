@@ -104,6 +104,7 @@ class Checkpoint:
     blamed     pods that delivered nothing at the instant for a cause that is not the cluster's, by hashed uid
     excuses    whether that time counts as running: its class does not count everything
     vacant_causes  of each vacant instance, the longest vacant first, the cause
+    drained    the end of the maintenance window in which pods were drained last, where that was still to come; else 0
     leaving_startup  start-up seconds of those that are leaving
     suffered   where disruptions are limited: the account of them
     window     where the promise is over one: that
@@ -130,6 +131,7 @@ class Checkpoint:
     suspended: tuple[float, int] = (0.0, 0)
     blamed: Mapping[int, int] = field(default_factory=dict)
     vacant_causes: tuple[int, ...] = ()
+    drained: float = 0.0
     excuses: bool = True
 
 
@@ -251,6 +253,7 @@ def _read_causes(said: Mapping[str, Any]) -> dict[str, Any]:
         "suspended": (_number(said, "suspended", "seconds"), int(count)),
         "blamed": {int(uid, 16): CAUSES.index(cause) for uid, cause in blamed.items()},
         "vacant_causes": tuple(CAUSES.index(cause) for cause in vacant),
+        "drained": 0.0 if said.get("drained") is None else _number(said, "drained"),
     }
 
 

@@ -19,7 +19,9 @@ def causes_said(engine: Engine, controller: types.Controller, at: float) -> dict
     blame = engine.instances.blame
     lost, excused = blame.sums(controller, at)
     suspended, count = blame.suspended(controller, at), controller.suspended[0]
-    if not any(lost) and not suspended and not count and not any(row in blame.spans for row in controller.rows):
+    held = {"drained": controller.drained} if controller.drained > at else {}
+    blamed = any(row in blame.spans for row in controller.rows)
+    if not (any(lost) or suspended or count or held or blamed):
         return {}
     pods = {row: engine.uid_of_row[row] for row in controller.rows if row in blame.spans and row in engine.uid_of_row}
     vacant = [blame.spans[row].cause if row in blame.spans else CLUSTER for row in controller.vacant]
@@ -30,6 +32,7 @@ def causes_said(engine: Engine, controller: types.Controller, at: float) -> dict
         "suspended": {"seconds": suspended, "count": count},
         "blamed": {f"{hashed(uid):x}": CAUSES[blame.spans[row].cause] for row, uid in pods.items()},
         "vacantCauses": [CAUSES[cause] for cause in vacant] if any(vacant) else [],
+        **held,
     }
 
 

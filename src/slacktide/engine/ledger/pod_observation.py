@@ -26,7 +26,8 @@ class PodNow(TypedDict):
     ended, completed    of a pod that is over, whether it ran to its end and is still listed or was seen to go: when
                  (the last container's finishedAt), and whether it succeeded; then ``ready`` and ``ready_since`` tell
                  since when it had been ready
-    ended_by     whose doing that end was
+    ended_by     whose doing that end was, or of a pod that was told to go
+    ended_until  where that is an operator's: the end of the maintenance window
     """
 
     uid: str
@@ -46,6 +47,7 @@ class PodNow(TypedDict):
     ended: NotRequired[float | None]
     completed: NotRequired[bool]
     ended_by: NotRequired[int]
+    ended_until: NotRequired[float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,7 @@ class PodObservation:
     cause_since: float = 0.0
     stopped_by: int = 0
     ended_by: int = 0
+    ended_until: float = 0.0
 
 
 def observe(pod: Mapping[str, Any]) -> PodObservation:
@@ -101,6 +104,7 @@ def observe(pod: Mapping[str, Any]) -> PodObservation:
         cause_since=_no_earlier(pod.get("cause_since"), since),
         stopped_by=int(pod.get("stopped_by") or 0),
         ended_by=int(pod.get("ended_by") or 0),
+        ended_until=snap(pod.get("ended_until") or 0.0),
     )
 
 

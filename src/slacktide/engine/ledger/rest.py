@@ -23,7 +23,7 @@ def at_rest(said: Mapping[str, Any]) -> dict[str, Any]:
 
     Raises :class:`StateError` as :func:`.checkpoint.read` does.
     """
-    checkpoint, rest = read(said), dict(said)
+    checkpoint, rest = read(said), {name: value for name, value in said.items() if name != "drained"}
     live = checkpoint.counts["live"]
     if checkpoint.approach == INDEPENDENT:
         rest["records"] = pack(_settled(checkpoint.records))

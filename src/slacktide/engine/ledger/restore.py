@@ -16,40 +16,20 @@ starts at now. A clock set forward cannot be told from an outage: the time count
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from slacktide.engine.core import disruptions, operations, types
-from slacktide.engine.core.blame import Span
 from slacktide.engine.core.engine import Engine
-from slacktide.engine.core.types import Pod, snap
-from slacktide.engine.ledger.accounts import Accounts, hold_request, install, install_request
-from slacktide.engine.ledger.checkpoint import LEAVING, PLACED, VACANT, Checkpoint, hashed, read
-from slacktide.engine.ledger.checkpoint_expand import expand
+from slacktide.engine.core.types import snap
+from slacktide.engine.ledger.at_checkpoint import AtCheckpoint, MissingPod
+from slacktide.engine.ledger.checkpoint import Checkpoint, read
 from slacktide.engine.ledger.pod_observation import PodObservation, observe
-from slacktide.engine.ledger.slo_status import SUMS, accrue, known, stand
+from slacktide.engine.ledger.pod_timeline import BLAMED, COMES, ENDS, IS_BOUND, IS_READY, STOPS, Before, timeline
+from slacktide.engine.ledger.slo_status import known
 from slacktide.errors import StateError
 from slacktide.kernels.drive import live_events
-from slacktide.kernels.tables import schema as codes
-from slacktide.kernels.tables.window_records import MOST_OUTAGES
 from slacktide.model import APPROACHES, INDEPENDENT
-from slacktide.model.causes import CAUSES, CLUSTER, WORKLOAD
-from slacktide.qos.availability import ACCOUNTINGS
-
-ENDS, COMES, IS_BOUND, BLAMED, STOPS, IS_READY = range(6)  # in this order at one instant
-
-
-@dataclass(slots=True)
-class MissingPod:
-    """A pod that is no more, in which an instance runs, or ran: leaving in the tables. ``end``: it is known when;
-    ``replaced``: another came for it before that."""
-
-    row: int
-    name: str
-    preempted: bool = False
-    runs: bool = False
-    end: bool = False
-    replaced: bool = False
+from slacktide.model.causes import CLUSTER, OPERATOR, WORKLOAD
 
 
 def restore(
@@ -95,20 +75,17 @@ def _was_as_good_as_gone(pod: PodObservation, at: float) -> bool:
     return pod.ended is not None and pod.leaving and (not pod.ready or (pod.stopped is not None and pod.stopped <= at))
 
 
-class _Restoring:
-    """One controller being restored; ``base``: the instant at which its ledger starts."""
+class _Restoring(AtCheckpoint):
+    """One controller being restored: what happened to its pods since the base, in order."""
 
     def __init__(self, engine: Engine, controller: types.Controller, now: float) -> None:
-        self.engine, self.controller, self.now = engine, controller, now
-        self.tb = engine.tables.tb
-        self.blame = engine.instances.blame
-        self.base, self.desired = float("-inf"), -1
+        super().__init__(engine, controller, now)
+        self.desired = -1
         self.turned = controller.service.window is None
-        self.up: set[str] = set()  # uids ready at the base
         self.names: set[str] = set()  # of all pods there are
         self.seen: dict[str, PodObservation] = {}  # all pods there are, by uid
-        self.missing: dict[str, MissingPod] = {}  # by uid; of pods that vanished by a made-up one, oldest first
         self.replacing: set[int] = set()  # rows whose pod before ended by the workload's doing, until the next is ready
+        self.succeeded: set[str] = set()  # uids of pods for which others came before they were gone
 
     def run(self, checkpoint: Checkpoint | None, seen: list[PodObservation]) -> None:
         self.desired, self.controller.desired = self.controller.desired, -1
@@ -116,8 +93,10 @@ class _Restoring:
             seen = [pod for pod in seen if not _was_as_good_as_gone(pod, checkpoint.at)]
         self.names, self.seen = {pod.name for pod in seen}, {pod.uid: pod for pod in seen}
         if checkpoint is not None:
-            self._begin(checkpoint, seen)
-        events = [event for pod in seen for event in self._timeline(pod)]
+            self.begin(checkpoint, seen)
+        drained = [pod.ended_until for pod in seen if pod.ended_by == OPERATOR]
+        self.controller.drained = max([self.controller.drained, *drained])
+        events = [event for pod in seen for event in timeline(pod, self._before(pod), self._clip)]
         events.sort(key=lambda event: event[:2])
         for at, kind, pod in events:
             self._happens(at, kind, pod)
@@ -126,180 +105,11 @@ class _Restoring:
         if checkpoint is not None and checkpoint.suffered is not None:
             self._go_on_suffering(checkpoint.suffered)
 
-    # -- at the base -----------------------------------------------------------------------------------------------
-
-    def _begin(self, checkpoint: Checkpoint, seen: list[PodObservation]) -> None:
-        self.base = min(snap(checkpoint.at), self.now)
-        full, spared = checkpoint, 0
-        if checkpoint.approach != INDEPENDENT:
-            full, spared = expand(checkpoint, seen, batch=self.controller.batch)
-            hold_request(self.tb, self.controller.q)
-        by_uid = {hashed(pod.uid): pod for pod in seen}
-        vacant_causes = iter(checkpoint.vacant_causes)
-        for i, (record, name) in enumerate(zip(full.records, full.names, strict=True)):
-            row = self._row_of(record, name)
-            if self.controller.approach == INDEPENDENT:
-                self._go_on(row, checkpoint.accounts, i)
-            cause = checkpoint.blamed.get(int(record["uid"]), CLUSTER)
-            if record["state"] == VACANT:
-                cause = next(vacant_causes, CLUSTER)
-            self._install(row, record, name, by_uid.get(int(record["uid"])) if record["uid"] else None, cause)
-        self._settle_sums(full, spared)
-        if checkpoint.approach != INDEPENDENT:
-            self.engine.tables.ensure_room_for_outages(MOST_OUTAGES)
-            install_request(self.tb, self.controller.q, checkpoint.accounts, checkpoint.stretch, self.base)
-        self.controller.lost = [checkpoint.lost.get(name, 0.0) for name in CAUSES]
-        self.controller.excused = checkpoint.excused
-        seconds, count = checkpoint.suspended
-        self.controller.suspended_for = seconds + count * (self.now - self.base)
-        self.controller.suspended = (self.controller.suspended[0], self.now)
-
-    def _row_of(self, record: Any, name: str) -> int:
-        """An instance as of the base, of which nobody knows yet what its pod does."""
-        row = self.engine.instances.new_row(self.controller, self.base)
-        self.tb["admission"][row] = self.base - float(record["lifetime"])
-        instance = self.tb["instances"][row : row + 1]
-        copied = ("running", "startup_first", "startup_restarts", "discarded", "overhead", "starts", "preemptions")
-        for field in copied:
-            instance[field] = record[field]
-        instance["since"] = self.base - float(record["age"])
-        self.controller.rows[row] = name
-        return row
-
-    def _go_on(self, row: int, saved: Accounts | None, i: int) -> None:
-        """The account of an instance as it was saved; where none was, it begins now."""
-        cls = int(self.tb["requests"]["cls"][self.controller.q])
-        if saved is not None:
-            self.engine.tables.ensure_room_for_outages(len(saved.outages_of(i)))
-            install(self.tb, row, cls, saved.records[i], saved.outages_of(i), self.base)
-        else:
-            self.tb["accounts"]["cls"][row] = cls + 1
-        live_events.enter(self.tb.state, row, self.base)
-
-    def _install(self, row: int, record: Any, name: str, pod: PodObservation | None, cause: int) -> None:
-        """The pod of an instance is ``pod``, or it vanished or has none. ``cause``: whose doing it is that it delivers
-        nothing at the base, where that is known."""
-        instance, since = self.tb["instances"][row : row + 1], float(self.tb["instances"]["since"][row])
-        state, on_host = int(record["state"]), int(record["state"]) in (PLACED, LEAVING)
-        instance["starts"] -= on_host  # until it starts
-        if state == VACANT:
-            self.controller.vacant.append(row)
-            if cause:
-                self.blame.begin(self.controller, row, cause, self.base, on_host=False)
-        elif pod is None or pod.ended is not None:
-            missing = MissingPod(row, name, preempted=state == LEAVING, end=pod is not None)
-            self.missing[pod.uid if pod else f"row {row}"] = missing
-            if on_host:
-                self._begin_leaving(missing, since)
-                if self._goes_on(row, record, since, cause):
-                    self.up.update([pod.uid] if pod else [])
-        else:
-            self._install_pod(row, record, pod, since, cause, on_host=on_host and bool(pod.host))
-
-    def _goes_on(self, row: int, record: Any, since: float, cause: int) -> bool:
-        """What runs on a host was ready at the base, or excused for this cause; whether it was ready."""
-        up = bool(record["startup"] < float("inf"))
-        if up:
-            live_events.ready(self.tb.state, row, since + float(record["startup"]))
-        if not cause:
-            return up
-        if up and not self.controller.everything:  # the ledger of an independent instance counts it as ready
-            self.blame.spans[row] = Span(cause, self.base, True)
-        else:
-            self.blame.begin(self.controller, row, cause, self.base, on_host=True)
-        return False
-
-    def _install_pod(
-        self, row: int, record: Any, pod: PodObservation, since: float, cause: int, *, on_host: bool
-    ) -> None:
-        one = self._enter(row, pod)
-        if not on_host:
-            one.cause = cause
-            if cause:
-                self.blame.begin(self.controller, row, cause, self.base, on_host=False)
-            return
-        self.engine.instances.place(one, pod.host, since)
-        self._bound(one, pod, since)
-        one.cause = cause
-        if self._goes_on(row, record, since, cause):
-            one.ready = True
-            self.up.add(pod.uid)
-        if record["state"] == LEAVING:
-            one.preempted = pod.leaving
-            self.tb["instances"]["preemptions"][row] -= not pod.leaving
-
-    def _bound(self, one: Pod, pod: PodObservation, since: float) -> None:
-        self.engine.instances.bind(one, since)
-        if pod.leaving:  # there is nothing left to preempt
-            self.engine.instances.guard(one)
-
-    def _enter(self, row: int, pod: PodObservation) -> Pod:
-        span = self.blame.spans.get(row)
-        cause = CLUSTER if span is None else span.cause
-        one = Pod(pod.uid, pod.name, self.controller.key, row, pod.spec, types.ASLEEP, budget=pod.budget, cause=cause)
-        self.engine.instances.enter(self.controller, one)
-        return one
-
-    def _begin_leaving(self, missing: MissingPod, since: float) -> None:
-        """A missing pod has been in its start-up since then; the request's sums must be up to then."""
-        row, record = missing.row, self.tb["requests"][self.controller.q : self.controller.q + 1]
-        instance = self.tb["instances"][row : row + 1]
-        instance["starts"] += 1
-        instance["state"], instance["since"], instance["startup"] = codes.LEAVING, since, float("inf")
-        record["leaving_never"] += 1
-        record["leaving_restart"] += instance["starts"] == 1
-        missing.runs = True
-
-    def _settle_sums(self, full: Checkpoint, spared: int) -> None:
-        """The request's sums and past, so that all together is what the checkpoint says."""
-        controller, past = self.controller, self.controller.past
-        had = accrue(self.tb, controller.rows, len(controller.rows), self.base)
-        if full.approach == INDEPENDENT:
-            past.preemptions, past.starts = full.counts["preemptions"], full.counts["starts"]
-        else:
-            past.preemptions = full.counts["preemptions"] - spared - int(had.records["preemptions"].sum())
-            past.starts = full.counts["starts"] - int(had.records["starts"].sum())
-        for name in SUMS:
-            present = 0.0 if full.approach == INDEPENDENT else float(had[name].sum())
-            setattr(past, name, full.sums[name] - present)
-        stood = stand(self.tb, (controller,), self.base).records
-        record = self.tb["requests"][controller.q : controller.q + 1]
-        record["total"], record["received"] = stood["lifetime"], stood["received"]
-        for name in ACCOUNTINGS:
-            record[f"together_{name}"] = full.together[name]
-        refund = full.leaving_startup * spared / max(1, full.counts.get("leaving", 0))
-        record["overhead"] = max(0.0, full.sums["overhead"] - snap(refund))
-        record["since"], record["weighed"] = self.base, float("-inf")
-
-    # -- in between ------------------------------------------------------------------------------------------------
-
-    def _timeline(self, pod: PodObservation) -> list[tuple[float, int, PodObservation]]:
-        """What happened to a pod since the base: instant, what, who."""
-        placed, was_up = False, pod.uid in self.up
-        timeline = []
+    def _before(self, pod: PodObservation) -> Before:
+        """How a pod was at the base."""
         missing, one = self.missing.get(pod.uid), self.engine.pods.get(pod.uid)
-        if missing is None and one is None:
-            if pod.ended is not None and self._clip(pod.ended) <= self._clip(pod.created):
-                return []
-            timeline.append((self._clip(pod.created), COMES, pod))
-        else:
-            placed = missing.runs if missing else one is not None and one.state == types.PLACED
-        if pod.host and not placed:
-            timeline.append((self._clip(pod.since), IS_BOUND, pod))
-        if pod.cause and pod.host and not pod.ready and pod.ended is None:
-            timeline.append((self._clip(pod.cause_since), BLAMED, pod))
-        if was_up and not pod.ready:
-            timeline.append((self._clip(pod.ready_since), STOPS, pod))
-        elif was_up and pod.stopped is not None and self.base < pod.stopped < pod.ready_since:
-            timeline.append((self._clip(pod.stopped), STOPS, pod))
-            timeline.append((self._clip(pod.ready_since), IS_READY, pod))
-        elif pod.ready and pod.host and not was_up:
-            timeline.append((self._clip(pod.ready_since), IS_READY, pod))
-        if pod.ended is not None:
-            if pod.stopped is not None and self.base < pod.stopped >= pod.ready_since:
-                timeline.append((self._clip(pod.stopped), STOPS, pod))
-            timeline.append((self._clip(pod.ended), ENDS, pod))
-        return timeline
+        placed = missing.runs if missing is not None else one is not None and one.state == types.PLACED
+        return Before(self.base, missing is not None or one is not None, placed, pod.uid in self.up)
 
     def _clip(self, at: float) -> float:
         return min(max(at, self.base), self.now)
@@ -307,6 +117,7 @@ class _Restoring:
     def _happens(self, at: float, kind: int, pod: PodObservation) -> None:
         engine, missing = self.engine, self.missing.get(pod.uid)
         self._turn(at)
+        self._open_again(at)
         engine.tables.ensure_capacity()
         if kind == COMES:
             self._comes(self._row_for(pod, at), pod, at)
@@ -316,7 +127,7 @@ class _Restoring:
             return
         elif kind == IS_BOUND:
             engine.bound_elsewhere(pod.uid, pod.host, at)
-            self._bound(engine.pods[pod.uid], pod, at)
+            self.bound(engine.pods[pod.uid], pod, at)
             if engine.pods[pod.uid].row in self.replacing:
                 engine.blame(pod.uid, WORKLOAD, at)
         elif kind == IS_READY:
@@ -338,23 +149,49 @@ class _Restoring:
         if span is not None and span.cause == WORKLOAD:
             self.blame.end(self.controller, row, at, on_host=False)
             self.replacing.add(row)
-        elif 0 <= self.desired <= len(self.controller.rows.keys() - {row}) and self._comes_for_one_that_goes():
+        before = None
+        if 0 <= self.desired <= len(self.controller.rows.keys() - {row}):
+            before = self._one_that_goes(at)
+        if before is not None and before.ended_by == WORKLOAD:
             self.replacing.add(row)
         if pod.ended is None:
-            self._enter(row, pod)
+            self.enter(row, pod)
         else:
             self.controller.rows[row] = pod.name
             self.missing[pod.uid] = MissingPod(row, pod.name, end=True)
+        if before is not None and before.ended_by == OPERATOR and before.ended_until > at:
+            self.until[row] = before.ended_until
+            if pod.ended is None:
+                self.engine.blame(pod.uid, OPERATOR, at)
+            else:
+                self.blame.begin(self.controller, row, OPERATOR, at, on_host=False)
 
-    def _comes_for_one_that_goes(self) -> bool:
-        """Whether there is a pod that was told to go by the workload's doing and has no successor yet."""
-        for uid, missing in self.missing.items():
-            pod = self.seen.get(uid)
-            told = pod is not None and pod.leaving and pod.ended_by == WORKLOAD
-            if told and not missing.preempted and not missing.replaced:
-                missing.replaced = True
-                return True
-        return False
+    def _one_that_goes(self, at: float) -> PodObservation | None:
+        """The first pod that was told to go, by others than us, is still there and has no successor yet; this is it."""
+        for pod in self.seen.values():
+            missing, one = self.missing.get(pod.uid), self.engine.pods.get(pod.uid)
+            known = missing if missing is not None else one
+            if known is None or known.preempted or not (pod.leaving and pod.host) or pod.uid in self.succeeded:
+                continue
+            if pod.ended is None or self._clip(pod.ended) > at:
+                self.succeeded.add(pod.uid)
+                return pod
+        return None
+
+    def _open_again(self, at: float) -> None:
+        """Maintenance windows in which pods were drained are over, where that is before ``at``: what those who replace
+        them lose from then on is the cluster's."""
+        for row, until in [one for one in self.until.items() if one[1] <= at]:
+            del self.until[row]
+            span = self.blame.spans.get(row)
+            if span is None or span.cause != OPERATOR:
+                continue
+            pod = self.engine.pods.get(self.engine.uid_of_row.get(row, ""))
+            if pod is None:
+                runs = any(one.runs for one in self.missing.values() if one.row == row)
+                self.blame.end(self.controller, row, until, on_host=runs)
+            elif self.seen[pod.uid].cause != OPERATOR:  # else its node is lost, which is worked on
+                self.engine.blame(pod.uid, CLUSTER, until)
 
     def _turn(self, at: float) -> None:
         """A calendar window that began since the base begins, where that is before ``at``."""
@@ -375,7 +212,7 @@ class _Restoring:
         if kind == IS_BOUND:
             self.blame.end(self.controller, missing.row, at, on_host=False)
             live_events.bring_up_to(self.tb.state, self.controller.q, at)
-            self._begin_leaving(missing, at)
+            self.begin_leaving(missing, at)
             cause = WORKLOAD if missing.row in self.replacing else CLUSTER if span is None else span.cause
             if cause:
                 self.blame.begin(self.controller, missing.row, cause, at, on_host=True)
@@ -391,23 +228,27 @@ class _Restoring:
                 self.blame.begin(self.controller, missing.row, pod.stopped_by, at, on_host=True)
         elif kind == ENDS:
             del self.missing[pod.uid]
-            self._end(missing, at, pod.completed)
+            self.end(missing, at, pod.completed)
             if pod.completed:
                 self.engine.instances.depart(self.controller, missing.row, at, True)
             else:  # its replacement may be there already
                 self.controller.desired = self.desired
-                cause = CLUSTER if missing.preempted else pod.ended_by
+                over = pod.ended_by == OPERATOR and 0.0 < pod.ended_until <= at
+                cause = CLUSTER if missing.preempted or over else pod.ended_by
                 self.engine.instances.vacate(self.controller, missing.row, at, cause)
                 self.controller.desired = -1
-                if any(row not in self.controller.rows for row in self.replacing):  # its pod goes on with this instance
-                    self.replacing = {row for row in self.replacing if row in self.controller.rows} | {missing.row}
+                if cause == OPERATOR and pod.ended_until:
+                    self.until[missing.row] = pod.ended_until
+                self._goes_on_with(missing.row)
 
-    def _end(self, missing: MissingPod, at: float, completed: bool) -> None:
-        """Nobody runs in a missing pod any more."""
-        self.blame.end(self.controller, missing.row, at, on_host=missing.runs)
-        if missing.runs:
-            lose = self.controller.batch and not completed
-            self.engine.instances.end_incarnation(missing.row, at, lose, missing.preempted)
+    def _goes_on_with(self, row: int) -> None:
+        """Where an instance was one too many, its pod goes on with this one."""
+        rows = self.controller.rows
+        if any(other not in rows for other in self.replacing):
+            self.replacing = {other for other in self.replacing if other in rows} | {row}
+        for until in [self.until.pop(other) for other in tuple(self.until) if other not in rows]:
+            if row in rows:
+                self.until[row] = until
 
     def _row_for(self, pod: PodObservation, at: float) -> int:
         """The instance that a pod created at ``at`` continues, or a new one."""
@@ -424,7 +265,7 @@ class _Restoring:
         if found is None and not vanished:
             return self.engine.instances.row_for(controller, pod.name, at)
         missing = self.missing.pop(found or vanished[0])
-        self._end(missing, at, False)
+        self.end(missing, at, False)
         return missing.row
 
     def _go_on_suffering(self, said: types.Suffered) -> None:
@@ -445,8 +286,9 @@ class _Restoring:
         controller = self.controller
         now = max(self.now, float(self.tb["requests"]["since"][controller.q]))
         self._turn(now)
+        self._open_again(now)
         for missing in self.missing.values():
-            self._end(missing, now, False)
+            self.end(missing, now, False)
             self.engine.instances.vacate(controller, missing.row, now, CLUSTER)
         for row in self.replacing:  # who hears of its pod from now on knows by this why it was made
             pod = self.engine.pods.get(self.engine.uid_of_row.get(row, ""))

@@ -9,6 +9,7 @@ from slacktide.inputs.problems import Problems
 
 WORKLOAD_REQUIRED = ("id", "admission", "duration", "cpu", "memory", "class")
 REQUEST_COLUMNS = ("kind", "instances", "completions", "parallelism", "approach", "scale")
+MEMBER_COLUMNS = ("request",)
 RESIZE_COLUMNS = ("resize",)
 PAST_COLUMNS = ("lost",)
 GRACE_COLUMNS = ("grace",)
@@ -21,6 +22,7 @@ WORKLOAD_OPTIONAL = (
     *("job", "anti_affinity", "constraints"),
     *(
         *REQUEST_COLUMNS,
+        *MEMBER_COLUMNS,
         *RESIZE_COLUMNS,
         *PAST_COLUMNS,
         *GRACE_COLUMNS,

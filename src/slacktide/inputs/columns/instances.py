@@ -25,7 +25,7 @@ COUNT = f"a whole number from 1 to {MOST:,}"
 SCALE = f"seconds=instances such as '600=5; 1200=2', seconds increasing from 0, instances from 0 to {MOST:,}"
 # Why a cell must be empty, or what it must be, given the others of its row.
 NO_INSTANCES = "nothing: how many instances a batch request has is its completions"
-SERVICE_ONLY = "nothing: only a service is scaled"
+SERVICE_ONLY = "counts that never grow: only a service is scaled up, a batch request begins with its completions"
 BATCH_ONLY = "nothing: only a request of kind batch has it"
 WHY_AGGREGATED = "the instances of a batch request complete one by one, so only their mean says what it got"
 BATCH_APPROACH = f"aggregated or nothing: {WHY_AGGREGATED}"
@@ -85,6 +85,7 @@ class RequestColumns:
     instances, completions, parallelism  int64  1 or more; 0 where the cell is empty or broken
     approach      int8   index into ``APPROACHES``; -1 where the cell is empty or broken
     scale         int32  index into ``scales``
+    member        int64  the number of the request of which each row is an instance; None: each row is its own request
     """
 
     kind: NDArray[np.int8]
@@ -94,10 +95,11 @@ class RequestColumns:
     approach: NDArray[np.int8]
     scale: NDArray[np.int32]
     scales: tuple[Scale, ...] = ((),)
+    member: Integers | None = None
 
     @classmethod
-    def empty_cells(cls, count: int) -> RequestColumns:
-        """``count`` rows in which nothing is given."""
+    def empty_cells(cls, count: int, *, members: bool = False) -> RequestColumns:
+        """``count`` rows in which nothing is given; with ``members`` there is room for that column."""
         return cls(
             kind=np.zeros(count, np.int8),
             instances=np.zeros(count, np.int64),
@@ -105,11 +107,12 @@ class RequestColumns:
             parallelism=np.zeros(count, np.int64),
             approach=np.full(count, -1, np.int8),
             scale=np.zeros(count, np.int32),
+            member=np.zeros(count, np.int64) if members else None,
         )
 
     def is_plain(self) -> bool:
         """Whether every row is an independent service of one instance."""
-        return not (
+        return self.member is None and not (
             self.kind.any() or (self.instances > 1).any() or self.scale.any() or (self.approach > INDEPENDENT).any()
         )
 
@@ -118,9 +121,11 @@ class RequestColumns:
 class Expansion:
     """The instances that rows of a file stand for: first row first, each row's instances in order of admission.
 
-    ``request`` (int32) is the row of the file and ``admission`` (float64) the second of each of them.
+    Of each ``row`` (int32) is the row of the file, ``request`` (int32) the request, the same number where each row is
+    one, and ``admission`` (float64) the second.
     """
 
+    row: NDArray[np.int32]
     request: NDArray[np.int32]
     admission: NDArray[np.float64]
     requests: Requests
@@ -144,9 +149,11 @@ def check(columns: RequestColumns, admission: NDArray[np.float64], lines: Intege
     if columns.scale.any():
         texts = [format_scale(one) for one in columns.scales]
         first = np.array([one[0][0] if one else np.inf for one in columns.scales])[columns.scale]
-        refuse(batch & (columns.scale > 0), "scale", SERVICE_ONLY, texts)
-        early = service & (np.rint(first / INSTANT) <= np.rint(admission / INSTANT))
-        refuse(early, "scale", "seconds after those of the request's admission", texts)
+        events = _events(columns)
+        grows = np.bincount(events.request, events.added, minlength=len(batch)) > 0
+        refuse(batch & grows, "scale", SERVICE_ONLY, texts)
+        early = (batch | service) & (np.rint(first / INSTANT) <= np.rint(_begins(columns, admission) / INSTANT))
+        refuse(early & ~(batch & grows), "scale", "seconds after those of the request's admission", texts)
     if not problems.total and not columns.is_plain():
         total = float(_rows_of_each(columns, _events(columns))[0].sum(dtype=np.float64))
         if total > MOST:
@@ -168,6 +175,7 @@ def expand(columns: RequestColumns, ids: Integers, admission: NDArray[np.float64
     batch = columns.kind == BATCH
     events = _events(columns)
     rows, at_first = _rows_of_each(columns, events)
+    most = at_first if columns.member is None else np.maximum(at_first, _sizes(columns.member))
     request = np.repeat(np.arange(len(ids), dtype=np.int32), rows)
     times = admission[request]
     if len(events.request):
@@ -180,17 +188,59 @@ def expand(columns: RequestColumns, ids: Integers, admission: NDArray[np.float64
         ids=ids,
         batch=batch,
         approach=approach.astype(np.int8),
-        parallelism=np.where(batch & (at_once < at_first), at_once, 0),
+        parallelism=np.where(batch & (at_once < most), at_once, 0),
         scale_time=events.time[order],
         scale_request=events.request[order].astype(np.int32),
         scale_replicas=events.replicas[order],
     )
-    return Expansion(request, times, requests)
+    found = Expansion(request, request, times, requests)
+    return found if columns.member is None else _merged(found, columns.member)
+
+
+def _merged(found: Expansion, member: Integers) -> Expansion:
+    """Rows that name one request as its instances: what the first of them says holds for it."""
+    number, first, of = np.unique(member, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    place = np.empty(len(order), np.int32)
+    place[order] = np.arange(len(order), dtype=np.int32)
+    place, each, first = place[of.reshape(-1)], found.requests, first[order]
+    requests = Requests(
+        ids=number[order],
+        batch=each.batch[first],
+        approach=each.approach[first],
+        parallelism=each.parallelism[first],
+        scale_time=each.scale_time,
+        scale_request=place[each.scale_request],
+        scale_replicas=each.scale_replicas,
+    )
+    return Expansion(found.row, place[found.row], found.admission, requests)
+
+
+def _sizes(member: Integers) -> Integers:
+    """Of how many rows the request of each row is."""
+    _, of, count = np.unique(member, return_inverse=True, return_counts=True)
+    return np.asarray(count[of.reshape(-1)], np.int64)
+
+
+def _begins(columns: RequestColumns, admission: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The admission of each row's request: that of the first of its rows."""
+    if columns.member is None:
+        return admission
+    number, of = np.unique(columns.member, return_inverse=True)
+    least = np.full(len(number), np.inf)
+    np.minimum.at(least, of.reshape(-1), admission)
+    return least[of.reshape(-1)]
 
 
 def _events(columns: RequestColumns) -> _Events:
+    """Of a request of several rows those that its first row says; further instances are rows, and nothing is added."""
     lengths = np.array([len(one) for one in columns.scales])
-    scaled = np.flatnonzero(columns.scale)
+    says, alone = np.ones(len(columns.scale), np.bool_), np.ones(len(columns.scale), np.bool_)
+    if columns.member is not None:
+        says[:] = False
+        says[np.unique(columns.member, return_index=True)[1]] = True
+        alone = _sizes(columns.member) == 1
+    scaled = np.flatnonzero((columns.scale > 0) & says)
     code = columns.scale[scaled]
     count = lengths[code]
     request = np.repeat(scaled, count)
@@ -202,13 +252,19 @@ def _events(columns: RequestColumns) -> _Events:
     time = np.array([seconds for seconds, _ in listed], dtype=np.float64)[place]
     replicas = np.array([number for _, number in listed], dtype=np.int64)[place]
     before = np.roll(replicas, 1)
-    before[first] = np.maximum(columns.instances[scaled], 1)
-    return _Events(request, time, replicas, np.maximum(replicas - before, 0))
+    before[first] = _at_first(columns)[scaled]
+    added = np.where(alone[request], np.maximum(replicas - before, 0), 0)
+    return _Events(request, time, replicas, added)
+
+
+def _at_first(columns: RequestColumns) -> Integers:
+    """How many instances each row stands for at its admission."""
+    return np.maximum(np.where(columns.kind == BATCH, columns.completions, columns.instances), 1)
 
 
 def _rows_of_each(columns: RequestColumns, events: _Events) -> tuple[Integers, Integers]:
     """How many instances each request has in all, and how many of them at its admission."""
-    at_first = np.maximum(np.where(columns.kind == BATCH, columns.completions, columns.instances), 1)
+    at_first = _at_first(columns)
     rows = at_first.copy()
     np.add.at(rows, events.request, events.added)
     return rows, at_first

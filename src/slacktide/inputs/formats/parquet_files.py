@@ -94,7 +94,7 @@ class ParquetFile:
         return fail(self.path, "a complete Parquet file", value=text or type(error).__name__)
 
 
-WHOLE = ("id", "job", "instances", "completions", "parallelism")
+WHOLE = ("id", "job", "instances", "completions", "parallelism", *header.MEMBER_COLUMNS)
 FLAGS = ("anti_affinity",)
 TEXTS = (
     *("class", "constraints", "name", "attributes", "kind", "approach", "scale"),

@@ -12,7 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
-from slacktide.inputs.columns import access, affinity, header, instances, losses, resizes, unreadiness
+from slacktide.inputs.columns import access, affinity, header, instances, losses, members, resizes, unreadiness
 from slacktide.inputs.columns.access import AccessColumns, AccessTables
 from slacktide.inputs.columns.affinity import AffinityColumns, AffinityTables
 from slacktide.inputs.columns.cells import Distinct, Integers, expected_name
@@ -78,6 +78,8 @@ def fill(
     _fill(columns, rows, batch, classes, tables)
     if columns.requests is not None:
         _fill_requests(columns.requests, rows, batch, tables.scales)
+        if columns.requests.member is not None:
+            columns.requests.member[rows] = members.read(batch, columns.ids[rows])
     if columns.affinity is not None:
         for name, expected in affinity.EXPECTED.items():
             if name in batch:
@@ -175,7 +177,9 @@ def empty_columns(file: TableFile, count: int, tables: Tables, room: Room = ordi
         terms=(),
         lines=np.empty(count, np.int64) if file.numbered_by_line else None,
         demand_names=amounts,
-        requests=instances.RequestColumns.empty_cells(count) if has(header.REQUEST_COLUMNS) else None,
+        requests=instances.RequestColumns.empty_cells(count, members=has(header.MEMBER_COLUMNS))
+        if has((*header.REQUEST_COLUMNS, *header.MEMBER_COLUMNS))
+        else None,
         affinity=AffinityColumns.empty_cells(count, tables.affinity) if has(header.AFFINITY_COLUMNS) else None,
         resize=np.zeros(count, np.int32) if has(header.RESIZE_COLUMNS) else None,
         lost=np.zeros(count, np.int32) if has(header.PAST_COLUMNS) else None,

@@ -161,7 +161,7 @@ def happen_due(tb: State, now: float) -> bool:
         host["down"] = down
         instance_ledger.record(tb, HOST_DOWN if down else HOST_UP, NOBODY, h, NOBODY, np.nan)
         while down and host["count"] > 0:
-            row = views.slots(tb)[h, 0]["row"]
+            row = host_slots.least_row(tb, h)
             instance_ledger.stop(tb, row, now, instance_ledger.NO)
             instance_ledger.record(tb, EVICTED, row, h, NOBODY, np.nan)
         if down:

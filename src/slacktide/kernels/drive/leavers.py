@@ -11,6 +11,8 @@ import numpy as np
 
 from slacktide.kernels.memo import standstill
 from slacktide.kernels.qos import request_ledger
+from slacktide.kernels.qos.metric import GRID
+from slacktide.kernels.runtime import chance
 from slacktide.kernels.runtime.compiling import kernel, leaf, whole
 from slacktide.kernels.tables import views
 from slacktide.kernels.tables.schema import LEAVING, State
@@ -20,6 +22,14 @@ from slacktide.kernels.tables.schema import LEAVING, State
 def grace_of(tb: State, row: int) -> float:
     """Seconds that an instance may take to end; O(1)."""
     return views.kinds(tb)[views.instances(tb)[row]["kind"]]["grace"]
+
+
+@leaf
+def taken_of_grace(tb: State, row: int) -> float:
+    """Seconds of its grace period that a preempted instance takes, a drawn share of it; O(1)."""
+    shares = views.grace_shares(tb)
+    at = chance.draw(views.rules(tb)["seed"], chance.GRACE, row, whole(views.instances(tb)[row]["starts"]))
+    return max(1.0, np.rint(grace_of(tb, row) * shares[at % len(shares)] * GRID)) / GRID
 
 
 @leaf
@@ -40,7 +50,7 @@ def enlist(tb: State, row: int, h: int, now: float) -> float:
         if views.leavers(tb)[i]["until"] > now:
             views.leavers(tb)[kept] = views.leavers(tb)[i]
             kept += 1
-    over = now + grace_of(tb, row)
+    over = now + taken_of_grace(tb, row)
     one = views.leavers(tb)[kept]
     one["row"], one["host"], one["shape"] = row, h, views.kinds(tb)[instance["kind"]]["shape"]
     completes = instance["since"] + instance["startup"] + (views.duration(tb)[row] - instance["running"])

@@ -137,6 +137,18 @@ def slot_of(tb: State, h: int, row: int) -> int:
 
 
 @kernel
+def least_row(tb: State, h: int) -> int:
+    """The least row of the instances on host ``h``, which must have one; O(instances on it).
+
+    The slots of a host are in the order in which somebody last looked for victims, if anybody did.
+    """
+    row = whole(views.slots(tb)[h, 0]["row"])
+    for i in range(1, views.hosts(tb)[h]["count"]):
+        row = min(row, whole(views.slots(tb)[h, i]["row"]))
+    return row
+
+
+@kernel
 def has_sibling(tb: State, h: int, job: int) -> bool:
     """Whether host ``h`` runs an instance of the anti-affine job; O(instances on it)."""
     if job < 0:

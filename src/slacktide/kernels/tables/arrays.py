@@ -214,6 +214,9 @@ ARRAYS: dict[str, Array] = {
     "visits": Array(I8, ("visits",), "row * hosts + host + 1", "drive tables", "hash set, beyond first hosts; 0: none"),
     "hot": Array(F8, ("drawn",), "s", "drive", "start-up delays to draw from", fixed=True),
     "cold": Array(F8, ("drawn",), "s", "drive", "start-up delays to draw from", fixed=True),
+    "grace_shares": Array(
+        F8, ("shares drawn",), "share", "drive", "of grace periods that are taken, to draw from", SIMULATION, fixed=True
+    ),
     "happenings": Array(log.HOST_EVENT, ("host events",), "record", "drive", "in order of time", fixed=True),
     "spells": Array(log.SPELL, ("spells",), "record", "drive", "of unreadiness, by time", SIMULATION, fixed=True),
     "host_amounts": Array(

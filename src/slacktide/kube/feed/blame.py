@@ -24,7 +24,7 @@ class BlameFeed:
         self._until: dict[str, float] = {}
         """When a pod's cause changes by itself, by UID."""
         self._drained: dict[str, float] = {}
-        """Until when the window lasts in which pods of a controller were drained last, by its key."""
+        """Of controllers of which pods were drained in a maintenance window that lasts, by key: until when."""
         self._held_back: dict[str, set[str]] = {}
         """Pods without an instance that nobody but their owners keep from being scheduled, by controllers' key."""
         self._cannot_make: set[str] = set()
@@ -36,9 +36,14 @@ class BlameFeed:
     def setting(self, pod: FedPod) -> Setting:
         """What a pod does not say of itself."""
         node = self._mirror.nodes.get(pod.pod.spec.node_name)
-        origin = CLUSTER if pod.origin == OPERATOR and pod.origin_until <= self._clock() else pod.origin
         bound = pod.bound or self._clock()
-        return Setting(node, self._window_end(pod) > 0.0, bound, origin, pod.ended_by, pod.ready)
+        ended_by = CLUSTER if self._is_over(pod) else pod.ended_by
+        covered = self._window_end(pod) > 0.0
+        return Setting(node, covered, bound, pod.origin, pod.origin_until, ended_by, pod.ready)
+
+    def _is_over(self, pod: FedPod) -> bool:
+        """Whether a pod was drained in a maintenance window that is over."""
+        return pod.ended_by == OPERATOR and 0.0 < pod.ended_until <= self._clock()
 
     def _window_end(self, pod: FedPod) -> float:
         """Until when a maintenance window is about a pod's node, which is gone, lost or takes no such pods; else 0."""
@@ -60,10 +65,12 @@ class BlameFeed:
             ours = pod.evicted or (one is not None and (one.preempted or one.state == types.LEAVING))
             until = self._window_end(pod)
             pod.ended_by = end_of(pod.pod, is_open=self._is_open(pod), ours=ours, setting=self.setting(pod))
+            pod.ended_until = until if pod.ended_by == OPERATOR else 0.0
             if self._mirror.owners.is_suspended(pod.pod.metadata):
                 pod.ended_by = OPERATOR
-            if pod.key and pod.ended_by == OPERATOR:
-                self._drained[pod.key] = until
+        if pod.key and pod.ended_until > max(self._clock(), self._engine.controllers[pod.key].drained):
+            self._engine.drained(pod.key, pod.ended_until)
+            self._drained[pod.key] = pod.ended_until
         return pod.ended_by
 
     # -- pods that wait --------------------------------------------------------------------------------------------
@@ -75,20 +82,29 @@ class BlameFeed:
         if before is not None:
             before.successor, pod.is_successor = pod.uid, True
             pod.origin = self.goes(before)
-        self._hold_operator(pod)
+        self._hold_operator(pod, before)
 
     def look_at_end_again(self, before: FedPod, successor: FedPod | None) -> None:
         """A node is another one than when a pod there was told to go: it may have been drained from it."""
+        if before.ended_by != WORKLOAD:
+            return  # that was known, and holds though the node is open again
         before.ended_by = None
         origin = self.goes(before)
         if successor is not None and not self._engine.pods[successor.uid].ready:
             successor.origin = origin
-            self._hold_operator(successor)
+            self._hold_operator(successor, before)
 
-    def _hold_operator(self, pod: FedPod) -> None:
+    def _hold_operator(self, pod: FedPod, before: FedPod | None) -> None:
+        """Until when an operator is who keeps a pod from its node."""
         if pod.origin == OPERATOR:
-            latest = self._mirror.maintenance.latest(self._clock())
-            pod.origin_until = self._drained.get(pod.key, latest)
+            drained = self._engine.controllers[pod.key].drained if before is None else before.ended_until
+            pod.origin_until = drained or self._mirror.maintenance.latest(self._clock())
+
+    def takes_over(self, key: str) -> None:
+        """A controller was restored: what its ledger, and who stood by, say of a window in which pods were drained."""
+        until = self._engine.controllers[key].drained
+        if until > self._clock():
+            self._drained[key] = until
 
     def bound(self, pod: FedPod) -> None:
         """A pod is bound to a node; a rollout makes some before those that they replace are told to go."""
@@ -100,11 +116,13 @@ class BlameFeed:
     def waits(self, pod: FedPod, *, impossible: bool) -> None:
         """A pod waits for a node: that is the cluster's doing, unless no node can ever take it, or it was drained in a
         maintenance window that goes on."""
-        cause = WORKLOAD if impossible else CLUSTER
-        if not impossible and pod.origin == OPERATOR and pod.origin_until > self._clock():
-            cause = OPERATOR
-            self._until[pod.uid] = pod.origin_until
-        self._tell(pod, Verdict(cause))
+        if impossible:
+            self._tell(pod, Verdict(WORKLOAD))
+        elif pod.origin == OPERATOR and pod.origin_until > self._clock():
+            self._tell(pod, Verdict(OPERATOR, until=pod.origin_until))
+        else:
+            drained = self._engine.pods[pod.uid].cause == OPERATOR
+            self._tell(pod, Verdict(CLUSTER, pod.origin_until if drained else 0.0))
 
     def held_back(self, pod: FedPod, *, is_so: bool) -> None:
         """Whether a pod is kept from being scheduled by what its owner asked for; the others of its controller wait for
@@ -138,8 +156,10 @@ class BlameFeed:
             count = max(every, len(self._held_back.get(key, ())))
             self._engine.blame_vacant(key, count, WORKLOAD, self._clock())
 
-    def vacated(self, key: str) -> None:
-        """An instance of a controller has no pod any more."""
+    def vacated(self, key: str, pod: FedPod) -> None:
+        """An instance of a controller has no pod any more; ``pod`` was the last."""
+        if self._is_over(pod):
+            self._engine.blame_vacant(key, 0, OPERATOR, self._clock())
         if key in self._cannot_make or key in self._held_back:
             self._tell_vacant(key)
 
@@ -201,6 +221,10 @@ class BlameFeed:
     def due(self, now: float, pods: Iterable[FedPod]) -> list[str]:
         """Pods to be looked at again: an allowance is over, or a maintenance window has begun or ended; O(pods with an
         allowance), and O(pods) where a window did."""
+        for key, until in [one for one in self._drained.items() if one[1] <= now]:
+            del self._drained[key]
+            if key in self._engine.controllers:  # what is vacant for it is so for the cluster now
+                self._engine.blame_vacant(key, 0, OPERATOR, until)
         due = [uid for uid, until in self._until.items() if until <= now]
         for uid in due:
             del self._until[uid]

@@ -56,6 +56,8 @@ class FedPod:
     """When it was seen to become ready last."""
     ended_by: int | None = None
     """Whose doing it is that it ends, once it does."""
+    ended_until: float = 0.0
+    """Where that is an operator's: the end of the maintenance window."""
     successor: str = ""
     """Once it was told to go: the UID of the pod that came for it while it was still there."""
     is_successor: bool = False

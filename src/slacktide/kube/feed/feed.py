@@ -536,7 +536,7 @@ class Feed(Changes, ABC):
         cause = self.blame.goes(pod)
         pod.key = pod.preferred = ""
         engine.gone(pod.uid, self.clock(), succeeded and engine.controllers[key].batch, cause)
-        self.blame.vacated(key)
+        self.blame.vacated(key, pod)
         self.replacements.gone(key, pod.uid)
         self.specs.release(pod.spec)
         pod.spec = -1

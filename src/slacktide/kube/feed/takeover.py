@@ -12,12 +12,13 @@ from slacktide.engine.core.types import Decision
 from slacktide.engine.explain.feasibility import Looker
 from slacktide.engine.ledger.rest import at_rest
 from slacktide.errors import StateError
+from slacktide.kube.client.timestamps import TIMESTAMP_SECONDS
 from slacktide.kube.feed import fed_pod
 from slacktide.kube.feed.controllers import BATCH
 from slacktide.kube.feed.fed_pod import FedPod
 from slacktide.kube.feed.feed import Feed
 from slacktide.kube.mirror.departures import Departure
-from slacktide.kube.mirror.pod_record import condition_of, grace
+from slacktide.kube.mirror.pod_record import End, PodRecord, condition_of, grace
 from slacktide.kube.resources.objects import Availability
 from slacktide.kube.translate.causes import Verdict
 from slacktide.kube.translate.disruption_budgets import SEVERAL
@@ -44,6 +45,7 @@ def take_over(feed: Feed, ledgers: Mapping[str, Availability], adopt: Callable[[
     _remember_deleted(feed, ledgers)
     controllers.ledgers, controllers.restores_all = dict(ledgers), True
     _note_victims(feed)
+    _note_ends(feed)
     for pod in feed.pods.values():  # before any is restored: else some would wait for those that come later
         feed.groups.see(pod)
     in_quotas = set(mirror.quotas.namespaces())  # decided for all pods together, whoever is told first
@@ -60,7 +62,7 @@ def take_over(feed: Feed, ledgers: Mapping[str, Availability], adopt: Callable[[
                 ended.setdefault(pod.target.key, []).append(pod)
         elif (key := _known(feed, pod)) is not None:
             groups.setdefault(key, []).append(pod)
-    over = {key: [_over(pod) | {"ended_by": feed.blame.goes(pod)} for pod in pods] for key, pods in ended.items()}
+    over = {key: [_over(pod) | _end(pod, feed) for pod in pods] for key, pods in ended.items()}
     _tell_departed(feed, over)
     for key, group in groups.items():
         _restore(feed, key, group, over.get(key, []))
@@ -107,6 +109,14 @@ def _note_victims(feed: Feed) -> None:
         one.evicted = one.ours and goes and one.pod.spec.node_name in kept
 
 
+def _note_ends(feed: Feed) -> None:
+    """Whose doing it is that pods go, of those that this replica saw being told to."""
+    for one in feed.pods.values():
+        end = one.record.end
+        if end is not None and not one.evicted:
+            one.ended_by, one.ended_until = end.cause, end.until
+
+
 def _tell_departed(feed: Feed, over: dict[str, list[dict[str, Any]]]) -> None:
     """Pods that went while this replica stood by, with their controllers' others that are over."""
     for one in feed.mirror.departures.taken():
@@ -121,27 +131,46 @@ def _restore(feed: Feed, key: str, group: list[FedPod], over: list[dict[str, Any
     for pod in group:
         if pod.pod.spec.node_name:
             feed.hosts.ensure(pod.pod.spec.node_name)
-    group = _without_replaced(feed, key, group)
+    replaced = _replaced(feed, key, group)
+    group = [one for one in group if not one.replaced]
+    over = [*over, *(_departed(Departure(*one), feed) for one in replaced)]
     feed.controllers.restore(target, [*(observed(pod, feed) for pod in group), *over])
+    feed.blame.takes_over(key)
+    going = [one for one in group if _goes(one)]
     for pod in group:
         pod.key = key
+    for pod in going:
+        feed.replacements.goes(pod)
+    for pod in sorted(group, key=lambda one: (one.record.created_at, one.uid)):
         if not feed.engine.pods[pod.uid].ready:
-            feed.blame.arrived(pod)
+            came_for = not _goes(pod) and any(_told(one) <= pod.record.created_at + TIMESTAMP_SECONDS for one in going)
+            feed.blame.arrived(pod, feed.replacements.predecessor(pod) if came_for else None)
+    for pod in group:
         feed.consider(pod)
 
 
-def _without_replaced(feed: Feed, key: str, group: list[FedPod]) -> list[FedPod]:
-    """Without pods that were told to go and are not ready, as far as others are there in their place."""
+def _replaced(feed: Feed, key: str, group: list[FedPod]) -> list[tuple[PodRecord, float, End]]:
+    """Pods that were told to go and are not ready, as far as others are there in their place: they count no more. Of
+    those that this replica saw becoming unready: when they ceased to count, and whose doing it is that they go."""
     desired = feed.engine.controllers[key].desired
-    goes = [one for one in group if one.pod.metadata.deletion_timestamp is not None and one.pod.spec.node_name]
+    goes = [one for one in group if _goes(one)]
     down = sorted((one for one in goes if not condition_of(one.pod, "Ready")[0]), key=_told)
     surplus = len(group) - desired if desired >= 0 else _came_since(down, group)
     over = down[: max(0, surplus)]
+    found = []
     for one in over:
+        if one.record.unready_at and desired >= 0:  # else nobody knows that there is one too many
+            end = End(feed.blame.goes(one), one.ended_until)
+            found.append((one.record, max(_told(one), one.record.unready_at), end))
         feed.specs.release(one.spec)
         one.spec, one.replaced = -1, True
         feed.hosts.stranger(one)
-    return [one for one in group if not one.replaced]
+    return found
+
+
+def _goes(pod: FedPod) -> bool:
+    """Whether a pod on a node was told to go."""
+    return pod.pod.metadata.deletion_timestamp is not None and bool(pod.pod.spec.node_name)
 
 
 def _told(pod: FedPod) -> float:
@@ -212,8 +241,9 @@ def by_owner(found: Iterable[Availability]) -> dict[str, Availability]:
 
 def observed(fed: FedPod, feed: Feed) -> dict[str, Any]:
     """A pod as :class:`slacktide.engine.ledger.pod_observation.PodNow` has it."""
+    end = _end(fed, feed) if _goes(fed) else {}  # by which the verdict goes
     verdict = feed.blame.verdict(fed) if fed.pod.spec.node_name else Verdict(CLUSTER)
-    said = _said(fed) | {"cause": verdict.cause, "cause_since": verdict.since or None}
+    said = _said(fed) | {"cause": verdict.cause, "cause_since": verdict.since or None} | end
     if said["ready"] and said["stopped"] is not None:
         said["stopped_by"] = feed.blame.why_stopped(fed, said["stopped"])
     return said
@@ -254,17 +284,22 @@ def _over(fed: FedPod) -> dict[str, Any]:
     }
 
 
+def _end(fed: FedPod, feed: Feed) -> dict[str, Any]:
+    """Whose doing it is that a pod ends, or is told to go."""
+    return {"ended_by": feed.blame.goes(fed), "ended_until": fed.ended_until}
+
+
 def _departed(one: Departure, feed: Feed) -> dict[str, Any]:
     """The same of a pod that was seen to go while this replica stood by."""
-    fed = FedPod(one.record)
+    fed, end = FedPod(one.record), {"ended_by": one.end.cause, "ended_until": one.end.until}
     if fed.record.is_final:
-        return _over(fed) | {"ended_by": one.ended_by}
-    said = _said(fed) | {"spec": FOREIGN_SPEC, "stopped": None, "ended": one.at, "ended_by": one.ended_by}
+        return _over(fed) | end
+    said = _said(fed) | {"spec": FOREIGN_SPEC, "stopped": None, "ended": one.at} | end
     if said["ready"] or not one.record.unready_at:
         return said
     # It had been ready, and then was told to go, or failed.
     stopped, told = one.record.unready_at, fed.pod.metadata.deletion_timestamp is not None and _told(fed)
-    by = one.ended_by if told and told <= stopped else feed.blame.why_stopped(fed, stopped)
+    by = one.end.cause if told and told <= stopped else feed.blame.why_stopped(fed, stopped)
     return said | {"ready": True, "ready_since": one.record.ready_at or None, "stopped": stopped, "stopped_by": by}
 
 

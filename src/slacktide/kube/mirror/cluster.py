@@ -17,7 +17,7 @@ from slacktide.kube.mirror.devices import DeviceMirror
 from slacktide.kube.mirror.network import NetworkMirror
 from slacktide.kube.mirror.pending_resizes import PendingResizes
 from slacktide.kube.mirror.pod_groups import PodGroupMirror
-from slacktide.kube.mirror.pod_record import FINAL, PodRecord, unread
+from slacktide.kube.mirror.pod_record import FINAL, End, PodRecord, unread
 from slacktide.kube.mirror.volumes import VolumeMirror
 from slacktide.kube.resources.objects import (
     Namespace,
@@ -62,7 +62,7 @@ class ClusterMirror:
         self.pods: dict[str, PodRecord] = {}
         self.uids: dict[tuple[str, str], str] = {}
         """Of pods, by namespace and name."""
-        self.departures = Departures()
+        self.departures = Departures(self._end_of)
         self.nodes: dict[str, NodeView] = {}
         self.owners = Owners()
         self.classes = Classes(kube.priority_classes or "")
@@ -100,7 +100,10 @@ class ClusterMirror:
             record = self.pods[uid] = PodRecord(pod, ours, self._clock())
             self.uids[record.namespaced_name] = uid
         else:
+            stayed = record.pod.metadata.deletion_timestamp is None
             record.update(pod, self._clock())
+            if stayed and pod.metadata.deletion_timestamp is not None and not self._followers:
+                self.departures.told(record)
         self.volumes.see_pod(pod)
         self.resizes.see(record, self._clock())
         self.volumes.attach(record)
@@ -111,6 +114,7 @@ class ClusterMirror:
         """A pod is no more; ``last`` is how it was then, where that was seen."""
         record = self.pods.pop(identity.uid, None)
         self.resizes.drop(identity.uid)
+        self.departures.forget(identity.uid)
         if self.uids.get(identity.key) == identity.uid:
             del self.uids[identity.key]
         if record is None:
@@ -120,22 +124,23 @@ class ClusterMirror:
         if last is not None:
             record.pod = last
             if not self._followers:
-                self.departures.note(record, self._clock(), self._end_of(last))
+                self.departures.gone(record, self._clock())
         succeeded = last is not None and last.status.phase == "Succeeded"
         for one in self._followers:
             one.pod_gone(record, succeeded)
         self.constraints.forget(record.pod)
         self.volumes.detach(record)
 
-    def _end_of(self, pod: Pod) -> int:
-        """Whose doing it is that a pod is no more, as far as it and its node say."""
+    def _end_of(self, pod: Pod) -> End:
+        """Whose doing it is that a pod ends, as far as it and its node say."""
         if self.owners.is_suspended(pod.metadata):
-            return OPERATOR
+            return End(OPERATOR)
         node = self.nodes.get(pod.spec.node_name)
         is_open = node is not None and node.ready and not node.is_cordoned
         attributes = {} if node is None else node.attributes
-        covered = not is_open and self.maintenance.until(attributes, self._clock()) > 0.0
-        return end_of(pod, is_open=is_open, ours=False, setting=Setting(node, covered, bound=0.0))
+        until = 0.0 if is_open else self.maintenance.until(attributes, self._clock())
+        cause = end_of(pod, is_open=is_open, ours=False, setting=Setting(node, until > 0.0, bound=0.0))
+        return End(cause, until if cause == OPERATOR else 0.0)
 
     def see_malformed_pod(self, problem: Malformed) -> None:
         """A pod that waits goes on waiting, with this reason; of one that runs, what was known stays."""
@@ -210,6 +215,7 @@ class ClusterMirror:
         if before == view:
             return
         self.nodes[name] = view
+        self.departures.look_again(name)
         concerns_pods = self.constraints.see_node(before, view)
         if (() if before is None else before.soft_taints) != view.soft_taints:
             soft = (taint for one in self.nodes.values() for taint in one.soft_taints)

@@ -17,6 +17,15 @@ LATE_SECONDS = 1.5
 """A pod that waits for so long after it was seen was held up by something else than our watch."""
 
 
+@dataclass(frozen=True, slots=True)
+class End:
+    """Whose doing it is that a pod ends (a number of :data:`slacktide.model.causes.CAUSES`), and, where that is an
+    operator's, the end of the maintenance window, seconds since 1970."""
+
+    cause: int
+    until: float = 0.0
+
+
 @dataclass(slots=True, eq=False)
 class PodRecord:
     """One pod. ``ours``: its ``schedulerName`` is ours. ``seen``: when we first saw it, seconds since 1970."""
@@ -36,6 +45,8 @@ class PodRecord:
     """When we saw that it was ready no more, last."""
     stopped_at: float = 0.0
     """The same of the time before it became ready last: from then until ``ready_at`` it was not."""
+    end: End | None = None
+    """Whose doing it is that it ends, as it looked when a replica that stood by saw it told to go."""
 
     @property
     def uid(self) -> str:

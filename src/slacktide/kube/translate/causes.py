@@ -57,6 +57,7 @@ class Setting:
     node       its node, None where that is gone
     covered    a maintenance window is about its node now
     origin     whose doing it was that its predecessor ended
+    until      an operator's holds until then, the end of a maintenance window
     ended_by   once it was told to go: whose doing that was
     bound      when we saw it bound, where it does not say itself
     ready      when we saw it become ready last; 0: never
@@ -66,6 +67,7 @@ class Setting:
     covered: bool
     bound: float
     origin: int = CLUSTER
+    until: float = 0.0
     ended_by: int | None = None
     ready: float = 0.0
 
@@ -89,7 +91,9 @@ def cause_of(pod: Pod, setting: Setting, allowed: Allowances, now: float) -> Ver
         return Verdict(WORKLOAD, begin)
     verdict = _startup(pod, begin, setting.ready, allowed, now)
     if setting.origin == OPERATOR and verdict.cause == CLUSTER:
-        return Verdict(OPERATOR, verdict.since, verdict.until)
+        if now < setting.until:
+            return Verdict(OPERATOR, verdict.since, min(verdict.until, setting.until))
+        return Verdict(CLUSTER, max(verdict.since, setting.until), verdict.until)
     return verdict
 
 
