@@ -525,7 +525,18 @@ def test_what_a_quota_forbids_whatever_is_there_is_refused_at_once(kubectl: Kube
     placed = workload("Pod", service_class="half", namespace=bounded, nodeName="entry-0")
     said = " ".join(kubectl.try_apply(placed).error.split())
     assert "spec.nodeName: found 'entry-0', expected nothing: PromiseQuota 'half' bounds class 'half' here" in said
-    assert not kubectl.refuses(workload("Pod", service_class="half", namespace=bounded))
+    # Of these only the scheduler knows the class, and it takes nothing from what has a node.
+    owner = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": "web", "controller": True}
+    for service_class, owners in ((None, [owner]), ("other", [owner]), (None, [])):
+        hidden = workload("Pod", service_class=service_class, namespace=bounded, nodeName="entry-0")
+        hidden["metadata"]["ownerReferences"] = owners
+        said = " ".join(kubectl.try_apply(hidden).error.split())
+        assert "spec.nodeName: found 'entry-0', expected nothing: PromiseQuota '" in said, (service_class, owners)
+        assert "those of which only it knows the class" in said, "whichever of the quotas says it first"
+        hidden["spec"]["schedulerName"] = "default-scheduler"
+        assert not kubectl.refuses(hidden), "others' pods are none of this quota's business"
+    for service_class, node in (("half", {}), (None, {}), ("other", {"nodeName": "entry-0"})):
+        assert not kubectl.refuses(workload("Pod", service_class=service_class, namespace=bounded, **node))
     for wrong in ({"cpu": "much"}, {"memory": "-1"}, {"workloads": -1}, {}):
         assert kubectl("apply", "--dry-run=server", "-f", "-", stdin=_quota("wrong", **wrong)).code != 0, wrong
     for right in ({"cpu": 2}, {"cpu": "500m", "memory": "64Gi", "workloads": 0}):

@@ -20,7 +20,7 @@ from slacktide.kube.client.kinds import Identity, Kind, Malformed
 from slacktide.kube.client.reflector import CATCHING_UP_SECONDS, Reflector
 from slacktide.kube.mirror import watches
 from slacktide.kube.mirror.cluster import ClusterMirror
-from slacktide.kube.resources.objects import NAMESPACE, POD, SERVICE_CLASS, Owner, Pod, ServiceClass
+from slacktide.kube.resources.objects import NAMESPACE, POD, PROMISE_QUOTA, SERVICE_CLASS, Owner, Pod, ServiceClass
 from slacktide.lab import ControlPlane
 from slacktide.settings import load_live
 
@@ -553,3 +553,51 @@ def test_an_api_server_without_dynamic_resources_is_watched_all_the_same(
     unknown = asyncio.run(first()).devices.unknown
     assert unknown.startswith("deviceclasses cannot be listed")
     assert "404" in unknown
+
+
+async def first_lists_with(access: Access, faults: Sequence[Fault]) -> ClusterMirror:
+    """What is known after the first lists, where these faults come meanwhile."""
+    mirror = ClusterMirror(load_live(), time.time)
+    async with FaultyProxy(access) as proxy:
+        for one in faults:
+            proxy.add(one)
+        async with Connection(proxy.access()) as connection, asyncio.TaskGroup() as group:
+            found = watches.Watches(connection, mirror)
+            tasks = [group.create_task(one) for one in found.running()]
+            await found.first_lists()
+            for task in tasks:
+                task.cancel()
+    return mirror
+
+
+@pytest.mark.parametrize("status", [500, 404, 403, 0])
+def test_one_bad_moment_at_the_start_leaves_nothing_without_bounds(
+    lab: ControlPlane, access: Access, caplog: pytest.LogCaptureFixture, status: int
+) -> None:
+    path, body = (
+        f"/apis/{PROMISE_QUOTA.api_version}/namespaces/default/promisequotas",
+        {"class": "x", "hard": {"cpu": 1}},
+    )
+    quota = {"apiVersion": PROMISE_QUOTA.api_version, "kind": "PromiseQuota", "metadata": {"name": "q"}, "spec": body}
+    lab.api.post(path, quota)
+    faults = [
+        Fault(path=f"/{kind}$", status=status, reset=not status, times=1)
+        for kind in ("promisequotas", "maintenancewindows")
+    ]
+    try:
+        mirror = asyncio.run(first_lists_with(access, faults))
+    finally:
+        lab.api.delete(f"{path}/q")
+    assert [one.times for one in faults] == [0, 0]
+    assert mirror.quotas.namespaces() == ["default"]
+    assert "apply the manifests of this version" not in caplog.text
+
+
+@pytest.mark.parametrize("status", [404, 403])
+def test_a_cluster_without_quotas_and_windows_is_scheduled_without_and_told(
+    access: Access, caplog: pytest.LogCaptureFixture, status: int
+) -> None:
+    kinds = ("maintenancewindows", "promisequotas")
+    asyncio.run(first_lists_with(access, [Fault(path=f"/{kind}$", status=status) for kind in kinds]))
+    said = [one.getMessage() for one in caplog.records if "apply the manifests of this version" in one.getMessage()]
+    assert [one.partition(":")[0] for one in said] == ["no maintenance windows", "no promise quotas"]

@@ -7,6 +7,7 @@ import datetime
 import json
 import ssl
 from pathlib import Path
+from typing import cast
 
 import aiohttp
 import pytest
@@ -15,9 +16,11 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 from multidict import CIMultiDict, CIMultiDictProxy
 
 from slacktide.cli.loops import run_fast
+from slacktide.kube.client.http import Connection
+from slacktide.kube.observe import client_certificates
 from slacktide.kube.observe.access import User
 from slacktide.kube.observe.certificates import Certificate
-from slacktide.kube.observe.client_certificates import Authorities, authorities_of, chain_of, read
+from slacktide.kube.observe.client_certificates import Authorities, ClusterAuthorities, authorities_of, chain_of, read
 from slacktide.kube.observe.http_site import Site
 from support.authority import Authority
 
@@ -146,6 +149,22 @@ def test_a_proxy_in_front_speaks_for_others_and_nobody_else_does(
     asyncio.run(main())
 
 
+@pytest.mark.parametrize("said", [("system:anonymous", "ops"), ("ann", "system:unauthenticated")])
+def test_whom_a_proxy_does_not_know_itself_is_nobody(
+    clients: Authority, fronts: Authority, tmp_path: Path, said: tuple[str, str]
+) -> None:
+    """Not one of all who are authenticated, and not the proxy either where it has a client's certificate."""
+
+    async def main() -> None:
+        headers = dict(zip(("X-Remote-User", "X-Remote-Group"), said, strict=True))
+        for signer in (fronts, clients):
+            desk = Desk(named(clients, signer))
+            async with desk.site() as site:
+                assert await asked(site, signer.client("front"), tmp_path, **headers) == {}
+
+    asyncio.run(main())
+
+
 def test_authorities_that_are_taken_away_count_no_more_on_connections_that_stand(
     clients: Authority, tmp_path: Path
 ) -> None:
@@ -181,6 +200,63 @@ def test_a_certificate_ends_while_its_connection_stands(clients: Authority) -> N
     assert isinstance(found, User)
     assert authorities.user_of(chain, NO_HEADERS, shown.ends + instant) is None
     assert authorities.user_of(chain, NO_HEADERS, shown.begins - instant) is None
+
+
+def test_what_stands_between_certificates_does_not_keep_them_from_being_taken(
+    clients: Authority, fronts: Authority, tmp_path: Path
+) -> None:
+    data = {
+        "client-ca-file": f"# F\u0151tan\u00fas\u00edtv\u00e1ny\n{clients.pem}",
+        "requestheader-client-ca-file": f"subject=CN = \u8a8d\u8a3c\u5c40\n{fronts.pem}# ends\n",
+    }
+
+    async def main() -> None:
+        desk = Desk(authorities_of(data | HEADERS))
+        async with desk.site() as site:
+            found = await asked(site, clients.client("ann"), tmp_path)
+            assert isinstance(found, dict)
+            assert found["name"] == "ann"
+
+    asyncio.run(main())
+
+
+def test_a_certificate_that_cannot_take_authorities_keeps_those_of_before(clients: Authority) -> None:
+    certificate = Certificate(None, None, "127.0.0.1")
+    certificate.trust(clients.pem)
+    for wrong in ("not PEM", f"\u0151\n{clients.pem}"):
+        with pytest.raises((ssl.SSLError, TypeError)):
+            certificate.trust(wrong)
+        assert certificate._authorities == clients.pem
+        assert certificate._read().verify_mode == ssl.CERT_OPTIONAL
+
+
+def test_whatever_goes_wrong_the_authorities_are_read_again(
+    clients: Authority, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Answering:
+        """A connection that answers."""
+
+        async def get(self, _path: str, **_: object) -> bytes:
+            return json.dumps({"data": {"client-ca-file": clients.pem}}).encode()
+
+    async def main() -> None:
+        taken = asyncio.Event()
+        refusals = [TypeError("nobody thought of this")]
+
+        def renewed(_pem: str) -> None:
+            if refusals:
+                raise refusals.pop()
+            taken.set()
+
+        reader = ClusterAuthorities(cast("Connection", Answering()), renewed)
+        task = asyncio.create_task(reader.run())
+        async with asyncio.timeout(60):
+            await taken.wait()
+        task.cancel()
+
+    monkeypatch.setattr(client_certificates, "AGAIN_SECONDS", 0.01)
+    asyncio.run(main())
+    assert "nobody thought of this" in caplog.text
 
 
 @pytest.mark.parametrize(

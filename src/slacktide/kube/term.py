@@ -91,7 +91,8 @@ class Term(FeedListener):
         self.actor = Actor(term, tools.counts, self.ledger.before_eviction)
         self.mover = Relocator(term, tools.counts, self.ledger.before_eviction)
         self.reporter = ConditionWriter(term)
-        self._statuses = (QuotaStatusWriter(term), GroupConditionWriter(term))
+        groups = GroupConditionWriter(term, lambda uid: uid in self.actor.nominations)
+        self._statuses = (QuotaStatusWriter(term), groups)
         targets = self.feed.controllers.targets
         self.states = StateEvents(tools.recorder.record, engine, targets, tools.clock)
         self._housekeeper = Housekeeper(term, self.reporter, self.ledger, self.states)

@@ -22,7 +22,7 @@ from slacktide.kube.client.gate import Gate
 from slacktide.kube.client.http import ApiError, Connection, Unreachable
 from slacktide.kube.client.kinds import HasMetadata, Identity, Kind, Malformed, Status, identity_of
 from slacktide.kube.client.pages import pages
-from slacktide.kube.client.status_codes import GATEWAY_TIMEOUT, GONE, NOT_FOUND
+from slacktide.kube.client.status_codes import FORBIDDEN, GATEWAY_TIMEOUT, GONE, NOT_FOUND
 
 LOG = logging.getLogger(__name__)
 
@@ -101,6 +101,8 @@ class Reflector(Generic[T]):
         self.watches = 0
         self.failures = 0
         self.last_error = ""
+        self.refusals = 0
+        """How many failures in a row said that there is no such kind, or that it is not for us."""
         self._connection = connection
         self._watch_seconds = watch_seconds
         self._lighten = lighten or _as_it_is
@@ -192,6 +194,8 @@ class Reflector(Generic[T]):
         if said != self.last_error:
             LOG.warning("watch of %s", said)
         self.last_error = said
+        refused = isinstance(error, ApiError) and error.status in (FORBIDDEN, NOT_FOUND)
+        self.refusals = self.refusals + 1 if refused else 0
         return self._backoff()
 
     def _backoff(self) -> float:

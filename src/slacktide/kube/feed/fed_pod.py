@@ -8,6 +8,7 @@ from slacktide.kube.mirror.pod_record import PodRecord
 from slacktide.kube.resources.objects import Pod
 from slacktide.kube.translate.owners import Target
 from slacktide.kube.translate.service_classes import Promised
+from slacktide.kube.translate.unschedulable import gated
 from slacktide.kube.translate.volumes import NO_NEEDS, Needs
 
 NOWHERE, GATED, ACTIVE, BACKOFF, UNSCHEDULABLE = "", "gated", "active", "backoff", "unschedulable"
@@ -82,3 +83,9 @@ class FedPod:
     def namespaced_name(self) -> tuple[str, str]:
         """Its namespace and name."""
         return self.record.namespaced_name
+
+    @property
+    def stands_aside(self) -> bool:
+        """Whether it is on no node and is not to be placed: it is gated, or being deleted."""
+        pending = not self.pod.spec.node_name
+        return pending and (gated(self.pod) or self.pod.metadata.deletion_timestamp is not None)

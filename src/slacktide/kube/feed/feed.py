@@ -64,7 +64,9 @@ class Feed(Changes, ABC):
         self.specs.promised_before = self.controllers.kept
         self.hosts = Hosts(mirror, engine, listener, self.specs.demands)
         self.groups = PodGroups(mirror.pod_groups.known, engine)
-        self.promise_quotas = PromiseQuotas(mirror, self.specs.demands, self.specs.promised, self._settled)
+        self.promise_quotas = PromiseQuotas(
+            mirror, self.specs.demands, self.specs.promised, self._settled, self._may_claim
+        )
         self.specs.residents = self.hosts.residents
         self.network = NetworkFeed(mirror.network, engine, engine.config.kube.latency_stale)
 
@@ -167,7 +169,6 @@ class Feed(Changes, ABC):
 
     def quotas(self, namespace: str) -> None:
         there = [one for one in self.pods.values() if one.pod.metadata.namespace == namespace]
-        there = [one for one in there if not self.groups.problem_of(one)]
         self.reconsider(self.promise_quotas.look_again(there))
 
     def _settled(self, pod: FedPod) -> bool:
@@ -176,16 +177,36 @@ class Feed(Changes, ABC):
             return True
         return bool(pod.key) and self.engine.pods[pod.uid].state == types.PLACED
 
+    def _may_claim(self, pod: FedPod) -> bool:
+        """Whether a pod claims something of the quotas of its promise, as :meth:`number_of` and :meth:`_takes_no_part`
+        have it: one that cannot be placed whatever the nodes are keeps nothing from others."""
+        if not pod.ours or pod.record.is_final:
+            return False
+        if pod.key and self._settled(pod):
+            return True  # it has its promise, and keeps it
+        if pod.stands_aside or self.groups.problem_of(pod):
+            return False
+        try:
+            self.specs.check(pod)
+        except Unschedulable:
+            return False
+        return True
+
     def number_of(self, pod: FedPod) -> int:
         """The number of a pod's spec, as :meth:`Specs.of`; it must not wait for others of its group, and no quota of
         promises may refuse it.
 
         Raises :class:`Unschedulable` with the reason.
         """
-        if problem := self.groups.problem_of(pod):
-            self.reconsider(self.promise_quotas.release(pod.uid))
-            raise Unschedulable(problem)
-        number = self.specs.of(pod)
+        try:
+            if problem := self.groups.problem_of(pod):
+                raise Unschedulable(problem)
+            number = self.specs.of(pod)
+        except Unschedulable:
+            self._claims_nothing(pod)
+            raise
+        if pod.stands_aside:  # a new leader's engine hears of it all the same
+            return number
         refused, others = self.promise_quotas.claim(pod)
         if others:
             with self.specs.kept(number):
@@ -197,6 +218,10 @@ class Feed(Changes, ABC):
                 self.listener.changed(target.key)  # its ledger says so
             raise Unschedulable(refused)
         return number
+
+    def _claims_nothing(self, pod: FedPod) -> None:
+        """What a pod claimed of quotas is for those who wait."""
+        self.reconsider(self.promise_quotas.release(pod.uid))
 
     def claim_again(self, pod: FedPod) -> None:
         """A pod that runs has another size, or runs only now: that may leave less of a quota for those who wait."""
@@ -356,6 +381,9 @@ class Feed(Changes, ABC):
                 self.listener.withdrawn(pod.uid, "it is being deleted")
                 self.blame.held_back(pod, is_so=True)
                 self.engine.sleep(pod.uid)
+            if not self._settled(pod):
+                pod.problem = ""  # it waits for nothing any more
+                self._claims_nothing(pod)
             return True
         if pod.key and self.engine.pods[pod.uid].state == types.PLACED:
             if problem := self.groups.problem_of(pod):
@@ -364,6 +392,7 @@ class Feed(Changes, ABC):
         if gated(pod.pod):
             pod.queue = fed_pod.GATED
             self.blame.held_back(pod, is_so=True)
+            self._claims_nothing(pod)
             return True
         return False
 
@@ -415,6 +444,8 @@ class Feed(Changes, ABC):
         except Unschedulable as problem:
             if not pod.pod.spec.node_name:
                 self._set_aside(pod, problem.reason)
+            if not self._settled(pod):
+                self._claims_nothing(pod)
             return
         if number == pod.spec:
             return
@@ -477,7 +508,7 @@ class Feed(Changes, ABC):
     def _end(self, pod: FedPod, succeeded: bool) -> None:
         """A pod is over, or gone."""
         self._end_in_engine(pod, succeeded)
-        self.reconsider(self.promise_quotas.release(pod.uid))
+        self._claims_nothing(pod)
 
     def _end_in_engine(self, pod: FedPod, succeeded: bool) -> None:
         engine = self.engine

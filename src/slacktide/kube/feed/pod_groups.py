@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from slacktide.engine.core.engine import Engine
 from slacktide.kube.feed.fed_pod import FedPod
 from slacktide.kube.translate.pod_groups import KUBERNETES, KUEUE, Groups, Membership, membership
-from slacktide.kube.translate.unschedulable import Unschedulable, gated
+from slacktide.kube.translate.unschedulable import Unschedulable
 
 
 @dataclass(slots=True)
@@ -156,7 +156,4 @@ class PodGroups:
 
 def _is_there(pod: FedPod) -> bool:
     """Whether a pod runs, or would if it had a node."""
-    if pod.record.is_final:
-        return False
-    waits = not pod.pod.spec.node_name
-    return not (waits and (gated(pod.pod) or pod.pod.metadata.deletion_timestamp is not None))
+    return not (pod.record.is_final or pod.stands_aside)

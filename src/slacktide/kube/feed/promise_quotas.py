@@ -2,7 +2,8 @@
 
 What is decided follows from the objects alone, so every leader decides the same: pods that are bound have what they
 have. Of the others those come first that were created first, of workloads likewise. A pod that does not fit is passed
-over, and later ones that do fit get their promise, as with a ResourceQuota.
+over, and later ones that do fit get their promise, as with a ResourceQuota. Who could not be placed whatever the nodes
+are (gated, being deleted, without a volume) claims nothing until that is over.
 
 A change costs what it changes: O(log n) for itself and for each pod that it gives a promise or takes one from, among n
 pods of one class in one namespace (:mod:`.quota_group`). Quotas and classes that change cost O(n).
@@ -10,6 +11,7 @@ pods of one class in one namespace (:mod:`.quota_group`). Quotas and classes tha
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
@@ -35,7 +37,7 @@ GroupKey = tuple[str, str]
 
 class PromiseQuotas:
     """Says of pods whether a quota refuses them. ``settled`` says whether a place was decided for a pod already,
-    ``promised`` what it is promised, or raises :class:`Unschedulable`."""
+    ``promised`` what it is promised, or raises :class:`Unschedulable`; ``may_claim`` whether it claims anything."""
 
     def __init__(
         self,
@@ -43,8 +45,10 @@ class PromiseQuotas:
         demands: Demands,
         promised: Callable[[Pod], Promised],
         settled: Callable[[FedPod], bool],
+        may_claim: Callable[[FedPod], bool],
     ) -> None:
         self._mirror, self._demands, self._promised, self._settled = mirror, demands, promised, settled
+        self._may_claim = may_claim
         self.groups: dict[GroupKey, Group] = {}
         """By namespace and class; those without claims may be missing."""
         self.touched: dict[GroupKey, None] = {}
@@ -100,7 +104,7 @@ class PromiseQuotas:
         for pod in pods:
             if (key := self._of.pop(pod.uid, None)) is not None:
                 left.setdefault(key, []).append(pod.uid)
-            claim = self._claimed_by(pod) if pod.ours and not pod.record.is_final else None
+            claim = self._claimed_by(pod)
             if claim is not None:
                 joined.setdefault(self._of[pod.uid], []).append(claim)
         changed: dict[str, None] = {}
@@ -144,9 +148,12 @@ class PromiseQuotas:
     def _claimed_by(self, pod: FedPod) -> Claim | None:
         """What a pod claims, where it claims anything; then it is noted by what."""
         mirror, metadata = self._mirror, pod.pod.metadata
-        try:
+        if not self._may_claim(pod):
+            return None
+        promised = pod.promised if pod.key else None  # what runs has what it was promised
+        with contextlib.suppress(Unschedulable):
             promised = self._promised(pod.pod)
-        except Unschedulable:
+        if promised is None:
             return None
         key, target = (metadata.namespace, promised.class_name), mirror.owners.target_of(metadata)
         if target is None or not mirror.quotas.of(*key):

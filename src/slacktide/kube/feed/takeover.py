@@ -49,8 +49,7 @@ def take_over(feed: Feed, ledgers: Mapping[str, Availability], adopt: Callable[[
     for pod in feed.pods.values():  # before any is restored: else some would wait for those that come later
         feed.groups.see(pod)
     in_quotas = set(mirror.quotas.namespaces())  # decided for all pods together, whoever is told first
-    bounded = (one for one in feed.pods.values() if one.pod.metadata.namespace in in_quotas)
-    feed.promise_quotas.look_again(one for one in bounded if not feed.groups.problem_of(one))
+    feed.promise_quotas.look_again(one for one in feed.pods.values() if one.pod.metadata.namespace in in_quotas)
     groups: dict[str, list[FedPod]] = {}
     ended: dict[str, list[FedPod]] = {}
     for pod in feed.pods.values():

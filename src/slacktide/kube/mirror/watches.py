@@ -51,6 +51,8 @@ VOLUMES: frozenset[Kind[Any]] = frozenset({
 LATENCY_SECONDS = 10.0
 """So long is waited for round-trip times."""
 TELLING_SECONDS = 0.005
+BELIEVED = 2
+"""So many answers in a row say that a kind is not there, or not for us: one may be of a server that has just begun."""
 
 T = TypeVar("T", bound=HasMetadata)
 
@@ -251,13 +253,18 @@ class Watches:
     async def first_lists(self) -> None:
         """Waits until every watch has told its first list.
 
+        Without maintenance windows and quotas it goes on only where the API server says that it has none, or that they
+        are not for us: else one bad moment at the start would leave promises without bounds.
+
         Round-trip times should be known from the first pass on. Where nobody can tell them for ten seconds, pods are
         placed without.
         """
         for one in self.reflectors:
             await one.synced.wait()
-        for one, without in ((self._windows, "maintenance windows"), (self._quotas, "promise quotas")):
-            while not one.synced.is_set() and not one.last_error:
+        few = ((self._windows, "maintenance windows"), (self._quotas, "promise quotas"))
+        failures = [one.failures for one, _ in few]
+        for (one, without), before in zip(few, failures, strict=True):
+            while not one.synced.is_set() and (one.failures == before or one.refusals < BELIEVED):
                 await asyncio.sleep(TELLING_SECONDS)
             if not one.synced.is_set():
                 LOG.warning(

@@ -54,7 +54,7 @@ class Certificate:
         before, self._authorities = self._authorities, authorities
         try:
             self._current = self._read()
-        except (ConfigError, ssl.SSLError):  # half of a renewal, or no authorities that OpenSSL can read
+        except BaseException:  # half of a renewal, or no authorities that OpenSSL can read
             self._authorities = before
             raise
         # Whether one is asked for is the first context's to say: a connection begins with that.

@@ -34,7 +34,7 @@ LOG = logging.getLogger(__name__)
 NAME = "extension-apiserver-authentication"
 CONFIG_MAP = f"/api/v1/namespaces/kube-system/configmaps/{NAME}"
 AGAIN_SECONDS = 15.0
-AUTHENTICATED = "system:authenticated"
+AUTHENTICATED, UNAUTHENTICATED, ANONYMOUS = "system:authenticated", "system:unauthenticated", "system:anonymous"
 CREDENTIAL = "authentication.kubernetes.io/credential-id"
 UID_OF_SUBJECT = "1.3.6.1.4.1.57683.2"
 """The attribute of a subject that has a user's UID."""
@@ -72,14 +72,17 @@ class Proxies:
     extras: tuple[str, ...] = ()
     """Prefixes of headers."""
 
-    def user_of(self, chain: Chain, shown: Shown, headers: CIMultiDictProxy[str]) -> User | None:
-        """For whom a proxy speaks; None where this is none, or where it says nobody."""
+    def name(self, chain: Chain, shown: Shown, headers: CIMultiDictProxy[str]) -> str:
+        """The name of whom a proxy speaks for; empty where this is none, or where it names nobody."""
         if self.authorities.isdisjoint(chain) or (self.names and shown.name not in self.names):
-            return None
-        name = next((headers[one] for one in self.users if headers.get(one)), "")
-        if not name:
-            return None
+            return ""
+        return next((headers[one] for one in self.users if headers.get(one)), "")
+
+    def user_of(self, name: str, headers: CIMultiDictProxy[str]) -> User | None:
+        """For whom a proxy speaks that gives this name; None where that is somebody whom it does not know itself."""
         groups = [one for header in self.groups for one in headers.getall(header, []) if one]
+        if name == ANONYMOUS or UNAUTHENTICATED in groups:
+            return None
         uid = next((headers[one] for one in self.uids if headers.get(one)), "")
         return User(name, uid, _with_everybody(groups), self._extra(headers))
 
@@ -94,7 +97,8 @@ class Proxies:
 
 @dataclass(frozen=True)
 class Authorities:
-    """Whom certificates are taken from. ``pem``: all authorities, of clients and of proxies."""
+    """Whom certificates are taken from. ``pem``: the certificates of all authorities, of clients and of proxies, and
+    nothing that stands between them."""
 
     clients: frozenset[bytes] = frozenset()
     proxies: Proxies = field(default_factory=lambda: Proxies(frozenset()))
@@ -105,8 +109,8 @@ class Authorities:
         shown = read(chain) if chain else None
         if shown is None or not shown.begins <= now <= shown.ends:
             return None
-        if (found := self.proxies.user_of(chain, shown, headers)) is not None:
-            return found
+        if name := self.proxies.name(chain, shown, headers):
+            return self.proxies.user_of(name, headers)  # if nobody, not the proxy itself either
         if self.clients.isdisjoint(chain) or not shown.name:
             return None
         extra = {CREDENTIAL: [f"X509SHA256={hashlib.sha256(chain[0]).hexdigest()}"]}
@@ -136,7 +140,10 @@ class ClusterAuthorities:
     async def run(self) -> None:
         """Reads it again and again, until cancelled."""
         while True:
-            await self.look()
+            try:
+                await self.look()
+            except Exception:
+                LOG.exception("client certificates: what ConfigMap kube-system/%s said before stays in force", NAME)
             await asyncio.sleep(AGAIN_SECONDS)
 
     async def look(self) -> None:
@@ -177,17 +184,17 @@ class ClusterAuthorities:
 
 def authorities_of(data: Mapping[str, str]) -> Authorities:
     """What the ConfigMap says. Raises :class:`ValueError` that names the key which cannot be read."""
-    clients, fronts = data.get("client-ca-file", ""), data.get("requestheader-client-ca-file", "")
+    clients = _certificates("client-ca-file", data.get("client-ca-file", ""))
     proxies = Proxies(
-        _certificates("requestheader-client-ca-file", fronts),
+        _certificates("requestheader-client-ca-file", data.get("requestheader-client-ca-file", "")),
         frozenset(_names(data, "requestheader-allowed-names")),
         _names(data, "requestheader-username-headers"),
         _names(data, "requestheader-uid-headers"),
         _names(data, "requestheader-group-headers"),
         _names(data, "requestheader-extra-headers-prefix"),
     )
-    pem = "\n".join(one.strip() for one in (clients, fronts) if one.strip())
-    return Authorities(_certificates("client-ca-file", clients), proxies, pem)
+    pem = "".join(map(ssl.DER_cert_to_PEM_cert, sorted(clients | proxies.authorities)))
+    return Authorities(clients, proxies, pem)
 
 
 def _names(data: Mapping[str, str], key: str) -> tuple[str, ...]:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from slacktide.engine.explain.reasons import Explainer
 from slacktide.kube.client.http import STRATEGIC_MERGE_PATCH, ApiError, Unreachable
 from slacktide.kube.client.kinds import encode
 from slacktide.kube.client.metadata import Reference
-from slacktide.kube.client.status_codes import FORBIDDEN
+from slacktide.kube.client.status_codes import FORBIDDEN, NOT_FOUND, UNPROCESSABLE
 from slacktide.kube.client.timestamps import rfc3339
 from slacktide.kube.feed import fed_pod
 from slacktide.kube.feed.fed_pod import FedPod
@@ -26,7 +27,9 @@ LOG = logging.getLogger(__name__)
 
 TICK_SECONDS = 1.0
 AGAIN_SECONDS = 60.0
-"""Why a group waits is told again after this long, if it changed."""
+"""Why a group waits is told again after this long, if it changed; so is what was refused."""
+LASTING = (FORBIDDEN, NOT_FOUND, UNPROCESSABLE)
+"""Refusals that the next second changes nothing about; after others it is tried again at once."""
 WRITE_SECONDS = 10.0
 SCHEDULED = "PodGroupScheduled"
 
@@ -41,15 +44,28 @@ class Standing(NamedTuple):
     message: str = ""
 
 
-class GroupConditionWriter:
-    """Writes what changed, once a second at most; a decision never waits for it."""
+class Told(NamedTuple):
+    """What was told last of the group with a UID, and when; ``refused``: to no avail."""
 
-    def __init__(self, term: TermContext) -> None:
+    uid: str
+    standing: Standing
+    at: float
+    refused: bool = False
+
+
+class GroupConditionWriter:
+    """Writes what changed, once a second at most; a decision never waits for it.
+
+    ``awaits`` says whether a pod, by its UID, has a place that it waits for others to leave.
+    """
+
+    def __init__(self, term: TermContext, awaits: Callable[[str], bool]) -> None:
+        self._awaits = awaits
         self._connection, self._feed, self._recorder = term.connection, term.feed, term.recorder
         self._clock, self._leading, self._gate = term.clock, term.leading, term.gate
         self._explainer = Explainer(term.feed.engine, named_rule)
-        self._told: dict[Name, tuple[str, Standing, float]] = {}
-        """Of groups, by namespace and name: UID, what was told last, and when."""
+        self._told: dict[Name, Told] = {}
+        """Of groups, by namespace and name."""
         self._warned: dict[str, None] = {}
         """UIDs of groups whose owners were told what is not done for them."""
         self._problem = ""
@@ -91,13 +107,14 @@ class GroupConditionWriter:
             return Standing("True", "Scheduled")
         if gang is not None and gang.min_count > 1 and not least:
             return None  # too few of its pods are there, as yet
-        if any(one.pod.status.nominated_node_name and not one.pod.spec.node_name for one in pods):
+        if any(self._awaits(one.uid) for one in pods):
             return Standing("False", "Unschedulable", "it waits until pods that it preempts are gone")
         waits = next((one for one in pods if one.key and not one.problem and one.queue == fed_pod.UNSCHEDULABLE), None)
         if waits is None:
             return None
-        _, told, at = self._told.get((found.metadata.namespace, found.metadata.name), ("", None, 0.0))
-        if told is not None and told.status == "False" and self._clock() - at < AGAIN_SECONDS:
+        told = self._told.get((found.metadata.namespace, found.metadata.name))
+        is_this = told is not None and told.uid == found.metadata.uid and told.standing.status == "False"
+        if told is not None and is_this and self._clock() - told.at < AGAIN_SECONDS:
             return None
         return Standing("False", "Unschedulable", self._explainer.reason(waits.uid, self._clock()))
 
@@ -114,34 +131,39 @@ class GroupConditionWriter:
         metadata, now = found.metadata, self._clock()
         name = metadata.namespace, metadata.name
         told = self._told.get(name)
-        if _condition(found) == standing or (told is not None and told[:2] == (metadata.uid, standing)):
-            self._told[name] = metadata.uid, standing, now
+        same = told is not None and (told.uid, told.standing) == (metadata.uid, standing)
+        if told is not None and same and told.refused and now - told.at < AGAIN_SECONDS:
             return
-        before = next((one for one in found.status.conditions if one.type == SCHEDULED), None)
-        same = before is not None and before.status == standing.status
-        since = before.last_transition_time if before is not None and same else None
-        condition = {
-            "type": SCHEDULED,
-            **standing._asdict(),
-            "observedGeneration": metadata.generation,
-            "lastTransitionTime": rfc3339(now if since is None else since),
-        }
-        body = {"metadata": {"uid": metadata.uid}, "status": {"conditions": [condition]}}
-        path = POD_GROUP.path(*name, "status")
+        if _condition(found) == standing or (told is not None and same and not told.refused):
+            self._told[name] = Told(metadata.uid, standing, now)
+            return
+        path, body = POD_GROUP.path(*name, "status"), encode(_body(found, standing, now))
         try:
-            await self._connection.patch(
-                path, encode(body), STRATEGIC_MERGE_PATCH, timeout=WRITE_SECONDS, permit=self._leading
-            )
+            await self._connection.patch(path, body, STRATEGIC_MERGE_PATCH, timeout=WRITE_SECONDS, permit=self._leading)
             self._problem = ""
+            self._told[name] = Told(metadata.uid, standing, now)
         except ApiError as error:
             more = ": apply the manifests of this version" if error.status == FORBIDDEN else ""
             if str(error) != self._problem:
                 LOG.warning("the condition of pod group %s/%s is not written: %s%s", *name, error, more)
             self._problem = str(error)
+            if error.status in LASTING:
+                self._told[name] = Told(metadata.uid, standing, now, refused=True)
         except Unreachable as error:
             LOG.debug("the condition of pod group %s/%s: %s", *name, error)
-            return
-        self._told[name] = metadata.uid, standing, now
+
+
+def _body(found: PodGroup, standing: Standing, now: float) -> dict[str, Any]:
+    before = next((one for one in found.status.conditions if one.type == SCHEDULED), None)
+    same = before is not None and before.status == standing.status
+    since = before.last_transition_time if before is not None and same else None
+    condition = {
+        "type": SCHEDULED,
+        **standing._asdict(),
+        "observedGeneration": found.metadata.generation,
+        "lastTransitionTime": rfc3339(now if since is None else since),
+    }
+    return {"metadata": {"uid": found.metadata.uid}, "status": {"conditions": [condition]}}
 
 
 def _condition(found: PodGroup) -> Standing | None:
