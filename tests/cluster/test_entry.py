@@ -535,7 +535,9 @@ def test_what_a_quota_forbids_whatever_is_there_is_refused_at_once(kubectl: Kube
         assert "those of which only it knows the class" in said, "whichever of the quotas says it first"
         hidden["spec"]["schedulerName"] = "default-scheduler"
         assert not kubectl.refuses(hidden), "others' pods are none of this quota's business"
-    for service_class, node in (("half", {}), (None, {}), ("other", {"nodeName": "entry-0"})):
+    allowed: list[tuple[str | None, dict[str, Any]]]
+    allowed = [("half", {}), (None, {}), ("other", {"nodeName": "entry-0"})]
+    for service_class, node in allowed:
         assert not kubectl.refuses(workload("Pod", service_class=service_class, namespace=bounded, **node))
     for wrong in ({"cpu": "much"}, {"memory": "-1"}, {"workloads": -1}, {}):
         assert kubectl("apply", "--dry-run=server", "-f", "-", stdin=_quota("wrong", **wrong)).code != 0, wrong

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -28,7 +29,7 @@ def stage(binaries: Binaries, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 def low(name: str, number: int, of: str) -> dict[str, object]:
     selector = {"number": str(number)}
-    settings = {"nodeSelector": selector, "terminationGracePeriodSeconds": 1, "labels": {"of": of}}
+    settings: dict[str, Any] = {"nodeSelector": selector, "terminationGracePeriodSeconds": 1, "labels": {"of": of}}
     return pod(name, cpu="900m", schedulingGroup={"podGroupName": of}, **settings)
 
 

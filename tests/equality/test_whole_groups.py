@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from reference.simulator import Simulation
 from slacktide.kernels.tables import request_records
 from slacktide.kernels.tables.arrays import Tables
 from slacktide.sim import RunResult
-from slacktide.sim import engine as simulated
+from slacktide.state import cluster as tables_of_runs
 from slacktide.state.growing_arrays import make_room_for_companions
 from support.clusters import EXACT_SWITCHES, POLICIES_WITH_RULES, Cluster, cluster
 from support.runs import compare, core, decisions_of, everything, told_to_the_twin
@@ -62,7 +63,7 @@ def tell(tables: Tables, groups: Groups) -> None:
 
 
 def with_groups(one: Cluster, groups: Groups, folder: Path, monkeypatch: pytest.MonkeyPatch) -> RunResult:
-    build = simulated.cluster.build
+    build: Callable[..., Tables] = tables_of_runs.build
 
     def told(*args: Any, **settings: Any) -> Tables:
         tables = build(*args, **settings)
@@ -70,7 +71,7 @@ def with_groups(one: Cluster, groups: Groups, folder: Path, monkeypatch: pytest.
         return tables
 
     with monkeypatch.context() as patched:
-        patched.setattr(simulated.cluster, "build", told)
+        patched.setattr(tables_of_runs, "build", told)
         return core(one, folder)
 
 

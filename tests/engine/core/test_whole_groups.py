@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -19,7 +20,7 @@ CLASS_OF = {"": 0, "g": 2, "h": 1, "i": 2}
 T_1000 = T0 + 1000.0
 
 
-def pair(**policy: object) -> Yard:
+def pair(**policy: Any) -> Yard:
     """Two hosts full of the two pods of a group that goes as a whole."""
     yard = Yard(preempt_when="better", **policy)
     yard.controller("low", cls=2)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from kube.act.backstage import Backstage
@@ -9,7 +11,7 @@ from kube.act.test_groups_carried_out import played
 from slacktide.engine.core import types
 from slacktide.kube.client.http import ApiError
 
-WHOLE = {"disruptionMode": "PodGroup"}
+WHOLE: dict[str, Any] = {"disruptionMode": "PodGroup"}
 
 
 def full(house: Backstage, nodes: str) -> None:

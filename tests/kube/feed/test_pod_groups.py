@@ -285,7 +285,8 @@ def test_the_engine_knows_which_groups_go_as_a_whole(town: Town) -> None:
     for name in ("p0", "p1"):
         town.pod(name, "a", "Running")
     key, groups = "shop/g (podgroups.scheduling.k8s.io)", town.engine.groups
-    for policy in ({"gang": {"minCount": 2}}, {"basic": {}}):
+    policies: list[dict[str, dict[str, int]]] = [{"gang": {"minCount": 2}}, {"basic": {}}]
+    for policy in policies:
         town.group(KUBERNETES, "g", schedulingPolicy=policy, disruptionMode="PodGroup")
         assert groups.is_whole(key)
         assert {one.group for one in town.engine.pods.values()} == {key}
