@@ -317,7 +317,7 @@ MUTANTS = (
     Mutant(
         "limits: what failed by rank is looked at again as they loosen",
         LIMITS,
-        "    if any_limits(tb):\n",
+        "    if any_limits(tb) or pod_groups.any_whole(tb):\n",
         "    if False:\n",
         LIMITED,
     ),
@@ -331,8 +331,8 @@ MUTANTS = (
     Mutant(
         "least running time of a victim",
         BUDGETS,
-        '    until = slot["since"] + views.classes(tb)[slot["cls"]]["min_running"]',
-        '    until = slot["since"]',
+        '    until = slot["put_at"] + views.classes(tb)[slot["cls"]]["min_running"]',
+        '    until = slot["put_at"]',
         FEW,
     ),
     Mutant("spread: skew", AFFINITY, '- least <= condition["skew"]', '- least <= condition["skew"] + 1', FEW),
