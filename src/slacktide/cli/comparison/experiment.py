@@ -74,18 +74,19 @@ def run(
     if dry_run:
         _list(stores.Store(out.absolute()), asked, runs, jobs or cores(), as_json)
         return
-    with stores.opened(out) as store:
-        import sys
+    try:
+        with stores.opened(out) as store:
+            import sys
 
-        text = grid.read_text(encoding="utf-8")
-        conduct.describe(store, asked, runs, ["slacktide", *sys.argv[1:]], text)
-        try:
+            text = grid.read_text(encoding="utf-8")
+            conduct.describe(store, asked, runs, ["slacktide", *sys.argv[1:]], text)
             failures = carry_out(asked, runs, store, jobs or cores(), cluster)
-        except KeyboardInterrupt as interrupt:
-            done = len({one.key for one in runs if store.has(one.key)})
-            raise KeyboardInterrupt(f"{done} runs are done and whole: resume with the same command.") from interrupt
-    ended.tell(out, as_json=as_json)
-    _end(out, runs, failures, as_json)
+        ended.tell(out, as_json=as_json)
+        _end(out, runs, failures, as_json)
+    except KeyboardInterrupt as interrupt:
+        kept = stores.Store(out.absolute())
+        done = len({one.key for one in runs if kept.has(one.key)})
+        raise KeyboardInterrupt(f"{done} runs are done and whole: resume with the same command.") from interrupt
 
 
 @experiment.command()

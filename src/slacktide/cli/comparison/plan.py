@@ -119,15 +119,15 @@ def plan(
     goal = _goal(targets, penalty, next(iter(grid.policies.values())).config)
     curves.check_drawing()
     command = ["slacktide", *sys.argv[1:]]
-    with stores.opened(out) as store:
-        try:
+    try:
+        with stores.opened(out) as store:
             with executor(store, jobs or cores(), cluster) as hands, Telling(store, hands.jobs) as telling:
                 at_once = max(1, hands.jobs // (seeds * len(grid.policies)))
                 question = planning.Question(grid, goal, command, at_once, within, most, curve)
                 found = planning.plan(question, store, hands, telling)
-        except KeyboardInterrupt as interrupt:
-            raise KeyboardInterrupt("whole runs are kept: resume with the same command.") from interrupt
-        curves.write(found, store)
+            curves.write(found, store)
+    except KeyboardInterrupt as interrupt:
+        raise KeyboardInterrupt("whole runs are kept: resume with the same command.") from interrupt
     if as_json:
         echo_json(planning.summary(found))
     else:
