@@ -94,13 +94,18 @@ def test_every_colour_of_a_drawing_follows_the_mode(page: Path) -> None:
         assert re.findall(r"(?<!, )#[0-9a-f]{6}\b", one) == []
 
 
-def test_equal_folders_give_equal_bytes(experiment: Path, page: Path, tmp_path: Path) -> None:
-    copy = tmp_path / "elsewhere"
+def test_equal_folders_give_equal_bytes_and_replace_all_earlier_figures(
+    experiment: Path, page: Path, tmp_path: Path
+) -> None:
+    copy, figures = tmp_path / "elsewhere", tmp_path / "figures"
     shutil.copytree(experiment, copy)
-    write(copy, tmp_path / "again.html", tmp_path / "figures")
+    expected = {one.name: one.read_bytes() for one in (page.parent / "figures").iterdir()}
+    figures.mkdir()
+    for name in (*expected, "pairs-3.svg"):
+        (figures / name).write_text("of an earlier report")
+    write(copy, tmp_path / "again.html", figures)
     assert (tmp_path / "again.html").read_bytes() == page.read_bytes()
-    for one in (page.parent / "figures").iterdir():
-        assert one.read_bytes() == (tmp_path / "figures" / one.name).read_bytes()
+    assert {one.name: one.read_bytes() for one in figures.iterdir()} == expected
 
 
 def test_runs_without_results_are_listed_with_their_reason(page: Path) -> None:
@@ -184,15 +189,6 @@ def test_figures_do_not_replace_what_is_no_figure(mine: str, experiment: Path, t
         write(experiment, tmp_path / "r.html", tmp_path / "figures")
     assert not (tmp_path / "r.html").exists()
     assert path.read_text() == "mine"
-
-
-def test_earlier_figures_are_replaced_all_of_them(page: Path, experiment: Path, tmp_path: Path) -> None:
-    figures = tmp_path / "figures"
-    shutil.copytree(page.parent / "figures", figures)
-    names = {one.name for one in figures.iterdir()}
-    (figures / "pairs-3.svg").write_text("of an earlier report")
-    write(experiment, tmp_path / "r.html", figures)
-    assert {one.name for one in figures.iterdir()} == names
 
 
 @pytest.mark.parametrize("name", ["experiment.json", "grid.yaml", "runs/report.html"])
