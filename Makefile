@@ -79,10 +79,10 @@ servers:
 		{ apt-get update -q && apt-get install -y -q --no-install-recommends $(SERVERS); } >/dev/null
 
 # Tests of tests/cluster start a real control plane, and are skipped where its programs are missing; in CI (CI=true) that is a failure.
-# They mostly wait, so two modules run at a time, each worker with a control plane of its own; the longest one comes first
+# They mostly wait, so three modules run at a time, each worker with a control plane of its own; the longest one comes first
 # (tests/cluster/conftest.py).
 live: $(VENV)/dev.stamp library $(call CI_HAS,servers lab-binaries)
-	$(call CI_HAS,env SLACKTIDE_REQUIRE_LAB=1 SLACKTIDE_REQUIRE_SERVERS=1) $(PYTEST) --numprocesses=2 --dist=loadfile --no-loadscope-reorder \
+	$(call CI_HAS,env SLACKTIDE_REQUIRE_LAB=1 SLACKTIDE_REQUIRE_SERVERS=1) $(PYTEST) --numprocesses=3 --dist=loadfile --no-loadscope-reorder \
 		--ignore=tests/cluster/test_live_image.py tests/cluster
 
 # What tests/cluster starts: found, or built with Go into the user's cache folder (about 8 minutes, once).

@@ -259,6 +259,11 @@ def pair_is_nominated(place: Place, **metadata: Any) -> None:
         place.create("pods", {**body, "metadata": body["metadata"] | metadata})
     for number in range(2):
         until(partial(nominated, place, f"pair-{number}"), "it is nominated")
+        until(partial(is_told_to_go, place, f"low-{number}"), "its victim is told to go")
+
+
+def is_told_to_go(place: Place, name: str) -> bool:
+    return "deletionTimestamp" in place.pod(name)["metadata"]
 
 
 def after_the_victims(place: Place) -> list[bool]:
@@ -288,7 +293,7 @@ def test_a_group_of_which_a_pod_is_being_deleted_is_not_bound(place: Place) -> N
     """As those of a Job, its pods have a finalizer: they stay for a while, and cannot be bound any more."""
     pair_is_nominated(place, finalizers=["example.com/waits"])
     place.delete("pods", "pair-1", 0)
-    until(lambda: "deletionTimestamp" in place.pod("pair-1")["metadata"], "it is being deleted")
+    until(partial(is_told_to_go, place, "pair-1"), "it is being deleted")
     assert after_the_victims(place) == [False, False]
     place.waits("pair-0", "fewer than 2 of its pods are there")
     place.create("pods", high("pair-2", "pair"))
