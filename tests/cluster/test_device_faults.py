@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import pytest
@@ -135,25 +136,31 @@ async def until_bound(scene: Scene, name: str) -> None:
             await asyncio.sleep(0.02)
 
 
+@asynccontextmanager
+async def at_work(connection: Connection, name: str = "me") -> AsyncIterator[Scheduler]:
+    """A scheduler that leads, until this is left."""
+    scheduler = Scheduler(connection, load_live(overrides=SETTINGS), name)
+    task = asyncio.create_task(scheduler.run())
+    try:
+        yield scheduler
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
 async def play(scene: Scene, access: Access, sort: str, fault: str) -> Counter[str]:
     async with Faulty(access, scene.api, sort, fault) as connection, Connection(access) as another:
-        scheduler = Scheduler(connection, load_live(overrides=SETTINGS), "me")
-        task = asyncio.create_task(scheduler.run())
-        try:
+        async with AsyncExitStack() as leading:
+            scheduler = await leading.enter_async_context(at_work(connection))
             await asyncio.to_thread(scene.comes, "first")
             await connection.struck.wait()
             if fault == DIES:
-                task.cancel()
-                await asyncio.gather(task, return_exceptions=True)
-                scheduler = Scheduler(another, load_live(overrides=SETTINGS), "another")
-                task = asyncio.create_task(scheduler.run())
+                await leading.aclose()
+                scheduler = await leading.enter_async_context(at_work(another, "another"))
             await until_bound(scene, "first")
             await asyncio.to_thread(scene.comes, "second")
             await until_bound(scene, "second")
             await _settled(scheduler, scene.node)
-        finally:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
         return connection.sent
 
 
@@ -170,16 +177,12 @@ async def scheduled(
     scene: Scene, connect: Callable[[], Faulty], play: Callable[[asyncio.Event], Awaitable[None]]
 ) -> None:
     """While a scheduler works by a connection; ``play`` is told when its fault has struck."""
-    async with connect() as connection:
-        task = asyncio.create_task(Scheduler(connection, load_live(overrides=SETTINGS), "me").run())
-        try:
-            async with asyncio.timeout(WAIT_SECONDS):
-                await play(connection.struck)
-        finally:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
-            for path in (CLASSES, f"{DEVICES}/deviceclasses", f"{DEVICES}/resourceslices"):
-                await asyncio.to_thread(scene.api.delete, f"{path}/{scene.name}")
+    try:
+        async with connect() as connection, at_work(connection), asyncio.timeout(WAIT_SECONDS):
+            await play(connection.struck)
+    finally:
+        for path in (CLASSES, f"{DEVICES}/deviceclasses", f"{DEVICES}/resourceslices"):
+            await asyncio.to_thread(scene.api.delete, f"{path}/{scene.name}")
 
 
 def test_a_claim_that_got_devices_of_another_node_meanwhile_leads_its_pod_there(

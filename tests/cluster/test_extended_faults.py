@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
+from contextlib import AsyncExitStack
 from typing import Any
 
 import pytest
@@ -12,12 +13,10 @@ import pytest
 from cluster.judging import Json
 from cluster.labtools import pod, pods_path
 from cluster.running import CLASSES, service_class
-from cluster.test_device_faults import DEVICES, SETTINGS, WAIT_SECONDS
+from cluster.test_device_faults import DEVICES, WAIT_SECONDS, at_work
 from slacktide.kube.client.credentials import Access, load_access
 from slacktide.kube.client.http import MERGE_PATCH, ApiError, Connection, Unreachable
-from slacktide.kube.scheduler import Scheduler
 from slacktide.lab import Api, ControlPlane
-from slacktide.settings import load_live
 
 MADE, FINALIZER, STATUS, SHOWN, BINDING, DELETED = "made", "finalizer", "status", "shown", "binding", "deleted"
 ANSWER_LOST, LOST, REFUSED, BUSY, DIES, UNKNOWN = "answer lost", "lost", "refused", "busy", "dies", "field unknown"
@@ -127,26 +126,18 @@ async def until(check: Callable[[], bool]) -> None:
 async def play(scene: Scene, access: Access, sort: str, fault: str) -> int:
     """How many claims were to be made, by whom the fault befell."""
     async with Faulty(access, sort, fault) as connection, Connection(access) as another:
-        scheduler = Scheduler(connection, load_live(overrides=SETTINGS), "me")
-        task = asyncio.create_task(scheduler.run())
-        try:
+        async with AsyncExitStack() as leading:
+            scheduler = await leading.enter_async_context(at_work(connection))
             await asyncio.to_thread(scene.comes, "first")
             await connection.struck.wait()
             if fault == DIES:
-                task.cancel()
-                await asyncio.gather(task, return_exceptions=True)
-                scheduler = Scheduler(another, load_live(overrides=SETTINGS), "another")
-                task = asyncio.create_task(scheduler.run())
+                await leading.aclose()
+                scheduler = await leading.enter_async_context(at_work(another, "another"))
             await until(lambda: scene.is_settled("first"))
             await asyncio.to_thread(scene.api.delete, f"{pods_path(scene.name)}/first?gracePeriodSeconds=0")
             await asyncio.to_thread(scene.comes, "second")
             await until(lambda: scene.is_settled("second"))
-            async with asyncio.timeout(WAIT_SECONDS):
-                while scheduler.mirror.devices.in_use.reservations:
-                    await asyncio.sleep(0.01)
-        finally:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+            await until(lambda: not scheduler.mirror.devices.in_use.reservations)
         return connection.made
 
 
@@ -201,15 +192,10 @@ def test_a_claim_that_cannot_be_deleted_at_first_is_deleted_later(
             return await super().request(method, path, **options)
 
     async def played() -> None:
-        async with Twice(access, BINDING, REFUSED) as connection:
-            task = asyncio.create_task(Scheduler(connection, load_live(overrides=SETTINGS), "me").run())
-            try:
-                await asyncio.to_thread(scene.comes, "first")
-                await until(lambda: connection.sort == DELETED and connection.struck.is_set())
-                await until(lambda: scene.is_settled("first"))
-            finally:
-                task.cancel()
-                await asyncio.gather(task, return_exceptions=True)
+        async with Twice(access, BINDING, REFUSED) as connection, at_work(connection):
+            await asyncio.to_thread(scene.comes, "first")
+            await until(lambda: connection.sort == DELETED and connection.struck.is_set())
+            await until(lambda: scene.is_settled("first"))
 
     try:
         asyncio.run(played())
@@ -253,12 +239,8 @@ def test_a_claim_of_a_pod_that_is_bound_is_not_deleted(
 
     async def played() -> None:
         async with Doctored(access) as connection:
-            task = asyncio.create_task(Scheduler(connection, load_live(overrides=SETTINGS), "me").run())
-            try:
+            async with at_work(connection):
                 await until(lambda: scene.is_settled("first"))
-            finally:
-                task.cancel()
-                await asyncio.gather(task, return_exceptions=True)
             assert connection.deleted_after == 2
 
     try:
@@ -289,15 +271,10 @@ def test_a_finalizer_that_somebody_touches_meanwhile_is_taken_away_all_the_same(
             return await super().request(method, path, **options)
 
     async def played() -> None:
-        async with Touched(access, BINDING, REFUSED) as connection:
-            task = asyncio.create_task(Scheduler(connection, load_live(overrides=SETTINGS), "me").run())
-            try:
-                await asyncio.to_thread(scene.comes, "first")
-                await until(lambda: scene.is_settled("first"))
-                assert connection.touched
-            finally:
-                task.cancel()
-                await asyncio.gather(task, return_exceptions=True)
+        async with Touched(access, BINDING, REFUSED) as connection, at_work(connection):
+            await asyncio.to_thread(scene.comes, "first")
+            await until(lambda: scene.is_settled("first"))
+            assert connection.touched
 
     try:
         asyncio.run(played())
