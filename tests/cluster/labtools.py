@@ -89,6 +89,16 @@ def condition(one: dict[str, Any], kind: str) -> dict[str, Any]:
     return next(found, {})
 
 
+def lease_holder(api: Api, path: str) -> str:
+    """The identity that holds a lease; nothing where nobody has, as before anybody has made the lease."""
+    try:
+        return str(api.get(path)["spec"].get("holderIdentity") or "")
+    except ApiError as error:
+        if error.status != 404:
+            raise
+        return ""
+
+
 def new_namespace(api: Api) -> str:
     name = f"test-{os.getpid()}-{next(NUMBERS)}"
     api.post("/api/v1/namespaces", {"metadata": {"name": name}})
