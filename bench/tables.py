@@ -87,7 +87,7 @@ TABLES = (
     Table("switches-qos-driven", SAVED, "switches.py --repeats 3 --policy better needed",
           "--repeats 1 --policy needed --end 30", published=True),
     Table("cliffs", SAVED, "cliffs.py --repeats 3", "--repeats 1 --scale .01"),
-    Table("odd-loads", SAVED, "odd_loads.py --repeats 3", "--repeats 1 --scale .02"),
+    Table("odd-loads", SAVED, "odd_loads.py --repeats 1", "--repeats 1 --scale .02"),
     Table("standstill", SAVED, "standstill.py --settings policy.name=priority",
           "--settings policy.name=priority --end 10000", published=True),
     Table("requests-large", SEVERAL, "large.py --repeats 3", "--repeats 1 --instances 80 --hosts 20"),

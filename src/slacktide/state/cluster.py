@@ -55,6 +55,7 @@ NETWORK = "network"
 INSTANCES = 16  # a host has room for at first
 MANY_HOSTS = 1024  # from as many on a tournament of them is worth its memory
 LOOKS_BEFORE = 16  # a tree costs about as much as that many looks at every host
+FAILURES = (8, 16)  # of the present pass that hold for larger demands: of so many classes, so many of each
 SHARED_BYTES = 48_000_000  # for shared evaluations; fewer sets only cost time
 
 
@@ -374,8 +375,11 @@ def shared_arrays(hosts: int, pairs: int, levels: int, resources: int, triage: b
     sets = int(np.clip(SHARED_BYTES // (hosts * 8 * (levels + 4)), 2, 64))
     shared = np.zeros(sets, schema.SHARED)
     shared["pair"] = shared["batch"] = -1
+    failures = np.zeros(FAILURES, schema.FAILURE)
+    failures["batch"] = -1
     standings = lendable.STANDINGS * levels if triage else 0
     return {
+        "failures": failures,
         "shared": shared,
         "shared_cost": np.zeros((sets, hosts, levels + 1)),
         "shared_wait": np.zeros((sets, hosts)),
@@ -389,6 +393,7 @@ def shared_arrays(hosts: int, pairs: int, levels: int, resources: int, triage: b
         "lendable": np.zeros((hosts if triage else 0, standings, 2 * resources), np.int64),
         "lendable_until": np.full((hosts if triage else 0, standings), -np.inf),
         "most_lendable": np.zeros((standings, 2 * resources), np.int64),
+        "block_lendable": np.zeros((standings, -(-hosts // lendable.BLOCK), 2 * resources), np.int64),
         "lenders": np.full(standings, -1, schema.LENDERS),
     }
 

@@ -22,11 +22,10 @@ def find_host(tb: State, entry: Records, mine: float) -> int:
     k = whole(entry["kind"])
     if affinity.involved(tb, k):
         return find_with_rules(tb, k, mine)
-    known = views.kinds(tb)[views.kinds(tb)[k]["alike"]]
-    position = infeasibility_memo.known_since(tb, known, mine)
+    position = infeasibility_memo.known_since(tb, k, mine)
     if position >= 0 and not search.can_still_wait(tb, k, mine):
         search.bring_metrics_up_to_date(tb)
-        position = infeasibility_memo.known_since(tb, known, mine)  # unless the log could not hold it all
+        position = infeasibility_memo.known_since(tb, k, mine)  # unless the log could not hold it all
     if position >= 0:
         host = search.look_at_changes(tb, k, mine, position)
     elif views.rules(tb)["relaxed"] < 1.0:

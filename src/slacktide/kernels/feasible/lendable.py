@@ -6,7 +6,8 @@ savable on what they ask for (:mod:`slacktide.kernels.policies.triage`). So a ho
 for the savable and two for the lost, of two parts: its free amounts with all that those take who may be preempted
 whatever j asks for; and the most that any other of equal importance demands, in each resource. Where the first is less
 than what j asks for, and the second less than twice that, j finds nobody there. Both hold until the first of the
-others may become eligible, while the host's contents stay.
+others may become eligible, while the host's contents stay. In a pass the largest of each bound is kept, of all hosts
+and of some that are next to each other.
 """
 
 from __future__ import annotations
@@ -25,6 +26,10 @@ from slacktide.kernels.tables.schema import Records, State
 
 STANDINGS = 3
 """Bounds of each rank."""
+BLOCK = 16
+"""So many hosts, one after the other, have a bound of them all: most of those who find nobody look at no host."""
+PLENTY = 2**58
+"""More than any amount; twice as much stays within 64 bits."""
 
 
 @leaf
@@ -104,16 +109,21 @@ def too_little(tb: State, h: int, shape: int, cls: int, stands: float, now: floa
 
 @kernel
 def include(tb: State, h: int, cls: int, stands: float) -> None:
-    """Raise the bound of all hosts to that of host ``h`` as it is now; O(resources), now and then O(instances)."""
+    """Raise the bounds of all hosts, and of its block, to that of host ``h`` as it is now.
+
+    O(resources), now and then O(instances).
+    """
     at, now = place_of(tb, cls, stands), views.control(tb)["now"]
+    most, block = views.most_lendable(tb)[at], views.block_lendable(tb)[at, h // BLOCK]
     if views.hosts(tb)[h]["shared"] > 0:
         views.lenders(tb)[at]["unknown"] = 1
+        block[:] = PLENTY
         return
     if not now < views.lendable_until(tb)[h, at]:
         look_through(tb, h, cls, stands, now)
-    most = views.most_lendable(tb)[at]
     for i in range(len(most)):
         most[i] = max(most[i], views.lendable(tb)[h, at, i])
+        block[i] = max(block[i], views.lendable(tb)[h, at, i])
 
 
 @kernel
@@ -129,6 +139,7 @@ def nobody_lends(tb: State, shape: int, cls: int, stands: float) -> bool:
     if lenders["batch"] != control["batch"] or control["changes"] - lenders["position"] > len(changes):
         lenders["batch"], lenders["unknown"] = control["batch"], 0
         views.most_lendable(tb)[at, :] = 0
+        views.block_lendable(tb)[at, :, :] = 0
         for h in range(len(views.hosts(tb))):
             include(tb, h, cls, stands)
     else:
@@ -136,6 +147,13 @@ def nobody_lends(tb: State, shape: int, cls: int, stands: float) -> bool:
             include(tb, whole(changes[i % len(changes)]), cls, stands)
     lenders["position"] = control["changes"]
     return not lenders["unknown"] and falls_short(tb, views.most_lendable(tb)[at], shape, stands)
+
+
+@leaf
+def block_lends_nothing(tb: State, h: int, shape: int, cls: int, stands: float) -> bool:
+    """Whether this demand is more than any host of the block of ``h`` can give; after :func:`nobody_lends` said that
+    some host may; O(resources)."""
+    return falls_short(tb, views.block_lendable(tb)[place_of(tb, cls, stands), h // BLOCK], shape, stands)
 
 
 @kernel

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from slacktide.kernels.memo import earliest_feasible
+from slacktide.kernels.memo import earliest_feasible, lesser_demands
 from slacktide.kernels.place.search import MANY
 from slacktide.kernels.policies import in_force, qos_driven
 from slacktide.kernels.qos import metric_dynamics
@@ -15,6 +15,10 @@ from slacktide.kernels.qos.metric import NEAR
 from slacktide.kernels.runtime.compiling import kernel, whole
 from slacktide.kernels.tables import views
 from slacktide.kernels.tables.schema import Records, State
+
+PAYS = 8
+"""For so many passes a failure must have held, so that its end was worth working out: that costs as much as some looks
+at all hosts, of which each pass saves one."""
 
 
 @kernel
@@ -26,9 +30,12 @@ def on_path(tb: State, mine: float, fall: float) -> float:
 
 
 @kernel
-def known_since(tb: State, kind: Records, mine: float) -> int:
-    """Position in the change log up to which every host is known to be of no use to this metric, or -1; O(1)."""
-    control = views.control(tb)
+def known_since(tb: State, k: int, mine: float) -> int:
+    """Position in the change log up to which every host is known to be of no use to kind ``k`` with this metric, or -1.
+
+    O(1); O(resources) where only others of its class say so.
+    """
+    control, kind = views.control(tb), views.kinds(tb)[views.kinds(tb)[k]["alike"]]
     if not views.rules(tb)["feasible_time"]:
         return -1
     position = whole(-1)
@@ -38,6 +45,8 @@ def known_since(tb: State, kind: Records, mine: float) -> int:
         position = kind["pass_position"]
     elif lasts and on_path(tb, mine, kind["fall"]) >= kind["key"] - kind["slop"]:
         position = kind["position"]
+    else:
+        position = lesser_demands.known_since(tb, whole(views.kinds(tb)[k]["alike"]), mine)
     if position >= 0 and control["changes"] - position > min(len(views.changes(tb)), 2 * len(views.hosts(tb)) + MANY):
         return -1  # there is less to look at everywhere
     return position
@@ -72,11 +81,14 @@ def worth_computing(tb: State, kind: Records) -> bool:
     if kind["wait"] > 0:
         kind["wait"] -= 1
         return False
-    if kind["until"] > -np.inf and kind["until"] <= views.control(tb)["now"]:
-        kind["penalty"] = min(2 * kind["penalty"] + 1, 63)
-        kind["wait"] = kind["penalty"]
-        return False
-    kind["penalty"] = 0
+    passes = views.control(tb)["batch"]
+    if kind["until"] > -np.inf:
+        if passes - kind["worked_out"] < PAYS:
+            kind["penalty"] = min(2 * kind["penalty"] + 1, 63)
+            kind["wait"] = kind["penalty"]
+            return False
+        kind["penalty"] = 0
+    kind["worked_out"] = passes
     return True
 
 
@@ -115,6 +127,8 @@ def note_failure(tb: State, entry: Records, mine: float, position: int) -> None:
         kind["position"] = control["changes"]
         kind["batch"] = control["batch"]
     note_in_pass(tb, k, mine)
+    if position < 0:  # who looked at changed hosts only costs little, and so does the next one
+        lesser_demands.note(tb, k, mine)
 
 
 @kernel

@@ -36,6 +36,28 @@ MANY = 64  # changed hosts that are few even in a small cluster
 
 
 @kernel
+def evaluate_everywhere(tb: State, at: int, kind: int, mine: float) -> None:
+    """Evaluate all hosts into set ``at``; O(instances on them), less where blocks of hosts have bounds."""
+    control, limits, count = views.control(tb), views.shared_limit(tb), len(views.hosts(tb))
+    shape, cls = whole(views.kinds(tb)[kind]["shape"]), whole(views.kinds(tb)[kind]["cls"])
+    blocks = views.rules(tb)["ceilings"] and views.classes(tb)[cls]["overloaded"]
+    h = whole(0)
+    while h < count:
+        if blocks and h % lendable.BLOCK == 0:
+            control["bounds"] += 1
+            if lendable.block_lends_nothing(tb, h, shape, cls, mine):
+                end = min(h + lendable.BLOCK, count)
+                limits[at, h:end] = -np.inf
+                h = whole(end)
+                continue
+        if at != UNSHARED or views.allowed(tb)[views.kinds(tb)[kind]["term"], views.hosts(tb)[h]["group"]]:
+            skip_or_evaluate(tb, at, h, kind, mine)
+        else:
+            limits[at, h] = -np.inf
+        h += 1
+
+
+@kernel
 def bring_up_to_date(tb: State, at: int, kind: int, mine: float) -> None:
     """Evaluate in set ``at`` the hosts that changed since, all where time has moved on; O(changed hosts)."""
     control, record = views.control(tb), views.shared(tb)[at]
@@ -54,11 +76,7 @@ def bring_up_to_date(tb: State, at: int, kind: int, mine: float) -> None:
     else:
         record["reference"] = mine
         forget(tb, at)
-        for h in range(len(views.hosts(tb))):
-            if at != UNSHARED or views.allowed(tb)[views.kinds(tb)[kind]["term"], views.hosts(tb)[h]["group"]]:
-                skip_or_evaluate(tb, at, h, kind, mine)
-            else:
-                views.shared_limit(tb)[at, h] = -np.inf
+        evaluate_everywhere(tb, at, kind, mine)
     record["batch"] = control["batch"]
     record["loosened"] = control["loosened"]
     record["latest"] = mine

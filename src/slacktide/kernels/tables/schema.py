@@ -147,6 +147,7 @@ KIND = np.dtype(
         ("no_room", "i8"),  # no host has room for it that nothing left since this position in the log of releases
         ("wait", "i8"),  # failures for which ``until`` is not worth computing
         ("penalty", "i8"),  # how many the next disappointment adds
+        ("worked_out", "i8"),  # in which pass ``until`` was worked out last, of all hosts
         ("loosened", "i8"),  # of ``pass_key``: budgets had been loosened so often
         ("marks_at", "i8"),  # counters of the marks it carries, in ``marks``
         ("marks", "i8"),
@@ -160,6 +161,19 @@ KIND = np.dtype(
         ("counted", "i8"),  # the round of turns for which ``ahead`` was counted
         ("ahead", "i8"),  # entries that have not had their turn in it
         ("left", "i8"),  # it is out of the pass while ``control.returns`` is this (:mod:`..memo.hopeless_kinds`)
+    ],
+    align=True,
+)
+
+# A failure of the present pass that holds for larger demands of the class, too (:mod:`..memo.lesser_demands`).
+FAILURE = np.dtype(
+    [
+        ("kind", "i8"),
+        ("cls", "i8"),
+        ("stands", "f8"),  # whoever may preempt no more than one that stands so
+        ("position", "i8"),  # in the change log
+        ("batch", "i8"),  # the pass
+        ("loosened", "i8"),  # budgets had been loosened so often
     ],
     align=True,
 )
