@@ -6,16 +6,17 @@ no more. So a pass keeps some failures of a class, those of the least demands, a
 they last (:mod:`.infeasibility_memo`) holds for the larger demand, too.
 
 Whom a host gives up, one after the other, does not depend on the demand; that says only when it is enough. Under triage
-one more may go who makes room for two (:mod:`slacktide.kernels.policies.triage`): for the lesser demand, whom it is
-enough for alone.
+one more may go who makes room for two (:mod:`slacktide.kernels.policies.triage`), of the lesser demand rather than of
+the larger one. Where budgets or limits on disruption hold, one that goes may keep another one from going, so that more
+who may go are not always more that is free: then nothing is concluded.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from slacktide.kernels.feasible import pod_groups
-from slacktide.kernels.policies import triage
+from slacktide.kernels.feasible import disruption_limits, pod_groups
+from slacktide.kernels.policies import in_force, triage
 from slacktide.kernels.runtime.compiling import kernel, leaf, whole
 from slacktide.kernels.tables import views
 from slacktide.kernels.tables.schema import NOBODY, Records, State
@@ -23,14 +24,14 @@ from slacktide.kernels.tables.schema import NOBODY, Records, State
 
 @leaf
 def applies(tb: State) -> bool:
-    """Whether failures say something about others by the rules in force, at this turn; O(1).
+    """Whether failures say something about others by the rules in force; O(1).
 
-    Not where failures are not exact, nor where somebody asks whose own group changes who may go.
+    Not where failures are not exact, nor where one that goes may keep another one, or must take it along.
     """
-    rules, control = views.rules(tb), views.control(tb)
+    rules = views.rules(tb)
     exact = rules["relaxed"] >= 1.0 and rules["tolerance"] == 0.0 and rules["expiry"] == 0.0
-    alone = control["gang"] < 0 and control["asking"] < 0 and not pod_groups.any_whole(tb)
-    return rules["feasible_time"] and exact and alone
+    each_alone = len(views.budgets(tb)) == 0 and not disruption_limits.any_limits(tb) and not pod_groups.any_whole(tb)
+    return rules["feasible_time"] and exact and each_alone
 
 
 @leaf
@@ -80,28 +81,33 @@ def known_since(tb: State, k: int, mine: float) -> int:
         return -1
     kind = views.kinds(tb)[k]
     cls, several = whole(kind["cls"]), views.failures(tb)[set_of(tb, whole(kind["cls"]))]
-    stands, position, lesser = stands_at(tb, cls, mine), whole(-1), whole(NOBODY)
+    stands, position, found = stands_at(tb, cls, mine), whole(-1), whole(NOBODY)
     for i in range(len(several)):
         one = several[i]
         if not holds(tb, one, cls):
             break  # nor is any after it
         newer = one["position"] > position and one["stands"] <= stands
         if newer and covers(tb, views.kinds(tb)[one["kind"]], kind):
-            position, lesser = whole(one["position"]), whole(one["kind"])
+            position, found = whole(one["position"]), whole(i)
     anew = kind["batch"] != views.control(tb)["batch"] and views.control(tb)["overloaded"] == 0
-    if lesser >= 0 and anew:  # else no failure of it is remembered beyond the pass, or one is already
-        adopt(tb, kind, views.kinds(tb)[lesser], position)
+    if found >= 0 and anew:  # else no failure of it is remembered beyond the pass, or one is already
+        adopt(tb, kind, several[found])
     return position
 
 
 @leaf
-def adopt(tb: State, kind: Records, lesser: Records, position: int) -> None:
+def adopt(tb: State, kind: Records, one: Records) -> None:
     """Until when the lesser demand surely fails is kept of the larger one; O(1).
 
-    Nothing is known where hosts changed between what that was worked out of, and the failure.
+    Nothing is known where what is remembered of the lesser one is not of this failure: of other hosts, or of a larger
+    metric.
     """
-    kind["key"], kind["fall"], kind["slop"] = lesser["key"], lesser["fall"], lesser["slop"]
-    kind["until"] = lesser["until"] if lesser["position"] == position else -np.inf
+    lesser = views.kinds(tb)[one["kind"]]
+    path = one["stands"] + lesser["fall"] * views.control(tb)["now"] if in_force.by_metric(tb) else 0.0
+    kind["until"] = -np.inf
+    if lesser["position"] == one["position"] and path >= lesser["key"]:
+        kind["key"], kind["fall"], kind["slop"] = lesser["key"], lesser["fall"], lesser["slop"]
+        kind["until"], kind["position"] = lesser["until"], lesser["position"]
 
 
 @kernel
