@@ -173,7 +173,7 @@ ARRAYS: dict[str, Array] = {
     "preferences": Array(affinity.PREFERENCE, ("preferences",), "record", "feasible", "by kind", fixed=True),
     "points": Array(I8, (H,), "points", "drive place", "scratch: by preferences"),
     "budget": Array(I4, (N,), "budget", "feasible", "its disruption budget, or -1", LIVE, fixed=True),
-    "budgets": Array(affinity.BUDGET, ("budgets",), "record", "drive feasible place", "disruption budgets"),
+    "budgets": Array(affinity.BUDGET, ("budgets",), "record", "drive feasible memo place", "disruption budgets"),
     # What a workload may suffer in time.
     "disruption_account": Array(
         I4, (N,), "account", "feasible", "whose disruptions count together, or -1", LIVE, fixed=True
