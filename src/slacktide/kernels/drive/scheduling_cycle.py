@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from slacktide.kernels.drive import gang, instance_ledger
 from slacktide.kernels.feasible import affinity, pod_groups
-from slacktide.kernels.memo import hopeless_kinds, infeasibility_memo, standstill
+from slacktide.kernels.memo import hopeless_kinds, infeasibility_memo, lesser_demands, standstill
 from slacktide.kernels.place import companions, nominations, search, search_free, search_with_rules, victims
 from slacktide.kernels.policies import in_force
 from slacktide.kernels.qos import request_ledger
@@ -141,17 +141,9 @@ def prunable(tb: State, entry: Records, last: int) -> bool:
     """Whether it asks for at least as much as the kind ``last`` that failed, with no looser constraints."""
     if last < 0 or not views.rules(tb)["pruning"]:
         return False
-    mine, failed = views.kinds(tb)[entry["kind"]], views.kinds(tb)[last]
-    if failed["job"] >= 0 and failed["job"] != mine["job"]:
-        return False
     if affinity.involved(tb, whole(last)):
         return False
-    if failed["term"] != mine["term"] and failed["term"] != 0:
-        return False
-    for r in range(views.demand(tb).shape[1]):
-        if views.demand(tb)[mine["shape"], r] < views.demand(tb)[failed["shape"], r]:
-            return False
-    return True
+    return lesser_demands.asks_no_less(tb, views.kinds(tb)[last], views.kinds(tb)[entry["kind"]])
 
 
 @kernel

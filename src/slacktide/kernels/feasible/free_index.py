@@ -23,6 +23,8 @@ from slacktide.kernels.tables import views
 from slacktide.kernels.tables.schema import State
 
 NOWHERE = -(2**60)  # sums and differences of two stay within 64 bits
+PLENTY = 2**58
+"""More than any part of a score or amount; sums and differences of two stay within 64 bits."""
 BEYOND = 2.0**44  # more than any host has, and its multiples stay within 64 bits
 A, B, TIE_A, TIE_B, BOTH, AMOUNTS = 0, 1, 2, 3, 4, 5
 LEAN, FREE, ROOM = 20, 20, 26

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slacktide.kernels.feasible import grants
+from slacktide.kernels.feasible.free_index import PLENTY
 from slacktide.kernels.policies import triage
 from slacktide.kernels.qos import request_ledger
 from slacktide.kernels.qos.metric import NEAR
@@ -28,8 +29,6 @@ STANDINGS = 3
 """Bounds of each rank."""
 BLOCK = 16
 """So many hosts, one after the other, have a bound of them all: most of those who find nobody look at no host."""
-PLENTY = 2**58
-"""More than any amount; twice as much stays within 64 bits."""
 
 
 @leaf

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from slacktide.kernels.memo import infeasibility_memo
 from slacktide.kernels.policies import in_force, triage
 from slacktide.kernels.runtime.compiling import kernel, leaf, whole
 from slacktide.kernels.tables import views
@@ -76,7 +75,7 @@ def note(tb: State, entry: Records, mine: float) -> None:
         return
     if views.classes(tb)[kind["cls"]]["overloaded"]:
         mine = min(mine, triage.SAVABLE - kind["shape"])
-    if infeasibility_memo.on_path(tb, mine, 1.0) >= known["pass_key"]:
+    if in_force.on_path(tb, mine, 1.0) >= known["pass_key"]:
         kind["left"] = control["returns"]
         control["open"] -= kind["ahead"]
 

@@ -22,31 +22,24 @@ at all hosts, of which each pass saves one."""
 
 
 @kernel
-def on_path(tb: State, mine: float, fall: float) -> float:
-    """What stays the same while a metric falls by ``fall`` a second; 0 where metrics do not matter; O(1)."""
-    if not in_force.by_metric(tb):
-        return 0.0
-    return mine + fall * views.control(tb)["now"]
-
-
-@kernel
 def known_since(tb: State, k: int, mine: float) -> int:
     """Position in the change log up to which every host is known to be of no use to kind ``k`` with this metric, or -1.
 
     O(1); O(resources) where only others of its class say so.
     """
-    control, kind = views.control(tb), views.kinds(tb)[views.kinds(tb)[k]["alike"]]
+    alike = whole(views.kinds(tb)[k]["alike"])
+    control, kind = views.control(tb), views.kinds(tb)[alike]
     if not views.rules(tb)["feasible_time"]:
         return -1
     position = whole(-1)
     tight = kind["loosened"] == control["loosened"]
     lasts = control["now"] < kind["until"] and (tight or in_force.by_metric(tb))
-    if tight and kind["batch"] == control["batch"] and on_path(tb, mine, 1.0) >= kind["pass_key"]:
+    if tight and kind["batch"] == control["batch"] and in_force.on_path(tb, mine, 1.0) >= kind["pass_key"]:
         position = kind["pass_position"]
-    elif lasts and on_path(tb, mine, kind["fall"]) >= kind["key"] - kind["slop"]:
+    elif lasts and in_force.on_path(tb, mine, kind["fall"]) >= kind["key"] - kind["slop"]:
         position = kind["position"]
     else:
-        position = lesser_demands.known_since(tb, whole(views.kinds(tb)[k]["alike"]), mine)
+        position = lesser_demands.known_since(tb, alike, mine)
     if position >= 0 and control["changes"] - position > min(len(views.changes(tb)), 2 * len(views.hosts(tb)) + MANY):
         return -1  # there is less to look at everywhere
     return position
@@ -122,7 +115,7 @@ def note_failure(tb: State, entry: Records, mine: float, position: int) -> None:
         until = min(kink, lasts_until(tb, k, mine - 2.0 * slop, fall, position))
         if views.rules(tb)["expiry"] > 0.0:
             until = max(until, control["now"] + views.rules(tb)["expiry"])
-        kind["key"] = on_path(tb, mine, fall)
+        kind["key"] = in_force.on_path(tb, mine, fall)
         kind["fall"], kind["slop"], kind["until"] = fall, slop, until
         kind["position"] = control["changes"]
         kind["batch"] = control["batch"]
@@ -136,7 +129,7 @@ def note_in_pass(tb: State, k: int, mine: float) -> None:
     """Remember for the rest of the pass that this metric found no host; O(1)."""
     control, kind = views.control(tb), views.kinds(tb)[views.kinds(tb)[k]["alike"]]
     kind["batch"] = control["batch"]
-    kind["pass_key"] = on_path(tb, mine, 1.0)
+    kind["pass_key"] = in_force.on_path(tb, mine, 1.0)
     kind["pass_position"] = control["changes"]
     kind["loosened"] = control["loosened"]
 
@@ -148,4 +141,4 @@ def fails_again(tb: State, k: int, mine: float) -> bool:
     if kind["batch"] != control["batch"] or not views.rules(tb)["feasible_time"]:
         return False
     unchanged = kind["pass_position"] == control["changes"] and kind["loosened"] == control["loosened"]
-    return unchanged and on_path(tb, mine, 1.0) >= kind["pass_key"]
+    return unchanged and in_force.on_path(tb, mine, 1.0) >= kind["pass_key"]

@@ -43,18 +43,22 @@ def stands_at(tb: State, cls: int, mine: float) -> float:
 
 
 @leaf
-def covers(tb: State, lesser: Records, kind: Records) -> bool:
+def asks_no_less(tb: State, lesser: Records, kind: Records) -> bool:
     """Whether no host is open to ``kind`` that is not open to ``lesser``, and it asks for no less; O(resources)."""
     if lesser["job"] >= 0 and lesser["job"] != kind["job"]:
         return False
     if lesser["term"] != 0 and lesser["term"] != kind["term"]:
         return False
-    if lesser["never"] and not kind["never"]:
-        return False
     for r in range(views.demand(tb).shape[1]):
         if views.demand(tb)[lesser["shape"], r] > views.demand(tb)[kind["shape"], r]:
             return False
     return True
+
+
+@leaf
+def covers(tb: State, lesser: Records, kind: Records) -> bool:
+    """As :func:`asks_no_less`, where ``kind`` also preempts nobody if ``lesser`` never does; O(resources)."""
+    return (kind["never"] or not lesser["never"]) and asks_no_less(tb, lesser, kind)
 
 
 @leaf
@@ -103,9 +107,8 @@ def adopt(tb: State, kind: Records, one: Records) -> None:
     metric.
     """
     lesser = views.kinds(tb)[one["kind"]]
-    path = one["stands"] + lesser["fall"] * views.control(tb)["now"] if in_force.by_metric(tb) else 0.0
     kind["until"] = -np.inf
-    if lesser["position"] == one["position"] and path >= lesser["key"]:
+    if lesser["position"] == one["position"] and in_force.on_path(tb, one["stands"], lesser["fall"]) >= lesser["key"]:
         kind["key"], kind["fall"], kind["slop"] = lesser["key"], lesser["fall"], lesser["slop"]
         kind["until"], kind["position"] = lesser["until"], lesser["position"]
 

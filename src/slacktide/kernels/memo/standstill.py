@@ -10,7 +10,6 @@ from __future__ import annotations
 import numpy as np
 
 from slacktide.kernels.feasible import affinity, disruption_limits, sparing
-from slacktide.kernels.memo import infeasibility_memo
 from slacktide.kernels.policies import in_force
 from slacktide.kernels.qos import metric_dynamics
 from slacktide.kernels.qos.metric import NEAR
@@ -119,6 +118,6 @@ def fails_until(tb: State, entry: Records, mine: float, fall: float, blur: float
     remembered = control["overloaded"] == 0 and control["phase"] == 1 and control["gang"] < 0
     if not remembered or affinity.involved(tb, k) or kind["position"] != control["changes"] or fall > kind["fall"]:
         return -np.inf
-    if infeasibility_memo.on_path(tb, mine, kind["fall"]) - blur < kind["key"] - kind["slop"]:
+    if in_force.on_path(tb, mine, kind["fall"]) - blur < kind["key"] - kind["slop"]:
         return -np.inf
     return kind["until"]

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from slacktide.kernels.builtin import FEWEST_VICTIMS, OWN
 from slacktide.kernels.feasible import disruption_budgets, disruption_limits, grants, host_slots, pod_groups
-from slacktide.kernels.feasible.free_index import NOWHERE, first_part, fraction, second_part
+from slacktide.kernels.feasible.free_index import NOWHERE, PLENTY, first_part, fraction, second_part
 from slacktide.kernels.place import ranking
 from slacktide.kernels.place.evaluations import UNSHARED
 from slacktide.kernels.place.scores import comparing
@@ -31,8 +31,6 @@ EXACT = 4
 OFFERS = EXACT + 1
 PART_A, PART_B, ROOM = 0, 1, 2
 """Of an offer: the parts of the score, then the amount of each resource."""
-PLENTY = 2**58
-"""More than any part of a score or amount; sums and differences of two stay within 64 bits."""
 REBUILDS = 4
 """So often in a pass the tree is made anew for a smaller metric; who then still has one looks at every host."""
 

@@ -49,6 +49,14 @@ def by_metric(tb: State) -> bool:
     return views.control(tb)["mode"] != PRIORITY
 
 
+@kernel
+def on_path(tb: State, mine: float, fall: float) -> float:
+    """What stays the same while a metric falls by ``fall`` a second; 0 where metrics do not matter; O(1)."""
+    if not by_metric(tb):
+        return 0.0
+    return mine + fall * views.control(tb)["now"]
+
+
 @leaf
 def by_contents(tb: State) -> bool:
     """Whether victims and cost on a host depend on nothing but its contents and the class that asks; O(1)."""
