@@ -31,6 +31,7 @@ def stage(binaries: Binaries, tmp_path_factory: pytest.TempPathFactory) -> Itera
         service_class("bronze", 0.05, 3, marginSeconds=1, default=True),
         service_class("gold", 0.999, 1),
         service_class("all", 0.9, 2, counts="everything"),
+        service_class("equals", 0.9, 4, marginSeconds=1),
     ]
     yield from staged(
         binaries, tmp_path_factory.mktemp("causes"), classes,
@@ -71,9 +72,13 @@ def stays_good(status: Json, before: Json) -> None:
 
 @scene
 def test_a_failing_probe_gains_slack_and_drives_nobody_out(place: Place) -> None:
-    """One node with room for one. Silver fails its probe, and an honest silver that comes has its place."""
+    """One node with room for one. Somebody fails its probe, and an honest equal that comes has its place.
+
+    They have a class and a rank of their own: where a pod of another scene is late its rank counts as overloaded, and
+    equals take nothing of each other that is not far above its promise.
+    """
     place.nodes(1, cpu="1", pods=110)
-    place.create("deployments", web(name="sick", cpu="800m"))
+    place.create("deployments", web(name="sick", service="equals", cpu="800m"))
     (sick,) = place.ready("sick")
     before = running(place, "deployment-sick")
     say(place, sick["metadata"]["name"], False)
@@ -82,7 +87,7 @@ def test_a_failing_probe_gains_slack_and_drives_nobody_out(place: Place) -> None
     assert (after["running"], after["waiting"], after["state"]) == (0, 1, "Kept")
     assert after["slackSeconds"] > before["slackSeconds"]
     until(lambda: place.slack("deployment-sick") > 2.0 or _carried(place) > 2.0, "it has slack to lose")
-    place.create("deployments", web(name="honest", cpu="800m"))
+    place.create("deployments", web(name="honest", service="equals", cpu="800m"))
     place.ready("honest")
     status = place.status("deployment-sick", lambda s: s["preemptions"] == 1, "it was an ordinary victim")
     assert status["lostSeconds"]["workload"] >= 12.0
@@ -169,8 +174,9 @@ def test_an_impossible_replica_of_a_concurrent_workload(place: Place) -> None:
     stays_good(status, before)
     assert (status["running"], status["waiting"], status["state"]) == (1, 1, status["state"])
     assert status["state"] in ("Kept", "AtRisk")
-    place.nodes(1, prefix="big", cpu="65", pods=110)
-    place.bound("pair-1")  # a node came that can take it
+    place.nodes(1, prefix="big", cpu="130", pods=110)
+    place.bound("pair-1")  # a node came that can take it, and the other one, which is replaced next
+    place.ready("pair", 2)
 
 
 @scene

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import time
 import uuid
 from collections import Counter
 from typing import Any
@@ -24,7 +23,7 @@ from slacktide.engine.ledger.checkpoint_export import export
 from slacktide.engine.ledger.restore import restore
 from slacktide.engine.ledger.slo_status import SUMS, accrue, slo_status, totals
 from slacktide.errors import StateError
-from support.pace import slowness
+from support.calls import calls_of
 
 SPANS = ("lifetime", "running", "startup_first", "startup_restarts", "discarded")
 
@@ -413,24 +412,16 @@ def crowd(kind: str, count: int = 10_000) -> Engine:
     return engine
 
 
-def test_ten_thousand_instances_fit_into_a_megabyte_and_are_judged_in_milliseconds() -> None:
+def test_ten_thousand_instances_fit_into_a_megabyte_and_are_judged_all_at_once() -> None:
     engine = crowd("independent")
     text = json.dumps(export(engine, "c", T0 + 20))
     assert len(text) < 1_000_000
-    slo_status(engine, "c", T0 + 20)
-    best = min(_seconds(lambda: slo_status(engine, "c", T0 + 20)) for _ in range(20))
-    assert best < 0.005 * slowness()
+    assert calls_of(lambda: slo_status(engine, "c", T0 + 20)) < 300
     new = engine_with(hosts=3, cores=10_000)
     new.controller("c", CLASSES[2], 0, False)
     restore(new, "c", json.loads(text), seen_of(engine, "c"), T0 + 20)
     assert slo_status(new, "c", T0 + 100) == slo_status(engine, "c", T0 + 100)
     assert by_uid(new, 100) == by_uid(engine, 100)
-
-
-def _seconds(do: Any) -> float:
-    began = time.process_time()
-    do()
-    return time.process_time() - began
 
 
 @pytest.mark.parametrize("kind", ["concurrent", "aggregated"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 
 import pytest
 
@@ -13,7 +12,7 @@ from slacktide.engine.ledger.overview import STATES, overview
 from slacktide.engine.ledger.slo_status import slo_status
 from slacktide.kernels.drive import live_events
 from slacktide.model import INDEPENDENT
-from support.pace import slowness
+from support.calls import calls_of
 
 ACCOUNTINGS: tuple[Accounting, ...] = ("always", "restart", "never")
 
@@ -50,14 +49,9 @@ def test_only_the_controllers_asked_for() -> None:
     assert [one.key for one in found.controllers] == ["c1"]
 
 
-def test_ten_thousand_controllers_take_less_than_50_ms() -> None:
+def test_ten_thousand_controllers_take_few_calls_each() -> None:
     engine = engine_with(hosts=100, cores=200)
     for i in range(10_000):
         engine.controller(f"c{i}", (GOLD, BRONZE)[i % 2], i % 3, False)
         engine.arrive(f"u{i}", f"u{i}", f"c{i}", 0, T0)
-    took = []
-    for _ in range(5):
-        began = time.process_time()
-        overview(engine, T0 + 10)
-        took.append(time.process_time() - began)
-    assert min(took) < 0.05 * slowness()
+    assert calls_of(lambda: overview(engine, T0 + 10)) < 30 * 10_000
