@@ -44,6 +44,19 @@ def test_what_was_let_go_takes_no_memory() -> None:
     assert int(array[size // 2]) == 1
 
 
+@resident_is_known
+def test_what_is_around_a_row_takes_no_memory_where_rows_are_scattered() -> None:
+    size = 64 << 20
+    array = resting.scattered(size, np.uint8)
+    for at in range(0, size, 5 << 20):
+        array[at : at + (5 << 20)] = 1
+        resting.let_go(array)
+    before = shared_resident()
+    assert int(array[:: 1 << 20].sum()) == 64
+    array[:: 1 << 20] = 2
+    assert shared_resident() - before < size // 8
+
+
 def test_no_file_is_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     array = resting.resting(5000, np.int64)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import tracemalloc
+from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from numpy.typing import NDArray
 
+from slacktide import metrics
 from slacktide.config import preset
 from slacktide.errors import InputError
 from slacktide.inputs import group_by_job, read_workload
@@ -19,7 +22,7 @@ from slacktide.inputs.formats import parquet_files
 from slacktide.inputs.formats import tables as tables_in
 from slacktide.inputs.generators.light import equal_hosts
 from slacktide.metrics import over_all, per_class, summary
-from slacktide.model import Workload, resting
+from slacktide.model import Window, Workload, resting
 from slacktide.results import tables as tables_out
 from slacktide.sim import RunResult, engine, run
 from slacktide.state import layout
@@ -51,16 +54,18 @@ def write(path: Path, count: int, *, spoilt: int | None = None, ordered: bool = 
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that a small workload rests, and has many parts."""
     monkeypatch.setattr(tables_in, "LEAST", 50)
-    for module in (resting, layout, engine, summary):
+    for module in (resting, layout, engine, summary, import_module("slacktide.metrics.unserved")):
         monkeypatch.setattr(module, "PART", 64)
     monkeypatch.setattr(parquet_files, "BATCH_ROWS", 48)
     monkeypatch.setattr(tables_out, "BATCH", 100)
 
 
 def outcome(workload: Workload, folder: Path) -> tuple[RunResult, object, object]:
-    """A run, its table, and what is told of it."""
+    """A run that ends before some had a host, its table, and what is told of it."""
     config = preset("recommended")
-    result = run(workload, equal_hosts(HOSTS), config)
+    config = replace(config, simulation=replace(config.simulation, end=float(workload.admission[-1])))
+    hosts = equal_hosts(HOSTS // 2)
+    result = run(workload, hosts, config)
     folder.mkdir()
     tables_out.write_requests(folder / "requests.parquet", workload, result.requests, config.qos.startup)
     if result.instances is not None:
@@ -68,16 +73,29 @@ def outcome(workload: Workload, folder: Path) -> tuple[RunResult, object, object
     codes = workload.service_class[result.requests["row" if result.instances is None else "first"]]
     classes = per_class(result.requests, codes, workload.classes, config.qos.startup)
     tables = [pq.read_table(one).to_pylist() for one in sorted(folder.iterdir())]
-    return result, (repr(classes), repr(over_all(result.requests))), tables
+    never = metrics.unserved(result.requests if result.instances is None else result.instances, workload, hosts)
+    assert never
+    return result, (repr(classes), repr(over_all(result.requests)), never), tables
 
 
+def over_windows(workload: Workload) -> Workload:
+    """The same, with promises over windows of a minute."""
+    classes = tuple(replace(one, window=Window(rolling=60.0)) for one in workload.classes)
+    return replace(workload, classes=classes)
+
+
+@pytest.mark.parametrize("windowed", [False, True], ids=["lifetime", "windows"])
 @pytest.mark.parametrize("together", [False, True], ids=["rows", "jobs"])
 @pytest.mark.parametrize("ordered", [True, False], ids=["ordered", "not ordered"])
 def test_a_workload_that_rests_has_the_same_run(
-    together: bool, ordered: bool, tmp_path: Path, request: pytest.FixtureRequest
+    together: bool, ordered: bool, windowed: bool, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     path = write(tmp_path / "w.parquet", 500, ordered=ordered)
-    grouped = (lambda one: group_by_job(one, approach="aggregated", batch=True)) if together else (lambda one: one)
+
+    def grouped(workload: Workload) -> Workload:
+        promised = over_windows(workload) if windowed else workload
+        return group_by_job(promised, approach="aggregated", batch=True) if together else promised
+
     result, told, tables = outcome(grouped(read_workload(path)), tmp_path / "whole")
     request.getfixturevalue("small_parts")
     workload = read_workload(path, rests=True)

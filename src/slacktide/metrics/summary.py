@@ -87,7 +87,7 @@ def per_class(
             mine = _of(everyone, service_class, i)
             counted = mine
             if which == accounting and one.window is not None and "worst_window" in columns:
-                counted = _of(judged(everyone, columns, slice(None)), service_class, i)
+                counted = _of(_judged(everyone, columns), service_class, i)
             met = fulfilled(counted, one.slo)
             kept[i][which] = float(met.mean()) if len(met) else float("nan")
             if which == accounting and not met.all():
@@ -110,6 +110,16 @@ def per_class(
             )
         )
     return summaries
+
+
+def _judged(everyone: NDArray[np.float64], columns: Columns) -> NDArray[np.float64]:
+    """:func:`.judged` of all, part by part."""
+    result = room_beside(everyone)(len(everyone), np.float64)
+    for at in range(0, len(everyone), PART):
+        part = slice(at, at + PART)
+        result[part] = judged(everyone[part], columns, part)
+        let_go(result, everyone, columns["worst_window"])
+    return result
 
 
 def _of(values: NDArray[Any], service_class: NDArray[np.int16], i: int) -> NDArray[Any]:

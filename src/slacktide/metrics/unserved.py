@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from slacktide.model import Hosts, Workload
 from slacktide.model.matching import matching_hosts
+from slacktide.model.resting import PART, let_go
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +29,7 @@ def unserved(columns: Mapping[str, NDArray[Any]], workload: Workload, hosts: Hos
     ``columns`` are those of the instances of a run, shape (n,): ``row`` in the workload, ``starts``, and ``removed``
     (s, NaN: not) where the workload has requests of several instances. Who was removed does not count.
     """
-    never = columns["starts"] == 0
-    if "removed" in columns:
-        never &= np.isnan(columns["removed"])
-    rows = columns["row"][never]
+    rows = _never_served(columns)
     if not len(rows):
         return []
     fits = _fits(workload, hosts, rows)
@@ -41,6 +39,19 @@ def unserved(columns: Mapping[str, NDArray[Any]], workload: Workload, hosts: Hos
         if mine.any():
             found.append(Unserved(one.name, int(mine.sum()), int((mine & ~fits).sum())))
     return found
+
+
+def _never_served(columns: Mapping[str, NDArray[Any]]) -> NDArray[np.int64]:
+    """Rows in the workload of those that never had a host and were not removed, part by part."""
+    found = []
+    for at in range(0, len(columns["row"]), PART):
+        part = slice(at, at + PART)
+        never = columns["starts"][part] == 0
+        if "removed" in columns:
+            never &= np.isnan(columns["removed"][part])
+        found.append(columns["row"][part][never])
+        let_go(*columns.values())
+    return np.concatenate(found) if found else np.zeros(0, np.int64)
 
 
 def _fits(workload: Workload, hosts: Hosts, rows: NDArray[np.int64]) -> NDArray[np.bool_]:

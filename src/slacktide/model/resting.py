@@ -30,8 +30,11 @@ def ordinary(shape: Any, dtype: Any) -> NDArray[Any]:
     return np.zeros(shape, dtype)
 
 
-def resting(shape: Any, dtype: Any) -> NDArray[Any]:
-    """An array of zeros in a file; in memory where the system offers no such file, or has no room for it."""
+def resting(shape: Any, dtype: Any, advice: int | None = None) -> NDArray[Any]:
+    """An array of zeros in a file; in memory where the system offers no such file, or has no room for it.
+
+    ``advice`` is one of the constants of :mod:`mmap`, on how it will be looked at.
+    """
     size = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
     if size == 0 or not hasattr(os, "posix_fallocate") or not hasattr(mmap, "MADV_DONTNEED"):
         return ordinary(shape, dtype)
@@ -39,14 +42,25 @@ def resting(shape: Any, dtype: Any) -> NDArray[Any]:
         with tempfile.TemporaryFile() as file:
             os.posix_fallocate(file.fileno(), 0, size)  # a disk that is full is found out here, not by a signal
             pages = mmap.mmap(file.fileno(), size)
+            if advice is not None:
+                pages.madvise(advice)
     except OSError:
         return ordinary(shape, dtype)
     return np.frombuffer(pages, dtype).reshape(shape)
 
 
-def room_beside(*arrays: NDArray[Any]) -> Room:
-    """:func:`resting` where one of ``arrays`` rests, else :func:`ordinary`."""
-    return resting if any(_pages(array) is not None for array in arrays) else ordinary
+def room_beside(*arrays: NDArray[Any], room: Room = resting) -> Room:
+    """``room`` where one of ``arrays`` rests, else :func:`ordinary`."""
+    return room if any(_pages(array) is not None for array in arrays) else ordinary
+
+
+def scattered(shape: Any, dtype: Any) -> NDArray[Any]:
+    """:func:`resting`, for rows that are looked at here and there: what is around one of them is not mapped with it.
+
+    Else nearly all of a table counts as memory of the process while the system has memory to spare, though few of its
+    rows are in use.
+    """
+    return resting(shape, dtype, getattr(mmap, "MADV_RANDOM", None))
 
 
 def let_go(*arrays: NDArray[Any] | None) -> None:

@@ -20,7 +20,7 @@ from slacktide.kernels.tables.arrays import Tables
 from slacktide.model import Hosts, Workload
 from slacktide.model.host_events import HostEvents
 from slacktide.model.matching import matching_hosts
-from slacktide.model.resting import let_go, room_beside
+from slacktide.model.resting import Room, let_go, room_beside, scattered
 from slacktide.state import (
     affinity_tables,
     host_events,
@@ -233,10 +233,11 @@ def build(
     turns = windows.fill_classes(classes, workload.classes, config, config.simulation.end or LONGEST)
     requests = request_tables.arrays(workload, config.simulation.preempted_work != "kept")
     levels = int(classes["level"].max()) + 1
+    lasting = room_beside(workload.admission, room=scattered)
     arrays = {
         "classes": classes,
         "turns": turns,
-        **windows.arrays(classes, len(workload), len(requests["requests"])),
+        **windows.arrays(classes, len(workload), len(requests["requests"]), lasting),
         "demand": kinds.demand,
         "kinds": kinds.kinds,
         "member": kinds.member,
@@ -249,7 +250,7 @@ def build(
         "triggers": np.zeros(0) if triggers is None else layout.on_grid(triggers),
         "unit": 1.0 / unit,
         **host_events.arrays(happenings, capacity, unit),
-        **instance_arrays(workload, kinds),
+        **instance_arrays(workload, kinds, lasting),
         **affinity_tables.arrays(workload, hosts, kinds.kinds, kinds.placement),
         **resizing,
         **edges,
@@ -322,9 +323,9 @@ def set_units(rules: schema.Records, hosts: Hosts, unit: NDArray[np.float64], me
     rules["network_unit"] = 1.0 / unit[network] if network >= 0 else 1.0
 
 
-def instance_arrays(workload: Workload, kinds: layout.Kinds) -> dict[str, NDArray[Any]]:
-    """What is known of each instance, before any was admitted."""
-    instances = room_beside(workload.admission)(len(workload), schema.INSTANCE)
+def instance_arrays(workload: Workload, kinds: layout.Kinds, room: Room) -> dict[str, NDArray[Any]]:
+    """What is known of each instance, in ``room``, before any was admitted."""
+    instances = room(len(workload), schema.INSTANCE)
     for part in layout.parts(len(workload)):
         some = instances[part]
         some["kind"] = kinds.kind[part]

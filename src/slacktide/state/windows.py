@@ -15,6 +15,7 @@ from slacktide.errors import ConfigError
 from slacktide.kernels.tables import schema
 from slacktide.kernels.tables.window_records import ACCOUNT, CALENDAR, LIFETIME, OUTAGE, ROLLING, STRETCH
 from slacktide.model import ServiceClass, Window
+from slacktide.model.resting import Room, ordinary
 from slacktide.model.window import WHOLE, parse_epoch, turns
 from slacktide.state.layout import on_grid
 
@@ -90,13 +91,13 @@ def next_turn(table: schema.Records) -> float:
     return float(min(known, default=np.inf))
 
 
-def arrays(table: schema.Records, instances: int, requests: int) -> dict[str, NDArray[Any]]:
-    """Accounts of instances and of requests with a ledger, and room for outages, by the names of the tables; none where
-    no promise is over a window."""
+def arrays(table: schema.Records, instances: int, requests: int, room: Room = ordinary) -> dict[str, NDArray[Any]]:
+    """Accounts of instances, in ``room``, and of requests with a ledger, and room for outages, by the names of the
+    tables; none where no promise is over a window."""
     if not (table["windowed"] != LIFETIME).any():
         return {}
     return {
-        "accounts": np.zeros(instances, ACCOUNT),
+        "accounts": room(instances, ACCOUNT),
         "request_accounts": np.zeros(requests, ACCOUNT),
         "stretches": np.zeros(requests, STRETCH),
         "outages": np.zeros(FIRST_OUTAGES, OUTAGE),
