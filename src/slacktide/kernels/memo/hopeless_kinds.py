@@ -71,7 +71,7 @@ def note(tb: State, entry: Records, mine: float) -> None:
     settle(tb)
     known = views.kinds(tb)[kind["alike"]]
     fresh = known["batch"] == control["batch"] and known["pass_position"] == control["changes"]
-    if has_left(tb, kind) or not fresh or known["loosened"] != control["loosened"]:
+    if has_left(tb, kind) or not fresh or known["swayed"] or known["loosened"] != control["loosened"]:
         return
     if views.classes(tb)[kind["cls"]]["overloaded"]:
         mine = min(mine, triage.SAVABLE - kind["shape"])

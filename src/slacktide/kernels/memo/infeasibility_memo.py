@@ -12,13 +12,22 @@ from slacktide.kernels.place.search import MANY
 from slacktide.kernels.policies import in_force, qos_driven
 from slacktide.kernels.qos import metric_dynamics
 from slacktide.kernels.qos.metric import NEAR
-from slacktide.kernels.runtime.compiling import kernel, whole
+from slacktide.kernels.runtime.compiling import kernel, leaf, whole
 from slacktide.kernels.tables import views
 from slacktide.kernels.tables.schema import Records, State
 
 PAYS = 8
 """For so many passes a failure must have held, so that its end was worth working out: that costs as much as some looks
 at all hosts, of which each pass saves one."""
+
+
+@leaf
+def covers(tb: State, kind: Records, mine: float) -> bool:
+    """Whether the last failure in this pass, with a metric no larger, is one of this metric as well; O(1)."""
+    if kind["batch"] != views.control(tb)["batch"]:
+        return False
+    key = in_force.on_path(tb, mine, 1.0)
+    return key == kind["pass_key"] if kind["swayed"] else key >= kind["pass_key"]
 
 
 @kernel
@@ -34,8 +43,9 @@ def known_since(tb: State, k: int, mine: float) -> int:
     position = whole(-1)
     tight = kind["loosened"] == control["loosened"]
     lasts = control["now"] < kind["until"] and (tight or in_force.by_metric(tb))
-    if tight and kind["batch"] == control["batch"] and in_force.on_path(tb, mine, 1.0) >= kind["pass_key"]:
+    if tight and covers(tb, kind, mine):
         position = kind["pass_position"]
+        control["swayed"] |= kind["swayed"]  # a look at what changed since tells no more than that one did
     elif lasts and in_force.on_path(tb, mine, kind["fall"]) >= kind["key"] - kind["slop"]:
         position = kind["position"]
     else:
@@ -131,14 +141,12 @@ def note_in_pass(tb: State, k: int, mine: float) -> None:
     kind["batch"] = control["batch"]
     kind["pass_key"] = in_force.on_path(tb, mine, 1.0)
     kind["pass_position"] = control["changes"]
-    kind["loosened"] = control["loosened"]
+    kind["loosened"], kind["swayed"] = control["loosened"], control["swayed"]
 
 
 @kernel
 def fails_again(tb: State, k: int, mine: float) -> bool:
     """Whether a kind with rules surely finds no host: no smaller metric did in this pass, and nothing changed; O(1)."""
     control, kind = views.control(tb), views.kinds(tb)[views.kinds(tb)[k]["alike"]]
-    if kind["batch"] != control["batch"] or not views.rules(tb)["feasible_time"]:
-        return False
     unchanged = kind["pass_position"] == control["changes"] and kind["loosened"] == control["loosened"]
-    return unchanged and in_force.on_path(tb, mine, 1.0) >= kind["pass_key"]
+    return views.rules(tb)["feasible_time"] and unchanged and covers(tb, kind, mine)

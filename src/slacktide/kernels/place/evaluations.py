@@ -21,6 +21,7 @@ def evaluate(tb: State, at: int, h: int, shape: int, cls: int, mine: float) -> N
     number = victims.choose(tb, h, shape, cls, mine, now)
     if number < 0:
         views.shared_limit(tb)[at, h] = -np.inf
+        views.shared(tb)[at]["swayed"] |= views.control(tb)["swayed"]
         return
     if not views.shared_listed(tb)[at, h]:
         ranking.enlist(tb, at, h)
@@ -61,7 +62,7 @@ def forget(tb: State, at: int) -> None:
     record = views.shared(tb)[at]
     for i in range(record["feasible"]):
         views.shared_listed(tb)[at, views.shared_hosts(tb)[at, i]] = 0
-    record["feasible"] = record["heaped"] = record["scans"] = 0
+    record["feasible"] = record["heaped"] = record["scans"] = record["swayed"] = 0
 
 
 @leaf

@@ -65,7 +65,7 @@ def bring_up_to_date(tb: State, at: int, kind: int, mine: float) -> None:
     current = record["batch"] == control["batch"] or (lasting(tb) and record["batch"] >= 0)
     if in_force.by_metric(tb) and mine < record["latest"]:
         current = False  # a request that fell behind what it was worth when others were served
-    if record["loosened"] != control["loosened"]:
+    if record["loosened"] != control["loosened"] or (record["swayed"] and mine != record["latest"]):
         current = False
     at_most = len(views.changes(tb))
     if lasting(tb) and record["batch"] != control["batch"]:
@@ -77,6 +77,7 @@ def bring_up_to_date(tb: State, at: int, kind: int, mine: float) -> None:
         record["reference"] = mine
         forget(tb, at)
         evaluate_everywhere(tb, at, kind, mine)
+    control["swayed"] |= record["swayed"]
     record["batch"] = control["batch"]
     record["loosened"] = control["loosened"]
     record["latest"] = mine

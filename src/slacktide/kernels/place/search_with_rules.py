@@ -78,9 +78,9 @@ def find_free(tb: State, kind: int) -> int:
 def may_take(tb: State, h: int, i: int, number: int, cls: int, mine: float, now: float) -> bool:
     """Whether the instance in slot ``i`` is eligible by itself, ``number`` of others chosen; O(chosen)."""
     slot = views.slots(tb)[h, i]
-    if slot["batch"] == views.control(tb)["batch"] or disruption_budgets.spared(tb, h, i, number, now):
+    if slot["batch"] == views.control(tb)["batch"] or not in_force.eligible(tb, slot, cls, mine, now):
         return False
-    return in_force.eligible(tb, slot, cls, mine, now)
+    return not disruption_budgets.keeps(tb, h, i, number, now)
 
 
 @kernel
