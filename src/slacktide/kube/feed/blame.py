@@ -105,6 +105,8 @@ class BlameFeed:
         until = self._engine.controllers[key].drained
         if until > self._clock():
             self._drained[key] = until
+        elif until:
+            self._engine.drained(key, 0.0)  # that it is over was seen to when the controller was restored
 
     def bound(self, pod: FedPod) -> None:
         """A pod is bound to a node; a rollout makes some before those that they replace are told to go."""
@@ -225,6 +227,7 @@ class BlameFeed:
             del self._drained[key]
             if key in self._engine.controllers:  # what is vacant for it is so for the cluster now
                 self._engine.blame_vacant(key, 0, OPERATOR, until)
+                self._engine.drained(key, 0.0)
         due = [uid for uid, until in self._until.items() if until <= now]
         for uid in due:
             del self._until[uid]
