@@ -10,6 +10,10 @@ from __future__ import annotations
 
 TWINS: dict[str, str] = {
     "window_ledger.has_window": "reference.windows:promise_of",
+    "victim_order.loses_the_last": "reference.policies:Pass.choose_preempting",
+    "victim_order.mark": "reference.policies:Pass.choose_preempting",
+    "victim_order.note": "reference.policies:Pass.choose_preempting",
+    "victim_order.says_the_same": "reference.policies:Pass.choose_preempting",
     "window_ledger.keeps_account": "reference.windows:promise_of",
     "window_ledger.own_seconds": "reference.windows:slack",
     "window_ledger.own_promise": "reference.windows:slack",

@@ -1,16 +1,12 @@
 """How many instances of a budget may be disrupted, and who is spared for other reasons.
 
-docs/semantics.md, 'Neighbours, preferences and budgets'. Of those who share a budget or a limit, one that goes may
-keep another one from going. So whoever may preempt more of them may fail where one who may preempt fewer finds room:
-such a failure is one of its metric only (:func:`keeps`).
-
-Where a run has no budgets, no limits on
+docs/semantics.md, 'Neighbours, preferences and budgets'. Where a run has no budgets, no limits on
 disruption, no least running time and no guards, nothing here costs more than a comparison.
 """
 
 from __future__ import annotations
 
-from slacktide.kernels.feasible import disruption_limits, pod_groups
+from slacktide.kernels.feasible import disruption_limits, pod_groups, victim_order
 from slacktide.kernels.feasible.disruption_limits import ALLOWED
 from slacktide.kernels.runtime.compiling import kernel, leaf, whole
 from slacktide.kernels.tables import views
@@ -70,11 +66,12 @@ def spared(tb: State, h: int, i: int, number: int, now: float) -> bool:
 
 @kernel
 def keeps(tb: State, h: int, i: int, number: int, now: float) -> bool:
-    """As :func:`spared`, of one who may be preempted; noted where only those chosen before it keep it from going."""
+    """As :func:`spared`, of one who may be preempted; noted where only those chosen before it keep it from going
+    (:mod:`.victim_order`)."""
     if not spared(tb, h, i, number, now):
         return False
     if number > 0 and not spared(tb, h, i, whole(0), now):
-        views.control(tb)["swayed"] = 1
+        victim_order.note(tb, h)
     return True
 
 

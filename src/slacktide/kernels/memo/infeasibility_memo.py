@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from slacktide.kernels.feasible import victim_order
 from slacktide.kernels.memo import earliest_feasible, lesser_demands
 from slacktide.kernels.place.search import MANY
 from slacktide.kernels.policies import in_force, qos_driven
@@ -27,7 +28,7 @@ def covers(tb: State, kind: Records, mine: float) -> bool:
     if kind["batch"] != views.control(tb)["batch"]:
         return False
     key = in_force.on_path(tb, mine, 1.0)
-    return key == kind["pass_key"] if kind["swayed"] else key >= kind["pass_key"]
+    return key >= kind["pass_key"] and victim_order.says_the_same(tb, kind["swayed"], key == kind["pass_key"])
 
 
 @kernel
@@ -43,15 +44,17 @@ def known_since(tb: State, k: int, mine: float) -> int:
     position = whole(-1)
     tight = kind["loosened"] == control["loosened"]
     lasts = control["now"] < kind["until"] and (tight or in_force.by_metric(tb))
-    if tight and covers(tb, kind, mine):
+    in_pass = tight and covers(tb, kind, mine)
+    if in_pass:
         position = kind["pass_position"]
-        control["swayed"] |= kind["swayed"]  # a look at what changed since tells no more than that one did
     elif lasts and in_force.on_path(tb, mine, kind["fall"]) >= kind["key"] - kind["slop"]:
         position = kind["position"]
     else:
         position = lesser_demands.known_since(tb, alike, mine)
     if position >= 0 and control["changes"] - position > min(len(views.changes(tb)), 2 * len(views.hosts(tb)) + MANY):
         return -1  # there is less to look at everywhere
+    if in_pass and kind["swayed"]:
+        control["swayed"] = 1  # a look at what changed since tells no more than that one did
     return position
 
 
@@ -141,12 +144,12 @@ def note_in_pass(tb: State, k: int, mine: float) -> None:
     kind["batch"] = control["batch"]
     kind["pass_key"] = in_force.on_path(tb, mine, 1.0)
     kind["pass_position"] = control["changes"]
-    kind["loosened"], kind["swayed"] = control["loosened"], control["swayed"]
+    kind["loosened"], kind["swayed"] = control["loosened"], victim_order.mark(tb)
 
 
 @kernel
 def fails_again(tb: State, k: int, mine: float) -> bool:
-    """Whether a kind with rules surely finds no host: no smaller metric did in this pass, and nothing changed; O(1)."""
+    """Whether a kind with rules surely finds no host: one :func:`covers` it, and nothing changed; O(1)."""
     control, kind = views.control(tb), views.kinds(tb)[views.kinds(tb)[k]["alike"]]
     unchanged = kind["pass_position"] == control["changes"] and kind["loosened"] == control["loosened"]
     return views.rules(tb)["feasible_time"] and unchanged and covers(tb, kind, mine)

@@ -103,10 +103,8 @@ class BlameFeed:
     def takes_over(self, key: str) -> None:
         """A controller was restored: what its ledger, and who stood by, say of a window in which pods were drained."""
         until = self._engine.controllers[key].drained
-        if until > self._clock():
+        if until:
             self._drained[key] = until
-        elif until:
-            self._engine.drained(key, 0.0)  # that it is over was seen to when the controller was restored
 
     def bound(self, pod: FedPod) -> None:
         """A pod is bound to a node; a rollout makes some before those that they replace are told to go."""
