@@ -42,6 +42,11 @@ CASES = ("throughput", "preemption", "singles", "crowded", "pass", "churn")
 Case = Callable[[Cluster, str], Found]
 
 
+def deciding(options: argparse.Namespace) -> list[str]:
+    """The schedulers that decide, of those that are chosen."""
+    return [one for one in options.schedulers or (KUBE, *POLICIES) if one != BINDER]
+
+
 def measured(
     options: argparse.Namespace, nodes: int, cpu: str, names: Sequence[str], case: Case, *, kubelets: bool
 ) -> dict[str, list[Found]]:
@@ -104,12 +109,12 @@ def preemption(options: argparse.Namespace) -> None:
     def case(cluster: Cluster, name: str) -> Found:
         return cases.preemption(cluster, name, 4, options.patience)
 
-    found = measured(options, nodes, "4", (KUBE, *POLICIES), case, kubelets=True)
+    found = measured(options, nodes, "4", deciding(options), case, kubelets=True)
     rows = []
     for name, runs in found.items():
         rate = median(runs, "rate")
         bound = ", ".join(f"{one.bound:,}" for one in runs)
-        rows.append([name, f"{rate:.0f}", ratio(rate, median(found[KUBE], "rate")), bound,
+        rows.append([name, f"{rate:.0f}", ratio(rate, median(next(iter(found.values())), "rate")), bound,
                      ", ".join(f"{one.left:,}" for one in runs), f"{median(runs, 'cpu'):.1f}",
                      f"{median(runs, 'peak'):.0f}", stall(runs)])  # fmt: skip
     print(f"Preemption: {nodes:,} high pods on {nodes:,} full nodes, bound within {options.patience:.0f} s\n\n"
@@ -124,12 +129,12 @@ def singles(options: argparse.Namespace) -> None:
     def case(cluster: Cluster, name: str) -> Found:
         return cases.singles(cluster, name, options.singles, 20.0)
 
-    found = measured(options, nodes, "32", (KUBE, *POLICIES), case, kubelets=False)
+    found = measured(options, nodes, "32", deciding(options), case, kubelets=False)
     rows = []
     for name, runs in found.items():
         p50, p99 = median(runs, "p50"), median(runs, "p99")
-        rows.append([name, f"{p50:.1f}", ratio(p50, median(found[KUBE], "p50")), f"{p99:.1f}",
-                     ratio(p99, median(found[KUBE], "p99")), f"{median(runs, 'cpu'):.1f}",
+        rows.append([name, f"{p50:.1f}", ratio(p50, median(next(iter(found.values())), "p50")), f"{p99:.1f}",
+                     ratio(p99, median(next(iter(found.values())), "p99")), f"{median(runs, 'cpu'):.1f}",
                      f"{median(runs, 'peak'):.0f}", stall(runs)])  # fmt: skip
     print(f"Single pods: {options.singles:,} at 20/s on {nodes:,} idle nodes\n\n{table(head, rows)}\n", flush=True)
 
@@ -142,7 +147,7 @@ def crowded(options: argparse.Namespace) -> None:
     def case(cluster: Cluster, name: str) -> Found:
         return cases.crowded(cluster, name, options.singles, 20.0, options.crowd, options.patience)
 
-    found = measured(options, nodes, "32", (KUBE, *POLICIES), case, kubelets=False)
+    found = measured(options, nodes, "32", deciding(options), case, kubelets=False)
     rows = []
     for name, runs in found.items():
         p50, p99 = median(runs, "p50"), median(runs, "p99")
@@ -188,8 +193,8 @@ def main() -> None:
     parser.add_argument("--patience", type=float, default=240.0, help="Seconds until who is not bound counts as such.")
     parser.add_argument("--score", nargs="+", default=[], help="Throughput: also priority with these scores; all "
                         "pods have users at two zones then.")  # fmt: skip
-    parser.add_argument("--schedulers", nargs="+", choices=(KUBE, *POLICIES, BINDER), help="Throughput: these only; "
-                        "the first stands for kube-scheduler in the columns of ratios.")  # fmt: skip
+    parser.add_argument("--schedulers", nargs="+", choices=(KUBE, *POLICIES, BINDER), help="These only; the first "
+                        "stands for kube-scheduler in the columns of ratios.")  # fmt: skip
     parser.add_argument("--singles", type=int, default=1000, help="How many single pods.")
     parser.add_argument("--crowd", type=int, default=20_000, help="Pods that fit nowhere.")
     parser.add_argument("--hours", type=int, default=24)

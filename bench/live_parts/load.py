@@ -13,7 +13,8 @@ import msgspec
 
 from live_parts.binder import Event
 from live_parts.cluster import NAMESPACE, Cluster
-from slacktide.kube.client.http import Connection, connect
+from slacktide.kube.client.http import ApiError, Connection, connect
+from slacktide.kube.client.status_codes import GATEWAY_TIMEOUT
 
 PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 POSTS = 64
@@ -99,7 +100,11 @@ async def clear(connection: Connection) -> None:
     body = b'{"kind":"DeleteOptions","apiVersion":"v1","gracePeriodSeconds":0}'
     for path in (PODS, f"/api/v1/namespaces/{NAMESPACE}/events"):
         while True:
-            await connection.delete(path, body, timeout=300.0)
+            try:
+                await connection.delete(path, body, timeout=300.0)
+            except ApiError as error:
+                if error.status != GATEWAY_TIMEOUT:  # the API server gives up after a minute; some are gone by then
+                    raise
             left = await connection.get(path, query={"limit": "1"})
             if not msgspec.json.decode(left)["items"]:
                 break

@@ -10,6 +10,10 @@ from __future__ import annotations
 
 TWINS: dict[str, str] = {
     "window_ledger.has_window": "reference.windows:promise_of",
+    "victim_order.loses_the_last": "reference.policies:Pass.choose_preempting",
+    "victim_order.mark": "reference.policies:Pass.choose_preempting",
+    "victim_order.note": "reference.policies:Pass.choose_preempting",
+    "victim_order.says_the_same": "reference.policies:Pass.choose_preempting",
     "window_ledger.keeps_account": "reference.windows:promise_of",
     "window_ledger.own_seconds": "reference.windows:slack",
     "window_ledger.own_promise": "reference.windows:slack",
@@ -229,6 +233,7 @@ TWINS: dict[str, str] = {
     "disruption_budgets.budget_of": "reference.budgets:guard",
     "disruption_budgets.change": "reference.budgets:Guarded.healthy",
     "disruption_budgets.is_ready": "reference.state:Instance.ready",
+    "disruption_budgets.keeps": "reference.budgets:spares",
     "disruption_budgets.left_of": "reference.budgets:Guarded.left",
     "disruption_budgets.spared": "reference.budgets:spares",
     "disruption_limits.account_of": "reference.limits:open_accounts",
@@ -291,6 +296,7 @@ TWINS: dict[str, str] = {
     "elastic_fog.traffic": "reference.placing:elastic_fog",
     "elastic_fog.weight": "reference.placing:elastic_fog",
     "infeasibility_reasons.count_hosts": "reference.policies:Pass.choose_preempting",
+    "infeasibility_memo.covers": "reference.policies:Pass.choose_preempting",
     "infeasibility_memo.earliest_at_changes": "reference.simulator:Simulation.run_pass",
     "infeasibility_memo.fails_again": "reference.policies:Pass.choose_preempting",
     "infeasibility_memo.known_since": "reference.simulator:Simulation.run_pass",

@@ -83,11 +83,10 @@ def per_class(
     deficits = [0.0 for _ in classes]
     for which in ACCOUNTINGS:
         everyone = achieved(columns, which)
+        by_windows = _judged(everyone, columns) if which == accounting and "worst_window" in columns else everyone
         for i, one in enumerate(classes):
             mine = _of(everyone, service_class, i)
-            counted = mine
-            if which == accounting and one.window is not None and "worst_window" in columns:
-                counted = _of(_judged(everyone, columns), service_class, i)
+            counted = mine if one.window is None or by_windows is everyone else _of(by_windows, service_class, i)
             met = fulfilled(counted, one.slo)
             kept[i][which] = float(met.mean()) if len(met) else float("nan")
             if which == accounting and not met.all():

@@ -257,12 +257,16 @@ def test_a_window_that_ended_while_nobody_led_ends_the_excuse(kind: str) -> None
     engine.gone("a", T0 + 50, cause=OPERATOR)
     saved = json.loads(json.dumps(export(engine, "c", T0 + 60)))
     assert saved["drained"] == T0 + 70
+    late = json.loads(json.dumps(export(engine, "c", T0 + 71)))  # before anybody saw to it that it is over
+    engine.blame_vacant("c", 0, OPERATOR, T0 + 70)
+    engine.drained("c", 0.0)
     assert "drained" not in export(engine, "c", T0 + 80)
     assert "drained" not in at_rest(saved)
-    new = told(kind, SILVER, hosts=1, cores=1)
-    restore(new, "c", saved, [], T0 + 100)
-    losses = slo_status(new, "c", T0 + 100).losses
-    assert (losses.operator, losses.cluster) == (20.0, 30.0)
+    for ledger, by_operator in ((saved, 20.0), (late, 21.0)):
+        new = told(kind, SILVER, hosts=1, cores=1)
+        restore(new, "c", ledger, [], T0 + 100)
+        losses = slo_status(new, "c", T0 + 100).losses
+        assert (losses.operator, losses.cluster) == (by_operator, 50.0 - by_operator)
     with pytest.raises(StateError, match="drained: found 'soon', expected seconds"):
         read(saved | {"drained": "soon"})
 

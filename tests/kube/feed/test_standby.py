@@ -317,6 +317,43 @@ def test_a_ledger_says_until_when_the_window_lasts_in_which_it_was_drained(
 
 
 @pytest.mark.parametrize("approach", ["independent", "concurrent", "aggregated"])
+def test_a_ledger_may_be_written_when_the_window_is_over_and_nobody_has_seen_to_it(approach: str) -> None:
+    world = World(approach)
+    world.owner()
+    world.up("p")
+    at(world, 90.0)
+    drain(world, BASE - 0.3)
+    gone(world, "p")
+    world.pod("q", created=90)
+    world.t = BASE
+    ledgers = kept(world)
+    world.mirror._followers.clear()
+    at(world, TAKEOVER)
+    world.lead(ledgers)
+    at(world, END)
+    assert world.lost()[2] == pytest.approx(BASE - 90.7, abs=0.6)
+
+
+@pytest.mark.parametrize("approach", ["independent", "concurrent", "aggregated"])
+def test_a_window_ends_for_a_workload_that_has_no_pods_when_another_one_leads(approach: str) -> None:
+    world = World(approach)
+    world.owner()
+    world.up("p")
+    at(world, 90.0)
+    drain(world, TAKEOVER + 10.0)
+    gone(world, "p")
+    at(world, BASE)
+    ledgers = kept(world)
+    world.mirror._followers.clear()
+    at(world, TAKEOVER)
+    world.lead(ledgers)
+    at(world, END)
+    assert world.lost()[2] == pytest.approx(TAKEOVER + 10.0 - 90.7, abs=0.6)
+    (controller,) = world.engine.controllers.values()
+    assert not controller.drained, "else ledgers would say it for ever"
+
+
+@pytest.mark.parametrize("approach", ["independent", "concurrent", "aggregated"])
 def test_one_that_another_has_replaced_long_ago_takes_nobodys_place(approach: str) -> None:
     def swept_away(world: World) -> None:
         at(world, 150.0)

@@ -366,8 +366,12 @@ class Engine:
         self.instances.blame_vacant(controller, count, cause, self.instances.at(controller, at))
 
     def drained(self, key: str, until: float) -> None:
-        """Pods of a controller were drained in a maintenance window that lasts until then: the next leader, who finds
-        others in their place, knows by this until when what these lose is an operator's doing."""
+        """Pods of a controller were drained in a maintenance window that lasts until then (0: none any more): the next
+        leader, who finds others in their place, knows by this until when what these lose is an operator's doing.
+
+        It is told that there is none once nobody's loss is taken to be an operator's for it: a ledger may be written
+        when the window is over, and before that.
+        """
         self.note(operations.Drained(key, until))
         self.controllers[key].drained = snap(until)
 

@@ -105,7 +105,8 @@ class Controller:
     suspended_for: float = 0.0
     """Instance seconds in which they were suspended before."""
     drained: float = 0.0
-    """The end of the maintenance window in which pods of it were drained last, seconds since 1970; 0: none is known."""
+    """The end of the maintenance window in which pods of it were drained last, seconds since 1970; 0: none, or
+    what is lost since its end was told to be another's doing."""
 
 
 @dataclass(frozen=True, slots=True)

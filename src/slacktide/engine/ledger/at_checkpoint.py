@@ -63,7 +63,7 @@ class AtCheckpoint:
                 cause = next(vacant_causes, CLUSTER)
             self._install(row, record, name, by_uid.get(int(record["uid"])) if record["uid"] else None, cause)
             if cause == OPERATOR and checkpoint.drained:
-                self.until[row] = checkpoint.drained
+                self.until[row] = max(checkpoint.drained, self.base)
         self._settle_sums(full, spared)
         if checkpoint.approach != INDEPENDENT:
             self.engine.tables.ensure_room_for_outages(MOST_OUTAGES)

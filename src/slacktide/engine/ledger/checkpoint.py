@@ -104,7 +104,8 @@ class Checkpoint:
     blamed     pods that delivered nothing at the instant for a cause that is not the cluster's, by hashed uid
     excuses    whether that time counts as running: its class does not count everything
     vacant_causes  of each vacant instance, the longest vacant first, the cause
-    drained    the end of the maintenance window in which pods were drained last, where that was still to come; else 0
+    drained    the end of the maintenance window in which pods were drained last, until what they lose then is told to
+               be another's doing; else 0
     leaving_startup  start-up seconds of those that are leaving
     suffered   where disruptions are limited: the account of them
     window     where the promise is over one: that

@@ -19,7 +19,7 @@ def causes_said(engine: Engine, controller: types.Controller, at: float) -> dict
     blame = engine.instances.blame
     lost, excused = blame.sums(controller, at)
     suspended, count = blame.suspended(controller, at), controller.suspended[0]
-    held = {"drained": controller.drained} if controller.drained > at else {}
+    held = {"drained": controller.drained} if controller.drained else {}
     blamed = any(row in blame.spans for row in controller.rows)
     if not (any(lost) or suspended or count or held or blamed):
         return {}

@@ -20,6 +20,7 @@ from slacktide.kernels.tables.schema import GONE, NOBODY, OPEN, RECORD_DECISIONS
 def find_host(tb: State, entry: Records, mine: float) -> int:
     """The host for a waiting instance that stands so (:func:`.in_force.standing`), or -1 with the failure noted."""
     k = whole(entry["kind"])
+    views.control(tb)["swayed"] = 0
     if affinity.involved(tb, k):
         return find_with_rules(tb, k, mine)
     position = infeasibility_memo.known_since(tb, k, mine)

@@ -6,7 +6,7 @@ disruption, no least running time and no guards, nothing here costs more than a 
 
 from __future__ import annotations
 
-from slacktide.kernels.feasible import disruption_limits, pod_groups
+from slacktide.kernels.feasible import disruption_limits, pod_groups, victim_order
 from slacktide.kernels.feasible.disruption_limits import ALLOWED
 from slacktide.kernels.runtime.compiling import kernel, leaf, whole
 from slacktide.kernels.tables import views
@@ -62,6 +62,17 @@ def spared(tb: State, h: int, i: int, number: int, now: float) -> bool:
     for c in range(views.control(tb)["companions"] if number > 0 else 0):
         used += budget_of(tb, whole(views.companions(tb)[c])) == b
     return used > left_of(tb, b)
+
+
+@kernel
+def keeps(tb: State, h: int, i: int, number: int, now: float) -> bool:
+    """As :func:`spared`, of one who may be preempted; noted where only those chosen before it keep it from going
+    (:mod:`.victim_order`)."""
+    if not spared(tb, h, i, number, now):
+        return False
+    if number > 0 and not spared(tb, h, i, whole(0), now):
+        victim_order.note(tb, h)
+    return True
 
 
 @kernel

@@ -1,8 +1,9 @@
 """A kind of which nobody finds a host leaves the pass, until a host changes.
 
 Who waits has its turn by increasing metric within its class, and a failure holds in its pass for every larger metric
-(:mod:`.infeasibility_memo`). So after one failure all the others of its kind fail, as long as no host changed. Their
-turns are left out, and where all kinds of those that are still to come have left, the pass is over.
+(:mod:`.infeasibility_memo`), but for those that :mod:`slacktide.kernels.feasible.victim_order` has marked. So after one
+failure all the others of its kind fail, as long as no host changed. Their turns are left out, and where all kinds of
+those that are still to come have left, the pass is over.
 
 In an overloaded class turns go by other rules. There a kind leaves when one has failed that may preempt everybody whom
 any of them may (:func:`slacktide.kernels.policies.triage.standing`).
@@ -71,7 +72,7 @@ def note(tb: State, entry: Records, mine: float) -> None:
     settle(tb)
     known = views.kinds(tb)[kind["alike"]]
     fresh = known["batch"] == control["batch"] and known["pass_position"] == control["changes"]
-    if has_left(tb, kind) or not fresh or known["loosened"] != control["loosened"]:
+    if has_left(tb, kind) or not fresh or known["swayed"] or known["loosened"] != control["loosened"]:
         return
     if views.classes(tb)[kind["cls"]]["overloaded"]:
         mine = min(mine, triage.SAVABLE - kind["shape"])

@@ -7,18 +7,28 @@ from __future__ import annotations
 
 import numpy as np
 
+from slacktide.kernels.feasible import victim_order
 from slacktide.kernels.memo import earliest_feasible, lesser_demands
 from slacktide.kernels.place.search import MANY
 from slacktide.kernels.policies import in_force, qos_driven
 from slacktide.kernels.qos import metric_dynamics
 from slacktide.kernels.qos.metric import NEAR
-from slacktide.kernels.runtime.compiling import kernel, whole
+from slacktide.kernels.runtime.compiling import kernel, leaf, whole
 from slacktide.kernels.tables import views
 from slacktide.kernels.tables.schema import Records, State
 
 PAYS = 8
 """For so many passes a failure must have held, so that its end was worth working out: that costs as much as some looks
 at all hosts, of which each pass saves one."""
+
+
+@leaf
+def covers(tb: State, kind: Records, mine: float) -> bool:
+    """Whether the last failure in this pass, with a metric no larger, is one of this metric as well; O(1)."""
+    if kind["batch"] != views.control(tb)["batch"]:
+        return False
+    key = in_force.on_path(tb, mine, 1.0)
+    return key >= kind["pass_key"] and victim_order.says_the_same(tb, kind["swayed"], key == kind["pass_key"])
 
 
 @kernel
@@ -34,7 +44,8 @@ def known_since(tb: State, k: int, mine: float) -> int:
     position = whole(-1)
     tight = kind["loosened"] == control["loosened"]
     lasts = control["now"] < kind["until"] and (tight or in_force.by_metric(tb))
-    if tight and kind["batch"] == control["batch"] and in_force.on_path(tb, mine, 1.0) >= kind["pass_key"]:
+    in_pass = tight and covers(tb, kind, mine)
+    if in_pass:
         position = kind["pass_position"]
     elif lasts and in_force.on_path(tb, mine, kind["fall"]) >= kind["key"] - kind["slop"]:
         position = kind["position"]
@@ -42,6 +53,8 @@ def known_since(tb: State, k: int, mine: float) -> int:
         position = lesser_demands.known_since(tb, alike, mine)
     if position >= 0 and control["changes"] - position > min(len(views.changes(tb)), 2 * len(views.hosts(tb)) + MANY):
         return -1  # there is less to look at everywhere
+    if in_pass and kind["swayed"]:
+        control["swayed"] = 1  # a look at what changed since tells no more than that one did
     return position
 
 
@@ -131,14 +144,12 @@ def note_in_pass(tb: State, k: int, mine: float) -> None:
     kind["batch"] = control["batch"]
     kind["pass_key"] = in_force.on_path(tb, mine, 1.0)
     kind["pass_position"] = control["changes"]
-    kind["loosened"] = control["loosened"]
+    kind["loosened"], kind["swayed"] = control["loosened"], victim_order.mark(tb)
 
 
 @kernel
 def fails_again(tb: State, k: int, mine: float) -> bool:
-    """Whether a kind with rules surely finds no host: no smaller metric did in this pass, and nothing changed; O(1)."""
+    """Whether a kind with rules surely finds no host: one :func:`covers` it, and nothing changed; O(1)."""
     control, kind = views.control(tb), views.kinds(tb)[views.kinds(tb)[k]["alike"]]
-    if kind["batch"] != control["batch"] or not views.rules(tb)["feasible_time"]:
-        return False
     unchanged = kind["pass_position"] == control["changes"] and kind["loosened"] == control["loosened"]
-    return unchanged and in_force.on_path(tb, mine, 1.0) >= kind["pass_key"]
+    return views.rules(tb)["feasible_time"] and unchanged and covers(tb, kind, mine)

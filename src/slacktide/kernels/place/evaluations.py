@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from slacktide.kernels.feasible import host_slots, lendable, pod_groups
+from slacktide.kernels.feasible import host_slots, lendable, pod_groups, victim_order
 from slacktide.kernels.place import ranking, victims
 from slacktide.kernels.policies import in_force
 from slacktide.kernels.runtime.compiling import kernel, leaf, whole
@@ -21,6 +21,8 @@ def evaluate(tb: State, at: int, h: int, shape: int, cls: int, mine: float) -> N
     number = victims.choose(tb, h, shape, cls, mine, now)
     if number < 0:
         views.shared_limit(tb)[at, h] = -np.inf
+        if views.control(tb)["swayed"]:
+            views.shared(tb)[at]["swayed"] = victim_order.mark(tb)
         return
     if not views.shared_listed(tb)[at, h]:
         ranking.enlist(tb, at, h)
@@ -61,7 +63,7 @@ def forget(tb: State, at: int) -> None:
     record = views.shared(tb)[at]
     for i in range(record["feasible"]):
         views.shared_listed(tb)[at, views.shared_hosts(tb)[at, i]] = 0
-    record["feasible"] = record["heaped"] = record["scans"] = 0
+    record["feasible"] = record["heaped"] = record["scans"] = record["swayed"] = 0
 
 
 @leaf

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from slacktide.kernels.feasible import free_index, host_slots, leeway, lendable
+from slacktide.kernels.feasible import free_index, host_slots, leeway, lendable, victim_order
 from slacktide.kernels.feasible.free_index import NOWHERE
 from slacktide.kernels.place import offers, ranking, search_free, tournament
 from slacktide.kernels.place.evaluations import (
@@ -67,6 +67,8 @@ def bring_up_to_date(tb: State, at: int, kind: int, mine: float) -> None:
         current = False  # a request that fell behind what it was worth when others were served
     if record["loosened"] != control["loosened"]:
         current = False
+    if not victim_order.says_the_same(tb, record["swayed"], mine == record["latest"]):
+        current = False
     at_most = len(views.changes(tb))
     if lasting(tb) and record["batch"] != control["batch"]:
         at_most = min(at_most, 2 * len(views.hosts(tb)) + MANY)  # beyond, there is less to look at everywhere
@@ -77,6 +79,8 @@ def bring_up_to_date(tb: State, at: int, kind: int, mine: float) -> None:
         record["reference"] = mine
         forget(tb, at)
         evaluate_everywhere(tb, at, kind, mine)
+    if record["swayed"]:
+        control["swayed"] = 1
     record["batch"] = control["batch"]
     record["loosened"] = control["loosened"]
     record["latest"] = mine

@@ -7,7 +7,7 @@ that nothing has changed.
 
 from __future__ import annotations
 
-from slacktide.kernels.feasible import affinity, disruption_budgets, free_index, host_slots, pod_groups
+from slacktide.kernels.feasible import affinity, disruption_budgets, free_index, host_slots, pod_groups, victim_order
 from slacktide.kernels.feasible.free_index import NOWHERE
 from slacktide.kernels.place import ranking, search, victims
 from slacktide.kernels.place.evaluations import UNSHARED, shown_hopeless
@@ -78,9 +78,9 @@ def find_free(tb: State, kind: int) -> int:
 def may_take(tb: State, h: int, i: int, number: int, cls: int, mine: float, now: float) -> bool:
     """Whether the instance in slot ``i`` is eligible by itself, ``number`` of others chosen; O(chosen)."""
     slot = views.slots(tb)[h, i]
-    if slot["batch"] == views.control(tb)["batch"] or disruption_budgets.spared(tb, h, i, number, now):
+    if slot["batch"] == views.control(tb)["batch"] or not in_force.eligible(tb, slot, cls, mine, now):
         return False
-    return in_force.eligible(tb, slot, cls, mine, now)
+    return not disruption_budgets.keeps(tb, h, i, number, now)
 
 
 @kernel
@@ -158,9 +158,11 @@ def choose(tb: State, h: int, kind: int, mine: float, now: float) -> int:
             return whole(-1)
     if not fits_now(tb):
         number = take_others(tb, h, kind, mine, now, number)
-    if number < 0 or not affinity.hold_without(tb, kind, h, number):
-        return whole(-1)
-    return number
+    if number < 0 or affinity.hold_without(tb, kind, h, number):
+        return number
+    if number > 0:
+        victim_order.note(tb, h)
+    return whole(-1)
 
 
 @kernel
@@ -184,6 +186,8 @@ def choose_together(tb: State, h: int, kind: int, mine: float, now: float) -> in
             if affinity.near_without(tb, kind, h, number + 1):
                 number += 1
                 victims.release(tb, views.slots(tb)[h, i])
+            elif number > 0:
+                victim_order.note(tb, h)
     if number == 0 or not fits_now(tb) or not affinity.all_hold_without(tb, kind, h, number):
         return whole(-1)
     v = number

@@ -5,7 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from slacktide.kernels.builtin import FEWEST_VICTIMS, OWN, SLACK
-from slacktide.kernels.feasible import disruption_budgets, free_index, grants, host_slots, leeway, pod_groups
+from slacktide.kernels.feasible import (
+    disruption_budgets,
+    free_index,
+    grants,
+    host_slots,
+    leeway,
+    pod_groups,
+    victim_order,
+)
 from slacktide.kernels.place import companions
 from slacktide.kernels.policies import in_force, priority, qos_driven
 from slacktide.kernels.qos import request_ledger
@@ -44,6 +52,8 @@ def take_group(tb: State, h: int, i: int, number: int, cls: int, mine: float, no
     """Choose the whole group of the instance in slot ``i`` behind the ``number`` chosen, if it may go: how many are
     chosen on host ``h`` then, and whether they suffice; O(group * instances on a host)."""
     chosen, enough = whole(companions.take_if_it_may_go(tb, h, i, number, cls, mine, now)), False
+    if chosen == number and number > 0 and not companions.is_taken(tb, i, number):
+        victim_order.note(tb, h)  # perhaps those chosen before it keep it
     for v in range(number, chosen):
         enough = release(tb, views.slots(tb)[h, views.taken(tb)[v]])
     return chosen, enough
@@ -73,7 +83,7 @@ def choose_by_metric(tb: State, h: int, cls: int, mine: float, now: float) -> in
         if (
             slot["batch"] == batch
             or not qos_driven.eligible(tb, slot, q, cls, mine, now)
-            or disruption_budgets.spared(tb, h, i, number, now)
+            or disruption_budgets.keeps(tb, h, i, number, now)
         ):
             continue
         views.taken(tb)[number] = i

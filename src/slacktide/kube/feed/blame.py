@@ -103,7 +103,7 @@ class BlameFeed:
     def takes_over(self, key: str) -> None:
         """A controller was restored: what its ledger, and who stood by, say of a window in which pods were drained."""
         until = self._engine.controllers[key].drained
-        if until > self._clock():
+        if until:
             self._drained[key] = until
 
     def bound(self, pod: FedPod) -> None:
@@ -225,6 +225,7 @@ class BlameFeed:
             del self._drained[key]
             if key in self._engine.controllers:  # what is vacant for it is so for the cluster now
                 self._engine.blame_vacant(key, 0, OPERATOR, until)
+                self._engine.drained(key, 0.0)
         due = [uid for uid, until in self._until.items() if until <= now]
         for uid in due:
             del self._until[uid]

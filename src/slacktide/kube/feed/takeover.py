@@ -198,6 +198,7 @@ def _remember(feed: Feed, found: Availability, over: Mapping[str, list[dict[str,
         return
     feed.controllers.ensure(target, promised, target.kind in BATCH)
     feed.controllers.restore(target, over.get(target.key, []))
+    feed.blame.takes_over(target.key)
     if watched is None:
         feed.controllers.pod_left(target)
     elif watched.finished:
