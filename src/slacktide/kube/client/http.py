@@ -26,6 +26,7 @@ from slacktide.kube.client.credentials import Access, load_access
 from slacktide.kube.client.kinds import decode_status
 from slacktide.kube.client.line_splitter import LineSplitter
 from slacktide.kube.client.payload import Permitted, payload
+from slacktide.kube.client.presence import Presence
 from slacktide.kube.client.rate_limit import Limiter
 from slacktide.kube.client.rights import AGAIN_SECONDS, MissingRights
 from slacktide.kube.client.served_version import GROUP_PATH, NEWEST, ServedVersion
@@ -148,6 +149,7 @@ class Connection:
         self._sockets: weakref.WeakSet[socket.socket] = weakref.WeakSet()
         self._closed = False
         self._refused_at = float("-inf")
+        self.presence = Presence()
         self._open()
 
     def __repr__(self) -> str:
@@ -226,6 +228,7 @@ class Connection:
                     raise self._not_sent(method, path) from None
                 raise self._unreachable(method, path, error, limits) from None
             if response.status < REFUSED:
+                self.presence.answered()
                 self._missing.granted(method, path)
                 return answer
             if response.status == UNAUTHORIZED and not renewed:
@@ -327,6 +330,7 @@ class Connection:
                     if response.status == UNAUTHORIZED:
                         await self._renew(force=True, refused=headers)
                     raise _refusal(response, answer)
+                self.presence.answered()
                 try:
                     yield []
                     splitter = LineSplitter()
@@ -416,6 +420,7 @@ class Connection:
     def _unreachable(self, method: str, path: str, error: Exception, limits: aiohttp.ClientTimeout) -> Exception:
         if isinstance(error, RuntimeError) and not self._closed:
             return error  # the session was not closed: a defect of ours
+        self.presence.lost()
         # Only the text: aiohttp's errors may carry the request with its headers.
         said = "no answer in time" if isinstance(error, TimeoutError) else str(error) or type(error).__name__
         if isinstance(error, aiohttp.SocketTimeoutError):

@@ -31,6 +31,8 @@ SLICE_SECONDS = 0.02
 SHORTEST_BACKOFF_SECONDS = 0.2
 LONGEST_BACKOFF_SECONDS = 3.0
 """The end of a pod that nobody saw counts from when it is noticed: longer pauses would make that worse."""
+TOGETHER_SECONDS = 0.2
+"""Within so many seconds all watches begin again once the API server answers one of them."""
 WATCH_SECONDS = 600.0
 """The API server ends a watch after a random time, this long at most and half as long at least, so that not all watches
 begin again at once. It sends bookmarks about every minute, but none of a kind of which nothing ever changed: so only
@@ -121,6 +123,7 @@ class Reflector(Generic[T]):
         self._alive_at = float("-inf")
         self._slice_began = 0.0
         self._failed_in_a_row = 0
+        self._hurried_at = float("-inf")
         self._lost_at: float | None = None
         self._missed_since, self._caught_up_at = float("-inf"), float("-inf")
         self.telling = False
@@ -168,7 +171,19 @@ class Reflector(Generic[T]):
                     wait = 0.0
             except (Unreachable, msgspec.DecodeError, UnicodeDecodeError) as error:
                 wait = self._failed(error)
-            await asyncio.sleep(wait)
+            await self._pause(wait)
+
+    async def _pause(self, seconds: float) -> None:
+        """Wait before the next try; where the API server was away and answers somebody, for a moment only.
+
+        Until it is seen, what happened meanwhile counts as of when it is. A watch that fails again at once, while
+        others are answered, is not begun faster than otherwise.
+        """
+        if time.monotonic() - self._hurried_at < LONGEST_BACKOFF_SECONDS:
+            await asyncio.sleep(seconds)
+        elif await self._connection.presence.back(seconds):
+            self._hurried_at, self._failed_in_a_row = time.monotonic(), 0
+            await asyncio.sleep(random.uniform(0.0, TOGETHER_SECONDS))
 
     async def _found_absent(self, tell: Callable[[], None]) -> None:
         """The API server does not serve the kind. Of one that it served before that is believed when it says so again
