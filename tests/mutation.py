@@ -30,6 +30,7 @@ LEAVES = "tests/kernels/test_kernels.py"
 SIMULATOR = "tests/sim/test_simulator.py"
 BUDGETED = "tests/sim/test_budgets.py"
 LIMITED = "tests/sim/test_limits.py"
+SPARED = "tests/equality/test_spared.py"
 BOOKS = "tests/engine/ledger/test_ledger.py"
 TRANSLATE = "tests/kube/translate"
 DEMANDS = f"{TRANSLATE}/test_pod_resources.py"
@@ -327,6 +328,21 @@ MUTANTS = (
         '    if account["several"]:  # else',
         "    if False:  # else",
         LIMITED,
+    ),
+    Mutant("order of victims: one that goes may keep another", BUDGETS, "victim_order.note(tb, h)", "pass", SPARED),
+    Mutant(
+        "order of victims: one that goes may take a rule with it",
+        "kernels/place/search_with_rules.py",
+        "    if number > 0:\n        victim_order.note(tb, h)\n",
+        "",
+        SPARED,
+    ),
+    Mutant(
+        "order of victims: where it decided, a failure says nothing of larger metrics",
+        "kernels/feasible/victim_order.py",
+        "return marked == 0 or",
+        "return True or",
+        SPARED,
     ),
     Mutant(
         "least running time of a victim",
