@@ -316,38 +316,40 @@ def test_a_ledger_says_until_when_the_window_lasts_in_which_it_was_drained(
     assert led[0][2] == pytest.approx(lost_until - 90.7, abs=1e-5)
 
 
-@pytest.mark.parametrize("approach", ["independent", "concurrent", "aggregated"])
-def test_a_ledger_may_be_written_when_the_window_is_over_and_nobody_has_seen_to_it(approach: str) -> None:
+def drained_until(approach: str, until: float) -> World:
+    """The only pod was drained at 90.7 s in a window that lasts until then."""
     world = World(approach)
     world.owner()
     world.up("p")
     at(world, 90.0)
-    drain(world, BASE - 0.3)
+    drain(world, until)
     gone(world, "p")
-    world.pod("q", created=90)
-    world.t = BASE
+    return world
+
+
+def led_by_another(world: World) -> None:
+    """Nobody leads for a while, then another one, until the end."""
     ledgers = kept(world)
     world.mirror._followers.clear()
     at(world, TAKEOVER)
     world.lead(ledgers)
     at(world, END)
+
+
+@pytest.mark.parametrize("approach", ["independent", "concurrent", "aggregated"])
+def test_a_ledger_may_be_written_when_the_window_is_over_and_nobody_has_seen_to_it(approach: str) -> None:
+    world = drained_until(approach, BASE - 0.3)
+    world.pod("q", created=90)
+    world.t = BASE
+    led_by_another(world)
     assert world.lost()[2] == pytest.approx(BASE - 90.7, abs=0.6)
 
 
 @pytest.mark.parametrize("approach", ["independent", "concurrent", "aggregated"])
 def test_a_window_ends_for_a_workload_that_has_no_pods_when_another_one_leads(approach: str) -> None:
-    world = World(approach)
-    world.owner()
-    world.up("p")
-    at(world, 90.0)
-    drain(world, TAKEOVER + 10.0)
-    gone(world, "p")
+    world = drained_until(approach, TAKEOVER + 10.0)
     at(world, BASE)
-    ledgers = kept(world)
-    world.mirror._followers.clear()
-    at(world, TAKEOVER)
-    world.lead(ledgers)
-    at(world, END)
+    led_by_another(world)
     assert world.lost()[2] == pytest.approx(TAKEOVER + 10.0 - 90.7, abs=0.6)
     (controller,) = world.engine.controllers.values()
     assert not controller.drained, "else ledgers would say it for ever"
