@@ -4,8 +4,8 @@
     PYTHONPATH=src:tests python bench/churn.py --workloads 20 --leader-kills 3 --server-kills 1
 
 Prints of each workload when its ledger was off first, by how much ledgers were off at most, in seconds, and every limit
-that was exceeded; ends with 1 where something
-was off by more than ``--most``, or a limit was exceeded. ``--keep`` names a new folder for the audit log and all else.
+that was exceeded; ends with 1 where something was off by more than ``--most``, or a limit was exceeded. ``--keep``
+names a new folder for the audit log and all else.
 """
 
 from __future__ import annotations

@@ -110,11 +110,11 @@ def preemption(options: argparse.Namespace) -> None:
         return cases.preemption(cluster, name, 4, options.patience)
 
     found = measured(options, nodes, "4", deciding(options), case, kubelets=True)
-    rows = []
+    rows, base = [], next(iter(found.values()))
     for name, runs in found.items():
         rate = median(runs, "rate")
         bound = ", ".join(f"{one.bound:,}" for one in runs)
-        rows.append([name, f"{rate:.0f}", ratio(rate, median(next(iter(found.values())), "rate")), bound,
+        rows.append([name, f"{rate:.0f}", ratio(rate, median(base, "rate")), bound,
                      ", ".join(f"{one.left:,}" for one in runs), f"{median(runs, 'cpu'):.1f}",
                      f"{median(runs, 'peak'):.0f}", stall(runs)])  # fmt: skip
     print(f"Preemption: {nodes:,} high pods on {nodes:,} full nodes, bound within {options.patience:.0f} s\n\n"
@@ -130,11 +130,11 @@ def singles(options: argparse.Namespace) -> None:
         return cases.singles(cluster, name, options.singles, 20.0)
 
     found = measured(options, nodes, "32", deciding(options), case, kubelets=False)
-    rows = []
+    rows, base = [], next(iter(found.values()))
     for name, runs in found.items():
         p50, p99 = median(runs, "p50"), median(runs, "p99")
-        rows.append([name, f"{p50:.1f}", ratio(p50, median(next(iter(found.values())), "p50")), f"{p99:.1f}",
-                     ratio(p99, median(next(iter(found.values())), "p99")), f"{median(runs, 'cpu'):.1f}",
+        rows.append([name, f"{p50:.1f}", ratio(p50, median(base, "p50")), f"{p99:.1f}",
+                     ratio(p99, median(base, "p99")), f"{median(runs, 'cpu'):.1f}",
                      f"{median(runs, 'peak'):.0f}", stall(runs)])  # fmt: skip
     print(f"Single pods: {options.singles:,} at 20/s on {nodes:,} idle nodes\n\n{table(head, rows)}\n", flush=True)
 

@@ -42,15 +42,16 @@ class Away(Server):
 
 @pytest.fixture
 def long_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever waits for its own turn waits for the end of the test."""
+    """Whoever waits for its own turn waits for the end of the test; nobody else waits at all."""
+    monkeypatch.setattr(reflectors, "TOGETHER_SECONDS", 0.0)
     monkeypatch.setattr(reflectors, "SHORTEST_BACKOFF_SECONDS", 2 * HANG_SECONDS)
     monkeypatch.setattr(reflectors, "LONGEST_BACKOFF_SECONDS", 2 * HANG_SECONDS)
 
 
-async def begun(server: Server) -> tuple[Reflector[Any], asyncio.Task[None]]:
+async def begun(server: Away) -> tuple[Reflector[Any], asyncio.Task[None]]:
     """A reflector that has tried once, in vain."""
     reflector = Reflector(cast("Any", server), COSCHEDULING, Heard())
-    tried = cast("Away", server).tried.wait()
+    tried = server.tried.wait()
     task = asyncio.create_task(reflector.run())
     async with asyncio.timeout(HANG_SECONDS):
         await tried
@@ -62,7 +63,6 @@ def test_a_watch_begins_again_when_the_server_answers_somebody_else() -> None:
     async def play() -> None:
         server = Away()
         reflector, task = await begun(server)
-        await asyncio.sleep(0)
         server.answers()
         async with asyncio.timeout(HANG_SECONDS):
             await reflector.synced.wait()
@@ -76,14 +76,13 @@ def test_a_watch_that_fails_while_others_are_answered_is_not_begun_faster() -> N
     async def play() -> None:
         server = Away(refuses=True)
         _, task = await begun(server)
-        await asyncio.sleep(0)
         again = server.tried.wait()
         server.answers()
         async with asyncio.timeout(HANG_SECONDS):
             await again
         for _ in range(100):
             server.answers()
-            await asyncio.sleep(0)
+            await asyncio.sleep(0)  # a turn, of which a watch that is begun takes a few
         assert server.tries == 2
         task.cancel()
 
