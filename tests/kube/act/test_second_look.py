@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import pytest
@@ -9,6 +11,7 @@ import pytest
 from engine.workbench import BRONZE, GOLD, T0, settings
 from slacktide.engine.core import types
 from slacktide.engine.core.engine import Engine
+from slacktide.engine.core.relocation import another_host
 from slacktide.engine.core.types import Decision
 from slacktide.kube.act.reservations import Nomination, Reservations
 from slacktide.kube.act.second_look import settled
@@ -65,8 +68,44 @@ class Scene:
                 self.engine.bound(decision.uid, now)
         return found
 
-    def look(self, *, everybody: bool = True, now: float = LATER + 5.0) -> list[tuple[str, str]]:
-        return [(one.uid, one.host) for one in settled(self.engine, self.reservations, now, everybody=everybody)]
+    def look(
+        self, *, everybody: bool = True, now: float = LATER + 5.0, how: Callable[..., Iterator[Decision]] = settled
+    ) -> list[tuple[str, str]]:
+        return [(one.uid, one.host) for one in how(self.engine, self.reservations, now, everybody=everybody)]
+
+
+def plain(engine: Engine, reservations: Reservations, now: float, *, everybody: bool) -> Iterator[Decision]:
+    """The slow twin: of each place that is kept, whether it is free by now, and whether another node is."""
+    tb = engine.tables.tb
+
+    def rank_of(kind: int) -> int:
+        return int(tb["classes"]["rank"][tb["kinds"]["cls"][kind]])
+
+    waiting = [int(kind) for queue in ("queue", "incoming") for kind in tb[queue]["kind"][: int(tb.control[queue])]]
+    limit = min((rank_of(kind) for kind in waiting), default=10**9) if not everybody else 10**9
+    kind_of = {uid: int(tb["instances"]["kind"][engine.pods[uid].row]) for uid in reservations.nominations}
+    hopeless = set[int]()
+    for rank, uid in sorted((rank_of(kind), uid) for uid, kind in kind_of.items()):
+        one, nomination = engine.pods[uid], reservations.nominations[uid]
+        metric, here = nomination.decision.metric, one.host
+        if rank > limit:
+            continue
+
+        def is_closed(name: str, uid: str = uid, metric: float = metric) -> bool:
+            return bool(reservations.in_the_way(engine, Decision(uid, name, metric)))
+
+        host = here if reservations.are_going(nomination) and not is_closed(here) else ""
+        if not host and one.spec not in hopeless:
+            host = another_host(engine, uid, is_closed)
+            if not host:
+                hopeless.add(one.spec)
+        if not host:
+            continue
+        reservations.drop(uid)
+        if host != here:
+            engine.refused(uid, now)
+            engine.nominated(uid, host, now)
+        yield Decision(uid, host, metric)
 
 
 def test_a_node_that_joins_takes_the_pod_at_once_and_its_reservation_is_given_back() -> None:
@@ -175,3 +214,61 @@ def test_preferences_and_the_score_choose_among_nodes_that_are_free() -> None:
     scene.node("friendly")
     scene.runs("friend", "friendly", 1)
     assert scene.look() == [("gold", "friendly")]
+
+
+class Play:
+    """Random pods of a few sizes and classes on nodes that fill up; nodes join, pods and victims go."""
+
+    def __init__(self, seed: int, how: Callable[..., Iterator[Decision]]) -> None:
+        self.chance, self.how, self.scene = random.Random(seed), how, Scene(0)
+        self.now, self.count, self.found = LATER, 0, list[tuple[str, str]]()
+        self.silver = replace(GOLD, name="silver", rank=2)
+        for i in range(4):
+            self.scene.node(f"node-{i}")
+            for k in range(self.chance.randint(1, 4)):
+                self.scene.runs(f"low-{i}-{k}", f"node-{i}", 1)
+
+    def step(self) -> None:
+        chance, engine, kept = self.chance, self.scene.engine, self.scene.reservations
+        self.now += chance.uniform(0.1, 5.0)
+        draw = chance.random()
+        running = sorted(uid for uid, one in engine.pods.items() if one.bound and one.state == types.PLACED)
+        leaving = sorted(uid for uid, one in engine.pods.items() if one.state == types.LEAVING)
+        self.count += 1
+        if draw < 0.4:
+            service = chance.choice((GOLD, self.silver))
+            self.scene.comes(f"pod-{self.count}", chance.randint(1, 3), service)
+        elif draw < 0.5:
+            self.scene.node(f"new-{self.count}", chance.randint(1, 4))
+        elif draw < 0.7 and running:
+            self._go(chance.choice(running))
+        elif draw < 0.85 and leaving:
+            self._go(chance.choice(leaving))
+        for everybody in (False, True):
+            moved = self.scene.look(everybody=everybody, now=self.now, how=self.how)
+            for uid, _ in moved:
+                engine.bound(uid, self.now)
+            self.found += moved
+            if not everybody:
+                self.found += [(one.uid, one.host) for one in self.scene.decide(self.now)]
+        self.found.append(("kept", ",".join(sorted(kept.nominations))))
+
+    def _go(self, uid: str) -> None:
+        self.scene.engine.desired(self.scene.engine.pods[uid].key, 0, self.now)
+        self.scene.engine.gone(uid, self.now)
+        for decision in self.scene.reservations.ended(uid):
+            self.scene.engine.bound(decision.uid, self.now)
+
+
+def test_it_finds_what_looking_at_each_place_finds() -> None:
+    moved = kept = 0
+    for seed in range(60):
+        fast, slow = Play(seed, settled), Play(seed, plain)
+        for _ in range(40):
+            fast.step()
+            slow.step()
+            assert fast.found == slow.found, seed
+        moved += sum(host in ("", *fast.scene.engine.hosts) for uid, host in fast.found if uid != "kept")
+        kept += sum(bool(host) for uid, host in fast.found if uid == "kept")
+    assert moved > 500
+    assert kept > 200

@@ -75,8 +75,14 @@ def has_room(engine: Engine, spec: int) -> bool:
     """Whether some host that is open to a spec has room for it, whatever its rules about neighbours; O(hosts)."""
     tables = engine.tables
     tables.settle()
-    kind = tables.tb["kinds"][tables.kind_of(engine.specs[spec])]
-    return bool(_open_with_room(engine, int(kind["term"]), tables.tb["demand"][int(kind["shape"])]).any())
+    return kind_has_room(engine, tables.kind_of(engine.specs[spec]))
+
+
+def kind_has_room(engine: Engine, kind: int) -> bool:
+    """The same of a kind of pods, by its number in the tables, which must be settled."""
+    tb = engine.tables.tb
+    one = tb["kinds"][kind]
+    return bool(_open_with_room(engine, int(one["term"]), tb["demand"][int(one["shape"])]).any())
 
 
 def is_whole(engine: Engine, key: str) -> bool:

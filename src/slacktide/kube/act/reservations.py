@@ -19,7 +19,8 @@ class Nomination:
     """A decision whose place is not free as yet; ``patient_until`` then it is given up.
 
     outstanding  who must go first
-    looked       the version of the node's contents with which it was looked whether the place is free all the same
+    looked       the version of the node's contents with which it was looked whether the place is free all the same; -1:
+                 who goes and comes there is another one since
     """
 
     decision: Decision
@@ -75,7 +76,7 @@ class Reservations:
                 del self._awaited[other]
         node = nomination.decision.host
         self._nodes[node].expected.discard(uid)
-        self._tidy(node)
+        self._changed(node)
         return nomination
 
     def ended(self, uid: str) -> list[Decision]:
@@ -115,9 +116,12 @@ class Reservations:
         node = self._going.pop(uid, None)
         if node is not None:
             self._nodes[node].going.discard(uid)
-            self._tidy(node)
+            self._changed(node)
 
-    def _tidy(self, node: str) -> None:
+    def _changed(self, node: str) -> None:
+        """Fewer go from a node, or come: the places of the others there may be free."""
+        for uid in self._nodes[node].expected:
+            self.nominations[uid].looked = -1
         if not self._nodes[node].going and not self._nodes[node].expected:
             del self._nodes[node]
 

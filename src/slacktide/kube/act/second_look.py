@@ -6,13 +6,13 @@ goes there, and what was kept for it is given back. Victims that were told to go
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 import numpy as np
 
 from slacktide.engine.core import types
 from slacktide.engine.core.engine import Engine
-from slacktide.engine.core.relocation import another_host
+from slacktide.engine.core.relocation import another_host, kind_has_room
 from slacktide.engine.core.types import Decision
 from slacktide.kube.act.reservations import Nomination, Reservations
 
@@ -22,36 +22,64 @@ def settled(engine: Engine, reservations: Reservations, now: float, *, everybody
     reservation is dropped.
 
     ``everybody``: else only those no less important than whoever waits without a place, who may need that room more.
-    O(places kept + specs of their pods * hosts).
+    O(places kept + kinds of their pods * hosts), in a few vector operations where nothing became free.
     """
     hopeless: set[int] = set()
     limit = np.inf if everybody else _most_important_waiting(engine)
-    for rank, uid in sorted((_rank(engine, uid), uid) for uid in reservations.nominations if uid in engine.pods):
-        one, nomination = engine.pods[uid], reservations.nominations[uid]
-        if rank > limit or one.state != types.PLACED or one.bound or one.host != nomination.decision.host:
-            continue
-        host = one.host if _is_free(engine, reservations, nomination) else ""
-        if not host and one.spec not in hopeless:
-            metric = nomination.decision.metric
-            host = another_host(
-                engine,
-                uid,
-                lambda name: bool(reservations.in_the_way(engine, Decision(uid, name, metric))),  # noqa: B023
-            )
+    seen, moved = (-1, ""), True
+    while moved:  # who moves leaves room behind, which the next ones may use
+        moved = False
+        for rank, uid, kind in _worth_a_look(engine, reservations, hopeless, limit):
+            if (rank, uid) <= seen:
+                continue
+            seen = rank, uid
+            nomination, before = reservations.nominations[uid], engine.pods[uid].host
+            host = before if _is_free(engine, reservations, nomination) else ""
+            if not host and kind not in hopeless:
+                host = _elsewhere(engine, reservations, uid, nomination.decision.metric)
+                if not host:
+                    hopeless.add(kind)
             if not host:
-                hopeless.add(one.spec)
-        if not host:
-            continue
-        reservations.drop(uid)
-        if host != one.host:
-            engine.refused(uid, now)
-            engine.nominated(uid, host, now)
-        yield Decision(uid, host, nomination.decision.metric)
+                continue
+            reservations.drop(uid)
+            moved = host != before
+            if moved:
+                engine.refused(uid, now)
+                engine.nominated(uid, host, now)
+            yield Decision(uid, host, nomination.decision.metric)
+            if moved:
+                break
 
 
-def _rank(engine: Engine, uid: str) -> int:
+def _worth_a_look(
+    engine: Engine, reservations: Reservations, hopeless: Collection[int], limit: float
+) -> list[tuple[int, str, int]]:
+    """Rank, UID and kind of the pods of which something may have become free, in this order: the contents of their own
+    node changed, or some node has room for their kind. O(places kept + kinds * hosts)."""
+    pods, known = engine.pods, engine.hosts
+    kept = [
+        (uid, one.row, known[one.host], nomination.looked)
+        for uid, nomination in reservations.nominations.items()
+        if (one := pods.get(uid)) is not None
+        and one.state == types.PLACED and not one.bound and one.host == nomination.decision.host
+    ]  # fmt: skip
+    if not kept:
+        return []
+    engine.tables.settle()
     tb = engine.tables.tb
-    return int(tb["classes"]["rank"][tb["kinds"]["cls"][tb["instances"]["kind"][engine.pods[uid].row]]])
+    uids = [one[0] for one in kept]
+    rows, hosts, looked = np.array([one[1:] for one in kept], np.int64).T
+    kinds = tb["instances"]["kind"][rows]
+    ranks = tb["classes"]["rank"][tb["kinds"]["cls"][kinds]]
+    roomy = [kind for kind in np.unique(kinds).tolist() if kind not in hopeless and kind_has_room(engine, kind)]
+    worth = (tb["hosts"]["version"][hosts] != looked) | np.isin(kinds, roomy)
+    found = np.flatnonzero(worth & (ranks <= limit)).tolist()
+    return sorted((int(ranks[i]), uids[i], int(kinds[i])) for i in found)
+
+
+def _elsewhere(engine: Engine, reservations: Reservations, uid: str, metric: float) -> str:
+    """Another node where a pod would go at once; empty where there is none."""
+    return another_host(engine, uid, lambda name: bool(reservations.in_the_way(engine, Decision(uid, name, metric))))
 
 
 def _most_important_waiting(engine: Engine) -> float:
