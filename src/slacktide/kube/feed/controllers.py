@@ -47,6 +47,9 @@ class Controllers:
         self._succession, self._clock = succession, clock
         self.targets: dict[str, Target] = {}
         """Controllers that the engine knows, by key."""
+        self._sharing: dict[tuple[str, str], set[str]] = {}
+        """Their keys by namespace and name of the ledger, which one that was deleted and still has pods shares with one
+        of the same name."""
         self.deleted: set[str] = set()
         """Keys of controllers that are no more but may have pods yet."""
         self.ledgers: dict[str, Availability] = {}
@@ -81,6 +84,7 @@ class Controllers:
             engine.limits(key, promised.limits, self._clock())
         if known is None:
             self.targets[key] = target
+            self._sharing.setdefault((target.namespace, target.ledger), set()).add(key)
             self._listener.changed(key)
             watched = self._mirror.owners.watched.get(target.uid)
             if target.is_pod:
@@ -238,13 +242,25 @@ class Controllers:
             engine.desired(key, 0, self._clock())
         elif key in self.deleted:
             self.deleted.discard(key)
-            self.targets.pop(key, None)
+            self._forget(key)
             self.left_alone.discard(key)
             self._youngest.pop(key, None)
             self._lost.pop(key, None)
             engine.controller_gone(key, self._clock())
             self._succession.forget(key)
             self._listener.finished(key)
+
+    def _forget(self, key: str) -> None:
+        target = self.targets.pop(key, None)
+        if target is not None:
+            sharing = self._sharing[target.namespace, target.ledger]
+            sharing.discard(key)
+            if not sharing:
+                del self._sharing[target.namespace, target.ledger]
+
+    def is_anothers(self, deleted: Target) -> bool:
+        """Whether a workload that lives has the ledger of one that was deleted."""
+        return bool(self._sharing.get((deleted.namespace, deleted.ledger), set()) - self.deleted)
 
     def gone(self, target: Target) -> None:
         """A controller object is gone; its ledger goes with its last pod."""

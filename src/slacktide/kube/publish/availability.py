@@ -155,24 +155,13 @@ class LedgerWriter:
     async def forget(self, target: Target) -> None:
         """The ledger of a workload that was deleted is kept no more."""
         path = AVAILABILITY.path(target.namespace, target.ledger)
-        if self._is_of_another(target) or not self._leading():
+        if self._feed.controllers.is_anothers(target) or not self._leading():
             return
         await self._limiter.take()
         try:
             await self._connection.delete(path, b"{}", permit=self._leading)
         except (ApiError, Unreachable) as error:
             LOG.debug("ledger %s/%s: %s", target.namespace, target.ledger, error)
-
-    def _is_of_another(self, target: Target) -> bool:
-        """Whether a workload that lives has the ledger of one that was deleted."""
-        return any(
-            (one.namespace, one.ledger) == (target.namespace, target.ledger) and key not in self._deleted
-            for key, one in self._feed.controllers.targets.items()
-        )
-
-    @property
-    def _deleted(self) -> set[str]:
-        return self._feed.controllers.deleted
 
     async def _bury_all(self) -> None:
         """Write the ledgers of workloads that were deleted."""
@@ -181,7 +170,7 @@ class LedgerWriter:
             target, books, status = self._burials.pop(path)
             await self._limiter.take()
             await self._gate.passed()
-            if not self._leading() or self._is_of_another(target):
+            if not self._leading() or self._feed.controllers.is_anothers(target):
                 continue
             said = document(target, books, status, self._feed.engine.config.qos.alpha, deleted=books["at"])
             await self._send(path, said, partial(self._bury_again, path, target, books, status))
