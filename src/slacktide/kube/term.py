@@ -36,6 +36,7 @@ from slacktide.kube.publish.conditions import ConditionWriter
 from slacktide.kube.publish.events import EventRecorder
 from slacktide.kube.publish.group_conditions import GroupConditionWriter
 from slacktide.kube.publish.quota_status import QuotaStatusWriter
+from slacktide.kube.publish.short_lives import ShortLives
 from slacktide.kube.publish.state_events import StateEvents
 from slacktide.kube.publish.term_context import TermContext
 from slacktide.kube.resources.objects import Availability
@@ -95,6 +96,7 @@ class Term(FeedListener):
         self._statuses = (QuotaStatusWriter(term), groups)
         targets = self.feed.controllers.targets
         self.states = StateEvents(tools.recorder.record, engine, targets, tools.clock)
+        self._short_lives = ShortLives(tools.recorder.record, engine)
         self._housekeeper = Housekeeper(term, self.reporter, self.ledger, self.states)
         self.losses = self._housekeeper.losses
         self._rivals = Rivals()
@@ -144,6 +146,7 @@ class Term(FeedListener):
 
     def buried(self, target: Target, books: dict[str, Any], status: SloStatus) -> None:
         self.ledger.buried(target, books, status)
+        self._short_lives.ends(target, books["at"])
 
     def waits(self, pod: FedPod) -> None:
         self.reporter.report(pod)

@@ -22,6 +22,8 @@ BUDGETS = (ACCRUED, WHOLE)
 PERIODS = ("1d", "1w", "1M", "1Q", "1Y")
 LEAST_ROLLING, MOST_ROLLING = 60.0, 400 * 86_400.0
 """Seconds that a rolling window may have."""
+SHORT = 10.0
+"""A life or a run that is so many times shorter than a window is not what the window is for."""
 EPOCH = "1970-01-05T00:00:00Z"
 """The second 0 of a simulation where nothing else is said: a Monday."""
 _PERIOD = re.compile(r"([1-9]\d{0,2})([dwMQY])")
@@ -97,6 +99,10 @@ class Window:
             return self.rolling
         number, unit = int((self.calendar or "")[:-1]), (self.calendar or "")[-1]
         return number * 86_400.0 * {"d": 1, "w": 7, "M": 30, "Q": 91, "Y": 365}[unit]
+
+    def is_much_longer_than(self, seconds: float) -> bool:
+        """Whether so many seconds are less than a tenth of a window: a promise over it says little of them."""
+        return seconds * SHORT < self.about
 
     @property
     def longest(self) -> float:

@@ -92,13 +92,9 @@ def never_served(found: Sequence[Unserved]) -> str:
     )
 
 
-SHORT = 10.0
-"""A run that is so many times shorter than a window says little of it."""
-
-
 def _windows(config: Config, end: float) -> list[str]:
     """What promises over windows mean in a run that is much shorter than these."""
-    long = [one for one in config.classes if one.window is not None and end * SHORT < one.window.about]
+    long = [one for one in config.classes if one.window is not None and one.window.is_much_longer_than(end)]
     if not long:
         return []
     names = ", ".join(f"{one.name} ({one.window.name})" for one in long if one.window is not None)
