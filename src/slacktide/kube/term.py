@@ -47,6 +47,8 @@ LOG = logging.getLogger(__name__)
 
 CLASS_LOST = "ClassUnavailable"
 """The reason of the event about a workload that keeps a promise which it could not get anew."""
+LEISURE = 9.0
+"""Between two looks at places that are kept this many times what the last one took, while nobody waits for a pass."""
 TOGETHER = 100
 """So many of those who wait are looked at in one part."""
 
@@ -102,6 +104,7 @@ class Term(FeedListener):
         self._rivals = Rivals()
         self._turns = Turns(tools.config.kube.pass_budget)
         self._parts = 0
+        self._next_look, self._look_called = 0.0, False
         self._work = asyncio.Event()
 
     def take_over(self, ledgers: Mapping[str, Availability]) -> None:
@@ -184,7 +187,10 @@ class Term(FeedListener):
                 if self._tools.config.kube.leader_election:
                     raise GaveWay(stale)
                 continue
-            self._look_again(everybody=not self.engine.anybody_waits())
+            if self.engine.anybody_waits():
+                self._look_again(everybody=False)
+            else:
+                self._look_again_at_leisure(loop)
             if not self.engine.anybody_waits():
                 continue
             began = time.perf_counter()
@@ -223,6 +229,24 @@ class Term(FeedListener):
         """Pods whose places are kept may find better ones: before a pass the most important, after it all of them."""
         for decision in self.actor.look_again(everybody=everybody):
             self._tools.told(decision)
+
+    def _look_again_at_leisure(self, loop: asyncio.AbstractEventLoop) -> None:
+        """The same where no pass follows, for a tenth of the time at most; what happens meanwhile calls for one look.
+
+        Where thousands wait for their victims, each that goes would call for one.
+        """
+        if loop.time() < self._next_look:
+            if not self._look_called:
+                self._look_called = True
+                loop.call_at(self._next_look, self._look_is_due)
+            return
+        began = loop.time()
+        self._look_again(everybody=True)
+        self._next_look = loop.time() + LEISURE * (loop.time() - began)
+
+    def _look_is_due(self) -> None:
+        self._look_called = False
+        self._work.set()
 
     def _counted(self, parts: Generator[None, None, T]) -> Generator[None, None, T]:
         """Counts parts of passes, which must not be held up, while we lead."""

@@ -6,7 +6,7 @@ goes there, and what was kept for it is given back. Victims that were told to go
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -52,27 +52,37 @@ def settled(engine: Engine, reservations: Reservations, now: float, *, everybody
 
 
 def _worth_a_look(
-    engine: Engine, reservations: Reservations, hopeless: Collection[int], limit: float
+    engine: Engine, reservations: Reservations, hopeless: set[int], limit: float
 ) -> list[tuple[int, str, int]]:
     """Rank, UID and kind of the pods of which something may have become free, in this order: the contents of their own
-    node changed, or some node has room for their kind. O(places kept + kinds * hosts)."""
-    pods, known = engine.pods, engine.hosts
+    node changed, or some node has room for their kind. Kinds of which one finds no other node join the ``hopeless``.
+    O(places kept + kinds * hosts)."""
+    tables, nominations = engine.tables, reservations.nominations
     kept = [
-        (uid, one.row, known[one.host], nomination.looked)
-        for uid, nomination in reservations.nominations.items()
-        if (one := pods.get(uid)) is not None
-        and one.state == types.PLACED and not one.bound and one.host == nomination.decision.host
+        (uid, one)
+        for uid in nominations
+        if (one := engine.pods.get(uid)) is not None
+        and one.state == types.PLACED and not one.bound and one.host == nominations[uid].decision.host
     ]  # fmt: skip
     if not kept:
         return []
-    engine.tables.settle()
-    tb = engine.tables.tb
-    uids = [one[0] for one in kept]
-    rows, hosts, looked = np.array([one[1:] for one in kept], np.int64).T
-    kinds = tb["instances"]["kind"][rows]
+    tables.settle()
+    tb, uids = tables.tb, [uid for uid, _ in kept]
+    kinds = tb["instances"]["kind"][np.array([one.row for _, one in kept])]
     ranks = tb["classes"]["rank"][tb["kinds"]["cls"][kinds]]
-    roomy = [kind for kind in np.unique(kinds).tolist() if kind not in hopeless and kind_has_room(engine, kind)]
-    worth = (tb["hosts"]["version"][hosts] != looked) | np.isin(kinds, roomy)
+    hosts = np.array([engine.hosts[one.host] for _, one in kept])
+    worth = tb["hosts"]["version"][hosts] != np.array([nominations[uid].looked for uid in uids])
+    for kind in np.unique(kinds).tolist():
+        if kind in hopeless or not kind_has_room(engine, kind):
+            continue
+        alike = (kinds == kind) & (ranks <= limit)
+        others = np.flatnonzero(alike & ~worth).tolist()
+        # Of equal ones the first fails for all of them: most often what has room is still taken by who goes.
+        first = min((uids[i] for i in others), default="")
+        if first and not _elsewhere(engine, reservations, first, nominations[first].decision.metric):
+            hopeless.add(kind)
+        else:
+            worth |= alike
     found = np.flatnonzero(worth & (ranks <= limit)).tolist()
     return sorted((int(ranks[i]), uids[i], int(kinds[i])) for i in found)
 
