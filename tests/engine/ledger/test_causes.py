@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import astuple
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from slacktide.engine.core.engine import Engine
 from slacktide.engine.ledger.checkpoint import moved, read
 from slacktide.engine.ledger.checkpoint_export import export
 from slacktide.engine.ledger.extrapolate import carry_on
+from slacktide.engine.ledger.overview import overview
 from slacktide.engine.ledger.rest import at_rest
 from slacktide.engine.ledger.restore import restore
 from slacktide.engine.ledger.slo_status import slo_status
@@ -111,6 +113,7 @@ class Story:
         assert losses.workload == books.lost(t, WORKLOAD)
         assert losses.operator == books.lost(t, OPERATOR)
         assert losses.cluster == books.lost(t, CLUSTER)
+        assert overview(engine, T0 + t).losses.tolist() == [list(astuple(losses))]
         assert found.running == sum(one.spans(t)[-1][2].ready for one in books.instances)
         if self.kind == "independent":
             shares = [

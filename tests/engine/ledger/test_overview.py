@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import astuple
 
 import pytest
 
@@ -37,6 +38,7 @@ def test_every_controller_stands_as_it_does_alone(seed: int, accounting: Account
             assert STATES[found.state[i]] == alone.state
             assert (found.running[i], found.waiting[i]) == (alone.running, alone.waiting)
             assert (found.preemptions[i], found.starts[i]) == (alone.preemptions, alone.starts)
+            assert found.losses[i].tolist() == list(astuple(alone.losses))
             if one.approach != INDEPENDENT:
                 assert found.slack[i] == live_events.weigh(engine.tables.tb.state, one.q, at)
 

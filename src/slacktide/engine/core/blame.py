@@ -102,6 +102,12 @@ class Blame:
         """Spans that last, of a controller's instances."""
         return (self.spans[row] for row in controller.rows if row in self.spans) if self.spans else iter(())
 
+    def concerns(self, controller: Controller) -> bool:
+        """Whether anything that a controller did not deliver is, or was, another's doing than the cluster's."""
+        return bool(
+            controller.excused or any(controller.lost) or controller.suspended[0] or controller.suspended_for
+        ) or any(self.open_spans(controller))
+
     def sums(self, controller: Controller, at: float) -> tuple[list[float], float]:
         """Seconds lost by cause, in the order of :data:`CAUSES` (the cluster's are not known here: 0), and how many
         of them counted as running; O(instances)."""

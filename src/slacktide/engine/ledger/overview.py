@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from slacktide.engine.core.engine import Engine
 from slacktide.engine.core.types import Controller, snap
 from slacktide.engine.ledger.lateness import count_late
+from slacktide.engine.ledger.slo_status import LOSSES as LOSSES
 from slacktide.engine.ledger.slo_status import STATES as STATES
-from slacktide.engine.ledger.slo_status import Losses, count_ready, losses, stand
+from slacktide.engine.ledger.slo_status import all_losses, count_ready, stand
 from slacktide.qos.availability import ACCOUNTINGS
 
 Floats = NDArray[np.float64]
@@ -29,7 +30,7 @@ class Overview:
     running, waiting       live instances that are ready, and those that are not
     lost, starving         of those that wait in the queue, how many are late, and how
     lifetime, received     seconds, over all instances ever; ``received`` as of an aggregated request
-    losses                 seconds of all instances ever, by cause
+    losses                 seconds of all instances ever, shape (controllers, 4): :data:`LOSSES`
     """
 
     at: float
@@ -46,7 +47,7 @@ class Overview:
     starts: Ints
     lifetime: Floats
     received: Floats
-    losses: tuple[Losses, ...]
+    losses: Floats
 
 
 def overview(engine: Engine, now: float, keys: Iterable[str] | None = None) -> Overview:
@@ -78,5 +79,5 @@ def overview(engine: Engine, now: float, keys: Iterable[str] | None = None) -> O
         starts=records["starts"],
         lifetime=records["lifetime"],
         received=records["received"],
-        losses=tuple(losses(engine, one, records[i], now) for i, one in enumerate(controllers)),
+        losses=all_losses(engine, controllers, records, now),
     )

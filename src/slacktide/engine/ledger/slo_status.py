@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, fields
 from itertools import chain
 from typing import Any, Literal, get_args
 
@@ -40,6 +40,9 @@ class Losses:
     cluster: float
     workload: float
     operator: float
+
+
+LOSSES = tuple(one.name for one in fields(Losses))
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +155,18 @@ def losses(engine: Engine, controller: Controller, status: Any, at: float) -> Lo
         workload=workload,
         operator=operator + blame.suspended(controller, at),
     )
+
+
+def all_losses(engine: Engine, controllers: Sequence[Controller], records: Any, at: float) -> NDArray[np.float64]:
+    """The same of many, whose STATUS ``records`` have that shape: columns :data:`LOSSES`, shape (controllers, 4)."""
+    found = np.zeros((len(controllers), len(LOSSES)))
+    found[:, 0] = records["received"] + records["discarded"]
+    found[:, 1] = records["lifetime"] - records["received"]
+    blame = engine.instances.blame
+    for i, one in enumerate(controllers):  # most lose by nobody else's doing than the cluster's
+        if blame.concerns(one):
+            found[i] = astuple(losses(engine, one, records[i], at))
+    return found
 
 
 def count_ready(engine: Engine, controller: Controller, counted: int) -> int:

@@ -69,9 +69,8 @@ def by_workload(found: Overview, targets: Mapping[str, Target], most: int) -> It
         if target is None:
             continue
         who = (target.namespace, target.full_kind, target.name, one.service.name.partition("@")[0])
-        good[who] = found.losses[i].good
-        for cause in CAUSES:
-            lost[(*who, cause)] = getattr(found.losses[i], cause)
+        good[who], *by_cause = found.losses[i].tolist()
+        lost.update(((*who, cause), seconds) for cause, seconds in zip(CAUSES, by_cause, strict=True))
         slack[who] = float(found.slack[i])
         left[who] = budget_left(float(found.promised[i]), float(found.delivered[i]))
     yield from (GOOD.of(good), LOST.of(lost), SLACK.of(slack), BUDGET_LEFT.of(left))

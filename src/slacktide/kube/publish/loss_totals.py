@@ -8,11 +8,9 @@ from __future__ import annotations
 
 from collections import Counter
 
-from slacktide.engine.ledger.overview import Overview
-from slacktide.engine.ledger.slo_status import Losses
-from slacktide.model.causes import CAUSES
+import numpy as np
 
-NOTHING = Losses(0.0, 0.0, 0.0, 0.0)
+from slacktide.engine.ledger.overview import LOSSES, Overview
 
 
 class LossTotals:
@@ -21,18 +19,26 @@ class LossTotals:
     def __init__(self) -> None:
         self.good: Counter[str] = Counter()
         self.lost: Counter[tuple[str, str]] = Counter()
-        self._last: dict[str, Losses] = {}
+        self._last: dict[str, list[float]] = {}
 
     def see(self, found: Overview) -> None:
-        """How controllers stand now; what those had that are seen for the first time was before."""
-        for one, now in zip(found.controllers, found.losses, strict=True):
-            before = self._last.get(one.key, now)
-            self._last[one.key] = now
-            name = one.service.name.partition("@")[0]
-            self.good[name] += max(0.0, now.good - before.good)  # type: ignore[assignment]  # a sum of seconds
-            for cause in CAUSES:
-                gained = getattr(now, cause) - getattr(before, cause)
-                self.lost[name, cause] += max(0.0, gained)
+        """How controllers stand now; what those had that are seen for the first time was before. O(controllers)."""
+        if not found.controllers:
+            return
+        said = found.losses.tolist()
+        before = [self._last.get(one.key, now) for one, now in zip(found.controllers, said, strict=True)]
+        gained = np.maximum(0.0, found.losses - np.array(before))
+        numbers: dict[str, int] = {}
+        of = [numbers.setdefault(one.service.name, len(numbers)) for one in found.controllers]
+        for column, what in enumerate(LOSSES):
+            sums = np.bincount(of, gained[:, column], len(numbers)).tolist()
+            for service, seconds in zip(numbers, sums, strict=True):
+                name = service.partition("@")[0]
+                if what == "good":
+                    self.good[name] += seconds
+                else:
+                    self.lost[name, what] += seconds
+        self._last.update((one.key, now) for one, now in zip(found.controllers, said, strict=True))
 
     def forget(self, key: str) -> None:
         """A controller is no more."""
