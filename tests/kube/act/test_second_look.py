@@ -63,7 +63,7 @@ class Scene:
             outstanding = {victim.uid for victim in decision.victims}
             outstanding |= self.reservations.in_the_way(self.engine, decision)
             if outstanding:
-                self.reservations.add(Nomination(decision, outstanding, FOREVER))
+                self.reservations.add(Nomination(decision, outstanding), FOREVER)
             else:
                 self.engine.bound(decision.uid, now)
         return found
@@ -150,7 +150,7 @@ def test_a_place_of_a_former_leader_waits_for_its_victims_or_for_another_node() 
     scene.comes("gold")
     scene.engine.nominated("gold", "node-0", LATER)
     scene.engine.doomed("low-0")
-    scene.reservations.add(Nomination(Decision("gold", "node-0", 0.0), {"low-0"}, FOREVER))
+    scene.reservations.add(Nomination(Decision("gold", "node-0", 0.0), {"low-0"}), FOREVER)
     assert scene.look() == []
     scene.node("new")
     assert scene.look() == [("gold", "new")]

@@ -99,7 +99,7 @@ class Actor:
         if not outstanding:
             self._has_its_place(decision)
             return True
-        self.reservations.add(Nomination(decision, outstanding, self._patience(outstanding)))
+        self.reservations.add(Nomination(decision, outstanding))
         if not uids and self._group is not None:
             self._group.create_task(self.nominate(decision))
         for uid in uids:
@@ -123,7 +123,7 @@ class Actor:
         if not leaving:
             self._has_its_place(decision)
             return
-        self.reservations.add(Nomination(decision, set(leaving), self._patience(leaving)))
+        self.reservations.add(Nomination(decision, set(leaving)), max(map(self._patience, leaving)))
 
     def look_again(self, *, everybody: bool) -> list[Decision]:
         """Let pods whose places are kept go where they need not wait, as :func:`.second_look.settled` finds them."""
@@ -201,8 +201,12 @@ class Actor:
         """Whether a place is kept for a pod, until victims or others of its group let it be bound."""
         return uid in self.nominations or bool(self._muster.group_of(uid))
 
-    def _patience(self, leaving: set[str]) -> float:
-        return self.clock() + max(map(self.feed.grace, leaving)) + self.settings.victim_patience
+    def _patience(self, leaving: str) -> float:
+        return self.clock() + self.feed.grace(leaving) + self.settings.victim_patience
+
+    def begins(self, uid: str) -> None:
+        """A victim is being told to go, or was: its time runs from now on."""
+        self.reservations.told(uid, self._patience(uid))
 
     # -- outcomes --------------------------------------------------------------------------------------------------
 
@@ -296,7 +300,7 @@ class Actor:
             await self._gate.passed()
             now = self.clock()
             for uid, nomination in list(self.nominations.items()):
-                if now > nomination.patient_until:
+                if self.reservations.is_late(nomination, now):
                     self.counts.given_up += 1
                     late = [self.feed.pods.get(other) for other in nomination.outstanding]
                     names = ", ".join(sorted("/".join(one.namespaced_name) for one in late if one is not None))

@@ -38,6 +38,9 @@ SEVERAL_BUDGETS = "more than one PodDisruptionBudget"
 class EvictionListener(Protocol):
     """Who is told what comes of evictions."""
 
+    def begins(self, uid: str) -> None:
+        """A victim is being told to go, or has been: its time to be gone begins."""
+
     def ended(self, uid: str) -> None:
         """A victim is no more."""
 
@@ -84,8 +87,10 @@ class Evictor:
                 await self._gate.passed()
                 self.listener.ended(uid)  # the watch may have told before it was chosen
             elif self.is_wanted(decision):
+                self.listener.begins(uid)
                 await self.listener.nominate(decision)
                 if await self.listener.before_eviction(victim.key):
+                    self.listener.begins(uid)
                     await self._evict(victim, decision)
                 elif self.leading():
                     await self._gate.passed()
@@ -191,6 +196,7 @@ class Evictor:
     def _has_evicted(self, victim: FedPod, decision: Decision, beneficiary: FedPod | None) -> None:
         self.counts.evicted += 1
         self._told[victim.uid] = decision
+        self.listener.begins(victim.uid)
         mine = next(one.metric for one in decision.victims if one.uid == victim.uid)
         slack = f"slack {mine:.1f} s, that of the other {decision.metric:.1f} s"
         node, group = victim.pod.spec.node_name, self._goes_with(victim)

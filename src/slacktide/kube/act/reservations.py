@@ -7,6 +7,7 @@ beneficiary does not come any more.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -16,7 +17,7 @@ from slacktide.engine.core.types import Decision
 
 @dataclass(slots=True)
 class Nomination:
-    """A decision whose place is not free as yet; ``patient_until`` then it is given up.
+    """A decision whose place is not free as yet.
 
     outstanding  who must go first
     looked       the version of the node's contents with which it was looked whether the place is free all the same; -1:
@@ -25,7 +26,6 @@ class Nomination:
 
     decision: Decision
     outstanding: set[str]
-    patient_until: float
     looked: int = -1
 
 
@@ -44,7 +44,8 @@ class Reservations:
         self._going: dict[str, str] = {}
         self._awaited: dict[str, set[str]] = {}
         self._patience: dict[str, float] = {}
-        """Until when those that a place waited for should have gone, also where it waits no more."""
+        """Until when those that a place waited for should have gone, also where it waits no more; infinite before they
+        are told to. Thousands of evictions take their time."""
 
     def goes(self, uid: str, node: str) -> None:
         """A pod was chosen to leave a node; its room is another's from now on."""
@@ -56,14 +57,23 @@ class Reservations:
         self._gone(uid)
         return sorted(self._awaited.get(uid, ()))
 
-    def add(self, nomination: Nomination) -> None:
-        """Keep a place."""
+    def add(self, nomination: Nomination, until: float = math.inf) -> None:
+        """Keep a place; who must go first should have gone ``until`` then, where nothing else was said of that one."""
         uid, node = nomination.decision.uid, nomination.decision.host
         self.nominations[uid] = nomination
         self._nodes.setdefault(node, _Node()).expected.add(uid)
         for other in nomination.outstanding:
             self._awaited.setdefault(other, set()).add(uid)
-            self._patience[other] = max(nomination.patient_until, self._patience.get(other, nomination.patient_until))
+            self._patience.setdefault(other, until)
+
+    def told(self, uid: str, until: float) -> None:
+        """A pod is being told to go, and should have gone ``until`` then."""
+        if uid in self._patience:
+            self._patience[uid] = until
+
+    def is_late(self, nomination: Nomination, now: float) -> bool:
+        """Whether all that a place waits for should have gone by now."""
+        return now > max(self._patience.get(uid, math.inf) for uid in nomination.outstanding)
 
     def drop(self, uid: str) -> Nomination | None:
         """A pod waits no more, for whatever reason."""

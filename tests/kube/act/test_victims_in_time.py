@@ -1,0 +1,71 @@
+"""A place is given up where its victims do not go in time, which begins when they are told to go."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+
+from kube.act import backstage
+from kube.act.backstage import Backstage
+from slacktide.engine.core import types
+from support import virtual_time
+
+MANY = 100
+GRACE = {"terminationGracePeriodSeconds": 0}
+
+
+def played(play: Callable[[Backstage], Coroutine[Any, Any, None]]) -> None:
+    async def begin() -> None:
+        await play(Backstage())
+
+    virtual_time.run(begin)
+
+
+def test_evictions_that_wait_for_their_turn_cost_nobody_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before, what was not evicted within the patience was given up, and taken for a victim that does not go."""
+    monkeypatch.setattr(backstage, "ANSWER_SECONDS", 9.0)
+
+    async def play(house: Backstage) -> None:
+        for number in range(MANY):
+            house.node(f"n{number}")
+            house.pod(f"low-{number}", "", f"n{number}", cls="low", **GRACE)
+            house.pod(f"high-{number}")
+        async with house.leading():
+            patience = house.config.kube.victim_patience
+            await house.decide(pause=0.0)
+            began = house.clock()
+            while len(house.server.evicted) < MANY:
+                assert house.term.actor.counts.given_up == 0
+                for name in set(house.server.evicted) & house.server.pods.keys():
+                    house.gone(name)
+                await asyncio.sleep(1.0)
+                assert house.clock() - began < 1000.0
+            assert house.clock() - began > 2 * patience  # else this shows nothing
+            house.gone(*(set(house.server.evicted) & house.server.pods.keys()))
+            await asyncio.sleep(patience)
+            assert house.server.bindings.keys() == {f"high-{number}" for number in range(MANY)}
+            assert house.term.actor.counts.given_up == house.term.actor.counts.spared == 0
+
+    played(play)
+
+
+def test_a_victim_that_does_not_go_has_its_grace_and_the_patience_from_when_it_was_told() -> None:
+    async def play(house: Backstage) -> None:
+        house.node("a")
+        house.pod("low", "", "a", cls="low", terminationGracePeriodSeconds=50)
+        house.pod("high")
+        async with house.leading():
+            await house.decide(pause=0.0)
+            while not house.server.evicted:
+                await asyncio.sleep(0.01)
+            await asyncio.sleep(50.0 + house.config.kube.victim_patience - 2.0)
+            assert house.term.actor.nominations.keys() == {"high"}
+            await asyncio.sleep(4.0)
+            assert house.term.actor.nominations.keys() == set()
+            assert house.term.actor.counts.given_up == 1
+            assert house.term.engine.pods["high"].state != types.PLACED
+
+    played(play)
