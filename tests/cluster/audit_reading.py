@@ -69,10 +69,18 @@ class Pod:
     """When the scheduler's eviction of it came."""
     until: float = NEVER
     """Where an operator told it to go: the end of the maintenance window."""
+    dark: list[list[float]] = field(default_factory=list)
+    """When its node was not Ready."""
 
     @property
     def first_up(self) -> float:
         return self.up[0][0] if self.up else NEVER
+
+    def is_lost(self, at: float) -> bool:
+        """Whether its node is not Ready, or was not and it has not been ready since."""
+        begin = max((begin for begin, _ in self.dark if begin <= at), default=NEVER)
+        end = max((end for begin, end in self.dark if begin <= at), default=NEVER)
+        return begin <= at and (at < end or not any(begin <= up <= at for up, _ in self.up))
 
 
 @dataclass(slots=True)
@@ -101,6 +109,7 @@ class AuditReading:
         self._pods: dict[str, Pod] = {}
         self._by_name: dict[str, Pod] = {}
         self._cordons: dict[str, list[list[float]]] = {}
+        self._dark: dict[str, list[list[float]]] = {}
         self._windows: list[tuple[float, float, dict[str, str]]] = []
         self._labels: dict[str, dict[str, str]] = {}
         self._holders: list[tuple[float, str]] = []
@@ -134,13 +143,11 @@ class AuditReading:
             self._windows.append((seconds(spec["start"]), seconds(spec["end"]), labels))
 
     def _node(self, body: Json, at: float) -> None:
-        name, spans = body["metadata"]["name"], self._cordons.setdefault(body["metadata"]["name"], [])
+        name = body["metadata"]["name"]
         self._labels[name] = body["metadata"].get("labels", {})
-        closed = bool(spans) and spans[-1][1] == NEVER
-        if bool(body["spec"].get("unschedulable")) and not closed:
-            spans.append([at, NEVER])
-        elif not body["spec"].get("unschedulable") and closed:
-            spans[-1][1] = at
+        _noted(self._cordons.setdefault(name, []), bool(body["spec"].get("unschedulable")), at)
+        said = {one["type"]: one["status"] for one in body.get("status", {}).get("conditions") or ()}
+        _noted(self._dark.setdefault(name, []), said.get("Ready", "True") != "True", at)
 
     def _pod(self, body: Json, at: float) -> None:
         meta, status = body["metadata"], body.get("status", {})
@@ -156,6 +163,7 @@ class AuditReading:
             return
         pod.version = int(meta["resourceVersion"])
         pod.node = body["spec"].get("nodeName", "")
+        pod.dark = self._dark.setdefault(pod.node, []) if pod.node else []
         conditions: dict[str, Json] = {one["type"]: one for one in status.get("conditions") or ()}
         if pod.node and pod.bound == NEVER:
             pod.bound = instant(conditions.get("PodScheduled", {}).get("lastTransitionTime"), at)
@@ -253,6 +261,15 @@ class AuditReading:
         return sorted(found)
 
 
+def _noted(spans: list[list[float]], holds: bool, at: float) -> None:
+    """Of something that holds, or does not any more, from an instant on: the spans in which it does."""
+    held = bool(spans) and spans[-1][1] == NEVER
+    if holds and not held:
+        spans.append([at, NEVER])
+    elif held and not holds:
+        spans[-1][1] = at
+
+
 def instant(said: str | None, seen: float) -> float:
     """When something happened: when its line was written, and where that is lost, within its timestamp's second."""
     if not said:
@@ -284,7 +301,8 @@ def _caused(chain: list[Pod], begin: float, end: float) -> Iterator[tuple[float,
     """A span without delivery, cut at the instants at which its cause may change."""
     cuts = {begin, end}
     for pod in chain:
-        cuts |= {at for at in (pod.created, pod.bound, pod.told, pod.ended, pod.until) if begin < at < end}
+        dark = (at for span in pod.dark for at in span)
+        cuts |= {at for at in (pod.created, pod.bound, pod.told, pod.ended, pod.until, *dark) if begin < at < end}
     for a, b in pairwise(sorted(cuts)):
         yield a, b, _cause(chain, (a + b) / 2)
 
@@ -296,6 +314,8 @@ def _cause(chain: list[Pod], at: float) -> str:
     before = present[-2] if len(present) > 1 else None
     if pod.told <= at or pod.ended <= at:
         return pod.cause or WORKLOAD if pod.until > at else CLUSTER
+    if pod.bound <= at and pod.is_lost(at):
+        return CLUSTER
     if pod.bound <= at and pod.up and pod.first_up <= at:
         return WORKLOAD  # it was ready on this node, and is not
     origin = CLUSTER if before is None else before.cause

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from cluster.audit_reading import whole_lines
+from cluster.audit_reading import SCHEDULER, whole_lines
 from cluster.judging import Json, is_ours
 from cluster.judging import seconds as seconds
 from cluster.pulse import Pulse
@@ -40,7 +40,7 @@ POLICY = {
     "rules": [
         {
             "level": "Request",
-            "users": ["system:serviceaccount:slacktide-system:slacktide"],
+            "users": [SCHEDULER],
             "verbs": ["create", "update", "patch", "delete", "deletecollection"],
             "resources": [
                 {"group": "", "resources": ["pods", "pods/*", "nodes", "nodes/*", "persistentvolumeclaims"]},
@@ -285,7 +285,8 @@ class Auditor:
         """What the scheduler's account did to pods, by the API server's audit log."""
         if self._log is None or not self._log.exists():
             return []
-        return [act for act in whole_lines(self._log.read_text()) if act["stage"] == "ResponseComplete"]
+        every = whole_lines(self._log.read_text())
+        return [act for act in every if act["stage"] == "ResponseComplete" and act["user"]["username"] == SCHEDULER]
 
     def evictions(self, namespace: str = "", code: int = 201) -> list[Json]:
         """The scheduler's evictions that were answered so."""

@@ -11,7 +11,7 @@ import random
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -60,6 +60,8 @@ class Size:
     """Seconds from a new leader's beginning to the next kill."""
     lease: int = 6
     """``kube.lease_duration``: on a busy machine a leader loses a short one."""
+    pace: float = 1.0
+    """By how much the waits between what is done to workloads are longer."""
 
     @property
     def golden(self) -> int:
@@ -134,9 +136,7 @@ class Churn:
         self.nodes = self.plane.create_nodes(nodes, cpu=str(NODE_CORES), labels={"churn": "yes"})
         for name in self.nodes:
             self.api.patch(f"/api/v1/nodes/{name}", {"metadata": {"labels": {"name": name}}})
-        settings: dict[str, Any] = {"kube__lease_duration": self.size.lease, "qos__alpha": ALPHA}
-        settings["scheduler__watchdog"] = 1
-        self.replicas = [Running(self.plane, name=name, **settings) for name in ("first", "second")]
+        self.replicas = [self._replica(name) for name in ("first", "second")]
         until(self.leader, "one of them leads", 900)
         self._at_once(self._look_after)
         for number in range(self.size.workloads):
@@ -144,15 +144,18 @@ class Churn:
             self.api.post(f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments", body)
         until(lambda: len(pods(self.api, NAMESPACE, "Running")) == count, f"{count} pods run")
 
+    def _replica(self, name: str, *words: str, **how: Any) -> Running:
+        settings: dict[str, Any] = {"kube__lease_duration": self.size.lease, "qos__alpha": ALPHA}
+        settings["scheduler__watchdog"] = 1
+        return Running(self.plane, *words, name=name, **settings, **how)
+
     # -- the play --------------------------------------------------------------------------------------------------
 
     def play(self) -> None:
         """All kills, one after another, in random order; then everybody runs again, and ledgers say so."""
         self._at_once(self._golden_pods, self._disturb, self._sample)
         chance = random.Random(self.seed)
-        whom = ["leader"] * self.size.leader_kills + ["server"] * self.size.server_kills
-        chance.shuffle(whom)
-        for one in whom:
+        for one in self._incidents(chance):
             self._over.wait(self.size.between * chance.uniform(0.5, 1.5))
             with self._quiet:
                 self._kill(one)
@@ -165,6 +168,12 @@ class Churn:
         self._at_once(self._look_after)
         self._settle()
         self._over.set()
+
+    def _incidents(self, chance: random.Random) -> Iterable[str]:
+        """Who is to be killed, in order."""
+        whom = ["leader"] * self.size.leader_kills + ["server"] * self.size.server_kills
+        chance.shuffle(whom)
+        return whom
 
     def leader(self) -> Running | None:
         """The replica that leads by its log, the last to begin where both seem to."""
@@ -205,7 +214,7 @@ class Churn:
 
     def _golden_pods(self) -> None:
         chance, names, count = random.Random(self.seed + 1), list[str](), 0
-        while not self._over.wait(chance.uniform(0.05, 0.3)):
+        while not self._over.wait(self.size.pace * chance.uniform(0.05, 0.3)):
             with suppress(KubeError, OSError, ApiError):
                 if len(names) < self.size.golden and chance.random() < 0.55:
                     count += 1
@@ -218,7 +227,7 @@ class Churn:
         """What workloads and operators do, one thing at a time, and never while nobody leads."""
         chance, turn = random.Random(self.seed + 2), 0
         what = (self._fail_a_probe, self._delete_a_pod, self._drain_a_node)
-        while not self._over.wait(chance.uniform(0.2, 1.0)):
+        while not self._over.wait(self.size.pace * chance.uniform(0.2, 1.0)):
             turn += 1
             with self._quiet, suppress(KubeError, OSError, ApiError):
                 what[2 if turn % 5 == 0 else turn % 2](chance)

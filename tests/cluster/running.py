@@ -12,7 +12,7 @@ import re
 import socket
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
@@ -55,7 +55,14 @@ latest. The rest only ends a hang."""
 class Running:
     """``slacktide run`` under the account and the rights of the manifests, and nothing else."""
 
-    def __init__(self, plane: ControlPlane, *words: str, name: str = "scheduler", **settings: Any) -> None:
+    def __init__(
+        self,
+        plane: ControlPlane,
+        *words: str,
+        name: str = "scheduler",
+        environment: Mapping[str, str] | None = None,
+        **settings: Any,
+    ) -> None:
         self.plane = plane
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
@@ -68,9 +75,9 @@ class Running:
         sets = [f"--set={key}={value}" for key, value in words_of.items()]
         command = [sys.executable, "-m", "slacktide", "run", f"--kubeconfig={self.kubeconfig}", *sets, *words]
         passed_on = ("PYTHONPATH", "SLACKTIDE_CACHE", "SLACKTIDE_TRACEBACK")
-        environment = {key: os.environ[key] for key in passed_on if key in os.environ}
+        inherited = {key: os.environ[key] for key in passed_on if key in os.environ}
         self._from = 0
-        self.component: Component = plane.add(name, command, environment)
+        self.component: Component = plane.add(name, command, inherited | dict(environment or {}))
 
     @property
     def log(self) -> str:
