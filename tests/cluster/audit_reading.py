@@ -22,8 +22,6 @@ ENTRY = '{"kind":"Event"'
 NEVER = float("inf")
 LATE_SECONDS = 5.0
 """What is seen so long after its own timestamp was written by a line that is lost."""
-TAKES_OVER_SECONDS = 3.0
-"""So long after it took the lease a new leader may still read what there is."""
 CLUSTER, WORKLOAD, OPERATOR = "cluster", "workload", "operator"
 
 
@@ -204,11 +202,6 @@ class AuditReading:
 
     # -- accounts --------------------------------------------------------------------------------------------------
 
-    def nobody_led(self, at: float) -> bool:
-        """Whether an instant lies between the last word of a leader and the first decisions of the next."""
-        spans = ((a, b + TAKES_OVER_SECONDS) for (a, one), (b, other) in pairwise(self._holders) if one != other)
-        return any(begin <= at <= end for begin, end in spans)
-
     def chains(self, workload: str, until: float) -> list[list[Pod]]:
         """The pods that each instance was, one after the other: a new one takes the place of the first that was told to
         go and has no successor."""
@@ -222,15 +215,8 @@ class AuditReading:
                 chains.append([pod])
             elif going:
                 chain = min(going, key=lambda chain: min(chain[-1].told, chain[-1].ended))
-                self._cut_short(chain[-1], pod)
                 chain.append(pod)
         return chains
-
-    def _cut_short(self, pod: Pod, successor: Pod) -> None:
-        """One that ends while nobody leads counts until its successor comes (docs/causes.md): nobody knows better."""
-        if pod.up and successor.created < pod.ended and pod.ended < NEVER and self.nobody_led(pod.ended):
-            begin, end = pod.up[-1]
-            pod.up[-1][1] = max(begin, min(end, successor.created))
 
     def account(self, workload: str, until: float) -> Account:
         """What all instances of a workload had and lost by then."""
@@ -240,6 +226,8 @@ class AuditReading:
             for begin, end, cause in pieces:
                 account.lost[cause] += end - begin
             account.good += until - chain[0].created - sum(end - begin for begin, end, _ in pieces)
+            for begin, end, cause in surplus(chain, until):
+                account.lost[cause] += end - begin
         return account
 
     def slack(self, workload: str, until: float, window: float, received: float) -> float:
@@ -295,6 +283,18 @@ def losses(chain: list[Pod], until: float) -> Iterator[tuple[float, float, str]]
         if begin > at:
             yield from _caused(chain, at, begin)
         at = max(at, end)
+
+
+def surplus(chain: list[Pod], until: float) -> Iterator[tuple[float, float, str]]:
+    """The spans in which a pod was there though the one before it, which others than the scheduler told to go, still
+    delivered: it is an instance more as long as that lasts. A successor of the scheduler's victims waits for their end.
+    """
+    for before, pod in pairwise(chain):
+        end = min(until, before.up[-1][1] if before.up else pod.created)
+        if before.disrupted == NEVER and pod.created < end:
+            waits = OPERATOR if before.cause == OPERATOR else CLUSTER
+            yield pod.created, min(pod.bound, end), waits
+            yield min(pod.bound, end), end, WORKLOAD if before.cause == WORKLOAD else waits
 
 
 def _caused(chain: list[Pod], begin: float, end: float) -> Iterator[tuple[float, float, str]]:

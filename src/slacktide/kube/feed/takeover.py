@@ -18,7 +18,7 @@ from slacktide.kube.feed.controllers import BATCH
 from slacktide.kube.feed.fed_pod import FedPod
 from slacktide.kube.feed.feed import Feed
 from slacktide.kube.mirror.departures import Departure
-from slacktide.kube.mirror.pod_record import End, PodRecord, condition_of, grace
+from slacktide.kube.mirror.pod_record import End, PodRecord, condition_of, finished_at, grace
 from slacktide.kube.resources.objects import Availability
 from slacktide.kube.translate.causes import Verdict
 from slacktide.kube.translate.disruption_budgets import SEVERAL
@@ -270,17 +270,18 @@ def _said(fed: FedPod) -> dict[str, Any]:
 
 
 def _over(fed: FedPod) -> dict[str, Any]:
-    """The same of a pod that has ended and is still listed."""
-    pod = fed.pod
+    """The same of a pod that has ended and is still listed. What this replica saw, it knows better than by the second
+    that containers say."""
+    pod, record = fed.pod, fed.record
     runs = [one.state.terminated for one in pod.status.container_statuses if one.state.terminated]
     _, since = condition_of(pod, "Ready")
     began = _latest(one.started_at for one in runs)
     return _said(fed) | {
         "spec": FOREIGN_SPEC,
         "ready": began is not None,
-        "ready_since": began,
+        "ready_since": record.ready_at or began,
         "stopped": None,
-        "ended": _latest(one.finished_at for one in runs) or since or pod.metadata.creation_timestamp,
+        "ended": record.ended_at or finished_at(pod) or since or pod.metadata.creation_timestamp,
         "completed": pod.status.phase == "Succeeded",
     }
 

@@ -45,6 +45,8 @@ class PodRecord:
     """When we saw that it was ready no more, last."""
     stopped_at: float = 0.0
     """The same of the time before it became ready last: from then until ``ready_at`` it was not."""
+    ended_at: float = 0.0
+    """When we saw that it had ended; its containers say that by the second."""
     end: End | None = None
     """Whose doing it is that it ends, as it looked when a replica that stood by saw it told to go."""
 
@@ -76,6 +78,8 @@ class PodRecord:
 
     def _follow(self, before: Pod, now: float) -> None:
         """Notes when what changed since ``before`` did: a new leader knows then of what came and went meanwhile."""
+        if self.is_final and before.status.phase not in FINAL:
+            self.ended_at = seen_at(finished_at(self.pod), now)
         if self.pod.spec.node_name and not before.spec.node_name:
             self.bound_at = seen_at(condition_of(self.pod, "PodScheduled")[1], now)
         was_ready, (is_ready, since) = condition_of(before, "Ready")[0], condition_of(self.pod, "Ready")
@@ -99,6 +103,12 @@ def condition_of(pod: Pod, name: str) -> tuple[bool, float | None]:
         if one.type == name:
             return one.status == "True", one.last_transition_time
     return False, None
+
+
+def finished_at(pod: Pod) -> float | None:
+    """When the last of a pod's containers finished, seconds since 1970; None where none says so."""
+    runs = [one.state.terminated for one in pod.status.container_statuses if one.state.terminated]
+    return max((one.finished_at for one in runs if one.finished_at is not None), default=None)
 
 
 def grace(pod: Pod | None) -> float:
