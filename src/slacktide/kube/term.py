@@ -90,7 +90,7 @@ class Term(FeedListener):
         term = TermContext(
             tools.connection, tools.config.kube, self.feed, tools.recorder, tools.clock, tools.leading, self.gate
         )
-        self.ledger = LedgerWriter(term, tools.ledgers, lambda: self.actor.under_way > 0)
+        self.ledger = LedgerWriter(term, tools.ledgers, lambda: self.actor.under_way)
         self.actor = Actor(term, tools.counts, self.ledger.before_eviction)
         self.mover = Relocator(term, tools.counts, self.ledger.before_eviction)
         self.reporter = ConditionWriter(term)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import pairwise
 from types import SimpleNamespace
@@ -14,6 +14,7 @@ import msgspec
 import numpy as np
 import pytest
 
+from slacktide.config import Config
 from slacktide.engine.core.engine import Engine
 from slacktide.kube.client import rate_limit
 from slacktide.kube.client.gate import Gate
@@ -29,6 +30,7 @@ from slacktide.kube.publish.conditions import ConditionWriter
 from slacktide.kube.publish.events import EventRecorder
 from slacktide.kube.publish.state_events import LEAST_SECONDS, MOST_A_SECOND, MOST_AT_ONCE, StateEvents
 from slacktide.kube.publish.term_context import TermContext
+from slacktide.kube.publish.write_plan import BUSY_SECONDS, CROWD
 from slacktide.kube.resources.custom_resources import WrittenMetadata
 from slacktide.kube.resources.objects import POD, ServiceClass, ServiceClassSpec
 from slacktide.settings import load_live
@@ -75,6 +77,57 @@ def late_by(seconds: float, number: int) -> dict[str, Any]:
     }
 
 
+def led(
+    server: Server, config: Config, clock: Callable[[], float], behind: Sequence[int], under_way: int = 0
+) -> tuple[TermContext, LedgerWriter]:
+    """What a leader knows of so many workloads, each late by so many seconds, and who writes its ledgers."""
+    mirror, listener = ClusterMirror(config, clock), Listener()
+    mirror.see_class(ServiceClass(WrittenMetadata("half"), ServiceClassSpec(0.5, 1, namespaces=("*",))))
+    room = {"cpu": "100", "memory": "1Gi", "pods": str(WORKLOADS)}
+    mirror.see_node(
+        made_objects.node("a", labels={"node-restriction.kubernetes.io/slacktide": "true"}, allocatable=room)
+    )
+    for number, seconds in enumerate(behind):
+        mirror.see_pod(made_objects.decoded(POD, late_by(seconds, number)))
+    feed = LiveFeed(mirror, Engine(config), listener, clock, lambda: 0.0)
+    connection = cast("Any", server)
+    recorder = EventRecorder(connection, "slacktide", "test")
+    term = TermContext(connection, config.kube, feed, recorder, clock, lambda: True, Gate())
+    listener.writer = LedgerWriter(term, LedgerCounts(), lambda: under_way)
+    take_over(feed, {}, lambda _decision, _leaving: None)
+    mirror.follow(feed)
+    assert len(feed.engine.controllers) == len(behind)
+    return term, listener.writer
+
+
+def test_ledgers_to_which_nothing_happened_stand_back_while_many_decisions_are_carried_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The API server has to take both. What happens to a workload is written as ever."""
+    sent: dict[int, list[tuple[float, str, str]]] = {}
+
+    async def play(under_way: int) -> None:
+        loop, server = asyncio.get_running_loop(), Server()
+        monkeypatch.setattr(rate_limit, "time", SimpleNamespace(monotonic=loop.time))
+        term, writer = led(server, load_live(), lambda: NOW + loop.time(), [100] * 1_000, under_way)
+        task = asyncio.ensure_future(writer.run())
+        await asyncio.sleep(BUSY_SECONDS + 10.0)
+        first = server.sent[0][1]
+        (key,) = (key for key, one in term.feed.controllers.targets.items() if one.name == f"w-{first}")
+        told = loop.time()
+        writer.changed(key)
+        await asyncio.sleep(1.0)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        assert first in [name for at, name, _ in server.sent if at >= told]
+        sent[under_way] = server.sent
+
+    for under_way in (CROWD - 1, CROWD):
+        virtual_time.run(partial(play, under_way))
+    assert len(sent[CROWD - 1]) > 900  # a hundred a second
+    assert 90 <= len(sent[CROWD]) <= 120  # ten
+
+
 def test_five_thousand_workloads_whose_states_change(monkeypatch: pytest.MonkeyPatch) -> None:
     config, server = load_live(), Server()
     told: list[tuple[float, str, str]] = []
@@ -92,24 +145,10 @@ def test_five_thousand_workloads_whose_states_change(monkeypatch: pytest.MonkeyP
         def clock() -> float:
             return NOW + loop.time()
 
-        mirror, listener = ClusterMirror(config, clock), Listener()
-        mirror.see_class(ServiceClass(WrittenMetadata("half"), ServiceClassSpec(0.5, 1, namespaces=("*",))))
-        room = {"cpu": "100", "memory": "1Gi", "pods": str(WORKLOADS)}
-        mirror.see_node(
-            made_objects.node("a", labels={"node-restriction.kubernetes.io/slacktide": "true"}, allocatable=room)
-        )
-        for number, seconds in enumerate(behind):
-            mirror.see_pod(made_objects.decoded(POD, late_by(seconds, number)))
-        feed = LiveFeed(mirror, Engine(config), listener, clock, lambda: 0.0)
-        connection = cast("Any", server)
-        recorder = EventRecorder(connection, "slacktide", "test")
-        term = TermContext(connection, config.kube, feed, recorder, clock, lambda: True, Gate())
-        listener.writer = LedgerWriter(term, LedgerCounts(), lambda: False)
-        take_over(feed, {}, lambda _decision, _leaving: None)
-        mirror.follow(feed)
-        assert len(feed.engine.controllers) == WORKLOADS
+        term, writer = led(server, config, clock, behind)
+        feed = term.feed
         states = StateEvents(partial(note, clock), feed.engine, feed.controllers.targets, clock)
-        running = [listener.writer.run(), Housekeeper(term, ConditionWriter(term), listener.writer, states).run()]
+        running = [writer.run(), Housekeeper(term, ConditionWriter(term), writer, states).run()]
         tasks = [asyncio.ensure_future(one) for one in running]
         await asyncio.sleep(SECONDS)
         for task in tasks:

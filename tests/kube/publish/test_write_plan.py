@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Container
 
 import numpy as np
 import pytest
@@ -19,10 +20,15 @@ def written(*keys: str, at: float = 0.0) -> WritePlan:
     return plan
 
 
+def take(plan: WritePlan, now: float, patience: float, under_way: Container[str] = ()) -> str | None:
+    """Whose turn it is, whatever the reason."""
+    return plan.take_urgent(now, under_way) or plan.take_other(now, patience, under_way)
+
+
 def order(plan: WritePlan, now: float) -> list[str]:
     """Whose turn it is, until it is nobody's."""
     found = []
-    while (key := plan.take(now, NEW_SECONDS, ())) is not None:
+    while (key := take(plan, now, NEW_SECONDS, ())) is not None:
         found.append(key)
     return found
 
@@ -44,7 +50,7 @@ def test_a_ledger_is_written_once_a_second_at_most_and_each_need_of_it_once() ->
     plan.changed("a", 10.1)
     plan.turn("a")
     assert len(plan) == 1, "one write serves both"
-    assert plan.take(10.0 + LEAST_SECONDS - 0.01, 0.0, ()) is None
+    assert take(plan, 10.0 + LEAST_SECONDS - 0.01, 0.0) is None
     assert order(plan, 10.0 + LEAST_SECONDS) == ["a"]
 
 
@@ -52,9 +58,9 @@ def test_one_that_is_under_way_waits_and_lets_others_pass() -> None:
     plan = written("a", "b")
     plan.turn("a")
     plan.turn("b")
-    assert plan.take(5.0, 0.0, {"a"}) == "b"
-    assert plan.take(5.0, 0.0, {"a"}) is None
-    assert plan.take(5.0, 0.0, ()) == "a"
+    assert take(plan, 5.0, 0.0, {"a"}) == "b"
+    assert take(plan, 5.0, 0.0, {"a"}) is None
+    assert take(plan, 5.0, 0.0) == "a"
 
 
 def test_a_first_ledger_waits_as_long_as_it_is_told_and_a_state_needs_one_that_was_written() -> None:
@@ -62,8 +68,8 @@ def test_a_first_ledger_waits_as_long_as_it_is_told_and_a_state_needs_one_that_w
     plan.changed("a", 0.0)
     plan.changed("a", 3.0)
     plan.turn("a")
-    assert plan.take(9.9, 10.0, ()) is None
-    assert plan.take(10.0, 10.0, ()) == "a"
+    assert take(plan, 9.9, 10.0) is None
+    assert take(plan, 10.0, 10.0) == "a"
     assert len(plan) == 0
 
 
@@ -108,7 +114,7 @@ def test_five_thousand_workloads_within_the_rate(all_at_once: bool) -> None:
                 plan.turn(f"w{i}")
                 asked.setdefault(f"w{i}", now)
         oldest_now = next(iter(plan.written_at.items()))
-        key = plan.take(now, NEW_SECONDS, ())
+        key = take(plan, now, NEW_SECONDS)
         if key is None:
             continue
         writes[int(now)] += 1
@@ -129,5 +135,5 @@ def test_ledgers_of_a_former_leader_come_as_they_are_told_and_do_not_wait() -> N
     for key in ("c", "a"):
         plan.knows(key)
     assert len(plan) == 3
-    assert [plan.take(1000.0, 10.0, ()) for _ in range(3)] == ["c", "a", None]
-    assert plan.take(1010.0, 10.0, ()) == "b"
+    assert [take(plan, 1000.0, 10.0) for _ in range(3)] == ["c", "a", None]
+    assert take(plan, 1010.0, 10.0) == "b"

@@ -87,13 +87,15 @@ class LedgerWriter:
     pods' bindings; until then the pods' own timestamps tell all of it. Before one of them is evicted it is written.
     """
 
-    def __init__(self, term: TermContext, counts: LedgerCounts, busy: Callable[[], bool]) -> None:
+    def __init__(self, term: TermContext, counts: LedgerCounts, busy: Callable[[], int]) -> None:
         self._connection, self._feed, self._clock, self._leading = term.connection, term.feed, term.clock, term.leading
         self._gate = term.gate
         self._counts, self._busy = counts, busy
         qps = term.settings.ledger_qps
         self._limiter = Limiter(qps, max(1, int(qps)))
         self._plan = WritePlan()
+        self._others_from = 0.0
+        """When the next ledger may be written to which nothing happened, where many decisions are under way."""
         self._taken: dict[str, None] = {}
         """Those that wait for their turn in the rate."""
         self._said: dict[str, Said] = {}
@@ -286,9 +288,20 @@ class LedgerWriter:
                 await self._write(key)
 
     def _next(self) -> str | None:
-        """The ledger whose turn it is, of those not written within the last second."""
-        patience = write_plan.BUSY_SECONDS if self._busy() else write_plan.NEW_SECONDS
-        return self._plan.take(self._clock(), patience, self._taken.keys() | self._under_way)
+        """The ledger whose turn it is, of those not written within the last second.
+
+        First ledgers, of which pods' own timestamps tell, and numbers that only grow old stand back while many
+        decisions are being carried out: the API server has to take both.
+        """
+        now, busy, concerned = self._clock(), self._busy(), self._taken.keys() | self._under_way
+        key = self._plan.take_urgent(now, concerned)
+        if key is not None or (busy >= write_plan.CROWD and now < self._others_from):
+            return key
+        patience = write_plan.BUSY_SECONDS if busy else write_plan.NEW_SECONDS
+        key = self._plan.take_other(now, patience, concerned)
+        if key is not None:
+            self._others_from = now + write_plan.CROWDED_PAUSE
+        return key
 
     async def flush(self) -> None:
         """Write all that is noted down, now, each once; for a clean stop."""

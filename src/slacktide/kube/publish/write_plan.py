@@ -11,6 +11,8 @@ from collections.abc import Container
 LEAST_SECONDS = 1.0
 NEW_SECONDS, BUSY_SECONDS = 0.1, 10.0
 """So long a new controller's first ledger waits, and at most so long where others' pods are being bound."""
+CROWD, CROWDED_PAUSE = 100, 0.1
+"""Where so many decisions are under way, a ledger to which nothing happened is written after such a pause only."""
 REFRESH_SECONDS = 55.0
 """A ledger to which nothing happens is written anew after this long; the rest of the minute is for waiting its turn."""
 
@@ -74,18 +76,24 @@ class WritePlan:
         oldest = next(iter(self.written_at.values()), None)
         return oldest is not None and now - oldest >= REFRESH_SECONDS
 
-    def take(self, now: float, patience: float, under_way: Container[str]) -> str | None:
-        """The ledger to be written now, or None; first ledgers wait for ``patience`` seconds."""
-        key = self._next(now, patience, under_way)
+    def take_urgent(self, now: float, under_way: Container[str]) -> str | None:
+        """The ledger to be written now because something happened, or None."""
+        for waiting in (self.turned, self.dirty):
+            for key in waiting:
+                if now - self.written_at.get(key, 0.0) >= LEAST_SECONDS and key not in under_way:
+                    self.begins(key, now)
+                    return key
+        return None
+
+    def take_other(self, now: float, patience: float, under_way: Container[str]) -> str | None:
+        """The first ledger, or that with the oldest numbers, to be written now, or None; first ledgers wait for
+        ``patience`` seconds."""
+        key = self._other(now, patience, under_way)
         if key is not None:
             self.begins(key, now)
         return key
 
-    def _next(self, now: float, patience: float, under_way: Container[str]) -> str | None:
-        for waiting in (self.turned, self.dirty):
-            for key in waiting:
-                if now - self.written_at.get(key, 0.0) >= LEAST_SECONDS and key not in under_way:
-                    return key
+    def _other(self, now: float, patience: float, under_way: Container[str]) -> str | None:
         for key, since in self.new.items():
             if now - since < patience:
                 break
