@@ -51,6 +51,8 @@ LEISURE = 9.0
 """Between two looks at places that are kept this many times what the last one took, while nobody waits for a pass."""
 TOGETHER = 100
 """So many of those who wait are looked at in one part."""
+FEW, TOLD_A_SECOND = 1_000, 20_000
+"""Of more than these, who have waited before are looked at after some passes only, so many a second."""
 
 T = TypeVar("T")
 
@@ -104,7 +106,8 @@ class Term(FeedListener):
         self._rivals = Rivals()
         self._turns = Turns(tools.config.kube.pass_budget)
         self._parts = 0
-        self._next_look, self._look_called = 0.0, False
+        self._next_look = self._all_told_from = 0.0
+        self._alarm: asyncio.TimerHandle | None = None
         self._work = asyncio.Event()
 
     def take_over(self, ledgers: Mapping[str, Availability]) -> None:
@@ -219,11 +222,36 @@ class Term(FeedListener):
             self._carry_out(decision)
             yield
         self._look_again(everybody=True)
-        waiting = engine.waiting()
+        waiting = self._to_be_told()
         for at in range(0, len(waiting), TOGETHER):
             self.reporter.after_pass(waiting[at : at + TOGETHER])
             self.actor.find_other_devices(waiting[at : at + TOGETHER])
             yield
+
+    def _to_be_told(self) -> list[str]:
+        """Who waits though there was a pass. Where thousands do, and have done so before, not all after every pass."""
+        woken, self.feed.woken = self.feed.woken, {}
+        now, count = self._tools.clock(), self.engine.count_waiting()
+        if count <= FEW or now >= self._all_told_from:
+            self._all_told_from = now + count / TOLD_A_SECOND
+            return self.engine.waiting()
+        self._wake_in(self._all_told_from - now)
+        pods = self.engine.pods
+        return [uid for uid in woken if uid in pods and pods[uid].state == types.WAITING]
+
+    def _wake_in(self, seconds: float) -> None:
+        """There is to be another look in so many seconds, or sooner."""
+        loop = asyncio.get_running_loop()
+        at = loop.time() + seconds
+        if self._alarm is not None and self._alarm.when() > at:
+            self._alarm.cancel()
+            self._alarm = None
+        if self._alarm is None:
+            self._alarm = loop.call_at(at, self._wake)
+
+    def _wake(self) -> None:
+        self._alarm = None
+        self._work.set()
 
     def _look_again(self, *, everybody: bool) -> None:
         """Pods whose places are kept may find better ones: before a pass the most important, after it all of them."""
@@ -235,18 +263,12 @@ class Term(FeedListener):
 
         Where thousands wait for their victims, each that goes would call for one.
         """
-        if loop.time() < self._next_look:
-            if not self._look_called:
-                self._look_called = True
-                loop.call_at(self._next_look, self._look_is_due)
+        if (early := self._next_look - loop.time()) > 0.0:
+            self._wake_in(early)
             return
         began = loop.time()
         self._look_again(everybody=True)
         self._next_look = loop.time() + LEISURE * (loop.time() - began)
-
-    def _look_is_due(self) -> None:
-        self._look_called = False
-        self._work.set()
 
     def _counted(self, parts: Generator[None, None, T]) -> Generator[None, None, T]:
         """Counts parts of passes, which must not be held up, while we lead."""

@@ -123,7 +123,7 @@ class Backstage:
         self.config: Config = replace(config, policy=policy)
         self.server = Server()
         loop = asyncio.get_running_loop()
-        self.clock = lambda: NOW + loop.time()
+        self.clock: Callable[[], float] = lambda: NOW + loop.time()
         self.mirror = ClusterMirror(self.config, self.clock)
         for name, rank in (("high", 1), ("low", 3)):
             self.mirror.see_class(ServiceClass(WrittenMetadata(name), ServiceClassSpec(0.9, rank, namespaces=("*",))))

@@ -470,14 +470,19 @@ class Engine:
     def anybody_waits(self) -> bool:
         """Whether a pod is awake and waits; O(1)."""
         control = self.tables.tb.control
-        return bool(control["queue"] + control["incoming"] > 0 or self.instances.anybody_aside())
+        return bool(control["queue"] + control["incoming"] > 0 or self.instances.kept_away)
 
     def waiting(self) -> list[str]:
         """Pods that are awake and wait, in no particular order."""
         tb = self.tables.tb
         rows: list[int] = tb["queue"]["row"][: int(tb.control["queue"])].tolist()
         rows += tb["incoming"]["row"][: int(tb.control["incoming"])].tolist()
-        return [*(self.uid_of_row[row] for row in rows), *self.instances.aside]
+        return [*(self.uid_of_row[row] for row in rows), *self.instances.aside, *self.instances.kept_away]
+
+    def count_waiting(self) -> int:
+        """How many these are; O(1)."""
+        control = self.tables.tb.control
+        return int(control["queue"] + control["incoming"]) + len(self.instances.aside) + len(self.instances.kept_away)
 
     # -- passes ----------------------------------------------------------------------------------------------------
 

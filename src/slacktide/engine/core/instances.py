@@ -51,7 +51,9 @@ class Instances:
         self.latest = 0.0
         self.blame = Blame(tables)
         self.aside: dict[str, None] = {}
-        """Pods that wait and are excused: they are in no queue of the tables."""
+        """Pods that wait and are excused for their workload's doing: they are in no queue of the tables."""
+        self.kept_away: dict[str, None] = {}
+        """The same for an operator's doing, who keeps them from their nodes."""
         self._min_running = snap(min_running)
         self._observer = observer
 
@@ -149,7 +151,7 @@ class Instances:
     def queue(self, pod: Pod) -> None:
         """A pod that is asleep waits in the queue; aside, where it is excused."""
         if self.blame.is_excused(pod.row):
-            self.aside[pod.uid] = None
+            (self.kept_away if pod.cause == OPERATOR else self.aside)[pod.uid] = None
             pod.state = types.WAITING
             return
         self.tables.ensure_capacity()
@@ -162,6 +164,8 @@ class Instances:
         if pod.state == types.WAITING:
             if pod.uid in self.aside:
                 del self.aside[pod.uid]
+            elif pod.uid in self.kept_away:
+                del self.kept_away[pod.uid]
             else:
                 live_events.dequeue(self.tables.tb.state, pod.row)
             pod.state = types.ASLEEP
@@ -191,14 +195,10 @@ class Instances:
         for pod in waiting:
             self.queue(pod)
 
-    def anybody_aside(self) -> bool:
-        """Whether a pod waits that :meth:`rouse` would have take part in a pass."""
-        return any(self.pods[uid].cause == OPERATOR for uid in self.aside)
-
     def rouse(self, now: float) -> list[Pod]:
         """Pods that wait for a node, and that an operator keeps from theirs, take part in a pass: until it is over
         they wait as any other."""
-        roused = [one for one in (self.pods[uid] for uid in self.aside) if one.cause == OPERATOR]
+        roused = [self.pods[uid] for uid in self.kept_away]
         for pod in roused:
             controller = self.controllers[pod.key]
             self.unqueue(pod)

@@ -282,7 +282,7 @@ class Actor:
         """A pod takes part in passes again, if nothing keeps it from that by now."""
         pod = self.feed.pods.get(uid)
         if pod is not None and pod.queue == fed_pod.BACKOFF:
-            pod.queue = fed_pod.ACTIVE
+            self.feed.active(pod)
             self.feed.consider(pod)
 
     # -- places that wait ------------------------------------------------------------------------------------------

@@ -55,6 +55,8 @@ class Feed(Changes, ABC):
         self.pods = {uid: FedPod(record) for uid, record in mirror.pods.items()}
         self.orphans: dict[str, dict[str, None]] = {}
         """Pods whose owner, by UID, is not known yet, the first come first."""
+        self.woken: dict[str, None] = {}
+        """UIDs of pods that take part in passes since these were taken out last."""
         self.specs = Specs(mirror, engine)
         self.crowds, self.lonely = Crowds(self.specs), Lonely(self.specs, mirror.constraints)
         self.succession = Succession()
@@ -366,11 +368,13 @@ class Feed(Changes, ABC):
         impossible = too_many or lonely or self.specs.is_impossible(number)
         self.blame.waits(pod, impossible=impossible)
         if pod.queue != fed_pod.BACKOFF and news:
-            pod.queue = fed_pod.UNSCHEDULABLE if impossible else fed_pod.ACTIVE
             engine.wake(pod.uid)
             if impossible:
+                pod.queue = fed_pod.UNSCHEDULABLE
                 self.listener.waits(pod)
-            elif calls:
+            else:
+                self.active(pod)
+            if calls and not impossible:
                 self.listener.work()
 
     def _takes_no_part(self, pod: FedPod) -> bool:
@@ -409,12 +413,17 @@ class Feed(Changes, ABC):
         self.engine.prefer(pod.uid, node)
         return True
 
+    def active(self, pod: FedPod) -> None:
+        """A pod takes part in the next pass."""
+        pod.queue = fed_pod.ACTIVE
+        self.woken[pod.uid] = None
+
     def _arrive(self, pod: FedPod, key: str, number: int) -> bool:
         """The engine hears of a pod that waits; whether that calls for a pass."""
         self.specs.take(pod, number)
         pod.key = key
         if pod.queue == fed_pod.BACKOFF:
-            pod.queue = fed_pod.ACTIVE
+            self.active(pod)
         at = pod.record.waits_since(self.clock(), self.away())
         self.replacements.make_way(key)
         self.engine.arrive(pod.uid, pod.pod.metadata.name, key, number, at, pod.budget)
