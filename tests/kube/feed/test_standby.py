@@ -12,7 +12,9 @@ from kube.feed.test_blame import T0, World, ended, kept
 from slacktide.kube.mirror.departures import KEPT_SECONDS, MOST_KEPT
 from slacktide.kube.mirror.pod_record import End
 from slacktide.kube.resources.objects import Identity
+from slacktide.model import ServiceClass
 from slacktide.model.causes import OPERATOR
+from slacktide.state.spec import Spec
 
 BASE, TAKEOVER, END = 100.0, 200.0, 260.0
 """The ledger is written and its leader dies; another one leads; the two are compared."""
@@ -261,6 +263,36 @@ def one_replaced(world: World) -> None:
     world.pod("q", "b", created=20, bound=22, ready=25, started=25)
 
 
+def preempted_and_gone(world: World) -> None:
+    """The next pod is there at once, and waits until this one is gone: it takes its time, and runs on."""
+    at(world, 100.4)
+    told_to_go(world, marked="EvictionByEvictionAPI")
+    world.pod("q", created=100)
+    at(world, 108.7)
+    gone(world, "p")
+    comes(world, "q", "b", 100, 131.4, 133.9)
+
+
+def one_preempted(world: World) -> None:
+    """Decided before the ledger is written."""
+    world.up("p")
+    at(world, 99.0)
+    world.node("b", cpu="1")
+    engine = world.engine
+    more = engine.room("a")["cpu"] + 1
+    engine.spec(999, Spec((("cpu", more), ("pods", 1)), ServiceClass("gold", 1.0, 1)))
+    engine.controller("g", ServiceClass("gold", 1.0, 1), 0, False)
+    engine.arrive("g", "g", "g", 999, world.clock())
+    engine.wake("g")
+    (decision,) = engine.run(world.clock()).decisions
+    assert [one.uid for one in decision.victims] == ["p"]
+    world.feed.succession.told(engine.pods["p"].key, "p")
+    engine.desired("g", 0, world.clock())
+    engine.gone("g", world.clock())
+    engine.controller_gone("g", world.clock())
+    world.node("b")
+
+
 def told(
     story: Story, approach: str, *, unled: bool, before: Story = one_up
 ) -> tuple[tuple[float, float, float], float, float | None]:
@@ -290,6 +322,16 @@ def test_as_if_somebody_had_led(story: Story, approach: str) -> None:
     assert sum(found) + found_good == pytest.approx(sum(led) + good, abs=1e-5)
     assert found_good == pytest.approx(good, abs=1e-5)
     assert found == pytest.approx(led, abs=1e-5)
+    assert found_slack == pytest.approx(slack, abs=1e-3)
+
+
+@pytest.mark.parametrize("approach", ["independent", "concurrent", "aggregated"])
+def test_a_successor_counts_from_when_the_preempted_one_is_gone(approach: str) -> None:
+    led, good, slack = told(preempted_and_gone, approach, unled=False, before=one_preempted)
+    found, found_good, found_slack = told(preempted_and_gone, approach, unled=True, before=one_preempted)
+    assert led == pytest.approx((133.9 - 108.7, 0.0, 0.0), abs=1e-5)
+    assert found == pytest.approx(led, abs=1e-5)
+    assert found_good == pytest.approx(good, abs=1e-5)
     assert found_slack == pytest.approx(slack, abs=1e-3)
 
 

@@ -96,7 +96,12 @@ class _Restoring(AtCheckpoint):
             self.begin(checkpoint, seen)
         drained = [pod.ended_until for pod in seen if pod.ended_by == OPERATOR]
         self.controller.drained = max([self.controller.drained, *drained])
-        events = [event for pod in seen for event in timeline(pod, self._before(pod), self._clip)]
+        held = self._held(seen)
+        events = [
+            (max(at, held.get(pod.uid, at)), kind, pod)
+            for one in seen
+            for at, kind, pod in timeline(one, self._before(one), self._clip)
+        ]
         events.sort(key=lambda event: event[:2])
         for at, kind, pod in events:
             self._happens(at, kind, pod)
@@ -104,6 +109,22 @@ class _Restoring(AtCheckpoint):
         self._finish()
         if checkpoint is not None and checkpoint.suffered is not None:
             self._go_on_suffering(checkpoint.suffered)
+
+    def _held(self, seen: list[PodObservation]) -> dict[str, float]:
+        """When pods that came in the place of preempted ones began to count, by uid: as long as these were there, their
+        instances went on in them. It is known of those that were seen to go."""
+        ends = {one.uid: self._clip(one.ended) for one in seen if one.ended is not None}
+        going = sorted(ends[uid] for uid, one in self.missing.items() if one.preempted and uid in ends)
+        held: dict[str, float] = {}
+        for pod in seen:
+            if pod.uid in self.missing or pod.uid in self.engine.pods:
+                continue
+            came, bound = self._clip(pod.created), self._clip(pod.since) if pod.host else self.now
+            end = next((end for end in going if came < end <= bound), None)
+            if end is not None:
+                going.remove(end)
+                held[pod.uid] = end
+        return held
 
     def _before(self, pod: PodObservation) -> Before:
         """How a pod was at the base."""
