@@ -33,7 +33,6 @@ def audit_policy(reader: str) -> Json:
         {"group": "", "resources": pods},
         {"group": "apps", "resources": ["deployments"]},
         {"group": "slacktide.io", "resources": ["maintenancewindows"]},
-        {"group": "coordination.k8s.io", "resources": ["leases"], "resourceNames": ["slacktide"]},
     ]
     quiet = ["system:serviceaccount:kube-system:deployment-controller", "system:kube-controller-manager"]
     return {
@@ -110,7 +109,6 @@ class AuditReading:
         self._dark: dict[str, list[list[float]]] = {}
         self._windows: list[tuple[float, float, dict[str, str]]] = []
         self._labels: dict[str, dict[str, str]] = {}
-        self._holders: list[tuple[float, str]] = []
         entries = [one for one in whole_lines(log.read_text()) if one["stage"] == "ResponseComplete"]
         for entry in sorted(entries, key=lambda one: seconds(one["stageTimestamp"])):
             if entry.get("responseStatus", {}).get("code", 500) < 300:
@@ -127,8 +125,6 @@ class AuditReading:
         elif kind == "pods":
             for one in body.get("items", [body]) if body.get("kind") in ("Pod", "PodList") else []:
                 self._pod(one, at)
-        elif kind == "leases" and body.get("kind") == "Lease":
-            self._holders.append((at, body["spec"].get("holderIdentity") or ""))
         elif kind == "nodes" and body.get("kind") == "Node":
             self._node(body, at)
         elif kind == "deployments" and entry["verb"] == "create" and body.get("kind") == "Deployment":
@@ -290,7 +286,7 @@ def surplus(chain: list[Pod], until: float) -> Iterator[tuple[float, float, str]
     delivered: it is an instance more as long as that lasts. A successor of the scheduler's victims waits for their end.
     """
     for before, pod in pairwise(chain):
-        end = min(until, before.up[-1][1] if before.up else pod.created)
+        end = min(until, before.up[-1][1] if before.up else pod.created, before.ended, pod.first_up)
         if before.disrupted == NEVER and pod.created < end:
             waits = OPERATOR if before.cause == OPERATOR else CLUSTER
             yield pod.created, min(pod.bound, end), waits

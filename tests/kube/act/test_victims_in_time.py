@@ -69,3 +69,48 @@ def test_a_victim_that_does_not_go_has_its_grace_and_the_patience_from_when_it_w
             assert house.term.engine.pods["high"].state != types.PLACED
 
     played(play)
+
+
+def test_two_places_that_wait_for_one_victim_are_both_given_up_where_it_does_not_go() -> None:
+    async def play(house: Backstage) -> None:
+        house.node("a")
+        house.pod("low", "", "a", cls="low", terminationGracePeriodSeconds=10)
+        house.pod("one", cores=2)
+        house.pod("two", cores=2)
+        async with house.leading():
+            await house.decide()
+            assert house.term.actor.nominations.keys() == {"one", "two"}
+            assert house.server.evicted == ["low"]
+            await asyncio.sleep(10.0 + house.config.kube.victim_patience + 3.0)
+            assert house.term.actor.nominations.keys() == set()
+            assert house.term.actor.counts.given_up == 2
+            await house.decide(3)
+            assert house.server.bindings == {}
+            house.gone("low")
+            await asyncio.sleep(5.0)
+            await house.decide()
+            assert house.server.bindings.keys() == {"one", "two"}
+
+    played(play)
+
+
+def test_a_victim_whose_deletion_others_began_before_its_turn_has_its_time_from_then() -> None:
+    """Nobody waits for it any more, and it never goes."""
+
+    async def play(house: Backstage) -> None:
+        house.node("a")
+        house.pod("low", "", "a", cls="low", terminationGracePeriodSeconds=10)
+        house.pod("high")
+        async with house.leading():
+            await house.decide(pause=0.0)
+            house.node("new")
+            house.pod("low", "", "a", cls="low", terminationGracePeriodSeconds=10, goes=True)
+            await house.decide(pause=0.0)
+            assert house.term.actor.nominations == {}
+            assert house.term.engine.pods["low"].state == types.LEAVING
+            await asyncio.sleep(10.0 + house.config.kube.victim_patience + 3.0)
+            assert house.server.bindings == {"high": "new"}
+            assert house.server.evicted == []
+            assert house.term.engine.pods["low"].state == types.PLACED
+
+    played(play)

@@ -57,3 +57,28 @@ def test_a_life_of_less_than_a_tenth_of_the_window_is_told_once_of_each_class(sc
 def test_nobody_is_told_whose_promise_is_over_its_life_anyway(scene: Scene) -> None:
     assert scene.lived("life", 0, 1.0) == []
     assert scene.lived("job", 1, 1.0, "batch") == []
+
+
+def test_instances_that_are_younger_than_their_workload_make_no_short_life(scene: Scene) -> None:
+    """It was rolled out an hour ago."""
+    target = Target("apps/v1", "Deployment", "shop", "old", "uid-old")
+    engine = scene.bench.engine
+    scene.bench.controller(target.key, "concurrent", 1)
+    engine.arrive("first", "first", target.key, 1, T0)
+    engine.desired(target.key, 0, T0 + 20 * DAY)
+    engine.gone("first", T0 + 20 * DAY)
+    engine.desired(target.key, 1, T0 + 20 * DAY)
+    engine.arrive("second", "second", target.key, 1, T0 + 20 * DAY)
+    scene.lives.ends(target, T0 + 20 * DAY + HOUR)
+    assert scene.told == []
+
+
+def test_a_class_with_an_slo_of_the_workloads_own_is_that_class(scene: Scene) -> None:
+    own = replace(MONTHLY, name="silver@0.95", slo=0.95)
+    target = Target("apps/v1", "Deployment", "shop", "own", "uid-own")
+    scene.bench.engine.controller(target.key, own, 0, False)
+    scene.bench.engine.arrive("own", "own", target.key, 1, T0)
+    scene.lives.ends(target, T0 + HOUR)
+    (told,) = scene.told
+    assert "class silver (rolling 30d)" in told[1]
+    assert scene.lived("short", 1, HOUR) == []

@@ -69,9 +69,9 @@ class Actor:
         return self.reservations.nominations
 
     @property
-    def under_way(self) -> int:
-        """Decisions that wait for their turn or for victims."""
-        return self._binder.waiting + len(self.nominations)
+    def at_work(self) -> int:
+        """Bindings and evictions that wait for their turn: what the API server is to be asked."""
+        return self._binder.waiting + self._evictor.waiting
 
     def expect(self, decisions: Iterable[Decision]) -> None:
         """All decisions of a pass, before any is carried out: pods of a group wait for each other."""
@@ -300,13 +300,14 @@ class Actor:
             await self._gate.passed()
             now = self.clock()
             for uid, nomination in list(self.nominations.items()):
-                if self.reservations.is_late(nomination, now):
+                late = self.reservations.late(nomination, now)
+                if late and self.nominations.get(uid) is nomination:  # else it went with another one of its group
                     self.counts.given_up += 1
-                    late = [self.feed.pods.get(other) for other in nomination.outstanding]
-                    names = ", ".join(sorted("/".join(one.namespaced_name) for one in late if one is not None))
+                    pods = [self.feed.pods.get(other) for other in late]
+                    names = ", ".join(sorted("/".join(one.namespaced_name) for one in pods if one is not None))
                     self.give_up(uid, f"{names} did not go in time")
-                    self._not_going(nomination.outstanding)
-            self._not_going(self.reservations.overdue(now))  # whoever they were to make room for has gone elsewhere
+            # No place waits for them any more: all that did are given up.
+            self._not_going(self.reservations.overdue(now))
 
     def _not_going(self, uids: Iterable[str]) -> None:
         """A victim that does not go takes its room until it is gone, and is not chosen again."""

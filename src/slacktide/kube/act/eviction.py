@@ -73,6 +73,11 @@ class Evictor:
         self._of_victim[uid] = decision
         self._waiting.put_nowait((uid, decision))
 
+    @property
+    def waiting(self) -> int:
+        """Victims that have not had their turn."""
+        return self._waiting.qsize()
+
     def forget(self, uid: str) -> None:
         """A pod is no more."""
         self._of_victim.pop(uid, None)
@@ -87,7 +92,7 @@ class Evictor:
                 await self._gate.passed()
                 self.listener.ended(uid)  # the watch may have told before it was chosen
             elif self.is_wanted(decision):
-                self.listener.begins(uid)
+                self.listener.begins(uid)  # also what comes first may hang
                 await self.listener.nominate(decision)
                 if await self.listener.before_eviction(victim.key):
                     self.listener.begins(uid)
@@ -240,6 +245,7 @@ class Evictor:
             return  # it goes for another beneficiary by now
         self._of_victim.pop(victim.uid, None)
         if victim.pod.metadata.deletion_timestamp is not None:
+            self.listener.begins(victim.uid)
             return  # it goes in any case
         for uid in self.reservations.stays(victim.uid):
             awaiting = self.reservations.nominations.get(uid)

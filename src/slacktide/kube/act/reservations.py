@@ -71,9 +71,9 @@ class Reservations:
         if uid in self._patience:
             self._patience[uid] = until
 
-    def is_late(self, nomination: Nomination, now: float) -> bool:
-        """Whether all that a place waits for should have gone by now."""
-        return now > max(self._patience.get(uid, math.inf) for uid in nomination.outstanding)
+    def late(self, nomination: Nomination, now: float) -> set[str]:
+        """Those that a place waits for and that should have gone by now, or stay after all."""
+        return {uid for uid in nomination.outstanding if now > self._patience.get(uid, -math.inf)}
 
     def drop(self, uid: str) -> Nomination | None:
         """A pod waits no more, for whatever reason."""

@@ -7,8 +7,10 @@ goes there, and what was kept for it is given back. Victims that were told to go
 from __future__ import annotations
 
 from collections.abc import Iterator
+from heapq import heapify, heappop, heappush
 
 import numpy as np
+from numpy.typing import NDArray
 
 from slacktide.engine.core import types
 from slacktide.engine.core.engine import Engine
@@ -24,67 +26,97 @@ def settled(engine: Engine, reservations: Reservations, now: float, *, everybody
     ``everybody``: else only those no less important than whoever waits without a place, who may need that room more.
     O(places kept + kinds of their pods * hosts), in a few vector operations where nothing became free.
     """
-    hopeless: set[int] = set()
     limit = np.inf if everybody else _most_important_waiting(engine)
-    seen, moved = (-1, ""), True
-    while moved:  # who moves leaves room behind, which the next ones may use
-        moved = False
-        for rank, uid, kind in _worth_a_look(engine, reservations, hopeless, limit):
-            if (rank, uid) <= seen:
-                continue
-            seen = rank, uid
-            nomination, before = reservations.nominations[uid], engine.pods[uid].host
-            host = before if _is_free(engine, reservations, nomination) else ""
-            if not host and kind not in hopeless:
-                host = _elsewhere(engine, reservations, uid, nomination.decision.metric)
-                if not host:
-                    hopeless.add(kind)
+    look = _Look(engine, reservations, limit)
+    while (one := look.next()) is not None:
+        uid, kind = one
+        nomination, before = reservations.nominations[uid], engine.pods[uid].host
+        host = before if _is_free(engine, reservations, nomination) else ""
+        if not host and kind not in look.hopeless:
+            host = _elsewhere(engine, reservations, uid, nomination.decision.metric)
             if not host:
-                continue
-            reservations.drop(uid)
-            moved = host != before
-            if moved:
-                engine.refused(uid, now)
-                engine.nominated(uid, host, now)
-            yield Decision(uid, host, nomination.decision.metric)
-            if moved:
-                break
-
-
-def _worth_a_look(
-    engine: Engine, reservations: Reservations, hopeless: set[int], limit: float
-) -> list[tuple[int, str, int]]:
-    """Rank, UID and kind of the pods of which something may have become free, in this order: the contents of their own
-    node changed, or some node has room for their kind. Kinds of which one finds no other node join the ``hopeless``.
-    O(places kept + kinds * hosts)."""
-    tables, nominations = engine.tables, reservations.nominations
-    kept = [
-        (uid, one)
-        for uid in nominations
-        if (one := engine.pods.get(uid)) is not None
-        and one.state == types.PLACED and not one.bound and one.host == nominations[uid].decision.host
-    ]  # fmt: skip
-    if not kept:
-        return []
-    tables.settle()
-    tb, uids = tables.tb, [uid for uid, _ in kept]
-    kinds = tb["instances"]["kind"][np.array([one.row for _, one in kept])]
-    ranks = tb["classes"]["rank"][tb["kinds"]["cls"][kinds]]
-    hosts = np.array([engine.hosts[one.host] for _, one in kept])
-    worth = tb["hosts"]["version"][hosts] != np.array([nominations[uid].looked for uid in uids])
-    for kind in np.unique(kinds).tolist():
-        if kind in hopeless or not kind_has_room(engine, kind):
+                look.hopeless.add(kind)
+        if not host:
             continue
-        alike = (kinds == kind) & (ranks <= limit)
-        others = np.flatnonzero(alike & ~worth).tolist()
-        # Of equal ones the first fails for all of them: most often what has room is still taken by who goes.
-        first = min((uids[i] for i in others), default="")
-        if first and not _elsewhere(engine, reservations, first, nominations[first].decision.metric):
-            hopeless.add(kind)
-        else:
-            worth |= alike
-    found = np.flatnonzero(worth & (ranks <= limit)).tolist()
-    return sorted((int(ranks[i]), uids[i], int(kinds[i])) for i in found)
+        reservations.drop(uid)
+        if host != before:
+            engine.refused(uid, now)
+            engine.nominated(uid, host, now)
+            look.left(before)
+        yield Decision(uid, host, nomination.decision.metric)
+
+
+class _Look:
+    """The pods of which something may have become free, the most important first: the contents of their own node
+    changed, or some node has room for their kind. ``hopeless``: kinds of which one found no other node.
+
+    Those whose rank is above ``limit`` are left out. O(places kept + kinds * hosts).
+    """
+
+    def __init__(self, engine: Engine, reservations: Reservations, limit: float) -> None:
+        self._engine, self._reservations = engine, reservations
+        self.hopeless: set[int] = set()
+        self._due: list[tuple[int, str, int]] = []
+        """A heap of ranks, UIDs and kinds."""
+        self._seen = -1, ""
+        engine.tables.settle()
+        tb, nominations = engine.tables.tb, reservations.nominations
+        kept = [
+            (uid, one)
+            for uid in nominations
+            if (one := engine.pods.get(uid)) is not None
+            and one.state == types.PLACED and not one.bound and one.host == nominations[uid].decision.host
+        ]  # fmt: skip
+        self._uids = [uid for uid, _ in kept]
+        self._kinds = tb["instances"]["kind"][np.array([one.row for _, one in kept], np.int64)]
+        self._ranks = tb["classes"]["rank"][tb["kinds"]["cls"][self._kinds]]
+        self._hosts = np.array([engine.hosts[one.host] for _, one in kept], np.int64)
+        self._counts = self._ranks <= limit
+        looked = np.array([nominations[uid].looked for uid in self._uids], np.int64)
+        self._is_due = self._counts & (tb["hosts"]["version"][self._hosts] != looked)
+        self._of_kind = {kind: self._counts & (self._kinds == kind) for kind in np.unique(self._kinds).tolist()}
+        self._roomy: set[int] = set()
+        self._see_room()
+        self._due = self._entries(self._is_due)
+        heapify(self._due)
+
+    def next(self) -> tuple[str, int] | None:
+        """UID and kind of the next pod; None when there is none."""
+        if not self._due:
+            return None
+        rank, uid, kind = heappop(self._due)
+        self._seen = rank, uid
+        return uid, kind
+
+    def left(self, node: str) -> None:
+        """A pod goes to another node than this one, where others may go now: less important ones are looked at, too."""
+        before = self._is_due.copy()
+        self._is_due |= self._counts & (self._hosts == self._engine.hosts[node])
+        self._see_room()
+        for entry in self._entries(self._is_due & ~before):
+            if entry[:2] > self._seen:
+                heappush(self._due, entry)
+
+    def _see_room(self) -> None:
+        """Pods of kinds for which some node has room, as it has not had before."""
+        for kind, mine in self._of_kind.items():
+            if kind in self._roomy or kind in self.hopeless or not kind_has_room(self._engine, kind):
+                continue
+            others = np.flatnonzero(mine & ~self._is_due).tolist()
+            # Of equal ones the first fails for all: most often what has room is still taken by who goes.
+            first = min((self._uids[i] for i in others if self._entry(i)[:2] > self._seen), default="")
+            metric = self._reservations.nominations[first].decision.metric if first else 0.0
+            if first and not _elsewhere(self._engine, self._reservations, first, metric):
+                self.hopeless.add(kind)
+            else:
+                self._roomy.add(kind)
+                self._is_due |= mine
+
+    def _entries(self, which: NDArray[np.bool_]) -> list[tuple[int, str, int]]:
+        return [self._entry(i) for i in np.flatnonzero(which).tolist()]
+
+    def _entry(self, i: int) -> tuple[int, str, int]:
+        return int(self._ranks[i]), self._uids[i], int(self._kinds[i])
 
 
 def _elsewhere(engine: Engine, reservations: Reservations, uid: str, metric: float) -> str:

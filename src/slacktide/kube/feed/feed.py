@@ -281,6 +281,7 @@ class Feed(Changes, ABC):
 
     def pod_gone(self, record: PodRecord, succeeded: bool) -> None:
         pod = self.pods.pop(record.uid, None)
+        self.woken.pop(record.uid, None)
         if pod is None:
             return
         target = pod.target

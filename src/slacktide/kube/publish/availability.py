@@ -83,8 +83,9 @@ class LedgerCounts:
 class LedgerWriter:
     """Writes what changed, in the background; ``changed`` only notes it down.
 
-    A controller's first ledger waits a moment, and longer while ``busy``, so that it does not stand in the way of its
-    pods' bindings; until then the pods' own timestamps tell all of it. Before one of them is evicted it is written.
+    A controller's first ledger waits a moment, and longer while ``busy`` (so many bindings and evictions wait for their
+    turn), so that it does not stand in the way of its pods' bindings; until then the pods' own timestamps tell all of
+    it. Before one of them is evicted it is written.
     """
 
     def __init__(self, term: TermContext, counts: LedgerCounts, busy: Callable[[], int]) -> None:
@@ -276,7 +277,7 @@ class LedgerWriter:
             key = self._next()
             if key is None:
                 self._some.clear()
-                if self.pending:
+                if self.pending or self._plan.refresh_due(self._clock()):
                     await asyncio.sleep(write_plan.NEW_SECONDS)
                 else:
                     await self._some.wait()

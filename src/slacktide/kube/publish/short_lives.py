@@ -17,7 +17,8 @@ SHORT_LIFE = "ShortLife"
 
 
 class ShortLives:
-    """Says once of each class, in a term, that a workload lived less than a tenth of the window and is gone.
+    """Says once of each class, while this replica leads, that a workload lived less than a tenth of the window and is
+    gone.
 
     A promise over the window says nothing of such a life: with a whole budget all of it may be lost.
     """
@@ -29,17 +30,18 @@ class ShortLives:
     def ends(self, target: Target, at: float) -> None:
         """A workload is deleted; its ledger was settled ``at``, seconds since 1970."""
         controller = self._engine.controllers[target.key]
-        service = controller.service
-        if service.window is None or controller.batch or service.name in self._told or not controller.rows:
+        window, rows, name = controller.service.window, controller.rows, controller.service.name.partition("@")[0]
+        if window is None or controller.batch or name in self._told or not rows:
             return
-        rows = controller.rows
-        lived = float(accrue(self._engine.tables.tb, rows, len(rows), at)["lifetime"].max())
-        if not service.window.is_much_longer_than(lived):
+        had = accrue(self._engine.tables.tb, rows, len(rows), at)["lifetime"]
+        # A rollout, or none for a while, may have left instances that are younger than the workload.
+        lived = float(had.max()) + controller.past.lifetime
+        if not window.is_much_longer_than(lived):
             return
-        self._told.add(service.name)
+        self._told.add(name)
         note = (
-            f"deleted after {write_duration(round(lived))}, less than a tenth of the window of class {service.name} "
-            f"({service.window.name}); workloads that live so shortly are better served by a class whose promise is "
+            f"deleted after {write_duration(round(lived))}, less than a tenth of the window of class {name} "
+            f"({window.name}); workloads that live so shortly are better served by a class whose promise is "
             "over their lifetime (window: lifetime); told once of each class"
         )
         LOG.warning("%s %s/%s: %s", target.kind, target.namespace, target.name, note)
