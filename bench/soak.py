@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import pickle
 import statistics
 import sys
 import tempfile
@@ -47,7 +48,11 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         began = time.time()
         with soaked(Binaries.find(), (chosen.keep or Path(folder)) / "soak", soak, chosen.seed) as churn:
-            churn.play()
+            try:
+                churn.play()
+            finally:
+                if chosen.keep:
+                    (chosen.keep / "samples.pickle").write_bytes(pickle.dumps((churn.samples, churn.kills)))
             took = time.time() - began
             wrong = found(churn)
             verdict = judge(churn.log, churn.samples, 1.0, churn.pulse.late)

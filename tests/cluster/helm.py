@@ -28,6 +28,12 @@ class Helm:
         done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, env=self._environment)
         return Answer(done.returncode, done.stdout, done.stderr)
 
+    @property
+    def forces(self) -> tuple[str, ...]:
+        """What makes it take over fields of others; Helm 3 does so without being told."""
+        is_3 = self("version", "--template={{.Version}}").out.startswith("v3.")
+        return () if is_3 else ("--force-conflicts",)
+
     def ok(self, *words: str, values: Json | None = None) -> str:
         """The output of a command that must succeed."""
         answer = self(*words, values=values)

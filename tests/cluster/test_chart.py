@@ -272,7 +272,7 @@ def taken_over(helm: Helm, kubectl: Kubectl) -> str:
     answer = helm("install", "slacktide", str(CHART), "-n", HOME)
     assert answer.code != 0
     assert "cannot be imported into the current release" in answer.error
-    words = ("--take-ownership", "--force-conflicts")
+    words = ("--take-ownership", *helm.forces)
     return helm.ok("install", "slacktide", str(CHART), "-n", HOME, *words, values={"classes": CLASSES})
 
 
@@ -330,7 +330,7 @@ def test_an_upgrade_with_other_values_changes_what_they_say(helm: Helm, kubectl:
     values = {"replicas": 3, "settings": {"policy": {"patience": 30}}}
     changed = {"classes": {"gold": CLASSES["gold"] | {"slo": 0.9}}}
     # What came from kubectl is Helm's for good once Helm has been told to take it.
-    words = ("--reuse-values", "--force-conflicts")
+    words = ("--reuse-values", *helm.forces)
     helm.ok("upgrade", "slacktide", str(CHART), "-n", HOME, *words, values=values | changed)
     after = kubectl.json("-n", HOME, "get", "deploy/slacktide")["spec"]
     assert after["replicas"] == 3
@@ -389,7 +389,7 @@ def test_ledgers_and_definitions_outlive_the_release(
     install = partial(helm, "install", "slacktide", str(CHART), "-n", HOME, "--create-namespace")
     answer = install(values={"classes": CLASSES})
     assert answer.code != 0, "definitions that kubectl has applied were overwritten"
-    assert 'conflict with "kubectl"' in answer.error
+    assert ('conflict with "kubectl"' if helm.forces else "the cluster's definition") in answer.error
     bring(stdin=definitions)
     answer = install(values={"classes": CLASSES})
     assert answer.code == 0, answer.error
