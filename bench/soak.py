@@ -11,7 +11,9 @@ not at all; the network is away; a node is lost; the wall clock of the replicas 
 
 Prints what happened, what an auditor of all objects found (overcommitted nodes, double bindings, victims for nobody),
 whether the replicas' records replay, how far ledgers are off an independent reading of the audit log, and the resident
-memory of the process that lived longest. Ends with 1 where a record does not replay or a limit was exceeded.
+memory of the process that lived longest. Ends with 1 where a record does not replay, a limit was exceeded, a scheduler
+ended with a traceback, or the auditor found something. An event about a victim may die with a leader, and a line of the
+audit log with the API server: then it says so of that victim.
 """
 
 from __future__ import annotations
@@ -62,7 +64,7 @@ def main() -> int:
             "machine late": round(churn.pulse.late(began, began + took), 2),
             "incidents": dict(churn.happened),
             "findings": {kind: [len(every), *every[:EXAMPLES]] for kind, every in wrong.items()},
-            "complaints": complaints(churn),
+            "complaints": (said_wrong := complaints(churn)),
             "replays": replays,
             "memory": memory(churn),
             "samples": verdict.samples,
@@ -73,7 +75,7 @@ def main() -> int:
             "most off": {name: f"{by:+.2f} s, {where}" for name, (by, where) in verdict.worst.items()},
         }
         print(json.dumps(said, indent=1))
-    return 1 if verdict.exceeded or any(code for code, _ in replays.values()) else 0
+    return 1 if verdict.exceeded or wrong or said_wrong or any(code for code, _ in replays.values()) else 0
 
 
 def memory(churn: LongChurn) -> dict[str, float]:
