@@ -223,7 +223,10 @@ class AuditReading:
                 account.lost[cause] += end - begin
             account.good += until - chain[0].created - sum(end - begin for begin, end, _ in pieces)
             for begin, end, cause in surplus(chain, until):
-                account.lost[cause] += end - begin
+                if cause:
+                    account.lost[cause] += end - begin
+                else:
+                    account.good += end - begin
         return account
 
     def slack(self, workload: str, until: float, window: float, received: float) -> float:
@@ -283,14 +286,20 @@ def losses(chain: list[Pod], until: float) -> Iterator[tuple[float, float, str]]
 
 def surplus(chain: list[Pod], until: float) -> Iterator[tuple[float, float, str]]:
     """The spans in which a pod was there though the one before it, which others than the scheduler told to go, still
-    delivered: it is an instance more as long as that lasts. A successor of the scheduler's victims waits for their end.
+    delivered: it is an instance more as long as that lasts, and delivers where no cause is given. A successor of the
+    scheduler's victims waits for their end.
     """
     for before, pod in pairwise(chain):
-        end = min(until, before.up[-1][1] if before.up else pod.created, before.ended, pod.first_up)
+        end = min(until, before.up[-1][1] if before.up else pod.created, before.ended)
         if before.disrupted == NEVER and pod.created < end:
-            waits = OPERATOR if before.cause == OPERATOR else CLUSTER
-            yield pod.created, min(pod.bound, end), waits
-            yield min(pod.bound, end), end, WORKLOAD if before.cause == WORKLOAD else waits
+            waits, bound, up = (
+                OPERATOR if before.cause == OPERATOR else CLUSTER,
+                min(pod.bound, end),
+                min(pod.first_up, end),
+            )
+            yield pod.created, bound, waits
+            yield bound, up, WORKLOAD if before.cause == WORKLOAD else waits
+            yield up, end, ""
 
 
 def _caused(chain: list[Pod], begin: float, end: float) -> Iterator[tuple[float, float, str]]:

@@ -299,9 +299,10 @@ class Churn:
     def _settle(self) -> None:
         """Everybody runs, and all ledgers were written since."""
         for one in pods(self.api, NAMESPACE, "Running"):  # whose probe was to succeed again while nobody answered
-            name = one["metadata"]["name"]
-            if name.startswith("w") and condition(one, "Ready").get("status") == "False":
-                self._say(name, True)
+            name, goes = one["metadata"]["name"], "deletionTimestamp" in one["metadata"]
+            if name.startswith("w") and not goes and condition(one, "Ready").get("status") == "False":
+                with suppress(ApiError):  # it is gone
+                    self._say(name, True)
         for node in self.nodes:
             self.api.patch(f"/api/v1/nodes/{node}", {"spec": {"unschedulable": False}})
         until(self._no_golden_pods, "all golden pods are gone")

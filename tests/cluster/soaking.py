@@ -156,7 +156,7 @@ class LongChurn(Churn):
         self.disturbance.let_watches_flow()
 
     def _fault(self) -> None:
-        self.disturbance.add(watches=False, **FAULTS[self.happened["fault"] % len(FAULTS)])
+        self.disturbance.add(watches=False, **FAULTS[(self.happened["fault"] - 1) % len(FAULTS)])
         time.sleep(FAULT_SECONDS)
         self.disturbance.heal()
 

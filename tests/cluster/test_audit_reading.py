@@ -42,9 +42,10 @@ class Log:
         }  # fmt: skip
         self.lines.append(json.dumps(said, separators=(",", ":")))
 
-    def node(self, at: float, *, closed: bool) -> None:
-        metadata = {"name": "n", "labels": {"name": "n"}}
-        self.write(at, "nodes", {"kind": "Node", "metadata": metadata, "spec": {"unschedulable": closed}})
+    def node(self, at: float, *, closed: bool = False, ready: bool = True) -> None:
+        metadata, status = {"name": "n", "labels": {"name": "n"}}, {"type": "Ready", "status": str(ready)}
+        body = {"metadata": metadata, "spec": {"unschedulable": closed}, "status": {"conditions": [status]}}
+        self.write(at, "nodes", {"kind": "Node"} | body)
 
     def window(self, at: float, end: float) -> None:
         spec = {"start": text(at), "end": text(end), "nodeSelector": {"matchLabels": {"name": "n"}}}
@@ -108,6 +109,37 @@ def test_a_probe_that_fails_and_a_deletion_are_the_workloads(tmp_path: Path) -> 
     log.life("b", 10.0, 12.0, 15.0)  # it waits for a node by the cluster's doing
     assert had(log, tmp_path, 16.0) == pytest.approx({"good": 6.0, CLUSTER: 3.0, WORKLOAD: 6.0, OPERATOR: 0.0})
     assert log.read(tmp_path).disruptions("w0") == []
+
+
+def test_a_replacement_is_one_more_as_long_as_the_one_before_delivers(tmp_path: Path) -> None:
+    log = Log()
+    log.life("a", 1.0, 1.0, 2.0)
+    log.pod(10.0, "a", 1.0, bound=1.0, ready=2.0, told=10.0)
+    log.pod(10.0, "b", 10.0)
+    log.end(13.0, "a", 1.0)
+    log.pod(14.0, "b", 10.0, bound=14.0)
+    log.pod(16.0, "b", 10.0, bound=14.0, ready=16.0)
+    # It waits from 10 on, beside the one before until 13, and starts by the workload's doing.
+    assert had(log, tmp_path, 18.0) == pytest.approx({"good": 13.0, CLUSTER: 5.0, WORKLOAD: 2.0, OPERATOR: 0.0})
+
+
+def test_a_replacement_that_is_ready_before_the_other_ends_delivers_as_well(tmp_path: Path) -> None:
+    log = Log()
+    log.life("a", 1.0, 1.0, 2.0)
+    log.pod(10.0, "a", 1.0, bound=1.0, ready=2.0, told=10.0)
+    log.life("b", 10.0, 11.0, 12.0)
+    log.end(13.0, "a", 1.0)
+    assert had(log, tmp_path, 18.0) == pytest.approx({"good": 17.0, CLUSTER: 2.0, WORKLOAD: 1.0, OPERATOR: 0.0})
+
+
+def test_what_a_lost_node_takes_is_the_clusters_until_the_pod_is_ready_again(tmp_path: Path) -> None:
+    log = Log()
+    log.life("a", 1.0, 1.0, 2.0)
+    log.node(5.0, ready=False)
+    log.pod(6.0, "a", 1.0, bound=1.0, unready=6.0)
+    log.node(9.0)
+    log.pod(10.0, "a", 1.0, bound=1.0, ready=10.0)
+    assert had(log, tmp_path, 12.0) == pytest.approx({"good": 6.0, CLUSTER: 5.0, WORKLOAD: 0.0, OPERATOR: 0.0})
 
 
 @pytest.mark.parametrize("declared", [True, False])

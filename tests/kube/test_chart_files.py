@@ -69,3 +69,10 @@ def test_a_setting_that_the_schema_knows_is_one(tmp_path: Path) -> None:
     file.write_text("version: 1\nkube: {resize_patience: 30}\npolicy: {patience: 30}\n")
     assert load_live(file).kube.resize_patience == 30
     assert known["kube"]["properties"]["resize_patience"] is True
+
+
+def test_definitions_one_after_the_other_are_documents_of_their_own() -> None:
+    """Helm 3 writes them so (``helm show crds``), for kubectl to read."""
+    files = sorted((chart_files.CHART / "crds").glob("*.yaml"))
+    found = list(yaml.safe_load_all("".join(file.read_text() for file in files)))
+    assert [one["kind"] for one in found] == ["CustomResourceDefinition"] * len(files)

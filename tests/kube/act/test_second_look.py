@@ -131,6 +131,16 @@ def test_a_node_that_joins_takes_the_pod_at_once_and_its_reservation_is_given_ba
     assert scene.engine.room("node-0")["cpu"] == CORE
 
 
+def test_a_pod_whose_node_is_deleted_goes_to_another_one() -> None:
+    scene = Scene()
+    scene.comes("gold")
+    assert len(scene.decide()) == 1
+    scene.engine.host_gone("node-0")
+    scene.node("new")
+    assert scene.look() == [("gold", "new")]
+    assert "node-0" not in scene.engine.hosts
+
+
 def test_room_on_its_own_node_serves_it_though_nobody_has_gone() -> None:
     scene = Scene()
     scene.runs("beside", "node-0", 1)

@@ -121,7 +121,7 @@ class _Restoring(AtCheckpoint):
                 continue
             came, bound = self._clip(pod.created), self._clip(pod.since) if pod.host else self.now
             end = next((end for end in going if came < end <= bound), None)
-            if end is not None:
+            if end is not None and end < ends.get(pod.uid, float("inf")):
                 going.remove(end)
                 held[pod.uid] = end
         return held

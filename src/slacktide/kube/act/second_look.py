@@ -90,8 +90,8 @@ class _Look:
 
     def left(self, node: str) -> None:
         """A pod goes to another node than this one, where others may go now: less important ones are looked at, too."""
-        before = self._is_due.copy()
-        self._is_due |= self._counts & (self._hosts == self._engine.hosts[node])
+        before, h = self._is_due.copy(), self._engine.hosts.get(node, -1)  # its node may be no more
+        self._is_due |= self._counts & (self._hosts == h)
         self._see_room()
         for entry in self._entries(self._is_due & ~before):
             if entry[:2] > self._seen:

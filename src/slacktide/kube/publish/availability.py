@@ -96,7 +96,7 @@ class LedgerWriter:
         self._limiter = Limiter(qps, max(1, int(qps)))
         self._plan = WritePlan()
         self._others_from = 0.0
-        """When the next ledger may be written to which nothing happened, where many decisions are under way."""
+        """When the next ledger may be written to which nothing happened, where many bindings and evictions wait."""
         self._taken: dict[str, None] = {}
         """Those that wait for their turn in the rate."""
         self._said: dict[str, Said] = {}
@@ -292,7 +292,7 @@ class LedgerWriter:
         """The ledger whose turn it is, of those not written within the last second.
 
         First ledgers, of which pods' own timestamps tell, and numbers that only grow old stand back while many
-        decisions are being carried out: the API server has to take both.
+        bindings and evictions wait for their turn: the API server has to take both.
         """
         now, busy, concerned = self._clock(), self._busy(), self._taken.keys() | self._under_way
         key = self._plan.take_urgent(now, concerned)

@@ -33,10 +33,9 @@ class ShortLives:
         window, rows, name = controller.service.window, controller.rows, controller.service.name.partition("@")[0]
         if window is None or controller.batch or name in self._told or not rows:
             return
-        had = accrue(self._engine.tables.tb, rows, len(rows), at)["lifetime"]
-        # A rollout, or none for a while, may have left instances that are younger than the workload.
-        lived = float(had.max()) + controller.past.lifetime
-        if not window.is_much_longer_than(lived):
+        lived = float(accrue(self._engine.tables.tb, rows, len(rows), at)["lifetime"].max())
+        # Where instances went before, those that are left may be younger than the workload.
+        if controller.past.lifetime or not window.is_much_longer_than(lived):
             return
         self._told.add(name)
         note = (

@@ -12,7 +12,8 @@ LEAST_SECONDS = 1.0
 NEW_SECONDS, BUSY_SECONDS = 0.1, 10.0
 """So long a new controller's first ledger waits, and at most so long where others' pods are being bound."""
 CROWD, CROWDED_PAUSE = 100, 0.1
-"""Where so many decisions are under way, a ledger to which nothing happened is written after such a pause only."""
+"""Where so many bindings and evictions wait for their turn, a ledger to which nothing happened is written after such a
+pause only."""
 REFRESH_SECONDS = 55.0
 """A ledger to which nothing happens is written anew after this long; the rest of the minute is for waiting its turn."""
 
