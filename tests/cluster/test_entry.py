@@ -290,7 +290,7 @@ def test_a_certificate_of_files_is_shown_and_read_again_when_it_is_renewed(
 ) -> None:
     assert kubectl.ok("get", "namespace", HOME)
     certificate, key = authority(tmp_path, "first")
-    named = {"kube__tls_certificate": certificate, "kube__tls_key": key}
+    named: dict[str, Any] = {"kube__tls_certificate": certificate, "kube__tls_key": key}
     running = Running(plane, name="files", kube__http_access="delegated", kube__leader_election=False, **named)
     try:
         running.wait_until_leading()
