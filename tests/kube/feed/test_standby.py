@@ -200,6 +200,23 @@ def a_lost_node(world: World) -> None:
     comes(world, "q", "b", 150, 153.5, 159.5)
 
 
+def by_hand_and_then_a_lost_node(world: World) -> None:
+    """The pod that came in the place of the deleted one was ready: what follows is the cluster's doing."""
+    at(world, 110.4)
+    told_to_go(world)
+    gone(world, "p")
+    world.pod("q", created=110)
+    comes(world, "q", "a", 110, 113.6, 117.9)
+    at(world, 150.5)
+    world.node("a", ready=False, since=150)
+    world.pod("q", "a", created=110, bound=113, unready=150, started=117)
+    at(world, 160.5)
+    world.pod("q", "a", created=110, bound=113, unready=150, started=117, going=True, marked="DeletionByTaintManager")
+    gone(world, "q")
+    world.pod("r", created=160)
+    comes(world, "r", "b", 160, 163.5, 169.5)
+
+
 def a_crash(world: World) -> None:
     """It is over, and still listed for a while."""
     at(world, 120.5)
@@ -240,7 +257,8 @@ STORIES: tuple[Story, ...] = (
     by_hand, without_a_successor, a_probe, a_probe_and_then_gone, drained, drained_in_the_window_that_ends_first,
     drained_and_starting_when_the_window_ends, drained_and_waiting, drained_and_replaced_at_once,
     drained_and_still_there, drained_and_still_ready, drained_without_a_successor, drained_and_the_node_is_open_again,
-    drained_and_the_cordon_is_seen_later, a_lost_node, a_crash, replaced_at_once, replaced_at_once_and_waiting,
+    drained_and_the_cordon_is_seen_later, a_lost_node, by_hand_and_then_a_lost_node, a_crash, replaced_at_once,
+    replaced_at_once_and_waiting,
 )  # fmt: skip
 
 

@@ -230,6 +230,8 @@ class _Restoring(AtCheckpoint):
 
     def _happens_to_missing(self, at: float, kind: int, pod: PodObservation, missing: MissingPod) -> None:
         span = self.blame.spans.get(missing.row)
+        if kind == IS_READY:
+            self.replacing.discard(missing.row)
         if kind == IS_BOUND:
             self.blame.end(self.controller, missing.row, at, on_host=False)
             live_events.bring_up_to(self.tb.state, self.controller.q, at)
