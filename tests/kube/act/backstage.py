@@ -4,7 +4,7 @@ played, and what a watch would tell is told by the test."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any, cast
@@ -35,7 +35,7 @@ from slacktide.kube.resources.pod_groups import POD_GROUP
 from slacktide.kube.term import Term, Tools
 from slacktide.kube.translate.pod_groups import KUBERNETES
 from slacktide.settings import load_live
-from support import made_objects
+from support import made_objects, virtual_time
 
 NOW = 1_790_000_000.0
 ANSWER_SECONDS = 0.02
@@ -227,3 +227,12 @@ class Backstage:
         for name in names:
             self._bodies.pop(name, None)
             self.mirror.drop_pod(Identity("shop", name, name, ""), None)
+
+
+def played(play: Callable[[Backstage], Coroutine[Any, Any, None]]) -> None:
+    """A play on a new stage, in virtual time."""
+
+    async def begin() -> None:
+        await play(Backstage())
+
+    virtual_time.run(begin)

@@ -3,24 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
-from typing import Any
 
-from kube.act.backstage import Backstage
+from kube.act.backstage import Backstage, played
 from slacktide.kube.feed import fed_pod
 from slacktide.kube.publish.conditions import AGAIN_SECONDS, Told
 from slacktide.kube.term import FEW, TOLD_A_SECOND
-from support import virtual_time
 from support.calls import calls_of
 
 CROWD = 3 * FEW
-
-
-def played(play: Callable[[Backstage], Coroutine[Any, Any, None]]) -> None:
-    async def begin() -> None:
-        await play(Backstage())
-
-    virtual_time.run(begin)
 
 
 async def crowded(house: Backstage) -> None:

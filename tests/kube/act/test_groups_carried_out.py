@@ -3,23 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
 
-from kube.act.backstage import Backstage
+from kube.act.backstage import Backstage, played
 from slacktide.engine.core import types
 from slacktide.kube.act.device_allocation import DeviceAllocator
 from slacktide.kube.client.http import ApiError, Unreachable
-from support import virtual_time
-
-
-def played(play: Callable[[Backstage], Coroutine[Any, Any, None]]) -> None:
-    async def begin() -> None:
-        await play(Backstage())
-
-    virtual_time.run(begin)
 
 
 async def pair_waits_for_victims(house: Backstage) -> None:

@@ -2,19 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
-from typing import Any
-
-from kube.act.backstage import Backstage
+from kube.act.backstage import Backstage, played
 from slacktide.engine.core import types
-from support import virtual_time
-
-
-def played(play: Callable[[Backstage], Coroutine[Any, Any, None]]) -> None:
-    async def begin() -> None:
-        await play(Backstage())
-
-    virtual_time.run(begin)
 
 
 def users(house: Backstage, claim: str) -> set[str]:

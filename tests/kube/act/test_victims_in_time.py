@@ -3,25 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
-from typing import Any
 
 import pytest
 
 from kube.act import backstage
-from kube.act.backstage import Backstage
+from kube.act.backstage import Backstage, played
 from slacktide.engine.core import types
-from support import virtual_time
 
 MANY = 100
 GRACE = {"terminationGracePeriodSeconds": 0}
-
-
-def played(play: Callable[[Backstage], Coroutine[Any, Any, None]]) -> None:
-    async def begin() -> None:
-        await play(Backstage())
-
-    virtual_time.run(begin)
 
 
 def test_evictions_that_wait_for_their_turn_cost_nobody_its_place(monkeypatch: pytest.MonkeyPatch) -> None:

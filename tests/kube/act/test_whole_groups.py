@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from kube.act.backstage import Backstage
-from kube.act.test_groups_carried_out import played
+from kube.act.backstage import Backstage, played
 from slacktide.engine.core import types
 from slacktide.kube.client.http import ApiError
 
