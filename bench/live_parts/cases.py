@@ -52,7 +52,8 @@ def singles(cluster: Cluster, name: str, count: int, rate: float) -> Found:
 
 
 def crowded(cluster: Cluster, name: str, count: int, rate: float, crowd: int, wait: float) -> Found:
-    """The same, twice: before and while ``crowd`` pods wait that fit nowhere."""
+    """The same, twice: before and while ``crowd`` pods wait that fit nowhere, once all of them have been told so and
+    have their ledgers."""
     return asyncio.run(_measured(cluster, name, _crowded, count, rate, crowd, wait))
 
 
@@ -128,6 +129,9 @@ async def _crowded(
     await create(connection, too_large)
     until = time.perf_counter() + wait
     while (told := await _told(connection)) < crowd and time.perf_counter() < until:
+        await asyncio.sleep(1.0)
+    until += wait
+    while await asyncio.to_thread(running.pending) > 0 and time.perf_counter() < until:
         await asyncio.sleep(1.0)
     await asyncio.sleep(QUIET_SECONDS)
     found = await _singles(cluster, running, connection, bindings, count, rate)

@@ -65,11 +65,18 @@ class Running:
 
     def stall(self) -> float:
         """The longest stall of the event loop since this was last asked, ms; NaN for others than slacktide."""
+        return 1000 * self._metric("slacktide_event_loop_stall_seconds")
+
+    def pending(self) -> float:
+        """Ledgers that wait to be written; NaN for others than slacktide."""
+        return self._metric("slacktide_ledger_pending")
+
+    def _metric(self, name: str) -> float:
         if not self.port:
             return float("nan")
         with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=30) as answer:
-            found = re.search(r"^slacktide_event_loop_stall_seconds (\S+)", answer.read().decode(), re.MULTILINE)
-        return float(found[1]) * 1000 if found else float("nan")
+            found = re.search(rf"^{name} (\S+)", answer.read().decode(), re.MULTILINE)
+        return float(found[1]) if found else float("nan")
 
 
 class Cluster:

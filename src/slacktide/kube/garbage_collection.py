@@ -12,7 +12,7 @@ import asyncio
 import gc
 from collections.abc import Callable
 
-YOUNG, MIDDLE, NEVER = 20_000, 20, 1_000_000
+YOUNG, MIDDLE, NEVER = 5_000, 80, 1_000_000
 """New objects until a collection of these, such collections until one of the last ones' survivors, and so on."""
 TICK_SECONDS = 5.0
 OVERDUE_TICKS = 120

@@ -18,8 +18,10 @@ from slacktide.kube.publish.term_context import TermContext
 from slacktide.kube.resources.objects import AVAILABILITY
 
 TICK_SECONDS = 1.0
-TOGETHER = 500
-"""So many controllers are looked at without a pause: some milliseconds."""
+LOOKED_AT_A_SECOND = 10_000
+"""Controllers are looked at no faster: it takes some 10 µs each. So thousands are not looked at quite every second."""
+TOGETHER = 100
+"""So many controllers are looked at without a pause: a millisecond, by which all else that goes on may be late."""
 HELD_SECONDS = 5.0
 """A pod that waits longer for its predecessor to be gone is told why."""
 ASK_AGAIN = 10
@@ -70,11 +72,11 @@ class Housekeeper:
                 await self._ledger.forget(target)
 
     async def _compare(self) -> None:
-        """Look how all controllers stand by now, some at a time, so that nobody waits for long."""
+        """Look how all controllers stand by now, some at a time and with pauses, so that nobody waits for long."""
         engine = self._feed.engine
         keys = list(engine.controllers)
         for first in range(0, len(keys), TOGETHER):
-            await asyncio.sleep(0)
+            await asyncio.sleep(TOGETHER / LOOKED_AT_A_SECOND if first else 0)
             await self._gate.passed()
             if not self._leading():
                 return

@@ -51,7 +51,7 @@ LEISURE = 9.0
 """Between two looks at places that are kept this many times what the last one took, while nobody waits for a pass."""
 TOGETHER = 100
 """So many of those who wait are looked at in one part."""
-FEW, TOLD_A_SECOND = 1_000, 20_000
+FEW, TOLD_A_SECOND = 1_000, 5_000
 """Of more than these, who have waited before are looked at after some passes only, so many a second."""
 
 T = TypeVar("T")

@@ -210,6 +210,12 @@ def test_one_that_can_still_wait_says_how_long() -> None:
     assert Explainer(cluster.engine).reason("again", T0 + 100) == (
         "0/1 nodes: 1 insufficient cpu; preemption: it can wait 80.0 s more before it may preempt"
     )
+    # What is written to the pod stays the same while only time passes.
+    for later in (100, 130):
+        assert Explainer(cluster.engine).lasting_reason("again", T0 + later) == (
+            "0/1 nodes: 1 insufficient cpu; preemption: it can wait some time more before it may preempt"
+        )
+    assert Explainer(cluster.engine).lasting_reason("nobody", T0 + 130) == ""
 
 
 def test_one_whose_promise_cannot_break_is_given_no_number_of_seconds() -> None:

@@ -6,7 +6,7 @@ import asyncio
 
 from kube.act.backstage import Backstage, played
 from slacktide.kube.feed import fed_pod
-from slacktide.kube.publish.conditions import AGAIN_SECONDS, Told
+from slacktide.kube.publish.conditions import AGAIN_A_SECOND, AGAIN_SECONDS, Told
 from slacktide.kube.term import FEW, TOLD_A_SECOND
 from support.calls import calls_of
 
@@ -28,6 +28,7 @@ async def crowded(house: Backstage) -> None:
 def tell_all(house: Backstage) -> None:
     now, reporter = house.clock(), house.term.reporter
     reporter._due.clear()
+    reporter._old.clear()
     reporter._told.update({f"waits-{number}": Told(now, "no room", True) for number in range(CROWD)})
 
 
@@ -54,17 +55,61 @@ def test_all_who_wait_have_their_turn_again_without_anything_happening() -> None
             await crowded(house)
             await asyncio.sleep(AGAIN_SECONDS + 1.0)
             await house.decide(pause=0.0)
-            assert len(house.term.reporter._due) == CROWD
+            assert len(house.term.reporter._old) == CROWD
             tell_all(house)
             reporter = house.term.reporter
             reporter._told["waits-7"] = Told(house.clock() - AGAIN_SECONDS - 1.0, "no room", True)
             house.term._work.clear()
             await house.decide(pause=0.0)
-            assert not reporter._due
+            assert not reporter._old
             assert not house.term._work.is_set()
             await asyncio.sleep(CROWD / TOLD_A_SECOND + 0.01)
             assert house.term._work.is_set()  # it calls for a pass of its own
             await house.decide(pause=0.0)
-            assert reporter._due.keys() == {"waits-7"}
+            assert reporter._old.keys() == {"waits-7"}
+
+    played(play)
+
+
+def test_what_is_told_again_does_not_hold_up_others() -> None:
+    """A new node that is too small changes the reason of all that wait: the API server is not flooded with it, and who
+    comes is told at once. Where only time passes nothing is told again."""
+
+    async def play(house: Backstage) -> None:
+        told: list[tuple[float, str]] = []
+        house.server.refuses = lambda kind, name: told.append((house.clock(), name)) if kind == "patch" else None
+
+        def told_since(began: float) -> list[str]:
+            return [name for at, name in told if at >= began and name.startswith(("waits", "late"))]
+
+        async with house.leading():
+            reporter = asyncio.create_task(house.term.reporter.run())
+            house.node("a")
+            house.pod("first")
+            await house.decide()
+            for number in range(200):
+                house.pod(f"waits-{number}", cores=3)
+            began = house.clock()
+            await house.decide(pause=10.0)
+            assert len(told_since(began)) == 200
+
+            await asyncio.sleep(AGAIN_SECONDS)
+            began = house.clock()
+            await house.decide(pause=10.0)
+            assert told_since(began) == []
+
+            house.node("small", cores=1)
+            await asyncio.sleep(AGAIN_SECONDS)
+            began = house.clock()
+            await house.decide(pause=3.0)
+            assert 2.0 * AGAIN_A_SECOND < len(told_since(began)) <= 3.0 * AGAIN_A_SECOND + 1
+            house.pod("late", cores=3)
+            came = house.clock()
+            await house.decide(pause=0.2)
+            assert "late" in told_since(came)
+            await asyncio.sleep(200 / AGAIN_A_SECOND)
+            assert sorted(told_since(began)) == sorted(["late", *(f"waits-{number}" for number in range(200))])
+            reporter.cancel()
+            await asyncio.gather(reporter, return_exceptions=True)
 
     played(play)

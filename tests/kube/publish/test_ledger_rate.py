@@ -16,6 +16,8 @@ import pytest
 
 from slacktide.config import Config
 from slacktide.engine.core.engine import Engine
+from slacktide.engine.ledger.overview import Overview, overview
+from slacktide.kube import housekeeping
 from slacktide.kube.client import rate_limit
 from slacktide.kube.client.gate import Gate
 from slacktide.kube.client.metadata import Reference
@@ -30,7 +32,7 @@ from slacktide.kube.publish.conditions import ConditionWriter
 from slacktide.kube.publish.events import EventRecorder
 from slacktide.kube.publish.state_events import LEAST_SECONDS, MOST_A_SECOND, MOST_AT_ONCE, StateEvents
 from slacktide.kube.publish.term_context import TermContext
-from slacktide.kube.publish.write_plan import BUSY_SECONDS, CROWD
+from slacktide.kube.publish.write_plan import BUSY_SECONDS, CROWD, REFRESH_SECONDS, SPARE_PART
 from slacktide.kube.resources.custom_resources import WrittenMetadata
 from slacktide.kube.resources.objects import POD, ServiceClass, ServiceClassSpec
 from slacktide.settings import load_live
@@ -126,6 +128,61 @@ def test_ledgers_to_which_nothing_happened_stand_back_while_many_decisions_are_c
         virtual_time.run(partial(play, under_way))
     assert len(sent[CROWD - 1]) > 900  # a hundred a second
     assert 90 <= len(sent[CROWD]) <= 120  # ten
+
+
+def test_numbers_that_only_grow_old_take_a_part_of_the_rate_while_pods_are_bound(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    config, workloads, again = load_live(), 1_000, 10.0
+    sent: dict[int, int] = {}
+
+    async def play(under_way: int) -> None:
+        loop, server = asyncio.get_running_loop(), Server()
+        monkeypatch.setattr(rate_limit, "time", SimpleNamespace(monotonic=loop.time))
+        term, writer = led(server, config, lambda: NOW + loop.time(), [100] * workloads, under_way)
+        task = asyncio.ensure_future(writer.run())
+        first = (BUSY_SECONDS if under_way else 0.0) + workloads / config.kube.ledger_qps
+        await asyncio.sleep(first + 1.0)
+        assert len(server.sent) == workloads
+        began = server.sent[0][0]
+        await asyncio.sleep(began + REFRESH_SECONDS - loop.time())
+        while loop.time() < began + REFRESH_SECONDS + again:
+            writer.compare(overview(term.feed.engine, term.clock(), ()))  # as every second
+            await asyncio.sleep(1.0)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        sent[under_way] = len(server.sent) - workloads
+
+    for under_way in (0, 1):
+        virtual_time.run(partial(play, under_way))
+    most = config.kube.ledger_qps * again
+    assert sent[0] > 0.9 * most
+    assert 0.8 * most / SPARE_PART < sent[1] < 1.2 * most / SPARE_PART
+
+
+def test_more_workloads_are_looked_at_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a second that passes no more than a part is spent on how workloads stand."""
+    looked: dict[int, int] = {}
+
+    async def play(workloads: int) -> None:
+        loop = asyncio.get_running_loop()
+        monkeypatch.setattr(housekeeping, "LOOKED_AT_A_SECOND", 100)
+        term, writer = led(Server(), load_live(), lambda: NOW + loop.time(), [100] * workloads)
+        looked[workloads] = 0
+
+        def look(found: Overview) -> None:
+            looked[workloads] += len(found.controllers)
+
+        monkeypatch.setattr(writer, "compare", look)
+        states = StateEvents(lambda *_, **__: None, term.feed.engine, {}, term.clock)
+        task = asyncio.ensure_future(Housekeeper(term, ConditionWriter(term), writer, states).run())
+        await asyncio.sleep(30.9)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    for workloads in (50, 300):
+        virtual_time.run(partial(play, workloads))
+    assert looked == {50: 30 * 50, 300: 10 * 300}
 
 
 def test_five_thousand_workloads_whose_states_change(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,6 +29,8 @@ KEPT_SECONDS = 1.0
 
 NOT_HELPFUL = "no node could serve it"
 OVERLOADED = "its class is overloaded"
+SOME_TIME = "some time"
+"""Said in place of seconds that pass."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,7 @@ class Explanation:
     counts      nodes by what stands in the way (one that lacks several resources counts under each)
     fits        nodes on which nothing stands in the way by now: the next pass will tell
     preemption  candidate nodes by what keeps it from preempting there; empty where ``held`` says why it may not at all
+    lasting_held  ``held`` without seconds that pass
     slack       seconds
     group       where it starts only together with others, what became of these; else empty
     overload    what becomes of it where its class is overloaded, in words that stay the same while time passes, so that
@@ -50,22 +53,28 @@ class Explanation:
     fits: int
     preemption: Counter[str] = field(default_factory=Counter)
     held: str = ""
+    lasting_held: str = ""
     slack: float = 0.0
     overload: str = ""
     group: str = ""
 
     def __str__(self) -> str:
+        return self._said(self.held)
+
+    def lasting(self) -> str:
+        """The same in words that stay while nothing changes but the time, so that they need not be written again."""
+        return self._said(self.lasting_held)
+
+    def _said(self, held: str) -> str:
         said = [f"{count} {text}" for text, count in self.counts.most_common()]
         if self.fits:
             said.append(f"{self.fits} have had room since")
         head = f"0/{self.nodes} nodes: {', '.join(said) or 'none at all'}"
         if self.group:
             head = f"{self.group}; {head}"
-        return f"{head}; preemption: {self._preemption()}" + (f"; {self.overload}" if self.overload else "")
+        return f"{head}; preemption: {held or self._preemption()}" + (f"; {self.overload}" if self.overload else "")
 
     def _preemption(self) -> str:
-        if self.held:
-            return self.held
         if not self.preemption:
             return NOT_HELPFUL
         (text, count), *others = self.preemption.most_common()
@@ -86,6 +95,11 @@ class Explainer:
         """Why a pod waits; empty where it does not."""
         found = self.explain(uid, now)
         return "" if found is None else str(found)
+
+    def lasting_reason(self, uid: str, now: float) -> str:
+        """The same in words that stay (:meth:`Explanation.lasting`)."""
+        found = self.explain(uid, now)
+        return "" if found is None else found.lasting()
 
     def explain(self, uid: str, now: float) -> Explanation | None:
         """Why a pod waits; None where it does not."""
@@ -141,18 +155,21 @@ class Explainer:
             seen = self._looks[kind] = now, self._looker.look(kind)
         found = seen[1]
         fits = int(found.fits.sum())
-        held = self._held(kind, slack)
+        held, lasting = self._held(kind, slack)
         if held or not found.candidates.any():
-            return Explanation(found.nodes, found.counts, fits, held=held, slack=slack, overload=overload)
+            return Explanation(
+                found.nodes, found.counts, fits, held=held, lasting_held=lasting, slack=slack, overload=overload
+            )
         preemption = classify(self.engine, row, slack, found, at)
         return Explanation(found.nodes, found.counts, fits, preemption, slack=slack, overload=overload)
 
-    def _held(self, kind: int, slack: float) -> str:
-        """Why it may preempt nobody, whoever is there."""
+    def _held(self, kind: int, slack: float) -> tuple[str, str]:
+        """Why it may preempt nobody, whoever is there; and that without seconds that pass."""
         tb = self.engine.tables.tb
         if self.engine.tables.spec_of(kind).never:
-            return "its preemptionPolicy is Never"
+            return ("its preemptionPolicy is Never",) * 2
         cls = int(tb["kinds"]["cls"][kind])
         if not preemption_obstacles.held(tb.state, cls, slack):
-            return ""
-        return f"it {until_needed(slack, float(tb['classes']['margin'][cls]))}"
+            return "", ""
+        margin = float(tb["classes"]["margin"][cls])
+        return f"it {until_needed(slack, margin)}", f"it {until_needed(slack, margin, SOME_TIME)}"

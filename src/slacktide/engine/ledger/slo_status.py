@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import astuple, dataclass, fields
+from dataclasses import dataclass, fields
 from itertools import chain
 from typing import Any, Literal, get_args
 
@@ -159,14 +159,22 @@ def losses(engine: Engine, controller: Controller, status: Any, at: float) -> Lo
 
 def all_losses(engine: Engine, controllers: Sequence[Controller], records: Any, at: float) -> NDArray[np.float64]:
     """The same of many, whose STATUS ``records`` have that shape: columns :data:`LOSSES`, shape (controllers, 4)."""
-    found = np.zeros((len(controllers), len(LOSSES)))
-    found[:, 0] = records["received"] + records["discarded"]
-    found[:, 1] = records["lifetime"] - records["received"]
     blame = engine.instances.blame
+    of_others = np.zeros((len(controllers), 4))
     for i, one in enumerate(controllers):  # most lose by nobody else's doing than the cluster's
         if blame.concerns(one):
-            found[i] = astuple(losses(engine, one, records[i], at))
-    return found
+            (_, workload, operator), excused = blame.sums(one, at)
+            of_others[i] = workload, operator, excused, blame.suspended(one, at)
+    workload, operator, excused, suspended = of_others.T
+    received, discarded = records["received"], records["discarded"]
+    return np.column_stack(
+        [
+            received - excused + discarded,
+            records["lifetime"] - received - (workload + operator - excused),
+            workload,
+            operator + suspended,
+        ]
+    )
 
 
 def count_ready(engine: Engine, controller: Controller, counted: int) -> int:

@@ -97,6 +97,9 @@ class LedgerWriter:
         self._plan = WritePlan()
         self._others_from = 0.0
         """When the next ledger may be written to which nothing happened, where many bindings and evictions wait."""
+        self._spare_pause, self._spare_from, self._busy_until = write_plan.SPARE_PART / qps, 0.0, 0.0
+        """Until a while after pods were bound or evicted: between two ledgers to which nothing happened, and when the
+        next one may be written."""
         self._taken: dict[str, None] = {}
         """Those that wait for their turn in the rate."""
         self._said: dict[str, Said] = {}
@@ -292,14 +295,20 @@ class LedgerWriter:
         """The ledger whose turn it is, of those not written within the last second.
 
         First ledgers, of which pods' own timestamps tell, and numbers that only grow old stand back while many
-        bindings and evictions wait for their turn: the API server has to take both.
+        bindings and evictions wait for their turn, and the latter also while there are any: the API server has to
+        take both.
         """
         now, busy, concerned = self._clock(), self._busy(), self._taken.keys() | self._under_way
+        if busy:
+            self._busy_until = now + write_plan.BUSY_SECONDS
         key = self._plan.take_urgent(now, concerned)
         if key is not None or (busy >= write_plan.CROWD and now < self._others_from):
             return key
         patience = write_plan.BUSY_SECONDS if busy else write_plan.NEW_SECONDS
-        key = self._plan.take_other(now, patience, concerned)
+        key = self._plan.take_new(now, patience, concerned)
+        if key is None and (now >= self._busy_until or now >= self._spare_from):
+            key = self._plan.take_oldest(now, concerned)
+            self._spare_from = max(self._spare_from, now - write_plan.NEW_SECONDS) + self._spare_pause  # so often asked
         if key is not None:
             self._others_from = now + write_plan.CROWDED_PAUSE
         return key

@@ -24,6 +24,8 @@ LOG = logging.getLogger(__name__)
 
 AGAIN_SECONDS = 60.0
 """What the nodes lack is told again after this long, if it changed; that a pod waits for a node by now, at once."""
+AGAIN_A_SECOND = 20.0
+"""So many are told again at most: where thousands wait, and the nodes change, the API server has others to serve."""
 RETRY_SECONDS = 2.0
 WRITERS = 4
 LONGEST_MESSAGE = 1000
@@ -50,6 +52,10 @@ class ConditionWriter:
         self._clock, self._leading, self._gate = term.clock, term.leading, term.gate
         self._limiter = Limiter(term.settings.event_qps, 100)
         self._due: dict[str, None] = {}
+        """Whose reason is to be told at once."""
+        self._old: dict[str, None] = {}
+        """Those told before of what the nodes lack, which may have changed; when the next one may be told again."""
+        self._next_old = 0.0
         self._told: dict[str, Told] = {}
         self._some = asyncio.Event()
         self._explainer = Explainer(term.feed.engine, named_rule)
@@ -62,6 +68,7 @@ class ConditionWriter:
     def forget(self, uid: str) -> None:
         """A pod waits no more."""
         self._due.pop(uid, None)
+        self._old.pop(uid, None)
         self._told.pop(uid, None)
 
     def after_pass(self, waiting: Sequence[str]) -> None:
@@ -73,8 +80,11 @@ class ConditionWriter:
             if pod.queue == fed_pod.ACTIVE:
                 pod.queue = fed_pod.UNSCHEDULABLE
             told = self._told.get(uid)
-            if told is None or not told.of_nodes or self._clock() - told.at > AGAIN_SECONDS:
+            if told is None or not told.of_nodes:
                 self.report(pod)
+            elif self._clock() - told.at > AGAIN_SECONDS:
+                self._old[uid] = None
+                self._some.set()
 
     async def run(self) -> None:
         """Tells until cancelled."""
@@ -85,31 +95,45 @@ class ConditionWriter:
     async def _tell_all(self) -> None:
         while True:
             await self._gate.passed()
-            if not self._due:
+            uid = self._next()
+            if uid is not None:
+                await self._tell_anew(uid)
+                await asyncio.sleep(0)
+            elif self._old:
+                await asyncio.sleep(1.0 / AGAIN_A_SECOND)
+            else:
                 self._some.clear()
                 await self._some.wait()
-                continue
-            uid = next(iter(self._due))
-            del self._due[uid]
-            pod = self._feed.pods.get(uid)
-            if pod is None or not _waits(pod):
-                continue
-            reason = pod.problem or self._explainer.reason(uid, self._clock())
-            told = self._told.get(uid)
-            of_nodes = not pod.problem
-            if told is not None and told.reason == reason:
-                self._told[uid] = Told(self._clock(), reason, of_nodes)
-                await asyncio.sleep(0)
-                continue
-            await self._limiter.take()
-            if self._told.get(uid) is not told:
-                continue  # another writer was faster
-            if reason and self._leading() and _waits(pod) and uid in self._feed.pods:
-                self._told[uid] = Told(self._clock(), reason, of_nodes)
-                if not await self._tell(pod, reason[:LONGEST_MESSAGE]):
-                    self._told.pop(uid, None)
-                    asyncio.get_running_loop().call_later(RETRY_SECONDS, self._retry, uid)
-            await asyncio.sleep(0)
+
+    def _next(self) -> str | None:
+        """Whose turn it is: first those who were told nothing yet."""
+        for waiting in (self._due, self._old if self._clock() >= self._next_old else {}):
+            if waiting:
+                uid = next(iter(waiting))
+                del waiting[uid]
+                return uid
+        return None
+
+    async def _tell_anew(self, uid: str) -> None:
+        """Tell why a pod waits, unless that was told before."""
+        pod = self._feed.pods.get(uid)
+        if pod is None or not _waits(pod):
+            return
+        reason = pod.problem or self._explainer.lasting_reason(uid, self._clock())
+        told, new = self._told.get(uid), Told(self._clock(), reason, not pod.problem)
+        if told is not None and told.reason == reason:
+            self._told[uid] = new
+            return
+        if told is not None and told.of_nodes and new.of_nodes:
+            self._next_old = self._clock() + 1.0 / AGAIN_A_SECOND
+        await self._limiter.take()
+        if self._told.get(uid) is not told:
+            return  # another writer was faster
+        if reason and self._leading() and _waits(pod) and uid in self._feed.pods:
+            self._told[uid] = new
+            if not await self._tell(pod, reason[:LONGEST_MESSAGE]):
+                self._told.pop(uid, None)
+                asyncio.get_running_loop().call_later(RETRY_SECONDS, self._retry, uid)
 
     def _retry(self, uid: str) -> None:
         """A reason could not be told."""

@@ -16,6 +16,8 @@ CROWD, CROWDED_PAUSE = 100, 0.1
 pause only."""
 REFRESH_SECONDS = 55.0
 """A ledger to which nothing happens is written anew after this long; the rest of the minute is for waiting its turn."""
+SPARE_PART = 5.0
+"""While pods are bound and evicted, such ledgers take one part in so many of the rate."""
 
 LONG_AGO = 0.0
 
@@ -86,23 +88,22 @@ class WritePlan:
                     return key
         return None
 
-    def take_other(self, now: float, patience: float, under_way: Container[str]) -> str | None:
-        """The first ledger, or that with the oldest numbers, to be written now, or None; first ledgers wait for
-        ``patience`` seconds."""
-        key = self._other(now, patience, under_way)
-        if key is not None:
-            self.begins(key, now)
-        return key
-
-    def _other(self, now: float, patience: float, under_way: Container[str]) -> str | None:
+    def take_new(self, now: float, patience: float, under_way: Container[str]) -> str | None:
+        """The first ledger to be written now, after ``patience`` seconds, or None."""
         for key, since in self.new.items():
             if now - since < patience:
                 break
             if key not in under_way:
+                self.begins(key, now)
                 return key
+        return None
+
+    def take_oldest(self, now: float, under_way: Container[str]) -> str | None:
+        """The ledger with the oldest numbers, if they are old enough to be written anew, or None."""
         for key, at in self.written_at.items():
             if now - at < REFRESH_SECONDS:
                 break
             if key not in under_way:
+                self.begins(key, now)
                 return key
         return None
