@@ -6,7 +6,7 @@ when it is used first, so that the command line, which needs few of them, starts
 
 from importlib import import_module
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.1.0"
 
 _PLACES = {
     "simulate": "api.simulating",
