@@ -11,6 +11,7 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from math import nan
 from pathlib import Path
 from typing import Any
 
@@ -59,24 +60,32 @@ class Running:
     scheduler_name: str
     component: Component
     port: int = 0
+    _longest: float = 0.0
 
     def usage(self) -> Usage:
         return usage(self.component.pid)
 
     def stall(self) -> float:
         """The longest stall of the event loop since this was last asked, ms; NaN for others than slacktide."""
-        return 1000 * self._metric("slacktide_event_loop_stall_seconds")
+        found, self._longest = max(self._scraped()[0], self._longest), 0.0
+        return 1000 * found
 
     def pending(self) -> float:
         """Ledgers that wait to be written; NaN for others than slacktide."""
-        return self._metric("slacktide_ledger_pending")
+        longest, pending = self._scraped()
+        self._longest = max(self._longest, longest)
+        return pending
 
-    def _metric(self, name: str) -> float:
+    def _scraped(self) -> tuple[float, float]:
+        """The longest stall since the last scrape, seconds, and how many ledgers wait."""
         if not self.port:
-            return float("nan")
+            return nan, nan
         with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=30) as answer:
-            found = re.search(rf"^{name} (\S+)", answer.read().decode(), re.MULTILINE)
-        return float(found[1]) if found else float("nan")
+            text = answer.read().decode()
+        names = ("slacktide_event_loop_stall_seconds", "slacktide_ledger_pending")
+        stall, pending = (float(found[1]) if (found := re.search(rf"^{name} (\S+)", text, re.MULTILINE)) else nan
+                          for name in names)  # fmt: skip
+        return stall, pending
 
 
 class Cluster:

@@ -16,7 +16,7 @@ YOUNG, MIDDLE, NEVER = 5_000, 80, 1_000_000
 """New objects until a collection of these, such collections until one of the last ones' survivors, and so on."""
 TICK_SECONDS = 5.0
 OVERDUE_TICKS = 120
-ALL_AFTER = 20
+ALL_AFTER = 80
 """So many collections after one of all objects comes the next one of all."""
 
 

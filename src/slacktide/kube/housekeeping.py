@@ -1,4 +1,4 @@
-"""What is looked at every second: who waits for a replacement that does not come, how promises stand by now, and
+"""What is looked at about every second: who waits for a replacement that does not come, how promises stand by now, and
 owners that may be no more."""
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from slacktide.kube.resources.objects import AVAILABILITY
 
 TICK_SECONDS = 1.0
 LOOKED_AT_A_SECOND = 10_000
-"""Controllers are looked at no faster: it takes some 10 µs each. So thousands are not looked at quite every second."""
+"""Controllers are looked at no faster: it takes some 10 µs each. Of more, each has its turn less often."""
 TOGETHER = 100
 """So many controllers are looked at without a pause: a millisecond, by which all else that goes on may be late."""
 HELD_SECONDS = 5.0
@@ -56,8 +56,11 @@ class Housekeeper:
 
     async def run(self) -> None:
         """Works until cancelled."""
+        loop = asyncio.get_running_loop()
+        began = loop.time()
         while True:
-            await asyncio.sleep(TICK_SECONDS)
+            await asyncio.sleep(max(0.0, began + TICK_SECONDS - loop.time()))
+            began = loop.time()
             await self._gate.passed()
             if not self._leading():
                 continue
@@ -66,6 +69,7 @@ class Housekeeper:
                 self._feed.listener.changed(key)
             self._feed.reconsider(self._feed.blame.due(now, self._feed.pods.values()))
             await self._compare()
+            now = self._clock()
             self._speak_of_held(now)
             await self._ask_for_owners(now)
             for target in self._feed.controllers.remembered_no_more(now):

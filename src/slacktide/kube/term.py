@@ -92,7 +92,7 @@ class Term(FeedListener):
         term = TermContext(
             tools.connection, tools.config.kube, self.feed, tools.recorder, tools.clock, tools.leading, self.gate
         )
-        self.ledger = LedgerWriter(term, tools.ledgers, lambda: self.actor.at_work)
+        self.ledger = LedgerWriter(term, tools.ledgers, lambda: self.actor.at_work, lambda: self.actor.latest)
         self.actor = Actor(term, tools.counts, self.ledger.before_eviction)
         self.mover = Relocator(term, tools.counts, self.ledger.before_eviction)
         self.reporter = ConditionWriter(term)

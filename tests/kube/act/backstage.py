@@ -117,10 +117,10 @@ class Server:
 class Backstage:
     """Nodes of four cores; pods of the class high preempt those of the class low."""
 
-    def __init__(self) -> None:
+    def __init__(self, policy: str = "priority") -> None:
         config = load_live()
-        policy = replace(config.policy, name="priority", min_running=0.0)
-        self.config: Config = replace(config, policy=policy)
+        own = replace(config.policy, name=policy, min_running=0.0)
+        self.config: Config = replace(config, policy=own)
         self.server = Server()
         loop = asyncio.get_running_loop()
         self.clock: Callable[[], float] = lambda: NOW + loop.time()
@@ -229,10 +229,10 @@ class Backstage:
             self.mirror.drop_pod(Identity("shop", name, name, ""), None)
 
 
-def played(play: Callable[[Backstage], Coroutine[Any, Any, None]]) -> None:
+def played(play: Callable[[Backstage], Coroutine[Any, Any, None]], policy: str = "priority") -> None:
     """A play on a new stage, in virtual time."""
 
     async def begin() -> None:
-        await play(Backstage())
+        await play(Backstage(policy))
 
     virtual_time.run(begin)

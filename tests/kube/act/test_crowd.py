@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from kube.act.backstage import Backstage, played
+from slacktide.kube.client.http import ApiError
 from slacktide.kube.feed import fed_pod
 from slacktide.kube.publish.conditions import AGAIN_A_SECOND, AGAIN_SECONDS, Told
 from slacktide.kube.term import FEW, TOLD_A_SECOND
@@ -109,6 +110,69 @@ def test_what_is_told_again_does_not_hold_up_others() -> None:
             assert "late" in told_since(came)
             await asyncio.sleep(200 / AGAIN_A_SECOND)
             assert sorted(told_since(began)) == sorted(["late", *(f"waits-{number}" for number in range(200))])
+            reporter.cancel()
+            await asyncio.gather(reporter, return_exceptions=True)
+
+    played(play)
+
+
+def test_what_is_written_stays_while_only_time_passes() -> None:
+    """A reason may name seconds that pass; what the pod's condition says does not."""
+
+    async def play(house: Backstage) -> None:
+        told: list[str] = []
+        house.server.refuses = lambda kind, name: told.append(name) if kind == "patch" else None
+        async with house.leading():
+            reporter = asyncio.create_task(house.term.reporter.run())
+            house.node("a")
+            house.pod("large", cores=1000)  # no node can ever take it: what it waits is not the cluster's doing
+            await asyncio.sleep(600.0)
+            await house.decide()
+            told.clear()
+            reasons = set()
+            for _ in range(3):
+                reasons.add(house.term.reporter._explainer.reason("large", house.clock()))
+                await asyncio.sleep(AGAIN_SECONDS + 1.0)
+                await house.decide()
+            assert len(reasons) == 3
+            assert told.count("large") == 0
+            reporter.cancel()
+            await asyncio.gather(reporter, return_exceptions=True)
+
+    played(play, "qos-driven")
+
+
+def test_a_reason_that_could_not_be_told_again_waits_its_turn() -> None:
+    async def play(house: Backstage) -> None:
+        told: list[str] = []
+
+        def refuses(kind: str, name: str) -> Exception | None:
+            told.append(name)
+            return ApiError(429, "TooManyRequests", "later") if kind == "patch" else None
+
+        async with house.leading():
+            reporter = asyncio.create_task(house.term.reporter.run())
+            house.node("a")
+            house.pod("first")
+            await house.decide()
+            house.pod("waits", cores=3)
+            await house.decide()
+            assert "waits" in house.term.reporter._told
+            house.node("small", cores=1)
+            await asyncio.sleep(AGAIN_SECONDS)
+            house.server.refuses = refuses
+            for _ in range(2):
+                told.clear()
+                await house.decide(pause=0.5)
+                assert told.count("waits") == 1  # tried, and not again until somebody looks
+                assert not house.term.reporter._due
+            house.server.refuses = lambda _kind, name: told.append(name)
+            await house.decide(pause=0.5)
+            said = house.term.reporter._told["waits"].reason
+            assert "0/2 nodes" in said
+            told.clear()
+            await house.decide(pause=5.0)
+            assert "waits" not in told
             reporter.cancel()
             await asyncio.gather(reporter, return_exceptions=True)
 

@@ -80,7 +80,7 @@ async def writing(server: Server, *, busy: bool = False) -> AsyncIterator[tuple[
     connection = cast("Any", server)
     recorder = EventRecorder(connection, "slacktide", "test")
     term = TermContext(connection, config.kube, feed, recorder, clock, lambda: True, Gate())
-    writer = LedgerWriter(term, LedgerCounts(), lambda: int(busy))
+    writer = LedgerWriter(term, LedgerCounts(), lambda: int(busy), lambda: float("-inf"))
     take_over(feed, {}, lambda _decision, _leaving: None)
     mirror.follow(feed)
     (key,) = feed.engine.controllers

@@ -32,7 +32,7 @@ from slacktide.kube.publish.conditions import ConditionWriter
 from slacktide.kube.publish.events import EventRecorder
 from slacktide.kube.publish.state_events import LEAST_SECONDS, MOST_A_SECOND, MOST_AT_ONCE, StateEvents
 from slacktide.kube.publish.term_context import TermContext
-from slacktide.kube.publish.write_plan import BUSY_SECONDS, CROWD, REFRESH_SECONDS, SPARE_PART
+from slacktide.kube.publish.write_plan import BUSY_SECONDS, CROWD, SPARE_PART, SPARE_SECONDS
 from slacktide.kube.resources.custom_resources import WrittenMetadata
 from slacktide.kube.resources.objects import POD, ServiceClass, ServiceClassSpec
 from slacktide.settings import load_live
@@ -95,7 +95,7 @@ def led(
     connection = cast("Any", server)
     recorder = EventRecorder(connection, "slacktide", "test")
     term = TermContext(connection, config.kube, feed, recorder, clock, lambda: True, Gate())
-    listener.writer = LedgerWriter(term, LedgerCounts(), lambda: under_way)
+    listener.writer = LedgerWriter(term, LedgerCounts(), lambda: under_way, lambda: float("-inf"))
     take_over(feed, {}, lambda _decision, _leaving: None)
     mirror.follow(feed)
     assert len(feed.engine.controllers) == len(behind)
@@ -133,31 +133,31 @@ def test_ledgers_to_which_nothing_happened_stand_back_while_many_decisions_are_c
 def test_numbers_that_only_grow_old_take_a_part_of_the_rate_while_pods_are_bound(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    config, workloads, again = load_live(), 1_000, 10.0
-    sent: dict[int, int] = {}
+    """However long they took all of it before, and no longer than there are decisions."""
+    config, workloads, before, busy = load_live(), 4_000, 300.0, 100.0
+    sent: list[float] = []
 
-    async def play(under_way: int) -> None:
+    async def play() -> None:
         loop, server = asyncio.get_running_loop(), Server()
         monkeypatch.setattr(rate_limit, "time", SimpleNamespace(monotonic=loop.time))
-        term, writer = led(server, config, lambda: NOW + loop.time(), [100] * workloads, under_way)
+        term, writer = led(server, config, lambda: NOW + loop.time(), [100] * workloads)
+        decided = [float("-inf")]
+        monkeypatch.setattr(writer, "_latest", lambda: decided[0])
         task = asyncio.ensure_future(writer.run())
-        first = (BUSY_SECONDS if under_way else 0.0) + workloads / config.kube.ledger_qps
-        await asyncio.sleep(first + 1.0)
-        assert len(server.sent) == workloads
-        began = server.sent[0][0]
-        await asyncio.sleep(began + REFRESH_SECONDS - loop.time())
-        while loop.time() < began + REFRESH_SECONDS + again:
+        while loop.time() < before + busy + 60.0:
             writer.compare(overview(term.feed.engine, term.clock(), ()))  # as every second
-            await asyncio.sleep(1.0)
+            if before <= loop.time() < before + busy:
+                decided[0] = term.clock()  # a pod a second is bound
+            await asyncio.sleep(SPARE_SECONDS - 0.01)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
-        sent[under_way] = len(server.sent) - workloads
+        sent.extend(at for at, *_ in server.sent)
 
-    for under_way in (0, 1):
-        virtual_time.run(partial(play, under_way))
-    most = config.kube.ledger_qps * again
-    assert sent[0] > 0.9 * most
-    assert 0.8 * most / SPARE_PART < sent[1] < 1.2 * most / SPARE_PART
+    virtual_time.run(play)
+    within = [sum(first <= at < first + 50.0 for at in sent) / 50.0 for first in (240.0, before + 10.0, before + 105.0)]
+    assert within[0] > workloads / 60.0 - 1.0
+    assert 0.9 * config.kube.ledger_qps / SPARE_PART < within[1] < 1.1 * config.kube.ledger_qps / SPARE_PART
+    assert within[2] > workloads / 60.0
 
 
 def test_more_workloads_are_looked_at_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -182,7 +182,8 @@ def test_more_workloads_are_looked_at_less_often(monkeypatch: pytest.MonkeyPatch
 
     for workloads in (50, 300):
         virtual_time.run(partial(play, workloads))
-    assert looked == {50: 30 * 50, 300: 10 * 300}
+    assert looked[50] == 30 * 50
+    assert 14 * 300 < looked[300] <= 15 * 300
 
 
 def test_five_thousand_workloads_whose_states_change(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,7 +22,8 @@ def written(*keys: str, at: float = 0.0) -> WritePlan:
 
 def take(plan: WritePlan, now: float, patience: float, under_way: Container[str] = ()) -> str | None:
     """Whose turn it is, whatever the reason."""
-    return plan.take_urgent(now, under_way) or plan.take_new(now, patience, under_way) or plan.take_oldest(now, under_way)
+    new = plan.take_urgent(now, under_way) or plan.take_new(now, patience, under_way)
+    return new or plan.take_oldest(now, under_way)
 
 
 def order(plan: WritePlan, now: float) -> list[str]:

@@ -165,16 +165,11 @@ def all_losses(engine: Engine, controllers: Sequence[Controller], records: Any, 
         if blame.concerns(one):
             (_, workload, operator), excused = blame.sums(one, at)
             of_others[i] = workload, operator, excused, blame.suspended(one, at)
-    workload, operator, excused, suspended = of_others.T
+    workloads, operators, excuses, suspended = of_others.T
     received, discarded = records["received"], records["discarded"]
-    return np.column_stack(
-        [
-            received - excused + discarded,
-            records["lifetime"] - received - (workload + operator - excused),
-            workload,
-            operator + suspended,
-        ]
-    )
+    good = received - excuses + discarded
+    cluster = records["lifetime"] - received - (workloads + operators - excuses)
+    return np.column_stack([good, cluster, workloads, operators + suspended])
 
 
 def count_ready(engine: Engine, controller: Controller, counted: int) -> int:

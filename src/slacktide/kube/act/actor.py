@@ -51,6 +51,8 @@ class Actor:
         self._taken_back: set[str] = set()
         """Hosts from which a decision of the present pass would have had victims go, which stay after all."""
         self._group: asyncio.TaskGroup | None = None
+        self.latest = float("-inf")
+        """When the latest decision was carried out, or begun to be."""
 
     async def run(self) -> None:
         """Works until cancelled."""
@@ -92,6 +94,7 @@ class Actor:
                 self.feed.engine.spared(victim.uid, self.clock())
             return False
         self.feed.pods[decision.uid].queue = fed_pod.NOWHERE
+        self.latest = self.clock()
         uids = {victim.uid for victim in decision.victims}
         for uid in uids:  # also from other nodes, where they are of a group that goes as a whole
             self.reservations.goes(uid, self.feed.engine.pods[uid].host)

@@ -1,10 +1,10 @@
-"""Availability objects: written when something happened to a controller or its state changed, and once a minute."""
+"""Availability objects: written when something happened to a controller or its state changed, else once a minute."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from contextlib import aclosing
 from dataclasses import dataclass
 from functools import partial
@@ -88,18 +88,20 @@ class LedgerWriter:
     it. Before one of them is evicted it is written.
     """
 
-    def __init__(self, term: TermContext, counts: LedgerCounts, busy: Callable[[], int]) -> None:
+    def __init__(
+        self, term: TermContext, counts: LedgerCounts, busy: Callable[[], int], latest: Callable[[], float]
+    ) -> None:
         self._connection, self._feed, self._clock, self._leading = term.connection, term.feed, term.clock, term.leading
         self._gate = term.gate
-        self._counts, self._busy = counts, busy
+        self._counts, self._busy, self._latest = counts, busy, latest
         qps = term.settings.ledger_qps
         self._limiter = Limiter(qps, max(1, int(qps)))
         self._plan = WritePlan()
         self._others_from = 0.0
         """When the next ledger may be written to which nothing happened, where many bindings and evictions wait."""
-        self._spare_pause, self._spare_from, self._busy_until = write_plan.SPARE_PART / qps, 0.0, 0.0
-        """Until a while after pods were bound or evicted: between two ledgers to which nothing happened, and when the
-        next one may be written."""
+        self._spare_pause, self._spare_from = write_plan.SPARE_PART / qps, 0.0
+        """While there are decisions: between two ledgers to which nothing happened, and when the next one may be
+        written."""
         self._taken: dict[str, None] = {}
         """Those that wait for their turn in the rate."""
         self._said: dict[str, Said] = {}
@@ -295,22 +297,28 @@ class LedgerWriter:
         """The ledger whose turn it is, of those not written within the last second.
 
         First ledgers, of which pods' own timestamps tell, and numbers that only grow old stand back while many
-        bindings and evictions wait for their turn, and the latter also while there are any: the API server has to
+        bindings and evictions wait for their turn, and the latter while there are any decisions: the API server has to
         take both.
         """
         now, busy, concerned = self._clock(), self._busy(), self._taken.keys() | self._under_way
-        if busy:
-            self._busy_until = now + write_plan.BUSY_SECONDS
         key = self._plan.take_urgent(now, concerned)
         if key is not None or (busy >= write_plan.CROWD and now < self._others_from):
             return key
         patience = write_plan.BUSY_SECONDS if busy else write_plan.NEW_SECONDS
         key = self._plan.take_new(now, patience, concerned)
-        if key is None and (now >= self._busy_until or now >= self._spare_from):
-            key = self._plan.take_oldest(now, concerned)
-            self._spare_from = max(self._spare_from, now - write_plan.NEW_SECONDS) + self._spare_pause  # so often asked
+        if key is None:
+            key = self._take_oldest(now, concerned, is_busy=busy > 0 or now - self._latest() < write_plan.SPARE_SECONDS)
         if key is not None:
             self._others_from = now + write_plan.CROWDED_PAUSE
+        return key
+
+    def _take_oldest(self, now: float, concerned: Container[str], *, is_busy: bool) -> str | None:
+        """The ledger with the oldest numbers, if it may be written now."""
+        if is_busy and now < self._spare_from:
+            return None
+        key = self._plan.take_oldest(now, concerned)
+        if is_busy and key is not None:  # what was missed since we asked last is made up for
+            self._spare_from = max(self._spare_from, now - write_plan.NEW_SECONDS) + self._spare_pause
         return key
 
     async def flush(self) -> None:

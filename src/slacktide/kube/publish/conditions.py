@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 from slacktide.engine.explain.reasons import Explainer
@@ -26,6 +27,8 @@ AGAIN_SECONDS = 60.0
 """What the nodes lack is told again after this long, if it changed; that a pod waits for a node by now, at once."""
 AGAIN_A_SECOND = 20.0
 """So many are told again at most: where thousands wait, and the nodes change, the API server has others to serve."""
+LOOK_SECONDS = 0.01
+"""Each writer's pause after it has found that a reason is still the same."""
 RETRY_SECONDS = 2.0
 WRITERS = 4
 LONGEST_MESSAGE = 1000
@@ -99,11 +102,11 @@ class ConditionWriter:
             if uid is not None:
                 await self._tell_anew(uid)
                 await asyncio.sleep(0)
-            elif self._old:
-                await asyncio.sleep(1.0 / AGAIN_A_SECOND)
             else:
                 self._some.clear()
-                await self._some.wait()
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(1.0 / AGAIN_A_SECOND if self._old else None):
+                        await self._some.wait()
 
     def _next(self) -> str | None:
         """Whose turn it is: first those who were told nothing yet."""
@@ -121,19 +124,26 @@ class ConditionWriter:
             return
         reason = pod.problem or self._explainer.lasting_reason(uid, self._clock())
         told, new = self._told.get(uid), Told(self._clock(), reason, not pod.problem)
+        if not reason:
+            return
         if told is not None and told.reason == reason:
             self._told[uid] = new
+            await asyncio.sleep(LOOK_SECONDS)
             return
-        if told is not None and told.of_nodes and new.of_nodes:
+        is_again = told is not None and told.of_nodes and new.of_nodes
+        if is_again:
             self._next_old = self._clock() + 1.0 / AGAIN_A_SECOND
         await self._limiter.take()
         if self._told.get(uid) is not told:
             return  # another writer was faster
-        if reason and self._leading() and _waits(pod) and uid in self._feed.pods:
+        if self._leading() and _waits(pod) and uid in self._feed.pods:
             self._told[uid] = new
             if not await self._tell(pod, reason[:LONGEST_MESSAGE]):
-                self._told.pop(uid, None)
-                asyncio.get_running_loop().call_later(RETRY_SECONDS, self._retry, uid)
+                if is_again and told is not None:  # it has its turn again with the others, at the next look
+                    self._told[uid] = told
+                else:
+                    self._told.pop(uid, None)
+                    asyncio.get_running_loop().call_later(RETRY_SECONDS, self._retry, uid)
 
     def _retry(self, uid: str) -> None:
         """A reason could not be told."""

@@ -116,7 +116,7 @@ class GroupConditionWriter:
         is_this = told is not None and told.uid == found.metadata.uid and told.standing.status == "False"
         if told is not None and is_this and self._clock() - told.at < AGAIN_SECONDS:
             return None
-        return Standing("False", "Unschedulable", self._explainer.reason(waits.uid, self._clock()))
+        return Standing("False", "Unschedulable", self._explainer.lasting_reason(waits.uid, self._clock()))
 
     def _warn(self, found: PodGroup) -> None:
         metadata = found.metadata

@@ -16,8 +16,8 @@ CROWD, CROWDED_PAUSE = 100, 0.1
 pause only."""
 REFRESH_SECONDS = 55.0
 """A ledger to which nothing happens is written anew after this long; the rest of the minute is for waiting its turn."""
-SPARE_PART = 5.0
-"""While pods are bound and evicted, such ledgers take one part in so many of the rate."""
+SPARE_PART, SPARE_SECONDS = 5.0, 1.0
+"""While there are decisions, and so long after the latest one, such ledgers take one part in so many of the rate."""
 
 LONG_AGO = 0.0
 
