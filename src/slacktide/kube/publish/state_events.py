@@ -27,7 +27,7 @@ class Record(Protocol):
 
 
 class StateEvents:
-    """What was told of whom. ``compare`` is called every second, with all controllers or some at a time.
+    """What was told of whom. ``compare`` is called about every second, with all controllers or some at a time.
 
     A state that a ledger of before said counts as told, so that a new leader repeats nothing, and tells what changed
     while nobody led. ``targets`` are the workloads by the keys of their controllers; ``alpha`` as in the settings.
