@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import astuple
+from dataclasses import astuple, fields
 
+import numpy as np
 import pytest
 
 from engine.workbench import BRONZE, GOLD, T0, Chaos, engine_with
 from slacktide.config import Accounting
-from slacktide.engine.ledger.overview import STATES, overview
+from slacktide.engine.ledger.overview import STATES, joined, overview
 from slacktide.engine.ledger.slo_status import slo_status
 from slacktide.kernels.drive import live_events
 from slacktide.model import INDEPENDENT
@@ -57,3 +58,16 @@ def test_ten_thousand_controllers_take_few_calls_each() -> None:
         engine.controller(f"c{i}", (GOLD, BRONZE)[i % 2], i % 3, False)
         engine.arrive(f"u{i}", f"u{i}", f"c{i}", 0, T0)
     assert calls_of(lambda: overview(engine, T0 + 10)) < 30 * 10_000
+
+
+def test_parts_make_the_whole() -> None:
+    chaos = Chaos(5)
+    for _ in range(150):
+        chaos.step()
+    engine, at = chaos.bench.engine, T0 + chaos.t
+    keys = list(engine.controllers)
+    assert len(keys) > 2
+    whole, parts = overview(engine, at), joined([overview(engine, at, keys[:1]), overview(engine, at, keys[1:])])
+    assert (parts.at, parts.controllers) == (whole.at, whole.controllers)
+    for one in fields(whole)[2:]:
+        assert np.array_equal(getattr(parts, one.name), getattr(whole, one.name)), one.name

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,3 +81,14 @@ def overview(engine: Engine, now: float, keys: Iterable[str] | None = None) -> O
         received=records["received"],
         losses=all_losses(engine, controllers, records, now),
     )
+
+
+def joined(parts: Sequence[Overview]) -> Overview:
+    """Overviews of different controllers, one after the other, at least one; ``at`` is the last one's."""
+    columns = {
+        one.name: np.concatenate([getattr(part, one.name) for part in parts])
+        for one in fields(Overview)
+        if one.name not in ("at", "controllers")
+    }
+    controllers = tuple(one for part in parts for one in part.controllers)
+    return Overview(at=parts[-1].at, controllers=controllers, **columns)

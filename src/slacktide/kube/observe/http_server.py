@@ -163,10 +163,11 @@ class SchedulerPages:
     def routes(self) -> dict[str, Route]:
         """What to serve."""
         registry = CollectorRegistry(auto_describe=False)
-        registry.register(Collector(self._scheduler, self.meter, self._longest_stall))
+        collector = Collector(self._scheduler, self.meter, self._longest_stall)
+        registry.register(collector)
         for standard in (GCCollector, PlatformCollector, ProcessCollector):
             standard(registry=registry)
-        data = {"/metrics": metrics_page(registry), "/explain": self._explain, **self.watched.routes()}
+        data = {"/metrics": metrics_page(registry, collector.look), "/explain": self._explain, **self.watched.routes()}
         return {**page_routes(), **data}
 
     def _longest_stall(self) -> float:

@@ -121,10 +121,12 @@ async def livez(request: web.Request) -> web.Response:  # noqa: ARG001
     return web.Response(text="ok\n")
 
 
-def metrics_page(registry: CollectorRegistry) -> Route:
-    """/metrics of what is registered."""
+def metrics_page(registry: CollectorRegistry, prepare: Callable[[], Awaitable[None]] | None = None) -> Route:
+    """/metrics of what is registered. ``prepare`` is waited for before: it does what would take too long at once."""
 
     async def metrics(request: web.Request) -> web.Response:
+        if prepare is not None:
+            await prepare()
         encode, content_type = choose_encoder(request.headers.get("Accept", ""))
         return web.Response(body=encode(registry), headers={"Content-Type": content_type})
 

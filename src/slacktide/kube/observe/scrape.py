@@ -4,13 +4,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from prometheus_client.core import Metric
 from prometheus_client.registry import Collector as Base
 
-from slacktide.engine.ledger.overview import overview
+from slacktide.engine.ledger.overview import Overview, joined, overview
 from slacktide.kube.observe.availability_metrics import OVERLOADED, availability
 from slacktide.kube.observe.families import Families
 from slacktide.kube.observe.metrics import Meter, class_of
@@ -18,6 +19,9 @@ from slacktide.kube.observe.workload_metrics import by_class, by_workload
 
 if TYPE_CHECKING:
     from slacktide.kube.scheduler import Scheduler
+
+TOGETHER = 500
+"""So many workloads are looked at without a pause."""
 
 LIKE_KUBE_SCHEDULER = Families(
     "As kube-scheduler has them",
@@ -125,6 +129,24 @@ class Collector(Base):
 
     def __init__(self, scheduler: Scheduler, meter: Meter, stall: Callable[[], float]) -> None:
         self.scheduler, self.meter, self._stall = scheduler, meter, stall
+        self._found: Overview | None = None
+
+    async def look(self) -> None:
+        """See how all workloads stand, for the next :meth:`collect`: of thousands some at a time, so that nobody waits
+        for long."""
+        self._found = None
+        engine, term, parts = self.scheduler.engine, self.scheduler.term, list[Overview]()
+        if engine is None or term is None or len(engine.controllers) <= TOGETHER:
+            return
+        keys = list(engine.controllers)
+        for first in range(0, len(keys), TOGETHER):
+            await asyncio.sleep(0)
+            await term.gate.passed()
+            if self.scheduler.engine is not engine:
+                return
+            known = [key for key in keys[first : first + TOGETHER] if key in engine.controllers]
+            parts.append(overview(engine, self.scheduler.clock(), known))
+        self._found = joined(parts)
 
     def collect(self) -> Iterator[Metric]:
         """All families of metrics."""
@@ -132,7 +154,7 @@ class Collector(Base):
         engine = self.scheduler.engine
         term = self.scheduler.term
         if engine is not None and term is not None:
-            found = overview(engine, self.scheduler.clock())
+            found, self._found = self._found or overview(engine, self.scheduler.clock()), None
             yield from availability(found, class_of)
             yield from by_class(term.losses)
             yield from by_workload(found, term.feed.controllers.targets, self.scheduler.config.kube.metrics_workloads)
