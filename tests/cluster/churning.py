@@ -232,17 +232,18 @@ class Churn:
             with self._quiet, suppress(KubeError, OSError, ApiError):
                 what[2 if turn % 5 == 0 else turn % 2](chance)
 
-    def _ready_pod(self, chance: random.Random) -> str:
+    def _ready_pod(self, chance: random.Random) -> str | None:
         up = [
             one["metadata"]["name"]
             for one in pods(self.api, NAMESPACE, "Running")
             if one["metadata"]["name"].startswith("w") and "deletionTimestamp" not in one["metadata"]
             and condition(one, "Ready").get("status") == "True"
         ]  # fmt: skip
-        return str(chance.choice(up))
+        return str(chance.choice(up)) if up else None
 
     def _fail_a_probe(self, chance: random.Random) -> None:
-        name = self._ready_pod(chance)
+        if (name := self._ready_pod(chance)) is None:
+            return
         self._say(name, False)
         time.sleep(chance.uniform(0.5, 3.0))
         self._say(name, True)
@@ -252,7 +253,9 @@ class Churn:
         self.api.patch(f"{pods_path(NAMESPACE)}/{name}/status", {"status": {"conditions": [ready]}}, STRATEGIC)
 
     def _delete_a_pod(self, chance: random.Random) -> None:
-        self.api.delete(f"{pods_path(NAMESPACE)}/{self._ready_pod(chance)}")
+        if (name := self._ready_pod(chance)) is None:
+            return
+        self.api.delete(f"{pods_path(NAMESPACE)}/{name}")
         time.sleep(1.5)
 
     def _drain_a_node(self, chance: random.Random) -> None:
