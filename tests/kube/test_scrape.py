@@ -11,7 +11,6 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from engine.workbench import BRONZE, GOLD, T0, engine_with
 from slacktide.engine.core.engine import Engine
-from slacktide.kube.client.gate import Gate
 from slacktide.kube.observe import scrape
 from slacktide.kube.observe.scrape import Collector
 from slacktide.kube.publish.loss_totals import LossTotals
@@ -19,10 +18,10 @@ from slacktide.kube.publish.loss_totals import LossTotals
 WORKLOADS = 35
 
 
-def scraped(engine: Engine, gate: Gate) -> Collector:
+def scraped(engine: Engine) -> Collector:
     """A collector of which only what it says of workloads is looked at."""
     feed = SimpleNamespace(controllers=SimpleNamespace(targets={}))
-    term = SimpleNamespace(gate=gate, losses=LossTotals(), feed=feed)
+    term = SimpleNamespace(losses=LossTotals(), feed=feed)
     config = SimpleNamespace(kube=SimpleNamespace(metrics_workloads=0))
     scheduler = SimpleNamespace(engine=engine, term=term, clock=lambda: T0 + 50.0, config=config)
     collector = Collector(cast("Any", scheduler), cast("Any", None), lambda: 0.0)
@@ -48,7 +47,7 @@ def text(collector: Collector) -> str:
 
 
 def test_workloads_are_looked_at_in_parts_and_say_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    collector = scraped(populated(), Gate())
+    collector = scraped(populated())
     at_once = text(collector)
     assert "gold" in at_once
     monkeypatch.setattr(scrape, "TOGETHER", 10)
@@ -72,8 +71,8 @@ def test_workloads_are_looked_at_in_parts_and_say_the_same(monkeypatch: pytest.M
 
 def test_a_workload_that_goes_meanwhile_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scrape, "TOGETHER", 10)
-    engine, gate = populated(), Gate()
-    collector = scraped(engine, gate)
+    engine = populated()
+    collector = scraped(engine)
 
     async def play() -> None:
         look = asyncio.create_task(collector.look())
@@ -92,7 +91,7 @@ def test_a_workload_that_goes_meanwhile_is_left_out(monkeypatch: pytest.MonkeyPa
 def test_what_was_seen_of_an_engine_that_is_no_more_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """Another term began while workloads were looked at."""
     monkeypatch.setattr(scrape, "TOGETHER", 10)
-    collector = scraped(populated(), Gate())
+    collector = scraped(populated())
 
     async def play() -> None:
         look = asyncio.create_task(collector.look())

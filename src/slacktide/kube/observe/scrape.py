@@ -141,7 +141,6 @@ class Collector(Base):
         keys = list(engine.controllers)
         for first in range(0, len(keys), TOGETHER):
             await asyncio.sleep(0)
-            await term.gate.passed()
             if self.scheduler.engine is not engine:
                 return
             known = [key for key in keys[first : first + TOGETHER] if key in engine.controllers]
