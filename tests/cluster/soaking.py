@@ -28,6 +28,7 @@ from cluster.labtools import condition, pods, until
 from cluster.running import Running, audit_log, prepared
 from cluster.truth import PatientAuditor
 from slacktide.kube.client.http import KubeError
+from slacktide.kube.client.status_codes import NOT_FOUND
 from slacktide.lab import ApiError, Binaries, ControlPlane
 from slacktide.lab.nodes import set_ready
 
@@ -177,8 +178,21 @@ class LongChurn(Churn):
         set_ready(self.api, node, True)
         time.sleep(1.0)
         for name in here:
-            with suppress(ApiError):  # it is gone
-                self._say(name, True)
+            self._say_surely(name, True)  # else it is unready for good, as no node of a cluster leaves it
+
+    def _say_surely(self, name: str, is_ready: bool) -> None:
+        """Whether a pod is ready, said until the API server takes it or the pod is gone."""
+        while not self._over.is_set():
+            try:
+                self._say(name, is_ready)
+            except ApiError as error:
+                if error.status == NOT_FOUND:
+                    return
+            except (KubeError, OSError):
+                pass
+            else:
+                return
+            time.sleep(0.2)
 
     def _ready_on(self, node: str) -> list[dict[str, Any]]:
         return [
