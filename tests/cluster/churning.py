@@ -252,6 +252,15 @@ class Churn:
         ready = {"type": "Ready", "status": str(is_ready), "lastTransitionTime": text(time.time())}
         self.api.patch(f"{pods_path(NAMESPACE)}/{name}/status", {"status": {"conditions": [ready]}}, STRATEGIC)
 
+    def _recover(self) -> None:
+        """Pods are ready again: whose probe was to succeed while nobody answered, and those of a node that was lost, or
+        that the controller manager took for lost. A kubelet says so; KWOK does not."""
+        for one in pods(self.api, NAMESPACE, "Running"):
+            name, goes = one["metadata"]["name"], "deletionTimestamp" in one["metadata"]
+            if name.startswith("w") and not goes and condition(one, "Ready").get("status") == "False":
+                with suppress(ApiError):  # it is gone
+                    self._say(name, True)
+
     def _delete_a_pod(self, chance: random.Random) -> None:
         if (name := self._ready_pod(chance)) is None:
             return
@@ -301,11 +310,7 @@ class Churn:
 
     def _settle(self) -> None:
         """Everybody runs, and all ledgers were written since."""
-        for one in pods(self.api, NAMESPACE, "Running"):  # whose probe was to succeed again while nobody answered
-            name, goes = one["metadata"]["name"], "deletionTimestamp" in one["metadata"]
-            if name.startswith("w") and not goes and condition(one, "Ready").get("status") == "False":
-                with suppress(ApiError):  # it is gone
-                    self._say(name, True)
+        self._recover()
         for node in self.nodes:
             self.api.patch(f"/api/v1/nodes/{node}", {"spec": {"unschedulable": False}})
         until(self._no_golden_pods, "all golden pods are gone")

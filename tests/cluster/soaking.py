@@ -28,7 +28,6 @@ from cluster.labtools import condition, pods, until
 from cluster.running import Running, audit_log, prepared
 from cluster.truth import PatientAuditor
 from slacktide.kube.client.http import KubeError
-from slacktide.kube.client.status_codes import NOT_FOUND
 from slacktide.lab import ApiError, Binaries, ControlPlane
 from slacktide.lab.nodes import set_ready
 
@@ -142,6 +141,7 @@ class LongChurn(Churn):
             "clock": lambda: self._step(STEPS[self.happened["clock"] % len(STEPS)]),
         }
         what[whom]()
+        self._recover()
         until(self.leader, "somebody leads", 300)
 
     def _kill_etcd(self) -> None:
@@ -170,29 +170,12 @@ class LongChurn(Churn):
         node = next((one for one in self.nodes if one not in busy), self.nodes[0])
         set_ready(self.api, node, False)
         time.sleep(1.0)  # a ledger may have the pod's news before the node's
-        here = [one["metadata"]["name"] for one in self._ready_on(node)]
-        for name in here:
-            with suppress(ApiError):
-                self._say(name, False)
+        for one in self._ready_on(node):
+            with suppress(ApiError):  # it is gone
+                self._say(one["metadata"]["name"], False)
         time.sleep(DEAD_SECONDS)
         set_ready(self.api, node, True)
         time.sleep(1.0)
-        for name in here:
-            self._say_surely(name, True)  # else it is unready for good, as no node of a cluster leaves it
-
-    def _say_surely(self, name: str, is_ready: bool) -> None:
-        """Whether a pod is ready, said until the API server takes it or the pod is gone."""
-        while not self._over.is_set():
-            try:
-                self._say(name, is_ready)
-            except ApiError as error:
-                if error.status == NOT_FOUND:
-                    return
-            except (KubeError, OSError):
-                pass
-            else:
-                return
-            time.sleep(0.2)
 
     def _ready_on(self, node: str) -> list[dict[str, Any]]:
         return [

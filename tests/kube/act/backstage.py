@@ -146,10 +146,11 @@ class Backstage:
         self.term.take_over({})
 
     @asynccontextmanager
-    async def leading(self) -> AsyncIterator[None]:
-        """While it leads; passes are the test's."""
+    async def leading(self, *, telling: bool = False) -> AsyncIterator[None]:
+        """While it leads; passes are the test's. ``telling``: and tells pods why they wait."""
         self.lead()
-        tasks = [asyncio.create_task(self.term.actor.run()), asyncio.create_task(self.term.ledger.run())]
+        at_work = (self.term.actor, self.term.ledger, *([self.term.reporter] if telling else ()))
+        tasks = [asyncio.create_task(one.run()) for one in at_work]
         try:
             yield
             assert not [one for one in tasks if one.done()]

@@ -83,8 +83,7 @@ def test_what_is_told_again_does_not_hold_up_others() -> None:
         def told_since(began: float) -> list[str]:
             return [name for at, name in told if at >= began and name.startswith(("waits", "late"))]
 
-        async with house.leading():
-            reporter = asyncio.create_task(house.term.reporter.run())
+        async with house.leading(telling=True):
             house.node("a")
             house.pod("first")
             await house.decide()
@@ -110,8 +109,6 @@ def test_what_is_told_again_does_not_hold_up_others() -> None:
             assert "late" in told_since(came)
             await asyncio.sleep(200 / AGAIN_A_SECOND)
             assert sorted(told_since(began)) == sorted(["late", *(f"waits-{number}" for number in range(200))])
-            reporter.cancel()
-            await asyncio.gather(reporter, return_exceptions=True)
 
     played(play)
 
@@ -122,8 +119,7 @@ def test_what_is_written_stays_while_only_time_passes() -> None:
     async def play(house: Backstage) -> None:
         told: list[str] = []
         house.server.refuses = lambda kind, name: told.append(name) if kind == "patch" else None
-        async with house.leading():
-            reporter = asyncio.create_task(house.term.reporter.run())
+        async with house.leading(telling=True):
             house.node("a")
             house.pod("large", cores=1000)  # no node can ever take it: what it waits is not the cluster's doing
             await asyncio.sleep(600.0)
@@ -136,8 +132,6 @@ def test_what_is_written_stays_while_only_time_passes() -> None:
                 await house.decide()
             assert len(reasons) == 3
             assert told.count("large") == 0
-            reporter.cancel()
-            await asyncio.gather(reporter, return_exceptions=True)
 
     played(play, "qos-driven")
 
@@ -150,8 +144,7 @@ def test_a_reason_that_could_not_be_told_again_waits_its_turn() -> None:
             told.append(name)
             return ApiError(429, "TooManyRequests", "later") if kind == "patch" else None
 
-        async with house.leading():
-            reporter = asyncio.create_task(house.term.reporter.run())
+        async with house.leading(telling=True):
             house.node("a")
             house.pod("first")
             await house.decide()
@@ -173,7 +166,5 @@ def test_a_reason_that_could_not_be_told_again_waits_its_turn() -> None:
             told.clear()
             await house.decide(pause=5.0)
             assert "waits" not in told
-            reporter.cancel()
-            await asyncio.gather(reporter, return_exceptions=True)
 
     played(play)

@@ -19,7 +19,7 @@ from slacktide.kube.feed.live_feed import LiveFeed
 from slacktide.kube.feed.memories import Memories
 from slacktide.kube.feed.takeover import take_over
 from slacktide.kube.mirror.cluster import ClusterMirror
-from slacktide.kube.publish.availability import document
+from slacktide.kube.publish.availability_document import document
 from slacktide.kube.resources.custom_resources import AvailabilityStatus, WindowSpec, WrittenMetadata
 from slacktide.kube.resources.objects import (
     AVAILABILITY,

@@ -13,7 +13,7 @@ from slacktide.engine.core.types import Controller, snap
 from slacktide.engine.ledger.lateness import count_late
 from slacktide.engine.ledger.slo_status import LOSSES as LOSSES
 from slacktide.engine.ledger.slo_status import STATES as STATES
-from slacktide.engine.ledger.slo_status import all_losses, count_ready, stand
+from slacktide.engine.ledger.slo_status import count_ready, losses, stand
 from slacktide.qos.availability import ACCOUNTINGS
 
 Floats = NDArray[np.float64]
@@ -79,7 +79,7 @@ def overview(engine: Engine, now: float, keys: Iterable[str] | None = None) -> O
         starts=records["starts"],
         lifetime=records["lifetime"],
         received=records["received"],
-        losses=all_losses(engine, controllers, records, now),
+        losses=losses(engine, controllers, records, now),
     )
 
 

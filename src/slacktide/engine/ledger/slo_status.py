@@ -144,21 +144,9 @@ def stand(tables: Tables, controllers: Sequence[Controller], now: float) -> Stoo
     return Stood(records, delivered, together, had)
 
 
-def losses(engine: Engine, controller: Controller, status: Any, at: float) -> Losses:
-    """What a controller's instances had and lost up to ``at``, where its STATUS record is ``status``."""
-    blame = engine.instances.blame
-    (_, workload, operator), excused = blame.sums(controller, at)
-    lifetime, received, discarded = (float(status[name]) for name in ("lifetime", "received", "discarded"))
-    return Losses(
-        good=received - excused + discarded,
-        cluster=lifetime - received - (workload + operator - excused),
-        workload=workload,
-        operator=operator + blame.suspended(controller, at),
-    )
-
-
-def all_losses(engine: Engine, controllers: Sequence[Controller], records: Any, at: float) -> NDArray[np.float64]:
-    """The same of many, whose STATUS ``records`` have that shape: columns :data:`LOSSES`, shape (controllers, 4)."""
+def losses(engine: Engine, controllers: Sequence[Controller], records: Any, at: float) -> NDArray[np.float64]:
+    """What controllers' instances had and lost up to ``at``, where their STATUS ``records`` have that shape: columns
+    :data:`LOSSES`, shape (controllers, 4)."""
     blame = engine.instances.blame
     of_others = np.zeros((len(controllers), 4))
     for i, one in enumerate(controllers):  # most lose by nobody else's doing than the cluster's
@@ -213,5 +201,5 @@ def slo_status(engine: Engine, key: str, now: float) -> SloStatus:
         starts=int(one["starts"]),
         lost=int(lost[0]),
         starving=int(starving[0]),
-        losses=losses(engine, controller, one, at),
+        losses=Losses(*losses(engine, (controller,), stood.records, at)[0].tolist()),
     )

@@ -22,15 +22,14 @@ from slacktide.kube.client.pages import pages
 from slacktide.kube.client.rate_limit import Limiter
 from slacktide.kube.client.rights import lacks_right
 from slacktide.kube.client.status_codes import FORBIDDEN, NOT_FOUND, UNPROCESSABLE
-from slacktide.kube.client.timestamps import rfc3339
 from slacktide.kube.feed.takeover import by_owner
 from slacktide.kube.publish import write_plan
+from slacktide.kube.publish.availability_document import document
 from slacktide.kube.publish.term_context import TermContext
 from slacktide.kube.publish.write_plan import WritePlan
 from slacktide.kube.resources.bodies import encode_deletion
-from slacktide.kube.resources.custom_resources import API_VERSION
 from slacktide.kube.resources.objects import AVAILABILITY, Availability
-from slacktide.kube.translate.owners import Target, is_followed
+from slacktide.kube.translate.owners import Target
 
 LOG = logging.getLogger(__name__)
 
@@ -43,24 +42,6 @@ RETRY_SECONDS, COUNTED_SECONDS = 0.2, 10.0
 """Before an eviction that must be counted a ledger is tried so often, and for so long."""
 LATER_SECONDS = 10.0
 """After this long a ledger is tried again that the API server would not take."""
-
-
-def reference(target: Target) -> dict[str, Any]:
-    """The owner reference by which the garbage collector removes a ledger with its controller."""
-    return {
-        "apiVersion": target.api_version,
-        "kind": target.kind,
-        "name": target.name,
-        "uid": target.uid,
-        "controller": False,
-        "blockOwnerDeletion": False,
-    }
-
-
-def metadata_of(target: Target) -> dict[str, Any]:
-    """Those of a ledger. It has an owner only where we do not hear that its workload is deleted."""
-    found: dict[str, Any] = {"name": target.ledger, "namespace": target.namespace}
-    return found if is_followed(target) else found | {"ownerReferences": [reference(target)]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -406,94 +387,6 @@ class LedgerWriter:
             asyncio.get_running_loop().call_later(LATER_SECONDS, self.changed, key)
         else:
             self.changed(key)
-
-
-def breaks_at(found: SloStatus, at: float, alpha: float) -> float | None:
-    """The earliest instant at which a kept promise can break: if all stopped at ``at``, and none came back.
-
-    The metric holds ``alpha`` seconds back for a start-up; these are no loss, and count here. None where the promise
-    cannot break, or is broken already.
-    """
-    if found.slack is None or found.state in ("Missed", "Unknown"):
-        return None
-    return at + max(0.0, found.slack + alpha)
-
-
-def message(found: SloStatus, alpha: float, class_is_lost: str = "") -> str:
-    """That its class is no more, or not for it, in these words; or why a kept promise is AtRisk; else nothing."""
-    if class_is_lost:
-        return class_is_lost
-    if found.state != "AtRisk" or found.slack is None:
-        return ""
-    left, budget = max(0.0, found.slack + alpha), 1.0 - found.promised
-    used = f", and {(1.0 - found.delivered) / budget:.0%} of what may be lost is lost" if budget > 0.0 else ""
-    return (
-        f"kept, but it would break {left:.1f} s after all pods stopped, which is less than the margin of class "
-        f"{found.service}{used}"
-    )
-
-
-def document(
-    target: Target,
-    books: dict[str, Any],
-    found: SloStatus,
-    alpha: float,
-    deleted: float | None = None,
-    class_is_lost: str = "",
-) -> dict[str, Any]:
-    """The Availability of a controller; ``alpha`` as in the settings, seconds; ``deleted``: when it was;
-    ``class_is_lost``: that its class is no more, or not for it, in words.
-
-    It stays when its controller goes, for another one of that name, where we hear that it goes.
-    """
-    said = _document(target, books, found, alpha, class_is_lost)
-    if deleted is not None:
-        words = "the workload was deleted; one of the same namespace, kind and name goes on from this ledger"
-        status = {"state": "Unknown", "message": words, "slackSeconds": None, "breaksAt": None}
-        said["status"] |= status | {"running": 0, "waiting": 0, "deletedAt": rfc3339(deleted)}
-    return said
-
-
-def _document(
-    target: Target, books: dict[str, Any], found: SloStatus, alpha: float, class_is_lost: str
-) -> dict[str, Any]:
-    breaks, losses = breaks_at(found, books["at"], alpha), found.losses
-    return {
-        "apiVersion": API_VERSION,
-        "kind": "Availability",
-        "metadata": metadata_of(target),
-        "status": {
-            "class": found.service,
-            "promised": found.promised,
-            "delivered": round(found.delivered, 6),
-            "deliveredAlways": round(found.delivered_always, 6),
-            "deliveredRestart": round(found.delivered_restart, 6),
-            "deliveredNever": round(found.delivered_never, 6),
-            "slackSeconds": None if found.slack is None else round(found.slack, 3),
-            "breaksAt": None if breaks is None else rfc3339(breaks),
-            "state": found.state,
-            "message": message(found, alpha, class_is_lost),
-            "running": found.running,
-            "waiting": found.waiting,
-            "lost": found.lost,
-            "starving": found.starving,
-            "goodSeconds": round(losses.good, 3),
-            "lostSeconds": {
-                "cluster": round(losses.cluster, 3),
-                "workload": round(losses.workload, 3),
-                "operator": round(losses.operator, 3),
-            },
-            "preemptions": found.preemptions,
-            "at": rfc3339(books["at"]),
-            "target": {
-                "apiVersion": target.api_version,
-                "kind": target.kind,
-                "name": target.name,
-                "uid": target.uid,
-            },
-            "accumulators": books,
-        },
-    }
 
 
 async def load(connection: Connection) -> dict[str, Availability]:

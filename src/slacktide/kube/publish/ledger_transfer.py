@@ -15,7 +15,8 @@ from slacktide.kube.client.kinds import Kind, Malformed, encode
 from slacktide.kube.client.status_codes import FORBIDDEN, NOT_FOUND
 from slacktide.kube.client.timestamps import rfc3339
 from slacktide.kube.feed.takeover import by_owner, owner_of
-from slacktide.kube.publish.availability import MANAGER, metadata_of
+from slacktide.kube.publish.availability import MANAGER
+from slacktide.kube.publish.availability_document import metadata_of
 from slacktide.kube.publish.ledger_file import Kept
 from slacktide.kube.resources import objects
 from slacktide.kube.resources.objects import API_VERSION, AVAILABILITY, LEASE, Availability

@@ -9,7 +9,7 @@ from slacktide.engine.core.engine import Engine
 from slacktide.engine.ledger.overview import STATES, Overview
 from slacktide.engine.ledger.slo_status import SloStatus, slo_status
 from slacktide.kube.client.metadata import Reference
-from slacktide.kube.publish.availability import message
+from slacktide.kube.publish.availability_document import message
 from slacktide.kube.translate.owners import Target
 
 LEAST_SECONDS = 10.0
