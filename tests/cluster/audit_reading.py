@@ -28,7 +28,7 @@ CLUSTER, WORKLOAD, OPERATOR = "cluster", "workload", "operator"
 def audit_policy(reader: str) -> Json:
     """What the API server is to write down; ``reader``: the user whose lists of pods are, too, by which a version
     comes to light whose line was lost when the server was killed."""
-    pods = ["pods", "pods/status", "pods/binding", "pods/eviction", "nodes"]
+    pods = ["pods", "pods/status", "pods/binding", "pods/eviction", "nodes", "nodes/status"]
     kinds = [
         {"group": "", "resources": pods},
         {"group": "apps", "resources": ["deployments"]},
@@ -107,6 +107,7 @@ class AuditReading:
         self._by_name: dict[str, Pod] = {}
         self._cordons: dict[str, list[list[float]]] = {}
         self._dark: dict[str, list[list[float]]] = {}
+        self._node_versions: dict[str, int] = {}
         self._windows: list[tuple[float, float, dict[str, str]]] = []
         self._labels: dict[str, dict[str, str]] = {}
         entries = [one for one in whole_lines(log.read_text()) if one["stage"] == "ResponseComplete"]
@@ -137,7 +138,10 @@ class AuditReading:
             self._windows.append((seconds(spec["start"]), seconds(spec["end"]), labels))
 
     def _node(self, body: Json, at: float) -> None:
-        name = body["metadata"]["name"]
+        name, version = body["metadata"]["name"], int(body["metadata"]["resourceVersion"])
+        if version < self._node_versions.get(name, 0):
+            return
+        self._node_versions[name] = version
         self._labels[name] = body["metadata"].get("labels", {})
         _noted(self._cordons.setdefault(name, []), bool(body["spec"].get("unschedulable")), at)
         said = {one["type"]: one["status"] for one in body.get("status", {}).get("conditions") or ()}

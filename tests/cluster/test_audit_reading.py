@@ -43,7 +43,8 @@ class Log:
         self.lines.append(json.dumps(said, separators=(",", ":")))
 
     def node(self, at: float, *, closed: bool = False, ready: bool = True) -> None:
-        metadata, status = {"name": "n", "labels": {"name": "n"}}, {"type": "Ready", "status": str(ready)}
+        metadata = {"name": "n", "labels": {"name": "n"}, "resourceVersion": str(len(self.lines))}
+        status = {"type": "Ready", "status": str(ready)}
         body = {"metadata": metadata, "spec": {"unschedulable": closed}, "status": {"conditions": [status]}}
         self.write(at, "nodes", {"kind": "Node"} | body)
 
