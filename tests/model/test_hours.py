@@ -72,6 +72,33 @@ def test_a_night_that_the_clock_is_put_forward_or_back_is_an_hour_shorter_or_lon
     assert {length / 3600: lengths.count(length) for length in set(lengths)} == {8.0: 50, 7.0: 1, 9.0: 1}
 
 
+def test_what_several_entries_allow_is_what_any_of_them_does() -> None:
+    random = np.random.default_rng(6)
+    begin, span = datetime.fromisoformat("2026-10-20").replace(tzinfo=UTC).timestamp(), 14 * 1440
+    for _ in range(30):
+        entries = []
+        for _ in range(int(random.integers(1, 4))):
+            days = tuple(random.choice(DAYS, int(random.integers(1, 8)), replace=False).tolist())
+            first, last = random.choice(1440, 2, replace=False).tolist()
+            entries.append(Hours(days, first, last, str(random.choice(ZONES))))
+        minutes = begin + 60.0 * np.arange(span)
+        found, inside = allowed(entries, begin, begin + 60.0 * span), np.zeros(span, bool)
+        for opens, closes in (interval for one in entries for interval in one.intervals(begin, begin + 60.0 * span)):
+            inside |= (opens <= minutes) & (minutes < closes)
+        assert np.any([(opens <= minutes) & (minutes < closes) for opens, closes in found], axis=0).tolist() == list(
+            inside
+        )
+        assert all(before[1] < after[0] for before, after in pairwise(found))
+    assert allowed((), begin, begin + 60.0) == []
+
+
+def test_an_end_beyond_all_dates_is_none() -> None:
+    """A simulation may have no end."""
+    found = list(Hours(("Mon",), 0, 60).intervals(1_790_000_000.0, 1e300))
+    assert len(found) > 400_000
+    assert all(closes - opens == 3600.0 for opens, closes in found)
+
+
 def test_intervals_of_several_entries_are_joined_and_met() -> None:
     week = [Hours((day,), 0, 1440) for day in DAYS]
     assert len(allowed(week, 0.0, 10 * 86400.0)) == 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import calendar
+import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -9,17 +11,27 @@ from datetime import UTC, date, datetime, timedelta
 from functools import cache, lru_cache
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+import numpy as np
+from numpy.typing import NDArray
+
 from slacktide.errors import ConfigError
 
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 DAY_MINUTES = 24 * 60
 ZERO = datetime(1970, 1, 1, tzinfo=UTC)
-REMEMBERED_INSTANTS = 2**16
-"""Ninety years of days, from and to: classes and workloads mostly ask for the same hours."""
+DAY = 86_400.0
+THURSDAY = DAYS.index("Thu")
+"""What day it was on 1970-01-01."""
+LAST_DAY = float((date(9990, 1, 1) - ZERO.date()).days)
+"""Python's dates end soon after it."""
+REMEMBERED_YEARS = 2**12
+"""A century of each of forty zones."""
 _CLOCK = re.compile(r"(\d\d):(\d\d)")
 
 Interval = tuple[float, float]
 """Beginning and end, seconds since 1970-01-01T00:00:00Z; the end is not in it."""
+Instants = NDArray[np.float64]
+"""Seconds since 1970-01-01T00:00:00Z."""
 
 
 @cache
@@ -79,52 +91,79 @@ class Hours:
 
     def intervals(self, begin: float, end: float) -> Iterator[Interval]:
         """Those that meet the time from ``begin`` to ``end``, in their order; they may overlap around clock changes."""
-        zone = zone_of(self.time_zone)
-        day = (ZERO + timedelta(seconds=begin)).astimezone(zone).date() - timedelta(days=2)
-        while True:
-            opens = _first_shown(day, self.begin, zone)
-            if opens >= end:
-                return
-            if DAYS[day.weekday()] in self.days:
-                closes = _first_shown(day, self.end + DAY_MINUTES * (self.end <= self.begin), zone)
-                if closes > max(begin, opens):
-                    yield opens, closes
-            if day >= date.max - timedelta(days=3):
-                return
-            day += timedelta(days=1)
+        opens, closes = self._ends(begin, end)
+        return zip(opens.tolist(), closes.tolist(), strict=True)
+
+    def _ends(self, begin: float, end: float) -> tuple[Instants, Instants]:
+        """When they begin and end, (n,) each. A simulation without an end asks for a hundred years of days."""
+        days = np.arange(begin // DAY - 3, min(end // DAY + 3, LAST_DAY))  # a zone's days begin within one of UTC's
+        days = days[np.isin((days + THURSDAY) % 7, [DAYS.index(day) for day in self.days])]
+        zone, later = zone_of(self.time_zone), DAY_MINUTES * (self.end <= self.begin)
+        opens = _first_shown(days * DAY + 60 * self.begin, zone)
+        closes = _first_shown(days * DAY + 60 * (self.end + later), zone)
+        meet = (closes > np.maximum(begin, opens)) & (opens < end)
+        return opens[meet], closes[meet]
 
 
-@lru_cache(REMEMBERED_INSTANTS)
-def _first_shown(day: date, minutes: int, zone: ZoneInfo) -> float:
-    """The first instant at which a zone's clock shows so many minutes of a date, or later as it was put forward."""
-    days, minutes = divmod(minutes, DAY_MINUTES)
-    shown = datetime(day.year, day.month, day.day) + timedelta(days=days, minutes=minutes)
-    if zone.key == "UTC":  # no clock is put forward there, and a simulation without an end asks for a hundred years
-        return (shown - ZERO.replace(tzinfo=None)).total_seconds()
-    before = shown.replace(tzinfo=zone)  # of two instants that show it the earlier one
-    instant = before.astimezone(UTC)
-    if instant.astimezone(zone).replace(tzinfo=None) == shown:
-        return (instant - ZERO).total_seconds()
-    late, early = instant, instant - timedelta(days=1)  # the clock was put forward between these two
-    offset = early.astimezone(zone).utcoffset()
-    while late - early > timedelta(seconds=1):
-        middle = early + timedelta(seconds=(late - early) // timedelta(seconds=2))
-        if middle.astimezone(zone).utcoffset() == offset:
-            early = middle
-        else:
-            late = middle
-    return (late - ZERO).total_seconds()
+def _first_shown(shown: Instants, zone: ZoneInfo) -> Instants:
+    """The first instants at which a zone's clock shows such times, or later as it was put forward.
+
+    ``shown``: (n,), ascending, seconds from 1970-01-01T00:00:00 on that clock.
+    """
+    if not len(shown) or zone.key == "UTC":
+        return shown
+    since, ahead = _clock_changes(zone, _year(shown[0]) - 1, _year(shown[-1]) + 1)
+    until = np.append(since[1:], np.inf)
+    first = np.searchsorted(np.maximum.accumulate(until + ahead), shown, side="right")
+    return np.maximum(since[first], shown - ahead[first])
+
+
+def _clock_changes(zone: ZoneInfo, first: int, last: int) -> tuple[Instants, Instants]:
+    """Since when a zone's clock is so many seconds ahead of UTC, from the ``first`` year to the ``last``; (n,) each."""
+    years = range(max(2, first), last + 1)
+    changes = [(-math.inf, _ahead(zone, datetime(years[0], 1, 1, tzinfo=UTC)))]
+    changes += [change for year in years for change in _changes_of(zone, year)]
+    since, ahead = np.array(changes).T
+    return since, ahead
+
+
+@lru_cache(REMEMBERED_YEARS)
+def _changes_of(zone: ZoneInfo, year: int) -> tuple[tuple[float, float], ...]:
+    """When in a year of UTC a clock is changed, and how many seconds it is ahead then; at most once a day."""
+    found = []
+    early = datetime(year, 1, 1, tzinfo=UTC)
+    for _ in range(366 if calendar.isleap(year) else 365):
+        before, after = early, early + timedelta(days=1)
+        early = after
+        if _ahead(zone, before) != (offset := _ahead(zone, after)):
+            while after - before > timedelta(seconds=1):
+                middle = before + timedelta(seconds=(after - before) // timedelta(seconds=2))
+                before, after = (before, middle) if _ahead(zone, middle) == offset else (middle, after)
+            found.append(((after - ZERO).total_seconds(), offset))
+    return tuple(found)
+
+
+def _ahead(zone: ZoneInfo, at: datetime) -> float:
+    """By how many seconds a zone's clock is ahead of UTC."""
+    offset = at.astimezone(zone).utcoffset()
+    assert offset is not None  # noqa: S101  # a ZoneInfo knows it of every instant
+    return offset.total_seconds()
+
+
+def _year(shown: float) -> int:
+    return (ZERO + timedelta(seconds=float(shown))).year
 
 
 def allowed(hours: Sequence[Hours], begin: float, end: float) -> list[Interval]:
     """The allowed intervals of several entries that meet the time from ``begin`` to ``end``, joined, in order."""
-    joined: list[Interval] = []
-    for opens, closes in sorted(interval for one in hours for interval in one.intervals(begin, end)):
-        if joined and opens <= joined[-1][1]:
-            joined[-1] = joined[-1][0], max(joined[-1][1], closes)
-        else:
-            joined.append((opens, closes))
-    return joined
+    if not hours:
+        return []
+    opens, closes = np.concatenate([one._ends(begin, end) for one in hours], axis=1)
+    order = np.argsort(opens, kind="stable")
+    opens, closes = opens[order], np.maximum.accumulate(closes[order])
+    begins = np.append(True, opens[1:] > closes[:-1])[: len(opens)]  # one after all before have ended
+    ends = np.append(begins[1:], True)[: len(opens)]
+    return list(zip(opens[begins].tolist(), closes[ends].tolist(), strict=True))
 
 
 def both(some: Sequence[Interval], others: Sequence[Interval]) -> list[Interval]:

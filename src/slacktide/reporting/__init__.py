@@ -30,9 +30,10 @@ def write(folder: Path, out: Path, export: Path | None = None, announce: Callabl
         files.check(export)
     report = assemble(folder, announce)
     announce("drawing")
-    text = render(content(report))
-    if export is not None:
-        files.write(export, [report.answer, *report.figures])
+    pictures: dict[str, bytes] | None = None if export is None else {}
+    text = render(content(report, pictures))
+    if export is not None and pictures is not None:
+        files.write(export, pictures)
     write_text(out, text)
     return len(report.figures)
 

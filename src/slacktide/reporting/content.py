@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from slacktide import __version__, drawing
+from slacktide import __version__
 from slacktide.model import ServiceClass
-from slacktide.reporting import page, scores
+from slacktide.reporting import export, page, scores
 from slacktide.reporting.assemble import SHOWN_PAIRS, Report
 from slacktide.reporting.figure import Figure, Rows, where
 from slacktide.results.experiment import ABOUT, GRID
@@ -42,8 +42,8 @@ FEW_WORKLOADS = 5
 """Up to here intervals over workloads are wide for want of workloads."""
 
 
-def content(report: Report) -> dict[str, Any]:
-    """Everything that ``page.html.j2`` names, but styles and script."""
+def content(report: Report, files: dict[str, bytes] | None = None) -> dict[str, Any]:
+    """Everything that ``page.html.j2`` names, but styles and script. The figures as files are added to ``files``."""
     scene = report.scene
     title = report.experiment.grid.get("title") or _title(report)
     contents = [{"key": key, "text": text} for key, text in CONTENTS.items()]
@@ -61,8 +61,8 @@ def content(report: Report) -> dict[str, Any]:
         "windows": _windows(report.windows),
         "compared": _compared(report),
         "remarks": _remarks(report),
-        "answer": _figure(report.answer),
-        "figures": [_figure(one) for one in report.figures],
+        "answer": _figure(report.answer, files),
+        "figures": [_figure(one, files) for one in report.figures],
         "cite": _cite(report),
     }  # fmt: skip
 
@@ -259,7 +259,10 @@ def _remarks(report: Report) -> list[str]:
     return remarks
 
 
-def _figure(one: Figure) -> dict[str, Any]:
+def _figure(one: Figure, files: dict[str, bytes] | None) -> dict[str, Any]:
+    from markupsafe import Markup
+
+    wide, slim, part = export.pictures(one, files)
     return {
         "key": one.key,
         "title": one.title,
@@ -268,23 +271,11 @@ def _figure(one: Figure) -> dict[str, Any]:
         "brief": len(one.description) <= BRIEF,
         "reading": one.reading,
         "notes": one.notes,
-        **_drawings(one),
-        "csv": page.as_csv(one.table) if one.table.num_rows else "",
+        "wide": Markup(wide),
+        "slim": Markup(slim),
+        "part": part,
+        "csv": export.table(one),
         "table": page.table(f"{one.key}-data", f"Data: {one.title}", one.table, one.units),
-    }
-
-
-def _drawings(one: Figure) -> dict[str, Any]:
-    """Its drawings for wide screens and for slim ones, and how much of the width the wide one takes, per cent."""
-    from markupsafe import Markup
-
-    if one.draw is None:
-        return {"wide": "", "slim": "", "part": 0}
-    wide, slim = one.draw(drawing.PAGE), one.draw(drawing.SINGLE)
-    return {
-        "wide": Markup(drawing.svg(wide, one.key, one.title, one.description)),
-        "slim": Markup(drawing.svg(slim, f"{one.key}-slim", one.title, one.description)),
-        "part": round(100 * wide.get_figwidth() / drawing.PAGE.width),
     }
 
 
