@@ -28,6 +28,16 @@ ROOM = 16
 """Cores of all nodes together."""
 REST = {GOLD: 5, SILVER: 0, BRONZE: 8}
 """How many pods of one core of each class are left when a load ends; they all fit."""
+FAULTS: tuple[dict[str, Any], ...] = (
+    {"status": 429, "retry_after": 1, "chance": 0.3},
+    {"status": 500, "chance": 0.3},
+    {"status": 503, "chance": 0.3},
+    {"delay": 0.5, "chance": 0.5},
+    {"reset": True, "chance": 0.3},
+    {"lose_answer": True, "chance": 0.3},
+    {"halve_answer": True, "chance": 0.3},
+)
+"""What may happen to a request that is no watch."""
 
 
 class Disturbance:

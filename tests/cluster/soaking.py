@@ -21,7 +21,7 @@ from typing import Any
 
 from cluster.audit_reading import audit_policy
 from cluster.churning import MAINTENANCE, NAMESPACE, READER, Churn, Size
-from cluster.disturbing import Disturbance
+from cluster.disturbing import FAULTS, Disturbance
 from cluster.installation import ACCOUNT
 from cluster.judging import seconds
 from cluster.labtools import condition, pods, until
@@ -31,15 +31,6 @@ from slacktide.kube.client.http import KubeError
 from slacktide.lab import ApiError, Binaries, ControlPlane
 from slacktide.lab.nodes import set_ready
 
-FAULTS: tuple[dict[str, Any], ...] = (
-    {"status": 429, "retry_after": 1, "chance": 0.3},
-    {"status": 500, "chance": 0.3},
-    {"status": 503, "chance": 0.3},
-    {"delay": 0.5, "chance": 0.5},
-    {"reset": True, "chance": 0.3},
-    {"lose_answer": True, "chance": 0.3},
-    {"halve_answer": True, "chance": 0.3},
-)
 FAULT_SECONDS = 3.0
 """For so long each fault lasts, watches say nothing, and the network is away."""
 STEPS = (30.0, -30.0)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from cluster.auditor import Auditor, seconds
-from cluster.disturbing import REST, Disturbance, Load, watched
+from cluster.disturbing import FAULTS, REST, Disturbance, Load, watched
 from cluster.installation import ACCOUNT
 from cluster.labtools import pods, until
 from cluster.replaying import target
@@ -199,22 +199,13 @@ def test_watches_expire_and_break(arena: Arena) -> None:
 
 def test_answers_are_late_refused_lost_or_cut(arena: Arena) -> None:
     load = arena.load("faults")
-    faults: list[dict[str, Any]] = [
-        {"status": 429, "retry_after": 1, "chance": 0.3},
-        {"status": 500, "chance": 0.3},
-        {"status": 503, "chance": 0.3},
-        {"delay": 0.5, "chance": 0.5},
-        {"reset": True, "chance": 0.3},
-        {"lose_answer": True, "chance": 0.3},
-        {"halve_answer": True, "chance": 0.3},
-    ]
     seen = arena.disturbance.proxy.seen
 
     def changes(what: str) -> int:
         """Requests that would have changed something, and to which this happened."""
         return sum(seen[method, what] for method in ("POST", "PATCH"))
 
-    for fault in faults:
+    for fault in FAULTS:
         what = str(fault["status"]) if "status" in fault else "reset"
         before = changes(what)
         arena.disturbance.add(watches=False, **fault)
@@ -225,7 +216,7 @@ def test_answers_are_late_refused_lost_or_cut(arena: Arena) -> None:
         arena.happened("faults")
     arena.disturbance.outage(3)
     arena.happened("faults")
-    for fault in faults:
+    for fault in FAULTS:
         arena.disturbance.add(**fault | {"chance": 0.05})
     time.sleep(5)
     arena.disturbance.heal()

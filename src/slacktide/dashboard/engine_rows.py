@@ -28,6 +28,7 @@ from slacktide.engine.ledger.overview import overview
 from slacktide.kernels.drive import apply_plan
 from slacktide.kernels.place import preemption_obstacles
 from slacktide.model import ServiceClass
+from slacktide.model.service_class import OWN
 
 ASKERS = 200
 """Of so many pods that wait the most urgent is looked for."""
@@ -106,7 +107,7 @@ class EngineRows:
 
     def class_number(self, service: ServiceClass) -> int:
         """Of a service class; one with an own SLO (``NAME@SLO``) counts to the class that it is of."""
-        name, _, own = service.name.partition("@")
+        name, _, own = service.name.partition(OWN)
         found = self._classes.get(name)
         promise = Promise(name, service.slo, service.rank, service.margin)
         if found is None:

@@ -10,7 +10,7 @@ from slacktide.engine.core.engine import Engine
 from slacktide.engine.core.operations import ControllerGone, Operation
 from slacktide.engine.ledger.overview import STATES, Overview, overview
 from slacktide.kube.observe.availability_metrics import bonus_owed
-from slacktide.kube.observe.metrics import class_of
+from slacktide.model.service_class import class_name
 
 SHOWN_CONTROLLERS = 30
 
@@ -70,7 +70,7 @@ class Tally:
             slack = float(found.slack[i])
             yield Stood(
                 key=one.key,
-                service=class_of(one.service.name),
+                service=class_name(one.service.name),
                 promised=float(found.promised[i]),
                 delivered=float(found.delivered[i]),
                 state=STATES[int(found.state[i])],

@@ -12,6 +12,14 @@ from slacktide.model.window import Window
 SLO_TOLERANCE = 1e-9
 """An SLO counts as met from ``slo - SLO_TOLERANCE`` on, so that rounding breaks no promise."""
 
+OWN = "@"
+"""Between the name of a class and the SLO of a workload's own."""
+
+
+def class_name(service: str) -> str:
+    """The name of the class that a promise is of, whatever SLO the workload has of its own (``NAME@SLO``)."""
+    return service.partition(OWN)[0]
+
 
 @dataclass(frozen=True, slots=True)
 class PenaltyTier:

@@ -18,6 +18,7 @@ from slacktide.cli.cluster.top_rows import HEAD, ORDERS, STATES, TONES, Line, as
 from slacktide.cli.options import AS_JSON, CONTEXT, FILE, echo_json
 from slacktide.cli.shell import completing
 from slacktide.cli.text import paint, room, table
+from slacktide.model.service_class import class_name
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -155,7 +156,7 @@ class Ledgers:
         promised, delivered = status.promised or 0.0, status.delivered or 0.0
         slack, state, lost = status.slack_seconds, status.state, status.lost_seconds
         if books is not None:
-            known = self.classes.get(class_of(status.class_))
+            known = self.classes.get(class_name(status.class_))
             margin = 0.0 if known is None else known.margin_seconds
             carried = carry_on(books, accounting, promised, slack, now, margin)
             delivered, slack = carried.delivered, carried.left
@@ -176,7 +177,7 @@ class Ledgers:
         counts: dict[str, Counter[str]] = {}
         for one in lines:
             more = {"waiting": one.waiting, "lost": one.lost, "starving": one.starving}
-            counts.setdefault(class_of(one.service), Counter()).update(more)
+            counts.setdefault(class_name(one.service), Counter()).update(more)
         ranks = {name: known.rank for name, known in self.classes.items()}
         ordered = sorted(counts, key=lambda name: (ranks.get(name, 0), name))
         late = [name for name in ordered if counts[name]["lost"] or counts[name]["starving"]]
@@ -188,11 +189,6 @@ class Ledgers:
             elif equals:  # triage is by rank
                 said.append(f"{name} is overloaded: it has the rank of {', '.join(equals)}")
         return said
-
-
-def class_of(service: str) -> str:
-    """The class that a ledger names; one with an own SLO is ``NAME@SLO`` there."""
-    return service.partition("@")[0]
 
 
 def _late(counts: Counter[str]) -> str:

@@ -22,9 +22,10 @@ from slacktide.kube.mirror.cluster import ClusterMirror
 from slacktide.kube.mirror.pod_record import PodRecord
 from slacktide.kube.resources.objects import Availability
 from slacktide.kube.translate.owners import Target, is_followed
-from slacktide.kube.translate.service_classes import ClassIsGone, Promised, class_of
+from slacktide.kube.translate.service_classes import ClassIsGone, Promised
 from slacktide.kube.translate.unschedulable import Unschedulable
 from slacktide.model import APPROACHES, INDEPENDENT
+from slacktide.model.service_class import class_name
 
 LOG = logging.getLogger(__name__)
 
@@ -144,7 +145,7 @@ class Controllers:
             found: Promise | None = Promise(known.service, known.limits, known.everything)
         else:
             found = None if ledger is None else promise_in(ledger.status.accumulators)
-        name = "" if found is None else class_of(found.service)
+        name = "" if found is None else class_name(found.service.name)
         if found is None or problem.name not in ("", name):
             raise problem
         if not problem.name and not self._mirror.classes.gone(found.service):

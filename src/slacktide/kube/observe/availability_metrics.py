@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ from prometheus_client.core import Metric
 
 from slacktide.engine.ledger.overview import STATES, Floats, Overview
 from slacktide.kube.observe.families import Families, Family
+from slacktide.model.service_class import class_name
 from slacktide.qos.availability import SLO_TOLERANCE
 
 QUANTILES = (0.0, 0.05, 0.5)
@@ -65,10 +66,10 @@ def bonus_owed(found: Overview) -> Floats:
     return owed
 
 
-def availability(found: Overview, class_of: Callable[[str], str]) -> Iterator[Metric]:
+def availability(found: Overview) -> Iterator[Metric]:
     """Gauges by class over its controllers."""
     numbers: dict[str, int] = {}
-    names = (class_of(one.service.name) for one in found.controllers)
+    names = (class_name(one.service.name) for one in found.controllers)
     cls = np.array([numbers.setdefault(name, len(numbers)) for name in names], np.int64)
     owed = bonus_owed(found)
     values: dict[Family, dict[tuple[str, ...], float]] = {one: {} for one in PROMISES.declared if one is not OVERLOADED}

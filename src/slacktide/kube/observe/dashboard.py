@@ -13,8 +13,8 @@ from slacktide.engine.core import types
 from slacktide.engine.explain.reasons import Explainer
 from slacktide.kube.feed.fed_pod import FedPod
 from slacktide.kube.observe.explain import why_waiting
-from slacktide.kube.observe.metrics import class_of
 from slacktide.kube.publish.rule_names import named_rule
+from slacktide.model.service_class import class_name
 
 if TYPE_CHECKING:
     from slacktide.engine.core.engine import Engine
@@ -61,7 +61,7 @@ class WatchedScheduler:
         engine = self.engine
         if engine is None:
             return []
-        names = sorted({class_of(name) for name, found in engine.tables.overloaded().items() if found})
+        names = sorted({class_name(name) for name, found in engine.tables.overloaded().items() if found})
         return [f"{name} is overloaded: not every promise of this class can be kept by now." for name in names]
 
     def reason(self, uid: str) -> str:

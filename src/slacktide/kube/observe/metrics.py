@@ -15,6 +15,7 @@ from slacktide.engine.core.operations import OPERATIONS, Operation
 from slacktide.engine.core.types import Decision, Outcome
 from slacktide.engine.ledger.overview import STATES, overview
 from slacktide.kube.observe.availability_metrics import bonus_owed
+from slacktide.model.service_class import class_name
 
 if TYPE_CHECKING:
     from slacktide.engine.core.engine import Engine
@@ -164,7 +165,7 @@ class Meter:
             self.victims.observe(len(decision.victims))
         for victim in decision.victims if engine is not None else ():
             key = engine.pods[victim.uid].key  # type: ignore[union-attr]  # asked in the line above
-            self.preempted[class_of(engine.controllers[key].service.name)] += 1  # type: ignore[union-attr]
+            self.preempted[class_name(engine.controllers[key].service.name)] += 1  # type: ignore[union-attr]
 
     def _bound(self, uid: str, at: float) -> None:
         self._starting[uid] = at
@@ -213,11 +214,6 @@ class Meter:
         if engine is None or key not in engine.controllers:
             return
         found = overview(engine, at, (key,))
-        name = class_of(found.controllers[0].service.name)
+        name = class_name(found.controllers[0].service.name)
         self.finished[name, STATES[int(found.state[0])]] += 1
         self.owed[name] += float(bonus_owed(found)[0])  # type: ignore[assignment]  # a sum of shares
-
-
-def class_of(name: str) -> str:
-    """The class that a controller names; one with an own SLO is ``NAME@SLO`` in the core."""
-    return name.partition("@")[0]

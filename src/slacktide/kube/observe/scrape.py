@@ -14,8 +14,9 @@ from prometheus_client.registry import Collector as Base
 from slacktide.engine.ledger.overview import Overview, joined, overview
 from slacktide.kube.observe.availability_metrics import OVERLOADED, availability
 from slacktide.kube.observe.families import Families
-from slacktide.kube.observe.metrics import Meter, class_of
+from slacktide.kube.observe.metrics import Meter
 from slacktide.kube.observe.workload_metrics import by_class, by_workload
+from slacktide.model.service_class import class_name
 
 if TYPE_CHECKING:
     from slacktide.kube.scheduler import Scheduler
@@ -154,7 +155,7 @@ class Collector(Base):
         term = self.scheduler.term
         if engine is not None and term is not None:
             found, self._found = self._found or overview(engine, self.scheduler.clock()), None
-            yield from availability(found, class_of)
+            yield from availability(found)
             yield from by_class(term.losses)
             yield from by_workload(found, term.feed.controllers.targets, self.scheduler.config.kube.metrics_workloads)
             yield overloaded(engine.tables.overloaded())
@@ -210,5 +211,5 @@ def overloaded(classes: Mapping[str, bool]) -> Metric:
     """Classes, whether they were overloaded in the last pass; one with an own SLO counts to the class it is of."""
     by_name: dict[tuple[str], bool] = {}
     for name, found in classes.items():
-        by_name[class_of(name),] = found or by_name.get((class_of(name),), False)
+        by_name[class_name(name),] = found or by_name.get((class_name(name),), False)
     return OVERLOADED.of(by_name)

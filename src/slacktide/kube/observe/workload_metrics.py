@@ -11,6 +11,7 @@ from slacktide.kube.observe.families import Families
 from slacktide.kube.publish.loss_totals import LossTotals
 from slacktide.kube.translate.owners import Target
 from slacktide.model.causes import CAUSES
+from slacktide.model.service_class import class_name
 from slacktide.qos.standing import budget_left
 
 WHO = ("namespace", "kind", "name", "class")
@@ -68,7 +69,7 @@ def by_workload(found: Overview, targets: Mapping[str, Target], most: int) -> It
         target = targets.get(one.key)
         if target is None:
             continue
-        who = (target.namespace, target.full_kind, target.name, one.service.name.partition("@")[0])
+        who = (target.namespace, target.full_kind, target.name, class_name(one.service.name))
         good[who], *by_cause = found.losses[i].tolist()
         lost.update(((*who, cause), seconds) for cause, seconds in zip(CAUSES, by_cause, strict=True))
         slack[who] = float(found.slack[i])

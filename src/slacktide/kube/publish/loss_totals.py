@@ -11,6 +11,7 @@ from collections import Counter
 import numpy as np
 
 from slacktide.engine.ledger.overview import LOSSES, Overview
+from slacktide.model.service_class import class_name
 
 
 class LossTotals:
@@ -33,7 +34,7 @@ class LossTotals:
         for column, what in enumerate(LOSSES):
             sums = np.bincount(of, gained[:, column], len(numbers)).tolist()
             for service, seconds in zip(numbers, sums, strict=True):
-                name = service.partition("@")[0]
+                name = class_name(service)
                 if what == "good":
                     self.good[name] += seconds
                 else:

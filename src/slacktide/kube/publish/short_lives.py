@@ -10,6 +10,7 @@ from slacktide.kube.client.metadata import Reference
 from slacktide.kube.publish.state_events import Record
 from slacktide.kube.translate.owners import Target
 from slacktide.model.durations import write_duration
+from slacktide.model.service_class import class_name
 
 LOG = logging.getLogger(__name__)
 SHORT_LIFE = "ShortLife"
@@ -30,7 +31,7 @@ class ShortLives:
     def ends(self, target: Target, at: float) -> None:
         """A workload is deleted; its ledger was settled ``at``, seconds since 1970."""
         controller = self._engine.controllers[target.key]
-        window, rows, name = controller.service.window, controller.rows, controller.service.name.partition("@")[0]
+        window, rows, name = controller.service.window, controller.rows, class_name(controller.service.name)
         if window is None or controller.batch or name in self._told or not rows:
             return
         lived = float(accrue(self._engine.tables.tb, rows, len(rows), at)["lifetime"].max())

@@ -16,7 +16,7 @@ from slacktide.model import DisruptionLimits, PenaltyTier, Window, limit_fields
 from slacktide.model import ServiceClass as Promise
 from slacktide.model.durations import parse_duration, write_duration
 from slacktide.model.hours import DAYS, clock
-from slacktide.model.service_class import LEAST_SLO, default_tiers
+from slacktide.model.service_class import LEAST_SLO, OWN, class_name, default_tiers
 from slacktide.model.workload import AGGREGATED, APPROACHES
 
 LOG = logging.getLogger(__name__)
@@ -29,8 +29,6 @@ OWN_LIMITS = tuple(PREFIX + name for name in ("disruptions", "cooldown", "hours"
 DEFAULT_CLASS = "slacktide.io/default-class"
 OF_LABEL, OF_CLASS = f"label {CLASS_LABEL}: ", "service class "
 """So begins what is said of a pod that has no class, and of one whose class does not exist or cannot be used."""
-OWN = "@"
-"""Between the name of a class and the SLO of a workload's own."""
 MOST_PROMISES = 4096
 """How many promises are remembered. Pods of one class share one; only SLOs of single workloads need more."""
 
@@ -136,11 +134,6 @@ def _stricter(promise: Promise, own: tuple[str | None, ...]) -> DisruptionLimits
     return limits
 
 
-def class_of(promise: Promise) -> str:
-    """The name of the class that a promise is of, whatever SLO the workload has of its own."""
-    return promise.name.partition(OWN)[0]
-
-
 class ClassIsGone(Unschedulable):
     """The class that is named cannot be used, because it does not exist, is malformed, or is not for this namespace;
     ``name`` is its name, empty where none is named and there is no default.
@@ -219,12 +212,12 @@ class Classes:
 
     def gone(self, promise: Promise) -> str:
         """The name of a promise's class where it cannot be used any more; else nothing."""
-        name = class_of(promise)
+        name = class_name(promise.name)
         return name if name not in self.classes or name in self.broken else ""
 
     def lost(self, promise: Promise, namespace: str) -> str:
         """Why a workload of a namespace could not be promised anew what it is promised, for people; else nothing."""
-        name = class_of(promise)
+        name = class_name(promise.name)
         if self.gone(promise):
             return (
                 f"service class {name} cannot be used any more; this workload keeps what it was promised, until there "
