@@ -26,6 +26,7 @@ NAMESPACE = "bench"
 TICKS = os.sysconf("SC_CLK_TCK")
 KUBE = "kube-scheduler"
 BINDER = "bare binder"
+SETTLED_SECONDS = 5.0
 QPS, BURST = 5000, 10_000
 """Of kube-scheduler; slacktide has no limit unless told."""
 FLAGS = {
@@ -103,6 +104,20 @@ class Cluster:
         self.nodes = self.plane.create_nodes(nodes, cpu=cpu, memory="64Gi")
         _classes(self.plane.api)
         self.plane.api.post("/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
+        if not kubelets:  # they say from time to time how their nodes are
+            self._settle()
+
+    def _settle(self) -> None:
+        """Wait until nobody changes nodes any more: the controller manager patches each new one, for a minute of
+        thousands."""
+        before: dict[str, str] = {}
+        while (now := self._versions()) != before:
+            before = now
+            time.sleep(SETTLED_SECONDS)
+
+    def _versions(self) -> dict[str, str]:
+        found = (one["metadata"] for one in self.api.get("/api/v1/nodes")["items"])
+        return {one["name"]: one["resourceVersion"] for one in found}
 
     def measure_zones(self) -> None:
         """Round-trip times between zones, as three of the nodes' agents would write them."""

@@ -21,7 +21,7 @@ from typing import Any
 from cluster.audit_reading import CLUSTER, NEVER, OPERATOR, WORKLOAD, AuditReading, audit_policy
 from cluster.disturbing import brief
 from cluster.judging import Json
-from cluster.labtools import HANG_SECONDS, condition, deployment, pod, pods, pods_path, until
+from cluster.labtools import HANG_SECONDS, condition, deployment, pod, pods, pods_path, readiness, until
 from cluster.pulse import Pulse
 from cluster.running import CLASSES, Running, at, audit_log, prepared, service_class
 from slacktide.kube.client.http import STRATEGIC_MERGE_PATCH as STRATEGIC
@@ -248,9 +248,12 @@ class Churn:
         time.sleep(chance.uniform(0.5, 3.0))
         self._say(name, True)
 
-    def _say(self, name: str, is_ready: bool) -> None:
-        ready = {"type": "Ready", "status": str(is_ready), "lastTransitionTime": text(time.time())}
-        self.api.patch(f"{pods_path(NAMESPACE)}/{name}/status", {"status": {"conditions": [ready]}}, STRATEGIC)
+    def _say(self, name: str, is_ready: bool, by_kubelet: bool = True) -> None:
+        """What its kubelet says of a pod, or of one of a lost node the controller manager."""
+        conditions = readiness(is_ready, text(time.time()))[: 2 if by_kubelet else 1]
+        if not by_kubelet:
+            del conditions[0]["reason"]
+        self.api.patch(f"{pods_path(NAMESPACE)}/{name}/status", {"status": {"conditions": conditions}}, STRATEGIC)
 
     def _recover(self) -> None:
         """Pods are ready again: whose probe was to succeed while nobody answered, and those of a node that was lost, or

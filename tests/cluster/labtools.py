@@ -89,6 +89,12 @@ def condition(one: dict[str, Any], kind: str) -> dict[str, Any]:
     return next(found, {})
 
 
+def readiness(is_ready: bool, at: str) -> list[dict[str, Any]]:
+    """The conditions Ready and ContainersReady of a pod as its kubelet writes them, for a strategic merge."""
+    said = {"status": str(is_ready), "reason": None if is_ready else "ContainersNotReady", "lastTransitionTime": at}
+    return [{"type": kind, **said} for kind in ("Ready", "ContainersReady")]
+
+
 def lease_holder(api: Api, path: str) -> str:
     """The identity that holds a lease; nothing where nobody has, as before anybody has made the lease."""
     try:

@@ -163,7 +163,7 @@ class LongChurn(Churn):
         time.sleep(1.0)  # a ledger may have the pod's news before the node's
         for one in self._ready_on(node):
             with suppress(ApiError):  # it is gone
-                self._say(one["metadata"]["name"], False)
+                self._say(one["metadata"]["name"], False, by_kubelet=False)
         time.sleep(DEAD_SECONDS)
         set_ready(self.api, node, True)
         time.sleep(1.0)

@@ -10,7 +10,7 @@ from urllib.request import urlopen
 import pytest
 
 from cluster.judging import Json
-from cluster.labtools import HANG_SECONDS, condition, deployment, job, until
+from cluster.labtools import HANG_SECONDS, condition, deployment, job, readiness, until
 from cluster.running import Cast, Place, Stage, at, nothing_wrong, scene, service_class, staged
 from slacktide.kube.client.http import STRATEGIC_MERGE_PATCH as STRATEGIC
 from slacktide.lab import Binaries
@@ -46,8 +46,7 @@ def web(replicas: int = 1, name: str = "web", service: str = "silver", **setting
 def say(place: Place, name: str, ready: bool, **container: Any) -> None:
     """What a kubelet would say of a pod whose only container is called main."""
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    conditions = [{"type": "Ready", "status": str(ready), "lastTransitionTime": now}]
-    status: Json = {"conditions": conditions}
+    status: Json = {"conditions": readiness(ready, now)}
     if container:
         status["containerStatuses"] = [
             {"name": "main", "image": "none", "imageID": "", "ready": ready, "restartCount": 0, **container}

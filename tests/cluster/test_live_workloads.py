@@ -12,7 +12,7 @@ import pytest
 from cluster import ledgers
 from cluster.auditor import Life
 from cluster.judging import Json
-from cluster.labtools import HANG_SECONDS, NUMBERS, condition, deployment, job, pod, until
+from cluster.labtools import HANG_SECONDS, NUMBERS, condition, deployment, job, pod, readiness, until
 from cluster.running import (
     CLASSES,
     WATCHDOG_SECONDS,
@@ -396,17 +396,16 @@ def test_a_pod_that_says_it_is_not_ready_does_not_count(place: Place) -> None:
     (one,) = place.ready("web", 1)
     path = f"{place.kinds_path('pods')}/{one['metadata']['name']}/status"
 
-    def say(ready: str) -> None:
+    def say(ready: bool) -> None:
         now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        conditions = [{"type": "Ready", "status": ready, "lastTransitionTime": now}]
-        place.api.patch(path, {"status": {"conditions": conditions}}, STRATEGIC)
+        place.api.patch(path, {"status": {"conditions": readiness(ready, now)}}, STRATEGIC)
 
     time.sleep(4)
-    say("False")  # as a kubelet does whose readiness probe fails
+    say(False)  # as a kubelet does whose readiness probe fails
     status = place.status("deployment-web", lambda s: (s["running"], s["waiting"]) == (0, 1), "it does not count")
     ledgers.independent(status, [place.lives("web")], SILVER, 3)
     time.sleep(5)
-    say("True")
+    say(True)
     status = settled(place, "deployment-web", 1, at(status) + 3)
     ledgers.independent(status, [place.lives("web")], SILVER, 4)
     assert status["preemptions"] == 0

@@ -312,6 +312,53 @@ def test_a_node_that_was_lost_and_comes_back(world: World) -> None:
     assert world.lost(450) == (115, 50, 0)
 
 
+def readiness(ready: bool, since: float, *, reason: str = "", containers: bool = True) -> dict[str, Any]:
+    """The status of a pod whose containers run, with these conditions."""
+    found = [condition("Ready", ready, since) | {"reason": reason}, condition("ContainersReady", containers, since)]
+    return {"phase": "Running", "conditions": [condition("PodScheduled", True, 0), *found]}
+
+
+def test_a_node_that_was_away_for_a_moment(world: World) -> None:
+    """It is back before its pods are said to be unready, as the controller manager does of lost nodes."""
+    world.up("p")
+    world.t = 100.0
+    world.node("a", ready=False, since=100)
+    world.node("a", since=100)
+    world.t = 101.0
+    world.pod("p", "a", started=0, status=readiness(False, 100))
+    assert world.lost(130) == (29, 0, 0)
+    world.t = 130.0
+    world.pod("p", "a", ready=130, started=0, status=readiness(True, 130))
+    world.t = 140.0
+    world.pod("p", "a", started=0, status=readiness(False, 140, reason="ContainersNotReady", containers=False))
+    assert world.lost(150) == (29, 10, 0)
+
+
+def test_nobody_is_taken_for_lost_for_ever(world: World) -> None:
+    world.up("p")
+    world.t = 100.0
+    world.pod("p", "a", started=0, status=readiness(False, 100))
+    world.tick(100 + STARTUP + 1)
+    assert world.lost(2000) == (STARTUP, 1900 - STARTUP, 0)
+
+
+def test_a_node_that_was_away_for_a_moment_in_a_window(world: World) -> None:
+    world.window(50, 150)
+    world.up("p")
+    world.t = 100.0
+    world.node("a", unschedulable=True)
+    world.pod("p", "a", started=0, status=readiness(False, 100))
+    assert world.lost(140) == (0, 0, 40)
+
+
+@pytest.mark.parametrize("reason", ["ReadinessGatesNotReady", "ContainersNotReady"])
+def test_a_kubelet_says_why_a_pod_is_not_ready(world: World, reason: str) -> None:
+    world.up("p")
+    world.t = 100.0
+    world.pod("p", "a", started=0, status=readiness(False, 100, reason=reason))
+    assert world.lost(130) == (0, 30, 0)
+
+
 def test_a_class_that_counts_everything() -> None:
     world = World()
     world.mirror.see_class(

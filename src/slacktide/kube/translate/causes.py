@@ -87,6 +87,9 @@ def cause_of(pod: Pod, setting: Setting, allowed: Allowances, now: float) -> Ver
     begin = max(_transition(pod, "PodScheduled") or setting.bound, setting.node.ready_since)
     if (failed := _failed_since(pod, begin)) is not None:
         return Verdict(WORKLOAD, failed)
+    if (gone := _taken_for_lost_since(pod)) is not None:
+        found = _within(max(gone, begin), allowed.startup, now)
+        return Verdict(OPERATOR, found.since, found.until) if setting.covered and found.cause == CLUSTER else found
     if setting.origin == WORKLOAD:
         return Verdict(WORKLOAD, begin)
     verdict = _startup(pod, begin, setting.ready, allowed, now)
@@ -95,6 +98,20 @@ def cause_of(pod: Pod, setting: Setting, allowed: Allowances, now: float) -> Ver
             return Verdict(OPERATOR, verdict.since, min(verdict.until, setting.until))
         return Verdict(CLUSTER, max(verdict.since, setting.until), verdict.until)
     return verdict
+
+
+def _taken_for_lost_since(pod: Pod) -> float | None:
+    """Since when a pod is not ready because its node was taken for lost, None where it is not so.
+
+    The controller manager says that, and it gives no reason and leaves ContainersReady as it is; a kubelet always gives
+    one, and corrects it soon after its node is back (kubernetes/pkg/controller/util/node, ``MarkPodsNotReady``). The
+    node may have been away for a moment only, before this was seen.
+    """
+    found = {one.type: one for one in pod.status.conditions}
+    ready, containers = found.get("Ready"), found.get("ContainersReady")
+    if ready is None or containers is None or ready.status == "True" or containers.status != "True" or ready.reason:
+        return None
+    return ready.last_transition_time or 0.0
 
 
 def _startup(pod: Pod, begin: float, ready: float, allowed: Allowances, now: float) -> Verdict:
