@@ -16,6 +16,7 @@ from slacktide.engine.core.engine import Engine
 from slacktide.engine.explain import preemption
 from slacktide.engine.explain.reasons import Explainer, Explanation
 from slacktide.model import Constraint, DisruptionLimits, Hours, Placement, Rule, ServiceClass, Term
+from slacktide.model.causes import WORKLOAD
 from slacktide.model.constraint import AnyOf, Tolerates, Toleration, taint_attribute
 from slacktide.model.placement import Topology
 from slacktide.policy.compiled import until_needed
@@ -221,6 +222,21 @@ def test_one_that_can_still_wait_says_how_long() -> None:
 def test_one_whose_promise_cannot_break_is_given_no_number_of_seconds() -> None:
     assert until_needed(math.inf, 10.0) == "may preempt nobody while its promise cannot break as things stand"
     assert until_needed(90.0, 10.0) == "can wait 80.0 s more before it may preempt"
+
+
+def test_one_that_can_be_placed_nowhere_is_told_the_same_for_ever() -> None:
+    """It takes no part in passes, so that its slack, which grows as nothing is the cluster's doing, keeps it from
+    nothing: else each of thousands would be told anew after some minutes that it can wait."""
+    cluster = Cluster()
+    cluster.host("a")
+    found = cluster.wait(replace(SILVER, slo=0.5), 5000)
+    uid = f"p{cluster.count}"
+    cluster.engine.blame(uid, WORKLOAD, T0 + 100.0)
+    for seconds in (100.0, 300.0, 3000.0):
+        later = Explainer(cluster.engine).explain(uid, T0 + seconds)
+        assert later is not None
+        assert later.lasting() == found.lasting()
+    assert found.preemption == {preemption.TOO_SMALL: 1}
 
 
 def test_whoever_is_late_says_that_its_class_is_overloaded() -> None:

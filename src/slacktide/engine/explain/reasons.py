@@ -26,6 +26,8 @@ from slacktide.policy.compiled import until_needed
 
 KEPT_SECONDS = 1.0
 """Within this time one answer serves all instances of a kind with about the same slack."""
+FAR = 1e9
+"""Metrics beyond it, seconds, are told alike."""
 
 NOT_HELPFUL = "no node could serve it"
 OVERLOADED = "its class is overloaded"
@@ -42,7 +44,8 @@ class Explanation:
     fits        nodes on which nothing stands in the way by now: the next pass will tell
     preemption  candidate nodes by what keeps it from preempting there; empty where ``held`` says why it may not at all
     lasting_held  ``held`` without seconds that pass
-    slack       seconds
+    slack       seconds; :data:`FAR` below 0 where it takes no part in passes, as it can be placed nowhere by its own
+                doing: then no slack of its own stands in its way
     group       where it starts only together with others, what became of these; else empty
     overload    what becomes of it where its class is overloaded, in words that stay the same while time passes, so that
                 they need not be written again; else empty
@@ -111,19 +114,24 @@ class Explainer:
         tb = engine.tables.tb
         kind = int(tb["instances"]["kind"][one.row])
         at = max(types.snap(now), engine.latest)
-        if engine.instances.blame.is_excused(one.row):  # it is in no queue
-            found = slo_status(engine, one.key, at).slack
-            slack = float("inf") if found is None else found
-        else:
-            slack = float(apply_plan.metric_in_queue(tb.state, one.row, at))
-        overload = self._overload(one.row, kind, slack, at)
-        key = kind, round(min(slack, 1e9)), overload
+        slack, overload = -FAR, ""
+        if uid not in engine.instances.aside:
+            slack = self._slack(one, at)
+            overload = self._overload(one.row, kind, slack, at)
+        key = kind, round(min(slack, FAR)), overload
         known = self._known.get(key)
         if known is None or now - known[0] > KEPT_SECONDS:
             self._forget(now)
             known = self._known[key] = now, self._work_out(one.row, kind, slack, at, now, overload)
         group = self._group(one)
         return replace(known[1], group=group) if group else known[1]
+
+    def _slack(self, pod: types.Pod, at: float) -> float:
+        engine = self.engine
+        if not engine.instances.blame.is_excused(pod.row):
+            return float(apply_plan.metric_in_queue(engine.tables.tb.state, pod.row, at))
+        found = slo_status(engine, pod.key, at).slack  # it is in no queue
+        return float("inf") if found is None else found
 
     def _group(self, pod: types.Pod) -> str:
         """Of a pod that starts only with others of its group: for how many the last pass would have had nodes."""
