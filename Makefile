@@ -11,7 +11,8 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 DEMO   := build/demo
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
-# A lock names every package, so nothing is to be resolved; and most modules are never imported: half the time.
+# A lock names every package, so nothing is to be resolved (that it does is checked afterwards), and most modules are never
+# imported, so that nothing is to be compiled.
 LOCKED := install --no-deps --no-compile --require-hashes
 
 # What is interrupted or terminated leaves nothing running, and ends at once. ("env A=1", not "A=1": else a shell stands
@@ -172,10 +173,12 @@ $(VENV)/bin/python:
 $(VENV)/run.stamp: requirements-experiments.lock pyproject.toml | $(VENV)/bin/python
 	$(PIP) $(LOCKED) -r requirements-experiments.lock
 	$(PIP) install --no-deps --no-build-isolation --editable .
+	$(PIP) check
 	@touch $@
 
 $(VENV)/dev.stamp: requirements-dev.lock $(VENV)/run.stamp
 	$(PIP) $(LOCKED) -r requirements-dev.lock
+	$(PIP) check
 	@touch $@
 
 # After a change of the dependencies in pyproject.toml (needs uv): exact versions and hashes for every platform.

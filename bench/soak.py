@@ -6,8 +6,8 @@
 Two replicas reach a real API server through a proxy. All the while workloads come and go, as in bench/churn.py, at a
 sixth of its pace. In random order, each as often as the others: the leader, the API server and etcd are killed
 (SIGKILL); watches end with 410, break, or say nothing; requests are answered with 429, 500, 503, late, by halves, or
-not at all; the network is away; a node is lost; the wall clock of the replicas is moved by 30 s and back (with
-``--faketime``, the path of libfaketime.so.1).
+not at all; the network is away; a node is lost, for a while or for a moment; the wall clock of the replicas is moved by
+30 s and back (with ``--faketime``, the path of libfaketime.so.1).
 
 Prints what happened, what an auditor of all objects found (overcommitted nodes, double bindings, victims for nobody),
 whether the replicas' records replay, how far ledgers are off an independent reading of the audit log, and the resident

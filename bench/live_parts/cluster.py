@@ -26,7 +26,7 @@ NAMESPACE = "bench"
 TICKS = os.sysconf("SC_CLK_TCK")
 KUBE = "kube-scheduler"
 BINDER = "bare binder"
-SETTLED_SECONDS = 5.0
+SETTLED_SECONDS, SETTLING_SECONDS = 5.0, 600.0
 QPS, BURST = 5000, 10_000
 """Of kube-scheduler; slacktide has no limit unless told."""
 FLAGS = {
@@ -108,10 +108,12 @@ class Cluster:
             self._settle()
 
     def _settle(self) -> None:
-        """Wait until nobody changes nodes any more: the controller manager patches each new one, for a minute of
-        thousands."""
-        before: dict[str, str] = {}
+        """Wait until nobody changes nodes any more. The controller manager patches each new one: of 5,000 that takes
+        about a minute."""
+        before, end = dict[str, str](), time.monotonic() + SETTLING_SECONDS
         while (now := self._versions()) != before:
+            if time.monotonic() > end:
+                sys.exit(f"nodes are still being changed after {SETTLING_SECONDS:.0f} s, though nobody plays kubelets")
             before = now
             time.sleep(SETTLED_SECONDS)
 

@@ -105,7 +105,7 @@ class LongChurn(Churn):
     # -- incidents -------------------------------------------------------------------------------------------------
 
     def _incidents(self, chance: random.Random) -> Iterator[str]:
-        kinds = ["leader", "server", "etcd", "expire", "cut", "stall", "fault", "outage", "node"]
+        kinds = ["leader", "server", "etcd", "expire", "cut", "stall", "fault", "outage", "node", "blink"]
         kinds += ["clock"] * (self.soak.faketime is not None)
         self._at_once(self._weigh)
         begin, left = time.time(), list[str]()
@@ -129,6 +129,7 @@ class LongChurn(Churn):
             "fault": self._fault,
             "outage": lambda: self.disturbance.outage(FAULT_SECONDS),
             "node": self._lose_a_node,
+            "blink": self._lose_a_node_for_a_moment,
             "clock": lambda: self._step(STEPS[self.happened["clock"] % len(STEPS)]),
         }
         what[whom]()
@@ -153,20 +154,36 @@ class LongChurn(Churn):
         self.disturbance.heal()
 
     def _lose_a_node(self) -> None:
-        """One that no maintenance window is about is not Ready for a while, and nor are its pods."""
+        """One is not Ready for a while, and nor are its pods."""
+        node = self._node_to_lose()
+        set_ready(self.api, node, False)
+        time.sleep(1.0)  # a ledger may have the pod's news before the node's
+        self._take_for_lost(node)
+        time.sleep(DEAD_SECONDS)
+        set_ready(self.api, node, True)
+        time.sleep(1.0)
+
+    def _lose_a_node_for_a_moment(self) -> None:
+        """One is Ready again before the controller manager says that its pods are not."""
+        node = self._node_to_lose()
+        set_ready(self.api, node, False)
+        set_ready(self.api, node, True)
+        time.sleep(1.0)
+        self._take_for_lost(node)
+        time.sleep(FAULT_SECONDS)
+
+    def _node_to_lose(self) -> str:
+        """One that no maintenance window is about."""
         now = time.time()
         windows = self.api.get(MAINTENANCE)["items"]
         ours = [one["spec"] for one in windows if seconds(one["spec"]["end"]) + DEAD_SECONDS > now]
         busy = {one["nodeSelector"]["matchLabels"]["name"] for one in ours}
-        node = next((one for one in self.nodes if one not in busy), self.nodes[0])
-        set_ready(self.api, node, False)
-        time.sleep(1.0)  # a ledger may have the pod's news before the node's
+        return next((one for one in self.nodes if one not in busy), self.nodes[0])
+
+    def _take_for_lost(self, node: str) -> None:
         for one in self._ready_on(node):
             with suppress(ApiError):  # it is gone
                 self._say(one["metadata"]["name"], False, by_kubelet=False)
-        time.sleep(DEAD_SECONDS)
-        set_ready(self.api, node, True)
-        time.sleep(1.0)
 
     def _ready_on(self, node: str) -> list[dict[str, Any]]:
         return [

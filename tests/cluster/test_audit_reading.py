@@ -42,8 +42,9 @@ class Log:
         }  # fmt: skip
         self.lines.append(json.dumps(said, separators=(",", ":")))
 
-    def node(self, at: float, *, closed: bool = False, ready: bool = True) -> None:
-        metadata = {"name": "n", "labels": {"name": "n"}, "resourceVersion": str(len(self.lines))}
+    def node(self, at: float, *, closed: bool = False, ready: bool = True, version: int | None = None) -> None:
+        version = len(self.lines) if version is None else version
+        metadata = {"name": "n", "labels": {"name": "n"}, "resourceVersion": str(version)}
         status = {"type": "Ready", "status": str(ready)}
         body = {"metadata": metadata, "spec": {"unschedulable": closed}, "status": {"conditions": [status]}}
         self.write(at, "nodes", {"kind": "Node"} | body)
@@ -139,6 +140,18 @@ def test_what_a_lost_node_takes_is_the_clusters_until_the_pod_is_ready_again(tmp
     log.node(5.0, ready=False)
     log.pod(6.0, "a", 1.0, bound=1.0, unready=6.0)
     log.node(9.0)
+    log.node(9.5, ready=False, version=1)  # the line of an answer that took long
+    log.pod(10.0, "a", 1.0, bound=1.0, ready=10.0)
+    log.pod(11.0, "a", 1.0, bound=1.0, unready=11.0)
+    assert had(log, tmp_path, 12.0) == pytest.approx({"good": 5.0, CLUSTER: 5.0, WORKLOAD: 1.0, OPERATOR: 0.0})
+
+
+def test_a_node_that_is_lost_for_a_moment_takes_pods_that_are_said_to_be_unready_later(tmp_path: Path) -> None:
+    log = Log()
+    log.life("a", 1.0, 1.0, 2.0)
+    log.node(5.0, ready=False)
+    log.node(5.1)
+    log.pod(6.0, "a", 1.0, bound=1.0, unready=6.0)
     log.pod(10.0, "a", 1.0, bound=1.0, ready=10.0)
     assert had(log, tmp_path, 12.0) == pytest.approx({"good": 6.0, CLUSTER: 5.0, WORKLOAD: 0.0, OPERATOR: 0.0})
 

@@ -307,6 +307,9 @@ async def test_one_that_falls_ill_in_reality_is_ill_here_until_it_is_well(scene:
     assert not scene.state("p")[2]
     scene.pod("p", "gold", node="n", ready=True)
     assert scene.state("p")[2]
+    lost = [{"type": "Ready", "status": "False"}, {"type": "ContainersReady", "status": "True"}]
+    scene.pod("p", "gold", node="n", conditions=lost)  # as of a node that is taken for lost
+    assert scene.state("p")[2]
 
 
 @played

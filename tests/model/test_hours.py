@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from zoneinfo import ZoneInfo
@@ -94,9 +95,12 @@ def test_what_several_entries_allow_is_what_any_of_them_does() -> None:
 
 def test_an_end_beyond_all_dates_is_none() -> None:
     """A simulation may have no end."""
-    found = list(Hours(("Mon",), 0, 60).intervals(1_790_000_000.0, 1e300))
-    assert len(found) > 400_000
-    assert all(closes - opens == 3600.0 for opens, closes in found)
+    for end in (1e300, math.inf):
+        found = list(Hours(("Mon",), 0, 60).intervals(1_790_000_000.0, end))
+        assert len(found) > 400_000
+        assert all(closes - opens == 3600.0 for opens, closes in found)
+    last = datetime(9989, 1, 1, tzinfo=UTC).timestamp()
+    assert len(list(Hours(("Mon",), 0, 60, "Europe/Berlin").intervals(last, math.inf))) > 50
 
 
 def test_intervals_of_several_entries_are_joined_and_met() -> None:

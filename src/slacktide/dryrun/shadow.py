@@ -25,6 +25,7 @@ from slacktide.kube.feed.feed import Feed
 from slacktide.kube.feed.listener import FeedListener
 from slacktide.kube.mirror.cluster import ClusterMirror
 from slacktide.kube.mirror.pod_record import PodRecord
+from slacktide.kube.translate.causes import is_taken_for_lost
 from slacktide.kube.translate.owners import Target
 from slacktide.kube.translate.unschedulable import Unschedulable, gated
 from slacktide.model.causes import CLUSTER, WORKLOAD
@@ -150,11 +151,12 @@ class Shadow(Feed):
             super().unbound(pod)
 
     def _follow_sickness(self, pod: FedPod) -> None:
-        """One that was ready in reality and is not any more would not be with us either, wherever it is."""
+        """One that was ready in reality and is not any more would not be with us either, wherever it is; unless that is
+        its node's doing there."""
         if any(one.type == "Ready" and one.status == "True" for one in pod.pod.status.conditions):
             self._were_ready.add(pod.uid)
             self._sick.discard(pod.uid)
-        elif pod.uid in self._were_ready:
+        elif pod.uid in self._were_ready and not is_taken_for_lost(pod.pod):
             self._sick.add(pod.uid)
         self._settle(pod.uid)
 

@@ -23,7 +23,7 @@ DAY = 86_400.0
 THURSDAY = DAYS.index("Thu")
 """What day it was on 1970-01-01."""
 LAST_DAY = float((date(9990, 1, 1) - ZERO.date()).days)
-"""Python's dates end soon after it."""
+"""A few years before Python's dates end."""
 REMEMBERED_YEARS = 2**12
 """A century of each of forty zones."""
 _CLOCK = re.compile(r"(\d\d):(\d\d)")
@@ -96,7 +96,7 @@ class Hours:
 
     def _ends(self, begin: float, end: float) -> tuple[Instants, Instants]:
         """When they begin and end, (n,) each. A simulation without an end asks for a hundred years of days."""
-        days = np.arange(begin // DAY - 3, min(end // DAY + 3, LAST_DAY))  # a zone's days begin within one of UTC's
+        days = np.arange(begin // DAY - 3, min(end, LAST_DAY * DAY) // DAY + 3)  # a zone's begin within one of UTC's
         days = days[np.isin((days + THURSDAY) % 7, [DAYS.index(day) for day in self.days])]
         zone, later = zone_of(self.time_zone), DAY_MINUTES * (self.end <= self.begin)
         opens = _first_shown(days * DAY + 60 * self.begin, zone)

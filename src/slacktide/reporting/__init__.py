@@ -30,10 +30,10 @@ def write(folder: Path, out: Path, export: Path | None = None, announce: Callabl
         files.check(export)
     report = assemble(folder, announce)
     announce("drawing")
-    pictures: dict[str, bytes] | None = None if export is None else {}
-    text = render(content(report, pictures))
-    if export is not None and pictures is not None:
-        files.write(export, pictures)
+    drawn: dict[str, bytes] = {}
+    text = render(content(report, None if export is None else drawn))
+    if export is not None:
+        files.write(export, drawn)
     write_text(out, text)
     return len(report.figures)
 

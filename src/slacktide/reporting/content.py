@@ -262,7 +262,7 @@ def _remarks(report: Report) -> list[str]:
 def _figure(one: Figure, files: dict[str, bytes] | None) -> dict[str, Any]:
     from markupsafe import Markup
 
-    wide, slim, part = export.pictures(one, files)
+    wide, slim, part = export.draw(one, files)
     return {
         "key": one.key,
         "title": one.title,

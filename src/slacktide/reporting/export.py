@@ -1,4 +1,4 @@
-"""The figures of a report as files of their own."""
+"""The figures of a report, drawn for its page and as files of their own."""
 
 from __future__ import annotations
 
@@ -58,12 +58,12 @@ def table(one: Figure) -> str:
     return page.as_csv(one.table) if one.table.num_rows else ""
 
 
-def pictures(one: Figure, files: dict[str, bytes] | None) -> tuple[str, str, int]:
+def draw(one: Figure, files: dict[str, bytes] | None) -> tuple[str, str, int]:
     """A figure's drawings for wide screens and for slim ones, as SVG, and how much of the width the wide one takes,
     per cent; empty where nothing is drawn.
 
-    ``files`` are added to: KEY.svg, KEY.png and KEY.csv, and for papers KEY-85mm and KEY-180mm, .svg and .pdf. Each is
-    drawn once: a drawing takes ten times as long as all else.
+    ``files`` are added to: KEY.svg, KEY.png and KEY.csv, and for papers KEY-85mm and KEY-180mm, .svg and .pdf. Each
+    size is drawn once, for the page and the files: drawing is most of what a report takes.
     """
     if files is not None and (numbers := table(one)):
         files[f"{one.key}.csv"] = numbers.encode()

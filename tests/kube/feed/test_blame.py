@@ -337,26 +337,46 @@ def test_a_node_that_was_away_for_a_moment(world: World) -> None:
 def test_nobody_is_taken_for_lost_for_ever(world: World) -> None:
     world.up("p")
     world.t = 100.0
+    world.node("a", ready=False, since=100)
+    world.node("a", since=100)
     world.pod("p", "a", started=0, status=readiness(False, 100))
     world.tick(100 + STARTUP + 1)
     assert world.lost(2000) == (STARTUP, 1900 - STARTUP, 0)
 
 
-def test_a_node_that_was_away_for_a_moment_in_a_window(world: World) -> None:
-    world.window(50, 150)
+@pytest.mark.parametrize(
+    "status",
+    [
+        readiness(False, 101),  # of a node that was never away
+        readiness(False, 101, containers=False),
+        readiness(False, 101, reason="ReadinessGatesNotReady"),
+        readiness(False, 101, reason="ContainersNotReady", containers=False),
+    ],
+)
+def test_all_else_that_makes_a_pod_unready_is_its_own_doing(world: World, status: dict[str, Any]) -> None:
+    is_away = status["conditions"][1]["reason"] or status["conditions"][2]["status"] == "False"
     world.up("p")
     world.t = 100.0
-    world.node("a", unschedulable=True)
-    world.pod("p", "a", started=0, status=readiness(False, 100))
-    assert world.lost(140) == (0, 0, 40)
+    if is_away:
+        world.node("a", ready=False, since=100)
+        world.node("a", since=100)
+    world.t = 101.0
+    world.pod("p", "a", started=0, status=status)
+    assert world.lost(131) == (0, 30, 0)
 
 
-@pytest.mark.parametrize("reason", ["ReadinessGatesNotReady", "ContainersNotReady"])
-def test_a_kubelet_says_why_a_pod_is_not_ready(world: World, reason: str) -> None:
+def test_one_that_crashed_or_was_told_to_go_is_not_taken_for_lost(world: World) -> None:
     world.up("p")
     world.t = 100.0
-    world.pod("p", "a", started=0, status=readiness(False, 100, reason=reason))
-    assert world.lost(130) == (0, 30, 0)
+    world.node("a", ready=False, since=100)
+    world.node("a", since=100)
+    world.t = 105.0
+    crashed = readiness(False, 105) | {"containerStatuses": [{"name": "c", "state": ended(105)}]}
+    world.pod("p", "a", status=crashed)
+    assert world.lost(130) == (0, 25, 0)
+    world.t = 130.0
+    world.pod("p", "a", status=readiness(False, 105), started=0, going=True)
+    assert world.lost(150) == (0, 45, 0)
 
 
 def test_a_class_that_counts_everything() -> None:

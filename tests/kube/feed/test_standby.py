@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kube.feed.test_blame import T0, World, ended, kept
+from kube.feed.test_blame import T0, World, ended, kept, readiness
 from slacktide.kube.mirror.departures import KEPT_SECONDS, MOST_KEPT
 from slacktide.kube.mirror.pod_record import End
 from slacktide.kube.resources.objects import Identity
@@ -71,6 +71,27 @@ def a_probe(world: World) -> None:
     world.pod("p", "a", unready=120, started=0)
     at(world, 140.2)
     world.pod("p", "a", ready=140, started=0)
+
+
+def a_node_away_for_a_moment(world: World, *, back: bool = True) -> None:
+    """It is back before its pods are said to be unready."""
+    at(world, 120.2)
+    world.node("a", ready=False, since=120)
+    world.node("a", since=120)
+    at(world, 121.7)
+    world.pod("p", "a", started=0, status=readiness(False, 121))
+    if back:
+        at(world, 140.2)
+        world.pod("p", "a", started=0, ready=140, status=readiness(True, 140))
+
+
+def a_node_away_for_a_moment_and_its_pod_is_gone(world: World) -> None:
+    a_node_away_for_a_moment(world, back=False)
+    at(world, 150.3)
+    world.pod("p", "a", started=0, going=True, status=readiness(False, 121), terminationGracePeriodSeconds=0)
+    gone(world, "p")
+    world.pod("q", created=150)
+    comes(world, "q", "b", 150, 155.5, 158.2)
 
 
 def a_probe_and_then_gone(world: World) -> None:
@@ -254,7 +275,8 @@ def starts_at_last(world: World) -> None:
 
 
 STORIES: tuple[Story, ...] = (
-    by_hand, without_a_successor, a_probe, a_probe_and_then_gone, drained, drained_in_the_window_that_ends_first,
+    by_hand, without_a_successor, a_probe, a_probe_and_then_gone, a_node_away_for_a_moment,
+    a_node_away_for_a_moment_and_its_pod_is_gone, drained, drained_in_the_window_that_ends_first,
     drained_and_starting_when_the_window_ends, drained_and_waiting, drained_and_replaced_at_once,
     drained_and_still_there, drained_and_still_ready, drained_without_a_successor, drained_and_the_node_is_open_again,
     drained_and_the_cordon_is_seen_later, a_lost_node, by_hand_and_then_a_lost_node, a_crash, replaced_at_once,

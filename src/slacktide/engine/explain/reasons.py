@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from math import isnan
 
 import numpy as np
 
@@ -44,8 +45,8 @@ class Explanation:
     fits        nodes on which nothing stands in the way by now: the next pass will tell
     preemption  candidate nodes by what keeps it from preempting there; empty where ``held`` says why it may not at all
     lasting_held  ``held`` without seconds that pass
-    slack       seconds; :data:`FAR` below 0 where it takes no part in passes, as it can be placed nowhere by its own
-                doing: then no slack of its own stands in its way
+    slack       seconds; NaN where it takes no part in passes, as no node could take it by its own doing: then nobody is
+                preempted for it, whatever slack it has
     group       where it starts only together with others, what became of these; else empty
     overload    what becomes of it where its class is overloaded, in words that stay the same while time passes, so that
                 they need not be written again; else empty
@@ -92,7 +93,7 @@ class Explainer:
         self.engine = engine
         self._looker = Looker(engine, name_rule)
         self._looks: dict[int, tuple[float, Obstacles]] = {}
-        self._known: dict[tuple[int, int, str], tuple[float, Explanation]] = {}
+        self._known: dict[tuple[int, int | None, str], tuple[float, Explanation]] = {}
 
     def reason(self, uid: str, now: float) -> str:
         """Why a pod waits; empty where it does not."""
@@ -114,11 +115,11 @@ class Explainer:
         tb = engine.tables.tb
         kind = int(tb["instances"]["kind"][one.row])
         at = max(types.snap(now), engine.latest)
-        slack, overload = -FAR, ""
-        if uid not in engine.instances.aside:
+        slack, overload, is_aside = float("nan"), "", uid in engine.instances.aside
+        if not is_aside:
             slack = self._slack(one, at)
             overload = self._overload(one.row, kind, slack, at)
-        key = kind, round(min(slack, FAR)), overload
+        key = kind, None if is_aside else round(min(slack, FAR)), overload
         known = self._known.get(key)
         if known is None or now - known[0] > KEPT_SECONDS:
             self._forget(now)
@@ -163,8 +164,8 @@ class Explainer:
             seen = self._looks[kind] = now, self._looker.look(kind)
         found = seen[1]
         fits = int(found.fits.sum())
-        held, lasting = self._held(kind, slack)
-        if held or not found.candidates.any():
+        held, lasting = ("", "") if isnan(slack) else self._held(kind, slack)
+        if held or isnan(slack) or not found.candidates.any():
             return Explanation(
                 found.nodes, found.counts, fits, held=held, lasting_held=lasting, slack=slack, overload=overload
             )

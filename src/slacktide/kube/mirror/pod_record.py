@@ -8,6 +8,7 @@ from slacktide.kube.client.kinds import Malformed
 from slacktide.kube.client.metadata import Metadata
 from slacktide.kube.client.timestamps import happened, seen_at
 from slacktide.kube.resources.objects import Pod, PodSpec
+from slacktide.kube.translate.causes import is_taken_for_lost
 from slacktide.kube.translate.pod_resources import INFEASIBLE, pending_resize
 
 FINAL = ("Succeeded", "Failed")
@@ -45,6 +46,8 @@ class PodRecord:
     """When we saw that it was ready no more, last."""
     stopped_at: float = 0.0
     """The same of the time before it became ready last: from then until ``ready_at`` it was not."""
+    lost_at: float = 0.0
+    """The same, where it was so because its node was taken for lost."""
     ended_at: float = 0.0
     """When we saw that it had ended; its containers say that by the second."""
     end: End | None = None
@@ -87,6 +90,8 @@ class PodRecord:
             self.ready_at, self.stopped_at = seen_at(since, now), self.unready_at
         elif was_ready and not is_ready:
             self.unready_at = seen_at(since, now)
+            if is_taken_for_lost(self.pod):
+                self.lost_at = self.unready_at
 
     def waits_since(self, now: float, away: float) -> float:
         """When it began to wait, where it enters the queue now: around its creation if only our watch came late.

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from slacktide.kube.client.timestamps import TIMESTAMP_SECONDS
 from slacktide.kube.resources.objects import ContainerStatus, Pod
 from slacktide.kube.translate.nodes import NodeView
 from slacktide.model.causes import CLUSTER, OPERATOR, WORKLOAD
@@ -76,6 +77,11 @@ class Setting:
         """Whether its node is there and ready."""
         return self.node is not None and self.node.ready
 
+    @property
+    def was_away(self) -> bool:
+        """Whether its node has come back since the pod was ready."""
+        return self.node is not None and self.node.ready_since + TIMESTAMP_SECONDS > self.ready
+
 
 def cause_of(pod: Pod, setting: Setting, allowed: Allowances, now: float) -> Verdict:
     """Whose doing it is that a pod on a node is not ready."""
@@ -87,12 +93,9 @@ def cause_of(pod: Pod, setting: Setting, allowed: Allowances, now: float) -> Ver
     begin = max(_transition(pod, "PodScheduled") or setting.bound, setting.node.ready_since)
     if (failed := _failed_since(pod, begin)) is not None:
         return Verdict(WORKLOAD, failed)
-    if (gone := _taken_for_lost_since(pod)) is not None:
-        found = _within(max(gone, begin), allowed.startup, now)
-        return Verdict(OPERATOR, found.since, found.until) if setting.covered and found.cause == CLUSTER else found
     if setting.origin == WORKLOAD:
         return Verdict(WORKLOAD, begin)
-    verdict = _startup(pod, begin, setting.ready, allowed, now)
+    verdict = _startup(pod, begin, setting, allowed, now)
     if setting.origin == OPERATOR and verdict.cause == CLUSTER:
         if now < setting.until:
             return Verdict(OPERATOR, verdict.since, min(verdict.until, setting.until))
@@ -100,21 +103,21 @@ def cause_of(pod: Pod, setting: Setting, allowed: Allowances, now: float) -> Ver
     return verdict
 
 
-def _taken_for_lost_since(pod: Pod) -> float | None:
-    """Since when a pod is not ready because its node was taken for lost, None where it is not so.
+def is_taken_for_lost(pod: Pod) -> bool:
+    """Whether a pod is not ready because the controller manager takes its node for lost, or did a moment ago.
 
-    The controller manager says that, and it gives no reason and leaves ContainersReady as it is; a kubelet always gives
-    one, and corrects it soon after its node is back (kubernetes/pkg/controller/util/node, ``MarkPodsNotReady``). The
-    node may have been away for a moment only, before this was seen.
+    It says so after the node, which may be back by then, and the kubelet corrects it. It gives no reason and leaves
+    ContainersReady as it is; a kubelet always gives one (kubernetes/pkg/controller/util/node, ``MarkPodsNotReady``;
+    kubernetes/pkg/kubelet/status, ``GeneratePodReadyCondition``).
     """
     found = {one.type: one for one in pod.status.conditions}
     ready, containers = found.get("Ready"), found.get("ContainersReady")
-    if ready is None or containers is None or ready.status == "True" or containers.status != "True" or ready.reason:
-        return None
-    return ready.last_transition_time or 0.0
+    if ready is None or containers is None:
+        return False
+    return ready.status == "False" and not ready.reason and containers.status == "True"
 
 
-def _startup(pod: Pod, begin: float, ready: float, allowed: Allowances, now: float) -> Verdict:
+def _startup(pod: Pod, begin: float, setting: Setting, allowed: Allowances, now: float) -> Verdict:
     """A pod that has not failed: in its start-up for as long as is allowed, else unready by its own doing."""
     status, sidecars = pod.status, {one.name for one in pod.spec.init_containers if one.restart_policy == ALWAYS}
     mains = [one.state.running.started_at if one.state.running else None for one in status.container_statuses]
@@ -122,7 +125,7 @@ def _startup(pod: Pod, begin: float, ready: float, allowed: Allowances, now: flo
     if mains and len(started) == len(mains) >= len(pod.spec.containers):
         begin = max(begin, *started)
         unready = _transition(pod, "Ready")
-        if max(unready, ready) > begin:
+        if max(unready, setting.ready) > begin and not (setting.was_away and is_taken_for_lost(pod)):
             return Verdict(WORKLOAD, max(begin, unready))  # it was ready meanwhile
         return _within(begin, allowed.startup, now)
     inits = status.init_container_statuses
