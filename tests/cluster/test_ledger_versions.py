@@ -210,6 +210,8 @@ def test_ledgers_of_the_former_release_are_gone_on_from(plane: ControlPlane, sch
         assert now["status"]["preemptions"] == former["status"]["preemptions"]
         if now["status"]["accumulators"]["approach"] != "independent":
             assert sums["lifetime"] > were["lifetime"] > 0
+        (owned,) = (one for one in now["metadata"]["managedFields"] if one["manager"] == "slacktide")
+        assert owned["fieldsV1"]["f:status"] == {}, "one who owns all of it, not each number"
     # What independent instances had is in their records.
     lifetimes = [
         float(read(one["status"]["accumulators"]).records["lifetime"].min())
