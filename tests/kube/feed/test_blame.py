@@ -96,6 +96,11 @@ class World:
             made_objects.decoded(NODE, {"metadata": {"name": name, "labels": labels}, "spec": spec, "status": status})
         )
 
+    def away_for_a_moment(self, name: str) -> None:
+        """A node is lost and back at once."""
+        self.node(name, ready=False, since=self.t)
+        self.node(name, since=self.t)
+
     def owner(self, replicas: int = 1, service: str = "silver", fails: bool = False, uid: str = "web") -> None:
         template = {"metadata": {"labels": {"slacktide.io/class": service}}}
         failing = [{"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate"}] if fails else []
@@ -322,8 +327,7 @@ def test_a_node_that_was_away_for_a_moment(world: World) -> None:
     """It is back before its pods are said to be unready, as the controller manager does of lost nodes."""
     world.up("p")
     world.t = 100.0
-    world.node("a", ready=False, since=100)
-    world.node("a", since=100)
+    world.away_for_a_moment("a")
     world.t = 101.0
     world.pod("p", "a", started=0, status=readiness(False, 100))
     assert world.lost(130) == (29, 0, 0)
@@ -337,8 +341,7 @@ def test_a_node_that_was_away_for_a_moment(world: World) -> None:
 def test_nobody_is_taken_for_lost_for_ever(world: World) -> None:
     world.up("p")
     world.t = 100.0
-    world.node("a", ready=False, since=100)
-    world.node("a", since=100)
+    world.away_for_a_moment("a")
     world.pod("p", "a", started=0, status=readiness(False, 100))
     world.tick(100 + STARTUP + 1)
     assert world.lost(2000) == (STARTUP, 1900 - STARTUP, 0)
@@ -358,8 +361,7 @@ def test_all_else_that_makes_a_pod_unready_is_its_own_doing(world: World, status
     world.up("p")
     world.t = 100.0
     if is_away:
-        world.node("a", ready=False, since=100)
-        world.node("a", since=100)
+        world.away_for_a_moment("a")
     world.t = 101.0
     world.pod("p", "a", started=0, status=status)
     assert world.lost(131) == (0, 30, 0)
@@ -368,8 +370,7 @@ def test_all_else_that_makes_a_pod_unready_is_its_own_doing(world: World, status
 def test_one_that_crashed_or_was_told_to_go_is_not_taken_for_lost(world: World) -> None:
     world.up("p")
     world.t = 100.0
-    world.node("a", ready=False, since=100)
-    world.node("a", since=100)
+    world.away_for_a_moment("a")
     world.t = 105.0
     crashed = readiness(False, 105) | {"containerStatuses": [{"name": "c", "state": ended(105)}]}
     world.pod("p", "a", status=crashed)

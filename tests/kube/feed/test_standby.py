@@ -76,8 +76,7 @@ def a_probe(world: World) -> None:
 def a_node_away_for_a_moment(world: World, *, back: bool = True) -> None:
     """It is back before its pods are said to be unready."""
     at(world, 120.2)
-    world.node("a", ready=False, since=120)
-    world.node("a", since=120)
+    world.away_for_a_moment("a")
     at(world, 121.7)
     world.pod("p", "a", started=0, status=readiness(False, 121))
     if back:

@@ -182,7 +182,7 @@ class BlameFeed:
 
     def why_stopped(self, pod: FedPod, at: float) -> int:
         """Whose doing it was that a pod which is ready again was not, from then on."""
-        if at == pod.record.lost_at:
+        if at == pod.record.lost_at:  # its node may have been back by then
             return CLUSTER
         node = self._mirror.nodes.get(pod.pod.spec.node_name)
         return WORKLOAD if node is not None and node.ready and node.ready_since < at else CLUSTER

@@ -47,7 +47,7 @@ class PodRecord:
     stopped_at: float = 0.0
     """The same of the time before it became ready last: from then until ``ready_at`` it was not."""
     lost_at: float = 0.0
-    """The same, where it was so because its node was taken for lost."""
+    """When we saw that it was ready no more because its node was taken for lost, last."""
     ended_at: float = 0.0
     """When we saw that it had ended; its containers say that by the second."""
     end: End | None = None
