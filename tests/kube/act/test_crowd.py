@@ -8,6 +8,7 @@ from kube.act.backstage import Backstage, played
 from slacktide.kube.client.http import ApiError
 from slacktide.kube.feed import fed_pod
 from slacktide.kube.publish.conditions import AGAIN_A_SECOND, AGAIN_SECONDS, Told
+from slacktide.kube.resources.custom_resources import ServiceClass, ServiceClassSpec, WindowSpec, WrittenMetadata
 from slacktide.kube.term import FEW, TOLD_A_SECOND
 from support.calls import calls_of
 
@@ -120,18 +121,23 @@ def test_what_is_written_stays_while_only_time_passes() -> None:
         told: list[str] = []
         house.server.refuses = lambda kind, name: told.append(name) if kind == "patch" else None
         async with house.leading(telling=True):
+            window = WindowSpec(rolling="1h", budget="whole")
+            patient = ServiceClassSpec(0.5, 2, namespaces=("*",), window=window)
+            house.mirror.see_class(ServiceClass(WrittenMetadata("patient"), patient))
             house.node("a")
-            house.pod("large", cores=1000)  # no node can ever take it: what it waits is not the cluster's doing
-            await asyncio.sleep(600.0)
+            house.pod("first")
+            await house.decide()
+            house.pod("waits", cores=3, cls="patient")
             await house.decide()
             told.clear()
             reasons = set()
             for _ in range(3):
-                reasons.add(house.term.reporter._explainer.reason("large", house.clock()))
+                reasons.add(house.term.reporter._explainer.reason("waits", house.clock()))
                 await asyncio.sleep(AGAIN_SECONDS + 1.0)
                 await house.decide()
             assert len(reasons) == 3
-            assert told.count("large") == 0
+            assert all("more before it may preempt" in one for one in reasons)
+            assert told.count("waits") == 0
 
     played(play, "qos-driven")
 

@@ -18,7 +18,6 @@ from slacktide.cli.cluster.top_rows import HEAD, ORDERS, STATES, TONES, Line, as
 from slacktide.cli.options import AS_JSON, CONTEXT, FILE, echo_json
 from slacktide.cli.shell import completing
 from slacktide.cli.text import paint, room, table
-from slacktide.model.service_class import class_name
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -151,6 +150,7 @@ class Ledgers:
 
     def _line(self, found: Availability, books: Checkpoint | None, accounting: Accounting, now: float) -> Line:
         from slacktide.engine.ledger.extrapolate import carry_on
+        from slacktide.model.service_class import class_name
 
         status = found.status
         promised, delivered = status.promised or 0.0, status.delivered or 0.0
@@ -174,6 +174,8 @@ class Ledgers:
 
     def overloaded(self, lines: list[Line]) -> list[str]:
         """A sentence about each class that is overloaded, the most important first."""
+        from slacktide.model.service_class import class_name
+
         counts: dict[str, Counter[str]] = {}
         for one in lines:
             more = {"waiting": one.waiting, "lost": one.lost, "starving": one.starving}
