@@ -140,6 +140,7 @@ image: $(VENV)/release.stamp
 
 $(VENV)/release.stamp: packaging/requirements.lock $(VENV)/dev.stamp
 	$(PIP) $(LOCKED) -r packaging/requirements.lock
+	$(PIP) check
 	@touch $@
 
 # The workflows of GitHub, read by actionlint (built with Go).

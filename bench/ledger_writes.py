@@ -26,7 +26,6 @@ from slacktide.kube.client.http import APPLY_PATCH, Connection, connect
 from slacktide.kube.client.kinds import encode
 from slacktide.kube.publish.availability import MANAGER
 from slacktide.kube.resources.objects import AVAILABILITY
-from slacktide.lab.manifests import apply
 
 WRITERS = 4
 DEFINITION = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/availabilities.slacktide.io"
@@ -37,16 +36,13 @@ KINDS = ("as a whole", "number by number")
 
 def define(cluster: Cluster, kind: str) -> None:
     """Let the status be owned in this way."""
-    body = cluster.api.get(DEFINITION)
-    for version in body["spec"]["versions"]:
+    versions = cluster.api.get(DEFINITION)["spec"]["versions"]
+    for version in versions:
         status = version["schema"]["openAPIV3Schema"]["properties"]["status"]
         status.pop("x-kubernetes-map-type", None)
         if kind == KINDS[0]:
             status["x-kubernetes-map-type"] = "atomic"
-    for name in ("managedFields", "resourceVersion", "generation", "creationTimestamp", "uid"):
-        body["metadata"].pop(name, None)
-    body.pop("status", None)
-    apply(cluster.api, body)
+    cluster.api.patch(DEFINITION, {"spec": {"versions": versions}})
 
 
 async def a_ledger(cluster: Cluster, connection: Connection) -> dict[str, Any]:

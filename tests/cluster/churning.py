@@ -248,11 +248,11 @@ class Churn:
         time.sleep(chance.uniform(0.5, 3.0))
         self._say(name, True)
 
-    def _say(self, name: str, is_ready: bool, by_kubelet: bool = True) -> None:
-        """What its kubelet says of a pod, or of one of a lost node the controller manager."""
-        conditions = readiness(is_ready, text(time.time()))[: 2 if by_kubelet else 1]
-        if not by_kubelet:
-            del conditions[0]["reason"]
+    def _say(self, name: str, is_ready: bool) -> None:
+        """As its kubelet does of a pod."""
+        self._write(name, readiness(is_ready, text(time.time())))
+
+    def _write(self, name: str, conditions: list[Json]) -> None:
         self.api.patch(f"{pods_path(NAMESPACE)}/{name}/status", {"status": {"conditions": conditions}}, STRATEGIC)
 
     def _recover(self) -> None:

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from cluster.audit_reading import audit_policy
-from cluster.churning import MAINTENANCE, NAMESPACE, READER, Churn, Size
+from cluster.churning import MAINTENANCE, NAMESPACE, READER, Churn, Size, text
 from cluster.disturbing import FAULTS, Disturbance
 from cluster.installation import ACCOUNT
 from cluster.judging import seconds
@@ -168,9 +168,9 @@ class LongChurn(Churn):
         node = self._node_to_lose()
         set_ready(self.api, node, False)
         set_ready(self.api, node, True)
-        time.sleep(1.0)
+        time.sleep(1.0)  # it comes to that later
         self._take_for_lost(node)
-        time.sleep(FAULT_SECONDS)
+        time.sleep(FAULT_SECONDS)  # for so long its pods are unready
 
     def _node_to_lose(self) -> str:
         """One that no maintenance window is about."""
@@ -181,9 +181,11 @@ class LongChurn(Churn):
         return next((one for one in self.nodes if one not in busy), self.nodes[0])
 
     def _take_for_lost(self, node: str) -> None:
+        """As the controller manager does: it gives no reason, and says nothing of containers."""
+        lost = {"type": "Ready", "status": "False", "lastTransitionTime": text(time.time())}
         for one in self._ready_on(node):
             with suppress(ApiError):  # it is gone
-                self._say(one["metadata"]["name"], False, by_kubelet=False)
+                self._write(one["metadata"]["name"], [lost])
 
     def _ready_on(self, node: str) -> list[dict[str, Any]]:
         return [

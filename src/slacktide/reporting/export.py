@@ -69,21 +69,20 @@ def draw(one: Figure, files: dict[str, bytes] | None) -> tuple[str, str, int]:
         files[f"{one.key}.csv"] = numbers.encode()
     if one.draw is None:
         return "", "", 0
-    page_figure = one.draw(drawing.PAGE)
-    wide = drawing.svg(page_figure, one.key, one.title, one.description)
+    wide, page_figure = _drawn(one, drawing.PAGE, one.key)
+    slim, slim_figure = _drawn(one, drawing.SINGLE, f"{one.key}-slim")
     part = round(100 * page_figure.get_figwidth() / drawing.PAGE.width)
-    slim, slim_figure = _for_paper(one, drawing.SINGLE, f"{one.key}-slim")
     if files is not None:
         files[f"{one.key}.svg"] = drawing.alone(wide).encode()
         files[f"{one.key}.png"] = drawing.png(page_figure)
         for sheet in drawing.PAPERS:
-            paper = (slim, slim_figure) if sheet is drawing.SINGLE else _for_paper(one, sheet, one.key)
+            paper = (slim, slim_figure) if sheet is drawing.SINGLE else _drawn(one, sheet, one.key)
             files[f"{one.key}-{sheet.name}.svg"] = drawing.alone(paper[0]).encode()
             files[f"{one.key}-{sheet.name}.pdf"] = drawing.pdf(paper[1])
     return wide, slim, part
 
 
-def _for_paper(one: Figure, sheet: drawing.Sheet, key: str) -> tuple[str, Any]:
+def _drawn(one: Figure, sheet: drawing.Sheet, key: str) -> tuple[str, Any]:
     assert one.draw is not None  # noqa: S101  # asked before
     figure = one.draw(sheet)
     return drawing.svg(figure, key, one.title, one.description), figure

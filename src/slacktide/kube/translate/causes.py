@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from slacktide.kube.client.timestamps import TIMESTAMP_SECONDS
-from slacktide.kube.resources.objects import ContainerStatus, Pod
+from slacktide.kube.resources.objects import Condition, ContainerStatus, Pod
 from slacktide.kube.translate.nodes import NodeView
 from slacktide.model.causes import CLUSTER, OPERATOR, WORKLOAD
 
@@ -110,8 +110,7 @@ def is_taken_for_lost(pod: Pod) -> bool:
     ContainersReady as it is; a kubelet always gives one (kubernetes/pkg/controller/util/node, ``MarkPodsNotReady``;
     kubernetes/pkg/kubelet/status, ``GeneratePodReadyCondition``).
     """
-    found = {one.type: one for one in pod.status.conditions}
-    ready, containers = found.get("Ready"), found.get("ContainersReady")
+    ready, containers = _condition(pod, "Ready"), _condition(pod, "ContainersReady")
     if ready is None or containers is None:
         return False
     return ready.status == "False" and not ready.reason and containers.status == "True"
@@ -164,8 +163,12 @@ def _ends(one: ContainerStatus, is_init: bool) -> Iterable[float]:
 
 
 def _transition(pod: Pod, name: str) -> float:
-    found = next((one.last_transition_time for one in pod.status.conditions if one.type == name), None)
-    return found or 0.0
+    found = _condition(pod, name)
+    return (found.last_transition_time if found else None) or 0.0
+
+
+def _condition(pod: Pod, name: str) -> Condition | None:
+    return next((one for one in pod.status.conditions if one.type == name), None)
 
 
 def end_of(pod: Pod, *, is_open: bool, ours: bool, setting: Setting) -> int:
