@@ -1,7 +1,9 @@
-"""kube-scheduler as a judge: on which nodes a pod of its could run, by its own filters, with nothing ever bound.
+"""kube-scheduler as a judge: on which nodes a pod could run, by its own filters, and whom it would preempt where, with
+nothing ever bound and nobody evicted.
 
-It asks an extender, which is this process, about the nodes that passed all of its filters, and is told that none
-will do. So its answers are those of the scheduler that runs elsewhere, about the same objects, and change nothing.
+It asks an extender, which is this process, about the nodes that passed all of its filters, and about those on which
+preemption would help, and is told that none will do. So its answers are those of the scheduler that runs elsewhere,
+about the same objects, and change nothing.
 """
 
 from __future__ import annotations
@@ -10,8 +12,9 @@ import json
 import threading
 import time
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, Self
 
 from cluster.labtools import HANG_SECONDS, condition, until
 from slacktide.lab import Binaries, ControlPlane
@@ -19,15 +22,23 @@ from slacktide.lab.processes import Component
 
 NAME = "judge"
 """``schedulerName`` of the pods that are judged."""
-NOBODY_FITS = "0/"
-"""How it begins to say that no node passed its filters; then it asks nobody."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The nodes that pass all filters; and, by node, whom it would preempt there (UIDs). It asks about these where no
+    node passes, and of a pod that may preempt."""
+
+    allowed: frozenset[str] = frozenset()
+    victims: dict[str, frozenset[str]] = field(default_factory=dict)
 
 
 class Judge:
     """A kube-scheduler beside the others of a lab, with this process as its extender."""
 
     def __init__(self, plane: ControlPlane, binaries: Binaries, gates: str) -> None:
-        self.plane, self.found = plane, dict[str, frozenset[str]]()
+        self.plane = plane
+        self._allowed, self._victims = dict[str, frozenset[str]](), dict[str, dict[str, frozenset[str]]]()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         threading.Thread(target=self._server.serve_forever, name="extender", daemon=True).start()
         config = plane.directory / "judge.json"
@@ -37,7 +48,8 @@ class Judge:
 
     def _configuration(self) -> dict[str, Any]:
         port = self._server.server_address[1]
-        extender = {"urlPrefix": f"http://127.0.0.1:{port}", "filterVerb": "filter", "nodeCacheCapable": True}
+        extender = {"urlPrefix": f"http://127.0.0.1:{port}", "filterVerb": "filter", "preemptVerb": "preempt"}
+        extender |= {"nodeCacheCapable": True, "weight": 1, "httpTimeout": "60s"}
         return {
             "apiVersion": "kubescheduler.config.k8s.io/v1",
             "kind": "KubeSchedulerConfiguration",
@@ -45,11 +57,11 @@ class Judge:
             "leaderElection": {"leaderElect": False},
             "percentageOfNodesToScore": 100,
             "profiles": [{"schedulerName": NAME}],
-            "extenders": [extender | {"weight": 1, "httpTimeout": "60s"}],
+            "extenders": [extender],
         }
 
     def _handler(self) -> type[BaseHTTPRequestHandler]:
-        found = self.found
+        answers = {"/filter": self._filtered, "/preempt": self._preempting}
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
@@ -57,10 +69,7 @@ class Judge:
             def do_POST(self) -> None:
                 asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 asked = {key.lower(): value for key, value in asked.items()}
-                names = asked["nodenames"]
-                found[asked["pod"]["metadata"]["uid"]] = frozenset(names)
-                refused = dict.fromkeys(names, "judged")
-                answer = json.dumps({"NodeNames": [], "FailedAndUnresolvableNodes": refused}).encode()
+                answer = json.dumps(answers[self.path](asked["pod"]["metadata"]["uid"], asked)).encode()
                 self.send_response(200)
                 self.send_header("Content-Type", "application/json")
                 self.send_header("Content-Length", str(len(answer)))
@@ -72,8 +81,17 @@ class Judge:
 
         return Handler
 
-    def verdicts(self, pods: Iterable[dict[str, Any]]) -> dict[str, frozenset[str]]:
-        """For each pod, by UID, the nodes that pass all filters; waits until each was judged."""
+    def _filtered(self, uid: str, asked: dict[str, Any]) -> dict[str, Any]:
+        self._allowed[uid] = frozenset(asked["nodenames"])
+        return {"NodeNames": [], "FailedAndUnresolvableNodes": dict.fromkeys(asked["nodenames"], "judged")}
+
+    def _preempting(self, uid: str, asked: dict[str, Any]) -> dict[str, Any]:
+        found = asked["nodenametometavictims"]
+        self._victims[uid] = {name: frozenset(one["UID"] for one in on["Pods"]) for name, on in found.items()}
+        return {"NodeNameToMetaVictims": {}}
+
+    def verdicts(self, pods: Iterable[dict[str, Any]]) -> dict[str, Verdict]:
+        """What it says of each pod, by UID; waits until each was judged."""
         uids = {one["metadata"]["uid"] for one in pods}
 
         def judged() -> bool:
@@ -83,8 +101,11 @@ class Judge:
             return uids <= said
 
         until(judged, "kube-scheduler has said of every pod what it thinks", HANG_SECONDS + len(uids))
-        return {uid: self.found.get(uid, frozenset()) for uid in uids}
+        return {uid: Verdict(self._allowed.get(uid, frozenset()), self._victims.get(uid, {})) for uid in uids}
 
-    def close(self) -> None:
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
         self._server.shutdown()
         self._server.server_close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -33,11 +34,27 @@ def test_core_and_twin_agree_where_amounts_change(kind: str, tmp_path: Path) -> 
     assert seen["places"] >= 100
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["rows", "requests", "amounts", "graces"])
+def test_core_and_twin_agree_where_others_with_marks_come_and_go(kind: str, tmp_path: Path) -> None:
+    seen: Counter[str] = Counter()
+    for seed in range(CLUSTERS):
+        of = {"several": kind == "requests", "amounts": kind == "amounts", "graces": kind == "graces"}
+        one = cluster(seed, neighbours=True, marks=True, **of)
+        result = core(one, tmp_path)
+        difference = compare(result, twin(one))
+        assert difference is None, f"cluster({seed}, neighbours, marks, {kind}): {difference}"
+        without = replace(one, events=tuple(event for event in one.events if event[2] != "marks"))
+        seen["decides"] += compare(core(without, tmp_path), twin(one)) is not None
+    assert seen["decides"] >= CLUSTERS / 5, "marks that make no difference prove little"
+
+
 @pytest.mark.uncompiled
 @pytest.mark.parametrize("engine", ["compiled", "stepwise"])
 def test_core_and_twin_agree_on_a_few_small_clusters(engine: str, tmp_path: Path) -> None:
     for seed in range(25):
-        one = cluster(seed, largest=3, requests=10, amounts=True, several=seed % 3 == 1)
+        marks = seed % 2 == 1
+        one = cluster(seed, largest=3, requests=10, amounts=True, several=seed % 3 == 1, neighbours=marks, marks=marks)
         one = one.with_(simulation={"engine": engine})
         difference = compare(core(one, tmp_path), twin(one))
         assert difference is None, f"cluster({seed}, 3, 10, amounts): {difference}"

@@ -48,7 +48,7 @@ def count(mark: str, topology: Topology, hosts: Sequence[Host], without: Collect
         domain = domain_of(topology, host)
         if domain is not None:
             there = [k for k in carriers(mark, host) if k not in without]
-            found[domain] = found.get(domain, 0) + len(there)
+            found[domain] = found.get(domain, 0) + len(there) + host.foreign.get(mark, 0)
     return found
 
 

@@ -7,7 +7,7 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from reference import chance, past, placing, resizes, windows
+from reference import chance, neighbours, past, placing, resizes, windows
 from reference.amounts import Amounts, fits, minus
 from reference.limits import open_accounts
 from reference.metric import ACCOUNTINGS
@@ -29,7 +29,8 @@ IN_ORDER = (*placing.CHOICES, "least-requested")
 """Policies that are a score: in order of admission, all equally important."""
 
 HostEvent = tuple[float, int, str] | tuple[float, int, str, Mapping[str, float]]
-"""Time (s), host row, ``down`` (failure), ``drain`` or ``up``; or ``capacity``, ``others`` with amounts by resource."""
+"""Time (s), host row, ``down`` (failure), ``drain`` or ``up``; or ``capacity``, ``others`` with amounts by resource; or
+``marks`` and how many of others carry each."""
 
 
 COLLECTIONS = (list, set, dict)
@@ -64,6 +65,8 @@ class Simulation:
         self.shares = delays(config.simulation.grace, "simulation.grace").tolist()
         amounts_of_events = [event[3] for event in host_events if len(event) == 4 and event[2] == "capacity"]
         self.instances, self.hosts, self.amounts_of = build(workload, hosts, config, amounts_of_events)
+        asked = [one for placement in workload.placements for one in (*placement.rules, *placement.preferences)]
+        self.asked = {(one.mark, one.topology) for one in asked}
         self.accounts = open_accounts(workload, self.instances, config)
         if config.policy.name in IN_ORDER:
             for one in self.instances:
@@ -311,6 +314,9 @@ class Simulation:
         while self.changes and self.changes[0][0] <= self.now:
             event = self.changes.pop(0)[1]
             kind, host = event[2], self.hosts[event[1]]
+            if len(event) == 4 and kind == "marks":
+                changed = self.change_marks(host, event[3]) or changed
+                continue
             if len(event) == 4:
                 changed = self.change_amounts(host, kind, event[3]) or changed
                 continue
@@ -339,6 +345,16 @@ class Simulation:
             host.others = after
             host.changes += 1
         return any(there > was for there, was in zip(host.free(), before, strict=True))
+
+    def change_marks(self, host: Host, marks: Mapping[str, float]) -> bool:
+        """So many of others carry these marks on a host now; whether that counts for anybody who asks about them."""
+        changed = False
+        for mark, count in marks.items():
+            asked = [topology for about, topology in self.asked if about == mark]
+            counts = any(neighbours.domain_of(topology, host) is not None for topology in asked)
+            changed = changed or (counts and host.foreign.get(mark, 0) != count)
+            host.foreign[mark] = int(count)
+        return changed
 
     def scale_due(self) -> bool:
         scaled = False

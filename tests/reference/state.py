@@ -283,6 +283,8 @@ class Host:
     """Until when preempted ones still take what of it."""
     others: Amounts = ()
     """What others than the run's instances take of it; nothing: of no resource."""
+    foreign: dict[str, int] = field(default_factory=dict)
+    """How many of these carry a mark."""
     up: bool = True
     changes: int = 0
     instances: list[Instance] = field(default_factory=list)

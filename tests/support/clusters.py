@@ -30,11 +30,12 @@ from slacktide.model import (
 from slacktide.model.hours import DAYS
 from slacktide.model.window import EPOCH
 from slacktide.model.workload import AGGREGATED, CONCURRENT, INDEPENDENT
-from support.neighbourhoods import Neighbourhood
+from support.neighbourhoods import MARKS, Neighbourhood
 
 Random = np.random.Generator
 HostEvent = tuple[float, int, str] | tuple[float, int, str, dict[str, float]]
-"""Time (s), host row, ``fail``, ``drain`` or ``repair``; or ``capacity`` or ``others`` and amounts by resource."""
+"""Time (s), host row, ``fail``, ``drain`` or ``repair``; or ``capacity`` or ``others`` and amounts by resource;
+or ``marks`` and how many of others carry each."""
 
 CLASSES = (
     DEFAULT_CLASSES,
@@ -165,6 +166,7 @@ def cluster(
     neighbours: bool = False,
     resizes: bool = False,
     amounts: bool = False,
+    marks: bool = False,
     graces: bool = False,
     spells: bool = False,
 ) -> Cluster:
@@ -173,8 +175,9 @@ def cluster(
     ``several`` puts the rows (then up to some ten more than ``requests``) into requests of several instances.
     ``neighbours`` gives them marks, rules, preferences and budgets (:mod:`neighbourhoods`), at times less demand
     and other settings of ``policy``, and leaves all else as it is. ``resizes`` lets some demand other amounts after a
-    while, and gives the rest less to do. ``amounts`` has hosts whose amounts change, or what others take of them.
-    ``graces`` gives some a grace period, ``spells`` spells in which they are not ready.
+    while, and gives the rest less to do. ``amounts`` has hosts whose amounts change, or what others take of them;
+    ``marks`` has others with marks that rules are about. ``graces`` gives some a grace period, ``spells`` spells in which
+    they are not ready.
     """
     random = np.random.default_rng([seed, 0x5EED])
     resources = ("cpu", "memory", "gpu") if random.random() < 0.2 else ("cpu", "memory")
@@ -197,6 +200,8 @@ def cluster(
         one = _with_spells(np.random.default_rng([seed, 0x5EED, 23]), one)
     if graces:
         one = _with_graces(np.random.default_rng([seed, 0x5EED, 19]), one)
+    if marks:
+        one = _with_marks(np.random.default_rng([seed, 0x5EED, 29]), one)
     return _with_amounts(np.random.default_rng([seed, 0x5EED, 17]), one) if amounts else one
 
 
@@ -240,6 +245,17 @@ def _with_amounts(random: Random, one: Cluster) -> Cluster:
         shares = random.choice([0.0, 0.0, 0.1, 0.3, 0.5, 1.0, 1.2], len(named)).tolist()
         told = {hosts.resources[r]: float(largest[r]) * share for r, share in zip(named, shares, strict=True)}
         found.append((at, int(random.integers(len(hosts))), kind, told))
+    return replace(one, events=tuple(sorted(found, key=lambda event: event[0])))
+
+
+def _with_marks(random: Random, one: Cluster) -> Cluster:
+    """The same cluster, in which others with marks come and go."""
+    found = list[HostEvent](one.events)
+    for _ in range(int(random.integers(1, 4 * len(one.hosts) + 3))):
+        at = float(np.floor(random.uniform(0.0, 120.0) * 2.0) / 2.0) if random.random() < 0.7 else 0.0
+        carried = {mark: float(_pick(random, 0, 0, 1, 1, 2, 5)) for mark in MARKS if random.random() < 0.5}
+        if carried:
+            found.append((at, int(random.integers(len(one.hosts))), "marks", carried))
     return replace(one, events=tuple(sorted(found, key=lambda event: event[0])))
 
 

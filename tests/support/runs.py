@@ -13,6 +13,7 @@ import numpy as np
 from reference.metric import ACCOUNTINGS
 from reference.outcome import Outcome
 from reference.simulator import simulate
+from slacktide.inputs.columns.affinity_text import format_counted
 from slacktide.inputs.columns.resizes import format_amounts
 from slacktide.sim import EVENT_KINDS, RunResult, run
 from support.clusters import Cluster, HostEvent
@@ -45,16 +46,20 @@ def settings_of(cluster: Cluster, folder: Path) -> Any:
     failures = config.failures
     if cluster.events:
         lines = [
-            f"{event[0]!r},{cluster.hosts.names[event[1]]},{event[2]},{amounts_in(event)}\n" for event in cluster.events
+            f"{event[0]!r},{cluster.hosts.names[event[1]]},{event[2]},{told_by(event)}\n" for event in cluster.events
         ]
-        (folder / "events.csv").write_text("time,host,event,amounts\n" + "".join(lines))
+        (folder / "events.csv").write_text("time,host,event,amounts,marks\n" + "".join(lines))
         failures = replace(failures, file=str(folder / "events.csv"))
     return replace(config, startup=startup, failures=failures)
 
 
-def amounts_in(event: HostEvent) -> str:
-    """The amounts that a host event tells, as a file says them."""
-    return format_amounts(tuple(event[3].items())) if len(event) == 4 else ""
+def told_by(event: HostEvent) -> str:
+    """The amounts that a host event tells, and the marks, as a file says them."""
+    if len(event) < 4:
+        return ","
+    if event[2] == "marks":
+        return "," + format_counted(tuple((mark, int(count)) for mark, count in event[3].items()))
+    return format_amounts(tuple(event[3].items())) + ","
 
 
 def core(cluster: Cluster, folder: Path, **asked: Any) -> RunResult:

@@ -59,6 +59,19 @@ class Dice:
     # -- the whole of it -------------------------------------------------------------------------------------------
 
     def drawn(self) -> Scene:
+        return self._draw(0, 10)
+
+    def full(self, priorities: Sequence[str]) -> Scene:
+        """One with little room, all of whose pods are slacktide's and of one of these PriorityClasses."""
+        scene = self._draw(8, 20)
+        scene.going.clear()
+        for one in (*scene.running, *scene.waiting):
+            one["spec"]["priorityClassName"] = self.pick(*priorities)
+        for one in scene.running:
+            one["spec"]["schedulerName"] = SCHEDULERS[1]
+        return scene
+
+    def _draw(self, least: int, most: int) -> Scene:
         scene = self.scene
         for name, team in zip(self.spaces, (self.own("one"), self.own(self.pick("one", "two"))), strict=True):
             scene.namespaces.append({"metadata": {"name": name, "labels": {"team": team}}})
@@ -66,7 +79,7 @@ class Dice:
             scene.nodes.append(self.node(f"{scene.name}-n{number}"))
         for number in range(self.pick(0, 0, 1, 2)):
             self.volume(f"{scene.name}-v{number}")
-        for number in range(self.random.randint(0, 10)):
+        for number in range(self.random.randint(least, most)):
             self.run(f"r{number}")
         for number in range(self.random.randint(2, 5)):
             scene.waiting.append(self.pod(f"w{number}"))

@@ -1,15 +1,21 @@
-"""What happens to hosts in a run: failures and repairs, and changes of what they have for its instances."""
+"""What happens to hosts in a run: failures and repairs, what they have for its instances, and who else is there."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-EVENT_KINDS = ("fail", "drain", "repair", "capacity", "others")
-"""``capacity``: what the host has is other than before; ``others``: what others than the run's instances take of it."""
-CAPACITY, OTHERS = EVENT_KINDS.index("capacity"), EVENT_KINDS.index("others")
+EVENT_KINDS = ("fail", "drain", "repair", "capacity", "others", "marks")
+"""``capacity``: what the host has is other than before; ``others``: what others than the run's instances take of it;
+``marks``: which marks these carry."""
+CAPACITY, OTHERS, MARKS = (EVENT_KINDS.index(name) for name in ("capacity", "others", "marks"))
+OF_AMOUNTS = (CAPACITY, OTHERS)
+
+Carried = tuple[tuple[str, int], ...]
+"""Marks, and how many carry each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,13 +23,15 @@ class HostEvents:
     """Events in order of time, shape (n,): ``times`` (s), ``hosts`` (rows of the hosts) and ``kinds``.
 
     ``amounts``, shape (n, resources), are those of kinds ``capacity`` and ``others``; NaN: as before, or not of these
-    kinds. A host begins with what the hosts file says, and others take nothing.
+    kinds. ``marks`` are those of kind ``marks``, by event: of one that is not named as many carry it as before. A host
+    begins with what the hosts file says, and there are no others.
     """
 
     times: NDArray[np.float64]
     hosts: NDArray[np.int64]
     kinds: NDArray[np.int8]
     amounts: NDArray[np.float64]
+    marks: Mapping[int, Carried] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.times)
@@ -31,7 +39,7 @@ class HostEvents:
     @property
     def of_amounts(self) -> NDArray[np.bool_]:
         """Which events change amounts, shape (n,)."""
-        return self.kinds >= CAPACITY
+        return np.isin(self.kinds, OF_AMOUNTS)
 
 
 def no_events(resources: int) -> HostEvents:

@@ -138,14 +138,20 @@ def preferred_terms(placements: Sequence[Placement]) -> list[Term]:
     return list({one.term: None for placement in placements for one in placement.preferences if not one.mark})
 
 
+def counters_of(workload: Workload) -> Counters:
+    """Those of a simulated run."""
+    counters = Counters()
+    for placement in workload.placements:
+        counters.note(placement)
+    return counters
+
+
 def arrays(workload: Workload, hosts: Hosts, kinds: Any, placement_of_kind: NDArray[np.int64]) -> dict[str, Any]:
     """Tables of a simulated run by their names; fills the kinds' own fields.
 
     Terms of preferences stand behind the workload's own in ``allowed``.
     """
-    counters = Counters()
-    for placement in workload.placements:
-        counters.note(placement)
+    counters = counters_of(workload)
     numbers = {term: len(workload.terms) + i for i, term in enumerate(preferred_terms(workload.placements))}
     rows = AffinityRows([], [], [])
     for k, at in enumerate(placement_of_kind):

@@ -249,7 +249,7 @@ def build(
         "grace_shares": np.ones(1) if shares is None else shares,
         "triggers": np.zeros(0) if triggers is None else layout.on_grid(triggers),
         "unit": 1.0 / unit,
-        **host_events.arrays(happenings, capacity, unit),
+        **host_events.arrays(happenings, capacity, unit, affinity_tables.counters_of(workload).by_mark),
         **instance_arrays(workload, kinds, lasting),
         **affinity_tables.arrays(workload, hosts, kinds.kinds, kinds.placement),
         **resizing,

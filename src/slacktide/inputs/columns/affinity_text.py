@@ -1,10 +1,11 @@
-"""Marks, rules, preferences and budgets as text.
+"""Marks, rules, preferences and budgets as text, and how many carry a mark.
 
 ::
 
     marks        web port:8080                                      (empty: none)
     rules        near web by zone; away port:8080 by host; spread web by zone 1 min 3 within (disk == ssd)
     preferences  +10 web by zone; -5 batch by host; +20 if disk == ssd; +1 if (disk == ssd; kernel > 4)
+    counted      2 web; 0 port:8080                                 (so many carry a mark)
     budget       web                                                (its bound stands in another row)
                  web max-unavailable 1
                  web min-available 2
@@ -24,6 +25,7 @@ from typing import TypeVar, cast, get_args
 from slacktide.inputs.columns.cells import parse_integer
 from slacktide.inputs.columns.terms import QUOTED, format_term, parse_term
 from slacktide.model import NO_CONSTRAINT, Budget, Preference, Rule, Term, Topology
+from slacktide.model.host_events import Carried
 from slacktide.model.placement import CLUSTER, HOST, RuleKind
 
 T = TypeVar("T")
@@ -33,6 +35,7 @@ MOST_WEIGHT = 10_000
 MOST = 100_000_000
 
 EXPECTED_MARKS = "words with blanks between them, each once"
+EXPECTED_COUNTED = f"how many carry a mark, such as '2 web; 0 port:8080', from 0 to {MOST:,}, every mark once"
 EXPECTED_RULES = (
     "rules such as 'near web by zone; away web by host; spread web by zone 1 min 3 within (disk == ssd)', "
     f"numbers from 1 to {MOST:,}"
@@ -149,6 +152,19 @@ def parse_marks(text: str) -> tuple[str, ...]:
     return tuple(found)
 
 
+def parse_counted(text: str) -> Carried:
+    """How many carry each mark, written as ``text``, one mark at least. Raises :class:`ValueError`."""
+    found = _list(text, _counted)
+    if not found or len(dict(found)) < len(found):
+        raise ValueError("no mark, or one twice")
+    return found
+
+
+def _counted(source: _Text) -> tuple[str, int]:
+    count = source.number(0, MOST)
+    return source.word()[0], count
+
+
 def parse_rules(text: str) -> tuple[Rule, ...]:
     """The rules written as ``text``. Raises :class:`ValueError` when they are none."""
     return _list(text, _rule)
@@ -215,6 +231,11 @@ def budget_of(name: str, bound: Bound) -> Budget:
 def format_marks(marks: tuple[str, ...]) -> str:
     """Text from which :func:`parse_marks` makes equal marks; raises :class:`ValueError` where there is none."""
     return _checked(" ".join(map(_quote, marks)), marks, parse_marks)
+
+
+def format_counted(carried: Carried) -> str:
+    """Text from which :func:`parse_counted` makes an equal one; raises :class:`ValueError` where there is none."""
+    return _checked("; ".join(f"{count} {_quote(mark)}" for mark, count in carried), carried, parse_counted)
 
 
 def format_rules(rules: tuple[Rule, ...]) -> str:

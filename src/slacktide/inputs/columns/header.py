@@ -35,7 +35,7 @@ WORKLOAD_OPTIONAL = (
 HOSTS_REQUIRED = ("id", "name", "cpu", "memory")
 HOSTS_OPTIONAL = ("attributes",)
 EVENTS_REQUIRED = ("time", "host", "event")
-EVENTS_OPTIONAL = ("amounts",)
+EVENTS_OPTIONAL = ("amounts", "marks")
 RESOURCE_PREFIX = "resource:"
 LIMIT_PREFIX = "limit:"
 

@@ -1,13 +1,14 @@
-"""Files of what happens to hosts: failures, and what they have or others take (docs/formats.md, 'Host events')."""
+"""Files of what happens to hosts: failures, what they have, and who else is there (docs/formats.md, 'Host events')."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from slacktide.inputs.columns import header
+from slacktide.inputs.columns import affinity_text, header
 from slacktide.inputs.columns.cells import Distinct, expected_name
 from slacktide.inputs.columns.column_batch import ColumnBatch
 from slacktide.inputs.columns.resizes import Amounts, parse_amounts
@@ -15,11 +16,13 @@ from slacktide.inputs.formats.csv_files import CsvFile
 from slacktide.inputs.problems import Problems
 from slacktide.inputs.validation import SECONDS, check_range
 from slacktide.model import Hosts
-from slacktide.model.host_events import CAPACITY, EVENT_KINDS, HostEvents
+from slacktide.model.host_events import CAPACITY, EVENT_KINDS, MARKS, OF_AMOUNTS, OTHERS, Carried, HostEvents
 
 EXPECTED = "amounts such as 'cpu=2 memory=4', 0 or more and at most 1e15, every resource once"
-NEEDED = f"{EXPECTED}, for {EVENT_KINDS[CAPACITY]!r} and {EVENT_KINDS[-1]!r}"
-NONE = "nothing: a host fails, drains and is repaired as a whole"
+NEEDED = f"{EXPECTED}, for {EVENT_KINDS[CAPACITY]!r} and {EVENT_KINDS[OTHERS]!r}"
+NONE = f"nothing: amounts go with {EVENT_KINDS[CAPACITY]!r} and {EVENT_KINDS[OTHERS]!r} only"
+NEEDED_MARKS = f"{affinity_text.EXPECTED_COUNTED}, for {EVENT_KINDS[MARKS]!r}"
+NO_MARKS = f"nothing: marks go with {EVENT_KINDS[MARKS]!r} only"
 
 
 def read_host_events(path: Path | str, hosts: Hosts) -> HostEvents:
@@ -31,28 +34,36 @@ def read_host_events(path: Path | str, hosts: Hosts) -> HostEvents:
     file = CsvFile(Path(path), header.EVENTS_REQUIRED, header.EVENTS_OPTIONAL, resources=False)
     rows = {str(number): row for row, number in enumerate(hosts.ids.tolist())}
     rows |= {name: row for row, name in enumerate(hosts.names)}
-    known = Distinct(_amounts)
-    times, found, kinds, amounts = [np.zeros(0)], [np.zeros(0, np.int64)], [np.zeros(0, np.int8)], [np.zeros(0, int)]
+    known, carried = Distinct(_amounts), Distinct(_carried)
+    times, found, kinds = [np.zeros(0)], [np.zeros(0, np.int64)], [np.zeros(0, np.int8)]
+    amounts, marks = [np.zeros(0, int)], [np.zeros(0, int)]
     for batch in file.batches():
         times.append(batch.floats("time", SECONDS))
         found.append(batch.coded("host", lambda text: expected_name(text, hosts.names), rows.__getitem__))
         events = batch.coded("event", lambda text: expected_name(text, EVENT_KINDS), EVENT_KINDS.index)
         kinds.append(events.astype(np.int8))
         amounts.append(_codes(batch, kinds[-1], known, hosts.resources, file.problems))
+        marks.append(_marks(batch, kinds[-1], carried))
         check_range(times[-1], batch.lines, "time", SECONDS, file.problems)
     file.problems.raise_if_any()
     order = np.argsort(np.concatenate(times), kind="stable")
     table = np.array([_row(one, hosts.resources) for one in known.values])
+    counted = np.concatenate(marks)[order]
     return HostEvents(
         np.concatenate(times)[order],
         np.concatenate(found)[order],
         np.concatenate(kinds)[order],
         table[np.concatenate(amounts)[order]],
+        {event: carried.values[counted[event]] for event in np.flatnonzero(counted).tolist()},
     )
 
 
 def _amounts(text: str) -> Amounts:
     return parse_amounts(text) if text else ()
+
+
+def _carried(text: str) -> Carried:
+    return affinity_text.parse_counted(text) if text else ()
 
 
 def _row(amounts: Amounts, resources: tuple[str, ...]) -> list[float]:
@@ -68,15 +79,32 @@ def _codes(
     problems: Problems,
 ) -> NDArray[np.int64]:
     """The numbers of a batch's amounts; a problem for each that does not go with its event."""
-    if "amounts" not in batch:
-        problems.add_rows(kinds >= CAPACITY, batch.lines, "amounts", [""] * len(batch), NEEDED)
-        return np.zeros(len(batch), np.int64)
+    of_amounts = np.isin(kinds, OF_AMOUNTS)
     before = problems.total
-    codes = batch.coded("amounts", EXPECTED, known.number)
-    filled = batch.filled("amounts")
-    batch.refuse(~filled & (kinds >= CAPACITY), "amounts", NEEDED)
-    batch.refuse(filled & (kinds < CAPACITY), "amounts", NONE)
+    codes = _only_with(batch, of_amounts, "amounts", known, (EXPECTED, NEEDED, NONE))
     if problems.total == before:
         odd = [any(name not in resources for name, _ in one) for one in known.values]
         batch.refuse(np.array(odd)[codes], "amounts", f"resources of the hosts ({', '.join(resources)})")
+    return codes
+
+
+def _marks(batch: ColumnBatch, kinds: NDArray[np.int8], known: Distinct[Carried]) -> NDArray[np.int64]:
+    """The numbers of what a batch says of marks; a problem for each that does not go with its event."""
+    return _only_with(batch, kinds == MARKS, "marks", known, (affinity_text.EXPECTED_COUNTED, NEEDED_MARKS, NO_MARKS))
+
+
+def _only_with(
+    batch: ColumnBatch, wanted: NDArray[np.bool_], column: str, known: Distinct[Any], expected: tuple[str, str, str]
+) -> NDArray[np.int64]:
+    """The numbers of a column's values, 0 where there is none; a problem where one is missing, or is not ``wanted``.
+
+    ``expected`` is said of a broken one, of one that is missing, and of one that should be."""
+    broken, needed, none = expected
+    if column not in batch:
+        batch.problems.add_rows(wanted, batch.lines, column, [""] * len(batch), needed)
+        return np.zeros(len(batch), np.int64)
+    codes = batch.coded(column, broken, known.number)
+    filled = batch.filled(column)
+    batch.refuse(~filled & wanted, column, needed)
+    batch.refuse(filled & ~wanted, column, none)
     return np.asarray(codes)

@@ -33,7 +33,7 @@ from slacktide.kernels.tables.log_records import (
     STARTUP_ENDS,
     WINDOW_MOVES,
 )
-from slacktide.kernels.tables.schema import CAPACITY, LEAVING, NOBODY, OTHERS, REPAIR, WAITING, State
+from slacktide.kernels.tables.schema import CAPACITY, LEAVING, MARKS, NOBODY, OTHERS, REPAIR, WAITING, State
 
 
 @kernel
@@ -145,7 +145,8 @@ def admit_due(tb: State, now: float) -> bool:
 
 @kernel
 def happen_due(tb: State, now: float) -> bool:
-    """Take hosts down or bring them up, and change what they have; whether anything became free, or had to go."""
+    """Take hosts down or bring them up, and change what they have and who else is there; whether that is news to who
+    waits: something became free, somebody had to go, or others' marks count in rules."""
     control = views.control(tb)
     found = False
     while control["happened"] < len(views.happenings(tb)) and views.happenings(tb)[control["happened"]]["time"] <= now:
@@ -154,6 +155,9 @@ def happen_due(tb: State, now: float) -> bool:
         host, h = views.hosts(tb)[event["host"]], whole(event["host"])
         if event["kind"] == CAPACITY or event["kind"] == OTHERS:
             found = host_amounts.change(tb, h, whole(event["kind"]), whole(event["amounts"])) or found
+            continue
+        if event["kind"] == MARKS:
+            found = host_amounts.change_marks(tb, h, whole(event["amounts"])) or found
             continue
         down = event["kind"] != REPAIR
         if down == (host["down"] != 0):

@@ -1,4 +1,4 @@
-"""What a host of a simulated cluster has changes, or what others than the run's instances take of it.
+"""What a host of a simulated cluster has changes, what others than the run's instances take of it, or their marks.
 
 As on a cluster (:meth:`.Growing.take_room`, :meth:`.Growing.set_host`): instances stay where they are, also where more
 was given away than there is then, and nobody comes until there is room again.
@@ -6,7 +6,7 @@ was given away than there is then, and nobody comes until there is room again.
 
 from __future__ import annotations
 
-from slacktide.kernels.feasible import host_slots
+from slacktide.kernels.feasible import affinity, host_slots
 from slacktide.kernels.runtime.compiling import kernel, whole
 from slacktide.kernels.tables import views
 from slacktide.kernels.tables.schema import CAPACITY, State
@@ -37,3 +37,14 @@ def change(tb: State, h: int, kind: int, at: int) -> bool:
     for k in range(len(views.kinds(tb))):
         views.kinds(tb)[k]["homeless"] = 0  # it may be large enough now, or not any more
     return found
+
+
+@kernel
+def change_marks(tb: State, h: int, at: int) -> bool:
+    """Apply a row of ``host_marks`` to host ``h``; whether that makes a difference to anybody's rules; O(1)."""
+    counter = whole(views.host_marks(tb)[at, 0])
+    if counter < 0 or affinity.domain_of(tb, counter, h) < 0:
+        return False
+    affinity.count_one(tb, counter, h, whole(views.host_marks(tb)[at, 1]))
+    host_slots.note_release(tb, h)
+    return True

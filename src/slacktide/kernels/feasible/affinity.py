@@ -33,11 +33,16 @@ def count(tb: State, kind: int, h: int, by: int) -> None:
     """An instance of this kind goes on host ``h`` (1) or leaves it (-1); O(its counters)."""
     record = views.kinds(tb)[kind]
     for i in range(record["marks_at"], record["marks_at"] + record["marks"]):
-        c = whole(views.marks(tb)[i])
-        d = domain_of(tb, c, h)
-        if d >= 0:
-            views.tallies(tb)[views.counters(tb)[c]["first"] + d] += by
-            views.counters(tb)[c]["total"] += by
+        count_one(tb, whole(views.marks(tb)[i]), h, by)
+
+
+@kernel
+def count_one(tb: State, counter: int, h: int, by: int) -> None:
+    """So many more carry the counter's mark on host ``h``, or fewer; O(1)."""
+    d = domain_of(tb, counter, h)
+    if d >= 0:
+        views.tallies(tb)[views.counters(tb)[counter]["first"] + d] += by
+        views.counters(tb)[counter]["total"] += by
 
 
 @kernel

@@ -225,6 +225,9 @@ ARRAYS: dict[str, Array] = {
     "host_amounts": Array(
         I8, ("changes of amounts", R), "amount", "drive", "by how much host events change them", SIMULATION, fixed=True
     ),
+    "host_marks": Array(
+        I8, ("changes of marks", 2), "counter, by", "drive", "how many more others carry a mark", SIMULATION, fixed=True
+    ),
     "triggers": Array(F8, ("triggers",), "s", "drive", "instants of passes; none: by events", fixed=True),
     # What happened.
     "decisions": Array(log.DECISION, ("recorded",), "record", "drive tables", "who was placed"),

@@ -51,4 +51,4 @@ STARTUP_ENDS, RUN_ENDS, RETURNS, RETURNS_PREEMPTED, WINDOW_MOVES, LEAVES = _KIND
 SPELL = np.dtype([("time", "f8"), ("seconds", "f8"), ("row", "i8")], align=True)
 # an instance that is ready then is not, for so many seconds
 HOST_EVENT = np.dtype([("time", "f8"), ("host", "i8"), ("kind", "i8"), ("amounts", "i8")], align=True)
-# ``amounts``: of an event that changes some, its row of ``host_amounts``
+# ``amounts``: of an event that changes some, its row of ``host_amounts``; of one about a mark, of ``host_marks``

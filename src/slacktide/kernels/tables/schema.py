@@ -382,7 +382,7 @@ CONTROL = np.dtype(
 )
 
 NOBODY: Any = np.int64(-1)
-FAIL, DRAIN, REPAIR, CAPACITY, OTHERS = range(5)  # as :data:`.host_events.EVENT_KINDS`
+FAIL, DRAIN, REPAIR, CAPACITY, OTHERS, MARKS = range(6)  # as :data:`.host_events.EVENT_KINDS`
 Records = Any  # records, or an array of them: Numba checks their fields, a type checker cannot
 
 State = int  # the address of one record of all arrays: what kernels are given
