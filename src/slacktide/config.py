@@ -69,6 +69,9 @@ class PolicySettings:
     does), ``metric`` is by decreasing metric alone (as the papers say)."""
     victims: Literal["same-pass", "next-pass"] = "same-pass"
     """``same-pass``: victims may take free capacity at the end of the pass that preempted them."""
+    reprieve: bool = True
+    """Of the victims chosen on a host those stay without whom there is room as well, the last chosen asked first (as
+    kube-scheduler does). ``False``: all go that were chosen until there was room (the papers)."""
     score: Text = "default"
     """Allocation score: ``default`` (``balanced``, but priority's is ``mean``, as kube-scheduler's is),
     ``least-requested``, ``balanced``, ``mean``, ``delay-aware``, ``elastic-fog``, ``tsra``, ``nas``, ``kcss``, an entry
@@ -361,6 +364,7 @@ def preset(name: PresetName) -> Config:
             patience=0.0,
             overload="share",
             victims="next-pass",
+            reprieve=False,
             score="mean",
             cost="default",
         )

@@ -243,7 +243,7 @@ def _as_it_was(values: Mapping[str, Any]) -> dict[str, Any]:
     """What a manifest says, with the settings that were not yet there when it was written as things were then."""
     policy = values.get("policy")
     return (
-        {**values, "policy": {"overload": "share", "cost": "default", **policy}}
+        {**values, "policy": {"overload": "share", "cost": "default", "reprieve": False, **policy}}
         if isinstance(policy, dict)
         else dict(values)
     )

@@ -77,9 +77,9 @@ class Listed:
             if metadata.get("namespace", metadata["name"]).partition("-")[0] in names:
                 yield body, decoded(kind, body)
 
-    def pod_names(self) -> dict[str, str]:
-        """Of all pods, by UID."""
-        return {one["metadata"]["uid"]: name_of(one) for one in self._found[POD.plural]}
+    def pods(self) -> dict[str, Json]:
+        """All of them, by UID."""
+        return {one["metadata"]["uid"]: one for one in self._found[POD.plural]}
 
 
 class Ours:
@@ -159,15 +159,18 @@ def create(plane: ControlPlane, scenes: list[Scene], priorities: dict[str, Json]
         api.post(f"/api/v1/namespaces/{one['metadata']['namespace']}/persistentvolumeclaims", one)
     for name in priorities:
         until(partial(_is_known, plane, name), f"the API server knows the PriorityClass {name}")
-    _create_pods(plane, [one for scene in scenes for one in scene.running])
+    create_pods(plane, [one for scene in scenes for one in scene.running])
     for one in (each for scene in scenes for each in scene.going):
         metadata = one["metadata"]
         api.delete(f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}", GRACE_SECONDS)
     until(lambda: _is_settled(plane, scenes), "nodes and claims are as they will be")
-    waiting = [one for scene in scenes for one in scene.waiting]
-    for one in waiting:
-        one["spec"]["schedulerName"] = NAME
-    return _create_pods(plane, waiting)
+    return create_pods(plane, [for_the_judge(one) for scene in scenes for one in scene.waiting])
+
+
+def for_the_judge(body: Json, suffix: str = "") -> Json:
+    """A pod that waits, under a name of its own, for kube-scheduler to look at."""
+    metadata = body["metadata"] | {"name": body["metadata"]["name"] + suffix}
+    return {"metadata": metadata, "spec": body["spec"] | {"schedulerName": NAME}}
 
 
 def _is_known(plane: ControlPlane, priority_class: str) -> bool:
@@ -185,7 +188,8 @@ def name_of(body: Json) -> str:
     return f"{body['metadata']['namespace']}/{body['metadata']['name']}"
 
 
-def _create_pods(plane: ControlPlane, pods: list[Json]) -> list[Json]:
+def create_pods(plane: ControlPlane, pods: list[Json]) -> list[Json]:
+    """As the API server has them, namespace by namespace."""
     spaces = dict.fromkeys(one["metadata"]["namespace"] for one in pods)
     made = []
     for space in spaces:

@@ -271,4 +271,16 @@ class Pass:
                 option.host.tie(seed),
             )
 
-        return max(options, key=merit)
+        best = max(options, key=merit)
+        return self.reprieved(j, best, hosts) if self.config.policy.reprieve else best
+
+    def reprieved(self, j: Instance, choice: Choice, hosts: Sequence[Host]) -> Choice:
+        """Without those of its victims who need not go: the one who would be given up last is asked first."""
+        left = list(choice.victims)
+        for k in reversed(those_on(choice.host, choice.victims)):
+            rest = [other for other in left if other is not k]
+            room = fits(j.demand, choice.host.free_without(those_on(choice.host, rest)))
+            rules = all(neighbours.holds(rule, j, choice.host, hosts, rest) for rule in j.placement.rules)
+            if whole_of(k) is None and room and rules:
+                left = rest
+        return Choice(choice.host, tuple(left))

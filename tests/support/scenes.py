@@ -62,13 +62,18 @@ class Dice:
         return self._draw(0, 10)
 
     def full(self, priorities: Sequence[str]) -> Scene:
-        """One with little room, all of whose pods are slacktide's and of one of these PriorityClasses."""
+        """One with little room, all of whose pods are slacktide's and of one of these PriorityClasses; who waits is not of the first."""
         scene = self._draw(8, 20)
         scene.going.clear()
-        for one in (*scene.running, *scene.waiting):
-            one["spec"]["priorityClassName"] = self.pick(*priorities)
+        claimed: set[str] = set()
         for one in scene.running:
-            one["spec"]["schedulerName"] = SCHEDULERS[1]
+            one["spec"] |= {"schedulerName": SCHEDULERS[1], "priorityClassName": self.pick(*priorities)}
+            claims = {each["persistentVolumeClaim"]["claimName"] for each in one["spec"].get("volumes", ())}
+            if claims & claimed:
+                del one["spec"]["volumes"]  # of a claim for one pod kube-scheduler does not count how many use it
+            claimed |= claims
+        for one in scene.waiting:
+            one["spec"]["priorityClassName"] = self.pick(*priorities[1:])
         return scene
 
     def _draw(self, least: int, most: int) -> Scene:

@@ -115,6 +115,9 @@ def place(tb: State, entries: Records, at: int, h: int, mine: float, may_preempt
         number = victims_for(tb, whole(entry["row"]), h, mine)
         if number < 0:
             return
+        if number > 1 and views.rules(tb)["reprieve"]:
+            kind = whole(views.instances(tb)[entry["row"]]["kind"])
+            number = whole(search_with_rules.reprieve(tb, h, kind, number))
         number = whole(list_victims(tb, h, number))
     if views.rules(tb)["record"] & RECORD_DECISIONS:
         decision = views.decisions(tb)[control["decisions"]]

@@ -213,6 +213,18 @@ def give_back(tb: State, h: int, kind: int, number: int, v: int) -> int:
 
 
 @kernel
+def reprieve(tb: State, h: int, kind: int, number: int) -> int:
+    """Of the ``number`` of victims just chosen on host ``h`` for a kind, prepared, let those stay without whom room and
+    rules are there as well, the last chosen asked first; how many go. Whole groups go. O(victims^2 * rules)."""
+    v = number
+    while v > 0 and number > 1:
+        v -= 1
+        if pod_groups.whole_of(tb, whole(views.slots(tb)[h, views.taken(tb)[v]]["row"])) < 0:
+            number = give_back(tb, h, kind, number, v)
+    return number
+
+
+@kernel
 def choose_either(tb: State, h: int, kind: int, mine: float, now: float) -> int:
     """Victims on host ``h`` for an instance of a kind, prepared, as they were found: one by one, else together."""
     number = whole(choose(tb, h, kind, mine, now))

@@ -267,6 +267,7 @@ RULES = np.dtype(
         ("record", "i8"),  # sum of the RECORD_ flags
         ("one_margin", "i8"),  # all classes have the same margin
         ("gang", "i8"),
+        ("reprieve", "i8"),
         ("min_running", "f8"),  # the largest of any class
         ("recreation", "f8"),
         ("weight", "f8"),  # alpha of equation 3
