@@ -176,8 +176,8 @@ def cluster(
     ``neighbours`` gives them marks, rules, preferences and budgets (:mod:`neighbourhoods`), at times less demand
     and other settings of ``policy``, and leaves all else as it is. ``resizes`` lets some demand other amounts after a
     while, and gives the rest less to do. ``amounts`` has hosts whose amounts change, or what others take of them;
-    ``marks`` has others with marks that rules are about. ``graces`` gives some a grace period, ``spells`` spells in which
-    they are not ready.
+    ``marks`` has others with marks that rules are about. ``graces`` gives some a grace period, ``spells`` spells in
+    which they are not ready.
     """
     random = np.random.default_rng([seed, 0x5EED])
     resources = ("cpu", "memory", "gpu") if random.random() < 0.2 else ("cpu", "memory")

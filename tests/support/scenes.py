@@ -62,7 +62,8 @@ class Dice:
         return self._draw(0, 10)
 
     def full(self, priorities: Sequence[str]) -> Scene:
-        """One with little room, all of whose pods are slacktide's and of one of these PriorityClasses; who waits is not of the first."""
+        """One with little room, all of whose pods are slacktide's and of one of these PriorityClasses; who waits is not
+        of the first."""
         scene = self._draw(8, 20)
         scene.going.clear()
         claimed: set[str] = set()

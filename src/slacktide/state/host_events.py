@@ -1,4 +1,4 @@
-"""What happens to hosts in a run, as kernels read it: whole amounts and marks, and by how much each event changes them."""
+"""What happens to hosts in a run, as kernels read it: by how much each event changes whole amounts, and marks."""
 
 from __future__ import annotations
 

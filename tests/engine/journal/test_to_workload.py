@@ -10,8 +10,9 @@ from slacktide import settings
 from slacktide.engine.core.engine import Engine
 from slacktide.engine.journal.record import Recorder, sessions
 from slacktide.engine.journal.to_workload import LEFT_OUT, as_workload
-from slacktide.inputs import read_workload
-from slacktide.model import ServiceClass, Workload
+from slacktide.inputs import read_hosts, read_workload
+from slacktide.model import Placement, Rule, ServiceClass, Topology, Workload
+from slacktide.sim import run
 from slacktide.state.spec import Spec
 from support.churning import BEGINNING, live_config
 
@@ -78,13 +79,40 @@ def test_what_hosts_have_and_others_take_comes_and_goes(told: Told) -> None:
     told.run(40.0)
     told.written()
     assert told.lines("events.csv") == [
-        '0.0,"n",others,cpu=0.5 memory=1073741824',
-        '0.001,"n",others,cpu=0.75',
-        '10.001,"n",capacity,cpu=6',
-        '10.001,"n",others,cpu=0.5',
-        '20.001,"n",others,cpu=6 memory=8589934592',
-        '30.001,"n",others,cpu=0.5 memory=1073741824',
+        "0.0,n,others,cpu=0.5 memory=1073741824,",
+        "0.001,n,others,cpu=0.75,",
+        "10.001,n,capacity,cpu=6,",
+        "10.001,n,others,cpu=0.5,",
+        "20.001,n,others,cpu=6 memory=8589934592,",
+        "30.001,n,others,cpu=0.5 memory=1073741824,",
     ]
+
+
+def test_marks_of_others_that_rules_are_about_come_and_go(tmp_path: Path) -> None:
+    """A pod that needs a port waits until the stranger that has it goes, in the simulation of the record, too."""
+    told = Told(tmp_path)
+    rule = Placement(("port 80",), (Rule("away", "port 80", Topology("")),))
+    told.engine.spec(0, Spec((("cpu", 1000), ("memory", 2**20)), BRONZE, placement=rule))
+    told.engine.other("daemon", "n", {"cpu": 500}, ("port 80", "port 80", "app web"))
+    told.engine.other("another", "n", {}, ("app web",))
+    told.arrive("b", 0, 0.0)
+    assert told.run(0.0) == told.run(49.0) == []
+    told.engine.other("daemon", "n", {"cpu": 500}, ("app web",))
+    assert told.run(50.0) == ["b"]
+    told.starts("b", 50.0, 51.0)
+    told.engine.other_gone("another")
+    told.run(60.0)
+    workload = told.written()
+    assert told.lines("events.csv") == [
+        '0.0,n,marks,,"1 ""port 80"""',
+        "0.0,n,others,cpu=0.5,",
+        '49.001,n,marks,,"0 ""port 80"""',
+    ]
+    config = settings.load(told.folder / "out" / "settings.json")
+    hosts = read_hosts(told.folder / "out" / "hosts.parquet")
+    result = run(workload, hosts, config, decisions=True)
+    assert result.decisions is not None
+    assert result.decisions["time"].tolist() == pytest.approx([49.001], abs=1e-5)
 
 
 def test_victims_go_on_as_long_as_they_did_and_start_ups_begin_when_they_are_gone(told: Told) -> None:

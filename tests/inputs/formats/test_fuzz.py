@@ -16,6 +16,7 @@ from reference.readers import asked_of, csv_asked, csv_rows, erlang_rows, parque
 from slacktide.errors import InputError
 from slacktide.inputs import read_delays, read_host_events, read_hosts, read_workload, write_hosts, write_workload
 from slacktide.model import Constraint, Hosts, Term, Workload
+from slacktide.model.host_events import EVENT_KINDS
 
 T = TypeVar("T")
 
@@ -38,7 +39,7 @@ CSV_REQUESTS = (
 )
 HOSTS = b'{1,"Host_1",0.5,0.25,[{"Ql","3"}]}.\n{2,"Host_2",1,1,[]}.\n'
 HOSTS_CSV = b"id,name,cpu,memory,attributes\n1,a,1,1,Ql=3\n2,b,0.5,1,\n"
-EVENTS = b"time,host,event\n5,a,fail\n7,2,repair\n"
+EVENTS = b"time,host,event,amounts,marks\n5,a,fail,,\n7,2,repair,,\n8,a,others,cpu=1,\n9,a,marks,,1 web; 0 port:80\n"
 DELAYS = b"{9}.\n{5}.\n{2.5}.\n"
 
 # Pieces that make a file wrong in an interesting way, or almost.
@@ -232,7 +233,7 @@ def test_host_events(tmp_path: Path, data: bytes) -> None:
     assert np.isfinite(found.times).all()
     assert (np.diff(found.times) >= 0).all()
     assert set(found.hosts.tolist()) <= {0, 1}
-    assert set(found.kinds.tolist()) <= {0, 1, 2, 3, 4}
+    assert set(found.kinds.tolist()) <= set(range(len(EVENT_KINDS)))
     assert np.isfinite(found.amounts[found.of_amounts]).any(axis=1).all()
     assert not np.isfinite(found.amounts[~found.of_amounts]).any()
 

@@ -24,6 +24,7 @@ from slacktide.inputs import (
     write_hosts,
     write_workload,
 )
+from slacktide.inputs.columns.affinity_text import format_counted
 from slacktide.inputs.columns.terms import format_attributes, format_term, parse_attributes, parse_term
 from slacktide.inputs.rows import join, select
 from slacktide.model import Constraint, Hosts, Term, Workload
@@ -371,7 +372,7 @@ def test_host_events_may_say_what_a_host_has_and_what_others_take(tmp_path: Path
         ("1,1,capacity,cpu=-1", "amounts such as"),
         ("1,1,capacity,cpu=1 cpu=2", "every resource once"),
         ("1,1,capacity,cpus=1", "resources of the hosts (cpu, memory, gpu)"),
-        ("1,1,fail,cpu=1", "nothing: a host fails"),
+        ("1,1,fail,cpu=1", "nothing: amounts go with 'capacity' and 'others' only"),
     ],
 )
 def test_amounts_that_do_not_go_with_their_event_are_named(tmp_path: Path, row: str, expected: str) -> None:
@@ -380,6 +381,34 @@ def test_amounts_that_do_not_go_with_their_event_are_named(tmp_path: Path, row: 
         read_host_events(path, some_hosts())
     (problem,) = caught.value.problems
     assert (problem.line, problem.column) == (3, "amounts")
+    assert expected in problem.expected
+
+
+def test_host_events_may_say_which_marks_others_carry(tmp_path: Path) -> None:
+    rows = '8,1,marks,2 web; 0 port:80\n2,1,fail,\n3,3,marks,"1 ""a b"";"\n'
+    found = read_host_events(write(tmp_path, f"time,host,event,marks\n{rows}", "events.csv"), some_hosts())
+    assert [EVENT_KINDS[kind] for kind in found.kinds.tolist()] == ["fail", "marks", "marks"]
+    assert found.marks == {1: (("a b", 1),), 2: (("web", 2), ("port:80", 0))}
+    assert format_counted(found.marks[2]) == "2 web; 0 port:80"
+    assert format_counted(found.marks[1]) == '1 "a b"'
+
+
+@pytest.mark.parametrize(
+    ("row", "expected"),
+    [
+        ("1,1,marks,", "how many carry a mark, such as '2 web; 0 port:8080', from 0 to 100,000,000"),
+        ("1,1,marks,-1 web", "how many carry a mark"),
+        ("1,1,marks,web", "how many carry a mark"),
+        ("1,1,marks,1 web; 2 web", "every mark once"),
+        ("1,1,fail,1 web", "nothing: marks go with 'marks' only"),
+    ],
+)
+def test_marks_that_do_not_go_with_their_event_are_named(tmp_path: Path, row: str, expected: str) -> None:
+    path = write(tmp_path, f"time,host,event,marks\n1,1,fail,\n{row}\n", "events.csv")
+    with pytest.raises(InputError) as caught:
+        read_host_events(path, some_hosts())
+    (problem,) = caught.value.problems
+    assert (problem.line, problem.column) == (3, "marks")
     assert expected in problem.expected
 
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping
+import csv
+import io
+from collections.abc import Iterator, Mapping, Set
 
 import numpy as np
 
 from slacktide.engine.journal.retrace import Amounts, HostHistory, SessionHistory
 from slacktide.engine.journal.workload_text import Terms
+from slacktide.inputs.columns.affinity_text import format_counted
 from slacktide.inputs.columns.resizes import format_amounts
-from slacktide.model import Hosts
+from slacktide.model import Hosts, Workload
 
 UNITS = {"cpu": 1000.0}
 """Whole amounts per unit of a file: cores; all else (bytes, counts) stays as it is."""
@@ -33,34 +35,42 @@ def hosts_of(history: SessionHistory, resources: tuple[str, ...], terms: Terms) 
     )
 
 
-def events_text(history: SessionHistory, resources: tuple[str, ...]) -> str:
+def events_text(history: SessionHistory, workload: Workload) -> str:
     """A file of host events; empty where nothing happened.
 
     A host fails when nothing ran on it any more and nothing could. What it has changes, and what pods of others take;
-    these take all of it while it is closed and something still runs there.
+    these take all of it while it is closed and something still runs there. Their marks are told as far as a rule or a
+    preference of the workload is about them.
     """
     lines = []
+    asked = {one.mark for placement in workload.placements for one in (*placement.rules, *placement.preferences)}
     for name, life in history.hosts.items():
         for since, until in life.closed:
             if until > since:
-                lines.append((max(0.0, since - history.begin), name, "fail", ""))
+                lines.append((max(0.0, since - history.begin), name, "fail", "", ""))
                 if np.isfinite(until):
-                    lines.append((until - history.begin, name, "repair", ""))
-        changes = _changes(life, resources)
-        lines += [(max(0.0, at - history.begin), name, kind, amounts) for at, kind, amounts in changes]
+                    lines.append((until - history.begin, name, "repair", "", ""))
+        changes = _changes(life, workload.resources, asked)
+        lines += [(max(0.0, at - history.begin), name, *what) for at, *what in changes]
     if not lines:
         return ""
-    rows = (f"{round(at, 6)!r},{json.dumps(name)},{kind},{amounts}\n" for at, name, kind, amounts in sorted(lines))
-    return "time,host,event,amounts\n" + "".join(rows)
+    out = io.StringIO()
+    rows = csv.writer(out, lineterminator="\n")
+    rows.writerow(("time", "host", "event", "amounts", "marks"))
+    rows.writerows((repr(round(at, 6)), *what) for at, *what in sorted(lines))
+    return out.getvalue()
 
 
-def _changes(life: HostHistory, resources: tuple[str, ...]) -> Iterator[tuple[float, str, str]]:
-    """When what of a host is other than before, and the amounts that are."""
-    before = Amounts(-np.inf, life.changes[0].has, {})
+def _changes(life: HostHistory, resources: tuple[str, ...], asked: Set[str]) -> Iterator[tuple[float, str, str, str]]:
+    """When what of a host is other than before, and the amounts or the marks that are."""
+    before = Amounts(-np.inf, life.changes[0].has, {}, {})
     for now in life.changes:
         for kind, old, new in (("capacity", before.has, now.has), ("others", before.taken, now.taken)):
             changed = tuple(name for name in resources if old.get(name, 0) != new.get(name, 0))
             if changed:
                 pairs = zip(changed, amounts_in_units(new, changed), strict=True)
-                yield now.since, kind, format_amounts(tuple(pairs))
+                yield now.since, kind, format_amounts(tuple(pairs)), ""
+        others = sorted(mark for mark in asked if before.marks.get(mark, 0) != now.marks.get(mark, 0))
+        if others:
+            yield now.since, "marks", "", format_counted(tuple((mark, now.marks.get(mark, 0)) for mark in others))
         before = now

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 import numpy as np
@@ -65,12 +65,13 @@ class InstanceHistory:
 
 @dataclass(frozen=True, slots=True)
 class Amounts:
-    """What a host had from an instant on, seconds since 1970 (-inf: when the record began), and what of it pods of
-    others took; all of it, where the host took no pods."""
+    """What a host had from an instant on, seconds since 1970 (-inf: when the record began), what of it pods of others
+    took (all of it, where the host took no pods), and how many of these carried which mark."""
 
     since: float
     has: Mapping[str, int]
     taken: Mapping[str, int]
+    marks: Mapping[str, int]
 
 
 @dataclass(slots=True)
@@ -80,18 +81,23 @@ class HostHistory:
     attributes: Mapping[str, str]
     has: Mapping[str, int]
     taken: dict[str, int] = field(default_factory=dict)
+    marks: dict[str, int] = field(default_factory=dict)
     changes: list[Amounts] = field(default_factory=list)
     closed: list[tuple[float, float]] = field(default_factory=list)
 
     def note(self, since: float, takes_pods: bool) -> None:
-        """What it has, or what others take, may be different from now on."""
-        taken = dict(self.taken) if takes_pods else dict(self.has)
-        now = Amounts(since, dict(self.has), {name: amount for name, amount in taken.items() if amount})
-        if self.changes and (self.changes[-1].has, self.changes[-1].taken) == (now.has, now.taken):
+        """What it has, what others take, or their marks, may be different from now on."""
+        taken = self.taken if takes_pods else self.has
+        now = Amounts(since, dict(self.has), _without_zeros(taken), _without_zeros(self.marks))
+        if self.changes and replace(now, since=self.changes[-1].since) == self.changes[-1]:
             return
         if self.changes and since < self.changes[-1].since + SHORTEST:
-            now = Amounts(self.changes.pop().since, now.has, now.taken)
+            now = replace(now, since=self.changes.pop().since)
         self.changes.append(now)
+
+
+def _without_zeros(counts: Mapping[str, int]) -> dict[str, int]:
+    return {name: count for name, count in counts.items() if count}
 
 
 def without_devices(said: Mapping[str, V]) -> dict[str, V]:
@@ -123,7 +129,7 @@ class SessionHistory:
         # Pods that were ready; those that are not, for a cause that counts, since when.
         self._been_ready: dict[str, float | None] = {}
         self._held: set[str] = set()  # pods whose place somebody still took when it was decided on
-        self._strangers: dict[str, tuple[str, Mapping[str, int]]] = {}
+        self._strangers: dict[str, operations.Other] = {}
         self._closed: set[str] = set()  # hosts that take nobody, or are gone
         self._since: dict[str, float] = {}  # those of them on which nothing runs, since when
 
@@ -144,7 +150,7 @@ class SessionHistory:
                 self._been_ready.pop(uid, None)
                 self._gone(uid, at)
             case operations.OtherGone(uid):
-                self._strangers_change(uid)
+                self._stranger_goes(uid)
             case operations.Budget(name, left):
                 self.most_left[name] = max(left, self.most_left.get(name, 0))
             case operations.HostGone(name):
@@ -193,8 +199,8 @@ class SessionHistory:
                 self._host(operation)
             case operations.HostGone(name):
                 self._note_amounts(name)
-            case operations.Other(uid, host, amounts):
-                self._strangers_change(uid, host, amounts)
+            case operations.Other():
+                self._stranger_is(operation)
 
     def _spell(self, uid: str, at: float, *, over: bool = False) -> None:
         """A pod that was ready may not be for a cause that counts, or again, or be no more (``over``)."""
@@ -288,18 +294,28 @@ class SessionHistory:
                 known.closed.append((self._since.pop(told.name), self.now))
         self._note_amounts(told.name)
 
-    def _strangers_change(self, uid: str, host: str = "", amounts: Mapping[str, int] | None = None) -> None:
-        """A pod of somebody else takes something of a host, or no more."""
-        for where, theirs, by in (
-            *([(*self._strangers.pop(uid), -1)] if uid in self._strangers else []),
-            *([(host, without_devices(amounts), 1)] if amounts is not None else []),
-        ):
-            taken = self.hosts[where].taken
-            for name, amount in theirs.items():
-                taken[name] = taken.get(name, 0) + by * amount
-            self._note_amounts(where)
-        if amounts is not None:
-            self._strangers[uid] = host, without_devices(amounts)
+    def _stranger_is(self, told: operations.Other) -> None:
+        """A pod of somebody else is on a host, or is different now."""
+        before = self._strangers.get(told.uid)
+        if before is not None:
+            self._count_stranger(before, -1)
+        self._strangers[told.uid] = told
+        self._count_stranger(told, 1)
+        for name in {told.host} | ({before.host} if before is not None else set()):
+            self._note_amounts(name)
+
+    def _stranger_goes(self, uid: str) -> None:
+        if uid in self._strangers:
+            gone = self._strangers.pop(uid)
+            self._count_stranger(gone, -1)
+            self._note_amounts(gone.host)
+
+    def _count_stranger(self, told: operations.Other, by: int) -> None:
+        host = self.hosts[told.host]
+        for name, amount in without_devices(told.amounts).items():
+            host.taken[name] = host.taken.get(name, 0) + by * amount
+        for mark in set(told.marks):
+            host.marks[mark] = host.marks.get(mark, 0) + by
 
     def _note_amounts(self, name: str) -> None:
         """After the pass, whose instant is the latest known: a simulation has them before the pass of their instant."""

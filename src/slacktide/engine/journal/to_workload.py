@@ -48,8 +48,8 @@ from slacktide.state.spec import Spec
 
 LEFT_OUT = (
     "This workload was made of a record. It leaves out: rollouts and restarts of pods, failed bindings, nominations by "
-    "others, preemptionPolicy Never, ports and labels of pods of others, pod groups, that a pod whose victims take "
-    "their time goes elsewhere where room comes up and is not preempted meanwhile, how much work pods of Jobs had left "
+    "others, preemptionPolicy Never, pod groups, that a pod whose victims take their "
+    "time goes elsewhere where room comes up and is not preempted meanwhile, how much work pods of Jobs had left "
     "that did not complete (they never do), and where pods ran when it began."
 )
 """Said with every result."""
@@ -97,7 +97,7 @@ def as_workload(session: Session, out: Path | str) -> Made:
     network = _write_network(history, out)
     delays = _write_delays(history, out)
     events: dict[str, str] = {}
-    if text := events_text(history, workload.resources):
+    if text := events_text(history, workload):
         _write(out / "events.csv", text)
         events["file"] = str((out / "events.csv").resolve())
     _write_times(out / "triggers.csv", (at - history.begin for at in history.passed_at))
