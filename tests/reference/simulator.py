@@ -65,8 +65,7 @@ class Simulation:
         self.shares = delays(config.simulation.grace, "simulation.grace").tolist()
         amounts_of_events = [event[3] for event in host_events if len(event) == 4 and event[2] == "capacity"]
         self.instances, self.hosts, self.amounts_of = build(workload, hosts, config, amounts_of_events)
-        asked = [one for placement in workload.placements for one in (*placement.rules, *placement.preferences)]
-        self.asked = {(one.mark, one.topology) for one in asked}
+        self.asked = {asked for placement in workload.placements for asked in placement.asked}
         self.accounts = open_accounts(workload, self.instances, config)
         if config.policy.name in IN_ORDER:
             for one in self.instances:

@@ -70,6 +70,12 @@ class Placement:
     rules: tuple[Rule, ...] = ()
     preferences: tuple[Preference, ...] = ()
 
+    @property
+    def asked(self) -> tuple[tuple[str, Topology], ...]:
+        """The marks that rules and preferences are about, each with where they are counted."""
+        rules = tuple((one.mark, one.topology) for one in self.rules)
+        return rules + tuple((one.mark, one.topology) for one in self.preferences if one.mark)
+
 
 NO_NEIGHBOURS = Placement()
 

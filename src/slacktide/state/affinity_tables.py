@@ -56,11 +56,8 @@ class Counters:
 
     def note(self, placement: Placement) -> None:
         """Make sure that there is a counter for all that a placement asks about."""
-        for rule in placement.rules:
-            self.number(rule.mark, rule.topology)
-        for preference in placement.preferences:
-            if preference.mark:
-                self.number(preference.mark, preference.topology)
+        for mark, topology in placement.asked:
+            self.number(mark, topology)
 
     def of_marks(self, placement: Placement) -> list[int]:
         """Counters that count instances of this placement."""

@@ -42,8 +42,8 @@ def events_text(history: SessionHistory, workload: Workload) -> str:
     these take all of it while it is closed and something still runs there. Their marks are told as far as a rule or a
     preference of the workload is about them.
     """
-    lines = []
-    asked = {one.mark for placement in workload.placements for one in (*placement.rules, *placement.preferences)}
+    lines: list[tuple[float, str, str, str, str]] = []
+    asked = {mark for placement in workload.placements for mark, _ in placement.asked}
     for name, life in history.hosts.items():
         for since, until in life.closed:
             if until > since:
@@ -51,7 +51,7 @@ def events_text(history: SessionHistory, workload: Workload) -> str:
                 if np.isfinite(until):
                     lines.append((until - history.begin, name, "repair", "", ""))
         changes = _changes(life, workload.resources, asked)
-        lines += [(max(0.0, at - history.begin), name, *what) for at, *what in changes]
+        lines += [(max(0.0, at - history.begin), name, kind, amounts, marks) for at, kind, amounts, marks in changes]
     if not lines:
         return ""
     out = io.StringIO()
