@@ -50,13 +50,15 @@ OTHERS: dict[str, dict[str, Any]] = {
     "`cost = fewest-victims`": {"policy.cost": "fewest-victims"},
     "`score = least-requested`": {"policy.score": "least-requested"},
     "`score = balanced`": {"policy.score": "balanced"},
+    "`reprieve`": {"policy.reprieve": True},
 }
 SHARE: dict[str, dict[str, Any]] = {"`overload = share`": {"policy.overload": "share"}}
 IN_PUBLISHED: dict[str, dict[str, Any]] = {
     "`cost = slack`": {"policy.cost": "slack"},
     "`score = mean`": {"policy.score": "mean"},
+    "no `reprieve`": {"policy.reprieve": False},
 }
-RECOMMENDED = ("`cost = fewest-victims`", "`score = balanced`")
+RECOMMENDED = ("`cost = fewest-victims`", "`score = balanced`", "`reprieve`")
 PATIENCES: dict[str, dict[str, Any]] = {
     f"`patience = {s}`": {"policy.patience": float(s)} for s in (0, 15, 30, 120, 240)
 }
@@ -82,7 +84,8 @@ def lines() -> dict[str, tuple[str, dict[str, Any]]]:
     found: dict[str, tuple[str, dict[str, Any]]] = {"priority": ("recommended", {"policy.name": "priority"})}
     found |= {name: ("published", values) for name, values in FROM_PUBLISHED.items()}
     whole = (
-        "**recommended** = published, `needed`, `patience = 60`, `same-pass`, `fewest-victims`, `balanced`, `triage`"
+        "**recommended** = published, `needed`, `patience = 60`, `same-pass`, `reprieve`, `fewest-victims`, "
+        "`balanced`, `triage`"
     )
     found[whole] = ("recommended", {})
     for name, values in (SHARE | PATIENCES | IN_PUBLISHED | OTHERS).items():

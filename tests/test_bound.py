@@ -185,13 +185,10 @@ def test_running_is_worth_at_least_the_availability() -> None:
         assert float((shared * gain).sum()) >= up / life - 1e-12
 
 
-POLICIES: dict[str, Any] = {
-    "priority": {"name": "priority"},
-    "published": {"name": "qos-driven", "preempt_when": "better", "patience": 0.0, "victims": "next-pass"},
-    "recommended": {
-        "name": "qos-driven",
-        **{key: getattr(preset("recommended").policy, key) for key in ("preempt_when", "patience", "victims")},
-    },
+DIFFERENT = ("preempt_when", "patience", "victims", "reprieve")
+POLICIES: dict[str, Any] = {"priority": {"name": "priority"}} | {
+    name: {"name": "qos-driven", **{key: getattr(preset(name).policy, key) for key in DIFFERENT}}
+    for name in ("published", "recommended")
 }
 
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import statistics
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from live_parts.cluster import Cluster, Running, pod
 from live_parts.load import PODS, Bindings, clear, create, names, watched
@@ -16,13 +15,6 @@ from slacktide.kube.client.http import Connection
 QUIET_SECONDS = 3.0
 SETTLE_SECONDS = 20.0
 """How long what a preemption is to end has run before: promises below 1 give slack only by and by."""
-
-
-class Latencies(NamedTuple):
-    """Of a stage, ms."""
-
-    p50: float
-    p99: float
 
 
 @dataclass(frozen=True)
@@ -40,8 +32,8 @@ class Found:
     left: int = 0
     told: int = 0
     """Pods that had been told that they fit nowhere."""
-    stages: tuple[Latencies, ...] = ()
-    alone: tuple[Latencies, ...] = ()
+    stages: tuple[Found, ...] = ()
+    alone: tuple[Found, ...] = ()
     """Stage by stage, and those before these came."""
 
 
@@ -149,13 +141,10 @@ async def _crowded(
     rate: float,
     crowd: Crowd,
 ) -> Found:
-    async def stages() -> tuple[Found, tuple[Latencies, ...]]:
-        found = [await _singles(cluster, running, connection, bindings, count, rate) for _ in range(crowd.stages)]
-        of_stages = tuple(Latencies(one.p50, one.p99) for one in found)
-        p50, p99 = (statistics.median(one) for one in zip(*of_stages, strict=True))
-        return replace(found[-1], p50=p50, p99=p99, bound=min(one.bound for one in found)), of_stages
+    async def stages() -> list[Found]:
+        return [await _singles(cluster, running, connection, bindings, count, rate) for _ in range(crowd.stages)]
 
-    _, alone = await stages()
+    alone = await stages()
     name = "nobody" if crowd.of_nobody else running.scheduler_name
     await create(connection, [pod(one, name, cpu="1000") for one in names(crowd.count)])
     until = time.perf_counter() + crowd.patience
@@ -165,8 +154,9 @@ async def _crowded(
     while await asyncio.to_thread(running.pending) > 0 and time.perf_counter() < until:
         await asyncio.sleep(1.0)
     await asyncio.sleep(QUIET_SECONDS)
-    found, beside = await stages()
-    return replace(found, told=told, stages=beside, alone=alone)
+    beside = await stages()
+    least, cpu = min(one.bound for one in beside), sum(one.cpu for one in beside)
+    return replace(beside[-1], told=told, bound=least, cpu=cpu, stages=tuple(beside), alone=tuple(alone))
 
 
 async def _told(connection: Connection) -> int:

@@ -162,10 +162,11 @@ class StartupSettings:
 
 @dataclass(frozen=True, slots=True)
 class FailureSettings:
-    """Host failures and drains: from ``file``, or drawn (distributions as for start-up) where ``uptime`` is given."""
+    """What happens to hosts: from ``file``, or failures drawn (distributions as for start-up) where ``uptime`` is
+    given."""
 
     file: Text | None = None
-    """A CSV file of failures, drains and repairs (docs/formats.md)."""
+    """A CSV file of failures, drains and repairs, of what hosts have, and of who else is there (docs/formats.md)."""
     uptime: Text | None = None
     """How long a host is up before it fails; ``None``: none fails but by the file."""
     downtime: Text = "constant:600"

@@ -45,6 +45,8 @@ def test_validation_run_1_comes_out_live_as_simulated(tmp_path: Path) -> None:
     if live["silver"]["min"] < LEAST_SILVER:
         wrong.append("the least that a silver one got")
     # A mean hides that for a while nothing went on; a busy machine is known by its processors.
-    if wrong and (WORKERS > 1 or processors.others > OTHERS or processors.idle < IDLE):
+    if wrong and WORKERS > 1:
+        pytest.skip(f"other tests run beside it, so that {wrong} cannot be compared: {report}")
+    if wrong and (processors.others > OTHERS or processors.idle < IDLE):
         pytest.skip(f"the processors were taken ({processors}), so that {wrong} cannot be compared: {report}")
     assert not wrong, (report, str(processors))

@@ -38,7 +38,7 @@ def difference(theirs: Verdict, ours: Decision | None, pods: dict[str, Json]) ->
     if ours is None:
         return f"we place it nowhere, kube-scheduler would on {said}" if said else ""
     victims = listed(one.uid for one in ours.victims)
-    same = [priority for priority, _ in victims] == [priority for priority, _ in said.get(ours.host, ())]
+    same = ours.host in said and [priority for priority, _ in victims] == [priority for priority, _ in said[ours.host]]
     return "" if same else f"on {ours.host} we preempt {victims}, kube-scheduler {said}"
 
 

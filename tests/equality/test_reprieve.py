@@ -20,6 +20,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "neighbours": {"neighbours": True},
     "marks": {"neighbours": True, "marks": True, "amounts": True},
     "graces": {"graces": True, "resizes": True},
+    "gangs": {"several": True, "neighbours": True},
 }
 
 
@@ -28,12 +29,13 @@ KINDS: dict[str, dict[str, Any]] = {
 def test_core_and_twin_agree(kind: str, tmp_path: Path) -> None:
     seen: Counter[str] = Counter()
     for seed in range(CLUSTERS):
-        one = cluster(seed, **KINDS[kind])
-        spares = one.with_(policy={"reprieve": True})
-        result = core(spares, tmp_path)
-        difference = compare(result, twin(spares))
-        assert difference is None, f"cluster({seed}, reprieve, {kind}): {difference}"
-        seen["spares"] += compare(core(one, tmp_path), twin(spares)) is not None
+        gang = {"gang": True} if kind == "gangs" else {}
+        drawn = cluster(seed, **KINDS[kind])
+        spares, takes_all = (drawn.with_(policy={"reprieve": yes} | gang) for yes in (True, False))
+        for one in (spares, takes_all):
+            difference = compare(core(one, tmp_path), twin(one))
+            assert difference is None, f"cluster({seed}, {kind}), reprieve {one is spares}: {difference}"
+        seen["spares"] += compare(core(spares, tmp_path), twin(takes_all)) is not None
     assert seen["spares"] >= CLUSTERS / 20, "clusters in which nobody is spared prove little"
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from slacktide.model import Budget, Constraint, Term
 from support.clusters import Cluster, cluster
 from support.runs import compare, core, decisions_of, twin
 from support.small import BRONZE, GOLD, Request, Several, machines, small
@@ -31,6 +32,24 @@ def failed_trial() -> Cluster:
     demand = np.array([[2.0, 1.0], [1.5, 1.0], [1.5, 1.0], [2.0, 1.0], [1.0, 1.0], [1.0, 1.0]])
     hosts = replace(one.hosts, capacity=np.array([[1.5, 10.0], [2.0, 2.0]]))
     return replace(one, workload=replace(one.workload, demand=demand), hosts=hosts)
+
+
+@pytest.mark.uncompiled
+def test_a_trial_reprieves_whom_the_pass_would(tmp_path: Path) -> None:
+    """Two of a budget that spares all but one: the gang starts only as the first, on whom it falls first, may stay."""
+    terms = [Term((Constraint("row", "==", str(host)),)) for host in (0, 0, 1)]
+    sizes = ((0.0, 1.0), (5.0, 3.0), (10.0, 2.0))
+    rows = [Request(BRONZE, at, size=size, term=term) for (at, size), term in zip(sizes, terms, strict=True)]
+    rows += [Request(GOLD, 300.0, size=size, of=0) for size in (3.0, 2.0)]
+    one = small(rows, machines(4.0, 2.0), end=400.0, hot=1.0, cold=1.0, several=[Several("concurrent")])
+    budget = np.array([0, -1, 0, -1, -1], np.int32)
+    one = replace(one, workload=replace(one.workload, budget=budget, budgets=(Budget("b", max_unavailable=1),)))
+    for reprieve, victims in ((True, [1, 2]), (False, [])):
+        tried = one.with_(policy={"gang": True, "reprieve": reprieve})
+        result = core(tried, tmp_path)
+        assert compare(result, twin(tried)) is None
+        assert result.decisions is not None
+        assert result.decisions["victims"].tolist() == victims
 
 
 @pytest.mark.uncompiled

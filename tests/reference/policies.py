@@ -281,6 +281,6 @@ class Pass:
             rest = [other for other in left if other is not k]
             room = fits(j.demand, choice.host.free_without(those_on(choice.host, rest)))
             rules = all(neighbours.holds(rule, j, choice.host, hosts, rest) for rule in j.placement.rules)
-            if whole_of(k) is None and room and rules:
+            if not in_company(k) and room and rules:
                 left = rest
         return Choice(choice.host, tuple(left))

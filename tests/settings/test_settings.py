@@ -268,9 +268,10 @@ def test_a_manifest_means_what_it_meant_when_it_was_written(tmp_path: Path) -> N
         del configuration["policy"][key]
     path = written(tmp_path, "manifest.json", json.dumps({"format": "any", "configuration": configuration}))
     assert settings.load(path).policy == dataclasses.replace(Config().policy, overload="share")
-    del configuration["policy"]["cost"]
+    del configuration["policy"]["cost"], configuration["policy"]["reprieve"]
     path = written(tmp_path, "manifest.json", json.dumps({"format": "any", "configuration": configuration}))
-    assert settings.load(path).policy == dataclasses.replace(Config().policy, overload="share", cost="default")
+    then = dataclasses.replace(Config().policy, overload="share", cost="default", reprieve=False)
+    assert settings.load(path).policy == then
 
 
 @given(st.text(max_size=30), st.text(max_size=30))

@@ -188,6 +188,7 @@ class Audit:
 
     def change_host(self, time: float, which: int) -> None:
         _, host, word = self.cluster.events[which][:3]
+        assert word in ("fail", "drain", "repair"), f"the auditor does not know what {word!r} does to room and rules"
         if word == "repair":
             self.down.discard(host)
             return

@@ -536,7 +536,7 @@ def _several(random: Random, one: Cluster, most: int) -> Cluster:
     based_on = _pick(random, None, None, "recommended", "published")
     if based_on is not None:
         known = preset(based_on).policy
-        policy |= {name: getattr(known, name) for name in ("preempt_when", "patience", "victims")}
+        policy |= {name: getattr(known, name) for name in ("preempt_when", "patience", "victims", "reprieve")}
     # Without an end, work lost again and again would go on for ever.
     work = "kept" if one.config.simulation.end is None else _pick(random, "by-kind", "by-kind", "kept", "lost")
     return replace(one, workload=workload).with_(policy=policy, simulation={"preempted_work": work})

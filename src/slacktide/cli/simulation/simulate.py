@@ -39,7 +39,11 @@ SHORTEST = 1e-3
 @SETTING
 @click.option("--hot", type=FILE, help="Measured start-up times on a host used before.")
 @click.option("--cold", type=FILE, help="Measured start-up times on another host.")
-@click.option("--host-events", type=FILE, help="Failures, drains and repairs of hosts, CSV: time,host,event.")
+@click.option(
+    "--host-events",
+    type=FILE,
+    help="What happens to hosts: failures, what they have, who else is there. CSV: time,host,event.",
+)
 @click.option("--network", type=FILE, help="Where hosts and users are, round-trip times and images (YAML).")
 @click.option("--end", metavar="DURATION", help="When it ends: 3600 or 1h. Needed where requests never complete.")
 @click.option("--seed", metavar="N", help="Of everything drawn; equal seeds give equal results.")

@@ -98,7 +98,7 @@ def _only_with(
 ) -> NDArray[np.int64]:
     """The numbers of a column's values, 0 where there is none; a problem where one is missing, or is not ``wanted``.
 
-    ``expected`` is said of a broken one, of one that is missing, and of one that should be."""
+    ``expected`` is said of a broken one, of one that is missing, and of one that should not be there."""
     broken, needed, none = expected
     if column not in batch:
         batch.problems.add_rows(wanted, batch.lines, column, [""] * len(batch), needed)

@@ -41,10 +41,9 @@ def change(tb: State, h: int, kind: int, at: int) -> bool:
 
 @kernel
 def change_marks(tb: State, h: int, at: int) -> bool:
-    """Apply a row of ``host_marks`` to host ``h``; whether that makes a difference to anybody's rules; O(1)."""
-    counter = whole(views.host_marks(tb)[at, 0])
-    if counter < 0 or affinity.domain_of(tb, counter, h) < 0:
+    """Apply a row of ``host_marks`` to host ``h``; whether it counts for a rule or a preference; O(1)."""
+    counter, by = whole(views.host_marks(tb)[at, 0]), whole(views.host_marks(tb)[at, 1])
+    if counter < 0 or not affinity.count_one(tb, counter, h, by):
         return False
-    affinity.count_one(tb, counter, h, whole(views.host_marks(tb)[at, 1]))
     host_slots.note_release(tb, h)
     return True

@@ -83,7 +83,17 @@ def evict(tb: State, entries: Records, number: int, by: int) -> None:
 
 @kernel
 def victims_for(tb: State, row: int, h: int, mine: float) -> int:
-    """Victims for instance ``row`` on the host found for it into ``taken``, their number; O(instances).
+    """Victims for instance ``row`` on the host found for it into ``taken``, their number; O(instances), and where some
+    may be reprieved O(victims^2 * rules)."""
+    number = whole(chosen_victims(tb, row, h, mine))
+    if number > 1 and views.rules(tb)["reprieve"]:
+        number = whole(search_with_rules.reprieve(tb, h, whole(views.instances(tb)[row]["kind"]), number))
+    return number
+
+
+@kernel
+def chosen_victims(tb: State, row: int, h: int, mine: float) -> int:
+    """As :func:`victims_for`, before anybody is reprieved; O(instances).
 
     Where requests within a tolerance count as one, the choice may have been made for
     the first of them.
@@ -115,9 +125,6 @@ def place(tb: State, entries: Records, at: int, h: int, mine: float, may_preempt
         number = victims_for(tb, whole(entry["row"]), h, mine)
         if number < 0:
             return
-        if number > 1 and views.rules(tb)["reprieve"]:
-            kind = whole(views.instances(tb)[entry["row"]]["kind"])
-            number = whole(search_with_rules.reprieve(tb, h, kind, number))
         number = whole(list_victims(tb, h, number))
     if views.rules(tb)["record"] & RECORD_DECISIONS:
         decision = views.decisions(tb)[control["decisions"]]

@@ -37,12 +37,13 @@ def count(tb: State, kind: int, h: int, by: int) -> None:
 
 
 @kernel
-def count_one(tb: State, counter: int, h: int, by: int) -> None:
-    """So many more carry the counter's mark on host ``h``, or fewer; O(1)."""
+def count_one(tb: State, counter: int, h: int, by: int) -> bool:
+    """So many more carry the counter's mark on host ``h``, or fewer; whether that counts (``h`` has a domain); O(1)."""
     d = domain_of(tb, counter, h)
     if d >= 0:
         views.tallies(tb)[views.counters(tb)[counter]["first"] + d] += by
         views.counters(tb)[counter]["total"] += by
+    return d >= 0
 
 
 @kernel

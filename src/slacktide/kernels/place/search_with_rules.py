@@ -190,10 +190,19 @@ def choose_together(tb: State, h: int, kind: int, mine: float, now: float) -> in
                 victim_order.note(tb, h)
     if number == 0 or not fits_now(tb) or not affinity.all_hold_without(tb, kind, h, number):
         return whole(-1)
+    return reprieve(tb, h, kind, number)
+
+
+@kernel
+def reprieve(tb: State, h: int, kind: int, number: int) -> int:
+    """Of the ``number`` of victims just chosen on host ``h`` for a kind, prepared, let those stay without whom room and
+    rules are there as well, the last chosen asked first; how many go. Who goes in company does. O(victims^2 * rules).
+    """
     v = number
-    while v > 0:
+    while v > 0 and number > 1:
         v -= 1
-        number = give_back(tb, h, kind, number, v)
+        if not pod_groups.in_company(tb, whole(views.slots(tb)[h, views.taken(tb)[v]]["row"])):
+            number = give_back(tb, h, kind, number, v)
     return number
 
 
@@ -209,18 +218,6 @@ def give_back(tb: State, h: int, kind: int, number: int, v: int) -> int:
     for later in range(number - 1, v, -1):
         views.taken(tb)[later] = views.taken(tb)[later - 1]
     views.taken(tb)[v] = i
-    return number
-
-
-@kernel
-def reprieve(tb: State, h: int, kind: int, number: int) -> int:
-    """Of the ``number`` of victims just chosen on host ``h`` for a kind, prepared, let those stay without whom room and
-    rules are there as well, the last chosen asked first; how many go. Whole groups go. O(victims^2 * rules)."""
-    v = number
-    while v > 0 and number > 1:
-        v -= 1
-        if pod_groups.whole_of(tb, whole(views.slots(tb)[h, views.taken(tb)[v]]["row"])) < 0:
-            number = give_back(tb, h, kind, number, v)
     return number
 
 
