@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from slacktide.engine import warm_up
 from slacktide.engine.core.engine import Engine
 from slacktide.engine.core.types import Pod
 from slacktide.engine.explain.reasons import Explainer
@@ -16,6 +17,7 @@ from slacktide.engine.ledger.restore import restore
 from slacktide.engine.ledger.slo_status import slo_status
 from slacktide.engine.warm_up import warm
 from slacktide.kernels.builtin import POLICIES
+from slacktide.kernels.runtime import library
 from slacktide.kernels.runtime.mode import Mode, mode
 from slacktide.model import Placement, Rule, ServiceClass
 from slacktide.settings import load_live
@@ -25,6 +27,7 @@ from support.repository import REPOSITORY, TESTS
 PROGRAM = """
 import sys
 from numba.core.registry import CPUDispatcher
+from slacktide.engine import warm_up
 from slacktide.engine.warm_up import warm
 from engine.test_warm_up import live_through
 from slacktide.settings import load_live
@@ -127,3 +130,15 @@ def test_nothing_is_compiled_while_a_lease_is_held() -> None:
 def test_it_goes_through_under_every_policy(policy: str) -> None:
     """Some preempt nobody: then who would have come next waits."""
     assert warm(load_live(None, None, [f"policy.name={policy}"])) > 0.0
+
+
+@pytest.mark.parametrize("why", ["", "the library is of other kernels"])
+def test_who_compiles_for_itself_says_why(
+    why: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(warm_up, "mode", lambda: Mode.JIT if why else Mode.LIBRARY)
+    monkeypatch.setattr(library, "obstacle", lambda: why)
+    warm(load_live())
+    warned = [one.getMessage() for one in caplog.records if one.levelname == "WARNING"]
+    assert len(warned) == bool(why)
+    assert all(one.endswith(f"saves: {why}") for one in warned)

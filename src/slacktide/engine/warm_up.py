@@ -12,7 +12,9 @@ from slacktide.engine.explain.reasons import Explainer
 from slacktide.engine.ledger.checkpoint_export import export
 from slacktide.engine.ledger.restore import restore
 from slacktide.engine.ledger.slo_status import slo_status
+from slacktide.kernels.runtime import library
 from slacktide.kernels.runtime.compiling import compiled_before
+from slacktide.kernels.runtime.mode import Mode, mode
 from slacktide.model import Placement, Rule, ServiceClass
 from slacktide.state.spec import Spec
 
@@ -21,6 +23,11 @@ LOG = logging.getLogger(__name__)
 
 def warm(config: Config) -> float:
     """Run a small cluster through all operations; the seconds it took: up to a minute where kernels are compiled."""
+    if mode() is Mode.JIT:
+        LOG.warning(
+            "kernels are compiled by this process, which takes some 200 MB of memory that a library saves: %s",
+            library.obstacle() or "SLACKTIDE_JIT asks for it",
+        )
     if not compiled_before():
         LOG.info("compiling the kernels, once after an installation or upgrade (up to a minute)")
     began = time.perf_counter()

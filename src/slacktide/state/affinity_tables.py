@@ -143,12 +143,13 @@ def counters_of(workload: Workload) -> Counters:
     return counters
 
 
-def arrays(workload: Workload, hosts: Hosts, kinds: Any, placement_of_kind: NDArray[np.int64]) -> dict[str, Any]:
+def arrays(
+    workload: Workload, hosts: Hosts, kinds: Any, placement_of_kind: NDArray[np.int64], counters: Counters
+) -> dict[str, Any]:
     """Tables of a simulated run by their names; fills the kinds' own fields.
 
     Terms of preferences stand behind the workload's own in ``allowed``.
     """
-    counters = counters_of(workload)
     numbers = {term: len(workload.terms) + i for i, term in enumerate(preferred_terms(workload.placements))}
     rows = AffinityRows([], [], [])
     for k, at in enumerate(placement_of_kind):

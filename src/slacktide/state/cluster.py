@@ -234,6 +234,7 @@ def build(
     turns = windows.fill_classes(classes, workload.classes, config, config.simulation.end or LONGEST)
     requests = request_tables.arrays(workload, config.simulation.preempted_work != "kept")
     levels = int(classes["level"].max()) + 1
+    counters = affinity_tables.counters_of(workload)
     lasting = room_beside(workload.admission, room=scattered)
     arrays = {
         "classes": classes,
@@ -250,9 +251,9 @@ def build(
         "grace_shares": np.ones(1) if shares is None else shares,
         "triggers": np.zeros(0) if triggers is None else layout.on_grid(triggers),
         "unit": 1.0 / unit,
-        **host_events.arrays(happenings, capacity, unit, affinity_tables.counters_of(workload).by_mark),
+        **host_events.arrays(happenings, capacity, unit, counters.by_mark),
         **instance_arrays(workload, kinds, lasting),
-        **affinity_tables.arrays(workload, hosts, kinds.kinds, kinds.placement),
+        **affinity_tables.arrays(workload, hosts, kinds.kinds, kinds.placement, counters),
         **resizing,
         **edges,
         **requests,
