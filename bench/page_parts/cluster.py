@@ -34,6 +34,7 @@ class MadeCluster:
         self._explainer = Explainer(self.engine)
         self._began = time.time()
         self._count = 0
+        self._surged: set[str] = set()
         self.running: list[str] = []
         for n in range(nodes):
             self.engine.host(f"node-{n}", {"cpu": CORES, "pods": 110}, {}, True)
@@ -82,17 +83,24 @@ class MadeCluster:
         pod = self.engine.pods[uid]
         key, spec = pod.key, pod.spec
         self.engine.gone(uid, now)
+        if uid in self._surged:
+            return
         self._count += 1
         new = f"new-{self._count}"
         self.engine.arrive(new, f"{key.split('/')[2]}-n{self._count:05d}", key, spec, now)
         self.engine.wake(new)
 
     def surge(self, many: int) -> None:
-        """So many gold pods more than before."""
+        """So many gold pods come, and those of the surge before go: as many pods are there as ever."""
         now = self.clock()
+        for uid in self._surged & self.engine.pods.keys():
+            self.engine.gone(uid, now)
+        self.running = [one for one in self.running if one not in self._surged]
+        self._surged.clear()
         for _ in range(many):
             self._count += 1
             uid = f"new-{self._count}"
+            self._surged.add(uid)
             self.engine.arrive(uid, f"surge-{self._count:05d}", self._key(30_000 * 3), 0, now)
             self.engine.wake(uid)
 

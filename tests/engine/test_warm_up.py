@@ -27,7 +27,6 @@ from support.repository import REPOSITORY, TESTS
 PROGRAM = """
 import sys
 from numba.core.registry import CPUDispatcher
-from slacktide.engine import warm_up
 from slacktide.engine.warm_up import warm
 from engine.test_warm_up import live_through
 from slacktide.settings import load_live
