@@ -185,7 +185,7 @@ def test_an_interrupted_experiment_goes_on(cell: st.Generated, tmp_path: Path) -
     asked = st.Experiment(tmp_path / "experiment", cell, policies=["priority", "recommended"], seeds=20, end="1h")
 
     def interrupt() -> None:
-        while not any((asked.folder / "runs").glob("[!.]*/manifest.json")):
+        while not (over.is_set() or any((asked.folder / "runs").glob("[!.]*/manifest.json"))):
             time.sleep(0.01)
         while not over.is_set():  # an interrupt that comes while Python runs a finalizer is lost, and a user repeats it
             os.kill(os.getpid(), signal.SIGINT)
