@@ -49,7 +49,7 @@ def test_increments_come_to_the_same_as_the_whole() -> None:
         for turn in range(12):
             cluster.churn(20)
             if turn % 3 == 0:
-                cluster.surge(8)
+                cluster.surge(40)  # more than there is room for
                 cluster.churn(1)
             live._looked = 0.0  # the second after which all is looked at has passed
             fold(await changes(live), seen)

@@ -106,7 +106,7 @@ def test_core_and_twin_agree(several: bool, neighbours: bool, tmp_path: Path, mo
         difference = compare(result, twin_with(one, groups))
         assert difference is None, f"cluster({seed}, several={several}, neighbours={neighbours}): {difference}"
         seen += companions(result, groups)
-    assert seen >= 20, "groups that nobody preempts prove little"
+    assert seen >= 10, "groups that nobody preempts prove little"
 
 
 @pytest.mark.uncompiled

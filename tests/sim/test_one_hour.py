@@ -15,11 +15,11 @@ pytestmark = pytest.mark.slow
 FILES = ("lower", "higher")
 PREEMPTIONS = {
     ("lower", "published", "qos-driven"): 15_881,
-    ("lower", "recommended", "qos-driven"): 1_115,
-    ("lower", "recommended", "priority"): 2_020,
+    ("lower", "recommended", "qos-driven"): 1_078,
+    ("lower", "recommended", "priority"): 1_892,
     ("higher", "published", "qos-driven"): 242_533,
-    ("higher", "recommended", "qos-driven"): 8_109,
-    ("higher", "recommended", "priority"): 7_850,
+    ("higher", "recommended", "qos-driven"): 7_622,
+    ("higher", "recommended", "priority"): 7_366,
 }
 """Of seed 0, on every machine alike: a change of one is a change of a rule (docs/validation.md has them, too)."""
 
@@ -62,6 +62,6 @@ def test_bronze_gets_nearly_as_much_as_by_priority(file: str) -> None:
 def test_priority_lets_bronze_down_on_the_higher_file() -> None:
     _, classes = hour("higher", "recommended", "priority")
     gold, silver, bronze = (classes[name] for name in ("gold", "silver", "bronze"))
-    assert [round(one.fulfilment["restart"], 4) for one in (gold, silver, bronze)] == [1.0, 0.9995, 0.9655]
-    assert bronze.availability["restart"].mean == pytest.approx(0.913737, abs=1e-6)
-    assert bronze.availability["restart"].min == pytest.approx(0.139667, abs=1e-6)
+    assert [round(one.fulfilment["restart"], 4) for one in (gold, silver, bronze)] == [1.0, 0.9995, 0.9652]
+    assert bronze.availability["restart"].mean == pytest.approx(0.912617, abs=1e-6)
+    assert bronze.availability["restart"].min == pytest.approx(0.142333, abs=1e-6)
