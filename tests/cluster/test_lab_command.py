@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import threading
@@ -229,9 +231,13 @@ def test_an_interrupted_up_leaves_nothing(directory: Path) -> None:
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as up:
         until(lambda: (directory / "lab.json").exists() and len(started(directory)) >= 2, "two programs run")
         running = started(directory)
-        up.send_signal(2)
-        up.communicate(timeout=180)
-        assert up.returncode == 130
+        while up.poll() is None:  # an interrupt that comes while Python runs a finalizer is lost, and a user repeats it
+            up.send_signal(signal.SIGINT)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                up.wait(timeout=1)
+        assert up.returncode in (130, -signal.SIGINT), (
+            up.communicate()
+        )  # the latter where the last came at its very end
     until(lambda: not any(born(pid) for pid in running), "they have ended")
     assert not (directory / "lab.json").exists()
 

@@ -35,7 +35,7 @@ from slacktide.lab.kubeconfig import write_kubeconfig, write_private
 from slacktide.lab.locking import locked
 from slacktide.lab.manifests import apply_files, own_manifests
 from slacktide.lab.nodes import create_nodes
-from slacktide.lab.processes import POLL_SECONDS, Component
+from slacktide.lab.processes import POLL_SECONDS, Component, undisturbed
 from slacktide.lab.programs import USERS, Layout, commands
 
 START_SECONDS = 120
@@ -164,7 +164,8 @@ class ControlPlane:
                 if not self.components[name].running:
                     self._start(name)
         except BaseException:
-            self.kill()
+            with undisturbed():
+                self.kill()
             raise
 
     def add(self, name: str, command: Sequence[str], environment: Mapping[str, str] | None = None) -> Component:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -40,6 +42,19 @@ def _born_by_ps(pid: int) -> str | None:
     done = subprocess.run(["ps", "-o", "stat=,lstart=", "-p", str(pid)], capture_output=True, text=True, check=False)
     state, _, started = done.stdout.strip().partition(" ")
     return None if not started or state.startswith("Z") else started.strip()
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """Ctrl-C is passed over meanwhile, so that programs are ended in order also where it is pressed twice."""
+    if threading.current_thread() is not threading.main_thread():  # others get none, and may not say so
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @dataclass(slots=True)
