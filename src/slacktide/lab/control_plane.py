@@ -164,8 +164,7 @@ class ControlPlane:
                 if not self.components[name].running:
                     self._start(name)
         except BaseException:
-            with undisturbed():
-                self.kill()
+            self.kill()
             raise
 
     def add(self, name: str, command: Sequence[str], environment: Mapping[str, str] | None = None) -> Component:
@@ -186,9 +185,10 @@ class ControlPlane:
 
     def kill(self) -> None:
         """Like ``stop``, at once and by SIGKILL."""
-        for component in self.components.values():
-            component.kill()
-        self._ended()
+        with undisturbed():
+            for component in self.components.values():
+                component.kill()
+            self._ended()
 
     def restart_api_server(self, *, kill: bool = False, down_seconds: float = 0) -> None:
         """Ends the API server (by SIGKILL if ``kill``), leaves it down so long, starts it, waits until it answers.

@@ -366,21 +366,26 @@ def test_host_events_may_say_what_a_host_has_and_what_others_take(tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    ("row", "expected"),
+    ("column", "row", "expected"),
     [
-        ("1,1,others,", "amounts such as 'cpu=2 memory=4', 0 or more"),
-        ("1,1,capacity,cpu=-1", "amounts such as"),
-        ("1,1,capacity,cpu=1 cpu=2", "every resource once"),
-        ("1,1,capacity,cpus=1", "resources of the hosts (cpu, memory, gpu)"),
-        ("1,1,fail,cpu=1", "nothing: amounts go with 'capacity' and 'others' only"),
+        ("amounts", "1,1,others,", "amounts such as 'cpu=2 memory=4', 0 or more"),
+        ("amounts", "1,1,capacity,cpu=-1", "amounts such as"),
+        ("amounts", "1,1,capacity,cpu=1 cpu=2", "every resource once"),
+        ("amounts", "1,1,capacity,cpus=1", "resources of the hosts (cpu, memory, gpu)"),
+        ("amounts", "1,1,fail,cpu=1", "nothing: amounts go with 'capacity' and 'others' only"),
+        ("marks", "1,1,marks,", "how many carry a mark, such as '2 web; 0 port:8080', from 0 to 100,000,000"),
+        ("marks", "1,1,marks,-1 web", "how many carry a mark"),
+        ("marks", "1,1,marks,web", "how many carry a mark"),
+        ("marks", "1,1,marks,1 web; 2 web", "every mark once"),
+        ("marks", "1,1,fail,1 web", "nothing: marks go with 'marks' only"),
     ],
 )
-def test_amounts_that_do_not_go_with_their_event_are_named(tmp_path: Path, row: str, expected: str) -> None:
-    path = write(tmp_path, f"time,host,event,amounts\n1,1,fail,\n{row}\n", "events.csv")
+def test_what_does_not_go_with_its_event_is_named(tmp_path: Path, column: str, row: str, expected: str) -> None:
+    path = write(tmp_path, f"time,host,event,{column}\n1,1,fail,\n{row}\n", "events.csv")
     with pytest.raises(InputError) as caught:
         read_host_events(path, some_hosts())
     (problem,) = caught.value.problems
-    assert (problem.line, problem.column) == (3, "amounts")
+    assert (problem.line, problem.column) == (3, column)
     assert expected in problem.expected
 
 
@@ -391,25 +396,6 @@ def test_host_events_may_say_which_marks_others_carry(tmp_path: Path) -> None:
     assert found.marks == {1: (("a b", 1),), 2: (("web", 2), ("port:80", 0))}
     assert format_counted(found.marks[2]) == "2 web; 0 port:80"
     assert format_counted(found.marks[1]) == '1 "a b"'
-
-
-@pytest.mark.parametrize(
-    ("row", "expected"),
-    [
-        ("1,1,marks,", "how many carry a mark, such as '2 web; 0 port:8080', from 0 to 100,000,000"),
-        ("1,1,marks,-1 web", "how many carry a mark"),
-        ("1,1,marks,web", "how many carry a mark"),
-        ("1,1,marks,1 web; 2 web", "every mark once"),
-        ("1,1,fail,1 web", "nothing: marks go with 'marks' only"),
-    ],
-)
-def test_marks_that_do_not_go_with_their_event_are_named(tmp_path: Path, row: str, expected: str) -> None:
-    path = write(tmp_path, f"time,host,event,marks\n1,1,fail,\n{row}\n", "events.csv")
-    with pytest.raises(InputError) as caught:
-        read_host_events(path, some_hosts())
-    (problem,) = caught.value.problems
-    assert (problem.line, problem.column) == (3, "marks")
-    assert expected in problem.expected
 
 
 def test_amounts_are_missed_where_the_file_has_no_such_column(tmp_path: Path) -> None:

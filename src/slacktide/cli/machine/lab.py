@@ -76,7 +76,6 @@ def up(
     from slacktide.lab import Binaries, ControlPlane
     from slacktide.lab.binaries import NEEDED
     from slacktide.lab.control_plane import free_ports, reserved
-    from slacktide.lab.processes import undisturbed
     from slacktide.lab.state import SCHEDULER
 
     directory = (directory or default_directory()).absolute()
@@ -91,8 +90,7 @@ def up(
             if not without_scheduler:
                 plane.add(SCHEDULER, _scheduler(plane.service_account_kubeconfig(NAMESPACE, ACCOUNT), *free_ports(1)))
         except BaseException:
-            with undisturbed():
-                plane.kill()
+            plane.kill()
             raise
     _say(f"{len(applied)} objects applied, {nodes} nodes of {cpu} CPUs, {memory} and {pods} pods created")
     if as_json:
