@@ -13,6 +13,7 @@ from cluster.replaying import target
 POD = re.compile(r"\b([a-z0-9][a-z0-9.-]*)/([a-z0-9][a-z0-9.-]*[a-z0-9])\b")
 AROUND_SECONDS = 30.0
 """Who came to a victim's node, or left it, so long before or after its eviction is told of, too."""
+WATCH = "reflector: watch of "
 Line = tuple[float, str]
 
 
@@ -46,7 +47,16 @@ def _story(auditor: Auditor, finding: str, beside: list[Line]) -> str:
         lines += [(at, text) for at, text in beside if least <= at <= most]
     else:
         lines = beside
-    return "\n".join(f"  {clock(at)} {text}" for at, text in sorted(lines))
+    return "\n".join(f"  {clock(at)} {text}" for at, text in _without_repeats(sorted(lines)))
+
+
+def _without_repeats(lines: Iterable[Line]) -> Iterator[Line]:
+    """When all watches break at once, one of them tells of it."""
+    is_watch = False
+    for at, text in lines:
+        was_watch, is_watch = is_watch, WATCH in text
+        if not (was_watch and is_watch):
+            yield at, text
 
 
 def _events(auditor: Auditor, uids: set[str]) -> Iterator[Seen]:
@@ -57,7 +67,9 @@ def _of_event(one: Seen) -> str:
     body = one.body
     about = body["regarding"]
     by = body.get("reportingInstance") or body.get("reportingController", "")
-    return f"event {body['reason']} of {about.get('namespace')}/{about['name']} by {by}: {body.get('note', '')}"
+    times = body.get("deprecatedCount", 1)
+    name = f"{about.get('namespace')}/{about['name']}"
+    return f"event {body['reason']} of {name} by {by}, {times} times: {body.get('note', '')}"
 
 
 def _of_act(act: Json) -> str:

@@ -139,6 +139,7 @@ def test_passing_failures_are_tried_again(access: Access) -> None:
             Fault(status=500, times=1),
             Fault(status=429, times=1, retry_after=1),
             Fault(reset=True, times=1),
+            Fault(lose_answer=True, times=1),
         ):
             proxy.add(fault)
         for pod in pods:
@@ -146,6 +147,24 @@ def test_passing_failures_are_tried_again(access: Access) -> None:
         assert await recorder.drain(60.0)
         assert [len(await events(direct, pod)) for pod in pods] == [1, 1, 1, 1]
         assert recorder.dropped == 0
+
+    with_recorder(access, play)
+
+
+def test_a_note_is_written_with_the_count_of_its_time(access: Access) -> None:
+    """Where an attempt failed, the next one tells both of what came meanwhile: no version pairs an old with a new."""
+
+    async def play(recorder: EventRecorder, direct: Connection, proxy: FaultyProxy) -> None:
+        pod = a_pod()
+        proxy.add(Fault(status=500, delay=1.0, times=1))
+        recorder.record(pod, "FailedScheduling", "its place on node-2 is given up")
+        while not proxy.paths:
+            await asyncio.sleep(0)
+        recorder.record(pod, "FailedScheduling", "its place on node-1 is given up")
+        assert await recorder.drain(60.0)
+        (event,) = await events(direct, pod)
+        assert (event["count"], event["message"]) == (2, "its place on node-1 is given up")
+        assert [method for method, _ in proxy.paths] == ["POST", "POST"]
 
     with_recorder(access, play)
 

@@ -17,7 +17,7 @@ from slacktide.kube.client.http import ApiError, Connection, Unreachable
 from slacktide.kube.client.kinds import encode
 from slacktide.kube.client.metadata import Part, Reference
 from slacktide.kube.client.rate_limit import Limiter
-from slacktide.kube.client.status_codes import FORBIDDEN, NOT_FOUND, SERVER_ERROR, TOO_MANY
+from slacktide.kube.client.status_codes import CONFLICT, FORBIDDEN, NOT_FOUND, SERVER_ERROR, TOO_MANY
 from slacktide.kube.client.timestamps import rfc3339
 
 LOG = logging.getLogger(__name__)
@@ -150,11 +150,10 @@ class EventRecorder:
             series = await self._queue.get()
             try:
                 await self._limiter.take()
-                count = series.count
-                written = await self._write(series, count)
+                count = await self._write(series)
                 # Only now, so that no two workers write the same event.
                 series.queued = False
-                if written:
+                if count:
                     series.written = count
                     self.written += 1
                     if series.count > count:
@@ -164,25 +163,30 @@ class EventRecorder:
             finally:
                 self._queue.task_done()
 
-    async def _write(self, series: _EventSeries, count: int) -> bool:
+    async def _write(self, series: _EventSeries) -> int:
+        """How many times it is written to have happened by now; 0 where it could not be written."""
         forbidden = 0
         for attempt in range(ATTEMPTS):
             if attempt:
                 await asyncio.sleep(min(attempt, LONGEST_PAUSE_SECONDS))
             try:
+                # What is new since the last attempt goes with its own count: a note of later is not the first one's.
+                count = series.count
                 await self._send(series, count)
-                return True
+                return count
             except ApiError as error:
                 if error.status == NOT_FOUND and series.written:
                     series.written = 0  # The API server forgets events after an hour.
+                elif error.status == CONFLICT and not series.written:
+                    series.written = 1  # The answer to an earlier attempt was lost.
                 elif error.status == FORBIDDEN and forbidden < MOST_FORBIDDEN:
                     forbidden += 1
                 elif error.status < SERVER_ERROR and error.status != TOO_MANY:
                     LOG.debug("event %s about %s: %s", series.reason, series.reference.name, error)
-                    return False
+                    return 0
             except Unreachable as error:
                 LOG.debug("event %s about %s: %s", series.reason, series.reference.name, error)
-        return False
+        return 0
 
     async def _send(self, series: _EventSeries, count: int) -> None:
         # Cluster-scoped objects have their events in the namespace 'default'.
@@ -192,7 +196,8 @@ class EventRecorder:
             change = {"count": count, "message": series.note, "lastTimestamp": rfc3339(series.last)}
             await self._connection.patch(f"{events}/{series.name}", encode(change), timeout=WRITE_SECONDS, urgent=True)
             return
-        series.name = f"{series.reference.name[:LONGEST_NAME]}.{next(self._numbers):x}"
+        # Of one name, so that one whose answer is lost does not stand there twice.
+        series.name = series.name or f"{series.reference.name[:LONGEST_NAME]}.{next(self._numbers):x}"
         await self._connection.post(
             events, encode(self._event(series, namespace, count)), timeout=WRITE_SECONDS, urgent=True
         )
