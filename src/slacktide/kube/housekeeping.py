@@ -4,6 +4,7 @@ owners that may be no more."""
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable, Sequence
 
 from slacktide.engine.core.engine import Engine
 from slacktide.engine.ledger.overview import overview
@@ -18,7 +19,7 @@ from slacktide.kube.publish.term_context import TermContext
 from slacktide.kube.resources.objects import AVAILABILITY
 
 TICK_SECONDS = 1.0
-LOOKED_AT_A_SECOND = 10_000
+LOOKED_AT_A_SECOND = 5_000
 """Controllers are looked at no faster: it takes some 10 µs each. Of more, each has its turn less often."""
 TOGETHER = 100
 """So many controllers are looked at without a pause: a millisecond, by which all else that goes on may be late."""
@@ -28,16 +29,17 @@ ASK_AGAIN = 10
 """A ledger that is still there is asked for again after so many times ``kube.vacancy``."""
 
 
-def retire_vacant(engine: Engine, now: float, patience: float) -> list[str]:
+def retire_vacant(engine: Engine, now: float, patience: float, keys: Iterable[str] | None = None) -> list[str]:
     """Instances that nobody has replaced for so long count no more, where their controllers' wishes are not known.
 
-    Returns the keys of the controllers concerned. O(controllers).
+    Returns the keys of the controllers concerned, of all or of ``keys``. O(controllers).
     """
     since = engine.tables.tb["instances"]["since"]
+    asked = [(key, engine.controllers[key]) for key in (engine.controllers if keys is None else keys)]
     concerned = [
         key
-        for key, one in engine.controllers.items()
-        if one.desired < 0 and any(since[row] + patience <= now for row in one.vacant)
+        for key, one in asked
+        if one.vacant and one.desired < 0 and any(since[row] + patience <= now for row in one.vacant)
     ]
     for key in concerned:
         engine.retire(key, now, patience)
@@ -64,31 +66,41 @@ class Housekeeper:
             await self._gate.passed()
             if not self._leading():
                 continue
-            now = self._clock()
-            for key in retire_vacant(self._feed.engine, now, self._feed.config.kube.vacancy):
-                self._feed.listener.changed(key)
-            self._feed.reconsider(self._feed.blame.due(now, self._feed.pods.values()))
-            await self._compare()
+            self._feed.reconsider(self._feed.blame.due(self._clock(), self._feed.pods.values()))
+            empty = await self._look_at_all()
             now = self._clock()
             self._speak_of_held(now)
-            await self._ask_for_owners(now)
+            await self._ask_for_owners(empty, now)
             for target in self._feed.controllers.remembered_no_more(now):
                 await self._ledger.forget(target)
 
-    async def _compare(self) -> None:
-        """Look how all controllers stand by now, some at a time and with pauses, so that nobody waits for long."""
-        engine = self._feed.engine
+    async def _look_at_all(self) -> list[str]:
+        """Look how all controllers stand by now, some at a time and with pauses, so that nobody waits for long; returns
+        those without an instance whose owners nobody watches."""
+        engine, empty = self._feed.engine, list[str]()
         keys = list(engine.controllers)
         for first in range(0, len(keys), TOGETHER):
             await asyncio.sleep(TOGETHER / LOOKED_AT_A_SECOND if first else 0)
             await self._gate.passed()
             if not self._leading():
-                return
+                return []
             known = [key for key in keys[first : first + TOGETHER] if key in engine.controllers]
-            found = overview(engine, self._clock(), known)
-            self._ledger.compare(found)
-            self.losses.see(found)
-            self._states.compare(found)
+            for key in retire_vacant(engine, self._clock(), self._feed.config.kube.vacancy, known):
+                self._feed.listener.changed(key)
+            self._compare(known)
+            empty += [key for key in known if self._is_empty(key)]
+        return empty
+
+    def _compare(self, keys: Sequence[str]) -> None:
+        found = overview(self._feed.engine, self._clock(), keys)
+        self._ledger.compare(found)
+        self.losses.see(found)
+        self._states.compare(found)
+
+    def _is_empty(self, key: str) -> bool:
+        """Whether a controller has no instance, and only its ledger tells whether its owner is still there."""
+        one, controllers = self._feed.engine.controllers[key], self._feed.controllers
+        return not one.rows and one.desired < 0 and controllers.targets[key].uid not in self._feed.mirror.owners.watched
 
     def _speak_of_held(self, now: float) -> None:
         held = {uid for waiting in self._feed.succession.held.values() for uid in waiting}
@@ -99,20 +111,15 @@ class Housekeeper:
                 self._told.add(uid)
                 self._reporter.report(pod)
 
-    async def _ask_for_owners(self, now: float) -> None:
+    async def _ask_for_owners(self, empty: Sequence[str], now: float) -> None:
         """Owners that are not watched go unseen; but with them goes their ledger, and that can be asked for."""
-        engine, controllers, watched = self._feed.engine, self._feed.controllers, self._feed.mirror.owners.watched
-        empty = [
-            key
-            for key, one in engine.controllers.items()
-            if not one.rows and one.desired < 0 and controllers.targets[key].uid not in watched
-        ]
+        engine, controllers = self._feed.engine, self._feed.controllers
         self._asked = {key: self._asked[key] for key in empty if key in self._asked}
         for key in empty:
-            if now - self._asked.get(key, float("-inf")) < ASK_AGAIN * self._feed.config.kube.vacancy:
+            target = controllers.targets.get(key)
+            if target is None or now - self._asked.get(key, float("-inf")) < ASK_AGAIN * self._feed.config.kube.vacancy:
                 continue
             self._asked[key] = now
-            target = controllers.targets[key]
             try:
                 await self._gate.after(self._connection.get(AVAILABILITY.path(target.namespace, target.ledger)))
             except ApiError as error:

@@ -52,7 +52,7 @@ LEISURE = 9.0
 TOGETHER = 100
 """So many of those who wait are looked at in one part."""
 FEW, TOLD_A_SECOND = 1_000, 5_000
-"""Of more than these, who have waited before are looked at after some passes only, so many a second."""
+"""Of more than these, who have waited before are looked at in turn, so many a second and at most FEW after a pass."""
 
 T = TypeVar("T")
 
@@ -106,7 +106,10 @@ class Term(FeedListener):
         self._rivals = Rivals()
         self._turns = Turns(tools.config.kube.pass_budget)
         self._parts = 0
-        self._next_look = self._all_told_from = 0.0
+        self._next_look = 0.0
+        self._in_turn: list[str] = []
+        """Of thousands who wait: those to be looked at yet, until all are again from ``_next_round`` on."""
+        self._next_round = self._looked_at = 0.0
         self._alarm: asyncio.TimerHandle | None = None
         self._work = asyncio.Event()
 
@@ -229,15 +232,22 @@ class Term(FeedListener):
             yield
 
     def _to_be_told(self) -> list[str]:
-        """Who waits though there was a pass. Where thousands do, and have done so before, not all after every pass."""
+        """Who waits though there was a pass. Where thousands do, and have done so before, some of them in turn: a pass
+        that looks at all of them holds up who comes meanwhile."""
         woken, self.feed.woken = self.feed.woken, {}
-        now, count = self._tools.clock(), self.engine.count_waiting()
-        if count <= FEW or now >= self._all_told_from:
-            self._all_told_from = now + count / TOLD_A_SECOND
-            return self.engine.waiting()
-        self._wake_in(self._all_told_from - now)
-        pods = self.engine.pods
-        return [uid for uid in woken if uid in pods and pods[uid].state == types.WAITING]
+        engine, now = self.engine, self._tools.clock()
+        if (count := engine.count_waiting()) <= FEW:
+            self._in_turn.clear()
+            return engine.waiting()
+        if not self._in_turn and now >= self._next_round:
+            self._in_turn, self._next_round = engine.waiting(), now + count / TOLD_A_SECOND
+        number = min(FEW, int((now - self._looked_at) * TOLD_A_SECOND)) if self._in_turn else 0
+        if number > 0:
+            self._looked_at = now
+        turn = [self._in_turn.pop() for _ in range(min(number, len(self._in_turn)))]
+        self._wake_in(FEW / TOLD_A_SECOND if self._in_turn else self._next_round - now)
+        pods = engine.pods
+        return [uid for uid in (*woken, *turn) if uid in pods and pods[uid].state == types.WAITING]
 
     def _wake_in(self, seconds: float) -> None:
         """There is to be another look in so many seconds, or sooner."""

@@ -24,7 +24,20 @@ async def crowded(house: Backstage) -> None:
     await house.decide(2)
     assert house.term.engine.count_waiting() == CROWD
     assert not house.term.feed.woken
+    await all_in_turn(house)
     tell_all(house)
+
+
+async def all_in_turn(house: Backstage) -> int:
+    """Passes as they call for each other, until all who wait were looked at; how many passes."""
+    number = 0
+    while house.term._in_turn:
+        await asyncio.sleep(FEW / TOLD_A_SECOND + 0.01)
+        assert house.term._work.is_set()  # it calls for a pass of its own
+        house.term._work.clear()
+        await house.decide(pause=0.0)
+        number += 1
+    return number
 
 
 def tell_all(house: Backstage) -> None:
@@ -38,7 +51,6 @@ def test_a_pass_that_follows_another_one_looks_at_who_came_since() -> None:
     async def play(house: Backstage) -> None:
         async with house.leading():
             await crowded(house)
-            await house.decide(pause=0.0)  # all of them have their turn
             house.pod("late", cores=2)
             waits = house.term.feed.pods["late"]
             assert waits.queue == fed_pod.ACTIVE
@@ -50,24 +62,26 @@ def test_a_pass_that_follows_another_one_looks_at_who_came_since() -> None:
 
 
 def test_all_who_wait_have_their_turn_again_without_anything_happening() -> None:
-    """What nodes lack is told again after a minute."""
+    """What nodes lack is told again after a minute, and no pass looks at all of them."""
 
     async def play(house: Backstage) -> None:
         async with house.leading():
             await crowded(house)
-            await asyncio.sleep(AGAIN_SECONDS + 1.0)
-            await house.decide(pause=0.0)
-            assert len(house.term.reporter._old) == CROWD
-            tell_all(house)
             reporter = house.term.reporter
+            await asyncio.sleep(AGAIN_SECONDS + 1.0)
+            assert house.term._work.is_set()
+            await house.decide(pause=0.0)
+            assert len(reporter._old) == FEW
+            assert await all_in_turn(house) == CROWD // FEW - 1
+            assert len(reporter._old) == CROWD
+            tell_all(house)
             reporter._told["waits-7"] = Told(house.clock() - AGAIN_SECONDS - 1.0, "no room", True)
-            house.term._work.clear()
             await house.decide(pause=0.0)
-            assert not reporter._old
-            assert not house.term._work.is_set()
+            assert not reporter._old  # all have just had their turn
             await asyncio.sleep(CROWD / TOLD_A_SECOND + 0.01)
-            assert house.term._work.is_set()  # it calls for a pass of its own
+            assert house.term._work.is_set()
             await house.decide(pause=0.0)
+            await all_in_turn(house)
             assert reporter._old.keys() == {"waits-7"}
 
     played(play)

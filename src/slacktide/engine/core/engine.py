@@ -477,7 +477,7 @@ class Engine:
         tb = self.tables.tb
         rows: list[int] = tb["queue"]["row"][: int(tb.control["queue"])].tolist()
         rows += tb["incoming"]["row"][: int(tb.control["incoming"])].tolist()
-        return [*(self.uid_of_row[row] for row in rows), *self.instances.aside, *self.instances.kept_away]
+        return [*map(self.uid_of_row.__getitem__, rows), *self.instances.aside, *self.instances.kept_away]
 
     def count_waiting(self) -> int:
         """How many these are; O(1)."""

@@ -148,18 +148,22 @@ def suffered_said(had: types.Suffered) -> dict[str, Any]:
 
 def squeeze(data: bytes) -> str:
     """Compressed, in base64."""
-    return base64.b64encode(zlib.compress(data, 6)).decode("ascii")
+    # A window as large as what is compressed finds as much as a larger one, which would take longer to lay out.
+    window = min(zlib.MAX_WBITS, max(9, len(data).bit_length()))
+    compressor = zlib.compressobj(6, zlib.DEFLATED, window, min(zlib.DEF_MEM_LEVEL, window - 7))
+    return base64.b64encode(compressor.compress(data) + compressor.flush()).decode("ascii")
 
 
 def pack(records: Any) -> str:
     """Columns of 64-bit numbers, times in units of 2^-20 s (-1: infinite), by place of the byte: most are 0."""
-    columns = np.empty((len(RECORD.names or ()), len(records)), "<i8")
-    for i, name in enumerate(RECORD.names or ()):
-        values = records[name]
-        if name in TIMES:
-            endless = np.isinf(values)
-            values = np.where(endless, -1.0, np.rint(np.where(endless, 0.0, values) * GRID))
-        columns[i] = values
+    fields = RECORD.names or ()
+    columns = np.empty((len(fields), len(records)), "<i8")
+    times = np.array([records[name] for name in TIMES])
+    times[np.isinf(times)] = -1.0 / GRID
+    columns[[fields.index(name) for name in TIMES]] = np.rint(times * GRID)
+    for i, name in enumerate(fields):
+        if name not in TIMES:
+            columns[i] = records[name]
     return squeeze(columns.view("u1").reshape(*columns.shape, 8).transpose(0, 2, 1).tobytes())
 
 

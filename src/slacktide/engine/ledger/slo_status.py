@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from itertools import chain
+from operator import attrgetter
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -25,6 +26,8 @@ STATES: tuple[State, ...] = get_args(State)
 
 SUMS = ("lifetime", "running", "startup_first", "startup_restarts", "discarded")
 """Seconds of an instance that :class:`Accrued` and :class:`slacktide.engine.core.types.Past` both have."""
+OF_PAST = (*SUMS, "preemptions", "starts")
+of_past = attrgetter(*OF_PAST)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,8 +137,9 @@ class Stood:
 def stand(tables: Tables, controllers: Sequence[Controller], now: float) -> Stood:
     """Where controllers stand at ``now``; O(their live instances)."""
     records = np.zeros(len(controllers), rules.STATUS)
-    for name in (*SUMS, "preemptions", "starts"):
-        records[name] = [getattr(one.past, name) for one in controllers]
+    past = np.array([of_past(one.past) for one in controllers], np.float64).reshape(-1, len(OF_PAST))
+    for name, column in zip(OF_PAST, past.T, strict=True):
+        records[name] = column
     records["q"], records["count"] = [one.q for one in controllers], [len(one.rows) for one in controllers]
     live = chain.from_iterable(one.rows for one in controllers)
     had = accrue(tables, live, int(records["count"].sum()), now)

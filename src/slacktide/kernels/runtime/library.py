@@ -201,7 +201,8 @@ def _array(value: Value, where: str, given: Any) -> tuple[int, ...]:
             f"{where}: found {given.dtype} of {given.ndim} axes, strides {given.strides}, "
             f"expected {dtype} of {axes} axes, in C order"
         )
-    return given.__array_interface__["data"][0], *given.shape
+    # Not by the array interface: that describes all fields of a record each time.
+    return given.ctypes.data, *given.shape
 
 
 def address_of(function: Callable[..., object]) -> int:

@@ -266,6 +266,7 @@ class Tables:
 
     def __init__(self, rules: Records, control: Records, arrays: dict[str, NDArray[Any]]) -> None:
         self._record = np.zeros(1, STATE)
+        self._address = int(self._record.ctypes.data)
         self._record["rules"], self._record["control"] = rules, control
         self._arrays: dict[str, NDArray[Any]] = {}
         resources = arrays["free"].shape[1]
@@ -294,7 +295,7 @@ class Tables:
     @property
     def state(self) -> State:
         """What kernels are given: the address of the record of settings, counters and arrays."""
-        return int(self._record.ctypes.data)
+        return self._address
 
     @property
     def rules(self) -> Records:

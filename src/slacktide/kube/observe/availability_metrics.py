@@ -58,7 +58,8 @@ def bonus_owed(found: Overview) -> Floats:
     known = found.state != STATES.index("Unknown")
     by_service: dict[Any, list[int]] = {}
     for i, one in enumerate(found.controllers):
-        by_service.setdefault(one.service, []).append(i)
+        if one.service.tiers:
+            by_service.setdefault(one.service, []).append(i)
     for service, rows in by_service.items():
         for tier in service.tiers:
             below = found.delivered[rows] < tier.boundary * service.slo - SLO_TOLERANCE

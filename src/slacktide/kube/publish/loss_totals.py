@@ -20,15 +20,21 @@ class LossTotals:
     def __init__(self) -> None:
         self.good: Counter[str] = Counter()
         self.lost: Counter[tuple[str, str]] = Counter()
-        self._last: dict[str, list[float]] = {}
+        self._places: dict[str, int] = {}
+        """Of each controller its row of ``_last``: what it had at the latest look."""
+        self._last = np.zeros((0, len(LOSSES)))
+        self._free: list[int] = []
 
     def see(self, found: Overview) -> None:
         """How controllers stand now; what those had that are seen for the first time was before. O(controllers)."""
         if not found.controllers:
             return
-        said = found.losses.tolist()
-        before = [self._last.get(one.key, now) for one, now in zip(found.controllers, said, strict=True)]
-        gained = np.maximum(0.0, found.losses - np.array(before))
+        at = np.array([self._places.get(one.key, -1) for one in found.controllers])
+        for i in np.flatnonzero(at < 0).tolist():
+            at[i] = self._begin(found.controllers[i].key)
+            self._last[at[i]] = found.losses[i]
+        gained = np.maximum(0.0, found.losses - self._last[at])
+        self._last[at] = found.losses
         numbers: dict[str, int] = {}
         of = [numbers.setdefault(one.service.name, len(numbers)) for one in found.controllers]
         for column, what in enumerate(LOSSES):
@@ -39,8 +45,17 @@ class LossTotals:
                     self.good[name] += seconds
                 else:
                     self.lost[name, what] += seconds
-        self._last.update((one.key, now) for one, now in zip(found.controllers, said, strict=True))
+
+    def _begin(self, key: str) -> int:
+        """A row for a controller that is seen for the first time."""
+        if not self._free:
+            rows = len(self._last)
+            self._last = np.concatenate([self._last, np.zeros((max(64, rows), len(LOSSES)))])
+            self._free = list(range(len(self._last) - 1, rows - 1, -1))
+        self._places[key] = row = self._free.pop()
+        return row
 
     def forget(self, key: str) -> None:
         """A controller is no more."""
-        self._last.pop(key, None)
+        if (row := self._places.pop(key, None)) is not None:
+            self._free.append(row)
