@@ -13,7 +13,7 @@ from cluster.replaying import target
 POD = re.compile(r"\b([a-z0-9][a-z0-9.-]*)/([a-z0-9][a-z0-9.-]*[a-z0-9])\b")
 AROUND_SECONDS = 30.0
 """Who came to a victim's node, or left it, so long before or after its eviction is told of, too."""
-WATCH = "reflector: watch of "
+WATCH, TOGETHER_SECONDS = "reflector: watch of ", 0.5
 Line = tuple[float, str]
 
 
@@ -51,12 +51,12 @@ def _story(auditor: Auditor, finding: str, beside: list[Line]) -> str:
 
 
 def _without_repeats(lines: Iterable[Line]) -> Iterator[Line]:
-    """When all watches break at once, one of them tells of it."""
-    is_watch = False
+    """When all watches break at once, the first of them tells of it."""
+    since = float("-inf")
     for at, text in lines:
-        was_watch, is_watch = is_watch, WATCH in text
-        if not (was_watch and is_watch):
+        if WATCH not in text or at - since > TOGETHER_SECONDS:
             yield at, text
+        since = at if WATCH in text else since
 
 
 def _events(auditor: Auditor, uids: set[str]) -> Iterator[Seen]:

@@ -152,14 +152,15 @@ def test_passing_failures_are_tried_again(access: Access) -> None:
 
 
 def test_a_note_is_written_with_the_count_of_its_time(access: Access) -> None:
-    """Where an attempt failed, the next one tells both of what came meanwhile: no version pairs an old with a new."""
+    """The attempt after one that failed has the note and the count of then: no old count stands beside a new note."""
 
     async def play(recorder: EventRecorder, direct: Connection, proxy: FaultyProxy) -> None:
         pod = a_pod()
         proxy.add(Fault(status=500, delay=1.0, times=1))
         recorder.record(pod, "FailedScheduling", "its place on node-2 is given up")
-        while not proxy.paths:
-            await asyncio.sleep(0)
+        async with asyncio.timeout(60):
+            while not proxy.paths:
+                await asyncio.sleep(0)
         recorder.record(pod, "FailedScheduling", "its place on node-1 is given up")
         assert await recorder.drain(60.0)
         (event,) = await events(direct, pod)

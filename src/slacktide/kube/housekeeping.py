@@ -99,8 +99,10 @@ class Housekeeper:
 
     def _is_empty(self, key: str) -> bool:
         """Whether a controller has no instance, and only its ledger tells whether its owner is still there."""
-        one, controllers = self._feed.engine.controllers[key], self._feed.controllers
-        return not one.rows and one.desired < 0 and controllers.targets[key].uid not in self._feed.mirror.owners.watched
+        one, target = self._feed.engine.controllers.get(key), self._feed.controllers.targets.get(key)
+        if one is None or target is None:
+            return False
+        return not one.rows and one.desired < 0 and target.uid not in self._feed.mirror.owners.watched
 
     def _speak_of_held(self, now: float) -> None:
         held = {uid for waiting in self._feed.succession.held.values() for uid in waiting}
@@ -113,18 +115,19 @@ class Housekeeper:
 
     async def _ask_for_owners(self, empty: Sequence[str], now: float) -> None:
         """Owners that are not watched go unseen; but with them goes their ledger, and that can be asked for."""
-        engine, controllers = self._feed.engine, self._feed.controllers
+        controllers = self._feed.controllers
         self._asked = {key: self._asked[key] for key in empty if key in self._asked}
         for key in empty:
-            target = controllers.targets.get(key)
-            if target is None or now - self._asked.get(key, float("-inf")) < ASK_AGAIN * self._feed.config.kube.vacancy:
+            if now - self._asked.get(key, float("-inf")) < ASK_AGAIN * self._feed.config.kube.vacancy:
                 continue
+            if not self._is_empty(key):
+                continue  # by now
             self._asked[key] = now
+            target = controllers.targets[key]
             try:
                 await self._gate.after(self._connection.get(AVAILABILITY.path(target.namespace, target.ledger)))
             except ApiError as error:
-                known = engine.controllers.get(key)
-                if error.status == NOT_FOUND and known is not None and not known.rows:
+                if error.status == NOT_FOUND and self._is_empty(key):
                     controllers.deleted.add(key)
                     controllers.pod_left(target)
             except Unreachable:

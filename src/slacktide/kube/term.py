@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Coroutine, Generator, Mapping
+from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -52,7 +52,9 @@ LEISURE = 9.0
 TOGETHER = 100
 """So many of those who wait are looked at in one part."""
 FEW, TOLD_A_SECOND = 1_000, 5_000
-"""Of more than these, who have waited before are looked at in turn, so many a second and at most FEW after a pass."""
+"""Of more than these, who have waited before are looked at in turn beside passes, so many a second at most."""
+LOOK_SECONDS = 1.0
+"""After this long it is looked whether so many wait, and all of them have their turn again."""
 
 T = TypeVar("T")
 
@@ -107,9 +109,6 @@ class Term(FeedListener):
         self._turns = Turns(tools.config.kube.pass_budget)
         self._parts = 0
         self._next_look = 0.0
-        self._in_turn: list[str] = []
-        """Of thousands who wait: those to be looked at yet, until all are again from ``_next_round`` on."""
-        self._next_round = self._looked_at = 0.0
         self._alarm: asyncio.TimerHandle | None = None
         self._work = asyncio.Event()
 
@@ -172,7 +171,7 @@ class Term(FeedListener):
     def running(self) -> list[Coroutine[Any, Any, None]]:
         """What is to run beside :meth:`decide`, until it is cancelled."""
         others = (self.actor, self.ledger, self.reporter, self._housekeeper, self.mover, *self._statuses)
-        return [*(one.run() for one in others), collect_when_idle(lambda: self._parts)]
+        return [*(one.run() for one in others), self._tell_in_turn(), collect_when_idle(lambda: self._parts)]
 
     async def decide(self) -> None:
         """Passes whenever somebody may be placed, until cancelled.
@@ -227,27 +226,39 @@ class Term(FeedListener):
         self._look_again(everybody=True)
         waiting = self._to_be_told()
         for at in range(0, len(waiting), TOGETHER):
-            self.reporter.after_pass(waiting[at : at + TOGETHER])
-            self.actor.find_other_devices(waiting[at : at + TOGETHER])
+            self._tell(waiting[at : at + TOGETHER])
             yield
 
     def _to_be_told(self) -> list[str]:
-        """Who waits though there was a pass. Where thousands do, and have done so before, some of them in turn: a pass
-        that looks at all of them holds up who comes meanwhile."""
+        """Who waits though there was a pass. Where thousands do: those who came or were woken since the pass before;
+        the others have their turn beside passes (:meth:`_tell_in_turn`), or each pass would hold up who comes next."""
         woken, self.feed.woken = self.feed.woken, {}
-        engine, now = self.engine, self._tools.clock()
-        if (count := engine.count_waiting()) <= FEW:
-            self._in_turn.clear()
-            return engine.waiting()
-        if not self._in_turn and now >= self._next_round:
-            self._in_turn, self._next_round = engine.waiting(), now + count / TOLD_A_SECOND
-        number = min(FEW, int((now - self._looked_at) * TOLD_A_SECOND)) if self._in_turn else 0
-        if number > 0:
-            self._looked_at = now
-        turn = [self._in_turn.pop() for _ in range(min(number, len(self._in_turn)))]
-        self._wake_in(FEW / TOLD_A_SECOND if self._in_turn else self._next_round - now)
-        pods = engine.pods
-        return [uid for uid in (*woken, *turn) if uid in pods and pods[uid].state == types.WAITING]
+        if self.engine.count_waiting() <= FEW:
+            return self.engine.waiting()
+        return [uid for uid in woken if self._waits(uid)]
+
+    async def _tell_in_turn(self) -> None:
+        """Of thousands who wait, look at some at a time, again and again. Whose first pass is still to come is left
+        out: nothing is known of that pod yet."""
+        in_turn: list[str] = []
+        while True:
+            await asyncio.sleep(TOGETHER / TOLD_A_SECOND if in_turn else LOOK_SECONDS)
+            await self.gate.passed()
+            if self.engine.count_waiting() <= FEW or not self._tools.leading():
+                in_turn.clear()
+                continue
+            in_turn = in_turn or self.engine.waiting()
+            some = [in_turn.pop() for _ in range(min(TOGETHER, len(in_turn)))]
+            self._tell([uid for uid in some if uid not in self.feed.woken and self._waits(uid)])
+
+    def _waits(self, uid: str) -> bool:
+        one = self.engine.pods.get(uid)
+        return one is not None and one.state == types.WAITING
+
+    def _tell(self, waiting: Sequence[str]) -> None:
+        """These waited through a pass."""
+        self.reporter.after_pass(waiting)
+        self.actor.find_other_devices(waiting)
 
     def _wake_in(self, seconds: float) -> None:
         """There is to be another look in so many seconds, or sooner."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import random
 import uuid
+import zlib
 from collections import Counter
 from typing import Any
 
@@ -18,7 +20,7 @@ from slacktide.engine.core.engine import Engine
 from slacktide.engine.core.operations import Operation
 from slacktide.engine.journal import codec
 from slacktide.engine.journal.replay import carry_out
-from slacktide.engine.ledger.checkpoint import RECORD, VERSION, read
+from slacktide.engine.ledger.checkpoint import RECORD, VERSION, read, squeeze
 from slacktide.engine.ledger.checkpoint_export import export
 from slacktide.engine.ledger.restore import restore
 from slacktide.engine.ledger.slo_status import SUMS, accrue, slo_status, totals
@@ -507,3 +509,12 @@ def test_a_restored_engine_decides_like_the_old_one() -> None:
     mine, theirs = (engine.run(T0 + 120).decisions for engine in (new, old))
     assert mine == theirs
     assert mine[0].victims[0].uid == "b0"
+
+
+@pytest.mark.parametrize("size", [0, 1, 249, 250, 255, 256, 511, 512, 1000, 32_505, 32_506, 32_768, 100_000])
+def test_what_is_squeezed_is_as_short_as_with_the_largest_window_and_comes_out_whole(size: int) -> None:
+    half = random.Random(size).randbytes(size - size // 2)
+    data = (half + half)[:size]  # what repeats lies as far apart as can be
+    squeezed = base64.b64decode(squeeze(data))
+    assert zlib.decompress(squeezed) == data
+    assert len(squeezed) <= len(zlib.compress(data, 6)) * 1.01 + 8

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 from kube.act.backstage import Backstage, played
 from slacktide.kube.client.http import ApiError
 from slacktide.kube.feed import fed_pod
 from slacktide.kube.publish.conditions import AGAIN_A_SECOND, AGAIN_SECONDS, Told
 from slacktide.kube.resources.custom_resources import ServiceClass, ServiceClassSpec, WindowSpec, WrittenMetadata
-from slacktide.kube.term import FEW, TOLD_A_SECOND
+from slacktide.kube.term import FEW, LOOK_SECONDS, TOGETHER, TOLD_A_SECOND
 from support.calls import calls_of
 
 CROWD = 3 * FEW
@@ -24,36 +26,42 @@ async def crowded(house: Backstage) -> None:
     await house.decide(2)
     assert house.term.engine.count_waiting() == CROWD
     assert not house.term.feed.woken
-    await all_in_turn(house)
     tell_all(house)
 
 
-async def all_in_turn(house: Backstage) -> int:
-    """Passes as they call for each other, until all who wait were looked at; how many passes."""
-    number = 0
-    while house.term._in_turn:
-        await asyncio.sleep(FEW / TOLD_A_SECOND + 0.01)
-        assert house.term._work.is_set()  # it calls for a pass of its own
-        house.term._work.clear()
-        await house.decide(pause=0.0)
-        number += 1
-    return number
-
-
-def tell_all(house: Backstage) -> None:
+def tell_all(house: Backstage, count: int = CROWD) -> None:
     now, reporter = house.clock(), house.term.reporter
     reporter._due.clear()
     reporter._old.clear()
-    reporter._told.update({f"waits-{number}": Told(now, "no room", True) for number in range(CROWD)})
+    reporter._told.update({f"waits-{number}": Told(now, "no room", True) for number in range(count)})
 
 
-def test_a_pass_that_follows_another_one_looks_at_who_came_since() -> None:
+@asynccontextmanager
+async def in_turn(house: Backstage) -> AsyncIterator[None]:
+    """While those who wait are looked at beside passes."""
+    task = asyncio.create_task(house.term._tell_in_turn())
+    try:
+        yield
+        assert not task.done()
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+ROUND = 2 * LOOK_SECONDS + CROWD / TOLD_A_SECOND
+"""Within so many seconds each has had its turn."""
+
+
+def test_a_pass_looks_at_who_came_since_the_one_before() -> None:
     async def play(house: Backstage) -> None:
         async with house.leading():
             await crowded(house)
             house.pod("late", cores=2)
             waits = house.term.feed.pods["late"]
-            assert waits.queue == fed_pod.ACTIVE
+            async with in_turn(house):
+                await asyncio.sleep(ROUND)
+                assert waits.queue == fed_pod.ACTIVE  # its first pass is still to come
+                assert not house.term.reporter._due
             assert calls_of(lambda: [None for _ in house.term._pass()]) < CROWD
             assert waits.queue == fed_pod.UNSCHEDULABLE
             assert house.term.reporter._due.keys() == {"late"}
@@ -62,27 +70,52 @@ def test_a_pass_that_follows_another_one_looks_at_who_came_since() -> None:
 
 
 def test_all_who_wait_have_their_turn_again_without_anything_happening() -> None:
-    """What nodes lack is told again after a minute, and no pass looks at all of them."""
+    """What nodes lack is told again after a minute. It takes no pass, and at no time are all of them looked at."""
 
     async def play(house: Backstage) -> None:
         async with house.leading():
             await crowded(house)
+            reporter, passes = house.term.reporter, house.term.engine.tables.tb.control["batch"]
+            house.term._work.clear()
+            async with in_turn(house):
+                await asyncio.sleep(AGAIN_SECONDS - 1.0)
+                assert not reporter._old
+                seen = [0]
+                while len(reporter._old) < CROWD:
+                    await asyncio.sleep(TOGETHER / TOLD_A_SECOND)
+                    seen.append(len(reporter._old))
+                    assert seen[-1] - seen[-2] <= 2 * TOGETHER
+                    assert len(seen) <= (ROUND + 1.0) * TOLD_A_SECOND / TOGETHER
+                tell_all(house)
+                reporter._told["waits-7"] = Told(house.clock() - AGAIN_SECONDS - 1.0, "no room", True)
+                await asyncio.sleep(ROUND)
+                assert reporter._old.keys() == {"waits-7"}
+            assert not house.term._work.is_set()
+            assert house.term.engine.tables.tb.control["batch"] == passes
+
+    played(play)
+
+
+def test_few_who_wait_are_looked_at_by_passes_alone() -> None:
+    async def play(house: Backstage) -> None:
+        async with house.leading():
+            await crowded(house)
             reporter = house.term.reporter
-            await asyncio.sleep(AGAIN_SECONDS + 1.0)
-            assert house.term._work.is_set()
-            await house.decide(pause=0.0)
-            assert len(reporter._old) == FEW
-            assert await all_in_turn(house) == CROWD // FEW - 1
-            assert len(reporter._old) == CROWD
-            tell_all(house)
-            reporter._told["waits-7"] = Told(house.clock() - AGAIN_SECONDS - 1.0, "no room", True)
-            await house.decide(pause=0.0)
-            assert not reporter._old  # all have just had their turn
-            await asyncio.sleep(CROWD / TOLD_A_SECOND + 0.01)
-            assert house.term._work.is_set()
-            await house.decide(pause=0.0)
-            await all_in_turn(house)
-            assert reporter._old.keys() == {"waits-7"}
+            async with in_turn(house):
+                await asyncio.sleep(AGAIN_SECONDS + ROUND)
+                assert len(reporter._old) == CROWD
+                house.gone(*(f"waits-{number}" for number in range(FEW, CROWD)))
+                assert len(reporter._old) == FEW
+                tell_all(house, FEW)
+                await asyncio.sleep(AGAIN_SECONDS + ROUND)
+                assert not reporter._old
+                await house.decide()
+                assert len(reporter._old) == FEW
+                tell_all(house, FEW)
+                house.pod("one-more", cores=3)
+                await house.decide()
+                await asyncio.sleep(AGAIN_SECONDS + ROUND)
+                assert len(reporter._old) == FEW
 
     played(play)
 

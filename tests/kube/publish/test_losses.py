@@ -81,3 +81,30 @@ def test_counters_by_class_take_in_what_ledgers_gain_and_never_fall() -> None:
     restore(engine, "again", moved(rest, T0 + 200), [], T0 + 200)
     totals.see(overview(engine, T0 + 200))
     assert samples(by_class(totals)) == expected
+
+
+def test_hundreds_of_workloads_come_and_go_and_each_gains_from_its_own_beginning() -> None:
+    """Whoever comes takes the place of one that went, and nothing of what that had."""
+    bench, totals = Workbench(), LossTotals()
+    engine = bench.engine
+
+    def come(number: int, at: float) -> None:
+        engine.controller(f"c{number}", BRONZE, 0, False)
+        engine.arrive(f"p{number}", "p", f"c{number}", 2, at)
+
+    for number in range(150):
+        come(number, T0)
+    totals.see(overview(engine, T0 + 100))
+    totals.see(overview(engine, T0 + 101))
+    assert sum(totals.lost.values()) == 150.0
+    for number in range(0, 150, 2):
+        engine.gone(f"p{number}", T0 + 101)
+        engine.controller_gone(f"c{number}", T0 + 101)
+        totals.forget(f"c{number}")
+    for number in range(150, 300):
+        come(number, T0 + 101)
+    totals.see(overview(engine, T0 + 111))  # of those that came, what they had was before
+    assert sum(totals.lost.values()) == 150.0 + 75 * 10.0
+    totals.see(overview(engine, T0 + 112))
+    assert sum(totals.lost.values()) == 150.0 + 75 * 11.0 + 150.0
+    assert sum(totals.good.values()) == 0.0

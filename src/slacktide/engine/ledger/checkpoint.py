@@ -66,6 +66,8 @@ RECORD = np.dtype(
 )
 """An instance at the checkpoint's instant; times in seconds."""
 TIMES = ("lifetime", "running", "startup_first", "startup_restarts", "discarded", "overhead", "age", "startup")
+NOT_REACHED = 262
+"""So many bytes of its window zlib looks for nothing in."""
 STRETCH = tuple(one.name for one in fields(Stretch))
 COUNTS = ("live", "vacant", "waiting", "starting", "restarting", "up", "leaving", "fresh", "preemptions", "starts")
 
@@ -148,8 +150,8 @@ def suffered_said(had: types.Suffered) -> dict[str, Any]:
 
 def squeeze(data: bytes) -> str:
     """Compressed, in base64."""
-    # A window as large as what is compressed finds as much as a larger one, which would take longer to lay out.
-    window = min(zlib.MAX_WBITS, max(9, len(data).bit_length()))
+    # A larger window than that finds no more, and laying it out takes longer than all else: most data are short.
+    window = min(zlib.MAX_WBITS, max(9, (len(data) + NOT_REACHED).bit_length()))
     compressor = zlib.compressobj(6, zlib.DEFLATED, window, min(zlib.DEF_MEM_LEVEL, window - 7))
     return base64.b64encode(compressor.compress(data) + compressor.flush()).decode("ascii")
 

@@ -53,7 +53,7 @@ class Overview:
 def overview(engine: Engine, now: float, keys: Iterable[str] | None = None) -> Overview:
     """Where the controllers (all, unless ``keys`` are given) stand at ``now``, or at the latest instant known.
 
-    O(their live instances): ten thousand controllers take some milliseconds.
+    O(their live instances): some 10 µs each.
     """
     chosen = engine.controllers if keys is None else keys
     controllers = tuple(engine.controllers[key] for key in chosen)

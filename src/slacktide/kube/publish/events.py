@@ -170,7 +170,7 @@ class EventRecorder:
             if attempt:
                 await asyncio.sleep(min(attempt, LONGEST_PAUSE_SECONDS))
             try:
-                # What is new since the last attempt goes with its own count: a note of later is not the first one's.
+                # Each attempt writes the present note with the present count: no old count beside a newer note.
                 count = series.count
                 await self._send(series, count)
                 return count
@@ -178,7 +178,7 @@ class EventRecorder:
                 if error.status == NOT_FOUND and series.written:
                     series.written = 0  # The API server forgets events after an hour.
                 elif error.status == CONFLICT and not series.written:
-                    series.written = 1  # The answer to an earlier attempt was lost.
+                    series.written = 1  # The answer to an earlier attempt was lost; if not, a change finds nothing.
                 elif error.status == FORBIDDEN and forbidden < MOST_FORBIDDEN:
                     forbidden += 1
                 elif error.status < SERVER_ERROR and error.status != TOO_MANY:
@@ -196,7 +196,7 @@ class EventRecorder:
             change = {"count": count, "message": series.note, "lastTimestamp": rfc3339(series.last)}
             await self._connection.patch(f"{events}/{series.name}", encode(change), timeout=WRITE_SECONDS, urgent=True)
             return
-        # Of one name, so that one whose answer is lost does not stand there twice.
+        # The name stays the same at each attempt, so that an event whose answer was lost is not written twice.
         series.name = series.name or f"{series.reference.name[:LONGEST_NAME]}.{next(self._numbers):x}"
         await self._connection.post(
             events, encode(self._event(series, namespace, count)), timeout=WRITE_SECONDS, urgent=True
