@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from slacktide.kernels.tables.arrays import ARRAYS, AXES, Presence, Tables
 from slacktide.kernels.tables.schema import RECORD_OUTAGES
 
 
+@cache
 def along(axis: str, *presences: Presence, at: int = 0) -> tuple[str, ...]:
     """Names of arrays whose first (``at`` 0) or last (-1) axis is ``axis``; of those always there, unless told."""
     assert axis in AXES, axis  # noqa: S101  # for the programmer

@@ -76,11 +76,12 @@ class Engine:
             raise StateError(f"{operation.method}: found pass {self.passes} under way, expected none")
         if self.journal is not None:
             self.journal(operation)
-        self.tables.ensure_capacity()
         self.tables.tb.control["told_operations"] += 1
         at = getattr(operation, "at", None) or getattr(operation, "now", None)
-        if at is not None:
-            self.tables.catch_up(float(at))
+        if at is None:
+            self.tables.ensure_capacity()
+        else:
+            self.tables.catch_up(float(at))  # and capacity
 
     def turn(self, at: float) -> None:
         """Calendar windows have begun up to ``at``, seconds since 1970."""

@@ -26,6 +26,8 @@ def settled(engine: Engine, reservations: Reservations, now: float, *, everybody
     ``everybody``: else only those no less important than whoever waits without a place, who may need that room more.
     O(places kept + kinds of their pods * hosts), in a few vector operations where nothing became free.
     """
+    if not reservations.nominations:
+        return
     limit = np.inf if everybody else _most_important_waiting(engine)
     look = _Look(engine, reservations, limit)
     while (one := look.next()) is not None:
