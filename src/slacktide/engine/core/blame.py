@@ -106,7 +106,7 @@ class Blame:
         """Whether anything that a controller did not deliver is, or was, another's doing than the cluster's."""
         return bool(
             controller.excused or any(controller.lost) or controller.suspended[0] or controller.suspended_for
-        ) or (bool(self.spans) and any(self.open_spans(controller)))
+        ) or any(self.open_spans(controller))
 
     def sums(self, controller: Controller, at: float) -> tuple[list[float], float]:
         """Seconds lost by cause, in the order of :data:`CAUSES` (the cluster's are not known here: 0), and how many

@@ -27,7 +27,8 @@ STATES: tuple[State, ...] = get_args(State)
 SUMS = ("lifetime", "running", "startup_first", "startup_restarts", "discarded")
 """Seconds of an instance that :class:`Accrued` and :class:`slacktide.engine.core.types.Past` both have."""
 OF_PAST = (*SUMS, "preemptions", "starts")
-of_past = attrgetter(*OF_PAST)
+"""What is added up of instances that are no more."""
+read_past = attrgetter(*OF_PAST)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +138,7 @@ class Stood:
 def stand(tables: Tables, controllers: Sequence[Controller], now: float) -> Stood:
     """Where controllers stand at ``now``; O(their live instances)."""
     records = np.zeros(len(controllers), rules.STATUS)
-    past = np.array([of_past(one.past) for one in controllers], np.float64).reshape(-1, len(OF_PAST))
+    past = np.array([read_past(one.past) for one in controllers], np.float64).reshape(-1, len(OF_PAST))
     for name, column in zip(OF_PAST, past.T, strict=True):
         records[name] = column
     records["q"], records["count"] = [one.q for one in controllers], [len(one.rows) for one in controllers]

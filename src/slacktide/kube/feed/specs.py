@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import chain
 from typing import NamedTuple
 
 from slacktide.engine.core.engine import Engine
@@ -170,6 +169,10 @@ class Specs:
         except ClassIsGone as problem:
             return self.promised_before(owners.target_of(metadata), problem)
 
+    def _ours(self) -> Iterator[NodeView]:
+        """Nodes of ours that can be used, one after the other."""
+        return (view for view in self._mirror.nodes.values() if view.ours and not view.problem)
+
     def is_impossible(self, number: int) -> bool:
         """Whether no node of ours could ever take a pod of a spec, were it empty, ready and open.
 
@@ -179,9 +182,7 @@ class Specs:
         if found.possible or found.looked == self._nodes:
             return not found.possible
         # Most often the first node could take one: each pod that comes alone asks.
-        ours = (view for view in self._mirror.nodes.values() if view.ours and not view.problem)
-        first = next(ours, None)
-        found.possible = first is None or any(self._could_take(view, found) for view in chain((first,), ours))
+        found.possible = any(self._could_take(view, found) for view in self._ours()) or next(self._ours(), None) is None
         if found.possible:
             self._impossible.discard(number)
         else:
@@ -200,7 +201,7 @@ class Specs:
         if not rules or found.counted == self._nodes:
             return found.apart
         found.counted = self._nodes
-        views = [view for view in self._mirror.nodes.values() if view.ours and not view.problem]
+        views = list(self._ours())
         able = [view for view in views if self._could_take(view, found)]
         counts = [Apart(rule.mark, _places(rule.topology.key, able) if views else float("inf")) for rule in rules]
         fewest = min(counts, key=lambda one: one.most)
