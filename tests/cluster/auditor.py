@@ -20,10 +20,10 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from cluster.audit_reading import SCHEDULER, whole_lines
-from cluster.judging import Json, is_ours
+from cluster.judging import Json, is_ours, is_over
 from cluster.judging import seconds as seconds
 from cluster.pulse import Pulse
-from cluster.replaying import Replay
+from cluster.replaying import Replay, target
 
 PATHS = {
     "nodes": "/api/v1/nodes",
@@ -52,6 +52,8 @@ POLICY = {
 """What of the API server's work is to be written down: what the scheduler's account does to pods."""
 
 
+OF_VICTIMS = ("Preempted", "ResizeMoved")
+"""Reasons of the events by which the scheduler tells of a pod that it evicted."""
 QUIET_SECONDS = 30.0
 """What has not come after so long a silence is not on its way."""
 
@@ -141,10 +143,10 @@ class Auditor:
             thread.start()
 
     def stop(self) -> None:
-        """End, once everything that has happened so far was told."""
+        """End, once everything that has happened so far was told, and what was begun is carried out."""
         if missing := _none_left(self._missing):
             self._problems.append(f"the auditor was not told of {missing}")
-        _none_left(self._unlogged)  # of those that are never logged the judgement tells
+        _none_left(lambda: self.under_way() + self._unlogged())  # of what never comes the judgement tells
         self.pulse.stop()
         self._over = True
         for connection in list(self._open.values()):
@@ -162,6 +164,21 @@ class Auditor:
     def late(self, begin: float, end: float) -> float:
         """Seconds by which anybody may have been late to see what happened between two instants."""
         return self.pulse.late(begin, end)
+
+    def under_way(self) -> list[str]:
+        """UIDs of who waits for a place that is kept for it, and of who was evicted by us and has no event yet.
+
+        A pod may be taken for another one just before the end; that one is bound when the victim is gone.
+        """
+        told = {one.body["regarding"].get("uid") for one in self.tape("events") if one.body["reason"] in OF_VICTIMS}
+        evicted = {target(act) for act in self.evictions()}
+        waits = {
+            uid
+            for uid, one in self._last("pods").items()
+            if is_ours(one.body) and not is_over(one.body)
+            and one.body.get("status", {}).get("nominatedNodeName") and not one.body["spec"].get("nodeName")
+        }  # fmt: skip
+        return sorted(waits | (evicted - told))
 
     def _unlogged(self) -> list[str]:
         """UIDs of the pods that were bound without a line in the API server's audit log, which may be written late."""

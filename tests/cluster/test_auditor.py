@@ -75,6 +75,11 @@ def act(what: str, uid: str, code: int = 201) -> Json:
 
 
 def played(change: Callable[[Story], None] = lambda _story: None, terms: Iterable[float] = ()) -> list[str]:
+    """What is wrong in a story."""
+    return Replay(taped(change), terms).judge()
+
+
+def taped(change: Callable[[Story], None] = lambda _story: None) -> Taped:
     """ "low" and "beside" run; "low" makes room for "high"; "late" comes to the other node."""
     budget = {
         "metadata": {"namespace": "default", "name": "b", "uid": "b"},
@@ -124,7 +129,7 @@ def played(change: Callable[[Story], None] = lambda _story: None, terms: Iterabl
         acts.append(act("binding", "other"))
     if order["twice"]:
         acts.append(act("binding", "late"))
-    return Replay(Taped(tape, acts), terms).judge()
+    return Taped(tape, acts)
 
 
 def changed(*path: str, to: object) -> Callable[[Story], None]:
@@ -210,6 +215,21 @@ def test_a_story_in_which_all_is_well() -> None:
 def test_each_thing_that_may_go_wrong_is_found(change: Callable[[Story], None], finding: str) -> None:
     found = played(change)
     assert any(re.search(finding, one) for one in found), found
+
+
+def nominated(story: Story) -> None:
+    """Of "high", the auditor does not see the end."""
+    story["high"]["status"]["nominatedNodeName"] = "n1"
+    story["order"]["vain"] = True
+
+
+@pytest.mark.parametrize(
+    ("change", "names"),
+    [(lambda _story: None, []), (nominated, ["high"]), (changed("event", to={}), ["low"])],
+    ids=["all is well", "a place is kept", "no event yet"],
+)
+def test_what_was_begun_is_waited_for(change: Callable[[Story], None], names: list[str]) -> None:
+    assert taped(change).under_way() == names
 
 
 def test_a_new_leader_is_not_held_to_what_a_former_one_meant() -> None:
