@@ -12,7 +12,9 @@ throughput  pods of 100m and 100Mi by 64 posts at once; pods/s from the first cr
             client can do (aiohttp, uvloop, nodes in turn, a binding and an event each).
 preemption  nodes of 4 cores, full of low pods of one core, grace 0, that run since 20 s; then a high pod for each node.
 singles     20 pods a second on an idle cluster: from the create's answer to the binding on a watch.
-crowded     the same before and while thousands wait that fit nowhere (all have been told so, if ``--patience`` allows).
+crowded     the same before anybody waits, beside thousands that nobody looks at (they name another scheduler: what the
+            API server alone makes of so many objects), and beside as many that fit nowhere (all have been told so, if
+            ``--patience`` allows).
 pass        one pass over all that wait, without a cluster.
 churn       controllers with templates of their own come and go: memory at each simulated hour, without a cluster.
 
@@ -39,6 +41,7 @@ from measuring import announce, table
 
 POLICIES = ("priority", "qos-driven")
 CASES = ("throughput", "preemption", "singles", "crowded", "pass", "churn")
+WHO_WAITS = {"alone": "nobody", "unseen": "pods that nobody looks at", "stages": "pods that fit nowhere"}
 Case = Callable[[Cluster, str], Found]
 
 
@@ -141,10 +144,10 @@ def singles(options: argparse.Namespace) -> None:
 
 
 def crowded(options: argparse.Namespace) -> None:
-    head = ("scheduler", "p50 ms", "without them", "ratio", "p99 ms", "without them", "ratio", "told that they wait",
-            "bound", "processor s", "peak MB", "longest stall ms")  # fmt: skip
+    head = ("scheduler", "who else waits", "p50 ms", "ratio", "p99 ms", "ratio", "bound, each", "processor s, each",
+            "peak MB", "told that they wait", "longest stall ms")  # fmt: skip
     nodes = max(options.nodes)
-    crowd = cases.Crowd(options.crowd, options.of_nobody, options.stages, options.patience)
+    crowd = cases.Crowd(options.crowd, options.stages, options.patience)
 
     def case(cluster: Cluster, name: str) -> Found:
         return cases.crowded(cluster, name, options.singles, 20.0, crowd)
@@ -152,24 +155,22 @@ def crowded(options: argparse.Namespace) -> None:
     found = measured(options, nodes, "32", deciding(options), case, kubelets=False)
     rows = []
     for name, runs in found.items():
-        row = [name]
-        for which in ("p50", "p99"):
-            with_them, without = (
-                [getattr(stage, which) for one in runs for stage in getattr(one, stages)]
-                for stages in ("stages", "alone")
-            )
-            row += [of_stages(with_them), of_stages(without),
-                    ratio(statistics.median(with_them), statistics.median(without))]  # fmt: skip
-        rows.append([*row, ", ".join(f"{one.told:,}" for one in runs), ", ".join(f"{one.bound:,}" for one in runs),
-                     f"{median(runs, 'cpu'):.1f}", f"{median(runs, 'peak'):.0f}", stall(runs)])  # fmt: skip
-    whose = "of no scheduler wait" if options.of_nobody else "fit nowhere"
-    print(f"Single pods while {options.crowd:,} {whose}: {options.stages} times {options.singles:,} at 20/s on "
+        base = [stage for one in runs for stage in one.alone]
+        for field, who in WHO_WAITS.items():
+            these = [stage for one in runs for stage in getattr(one, field)]
+            row = [name, who]
+            for which in ("p50", "p99"):
+                row += [of_stages(these, which), ratio(median(these, which), median(base, which))]
+            in_the_end = [f"{min(one.told for one in runs):,}", stall(runs)] if field == "stages" else ["", ""]
+            rows.append([*row, f"{min(one.bound for one in these):,}", f"{median(these, 'cpu'):.1f}",
+                         f"{max(one.peak for one in these):.0f}", *in_the_end])  # fmt: skip
+    print(f"Single pods beside {options.crowd:,} that wait: {options.stages} times {options.singles:,} at 20/s on "
           f"{nodes:,} idle nodes, medians of the stages (each)\n\n{table(head, rows)}\n", flush=True)  # fmt: skip
 
 
-def of_stages(values: Sequence[float]) -> str:
+def of_stages(stages: Sequence[Found], which: str) -> str:
     """Their median, and each."""
-    return f"{statistics.median(values):.1f} ({', '.join(f'{one:.0f}' for one in values)})"
+    return f"{median(stages, which):.1f} ({', '.join(f'{getattr(one, which):.0f}' for one in stages)})"
 
 
 def passes(options: argparse.Namespace) -> None:
@@ -211,8 +212,7 @@ def main() -> None:
                         "stands for kube-scheduler in the columns of ratios.")  # fmt: skip
     parser.add_argument("--singles", type=int, default=1000, help="How many single pods.")
     parser.add_argument("--crowd", type=int, default=20_000, help="Pods that fit nowhere.")
-    parser.add_argument("--stages", type=int, default=3, help="Of single pods, before and while these wait.")
-    parser.add_argument("--of-nobody", action="store_true", help="These name a scheduler that is not there.")
+    parser.add_argument("--stages", type=int, default=3, help="Of single pods, before and beside these, each.")
     parser.add_argument("--gates", default="", help="Feature gates of the API server, such as "
                         "DetectCacheInconsistency=false.")  # fmt: skip
     parser.add_argument("--hours", type=int, default=24)

@@ -32,9 +32,10 @@ class Found:
     left: int = 0
     told: int = 0
     """Pods that had been told that they fit nowhere."""
-    stages: tuple[Found, ...] = ()
     alone: tuple[Found, ...] = ()
-    """Stage by stage, and those before these came."""
+    unseen: tuple[Found, ...] = ()
+    stages: tuple[Found, ...] = ()
+    """Stage by stage: before anybody waits, beside pods that nobody looks at, and beside those that fit nowhere."""
 
 
 def throughput(cluster: Cluster, name: str, count: int, users: bool) -> Found:
@@ -54,18 +55,18 @@ def singles(cluster: Cluster, name: str, count: int, rate: float) -> Found:
 
 @dataclass(frozen=True)
 class Crowd:
-    """Pods that fit nowhere; ``of_nobody``: that name no scheduler which is there, so that nobody looks at them."""
+    """Pods that fit nowhere."""
 
     count: int
-    of_nobody: bool
     stages: int
-    """How often single pods come before and after these, so that no percentile is of one moment."""
+    """How often single pods come before and beside these, so that no percentile is of one moment."""
     patience: float
     """Seconds until all have been told so, and as many until they have their ledgers."""
 
 
 def crowded(cluster: Cluster, name: str, count: int, rate: float, crowd: Crowd) -> Found:
-    """The same, before and while a crowd waits, once all of it has been told so and has its ledgers."""
+    """The same, before a crowd waits, beside one that names a scheduler which is not there, so that nobody looks at it,
+    and beside one that fits nowhere, once all of that has been told so and has its ledgers."""
     return asyncio.run(_measured(cluster, name, _crowded, count, rate, crowd))
 
 
@@ -141,14 +142,18 @@ async def _crowded(
     rate: float,
     crowd: Crowd,
 ) -> Found:
-    async def stages() -> list[Found]:
-        return [await _singles(cluster, running, connection, bindings, count, rate) for _ in range(crowd.stages)]
+    async def stages() -> tuple[Found, ...]:
+        return tuple([await _singles(cluster, running, connection, bindings, count, rate) for _ in range(crowd.stages)])
 
     alone = await stages()
-    name = "nobody" if crowd.of_nobody else running.scheduler_name
-    await create(connection, [pod(one, name, cpu="1000") for one in names(crowd.count)])
+    await clear(connection)
+    await create(connection, [pod(one, "nobody", cpu="1000") for one in names(crowd.count)])
+    await asyncio.sleep(QUIET_SECONDS)
+    unseen = await stages()
+    await clear(connection)
+    await create(connection, [pod(one, running.scheduler_name, cpu="1000") for one in names(crowd.count)])
     until = time.perf_counter() + crowd.patience
-    while (told := await _told(connection)) < crowd.count and time.perf_counter() < until and not crowd.of_nobody:
+    while (told := await _told(connection)) < crowd.count and time.perf_counter() < until:
         await asyncio.sleep(1.0)
     until += crowd.patience
     while await asyncio.to_thread(running.pending) > 0 and time.perf_counter() < until:
@@ -156,7 +161,7 @@ async def _crowded(
     await asyncio.sleep(QUIET_SECONDS)
     beside = await stages()
     least, cpu = min(one.bound for one in beside), sum(one.cpu for one in beside)
-    return replace(beside[-1], told=told, bound=least, cpu=cpu, stages=tuple(beside), alone=tuple(alone))
+    return replace(beside[-1], told=told, bound=least, cpu=cpu, stages=beside, alone=alone, unseen=unseen)
 
 
 async def _told(connection: Connection) -> int:
