@@ -13,6 +13,8 @@ from live_parts.load import PODS, Bindings, clear, create, names, watched
 from slacktide.kube.client.http import Connection
 
 QUIET_SECONDS = 3.0
+LOOK_SECONDS = 10.0
+"""Between looks at thousands of pods, which cost the API server and the scheduler much."""
 SETTLE_SECONDS = 20.0
 """How long what a preemption is to end has run before: promises below 1 give slack only by and by."""
 
@@ -61,7 +63,7 @@ class Crowd:
     stages: int
     """How often single pods come before and beside these, so that no percentile is of one moment."""
     patience: float
-    """Seconds until all have been told so, and as many until they have their ledgers."""
+    """Half of the seconds until all have been told so and have their ledgers."""
 
 
 def crowded(cluster: Cluster, name: str, count: int, rate: float, crowd: Crowd) -> Found:
@@ -152,12 +154,11 @@ async def _crowded(
     unseen = await stages()
     await clear(connection)
     await create(connection, [pod(one, running.scheduler_name, cpu="1000") for one in names(crowd.count)])
-    until = time.perf_counter() + crowd.patience
-    while (told := await _told(connection)) < crowd.count and time.perf_counter() < until:
-        await asyncio.sleep(1.0)
-    until += crowd.patience
+    until = time.perf_counter() + 2.0 * crowd.patience
     while await asyncio.to_thread(running.pending) > 0 and time.perf_counter() < until:
-        await asyncio.sleep(1.0)
+        await asyncio.sleep(LOOK_SECONDS)
+    while (told := await _told(connection)) < crowd.count and time.perf_counter() < until:
+        await asyncio.sleep(LOOK_SECONDS)
     await asyncio.sleep(QUIET_SECONDS)
     beside = await stages()
     least, cpu = min(one.bound for one in beside), sum(one.cpu for one in beside)
