@@ -131,4 +131,5 @@ class Housekeeper:
                     controllers.deleted.add(key)
                     controllers.pod_left(target)
             except Unreachable:
+                del self._asked[key]  # nobody has answered: it is asked again with the next look
                 return

@@ -55,6 +55,10 @@ class Server:
         """Pods by name."""
         self.claims: dict[str, dict[str, Any]] = {}
         """ResourceClaims by name."""
+        self.asked_for: list[str] = []
+        """Ledgers, by name."""
+        self.ledgers_left: set[str] = set()
+        """Those of them that are still there."""
         self.refuses: Refusal = lambda _kind, _name: None
         self.tells: Callable[[str, dict[str, Any]], None]
         """Hears of a pod's name and what is other about it."""
@@ -109,6 +113,11 @@ class Server:
     async def get(self, path: str, **_: Any) -> bytes:
         if "/resourceclaims/" in path:
             return msgspec.json.encode(self.claims[path.rpartition("/")[2]])
+        if "/availabilities/" in path:
+            self.asked_for.append(path.rpartition("/")[2])
+            await self._answer("ledger", self.asked_for[-1], None)
+            if self.asked_for[-1] in self.ledgers_left:
+                return b"{}"
         if body := self.pods.get(path.rpartition("/")[2]):
             return msgspec.json.encode(body)
         raise ApiError(404, "NotFound", path)
@@ -185,6 +194,9 @@ class Backstage:
         metadata["labels"] |= more.pop("labels", {})
         metadata["annotations"] = more.pop("annotations", {})
         metadata |= {"deletionTimestamp": "2026-11-01T00:00:00Z"} if more.pop("goes", False) else {}
+        if owner := more.pop("owner", ""):
+            kind = {"apiVersion": "example.com/v1", "kind": "Widget", "controller": True}
+            metadata["ownerReferences"] = [kind | {"name": owner, "uid": owner}]
         status = {"phase": "Running" if node else "Pending", "nominatedNodeName": more.pop("nominated", "")}
         spec: dict[str, Any] = {"schedulerName": "slacktide", "nodeName": node, "terminationGracePeriodSeconds": 600}
         spec |= {"containers": [made_objects.container(cpu=str(cores))]} | more

@@ -10,7 +10,8 @@ from kube.act.backstage import Backstage, played
 from slacktide.engine.core.engine import Engine
 from slacktide.engine.ledger.overview import Overview
 from slacktide.kube import housekeeping
-from slacktide.kube.housekeeping import LOOKED_AT_A_SECOND, TOGETHER
+from slacktide.kube.client.http import ApiError, Unreachable
+from slacktide.kube.housekeeping import ASK_AGAIN, LOOKED_AT_A_SECOND, TOGETHER
 
 WORKLOADS = 5 * TOGETHER
 
@@ -57,5 +58,38 @@ def test_vacant_instances_are_retired_in_their_round(monkeypatch: pytest.MonkeyP
             await house.term._housekeeper._look_at_all()
             assert asked == list(house.term.engine.controllers)
             assert changed == asked[::TOGETHER]
+
+    played(play)
+
+
+def test_with_an_owner_that_nobody_watches_goes_its_ledger_which_is_asked_for() -> None:
+    """Of two owners without pods one is still there: its ledger is asked for again, though not soon."""
+
+    async def play(house: Backstage) -> None:
+        async with house.leading():
+            for owner in ("gone", "there", "busy"):
+                house.pod(f"{owner}-1", owner=owner)
+            house.gone("gone-1", "there-1")
+            controllers, vacancy = house.term.feed.controllers, house.config.kube.vacancy
+            ledgers = {one.name: one.ledger for one in controllers.targets.values()}
+            house.server.ledgers_left = {ledgers["there"]}
+            problem: Exception | None = Unreachable("the network is away")
+            house.server.refuses = lambda kind, _name: problem if kind == "ledger" else None
+            looking = asyncio.create_task(house.term._housekeeper.run())
+            await asyncio.sleep(vacancy - 2.0)
+            assert not house.server.asked_for  # their successors may still come
+            await asyncio.sleep(6.5)
+            assert len(house.server.asked_for) > 3
+            assert set(house.server.asked_for) == {ledgers["gone"]}  # nobody else while nothing answers
+            assert {one.name for one in controllers.targets.values()} == {"gone", "there", "busy"}
+            problem = None
+            house.server.asked_for.clear()
+            await asyncio.sleep(3.0)
+            assert {one.name for one in controllers.targets.values()} == {"there", "busy"}
+            problem = ApiError(500, "InternalError", "who knows")
+            await asyncio.sleep(2 * ASK_AGAIN * vacancy)
+            assert {one.name for one in controllers.targets.values()} == {"there", "busy"}
+            assert house.server.asked_for == [ledgers["gone"], *[ledgers["there"]] * 3]
+            looking.cancel()
 
     played(play)
