@@ -17,6 +17,7 @@ from prometheus_client.registry import CollectorRegistry
 from slacktide.errors import ConfigError
 from slacktide.kube.client.addresses import split_address
 from slacktide.kube.client.status_codes import MISDIRECTED
+from slacktide.kube.observe.exposition import text_of
 from slacktide.kube.observe.http_connections import Listener
 
 IDLE_SECONDS = 75.0
@@ -128,6 +129,6 @@ def metrics_page(registry: CollectorRegistry, prepare: Callable[[], Awaitable[No
         if prepare is not None:
             await prepare()
         encode, content_type = choose_encoder(request.headers.get("Accept", ""))
-        return web.Response(body=encode(registry), headers={"Content-Type": content_type})
+        return web.Response(body=await text_of(registry, encode), headers={"Content-Type": content_type})
 
     return metrics
