@@ -145,9 +145,9 @@ def singles(options: argparse.Namespace) -> None:
 
 def crowded(options: argparse.Namespace) -> None:
     head = ("scheduler", "who else waits", "p50 ms", "ratio", "p99 ms", "ratio", "bound, each", "processor s, each",
-            "peak MB", "told that they wait", "longest stall ms")  # fmt: skip
+            "peak MB so far", "longest stall ms", "told that they wait", "ledgers that waited in the end")  # fmt: skip
     nodes = max(options.nodes)
-    crowd = cases.Crowd(options.crowd, options.stages, options.patience)
+    crowd = cases.Crowd(options.crowd, options.stages, 2.0 * options.patience)
 
     def case(cluster: Cluster, name: str) -> Found:
         return cases.crowded(cluster, name, options.singles, 20.0, crowd)
@@ -161,9 +161,10 @@ def crowded(options: argparse.Namespace) -> None:
             row = [name, who]
             for which in ("p50", "p99"):
                 row += [of_stages(these, which), ratio(median(these, which), median(base, which))]
-            in_the_end = [f"{min(one.told for one in runs):,}", stall(runs)] if field == "stages" else ["", ""]
+            told = [f"{min(one.told for one in runs):,}", f"{max(one.pending for one in runs):,.0f}"]
             rows.append([*row, f"{min(one.bound for one in these):,}", f"{median(these, 'cpu'):.1f}",
-                         f"{max(one.peak for one in these):.0f}", *in_the_end])  # fmt: skip
+                         f"{max(one.peak for one in these):.0f}", stall(these),
+                         *(told if field == "stages" else ("", ""))])  # fmt: skip
     print(f"Single pods beside {options.crowd:,} that wait: {options.stages} times {options.singles:,} at 20/s on "
           f"{nodes:,} idle nodes, medians of the stages (each)\n\n{table(head, rows)}\n", flush=True)  # fmt: skip
 

@@ -34,6 +34,8 @@ class Found:
     left: int = 0
     told: int = 0
     """Pods that had been told that they fit nowhere."""
+    pending: float = float("nan")
+    """Ledgers that waited to be written."""
     alone: tuple[Found, ...] = ()
     unseen: tuple[Found, ...] = ()
     stages: tuple[Found, ...] = ()
@@ -63,7 +65,7 @@ class Crowd:
     stages: int
     """How often single pods come before and beside these, so that no percentile is of one moment."""
     patience: float
-    """Half of the seconds until all have been told so and have their ledgers."""
+    """Seconds until all have been told so and have their ledgers."""
 
 
 def crowded(cluster: Cluster, name: str, count: int, rate: float, crowd: Crowd) -> Found:
@@ -144,25 +146,31 @@ async def _crowded(
     rate: float,
     crowd: Crowd,
 ) -> Found:
-    async def stages() -> tuple[Found, ...]:
-        return tuple([await _singles(cluster, running, connection, bindings, count, rate) for _ in range(crowd.stages)])
+    async def stages(told: int) -> tuple[Found, ...]:
+        """Single pods, once all have been told so and no ledger waits, or patience is over."""
+        until = time.perf_counter() + crowd.patience
+        while not await settled(told) and time.perf_counter() < until:
+            await asyncio.sleep(LOOK_SECONDS)
+        await asyncio.sleep(QUIET_SECONDS)
+        await asyncio.to_thread(running.stall)  # forgets those of before
+        found = [await _singles(cluster, running, connection, bindings, count, rate) for _ in range(crowd.stages)]
+        stall = await asyncio.to_thread(running.stall)
+        return tuple(replace(one, stall=stall) for one in found)
 
-    alone = await stages()
-    await clear(connection)
-    await create(connection, [pod(one, "nobody", cpu="1000") for one in names(crowd.count)])
-    await asyncio.sleep(QUIET_SECONDS)
-    unseen = await stages()
-    await clear(connection)
-    await create(connection, [pod(one, running.scheduler_name, cpu="1000") for one in names(crowd.count)])
-    until = time.perf_counter() + 2.0 * crowd.patience
-    while await asyncio.to_thread(running.pending) > 0 and time.perf_counter() < until:
-        await asyncio.sleep(LOOK_SECONDS)
-    while (told := await _told(connection)) < crowd.count and time.perf_counter() < until:
-        await asyncio.sleep(LOOK_SECONDS)
-    await asyncio.sleep(QUIET_SECONDS)
-    beside = await stages()
-    least, cpu = min(one.bound for one in beside), sum(one.cpu for one in beside)
-    return replace(beside[-1], told=told, bound=least, cpu=cpu, stages=beside, alone=alone, unseen=unseen)
+    async def settled(told: int) -> bool:
+        return not await asyncio.to_thread(running.pending) > 0 and (not told or await _told(connection) >= told)
+
+    async def wait(scheduler: str) -> None:
+        await clear(connection)
+        await create(connection, [pod(one, scheduler, cpu="1000") for one in names(crowd.count)])
+
+    alone = await stages(0)
+    await wait("nobody")
+    unseen = await stages(0)
+    await wait(running.scheduler_name)
+    beside = await stages(crowd.count)
+    told, pending = await _told(connection), await asyncio.to_thread(running.pending)
+    return replace(beside[-1], told=told, pending=pending, stages=beside, alone=alone, unseen=unseen)
 
 
 async def _told(connection: Connection) -> int:

@@ -54,8 +54,8 @@ POLICY = {
 
 OF_VICTIMS = ("Preempted", "ResizeMoved")
 """Reasons of the events by which the scheduler tells of a pod that it evicted."""
-QUIET_SECONDS = 30.0
-"""What has not come after so long a silence is not on its way."""
+QUIET_SECONDS, LONGEST_SECONDS = 30.0, 120.0
+"""What has not come after so long a silence is not on its way; and what never ends is not waited for any longer."""
 
 
 @dataclass(slots=True)
@@ -122,6 +122,8 @@ class Auditor:
         self._threads: list[threading.Thread] = []
         self._open: dict[str, http.client.HTTPSConnection] = {}
         self._over = False
+        self._kept: tuple[list[Seen], list[Json]] | None = None
+        """What is judged, once the end was waited for: all that was seen, and what we did."""
         self._problems: list[str] = []
         self.pulse = Pulse()
 
@@ -146,7 +148,7 @@ class Auditor:
         """End, once everything that has happened so far was told, and what was begun is carried out."""
         if missing := _none_left(self._missing):
             self._problems.append(f"the auditor was not told of {missing}")
-        _none_left(lambda: self.under_way() + self._unlogged())  # of what never comes the judgement tells
+        _none_left(self._unfinished)  # of what never comes the judgement tells
         self.pulse.stop()
         self._over = True
         for connection in list(self._open.values()):
@@ -165,20 +167,38 @@ class Auditor:
         """Seconds by which anybody may have been late to see what happened between two instants."""
         return self.pulse.late(begin, end)
 
+    def _unfinished(self) -> list[str]:
+        """What is still to come of all that was seen. The scheduler works on: what is judged is what there was at the
+        last look, no more."""
+        self._kept = None
+        acts = self.acts()  # first: of what is in the log the rest is waited for, if it is not on the tape by then
+        self._kept = self.tape(), acts
+        return self.under_way() + self._unlogged()
+
     def under_way(self) -> list[str]:
-        """UIDs of who waits for a place that is kept for it, and of who was evicted by us and has no event yet.
+        """UIDs of who waits for a place that is kept for it, or for which we evicted somebody, and of who was evicted
+        by us just now and has no event yet (one that its leader took along when it was killed does not come).
 
         A pod may be taken for another one just before the end; that one is bound when the victim is gone.
         """
-        told = {one.body["regarding"].get("uid") for one in self.tape("events") if one.body["reason"] in OF_VICTIMS}
-        evicted = {target(act) for act in self.evictions()}
+        told = {one.body["regarding"].get("uid"): one.body for one in self.tape("events") if _is_of_victim(one.body)}
+        evicted = {target(act): self.now() - seconds(act["stageTimestamp"]) for act in self.evictions()}
+        untold = {uid for uid, age in evicted.items() if uid not in told and age < QUIET_SECONDS}
+        ours = {told[uid].get("related", {}).get("uid") for uid in evicted.keys() & told.keys()}
+        given_up = {
+            one.body["regarding"].get("uid") for one in self.tape("events") if "given up" in one.body.get("note", "")
+        }
         waits = {
             uid
             for uid, one in self._last("pods").items()
-            if is_ours(one.body) and not is_over(one.body)
-            and one.body.get("status", {}).get("nominatedNodeName") and not one.body["spec"].get("nodeName")
+            if is_ours(one.body) and not is_over(one.body) and not one.body["spec"].get("nodeName")
+            and (one.body.get("status", {}).get("nominatedNodeName") or uid in ours - given_up)
         }  # fmt: skip
-        return sorted(waits | (evicted - told))
+        return sorted(waits | untold)
+
+    def now(self) -> float:
+        """Seconds since 1970."""
+        return time.time()
 
     def _unlogged(self) -> list[str]:
         """UIDs of the pods that were bound without a line in the API server's audit log, which may be written late."""
@@ -268,9 +288,10 @@ class Auditor:
     # -- what was seen ---------------------------------------------------------------------------------------------
 
     def tape(self, kind: str = "") -> list[Seen]:
-        """Everything seen so far, in the order of its writing."""
+        """Everything seen so far, or until the end, in the order of its writing."""
         with self._lock:
-            found = [one for one in self._seen if not kind or one.kind == kind]
+            seen = self._kept[0] if self._kept else self._seen
+            found = [one for one in seen if not kind or one.kind == kind]
         return sorted(found, key=lambda one: one.revision)
 
     def lives(self, namespace: str, prefix: str = "") -> list[Life]:
@@ -300,6 +321,8 @@ class Auditor:
 
     def acts(self) -> list[Json]:
         """What the scheduler's account did to pods, by the API server's audit log."""
+        if self._kept:
+            return self._kept[1]
         if self._log is None or not self._log.exists():
             return []
         every = whole_lines(self._log.read_text())
@@ -330,15 +353,20 @@ def lost_watch(kind: str, status: Json) -> str:
     return f"the auditor lost its watch of {kind}: {status.get('code')} {status.get('message', '')}"
 
 
+def _is_of_victim(event: Json) -> bool:
+    return event["reason"] in OF_VICTIMS and str(event.get("reportingController", "")).startswith("slacktide")
+
+
 def _none_left(missing: Callable[[], list[str]]) -> list[str]:
     """What is still missing when nothing has come for ``QUIET_SECONDS``; empty as soon as nothing is."""
+    began = since = looked = time.monotonic()
     found = missing()
-    end = time.monotonic() + QUIET_SECONDS
-    while found and time.monotonic() < end:
-        time.sleep(0.1)
+    while found and (now := time.monotonic()) < min(since + QUIET_SECONDS, began + LONGEST_SECONDS):
+        time.sleep(max(0.1, now - looked))  # no more than half of the time is for looks
+        looked = time.monotonic()
         before, found = found, missing()
         if found != before:
-            end = time.monotonic() + QUIET_SECONDS
+            since = time.monotonic()
     return found
 
 

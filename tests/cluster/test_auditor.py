@@ -33,6 +33,9 @@ class Taped(Auditor):
     def acts(self) -> list[Json]:
         return self._done
 
+    def now(self) -> float:
+        return 150.0
+
     def late(self, begin: float, end: float) -> float:  # noqa: ARG002  # this machine is never late
         return 0.0
 
@@ -218,15 +221,25 @@ def test_each_thing_that_may_go_wrong_is_found(change: Callable[[Story], None], 
 
 
 def nominated(story: Story) -> None:
-    """Of "high", the auditor does not see the end."""
-    story["high"]["status"]["nominatedNodeName"] = "n1"
+    """A place is kept, and nobody had to go."""
+    story["other"]["status"]["nominatedNodeName"] = "n1"
+
+
+def given_up(story: Story) -> None:
     story["order"]["vain"] = True
+    story["places"]["told"] = [("its place on n1 is given up", 1)]
 
 
 @pytest.mark.parametrize(
     ("change", "names"),
-    [(lambda _story: None, []), (nominated, ["high"]), (changed("event", to={}), ["low"])],
-    ids=["all is well", "a place is kept", "no event yet"],
+    [
+        (lambda _story: None, []),
+        (nominated, ["other"]),
+        (changed("order", "vain", to=True), ["high"]),
+        (given_up, []),
+        (changed("event", to={}), ["low"]),
+    ],
+    ids=["all is well", "a place is kept", "somebody went", "given up", "no event yet"],
 )
 def test_what_was_begun_is_waited_for(change: Callable[[Story], None], names: list[str]) -> None:
     assert taped(change).under_way() == names

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from slacktide.engine.core.engine import Engine
 from slacktide.engine.ledger.overview import overview
 from slacktide.kube.client.http import ApiError, Unreachable
-from slacktide.kube.client.status_codes import NOT_FOUND
+from slacktide.kube.client.status_codes import NOT_FOUND, SERVER_ERROR, TOO_MANY
 from slacktide.kube.feed.fed_pod import HELD
 from slacktide.kube.publish.availability import LedgerWriter
 from slacktide.kube.publish.conditions import ConditionWriter
@@ -26,7 +26,8 @@ TOGETHER = 100
 HELD_SECONDS = 5.0
 """A pod that waits longer for its predecessor to be gone is told why."""
 ASK_AGAIN = 10
-"""A ledger that is still there is asked for again after so many times ``kube.vacancy``."""
+"""A ledger that is still there is asked for again after so many times ``kube.vacancy``; where the API server has no
+answer, after one."""
 
 
 def retire_vacant(engine: Engine, now: float, patience: float, keys: Iterable[str] | None = None) -> list[str]:
@@ -53,7 +54,7 @@ class Housekeeper:
         self._connection, self._feed, self._reporter, self._ledger = term.connection, term.feed, reporter, ledger
         self._clock, self._leading, self._gate, self._states = term.clock, term.leading, term.gate, states
         self.losses = LossTotals()
-        self._asked: dict[str, float] = {}
+        self._ask_at: dict[str, float] = {}
         self._told: set[str] = set()
 
     async def run(self) -> None:
@@ -115,21 +116,21 @@ class Housekeeper:
 
     async def _ask_for_owners(self, empty: Sequence[str], now: float) -> None:
         """Owners that are not watched go unseen; but with them goes their ledger, and that can be asked for."""
-        controllers = self._feed.controllers
-        self._asked = {key: self._asked[key] for key in empty if key in self._asked}
+        controllers, vacancy = self._feed.controllers, self._feed.config.kube.vacancy
+        self._ask_at = {key: self._ask_at[key] for key in empty if key in self._ask_at}
         for key in empty:
-            if now - self._asked.get(key, float("-inf")) < ASK_AGAIN * self._feed.config.kube.vacancy:
+            if now < self._ask_at.get(key, now) or not self._is_empty(key):  # by now
                 continue
-            if not self._is_empty(key):
-                continue  # by now
-            self._asked[key] = now
+            self._ask_at[key] = now + vacancy
             target = controllers.targets[key]
             try:
                 await self._gate.after(self._connection.get(AVAILABILITY.path(target.namespace, target.ledger)))
             except ApiError as error:
+                if error.status == TOO_MANY or error.status >= SERVER_ERROR:
+                    return
                 if error.status == NOT_FOUND and self._is_empty(key):
                     controllers.deleted.add(key)
                     controllers.pod_left(target)
             except Unreachable:
-                del self._asked[key]  # nobody has answered: it is asked again with the next look
                 return
+            self._ask_at[key] = now + ASK_AGAIN * vacancy

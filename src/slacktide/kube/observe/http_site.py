@@ -123,12 +123,16 @@ async def livez(request: web.Request) -> web.Response:  # noqa: ARG001
 
 
 def metrics_page(registry: CollectorRegistry, prepare: Callable[[], Awaitable[None]] | None = None) -> Route:
-    """/metrics of what is registered. ``prepare`` is waited for before: it does what would take too long at once."""
+    """/metrics of what is registered. ``prepare`` is waited for before: it does what would take too long at once.
+    One scrape has its turn after the other, so that no more than one is in memory."""
+    turn = asyncio.Lock()
 
     async def metrics(request: web.Request) -> web.Response:
-        if prepare is not None:
-            await prepare()
         encode, content_type = choose_encoder(request.headers.get("Accept", ""))
-        return web.Response(body=await text_of(registry, encode), headers={"Content-Type": content_type})
+        async with turn:
+            if prepare is not None:
+                await prepare()
+            text = await text_of(registry, encode)
+        return web.Response(body=text, headers={"Content-Type": content_type})
 
     return metrics
