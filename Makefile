@@ -67,7 +67,8 @@ kernels: $(VENV)/run.stamp library
 
 # tests/report opens pages in Chromium, and is skipped where that is missing; in CI it is installed where apt can.
 unit: $(VENV)/dev.stamp kernels $(call CI_HAS,browser servers)
-	$(call CI_HAS,env SLACKTIDE_REQUIRE_BROWSER=1 SLACKTIDE_REQUIRE_SERVERS=1 SLACKTIDE_REQUIRE_LIBRARY=1) $(PYTEST) --numprocesses=2 --dist=worksteal --ignore=tests/cluster
+	$(call CI_HAS,env SLACKTIDE_REQUIRE_BROWSER=1 SLACKTIDE_REQUIRE_SERVERS=1 SLACKTIDE_REQUIRE_LIBRARY=1) $(PYTEST) --numprocesses=2 --dist=worksteal --ignore=tests/cluster \
+		$(call CI_HAS,--durations=30 --durations-min=10)
 
 browser:
 	@command -v chromium >/dev/null && command -v chromedriver >/dev/null || \
