@@ -190,7 +190,8 @@ class Backstage:
         self.mirror.pod_groups.drop(KUBERNETES, "shop", name)
 
     def pod(self, name: str, group: str = "", node: str = "", cores: int = 4, cls: str = "high", **more: Any) -> None:
-        metadata = {"name": name, "namespace": "shop", "uid": name, "labels": {"slacktide.io/class": cls}}
+        labels = {"slacktide.io/class": cls}
+        metadata: dict[str, Any] = {"name": name, "namespace": "shop", "uid": name, "labels": labels}
         metadata["labels"] |= more.pop("labels", {})
         metadata["annotations"] = more.pop("annotations", {})
         metadata |= {"deletionTimestamp": "2026-11-01T00:00:00Z"} if more.pop("goes", False) else {}
