@@ -20,7 +20,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from cluster.audit_reading import SCHEDULER, whole_lines
-from cluster.judging import Json, is_ours, is_over
+from cluster.judging import Json, is_ours, is_over, told_by_us
 from cluster.judging import seconds as seconds
 from cluster.pulse import Pulse
 from cluster.replaying import Replay, target
@@ -181,7 +181,11 @@ class Auditor:
 
         A pod may be taken for another one just before the end; that one is bound when the victim is gone.
         """
-        told = {one.body["regarding"].get("uid"): one.body for one in self.tape("events") if _is_of_victim(one.body)}
+        told = {
+            one.body["regarding"].get("uid"): one.body
+            for one in self.tape("events")
+            if one.body["reason"] in OF_VICTIMS and told_by_us(one.body)
+        }
         evicted = {target(act): self.now() - seconds(act["stageTimestamp"]) for act in self.evictions()}
         untold = {uid for uid, age in evicted.items() if uid not in told and age < QUIET_SECONDS}
         ours = {told[uid].get("related", {}).get("uid") for uid in evicted.keys() & told.keys()}
@@ -311,7 +315,7 @@ class Auditor:
         for one in self.tape("events"):
             body = one.body
             if (
-                body.get("reportingController", "").startswith("slacktide")
+                told_by_us(body)
                 and body["metadata"]["namespace"] == namespace
                 and reason in ("", body["reason"])
                 and about in ("", body["regarding"].get("name"))
@@ -351,10 +355,6 @@ class Auditor:
 def lost_watch(kind: str, status: Json) -> str:
     """A watch ended with an error."""
     return f"the auditor lost its watch of {kind}: {status.get('code')} {status.get('message', '')}"
-
-
-def _is_of_victim(event: Json) -> bool:
-    return event["reason"] in OF_VICTIMS and str(event.get("reportingController", "")).startswith("slacktide")
 
 
 def _none_left(missing: Callable[[], list[str]]) -> list[str]:

@@ -94,6 +94,11 @@ def is_over(pod: Json) -> bool:
     return pod.get("status", {}).get("phase") in ("Succeeded", "Failed")
 
 
+def told_by_us(event: Json) -> bool:
+    """Whether an event is the scheduler's."""
+    return str(event.get("reportingController", "")).startswith("slacktide")
+
+
 def is_ours(pod: Json) -> bool:
     return bool(pod["spec"].get("schedulerName") in (OURS, SECOND))
 

@@ -8,7 +8,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cluster import judging
-from cluster.judging import Json, is_managed, is_ours, is_over, is_ready, plus, requests, seconds
+from cluster.judging import Json, is_managed, is_ours, is_over, is_ready, plus, requests, seconds, told_by_us
 
 if TYPE_CHECKING:
     from cluster.auditor import Auditor, Seen
@@ -261,12 +261,12 @@ class Replay:
         told = {
             one.body["regarding"].get("uid"): one.body
             for one in self.auditor.tape("events")
-            if one.body["reason"] == "Preempted" and one.body.get("reportingController", "").startswith("slacktide")
+            if one.body["reason"] == "Preempted" and told_by_us(one.body)
         }
         moved = {
             one.body["regarding"].get("uid")
             for one in self.auditor.tape("events")
-            if one.body["reason"] == "ResizeMoved" and one.body.get("reportingController", "").startswith("slacktide")
+            if one.body["reason"] == "ResizeMoved" and told_by_us(one.body)
         }
         for uid in moved - self.perhaps_evicted:
             self.wrong.append(f"event ResizeMoved of {uid}, which we did not evict")
