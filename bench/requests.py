@@ -23,7 +23,20 @@ from statistics import mean, median
 from typing import Any
 
 from marked import command, show
-from measuring import ALPHA, HOUR, millions, one_hour_files, overheads, read, settings, share, slacktide, table, timed
+from measuring import (
+    ALPHA,
+    HOUR,
+    millions,
+    one_hour_files,
+    overheads,
+    per_cent,
+    read,
+    settings,
+    share,
+    slacktide,
+    table,
+    timed,
+)
 from measuring import warm as warm_up
 from validation3 import LIKE_MEASURED, Outcome, outcome
 from validation3 import runs as validation_runs
@@ -60,6 +73,7 @@ JOBS: dict[str, Words] = {
 }
 JOBS_HEAD = (
     *("workload", "requests", "instances", "wall s", "processor s", "MB", "ratios", "preemptions", "operations M"),
+    "kept",
 )
 GANG_HEAD = (
     *("settings", "gang", "preemptions", "wasted start-up h", "in vain h", "mean"),
@@ -170,7 +184,8 @@ def jobs(arguments: argparse.Namespace) -> str:
                     cells += [f"{median(of(mine, key)):.2f}" for key in ("wall", "cpu_seconds")]
                     cells.append(f"{max(of(mine, 'peak_rss_mb')):.0f}")
                     cells.append(ratios(mine, runs["light"], ("wall", "cpu_seconds", "peak_rss_mb")))
-                    rows.append([*cells, f"{found['preemptions']:,}", millions(found["operations"])])
+                    kept = per_cent(found["classes"]["gold"]["fulfilment"][found["accounting"]])  # nobody else is there
+                    rows.append([*cells, f"{found['preemptions']:,}", millions(found["operations"]), kept])
                 lines += [f"**{hosts:,} hosts, {preset}**", table(JOBS_HEAD, rows)]
     return "\n\n".join(lines)
 

@@ -163,6 +163,26 @@ def test_a_list_that_gets_shorter_than_where_it_stands_shows_its_last_rows_at_on
     )
 
 
+def test_a_workload_alone_in_the_list_is_asked_for_however_often_it_is_drawn(page: Any, served: Served) -> None:
+    name = served.shown.at(1e9).workloads[0].name
+    answered = "performance.getEntriesByType('resource').some((one) => one.name.includes('/history?'))"
+    until(lambda: page.execute_script(f"return {answered}"))
+    page.get_log("performance")
+    page.execute_async_script(
+        "const [name, done] = arguments, search = document.getElementById('search');"
+        "slacktide.at += 0.001;"  # another instant: nothing is known of it
+        "search.value = name;"
+        "for (let drawn = 0; drawn < 3; drawn++) search.dispatchEvent(new Event('input'));"
+        "setTimeout(done, 60);",  # after the page's own of as long, which were set before
+        name,
+    )
+    messages = [json.loads(entry["message"])["message"] for entry in page.get_log("performance")]
+    sent = [one["params"]["request"]["url"] for one in messages if one["method"] == "Network.requestWillBeSent"]
+    histories = [url for url in sent if "/history?" in url]
+    assert histories
+    assert not [url for url in histories if "workloads=&" in url]
+
+
 def test_the_slider_shows_an_earlier_instant(page: Any, served: Served) -> None:
     page.execute_script(
         "const slider = document.getElementById('slider'); slider.value = 300;slider.dispatchEvent(new Event('input'));"

@@ -34,8 +34,8 @@ function pastOf(one) {
     askedAt = model.at;
   }
   if (!asked.has(one.number)) {
+    if (!wanted.size) setTimeout(askPast, 60);
     wanted.add(one.number);
-    if (wanted.size === 1) setTimeout(askPast, 60);
   }
   return asked.get(one.number) || [];
 }
