@@ -14,7 +14,7 @@ from slacktide.errors import ConfigError
 from slacktide.experiment.run import configured
 from slacktide.inputs.columns.cells import expected_name
 from slacktide.metrics.penalties import ALL, penalties
-from slacktide.model import Hosts, ServiceClass, Workload
+from slacktide.model import Hosts, ServiceClass, Workload, arrow
 from slacktide.model.durations import parse_share
 from slacktide.model.matching import matching_hosts
 from slacktide.results.experiment import Run
@@ -87,7 +87,7 @@ def score(run: Run) -> Score:
     config = configured(about["configuration"])
     requests = run.requests()
     names = np.asarray(requests["class"].cast("string").to_pylist(), dtype=object)
-    met = requests["slo_met"].to_numpy()
+    met = arrow.as_numpy(requests["slo_met"])
     shares = {
         one.name: float(met[names == one.name].mean()) if (names == one.name).any() else float("nan")
         for one in config.classes

@@ -24,7 +24,7 @@ from slacktide.inputs.columns.resizes import format_resizing
 from slacktide.inputs.columns.terms import format_attributes, format_term
 from slacktide.inputs.columns.unreadiness import format_unreadiness
 from slacktide.inputs.rows import join, select
-from slacktide.model import APPROACHES, Hosts, Workload
+from slacktide.model import APPROACHES, Hosts, Workload, arrow
 
 T = TypeVar("T")
 
@@ -99,21 +99,17 @@ def write_hosts(hosts: Hosts, path: Path | str) -> None:
 
 def hosts_table(hosts: Hosts) -> Any:
     """The Arrow table that :func:`write_hosts` writes as Parquet."""
-    import pyarrow as pa
-
-    columns: dict[str, Any] = {"id": hosts.ids, "name": pa.array(hosts.names, pa.string())}
+    columns: dict[str, Any] = {"id": hosts.ids, "name": arrow.texts(hosts.names)}
     for index, resource in enumerate(hosts.resources):
         columns[column_name(resource)] = hosts.capacity[:, index]
-    columns["attributes"] = pa.array([format_attributes(one) for one in hosts.attributes], pa.string())
-    return pa.table(columns)
+    columns["attributes"] = arrow.texts([format_attributes(one) for one in hosts.attributes])
+    return arrow.table(columns)
 
 
 def workload_table(workload: Workload) -> Any:
     """The Arrow table that :func:`write_workload` writes as Parquet. Raises :class:`OutputError` as that does."""
-    import pyarrow as pa
-
     rows, requests = collapse(workload, IN_MEMORY)
-    return pa.table(_arrow_columns(rows, requests, IN_MEMORY, pa))
+    return arrow.table(_arrow_columns(rows, requests, IN_MEMORY))
 
 
 class WorkloadParquetWriter:
@@ -144,8 +140,6 @@ class WorkloadParquetWriter:
 
     def append(self, workload: Workload) -> None:
         """Add rows behind those already written."""
-        import pyarrow as pa
-
         rows, requests = collapse(workload, self.path)
         shared = (
             *(workload.classes, workload.terms, workload.resources, requests is None),
@@ -160,7 +154,7 @@ class WorkloadParquetWriter:
                 f"{self.path}: expected pieces with the same classes, terms, resources, placements, budgets and "
                 "resizings, all of them with requests of several instances or none"
             )
-        table = pa.table(_arrow_columns(rows, requests, self.path, pa))
+        table = arrow.table(_arrow_columns(rows, requests, self.path))
         if self._shared is None:
             self._open(table.schema)
             self._shared = shared
@@ -242,42 +236,36 @@ def _access_columns(workload: Workload) -> dict[str, list[Any]]:
     return found
 
 
-def _arrow_columns(workload: Workload, requests: RequestColumns | None, path: Path, pa: Any) -> dict[str, Any]:
+def _arrow_columns(workload: Workload, requests: RequestColumns | None, path: Path) -> dict[str, Any]:
     columns: dict[str, Any] = {
         "id": workload.ids,
         "admission": workload.admission,
         "duration": workload.duration,
     }
     for index, resource in enumerate(workload.resources):
-        columns[column_name(resource)] = np.ascontiguousarray(workload.demand[:, index])
-    names = pa.array([one.name for one in workload.classes], pa.string())
-    terms = pa.array(_texts(path, "constraints", workload.terms, format_term), pa.string())
-    columns["class"] = pa.DictionaryArray.from_arrays(pa.array(workload.service_class, pa.int32()), names)
+        columns[column_name(resource)] = workload.demand[:, index]
+    columns["class"] = arrow.named(workload.service_class, [one.name for one in workload.classes])
     columns["job"] = workload.job
     columns["anti_affinity"] = workload.anti_affinity
-    columns["constraints"] = pa.DictionaryArray.from_arrays(pa.array(workload.term, pa.int32()), terms)
+    columns["constraints"] = arrow.named(workload.term, _texts(path, "constraints", workload.terms, format_term))
     if requests is not None:
-        columns |= _request_columns(requests, pa)
+        columns |= _request_columns(requests)
     for name, (index, texts) in _affinity_texts(workload, path).items():
-        columns[name] = _words(np.where(index < 0, len(texts) - 1, index), texts, pa)
+        columns[name] = arrow.named(np.where(index < 0, len(texts) - 1, index), texts)
     for name, values in _access_columns(workload).items():
-        columns[name] = pa.array(values, pa.string() if isinstance(values[0], str) else pa.float64())
+        columns[name] = values if isinstance(values[0], str) else np.array(values, np.float64)
     return columns
 
 
-def _words(codes: Any, listed: list[str], pa: Any) -> Any:
-    return pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32()), pa.array(listed, pa.string()))
-
-
-def _request_columns(requests: RequestColumns, pa: Any) -> dict[str, Any]:
-    columns: dict[str, Any] = {"kind": _words(requests.kind, list(KINDS), pa)}
+def _request_columns(requests: RequestColumns) -> dict[str, Any]:
+    columns: dict[str, Any] = {"kind": arrow.named(requests.kind, KINDS)}
     for name in ("instances", "completions", "parallelism"):
         given = getattr(requests, name)
-        columns[name] = pa.array(given, pa.int64(), mask=given == 0)
-    columns["approach"] = _words(requests.approach, list(APPROACHES), pa)
-    columns["scale"] = _words(requests.scale, [format_scale(one) for one in requests.scales], pa)
+        columns[name] = arrow.column(given.astype(np.int64), given == 0)
+    columns["approach"] = arrow.named(requests.approach, APPROACHES)
+    columns["scale"] = arrow.named(requests.scale, [format_scale(one) for one in requests.scales])
     if requests.member is not None:
-        columns["request"] = pa.array(requests.member, pa.int64())
+        columns["request"] = requests.member
     return columns
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from slacktide.config import Accounting
-from slacktide.model import ServiceClass
+from slacktide.model import ServiceClass, arrow
 from slacktide.qos.windows import judged
 from slacktide.settings import class_of
 
@@ -58,8 +58,8 @@ def numbers(table: pa.Table, name: str) -> NDArray[np.float64]:
     """A column as float64, shape (rows,); null is NaN."""
     column = table[name]
     if column.null_count:
-        column = column.cast(pa.float64()).fill_null(float("nan"))
-    return np.asarray(column.to_numpy(), dtype=np.float64)
+        column = column.cast(pa.float64())
+    return np.asarray(arrow.as_numpy(column, np.nan), dtype=np.float64)
 
 
 def codes(table: pa.Table, names: Sequence[str], column: str = "class") -> NDArray[np.int16]:
@@ -70,7 +70,7 @@ def codes(table: pa.Table, names: Sequence[str], column: str = "class") -> NDArr
     for chunk in table[column].chunks:
         words = chunk if pa.types.is_dictionary(chunk.type) else chunk.dictionary_encode()
         known = np.array([place.get(word, -1) for word in words.dictionary.to_pylist()], dtype=np.int16)
-        mine = known[np.asarray(words.indices.to_numpy(zero_copy_only=False), dtype=np.int64)]
+        mine = known[np.asarray(arrow.as_numpy(words.indices), dtype=np.int64)]
         if (mine < 0).any():
             word = words.dictionary[int(words.indices[int(np.argmin(mine))].as_py())].as_py()
             raise ValueError(f"{column}: found {word!r}, expected one of {', '.join(names)}")
@@ -99,7 +99,7 @@ def ratio(part: NDArray[Any], whole: NDArray[Any]) -> NDArray[np.float64]:
 
 def nullable(values: NDArray[np.float64]) -> pa.Array:
     """As a column in which NaN is null."""
-    return pa.array(values, mask=np.isnan(values))
+    return arrow.column(values, np.isnan(values))
 
 
 def bins(width: float) -> int:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from slacktide.metrics.columns import nullable, numbers
 from slacktide.metrics.contention import FAIRNESS
+from slacktide.model import arrow
 
 RUN = ("workload", "seed")
 """Columns that say which run a row is of."""
@@ -63,12 +64,12 @@ def bootstrap(
 
 
 def _as_table(found: Sequence[dict[str, object]], by: Sequence[str]) -> pa.Table:
-    columns: dict[str, pa.Array] = {name: pa.array([one[name] for one in found]) for name in (*by, "metric")}
+    columns: dict[str, pa.Array] = {name: arrow.column([one[name] for one in found]) for name in (*by, "metric")}
     for name in ("mean", "low", "high"):
         columns[name] = nullable(np.array([one[name] for one in found], dtype=np.float64))
     for name in ("rows", "runs"):
-        columns[name] = pa.array([one[name] for one in found], pa.int64())
-    return pa.table(columns)
+        columns[name] = arrow.column(np.array([one[name] for one in found], np.int64))
+    return arrow.table(columns)
 
 
 def _groups(table: pa.Table, by: Sequence[str]) -> tuple[list[tuple[object, ...]], NDArray[np.int64]]:
@@ -77,12 +78,12 @@ def _groups(table: pa.Table, by: Sequence[str]) -> tuple[list[tuple[object, ...]
     for name in by:
         column = table[name].combine_chunks()
         words = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-        _, code = np.unique(code * len(words.dictionary) + words.indices.to_numpy(), return_inverse=True)
+        _, code = np.unique(code * len(words.dictionary) + arrow.as_numpy(words.indices), return_inverse=True)
     _, first, group = np.unique(code, return_index=True, return_inverse=True)
     order = np.argsort(first)
     place = np.empty(len(order), dtype=np.int64)
     place[order] = np.arange(len(order))
-    keys = [tuple(row.values()) for row in table.select(list(by)).take(pa.array(first[order])).to_pylist()]
+    keys = [tuple(row.values()) for row in table.select(list(by)).take(arrow.column(first[order])).to_pylist()]
     return keys, place[group]
 
 

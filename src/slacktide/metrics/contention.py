@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from slacktide.metrics.columns import class_codes, codes, numbers
-from slacktide.model import ServiceClass
+from slacktide.model import ServiceClass, arrow
 
 LEVELS = ("none", "low", "medium", "high")
 WHOLE = 1.0 - 1e-9
@@ -38,12 +38,12 @@ def contention_levels(intervals: pa.Table, classes: Sequence[ServiceClass]) -> p
     least = np.array([one.rank == last for one in classes])[code]
     lowest, met = numbers(intervals, "availability_min"), numbers(intervals, "fulfilment")
     below = lowest < WHOLE  # false for null
-    times, which = np.unique(intervals["time"].to_numpy(), return_inverse=True)
+    times, which = np.unique(arrow.as_numpy(intervals["time"]), return_inverse=True)
     level = np.zeros(len(times), np.int64)
     np.maximum.at(level, which[below & least], 1)
     np.maximum.at(level, which[least & (met < 1.0)], 2)
     np.maximum.at(level, which[below & ~least], 3)
-    return pa.table({"time": times, "level": pa.array(LEVELS).take(pa.array(level))})
+    return arrow.table({"time": times, "level": arrow.texts(LEVELS).take(arrow.column(level))})
 
 
 def by_level(intervals: pa.Table, levels: pa.Table) -> pa.Table:
@@ -51,17 +51,17 @@ def by_level(intervals: pa.Table, levels: pa.Table) -> pa.Table:
 
     Intervals of which nothing is known there are left out.
     """
-    times, found = levels["time"].to_numpy(), codes(levels, LEVELS, "level")
+    times, found = arrow.as_numpy(levels["time"]), codes(levels, LEVELS, "level")
     order = np.argsort(times)
-    mine = intervals["time"].to_numpy()
+    mine = arrow.as_numpy(intervals["time"])
     place = np.searchsorted(times, mine, sorter=order)
     known = place < len(times)
     known[known] = times[order[place[known]]] == mine[known]
-    words = pa.array(LEVELS).take(pa.array(found[order[place[known]]]))
-    return intervals.filter(pa.array(known)).append_column("level", words)
+    words = arrow.texts(LEVELS).take(arrow.column(found[order[place[known]]]))
+    return intervals.filter(arrow.column(known)).append_column("level", words)
 
 
 def shares_of_levels(levels: pa.Table) -> pa.Table:
     """How many intervals are of each level: columns ``level``, ``intervals``, ``share``, a row for each of the four."""
     count = np.bincount(codes(levels, LEVELS, "level"), minlength=len(LEVELS))
-    return pa.table({"level": list(LEVELS), "intervals": count, "share": count / max(int(count.sum()), 1)})
+    return arrow.table({"level": list(LEVELS), "intervals": count, "share": count / max(int(count.sum()), 1)})

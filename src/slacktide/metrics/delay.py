@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from slacktide.config import DelaySettings
 from slacktide.kernels.tables import log_records
 from slacktide.metrics.columns import class_codes, nullable
-from slacktide.model import Access, Hosts, ServiceClass, Workload
+from slacktide.model import Access, Hosts, ServiceClass, Workload, arrow
 from slacktide.state.network_tables import Geography
 
 SEGMENTS = 1 << 21
@@ -68,7 +68,7 @@ def placement_delays(
         "delay": network + processing,
         "image": image,
     }
-    return pa.table({name: values[until > begin] for name, values in table.items()})
+    return arrow.table({name: values[until > begin] for name, values in table.items()})
 
 
 def user_delay(delays: pa.Table, classes: Sequence[ServiceClass]) -> pa.Table:
@@ -80,12 +80,13 @@ def user_delay(delays: pa.Table, classes: Sequence[ServiceClass]) -> pa.Table:
     ``image``, the mean over placements (s). Null where there are none.
     """
     code = class_codes(delays, classes)
-    columns = {name: delays[name].to_numpy() for name in ("begin", "end", "network", "processing", "delay", "image")}
+    names = ("begin", "end", "network", "processing", "delay", "image")
+    columns = {name: arrow.as_numpy(delays[name]) for name in names}
     columns["seconds"] = columns["end"] - columns["begin"]
     found = [_of({name: values[code == one] for name, values in columns.items()}) for one in range(len(classes))]
     found.append(_of(columns))
     names = ("mean", "p95", "p99", "network", "processing", "image")
-    return pa.table(
+    return arrow.table(
         {
             "class": [*(one.name for one in classes), "all"],
             "placements": np.array([one["placements"] for one in found], np.int64),

@@ -9,7 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from slacktide.metrics.columns import PART
-from slacktide.model import Workload
+from slacktide.model import Workload, arrow
 
 
 def demand_at(workload: Workload, times: Sequence[float] | NDArray[np.float64]) -> pa.Table:
@@ -38,7 +38,7 @@ def demand_at(workload: Workload, times: Sequence[float] | NDArray[np.float64]) 
                 changes[1 + number] += sign * np.bincount(code + place, demand[:, number], changes.shape[1])
     there = np.cumsum(changes.reshape(-1, size, count + 1), axis=2)[:, :, :count]
     by_time = np.maximum(there.transpose(0, 2, 1).reshape(len(changes), -1), 0.0)  # sums of floats may end below 0
-    return pa.table(
+    return arrow.table(
         {
             "time": np.repeat(instants, size),
             "class": np.tile([one.name for one in workload.classes], count),

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from slacktide.config import Accounting
 from slacktide.metrics.columns import achieved, bin_of, bins, class_codes, nullable, parts, ratio, slos
-from slacktide.model import ServiceClass
+from slacktide.model import ServiceClass, arrow
 from slacktide.qos.availability import SLO_TOLERANCE, fulfilled
 
 QUANTILES = (0.0, 0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
@@ -75,7 +75,7 @@ def _curves(
     counts: NDArray[np.int64],
     sizes: NDArray[np.int64],
 ) -> pa.Table:
-    return pa.table(
+    return arrow.table(
         {
             "class": np.repeat([one.name for one in classes], len(levels)),
             name: np.tile(np.sort(np.asarray(levels, np.float64)), len(classes)),
@@ -98,7 +98,7 @@ def availability_histogram(
         place = class_codes(part, classes).astype(np.int64) * count + bin_of(achieved(part, accounting), count)
         counts += np.bincount(place, minlength=counts.size).reshape(counts.shape)
     edges = np.arange(count + 1) / count
-    return pa.table(
+    return arrow.table(
         {
             "class": np.repeat([one.name for one in classes], count),
             "low": np.tile(edges[:-1], len(classes)),
@@ -121,7 +121,7 @@ def availability_quantiles(
     for number in range(len(classes)):
         mine = values[code == number]
         found.append(np.quantile(mine, shares, overwrite_input=True) if len(mine) else np.full(len(shares), np.nan))
-    return pa.table(
+    return arrow.table(
         {
             "class": np.repeat([one.name for one in classes], len(shares)),
             "quantile": np.tile(np.asarray(shares, np.float64), len(classes)),
@@ -151,7 +151,7 @@ def slo_fulfilment(requests: pa.Table, classes: Sequence[ServiceClass], accounti
             mine = code == number
             lowest[number] = values[mine].min(initial=lowest[number])
             highest[number] = deficit[mine & ~kept].max(initial=highest[number])
-    return pa.table(
+    return arrow.table(
         {
             "class": [one.name for one in classes],
             "slo": promised,

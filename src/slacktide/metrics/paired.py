@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from slacktide.config import Accounting
 from slacktide.metrics.columns import achieved, bin_of, bins, class_codes, nullable, ratio, slos
-from slacktide.model import ServiceClass
+from slacktide.model import ServiceClass, arrow
 from slacktide.qos.availability import fulfilled
 
 COLUMNS = ("id", "class")
@@ -24,7 +24,7 @@ def pairs(x: pa.Table, y: pa.Table) -> tuple[NDArray[np.int64] | None, NDArray[n
 
     A request that only one run admitted has no partner and is left out. Raises ValueError where an id occurs twice.
     """
-    mine, theirs = x["id"].to_numpy(), y["id"].to_numpy()
+    mine, theirs = arrow.as_numpy(x["id"]), arrow.as_numpy(y["id"])
     if len(mine) == len(theirs) and np.array_equal(mine, theirs):
         return None, None
     for ids in (mine, theirs):
@@ -69,7 +69,7 @@ def quadrants(x: pa.Table, y: pa.Table, classes: Sequence[ServiceClass], account
     }
     count = np.bincount(code, minlength=size)
     shares = {name: nullable(ratio(np.bincount(code[rows], minlength=size), count)) for name, rows in which.items()}
-    return pa.table({"class": [one.name for one in classes], "requests": count, **shares})
+    return arrow.table({"class": [one.name for one in classes], "requests": count, **shares})
 
 
 def heat_map(
@@ -88,9 +88,9 @@ def heat_map(
     which, column = np.divmod(rest, count)
     sizes = np.bincount(code, minlength=len(classes))
     names = np.array([one.name for one in classes], dtype=np.str_)
-    return pa.table(
+    return arrow.table(
         {
-            "class": pa.array(names[which].tolist(), pa.string()),
+            "class": arrow.texts(names[which].tolist()),
             "x_low": column / count,
             "x_high": (column + 1) / count,
             "y_low": row / count,

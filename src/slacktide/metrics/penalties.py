@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from slacktide.config import Accounting
 from slacktide.metrics.columns import achieved, class_codes, numbers, parts, slos
-from slacktide.model import ServiceClass
+from slacktide.model import ServiceClass, arrow
 from slacktide.qos.availability import fulfilled
 
 Length = Literal["due", "asked", "run", "lifetime"]
@@ -121,7 +121,7 @@ def penalties(
         lost += np.bincount(code, deficit, size)
         owed += np.bincount(code, penalty, size)
 
-    return pa.table(
+    return arrow.table(
         {
             "class": [*(one.name for one in classes), ALL],
             "requests": np.append(count, count.sum()),
@@ -145,4 +145,4 @@ def penalty_increment(one: pa.Table, other: pa.Table) -> pa.Table:
     mine, theirs = numbers(one, "penalty"), numbers(other, "penalty")
     none = np.where(mine == theirs, 0.0, np.inf)
     grown = np.divide(mine - theirs, theirs, out=none, where=theirs > 0.0)
-    return pa.table({"class": names, "one": mine, "other": theirs, "increment": grown})
+    return arrow.table({"class": names, "one": mine, "other": theirs, "increment": grown})

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from slacktide.metrics.columns import class_codes, nullable, numbers, parts, ratio
-from slacktide.model import ServiceClass
+from slacktide.model import ServiceClass, arrow
 
 WASTE = ("running", "startup", "discarded", "wasted_startup", "preemptions", "starts")
 """What :func:`waste` needs of requests.parquet beside the class."""
@@ -33,7 +33,7 @@ def waste(requests: pa.Table, classes: Sequence[ServiceClass]) -> pa.Table:
             sums[name] += np.bincount(code, numbers(part, name), size)
     whole = {name: np.append(values, values.sum()) for name, values in {"requests": count, **sums}.items()}
     on_hosts = whole["running"] + whole["startup"] + whole["discarded"]
-    return pa.table(
+    return arrow.table(
         {
             "class": [*(one.name for one in classes), "all"],
             **{name: whole[name].astype(np.int64) for name in ("requests", "starts", "preemptions")},
@@ -51,8 +51,8 @@ def utilisation(intervals: pa.Table, progress: pa.Table) -> pa.Table:
     ``utilisation`` = allocated / capacity, ``pressure`` = demanded / capacity (above 1: more than there is). Null where
     there is no capacity. Raises ValueError where the two are not of the same instants.
     """
-    times = progress["time"].to_numpy()
-    mine, which = np.unique(intervals["time"].to_numpy(), return_inverse=True)
+    times = arrow.as_numpy(progress["time"])
+    mine, which = np.unique(arrow.as_numpy(intervals["time"]), return_inverse=True)
     if not np.array_equal(mine, times):
         raise ValueError("time: intervals and progress differ, expected two tables of one run")
     made: list[pa.Table] = []
@@ -64,7 +64,7 @@ def utilisation(intervals: pa.Table, progress: pa.Table) -> pa.Table:
         columns = {"time": times, "resource": [name] * len(times)}
         columns |= {"allocated": used, "demanded": wanted, "capacity": capacity}
         columns |= {"utilisation": nullable(ratio(used, capacity)), "pressure": nullable(ratio(wanted, capacity))}
-        made.append(pa.table(columns))
+        made.append(arrow.table(columns))
     return pa.concat_tables(made)
 
 
@@ -74,5 +74,5 @@ def work(progress: pa.Table) -> pa.Table:
     Columns ``time`` (s), ``queue`` (instances waiting), ``passes``, ``operations``, ``placements``, ``preemptions``:
     the differences of progress.parquet's sums from one interval to the next.
     """
-    steps = {name: np.diff(progress[name].to_numpy(), prepend=0) for name in COUNTED}
-    return pa.table({"time": progress["time"].to_numpy(), "queue": progress["longest_queue"].to_numpy(), **steps})
+    steps = {name: np.diff(arrow.as_numpy(progress[name]), prepend=0) for name in COUNTED}
+    return arrow.table({"time": progress["time"], "queue": progress["longest_queue"], **steps})

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from slacktide.config import Accounting
 from slacktide.errors import OutputError
-from slacktide.model import APPROACHES, Hosts, Workload
+from slacktide.model import APPROACHES, Hosts, Workload, arrow
 from slacktide.model.resting import let_go
 from slacktide.model.workload import KINDS
 from slacktide.qos.availability import ACCOUNTINGS, availability, fulfilled
@@ -43,7 +43,7 @@ class Rows:
         """All of them as an Arrow table."""
         import pyarrow as pa
 
-        return pa.concat_tables([pa.table(self.columns(part)) for part in _parts(self.count)])
+        return pa.concat_tables([arrow.table(self.columns(part)) for part in _parts(self.count)])
 
     def write(self, path: Path) -> None:
         """All of them as a Parquet file. Raises :class:`OutputError`."""
@@ -139,7 +139,7 @@ def write_events(path: Path, workload: Workload, hosts: Hosts, columns: Columns,
 
 def write_delays(path: Path, delays: Any) -> None:
     """What users saw: a table of :func:`slacktide.metrics.delay.placement_delays`. Raises :class:`OutputError`."""
-    columns = {name: delays[name].to_numpy(zero_copy_only=False) for name in delays.column_names}
+    columns = {name: delays[name].combine_chunks() for name in delays.column_names}
     _write(path, delays.num_rows, lambda part: {name: values[part] for name, values in columns.items()})
 
 
@@ -158,13 +158,17 @@ def write_intervals(path: Path, columns: Columns, classes: Sequence[str]) -> Non
 
 def write_windows(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
     """What promises over windows came to: ``rows`` of ``metrics.window_summary``. Raises :class:`OutputError`."""
-    import pyarrow as pa
-
     words, whole = ("class", "window"), ("requests",)
-    names = (*words, "length", "worst", *whole, "kept", "longest")
-    kinds = [pa.string() if name in words else pa.int64() if name in whole else pa.float64() for name in names]
-    columns = [pa.array([row[name] for row in rows], kind) for name, kind in zip(names, kinds, strict=True)]
-    _write(path, len(rows), lambda part: {name: one[part] for name, one in zip(names, columns, strict=True)})
+    columns: dict[str, Any] = {}
+    for name in (*words, "length", "worst", *whole, "kept", "longest"):
+        cells = [row[name] for row in rows]
+        missing = np.array([one is None for one in cells], np.bool_)
+        if name in words:
+            columns[name] = arrow.texts([one or "" for one in cells], missing)
+        else:
+            kind = np.int64 if name in whole else np.float64
+            columns[name] = arrow.column(np.array([0 if one is None else one for one in cells], kind), missing)
+    _write(path, len(rows), lambda part: {name: one[part] for name, one in columns.items()})
 
 
 def write_progress(path: Path, columns: Columns) -> None:
@@ -277,7 +281,7 @@ def _write(path: Path, rows: int, batch: Callable[[slice], dict[str, Any]], read
     writer: Any = None
     try:
         for part in _parts(rows):
-            table = pa.table(batch(part))
+            table = arrow.table(batch(part))
             if writer is None:
                 marks = {"format": FORMAT, "schema_version": str(SCHEMA_VERSION)}
                 schema = table.schema.with_metadata(marks)
@@ -298,9 +302,7 @@ def _parts(rows: int) -> Iterator[slice]:
 
 
 def _nullable(values: NDArray[np.float64]) -> Any:
-    import pyarrow as pa
-
-    return pa.array(values, mask=np.isnan(values))
+    return arrow.column(values, np.isnan(values))
 
 
 def _plain(values: NDArray[Any]) -> Any:
@@ -309,25 +311,19 @@ def _plain(values: NDArray[Any]) -> Any:
 
 def _finite(values: NDArray[np.float64]) -> Any:
     """Endless is null."""
-    import pyarrow as pa
-
-    return pa.array(values, mask=np.isinf(values))
+    return arrow.column(values, np.isinf(values))
 
 
 def _whole(values: NDArray[Any]) -> Any:
     """Counts; -1 is none known."""
-    import pyarrow as pa
-
-    return pa.array(values.astype(np.int32), mask=values < 0)
+    return arrow.column(values.astype(np.int32), values < 0)
 
 
 def _looked_up(rows: NDArray[Any], values: NDArray[np.int64]) -> Any:
     """The value of each row; a row of -1 has none."""
-    import pyarrow as pa
-
     missing = rows < 0
     found = values[np.where(missing, 0, rows)] if len(values) else np.zeros(len(rows), np.int64)
-    return pa.array(found, mask=missing)
+    return arrow.column(found, missing)
 
 
 def _none(count: int) -> Any:
@@ -338,7 +334,4 @@ def _none(count: int) -> Any:
 
 def _named(codes: NDArray[Any], names: list[str]) -> Any:
     """Codes as words, stored once; -1 is no word."""
-    import pyarrow as pa
-
-    indices = pa.array(codes.astype(np.int32), mask=codes < 0)
-    return pa.DictionaryArray.from_arrays(indices, pa.array(names, pa.string()))
+    return arrow.named(codes, names, codes < 0)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from slacktide.errors import SHOWN_PROBLEMS
 from slacktide.inputs.columns.cells import Floats, Integers, parse_flag, parse_float, parse_integer
 from slacktide.inputs.problems import Problems
+from slacktide.model import arrow
 
 N = TypeVar("N", bound=np.generic)
 
@@ -38,9 +39,10 @@ class ColumnBatch:
     @classmethod
     def of_texts(cls, columns: Mapping[str, Sequence[str]], lines: Sequence[int], problems: Problems) -> ColumnBatch:
         """Columns of texts; one without letters is an empty cell."""
-        import pyarrow as pa
-
-        arrays = {name: pa.array([text or None for text in texts], pa.string()) for name, texts in columns.items()}
+        arrays = {}
+        for name, texts in columns.items():
+            empty = np.fromiter((not text for text in texts), np.bool_, len(texts))
+            arrays[name] = arrow.texts(texts, empty)
         return cls(arrays, lines, problems)
 
     def __len__(self) -> int:
@@ -51,8 +53,7 @@ class ColumnBatch:
 
     def filled(self, name: str) -> NDArray[np.bool_]:
         """Which cells are not empty."""
-        column = self.columns[name]
-        return np.asarray(column.is_valid()) if column.null_count else np.ones(len(column), np.bool_)
+        return ~arrow.empty_cells(self.columns[name])
 
     def texts(self, name: str) -> list[str]:
         """A column of words; "" for empty cells, and where the file has no such column."""
@@ -74,7 +75,7 @@ class ColumnBatch:
         """A column as bools; an empty cell is false."""
         if is_text(self.columns[name]):
             return self.coded(name, expected, parse).astype(np.bool_)
-        return np.asarray(without_null(self.columns[name], False))
+        return arrow.as_numpy(self.columns[name], False)
 
     def coded(
         self, name: str, expected: str | Callable[[str], str], parse: Callable[[str], int], spare: int = 0
@@ -88,7 +89,7 @@ class ColumnBatch:
         if is_text(column):
             column = column.dictionary_encode()
         texts = [*column.dictionary.to_pylist(), ""]
-        codes = np.asarray(without_null(column.indices, len(texts) - 1))
+        codes = arrow.as_numpy(column.indices, len(texts) - 1)
         found = np.full(len(texts), spare, dtype=np.int64)
         wrong: dict[int, str] = {}
         first = np.full(len(texts), len(codes), dtype=np.int64)
@@ -111,11 +112,10 @@ class ColumnBatch:
 
     def _values(self, name: str, typed: Any, expected: str, empty: float | None, stand_in: NDArray[N]) -> NDArray[N]:
         if not typed.null_count:
-            return np.array(typed, dtype=stand_in.dtype)
-        missing, filled = np.asarray(typed.is_null()), self.filled(name)
+            return arrow.as_numpy(typed).astype(stand_in.dtype)
+        missing, filled = arrow.empty_cells(typed), self.filled(name)
         self.refuse(missing if empty is None else missing & filled, name, expected)
-        # Null is no number: what stands here is replaced in the next lines.
-        found = np.array(typed.fill_null(0), dtype=stand_in.dtype)
+        found = arrow.as_numpy(typed).astype(stand_in.dtype)
         found[missing] = stand_in[missing]
         if empty is not None:
             found[~filled] = empty
@@ -127,11 +127,6 @@ def is_text(column: Any) -> bool:
     import pyarrow.types as kinds
 
     return bool(kinds.is_string(column.type) or kinds.is_large_string(column.type))
-
-
-def without_null(column: Any, value: object) -> Any:
-    """An Arrow array with ``value`` in its empty cells."""
-    return column.fill_null(value) if column.null_count else column
 
 
 def stripped(column: Any) -> Any:
