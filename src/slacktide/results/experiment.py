@@ -82,7 +82,7 @@ class Run:
 
         path = self._path(name)
         try:
-            return pq.read_table(path)
+            return pq.ParquetFile(path).read()  # read_table() is for data sets, whose module imports pandas
         except (OSError, pa.ArrowException) as error:
             raise _broken(path, f"a table of results ({error})") from error
 
