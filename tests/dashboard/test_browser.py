@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -19,8 +18,8 @@ from slacktide.dashboard.simulation import Simulation
 from slacktide.dashboard.timeline_routes import timeline_routes
 from slacktide.kube.observe.http_site import Site
 from support import clusters
+from support.browsing import asked, looks, serious
 from support.browsing import browser as browser  # the fixture, by its name
-from support.browsing import looks, serious
 
 KEY = "a-key-of-this-test"
 SHOWN = "return !document.getElementById('main').hidden && document.querySelectorAll('#list-workloads .row').length > 0"
@@ -176,9 +175,7 @@ def test_a_workload_alone_in_the_list_is_asked_for_however_often_it_is_drawn(pag
         "setTimeout(done, 60);",  # after the page's own of as long, which were set before
         name,
     )
-    messages = [json.loads(entry["message"])["message"] for entry in page.get_log("performance")]
-    sent = [one["params"]["request"]["url"] for one in messages if one["method"] == "Network.requestWillBeSent"]
-    histories = [url for url in sent if "/history?" in url]
+    histories = [url for url in asked(page) if "/history?" in url]
     assert histories
     assert not [url for url in histories if "workloads=&" in url]
 
@@ -242,14 +239,11 @@ def test_a_pods_story_names_who_it_made_room_for(page: Any, served: Served) -> N
 
 
 def test_nothing_is_asked_of_anybody_else_and_the_key_leaves_the_address(page: Any, served: Served) -> None:
-    messages = [json.loads(entry["message"])["message"] for entry in page.get_log("performance")]
-    sent = [one["params"] for one in messages if one["method"] == "Network.requestWillBeSent"]
-    # A browser that has just begun may still load its own first page.
-    asked = {one["request"]["url"] for one in sent if not one["documentURL"].startswith("chrome:")}
-    assert len(asked) > 10
-    assert [url for url in asked if not url.startswith((f"{served.address}/", "about:"))] == []
+    urls = set(asked(page))
+    assert len(urls) > 10
+    assert [url for url in urls if not url.startswith((f"{served.address}/", "about:"))] == []
     assert KEY not in page.current_url
-    assert not [url for url in asked if KEY in url.partition("#")[0]]
+    assert not [url for url in urls if KEY in url.partition("#")[0]]
 
 
 def test_without_the_key_it_asks_for_one(browser: Any, served: Served) -> None:

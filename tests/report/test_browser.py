@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import json
 import re
 import time
 import zlib
@@ -15,8 +14,8 @@ from xml.etree import ElementTree
 import pytest
 
 from slacktide.reporting.export import KEYS
+from support.browsing import asked, looks, prefers, serious
 from support.browsing import browser as browser  # the fixture, by its name
-from support.browsing import looks, prefers, serious
 
 READABLE = 4.5
 """Contrast of text to its ground that WCAG 2.2 asks for (success criterion 1.4.3)."""
@@ -106,10 +105,9 @@ def test_the_answer_is_on_the_first_screen(opened: Any) -> None:
 
 
 def test_nothing_but_the_page_itself_is_asked_for(opened: Any, page: Path) -> None:
-    messages = [json.loads(entry["message"])["message"] for entry in opened.get_log("performance")]
-    asked = [one["params"]["request"]["url"] for one in messages if one["method"] == "Network.requestWillBeSent"]
-    assert page.as_uri() in asked
-    assert [url for url in asked if url != page.as_uri() and not url.startswith("data:")] == []
+    urls = asked(opened)
+    assert page.as_uri() in urls
+    assert [url for url in urls if url != page.as_uri() and not url.startswith("data:")] == []
 
 
 def test_the_file_is_small(page: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Iterator
@@ -58,6 +59,16 @@ def looks(browser: Any, scheme: str, width: int, height: int = 900) -> None:
     prefers(browser, scheme)
     metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+
+
+def asked(browser: Any) -> list[str]:
+    """The addresses that pages have asked for since the log was last read, in order.
+
+    The browser's own first page, which it may still load when a test begins, is left out.
+    """
+    messages = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
+    sent = [one["params"] for one in messages if one["method"] == "Network.requestWillBeSent"]
+    return [one["request"]["url"] for one in sent if not one["documentURL"].startswith("chrome:")]
 
 
 def serious(browser: Any) -> list[tuple[str, list[str]]]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import http.server
 import importlib
-import json
 import os
 import re
 import shutil
@@ -19,6 +18,7 @@ from typing import Any, cast
 import nbformat
 import pytest
 
+from support.browsing import asked
 from support.browsing import browser as browser  # the fixture, by its name
 from support.repository import REPOSITORY
 
@@ -130,9 +130,7 @@ def test_in_a_browser_it_finds_a_word_and_asks_nobody_else(address: str, browser
         lambda seen: seen.find_elements(By.CSS_SELECTOR, ".md-search-result__link[href*='overload.html']")
     )
     assert found
-    events = [json.loads(one["message"])["message"] for one in browser.get_log("performance")]
-    asked = [one["params"]["request"]["url"] for one in events if one["method"] == "Network.requestWillBeSent"]
-    assert [one for one in asked if one.startswith("http") and not one.startswith(address)] == []
+    assert [one for one in asked(browser) if one.startswith("http") and not one.startswith(address)] == []
     assert [one["message"] for one in browser.get_log("browser")] == []
 
 
