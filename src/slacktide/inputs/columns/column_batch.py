@@ -89,7 +89,9 @@ class ColumnBatch:
         if is_text(column):
             column = column.dictionary_encode()
         texts = [*column.dictionary.to_pylist(), ""]
-        codes = arrow.as_numpy(column.indices, len(texts) - 1)
+        # Indices may be of a type that has no number left for the empty cell, as those of pandas.
+        empty = arrow.empty_cells(column.indices)
+        codes = np.where(empty, len(texts) - 1, arrow.as_numpy(column.indices).astype(np.int64))
         found = np.full(len(texts), spare, dtype=np.int64)
         wrong: dict[int, str] = {}
         first = np.full(len(texts), len(codes), dtype=np.int64)
