@@ -75,6 +75,12 @@ def test_a_table_takes_all_of_it_and_copies_nothing_that_lies_in_one_piece() -> 
     assert arrow.as_numpy(made["x"]).ctypes.data == numbers.ctypes.data
 
 
+def test_an_empty_cell_is_no_number_unless_it_is_said_which() -> None:
+    with pytest.raises(ValueError, match="found 1 empty cells"):
+        arrow.as_numpy(pa.array([1, None]))
+    assert arrow.as_numpy(pa.array([1, None]), 4).tolist() == [1, 4]
+
+
 def test_no_pandas_is_imported_for_it() -> None:
     pytest.importorskip("pandas")
     program = (

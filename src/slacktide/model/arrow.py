@@ -77,9 +77,9 @@ def empty_cells(array: Any) -> Bools:
     return np.zeros(len(array), np.bool_) if bits is None else ~_unpacked(bits, array)
 
 
-def as_numpy(array: Any, empty: float = 0) -> NDArray[Any]:
+def as_numpy(array: Any, empty: float | None = None) -> NDArray[Any]:
     """The numbers or truth values of an Arrow array, shape (n,), ``empty`` where it is null; of a column in one piece
-    and without null they are not copied, and must not be changed."""
+    and without null they are not copied, and must not be changed. Raises ValueError for a null without ``empty``."""
     import pyarrow.types as kinds
 
     array = _whole(array)
@@ -90,7 +90,11 @@ def as_numpy(array: Any, empty: float = 0) -> NDArray[Any]:
         values = _unpacked(data, array)
     else:
         values = np.frombuffer(data, array.type.to_pandas_dtype(), len(array), array.offset * array.type.byte_width)
-    return np.where(empty_cells(array), values.dtype.type(empty), values) if array.null_count else values
+    if not array.null_count:
+        return values
+    if empty is None:
+        raise ValueError(f"found {array.null_count} empty cells, expected a value in each")
+    return np.where(empty_cells(array), values.dtype.type(empty), values)
 
 
 def _whole(array: Any) -> Any:

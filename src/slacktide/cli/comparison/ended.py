@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +46,8 @@ def outcome(folder: Path) -> tuple[list[dict[str, Any]], list[str]]:
 
     Raises :class:`InputError` for a folder that is no experiment.
     """
+    from slacktide.metrics.columns import codes
+    from slacktide.model import arrow
     from slacktide.results import experiment as folders
 
     sums: dict[tuple[str, str], dict[str, Any]] = {}
@@ -57,11 +58,16 @@ def outcome(folder: Path) -> tuple[list[dict[str, Any]], list[str]]:
         one["runs"] += 1
         for name in ("preemptions", "operations"):
             one[name] += manifest["totals"][name]
-        classes |= dict.fromkeys(entry["name"] for entry in manifest["configuration"]["classes"])
-        for name, kept, requests in _by_class(run.requests()):
-            tally = one["classes"].setdefault(name, [0, 0])
-            tally[0] += kept
-            tally[1] += requests
+        names = [entry["name"] for entry in manifest["configuration"]["classes"]]
+        classes |= dict.fromkeys(names)
+        requests = run.requests()
+        code, met = codes(requests, names), arrow.as_numpy(requests["slo_met"])
+        for number, name in enumerate(names):
+            mine = met[code == number]
+            if len(mine):
+                tally = one["classes"].setdefault(name, [0, 0])
+                tally[0] += int(mine.sum())
+                tally[1] += len(mine)
     rows = [
         {
             "hosts": hosts,
@@ -74,15 +80,3 @@ def outcome(folder: Path) -> tuple[list[dict[str, Any]], list[str]]:
         for (hosts, policy), one in sums.items()
     ]
     return rows, [name for name in classes if any(name in row["kept"] for row in rows)]
-
-
-def _by_class(requests: Any) -> Iterator[tuple[str, int, int]]:
-    """Each class with requests: its name, how many of them kept their promise, and how many there are."""
-    from slacktide.model import arrow
-
-    words = requests["class"].dictionary_encode().unify_dictionaries().combine_chunks()
-    code, kept = arrow.as_numpy(words.indices), arrow.as_numpy(requests["slo_met"])
-    for number, name in enumerate(words.dictionary.to_pylist()):
-        mine = kept[code == number]
-        if len(mine):
-            yield name, int(mine.sum()), len(mine)

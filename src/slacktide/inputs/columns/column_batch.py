@@ -91,7 +91,7 @@ class ColumnBatch:
         texts = [*column.dictionary.to_pylist(), ""]
         # Indices may be of a type that has no number left for the empty cell, as those of pandas.
         empty = arrow.empty_cells(column.indices)
-        codes = np.where(empty, len(texts) - 1, arrow.as_numpy(column.indices).astype(np.int64))
+        codes = np.where(empty, len(texts) - 1, arrow.as_numpy(column.indices, 0).astype(np.int64))
         found = np.full(len(texts), spare, dtype=np.int64)
         wrong: dict[int, str] = {}
         first = np.full(len(texts), len(codes), dtype=np.int64)
@@ -117,7 +117,7 @@ class ColumnBatch:
             return arrow.as_numpy(typed).astype(stand_in.dtype)
         missing, filled = arrow.empty_cells(typed), self.filled(name)
         self.refuse(missing if empty is None else missing & filled, name, expected)
-        found = arrow.as_numpy(typed).astype(stand_in.dtype)
+        found = arrow.as_numpy(typed, 0).astype(stand_in.dtype)
         found[missing] = stand_in[missing]
         if empty is not None:
             found[~filled] = empty
