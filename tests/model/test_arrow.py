@@ -24,7 +24,8 @@ def same(mine: Any, theirs: Any) -> None:
     mine.validate(full=True)
     assert mine.type == theirs.type
     assert mine.null_count == theirs.null_count
-    np.testing.assert_array_equal(np.array(mine.to_pylist(), object), np.array(theirs.to_pylist(), object))
+    # As text: NaN is equal to itself there, and numpy compares two objects that are NaN as different.
+    assert list(map(repr, mine.to_pylist())) == list(map(repr, theirs.to_pylist()))
 
 
 @given(st.data(), st.sampled_from(KINDS), st.integers(0, 40))
