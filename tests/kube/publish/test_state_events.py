@@ -125,3 +125,31 @@ def test_of_many_changes_at_once_all_are_told_in_time() -> None:
         rest += look(at)
     assert len(rest) == count - MOST_AT_ONCE - MOST_A_SECOND
     assert len({one[0] for one in scene.told}) == count
+
+
+def test_who_waits_for_its_turn_is_told_about_as_it_stands_then() -> None:
+    """Though a look at it comes later: others are looked at meanwhile."""
+    count = int(MOST_AT_ONCE) + 2
+    scene = Scene(count)
+    for i in range(count):
+        scene.runs(f"c{i}")
+    scene.look(15)
+    waiting = [f"c{i}" for i in range(count - 2, count)]
+    scene.now = 300.0
+    scene.events.compare(overview(scene.bench.engine, T0 + 300.0, ["c0"]))
+    assert not [one for one in scene.told if one[0] in waiting]  # they have never been told about, and keep it by now
+    assert scene.told[-1][:2] == ("c0", "Recovered")
+
+
+def test_who_is_no_more_is_not_told_about_at_its_turn() -> None:
+    count = int(MOST_AT_ONCE) + 3
+    scene = Scene(count)
+    for i in range(count):
+        scene.runs(f"c{i}")
+    scene.look(15)
+    forgotten, untargeted, last = (f"c{i}" for i in range(count - 3, count))
+    scene.events.forget(forgotten)
+    del scene.targets[untargeted]
+    scene.now = 16.0
+    scene.events.compare(overview(scene.bench.engine, T0 + 16.0, ["c0"]))
+    assert [one[0] for one in scene.told[int(MOST_AT_ONCE) :]] == [last]

@@ -34,6 +34,10 @@ from slacktide.kube.translate.owners import Target
 LOG = logging.getLogger(__name__)
 
 WRITERS = 4
+TOGETHER_SECONDS = 0.05
+"""So much of a second's rate may come at once. Of many workloads that are looked at one after the other those that
+changed are often neighbours; a hundred ledgers together take the API server a tenth of a second, in which bindings
+wait."""
 MANAGER = {"fieldManager": "slacktide", "force": "true"}
 LOOK_SECONDS = 0.01
 NEWER = ("lost", "starving", "breaksAt", "goodSeconds", "lostSeconds", "deletedAt")
@@ -76,7 +80,7 @@ class LedgerWriter:
         self._gate = term.gate
         self._counts, self._busy, self._latest = counts, busy, latest
         qps = term.settings.ledger_qps
-        self._limiter = Limiter(qps, max(1, int(qps)))
+        self._limiter = Limiter(qps, max(1, round(qps * TOGETHER_SECONDS)))
         self._plan = WritePlan()
         self._others_from = 0.0
         """When the next ledger may be written to which nothing happened, where many bindings and evictions wait."""

@@ -14,7 +14,7 @@ from slacktide.kube.translate.owners import Target
 
 LEAST_SECONDS = 10.0
 """A workload whose state changes again sooner is told about once, with the state that it has by then."""
-MOST_A_SECOND, MOST_AT_ONCE = 20.0, 100.0
+MOST_A_SECOND, MOST_AT_ONCE = 20.0, 20.0
 """Changes that are told; the others wait, and are told as they stand by then."""
 BAD = ("AtRisk", "Missed")
 RECOVERED = "Recovered"
@@ -39,6 +39,8 @@ class StateEvents:
         self._record, self._engine, self._targets, self._clock = record, engine, targets, clock
         self._told: dict[str, str] = {}
         self._told_at: dict[str, float] = {}
+        self._due: dict[str, None] = {}
+        """Those to be told about, who waits longest first."""
         self._allowance, self._allowed_at = MOST_AT_ONCE, clock()
 
     def knew(self, states: Iterable[tuple[str, str]]) -> None:
@@ -49,31 +51,53 @@ class StateEvents:
         """A controller is no more."""
         self._told.pop(key, None)
         self._told_at.pop(key, None)
+        self._due.pop(key, None)
 
     def compare(self, found: Overview) -> None:
-        """How controllers stand by now; O(controllers)."""
+        """How controllers stand by now; O(controllers).
+
+        Who is to be told about takes its turn, so that events come evenly though many change between two looks at the
+        same ones: the API server would have to take them all together, beside bindings.
+        """
         now = self._clock()
-        self._allowance = min(MOST_AT_ONCE, self._allowance + MOST_A_SECOND * max(0.0, now - self._allowed_at))
-        self._allowed_at = now
         for one, number in zip(found.controllers, found.state.tolist(), strict=True):
             state, told = STATES[number], self._told.get(one.key, "")
-            if state == told or now - self._told_at.get(one.key, float("-inf")) < LEAST_SECONDS:
-                continue
-            reason = state if state in BAD else RECOVERED if told in BAD and state == "Kept" else ""
-            if reason and (target := self._targets.get(one.key)) is not None:
-                if self._allowance < 1.0:
-                    continue
-                self._allowance -= 1.0
-                self._told_at[one.key] = now
-                self._tell(target, one.key, reason, told, found.at)
-            self._told[one.key] = state
+            if state == told:
+                self._due.pop(one.key, None)
+            elif now - self._told_at.get(one.key, float("-inf")) >= LEAST_SECONDS:
+                if reason_of(state, told) and one.key in self._targets:
+                    self._due[one.key] = None
+                else:
+                    self._due.pop(one.key, None)
+                    self._told[one.key] = state
+        self._tell_due(now)
 
-    def _tell(self, target: Target, key: str, reason: str, before: str, at: float) -> None:
-        found = slo_status(self._engine, key, at)
-        note = note_of(found, before, self._engine.config.qos.alpha)
+    def _tell_due(self, now: float) -> None:
+        """Tell about those whose turn it is, as they stand by now."""
+        self._allowance = min(MOST_AT_ONCE, self._allowance + MOST_A_SECOND * max(0.0, now - self._allowed_at))
+        self._allowed_at = now
+        while self._due and self._allowance >= 1.0:
+            key = next(iter(self._due))
+            del self._due[key]
+            target = self._targets.get(key)
+            if target is None or key not in self._engine.controllers:
+                continue
+            found, told = slo_status(self._engine, key, now), self._told.get(key, "")
+            self._told[key] = found.state
+            if found.state != told and (reason := reason_of(found.state, told)):
+                self._allowance -= 1.0
+                self._told_at[key] = now
+                self._tell(target, reason, note_of(found, told, self._engine.config.qos.alpha))
+
+    def _tell(self, target: Target, reason: str, note: str) -> None:
         reference = Reference(target.api_version, target.kind, target.namespace, target.name, target.uid)
         event_type = "Normal" if reason == RECOVERED else "Warning"
         self._record(reference, reason, note, event_type=event_type, action="Promising")
+
+
+def reason_of(state: str, before: str) -> str:
+    """The reason of the event that tells of a state after the state told last; empty where nothing is told."""
+    return state if state in BAD else RECOVERED if before in BAD and state == "Kept" else ""
 
 
 def note_of(found: SloStatus, before: str, alpha: float) -> str:
