@@ -215,7 +215,7 @@ def test_core_and_twin_agree_on_delays_from_a_distribution(hot: str, cold: str) 
         assert compare(result, outcome) is None, f"cluster({seed}, 3, 15)"
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     seed=st.integers(10_000, 2**40),
     largest=st.integers(1, 8),
@@ -231,7 +231,7 @@ def test_core_and_twin_agree_wherever_one_looks(
     assert compare(core(one, tmp_path), twin(one)) is None
 
 
-@settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=250, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     seed=st.integers(10_000, 2**40),
     largest=st.integers(1, 8),

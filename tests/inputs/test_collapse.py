@@ -39,7 +39,7 @@ def cells_of(draw: st.DrawFn) -> dict[str, object]:
     }
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(rows=st.lists(st.tuples(st.sampled_from([0.0, 0.25]), cells_of()), min_size=1, max_size=8))
 def test_what_is_read_is_right_and_what_is_written_reads_back_equal(
     tmp_path: Path, rows: list[tuple[float, dict[str, object]]]

@@ -47,7 +47,7 @@ def same(found: list[Workload], whole: Workload) -> None:
     assert (made.terms, made.resources, made.classes) == (whole.terms, whole.resources, whole.classes)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(st.tuples(st.integers(0, 5), st.sampled_from(["", "a == 1", "b > 2", "a==1"])), min_size=1, max_size=9),
     st.integers(1, 5),

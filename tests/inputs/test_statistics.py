@@ -84,7 +84,7 @@ def test_demand_is_the_mean_over_each_span() -> None:
     assert found["cpu:capacity"].tolist() == [9.0, 9.0]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.data())
 def test_demand_agrees_with_a_sum_over_requests(data: st.DataObject) -> None:
     count = data.draw(st.integers(1, 12))
@@ -120,7 +120,7 @@ def test_what_can_never_run_is_found() -> None:
     assert found.too_large.tolist() == [3, 6]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     st.lists(st.dictionaries(st.sampled_from("ab"), st.sampled_from(["1", "2", "10", "x"])), min_size=1, max_size=5),
     st.lists(

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import slacktide.engine.warm_up
@@ -86,35 +86,30 @@ def test_every_test_beside_twins_is_there_and_its_kernels_are(test: str) -> None
 
 
 @pytest.mark.uncompiled
-@settings(deadline=None)
 @given(x=words)
 def test_the_mixer_of_kernel_and_twin_are_equal(x: int) -> None:
     assert int(mix(np.uint64(x))) == slow_chance.mix(x)
 
 
 @pytest.mark.uncompiled
-@settings(deadline=None)
 @given(seed=words, stream=st.integers(1, 4), a=whole, b=whole)
 def test_draws_of_kernel_and_twin_are_equal(seed: int, stream: int, a: int, b: int) -> None:
     assert int(draw(np.uint64(seed), stream, a, b)) == slow_chance.draw(seed, stream, a, b)
 
 
 @pytest.mark.uncompiled
-@settings(deadline=None)
 @given(e=seconds, slo=promises)
 def test_entitlement_of_kernel_and_twin_are_equal(e: float, slo: float) -> None:
     assert float(entitled(e, slo)) == slow_metric.earned(e, slo)
 
 
 @pytest.mark.uncompiled
-@settings(deadline=None)
 @given(e=seconds, p=seconds, slo=promises, alpha=seconds, since=seconds)
 def test_waiting_keys_of_kernel_and_twin_are_equal(e: float, p: float, slo: float, alpha: float, since: float) -> None:
     assert float(waiting_key(e, p, slo, alpha, since)) == slow_metric.waiting_key(Ledger(e, p), since, slo, alpha)
 
 
 @pytest.mark.uncompiled
-@settings(deadline=None)
 @given(
     books=st.tuples(seconds, seconds, seconds),
     since=seconds,
@@ -138,7 +133,6 @@ def test_metric_of_kernel_and_twin_are_equal(
 
 
 @pytest.mark.uncompiled
-@settings(deadline=None)
 @given(
     free=st.tuples(st.integers(0, 2**50), st.integers(0, 2**50)),
     share=st.tuples(st.floats(0, 1), st.floats(0, 1)),
@@ -167,14 +161,12 @@ def test_a_demand_beyond_any_host_is_a_share_beyond_any_host(demand: int, capaci
 
 
 @pytest.mark.uncompiled
-@settings(deadline=None)
 @given(v=st.one_of(seconds, st.floats(0, 2**32)))
 def test_rounding_of_kernel_and_twin_are_equal(v: float) -> None:
     assert float(round_to_grid(v)) == slow_times.on_grid(v)
 
 
 @pytest.mark.uncompiled
-@settings(deadline=None)
 @given(
     live=st.lists(
         st.tuples(st.integers(0, 2), st.integers(0, 3), st.sampled_from([0.0, 1.5, 1.5 + 2**-20, 9.0])), max_size=60
@@ -190,7 +182,6 @@ def test_whom_a_scale_event_takes_first_is_as_the_twin_says(live: list[tuple[int
 
 
 @pytest.mark.uncompiled
-@settings(deadline=None)
 @given(
     one=st.tuples(st.integers(0, 3), st.sampled_from([-2.0, 0.0, 0.5, np.inf]), st.integers(0, 9)),
     other=st.tuples(st.integers(0, 3), st.sampled_from([-2.0, 0.0, 0.5, np.inf]), st.integers(0, 9)),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from slacktide.kernels.feasible import leeway
@@ -16,7 +16,6 @@ next_above = callable_from_python(leeway.next_above)
 SIZES = st.floats(2.0**-900, 2.0**900)
 
 
-@settings(deadline=None)
 @given(st.sampled_from([0.0, np.inf]) | SIZES | SIZES.map(lambda size: -size))
 def test_the_next_number_above_is_the_next(value: float) -> None:
     assert next_above(value) == np.nextafter(value, np.inf)

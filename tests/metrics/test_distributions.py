@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from slacktide.metrics import columns
@@ -89,7 +89,6 @@ def test_an_unknown_class_is_named() -> None:
 run = st.lists(st.tuples(st.sampled_from(["gold", "silver", "bronze"]), st.floats(0, 1)), max_size=40)
 
 
-@settings(deadline=None)  # its time is that of a busy machine
 @given(run, st.integers(1, 7))
 def test_parts_change_nothing(found: list[tuple[str, float]], size: int) -> None:
     table = requests(*found)

@@ -77,7 +77,7 @@ SPECS = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.lists(SPECS, min_size=1, max_size=3))
 def test_every_class_is_the_same_again(tmp_path_factory: pytest.TempPathFactory, specs: list[Json]) -> None:
     classes = [class_document(f"class-{number}", spec) for number, spec in enumerate(specs)]

@@ -9,6 +9,7 @@ import pytest
 from report.made import Wanted, make
 from slacktide.model import Window
 from slacktide.reporting import write
+from support.made_once import made_once
 
 HOSTILE = "<script>alert(1)</script>"
 
@@ -24,15 +25,17 @@ def experiment(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     policies = ("priority", "qos-driven recommended", "qos-driven published")
     wanted = Wanted(policies=policies, fail=fail, windows={"bronze": Window(rolling=120.0)})
-    return make(tmp_path_factory.mktemp("experiment") / "results", wanted)
+
+    def fill(folder: Path) -> None:
+        write(make(folder / "results", wanted), folder / "report.html", folder / "figures")
+
+    return made_once(tmp_path_factory, "experiment", fill) / "results"
 
 
 @pytest.fixture(scope="session")
 def page(experiment: Path) -> Path:
     """The report of it; its figures are beside it in ``figures``."""
-    out = experiment.parent / "report.html"
-    write(experiment, out, experiment.parent / "figures")
-    return out
+    return experiment.parent / "report.html"
 
 
 @pytest.fixture(scope="session")
@@ -46,6 +49,8 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
     }
     names = {"gold": HOSTILE, "silver": "a, b: c"}
     wanted = Wanted(hosts={"N": 20}, seeds=(1,), end=300.0, names=names, title=HOSTILE)
-    folder = tmp_path_factory.mktemp("hostile")
-    write(make(folder / "results", wanted, labels), folder / "report.html", folder / "figures")
-    return folder / "report.html"
+
+    def fill(folder: Path) -> None:
+        write(make(folder / "results", wanted, labels), folder / "report.html", folder / "figures")
+
+    return made_once(tmp_path_factory, "hostile", fill) / "report.html"

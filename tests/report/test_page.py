@@ -95,16 +95,17 @@ def test_every_colour_of_a_drawing_follows_the_mode(page: Path) -> None:
 
 
 def test_equal_folders_give_equal_bytes_and_replace_all_earlier_figures(
-    experiment: Path, page: Path, tmp_path: Path
+    experiment: Path, page: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    copy, figures = tmp_path / "elsewhere", tmp_path / "figures"
+    copy, out, figures = tmp_path / "elsewhere", tmp_path / "again.html", tmp_path / "figures"
     shutil.copytree(experiment, copy)
     expected = {one.name: one.read_bytes() for one in (page.parent / "figures").iterdir()}
     figures.mkdir()
     for name in (*expected, "pairs-3.svg"):
         (figures / name).write_text("of an earlier report")
-    write(copy, tmp_path / "again.html", figures)
-    assert (tmp_path / "again.html").read_bytes() == page.read_bytes()
+    assert main(["report", str(copy), "--out", str(out), "--export", str(figures)]) == 0
+    assert re.search(r"again\.html: \d+ figures, \d+\.\d MB\n", capsys.readouterr().out)
+    assert out.read_bytes() == page.read_bytes()
     assert {one.name: one.read_bytes() for one in figures.iterdir()} == expected
 
 
@@ -312,14 +313,12 @@ def test_what_cannot_be_used_is_named_and_nothing_is_written(
     assert not (tmp_path / "figures").exists()
 
 
-def test_the_command_says_what_it_wrote(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    folder = make(tmp_path / "e", Wanted(hosts={"N": 20}, policies=("priority",), seeds=(1,), end=300.0))
-    out, figures = tmp_path / "r.html", tmp_path / "figures"
-    assert main(["report", str(folder), "--out", str(out), "--export", str(figures)]) == 0
-    assert re.search(r"r\.html: \d+ figures, \d+\.\d MB\n", capsys.readouterr().out)
-    assert main(["report", str(figures), "--out", str(tmp_path / "x.html")]) == 3
+def test_the_command_says_what_it_cannot_read_or_write(
+    experiment: Path, page: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["report", str(page.parent / "figures"), "--out", str(tmp_path / "x.html")]) == 3
     assert "experiment.json" in capsys.readouterr().err
-    assert main(["report", str(folder), "--out", str(tmp_path)]) == 5
+    assert main(["report", str(experiment), "--out", str(tmp_path)]) == 5
     assert "expected a file name" in capsys.readouterr().err
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from reference.combinations import numbered
@@ -17,7 +17,6 @@ numbers = st.integers(-(2**62), 2**62) | st.integers(-2, 2)
 
 
 @pytest.mark.uncompiled
-@settings(deadline=None)
 @given(rows=st.integers(1, 4).flatmap(lambda width: st.lists(st.tuples(*[numbers] * width), min_size=1, max_size=60)))
 def test_combinations_of_kernel_and_twin_are_equal(rows: list[tuple[int, ...]]) -> None:
     first, code = layout.distinct(*np.array(rows, np.int64).T)

@@ -20,6 +20,7 @@ import pytest
 
 from support.browsing import asked
 from support.browsing import browser as browser  # the fixture, by its name
+from support.made_once import made_once
 from support.repository import REPOSITORY
 
 
@@ -33,10 +34,12 @@ def built(site: Path, config: Path = REPOSITORY / "mkdocs.yml") -> subprocess.Co
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("site")
-    done = built(folder)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return folder
+
+    def fill(folder: Path) -> None:
+        done = built(folder)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+    return made_once(tmp_path_factory, "site", fill)
 
 
 def checked(site: Path) -> subprocess.CompletedProcess[str]:

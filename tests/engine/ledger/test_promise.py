@@ -20,7 +20,7 @@ def said(promise: Promise) -> str:
     return promise_said(one)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 @given(told("controller"), told("limits"))
 def test_a_promise_is_read_as_it_was_kept(one: Any, other: Any) -> None:
     promise = Promise(plain(one).service, plain(other).limits, plain(one).everything)

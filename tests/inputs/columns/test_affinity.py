@@ -303,7 +303,7 @@ def a_workload(placements: list[Placement], budgets: tuple[Budget, ...], drawn: 
     )
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(PLACEMENTS, max_size=4), BUDGETS, st.integers(0, 99))
 def test_what_is_written_reads_back_equal(
     tmp_path: Path, placements: list[Placement], budgets: tuple[Budget, ...], seed: int

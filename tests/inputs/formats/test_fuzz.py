@@ -130,7 +130,7 @@ def check_promises(workload: Workload) -> None:
         assert (np.diff(workload.requests.scale_time) >= 0).all()
 
 
-fuzzed = settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+fuzzed = settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @fuzzed

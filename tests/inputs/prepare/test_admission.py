@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from reference.admission import admitted as slow
@@ -123,7 +123,6 @@ rows = st.lists(
 )
 
 
-@settings(deadline=None)
 @given(rows, st.integers(1, 40), st.integers(1, 40))
 def test_admission_of_kernel_and_twin_are_equal(
     drawn: list[tuple[float, float, tuple[float, float]]], first: int, most: int
@@ -147,7 +146,6 @@ def made(drawn: list[tuple[float, float, tuple[float, float]]]) -> Workload:
     return replace(found, demand=np.array([demand for _, _, demand in ordered], np.float64))
 
 
-@settings(deadline=None)
 @given(rows, st.sampled_from([1.0, 0.95, 0.9]))
 def test_the_admitted_sum_never_exceeds_the_limit(
     drawn: list[tuple[float, float, tuple[float, float]]], limit: float
@@ -164,7 +162,6 @@ def test_the_admitted_sum_never_exceeds_the_limit(
         assert (active <= part * machines.capacity.sum(axis=0) * (1 + 1e-6)).all()
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.tuples(steps, st.integers(1, 5), st.integers(0, 2), st.integers(1, 12)), min_size=1, max_size=8),
     st.integers(2, 40),

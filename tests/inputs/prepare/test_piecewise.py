@@ -115,7 +115,6 @@ def test_peaks_are_equal_to_the_last_digit(cut: tuple[Workload, list[Workload]])
     assert found.time.tobytes() == expected.time.tobytes()
 
 
-@settings(deadline=None)
 @given(cut_workloads(), st.sampled_from([0.3, 0.5, 1.0, 1.5]), st.sampled_from([None, 0.2, 2.0]))
 def test_admission(cut: tuple[Workload, list[Workload]], limit: float, first: float | None) -> None:
     made, pieces = cut
@@ -132,7 +131,7 @@ def test_admission(cut: tuple[Workload, list[Workload]], limit: float, first: fl
     assert admission.refused.refused == expected.refused
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(cut_workloads(), st.integers(1, 9), st.sampled_from([".parquet", ".csv"]))
 def test_files_are_equal_to_the_byte(
     tmp_path: Path, cut: tuple[Workload, list[Workload]], group: int, suffix: str

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from slacktide.errors import ConfigError, InputError
@@ -81,7 +81,6 @@ def ordered(rows: list[Request]) -> Workload:
     return workload(sorted(rows, key=lambda one: one.admission))
 
 
-@settings(deadline=None)
 @given(requests)
 def test_the_peak_is_that_of_looking_at_every_second(rows: list[Request]) -> None:
     looked_at = [
@@ -147,7 +146,6 @@ def test_a_set_without_hosts_is_refused() -> None:
 capacities = st.lists(st.tuples(st.integers(1, 9), st.integers(1, 9)), min_size=1, max_size=40)
 
 
-@settings(deadline=None)
 @given(capacities, st.floats(0.05, 1.0), st.integers(0, 5))
 def test_a_drawn_set_reaches_the_amount_and_would_not_without_its_last(
     drawn: list[tuple[float, float]], share: float, seed: int
@@ -160,7 +158,6 @@ def test_a_drawn_set_reaches_the_amount_and_would_not_without_its_last(
     assert found.names == draw_hosts(population, amount, "cpu", seed).names
 
 
-@settings(deadline=None)
 @given(capacities, st.floats(0.05, 1.0), st.integers(0, 5))
 def test_what_is_left_has_at_most_the_amount_and_is_not_removed_for_nothing(
     drawn: list[tuple[float, float]], share: float, seed: int
@@ -182,7 +179,6 @@ def test_what_is_left_has_at_most_the_amount_and_is_not_removed_for_nothing(
 # Thinning
 
 
-@settings(deadline=None)
 @given(requests, st.floats(0.01, 1.0), st.integers(0, 5))
 def test_thinning_keeps_the_order_and_is_repeated_by_its_seed(rows: list[Request], share: float, seed: int) -> None:
     whole = ordered(rows)
@@ -284,7 +280,6 @@ def test_a_window_that_is_none_or_empty_is_refused(start: float, end: float) -> 
         window(workload([Request(GOLD, 0, 10)]), start, end)
 
 
-@settings(deadline=None)
 @given(requests, st.integers(0, 30), st.integers(1, 30))
 def test_in_a_window_as_much_is_active_as_before(rows: list[Request], start: int, length: int) -> None:
     whole = ordered(rows)

@@ -24,6 +24,7 @@ from slacktide.sim.engine import prepare
 from slacktide.state.growing_arrays import grow
 from support.clusters import POLICIES_WITH_RULES, Cluster, cluster
 from support.libraries import bitcode, needs_library
+from support.made_once import made_once
 from support.runs import settings_of
 
 ARM = "aarch64"
@@ -47,12 +48,16 @@ pytestmark = [pytest.mark.slow, needs_library, pytest.mark.skipif(missing(), rea
 @pytest.fixture(scope="module")
 def emulated(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """The command that runs kernels of the library for ARM on a state."""
-    folder = tmp_path_factory.mktemp(ARM)
-    objects, library, program = folder / "kernels.o", folder / "kernels.so", folder / "on_a_state"
-    objects.write_bytes(translated(bitcode(), ARM, ARM))
-    link(Linker((CC,), f"linux_{ARM}"), objects, library)
-    subprocess.run([CC, "-O1", "-Wall", "-Werror", "-o", str(program), str(PROGRAM), "-ldl"], check=True)
-    return [EMULATOR, "-L", ROOT, str(program), str(library)]
+
+    def fill(folder: Path) -> None:
+        objects = folder / "kernels.o"
+        objects.write_bytes(translated(bitcode(), ARM, ARM))
+        link(Linker((CC,), f"linux_{ARM}"), objects, folder / "kernels.so")
+        program = str(folder / "on_a_state")
+        subprocess.run([CC, "-O1", "-Wall", "-Werror", "-o", program, str(PROGRAM), "-ldl"], check=True)
+
+    folder = made_once(tmp_path_factory, ARM, fill)
+    return [EMULATOR, "-L", ROOT, str(folder / "on_a_state"), str(folder / "kernels.so")]
 
 
 def state_of(tb: Tables) -> tuple[bytes, bytes]:

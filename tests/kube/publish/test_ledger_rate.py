@@ -219,16 +219,19 @@ def test_five_thousand_workloads_whose_states_change(monkeypatch: pytest.MonkeyP
     events_are_few(told)
 
 
+def most_within(times: np.ndarray[Any, np.dtype[np.float64]], length: float) -> int:
+    """How many of these instants, in order, lie within so many seconds at most."""
+    return int((np.searchsorted(times, times + length) - np.arange(len(times))).max())
+
+
 def events_are_few(told: list[tuple[float, str, str]]) -> None:
     """All 5,000 have missed their promise at first. Each change is told once; the rate of all together is bounded, and
     they come evenly."""
     times = np.array([at for at, *_ in told])
     for length in (0.1, 1.0, 10.0, SECONDS):
-        most = max(np.searchsorted(times, first + length) - at for at, first in enumerate(times.tolist()))
-        assert most <= MOST_AT_ONCE + MOST_A_SECOND * length + 1, length
-    # Later there is always somebody whose turn it is: one in each twentieth of a second.
-    later = times[times > 20.0]
-    assert max(np.searchsorted(later, at + 0.1) - number for number, at in enumerate(later.tolist())) <= 4
+        assert most_within(times, length) <= MOST_AT_ONCE + MOST_A_SECOND * length + 1, length
+    # After a while there is always somebody whose turn it is: one in each twentieth of a second.
+    assert most_within(times[times > 20.0], 0.1) <= 4
     assert len(told) > MOST_A_SECOND * (SECONDS - 10.0)
     by_name: dict[str, list[tuple[float, str]]] = defaultdict(list)
     for at, name, reason in told:
@@ -243,8 +246,7 @@ def within_the_rate(server: Server, qps: float) -> None:
     """In each tenth of a second and in longer ones: many together would hold up bindings in the API server."""
     times = np.array([at for at, *_ in server.sent])
     for length in (0.1, 1.0, 10.0, SECONDS):
-        most = max(np.searchsorted(times, first + length) - at for at, first in enumerate(times.tolist()))
-        assert most <= qps * (length + TOGETHER_SECONDS) + 1, length
+        assert most_within(times, length) <= qps * (length + TOGETHER_SECONDS) + 1, length
     assert len(times) > WORKLOADS * (SECONDS / 60.0 - 1.0)
 
 

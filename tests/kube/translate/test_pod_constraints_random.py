@@ -297,7 +297,7 @@ def compared(world: World, pod: Object, gone: list[Object]) -> list[bool]:
 
 
 @given(worlds(), st.lists(POD, max_size=2))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_feasible_nodes_are_those_of_kubernetes(case: tuple[World, Object], gone: list[Object]) -> None:
     world, pod = case
     compared(world, pod, gone)
@@ -315,7 +315,7 @@ def test_feasible_nodes_are_those_of_kubernetes_for_pods_full_of_rules(about: st
 
 
 @given(st.lists(POD, min_size=1, max_size=8), st.permutations(range(8)))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_placements_do_not_depend_on_the_order_in_which_pods_came(pods: list[Object], order: list[int]) -> None:
     namespaces = {name: {"team": "one"} for name in NAMESPACES}
     first, second = Caller(namespaces), Caller(namespaces)
@@ -329,7 +329,7 @@ def test_placements_do_not_depend_on_the_order_in_which_pods_came(pods: list[Obj
 
 
 @given(st.lists(POD, min_size=1, max_size=8))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_a_book_forgets_everything_when_all_pods_are_gone(pods: list[Object]) -> None:
     caller = Caller({})
     made_pods = [as_pod(one, f"p{k}") for k, one in enumerate(pods)]
