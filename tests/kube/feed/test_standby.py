@@ -9,12 +9,15 @@ from typing import Any
 import pytest
 
 from kube.feed.test_blame import T0, World, ended, kept, readiness
+from slacktide.engine.ledger.slo_status import slo_status
+from slacktide.kube.feed.fed_pod import HELD
 from slacktide.kube.mirror.departures import KEPT_SECONDS, MOST_KEPT
 from slacktide.kube.mirror.pod_record import End
-from slacktide.kube.resources.objects import Identity
+from slacktide.kube.resources.objects import POD, Identity
 from slacktide.model import ServiceClass
 from slacktide.model.causes import OPERATOR
 from slacktide.state.spec import Spec
+from support import made_objects
 
 BASE, TAKEOVER, END = 100.0, 200.0, 260.0
 """The ledger is written and its leader dies; another one leads; the two are compared."""
@@ -372,6 +375,57 @@ def test_a_successor_counts_from_when_the_preempted_one_is_gone(approach: str) -
     assert found == pytest.approx(led, abs=1e-5)
     assert found_good == pytest.approx(good, abs=1e-5)
     assert found_slack == pytest.approx(slack, abs=1e-3)
+
+
+def nominated(world: World) -> None:
+    """A pod waits for the place of a victim on node a."""
+    body = {
+        "metadata": {"name": "g", "namespace": "default", "uid": "g"},
+        "spec": {"schedulerName": "slacktide", "containers": [made_objects.container(cpu="4")]},
+        "status": {"nominatedNodeName": "a"},
+    }
+    world.mirror.see_pod(made_objects.decoded(POD, body))
+
+
+@pytest.mark.parametrize("others", [0, 1])
+@pytest.mark.parametrize("approach", ["independent", "concurrent", "aggregated"])
+def test_a_successor_waits_for_a_victim_of_a_former_leader_that_still_runs(approach: str, others: int) -> None:
+    """And only as many as there are victims: who comes besides, as the workload grows, is an instance of its own."""
+
+    def played(*, unled: bool) -> tuple[tuple[float, float, float], float, float | None]:
+        world = World(approach)
+        world.owner(1 + others)
+        one_preempted(world)
+        at(world, BASE)
+        ledgers = kept(world)
+        if unled:
+            world.mirror._followers.clear()
+        at(world, 100.4)
+        nominated(world)
+        told_to_go(world, marked="EvictionByEvictionAPI")
+        for number in range(1 + others):
+            world.pod(f"q{number}", created=100)
+        at(world, TAKEOVER)
+        if unled:
+            world.lead(ledgers)
+        assert [world.feed.pods[f"q{number}"].problem for number in range(1 + others)] == [HELD, ""][: 1 + others]
+        at(world, 208.7)
+        gone(world, "p")
+        for number in range(1 + others):
+            assert world.feed.pods[f"q{number}"].problem == ""
+            comes(world, f"q{number}", "b", 100, 231.4 + number, 233.9 + number)
+        at(world, END)
+        (key,) = (one for one in world.engine.controllers if one.endswith("/web"))
+        found = slo_status(world.engine, key, world.clock())
+        return (found.losses.cluster, found.losses.workload, found.losses.operator), found.losses.good, found.slack
+
+    led, good, slack = played(unled=False)
+    found, found_good, found_slack = played(unled=True)
+    if not others:
+        assert led == pytest.approx((233.9 - 208.7, 0.0, 0.0), abs=1e-5)
+    assert found == pytest.approx(led, abs=0.6 if others else 1e-5)  # of the second only the whole second
+    assert found_good == pytest.approx(good, abs=1e-5)
+    assert found_slack == pytest.approx(slack, abs=0.6 if others else 1e-3)
 
 
 @pytest.mark.parametrize("until", [140.0, 230.0])

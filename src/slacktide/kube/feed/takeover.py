@@ -105,8 +105,7 @@ def _note_victims(feed: Feed) -> None:
     """Pods that go from a node which is kept for another pod are victims of a former leader."""
     kept = {one.pod.status.nominated_node_name for one in feed.pods.values() if one.ours and not one.pod.spec.node_name}
     for one in feed.pods.values():
-        goes = one.pod.metadata.deletion_timestamp is not None
-        one.evicted = one.ours and goes and one.pod.spec.node_name in kept
+        one.evicted = one.ours and _goes(one) and one.pod.spec.node_name in kept
 
 
 def _note_ends(feed: Feed) -> None:
@@ -133,6 +132,8 @@ def _restore(feed: Feed, key: str, group: list[FedPod], over: list[dict[str, Any
             feed.hosts.ensure(pod.pod.spec.node_name)
     replaced = _replaced(feed, key, group)
     group = [one for one in group if not one.replaced]
+    held = _held(feed, key, group)
+    group = [one for one in group if one.uid not in held]
     over = [*over, *(_departed(Departure(*one), feed) for one in replaced)]
     feed.controllers.restore(target, [*(observed(pod, feed) for pod in group), *over])
     feed.blame.takes_over(key)
@@ -145,8 +146,24 @@ def _restore(feed: Feed, key: str, group: list[FedPod], over: list[dict[str, Any
         if not feed.engine.pods[pod.uid].ready:
             came_for = not _goes(pod) and any(_told(one) <= pod.record.created_at + TIMESTAMP_SECONDS for one in going)
             feed.blame.arrived(pod, feed.replacements.predecessor(pod) if came_for else None)
-    for pod in group:
+    for pod in (*group, *held.values()):
         feed.consider(pod)
+
+
+def _held(feed: Feed, key: str, group: list[FedPod]) -> dict[str, FedPod]:
+    """Pods that came for victims of a former leader which still run: they wait until those are gone, as they did then.
+    Else there would be one instance more for as long."""
+    victims = [one for one in group if one.evicted]
+    for one in victims:
+        feed.succession.told(key, one.uid)
+    desired, first = feed.engine.controllers[key].desired, min(map(_told, victims), default=float("inf"))
+    came = [one for one in group if not one.pod.spec.node_name and first <= one.record.created_at + TIMESTAMP_SECONDS]
+    surplus = len(group) - desired if desired >= 0 else len(came)
+    held = sorted(came, key=lambda one: (one.record.created_at, one.uid))[: max(0, min(surplus, len(victims)))]
+    for one in held:
+        feed.specs.release(one.spec)
+        one.spec = -1
+    return {one.uid: one for one in held}
 
 
 def _replaced(feed: Feed, key: str, group: list[FedPod]) -> list[tuple[PodRecord, float, End]]:
