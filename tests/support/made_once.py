@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -18,7 +17,7 @@ def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path],
     pytest keeps a fixture for each worker, and so makes it in each; tests only read what is in this folder.
     """
     base = factory.getbasetemp()
-    if "PYTEST_XDIST_WORKER" in os.environ:
+    if base.name.startswith("popen-"):  # a worker's own, in that of the run
         base = base.parent
     folder, complete = base / name, base / f"{name}.complete"
     with locked(base / f"{name}.lock"):

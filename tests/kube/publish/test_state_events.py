@@ -7,8 +7,11 @@ from collections.abc import Callable
 import pytest
 
 from engine.workbench import T0, Workbench
+from slacktide.engine.core.engine import Engine
 from slacktide.engine.ledger.overview import overview
+from slacktide.engine.ledger.slo_status import SloStatus, slo_status
 from slacktide.kube.client.metadata import Reference
+from slacktide.kube.publish import state_events
 from slacktide.kube.publish.state_events import LEAST_SECONDS, MOST_A_SECOND, MOST_AT_ONCE, StateEvents
 from slacktide.kube.translate.owners import Target
 
@@ -127,29 +130,54 @@ def test_of_many_changes_at_once_all_are_told_in_time() -> None:
     assert len({one[0] for one in scene.told}) == count
 
 
-def test_who_waits_for_its_turn_is_told_about_as_it_stands_then() -> None:
-    """Though a look at it comes later: others are looked at meanwhile."""
-    count = int(MOST_AT_ONCE) + 2
+def crowd(more: int) -> tuple[Scene, list[str]]:
+    """More have missed their promises than may be told about at once; who waits, in order."""
+    count = int(MOST_AT_ONCE) + more
     scene = Scene(count)
     for i in range(count):
         scene.runs(f"c{i}")
     scene.look(15)
-    waiting = [f"c{i}" for i in range(count - 2, count)]
-    scene.now = 300.0
-    scene.events.compare(overview(scene.bench.engine, T0 + 300.0, ["c0"]))
-    assert not [one for one in scene.told if one[0] in waiting]  # they have never been told about, and keep it by now
-    assert scene.told[-1][:2] == ("c0", "Recovered")
+    return scene, [f"c{i}" for i in range(int(MOST_AT_ONCE), count)]
+
+
+def look_at_one(scene: Scene, at: float) -> list[tuple[str, str]]:
+    """Who is told about though another one is looked at: of many only some are at a time."""
+    before, scene.now = len(scene.told), at
+    scene.events.compare(overview(scene.bench.engine, T0 + at, ["c0"]))
+    return [(name, reason) for name, reason, *_ in scene.told[before:]]
+
+
+def test_who_waits_longest_is_told_about_first_and_as_it_stands_then() -> None:
+    scene, waiting = crowd(7)
+    assert look_at_one(scene, 15.2) == [(name, "Missed") for name in waiting[:4]]
+    assert look_at_one(scene, 26.0) == [(name, "AtRisk") for name in (*waiting[4:], "c0")]
+    assert ["was Missed" in one[3] for one in scene.told[-2:]] == [False, True]
+    assert look_at_one(scene, 27.0) == []
+
+
+def test_who_keeps_its_promise_when_its_turn_comes_is_not_told_about_and_only_some_are_looked_at(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    scene, waiting = crowd(2 * int(MOST_AT_ONCE))
+    looked: list[str] = []
+
+    def status(engine: Engine, key: str, at: float) -> SloStatus:
+        looked.append(key)
+        return slo_status(engine, key, at)
+
+    monkeypatch.setattr(state_events, "slo_status", status)
+    told = look_at_one(scene, 300.0)
+    assert told == []  # c0 has its turn after those
+    assert looked == waiting[: int(MOST_AT_ONCE)]
+    assert look_at_one(scene, 301.0) == []
+    assert looked == waiting
+    assert look_at_one(scene, 302.0) == [("c0", "Recovered")]
 
 
 def test_who_is_no_more_is_not_told_about_at_its_turn() -> None:
-    count = int(MOST_AT_ONCE) + 3
-    scene = Scene(count)
-    for i in range(count):
-        scene.runs(f"c{i}")
-    scene.look(15)
-    forgotten, untargeted, last = (f"c{i}" for i in range(count - 3, count))
+    scene, (forgotten, untargeted, unknown, last) = crowd(4)
     scene.events.forget(forgotten)
     del scene.targets[untargeted]
-    scene.now = 16.0
-    scene.events.compare(overview(scene.bench.engine, T0 + 16.0, ["c0"]))
-    assert [one[0] for one in scene.told[int(MOST_AT_ONCE) :]] == [last]
+    scene.bench.gone(f"pod-{unknown}", 15.0)
+    scene.bench.engine.controller_gone(unknown, T0 + 15.0)
+    assert look_at_one(scene, 16.0) == [(last, "Missed")]

@@ -35,9 +35,9 @@ LOG = logging.getLogger(__name__)
 
 WRITERS = 4
 TOGETHER_SECONDS = 0.05
-"""So much of a second's rate may come at once. Of many workloads that are looked at one after the other those that
-changed are often neighbours; a hundred ledgers together take the API server a tenth of a second, in which bindings
-wait."""
+"""As many ledgers may go at once as the rate allows in this time. Of many workloads that are looked at one after the
+other those that changed are often neighbours; a hundred ledgers together would take the API server a tenth of a second,
+in which bindings wait."""
 MANAGER = {"fieldManager": "slacktide", "force": "true"}
 LOOK_SECONDS = 0.01
 NEWER = ("lost", "starving", "breaksAt", "goodSeconds", "lostSeconds", "deletedAt")
@@ -80,7 +80,7 @@ class LedgerWriter:
         self._gate = term.gate
         self._counts, self._busy, self._latest = counts, busy, latest
         qps = term.settings.ledger_qps
-        self._limiter = Limiter(qps, max(1, round(qps * TOGETHER_SECONDS)))
+        self._limiter = Limiter(qps, round(qps * TOGETHER_SECONDS))
         self._plan = WritePlan()
         self._others_from = 0.0
         """When the next ledger may be written to which nothing happened, where many bindings and evictions wait."""
@@ -159,10 +159,12 @@ class LedgerWriter:
     async def _bury_all(self) -> None:
         """Write the ledgers of workloads that were deleted."""
         while self._burials:
-            path = next(iter(self._burials))
-            target, books, status = self._burials.pop(path)
             await self._limiter.take()
             await self._gate.passed()
+            path = next(iter(self._burials), None)
+            if path is None:
+                break  # another writer was faster
+            target, books, status = self._burials.pop(path)
             if not self._leading() or self._feed.controllers.is_anothers(target):
                 continue
             said = document(target, books, status, self._feed.engine.config.qos.alpha, deleted=books["at"])

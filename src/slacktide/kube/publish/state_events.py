@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
@@ -30,7 +31,7 @@ class StateEvents:
     """What was told of whom. ``compare`` is called about every second, with all controllers or some at a time.
 
     A state that a ledger of before said counts as told, so that a new leader repeats nothing, and tells what changed
-    while nobody led. ``targets`` are the workloads by the keys of their controllers; ``alpha`` as in the settings.
+    while nobody led. ``targets`` are the workloads by the keys of their controllers.
     """
 
     def __init__(
@@ -39,7 +40,7 @@ class StateEvents:
         self._record, self._engine, self._targets, self._clock = record, engine, targets, clock
         self._told: dict[str, str] = {}
         self._told_at: dict[str, float] = {}
-        self._due: dict[str, None] = {}
+        self._due: OrderedDict[str, None] = OrderedDict()
         """Those to be told about, who waits longest first."""
         self._allowance, self._allowed_at = MOST_AT_ONCE, clock()
 
@@ -56,8 +57,7 @@ class StateEvents:
     def compare(self, found: Overview) -> None:
         """How controllers stand by now; O(controllers).
 
-        Who is to be told about takes its turn, so that events come evenly though many change between two looks at the
-        same ones: the API server would have to take them all together, beside bindings.
+        Changes wait for their turn, so that the API server does not get many events at once while pods are bound.
         """
         now = self._clock()
         for one, number in zip(found.controllers, found.state.tolist(), strict=True):
@@ -70,19 +70,21 @@ class StateEvents:
                 else:
                     self._due.pop(one.key, None)
                     self._told[one.key] = state
-        self._tell_due(now)
+        self._tell_due(now, found.at)
 
-    def _tell_due(self, now: float) -> None:
-        """Tell about those whose turn it is, as they stand by now."""
+    def _tell_due(self, now: float, at: float) -> None:
+        """Tell about those whose turn it is, as they stand at ``at``. Of those who need not be told about any more only
+        some are passed over at a time."""
         self._allowance = min(MOST_AT_ONCE, self._allowance + MOST_A_SECOND * max(0.0, now - self._allowed_at))
         self._allowed_at = now
-        while self._due and self._allowance >= 1.0:
-            key = next(iter(self._due))
-            del self._due[key]
+        for _ in range(min(len(self._due), int(MOST_AT_ONCE))):
+            if self._allowance < 1.0:
+                break
+            key, _none = self._due.popitem(last=False)
             target = self._targets.get(key)
             if target is None or key not in self._engine.controllers:
                 continue
-            found, told = slo_status(self._engine, key, now), self._told.get(key, "")
+            found, told = slo_status(self._engine, key, at), self._told.get(key, "")
             self._told[key] = found.state
             if found.state != told and (reason := reason_of(found.state, told)):
                 self._allowance -= 1.0
