@@ -40,7 +40,7 @@ from support import made_objects, virtual_time
 
 NOW = 1_790_000_000.0
 WORKLOADS, SECONDS, LONGEST = 5_000, 240.0, 1200.0
-ANSWER_SECONDS = 0.005
+ANSWER_SECONDS = 0.02
 
 
 class Server:
@@ -243,10 +243,10 @@ def events_are_few(told: list[tuple[float, str, str]]) -> None:
 
 
 def within_the_rate(server: Server, qps: float) -> None:
-    """In each tenth of a second and in longer ones: many together would hold up bindings in the API server."""
+    """In each second and each ten; at once as many may go as in a second."""
     times = np.array([at for at, *_ in server.sent])
-    for length in (0.1, 1.0, 10.0, SECONDS):
-        assert most_within(times, length) <= qps * (length + 0.05) + 1, length
+    for length in (1.0, 10.0, SECONDS):
+        assert most_within(times, length) <= qps * (length + 1.0) + 1, length
     assert len(times) > WORKLOADS * (SECONDS / 60.0 - 1.0)
 
 

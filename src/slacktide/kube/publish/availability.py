@@ -34,10 +34,6 @@ from slacktide.kube.translate.owners import Target
 LOG = logging.getLogger(__name__)
 
 WRITERS = 4
-TOGETHER_SECONDS = 0.05
-"""As many ledgers may go at once as the rate allows in this time. Of many workloads that are looked at one after the
-other those that changed are often neighbours; a hundred ledgers together would take the API server a tenth of a second,
-in which bindings wait."""
 MANAGER = {"fieldManager": "slacktide", "force": "true"}
 LOOK_SECONDS = 0.01
 NEWER = ("lost", "starving", "breaksAt", "goodSeconds", "lostSeconds", "deletedAt")
@@ -80,7 +76,7 @@ class LedgerWriter:
         self._gate = term.gate
         self._counts, self._busy, self._latest = counts, busy, latest
         qps = term.settings.ledger_qps
-        self._limiter = Limiter(qps, round(qps * TOGETHER_SECONDS))
+        self._limiter = Limiter(qps, max(1, int(qps)))
         self._plan = WritePlan()
         self._others_from = 0.0
         """When the next ledger may be written to which nothing happened, where many bindings and evictions wait."""
