@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,17 @@ from slacktide.reporting import write
 from support.made_once import made_once
 
 HOSTILE = "<script>alert(1)</script>"
+
+
+def reported(
+    factory: pytest.TempPathFactory, name: str, wanted: Wanted, labels: Mapping[str, str] | None = None
+) -> Path:
+    """A folder with an experiment (``results``), its report and the figures of that."""
+
+    def fill(folder: Path) -> None:
+        write(make(folder / "results", wanted, labels), folder / "report.html", folder / "figures")
+
+    return made_once(factory, name, fill)
 
 
 @pytest.fixture(scope="session")
@@ -25,11 +37,7 @@ def experiment(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     policies = ("priority", "qos-driven recommended", "qos-driven published")
     wanted = Wanted(policies=policies, fail=fail, windows={"bronze": Window(rolling=120.0)})
-
-    def fill(folder: Path) -> None:
-        write(make(folder / "results", wanted), folder / "report.html", folder / "figures")
-
-    return made_once(tmp_path_factory, "experiment", fill) / "results"
+    return reported(tmp_path_factory, "experiment", wanted) / "results"
 
 
 @pytest.fixture(scope="session")
@@ -49,8 +57,4 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
     }
     names = {"gold": HOSTILE, "silver": "a, b: c"}
     wanted = Wanted(hosts={"N": 20}, seeds=(1,), end=300.0, names=names, title=HOSTILE)
-
-    def fill(folder: Path) -> None:
-        write(make(folder / "results", wanted, labels), folder / "report.html", folder / "figures")
-
-    return made_once(tmp_path_factory, "hostile", fill) / "report.html"
+    return reported(tmp_path_factory, "hostile", wanted, labels) / "report.html"

@@ -12,8 +12,11 @@ from typing import Any, cast
 import msgspec
 
 from slacktide.engine.core.engine import Engine
+from slacktide.engine.ledger.checkpoint_export import export
+from slacktide.engine.ledger.slo_status import slo_status
 from slacktide.kube.client.gate import Gate
 from slacktide.kube.client.http import Unreachable
+from slacktide.kube.client.rate_limit import Limiter
 from slacktide.kube.client.timestamps import rfc3339
 from slacktide.kube.feed.listener import FeedListener
 from slacktide.kube.feed.live_feed import LiveFeed
@@ -132,5 +135,25 @@ def test_a_ledger_of_which_no_answer_came_counts_nothing() -> None:
             assert (server.has["recovering"], server.has["told"]) == (1, ["web-1"])
             assert await writer.before_eviction(key)
             assert server.taken == 3, "what is counted is not written again"
+
+    virtual_time.run(play)
+
+
+def test_the_ledger_of_a_deleted_workload_that_waits_for_its_turn_is_written_at_a_clean_stop() -> None:
+    async def play() -> None:
+        server = Server()
+        async with writing(server) as (writer, engine, key):
+            controllers = writer._feed.controllers
+            controllers.deleted.add(key)
+            writer.buried(controllers.targets[key], export(engine, key, NOW), slo_status(engine, key, NOW))
+            writer._limiter = Limiter(0.001)
+            assert writer._limiter.try_take()  # the next one is due in 1,000 s
+            task = asyncio.ensure_future(writer.run())
+            await asyncio.sleep(10.0)
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            assert server.taken == 0
+            await writer.flush()
+            assert server.taken == 1
 
     virtual_time.run(play)

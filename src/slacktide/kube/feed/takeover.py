@@ -142,9 +142,9 @@ def _restore(feed: Feed, key: str, group: list[FedPod], over: list[dict[str, Any
         pod.key = key
     for pod in going:
         feed.replacements.goes(pod)
-    for pod in sorted(group, key=lambda one: (one.record.created_at, one.uid)):
+    for pod in sorted(group, key=_by_age):
         if not feed.engine.pods[pod.uid].ready:
-            came_for = not _goes(pod) and any(_told(one) <= pod.record.created_at + TIMESTAMP_SECONDS for one in going)
+            came_for = not _goes(pod) and _came_after_one_of(going, pod)
             feed.blame.arrived(pod, feed.replacements.predecessor(pod) if came_for else None)
     for pod in (*group, *held.values()):
         feed.consider(pod)
@@ -156,10 +156,10 @@ def _held(feed: Feed, key: str, group: list[FedPod]) -> dict[str, FedPod]:
     victims = [one for one in group if one.evicted]
     for one in victims:
         feed.succession.told(key, one.uid)
-    desired, first = feed.engine.controllers[key].desired, min(map(_told, victims), default=float("inf"))
-    came = [one for one in group if not one.pod.spec.node_name and first <= one.record.created_at + TIMESTAMP_SECONDS]
+    desired = feed.engine.controllers[key].desired
+    came = [one for one in group if not one.pod.spec.node_name and _came_after_one_of(victims, one)]
     surplus = len(group) - desired if desired >= 0 else len(came)
-    held = sorted(came, key=lambda one: (one.record.created_at, one.uid))[: max(0, min(surplus, len(victims)))]
+    held = sorted(came, key=_by_age)[: max(0, min(surplus, len(victims)))]
     for one in held:
         feed.specs.release(one.spec)
         one.spec = -1
@@ -193,6 +193,16 @@ def _goes(pod: FedPod) -> bool:
 def _told(pod: FedPod) -> float:
     """When a pod was told to go, seconds since 1970."""
     return (pod.pod.metadata.deletion_timestamp or 0.0) - grace(pod.pod)
+
+
+def _by_age(pod: FedPod) -> tuple[float, str]:
+    """The order in which pods came."""
+    return pod.record.created_at, pod.uid
+
+
+def _came_after_one_of(going: Iterable[FedPod], pod: FedPod) -> bool:
+    """Whether a pod came when one of these had been told to go, as far as timestamps tell."""
+    return any(_told(one) <= pod.record.created_at + TIMESTAMP_SECONDS for one in going)
 
 
 def _came_since(down: list[FedPod], group: list[FedPod]) -> int:

@@ -86,7 +86,7 @@ class StateEvents:
                 continue
             found, told = slo_status(self._engine, key, at), self._told.get(key, "")
             self._told[key] = found.state
-            if found.state != told and (reason := reason_of(found.state, told)):
+            if reason := reason_of(found.state, told):
                 self._allowance -= 1.0
                 self._told_at[key] = now
                 self._tell(target, reason, note_of(found, told, self._engine.config.qos.alpha))
@@ -99,7 +99,9 @@ class StateEvents:
 
 def reason_of(state: str, before: str) -> str:
     """The reason of the event that tells of a state after the state told last; empty where nothing is told."""
-    return state if state in BAD else RECOVERED if before in BAD and state == "Kept" else ""
+    if state in BAD and state != before:
+        return state
+    return RECOVERED if before in BAD and state == "Kept" else ""
 
 
 def note_of(found: SloStatus, before: str, alpha: float) -> str:
