@@ -13,6 +13,7 @@ from slacktide.config import LONGEST, Accounting, Config, OptimizeSettings
 from slacktide.errors import ConfigError
 from slacktide.kernels import builtin
 from slacktide.kernels.feasible import lendable
+from slacktide.kernels.plan.record import SAMPLES
 from slacktide.kernels.feasible.free_index import AMOUNTS, NOWHERE
 from slacktide.kernels.place import offers
 from slacktide.kernels.tables import log_records, schema
@@ -96,6 +97,7 @@ def rules_of(config: Config, classes: schema.Records, hosts: int, own: OwnCode, 
         "own_cost": own.cost,
         "policy": builtin.POLICIES[policy.name].code if policy.name in builtin.POLICIES else builtin.QOS_DRIVEN,
         "triage": weighs_overload(config),
+        "plans": plans(config),
         "needed": policy.preempt_when == "needed",
         "by_importance": policy.queue_order == "importance",
         "same_pass": policy.victims == "same-pass",
@@ -146,6 +148,7 @@ def all_exact(optimize: OptimizeSettings) -> bool:
 def note_classes(rules: schema.Records, classes: schema.Records) -> None:
     """Write what ``rules`` (one record) say of all classes together."""
     rules["levels"] = int(classes["level"].max()) + 1
+    classes["patience"] = rules["patience"]
     rules["fastest"] = float(classes["slope"].max())
     rules["min_running"] = classes["min_running"].max()
     rules["one_margin"] = len(set(classes["margin"].tolist())) == 1
@@ -259,6 +262,8 @@ def build(
         **requests,
         **limit_tables.arrays(workload, config.simulation.epoch, config.simulation.end, happenings),
         **host_arrays(capacity, grouping),
+        **plan_arrays(levels, plans(config)),
+        "room": np.zeros(capacity.shape[1]),
         **shared_arrays(len(hosts), kinds.pairs, levels, capacity.shape[1], weighs_overload(config)),
         **contest_arrays(len(hosts), grouping.nodes, levels, capacity.shape[1]),
         **unreadiness.arrays(workload),
@@ -365,7 +370,12 @@ def host_arrays(capacity: NDArray[np.int64], grouping: layout.Grouping) -> dict[
 
 def weighs_overload(config: Config) -> bool:
     """Whether classes may be overloaded in some pass: by metric only."""
-    return config.policy.overload == "triage" and config.policy.name != "priority"
+    return config.policy.overload in ("triage", "plan") and config.policy.name != "priority"
+
+
+def plans(config: Config) -> bool:
+    """Whether it is planned whom to give up: by metric only."""
+    return config.policy.overload == "plan" and config.policy.name != "priority"
 
 
 def wakes(hosts: int, policy: int) -> NDArray[np.float64]:
@@ -399,6 +409,12 @@ def shared_arrays(hosts: int, pairs: int, levels: int, resources: int, triage: b
         "block_lendable": np.zeros((standings, -(-hosts // lendable.BLOCK), 2 * resources), np.int64),
         "lenders": np.full(standings, -1, schema.LENDERS),
     }
+
+
+def plan_arrays(levels: int, planned: bool) -> dict[str, NDArray[Any]]:
+    """The record of the shortage, nothing in it yet."""
+    places = (levels, SAMPLES) if planned else (0, SAMPLES)
+    return {"usable": np.zeros(places), "jobs_asked": np.zeros(places)}
 
 
 def contest_arrays(hosts: int, nodes: int, levels: int, resources: int) -> dict[str, NDArray[Any]]:

@@ -247,7 +247,7 @@ def class_table(
         phi = float(on_grid(np.array(service.margin if margin is None else margin)))
         least = None if service.limits is None else service.limits.min_running
         one = table[i]
-        one["slo"], one["margin"], one["limit"] = service.slo, phi, service.limit
+        one["slo"], one["margin"], one["own_margin"], one["limit"] = service.slo, phi, phi, service.limit
         one["slope"], one["whole"] = 1.0 / service.slo - 1.0, (1.0 / service.slo).is_integer()
         one["rank"], one["level"], one["named_rank"] = ranks[i], levels.index(ranks[i]), service.rank
         one["min_running"] = float(on_grid(np.array(min_running if least is None else least)))

@@ -72,7 +72,7 @@ def _at(
     tables = _tables()
     tables.tb.rules["accounting"] = ACCOUNTINGS.index(accounting)
     if saved.window is None and tables.classes[0].window is None:  # of thousands of ledgers most are
-        tables.tb["classes"]["slo"][0], tables.tb["classes"]["margin"][0] = slo, margin
+        tables.tb["classes"]["slo"][0], tables.tb["classes"]["own_margin"][0] = slo, margin
     else:
         tables.tb["instances"]["state"][: tables.rows] = schema.REMOVED
         tables.tb["stretches"]["open"][0] = NOT_YET

@@ -108,14 +108,17 @@ def spared(tb: State, host: int, victims: NDArray[np.int64], now: float) -> int:
 @entry
 def metric_on_host(tb: State, host: int, row: int, now: float) -> float:
     """Q of an instance that is on a host, seconds; O(instances on it)."""
-    return request_ledger.metric_of(tb, views.slots(tb)[host, host_slots.slot_of(tb, host, row)], now)
+    slot = views.slots(tb)[host, host_slots.slot_of(tb, host, row)]
+    return request_ledger.metric_of(tb, slot, now) - request_ledger.shift_of(tb, row)
 
 
 @entry
 def metric_in_queue(tb: State, row: int, now: float) -> float:
     """Q of a waiting instance, seconds, NaN where it does not wait; O(queue)."""
     at = waiting_queue.position_of(tb, row)
-    return request_heap.metric_of_entry(tb, waiting_queue.entry_at(tb, at), now) if at >= 0 else np.nan
+    if at < 0:
+        return np.nan
+    return request_heap.metric_of_entry(tb, waiting_queue.entry_at(tb, at), now) - request_ledger.shift_of(tb, row)
 
 
 @entry

@@ -18,6 +18,7 @@ from slacktide.kernels.drive import (
 from slacktide.kernels.feasible import disruption_budgets, disruption_limits, host_slots
 from slacktide.kernels.memo import standstill
 from slacktide.kernels.place import search_free
+from slacktide.kernels.plan import record as shortage
 from slacktide.kernels.qos import request_ledger
 from slacktide.kernels.runtime.compiling import entry, kernel, leaf, whole
 from slacktide.kernels.tables import views
@@ -214,6 +215,7 @@ def happen(tb: State, now: float) -> None:
 def come_to(tb: State, now: float, event: float, watchdog: float) -> None:
     """It is ``now``: the watchdog calls for a pass, and after an event a pass may find what the last one did not."""
     control = views.control(tb)
+    shortage.pass_time(tb, now)
     control["now"] = now
     if watchdog <= now:
         control["due"] = 1

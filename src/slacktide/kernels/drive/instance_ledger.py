@@ -349,6 +349,14 @@ def goes(tb: State, row: int, now: float) -> None:
     wait_again(tb, row, now, RETURNS_PREEMPTED)
 
 
+@leaf
+def note_life(tb: State, row: int, now: float) -> None:
+    """An instance is no more: note of its class how long it lived; O(1)."""
+    theirs = views.classes(tb)[views.kinds(tb)[views.instances(tb)[row]["kind"]]["cls"]]
+    theirs["ended"] += 1
+    theirs["lived"] += now - views.admission(tb)[row]
+
+
 @kernel
 def complete(tb: State, row: int, now: float) -> None:
     """Instance ``row`` has run its duration; O(log)."""
@@ -360,6 +368,7 @@ def complete(tb: State, row: int, now: float) -> None:
     views.instances(tb)[row]["state"] = DONE
     window_events.end(tb, row, now)
     views.control(tb)["completed"] += 1
+    note_life(tb, row, now)
     disruption_budgets.change(tb, row, whole(-1), whole(0))
     disruption_limits.over(tb, row, now)
     q = request_ledger.owner_of(tb, row)
@@ -398,6 +407,7 @@ def remove(tb: State, row: int, now: float) -> None:
     instance["state"] = REMOVED
     instance["since"] = now
     window_events.end(tb, row, now)
+    note_life(tb, row, now)
     disruption_budgets.change(tb, row, whole(-1), whole(0))
     disruption_limits.over(tb, row, now)
     request_ledger.departed(tb, request_ledger.owner_of(tb, row), now)

@@ -16,6 +16,7 @@ import numpy as np
 from slacktide.kernels.drive import instance_ledger, window_events
 from slacktide.kernels.drive.apply_plan import mark_done
 from slacktide.kernels.feasible import disruption_limits, host_slots, sparing
+from slacktide.kernels.plan import record as shortage
 from slacktide.kernels.policies import in_force
 from slacktide.kernels.qos import request_ledger, window_ledger
 from slacktide.kernels.queue import waiting_queue
@@ -41,6 +42,7 @@ def join(tb: State, row: int, now: float, queued: bool) -> None:
 @entry
 def catch_up(tb: State, now: float) -> None:
     """It is ``now``: old outages leave their windows, and calendar windows begin."""
+    shortage.pass_time(tb, now)
     window_events.catch_up(tb, now)
 
 
@@ -365,4 +367,4 @@ def bring_up_to(tb: State, q: int, now: float) -> None:
 @entry
 def weigh(tb: State, q: int, now: float) -> float:
     """Slack of a request's waiting instances at ``now``, seconds: were one preempted or waits on."""
-    return request_ledger.weigh_waiting(tb, q, now)
+    return request_ledger.weigh(tb, q, now, whole(0), 0.0)

@@ -73,7 +73,8 @@ def evict(tb: State, entries: Records, number: int, by: int) -> None:
         row = whole(views.victims(tb)[first + v])
         h = whole(views.instances(tb)[row]["host"])
         slot = views.slots(tb)[h, companions.slot_at(tb, row)]
-        instance_ledger.record(tb, PREEMPTED, row, h, by, request_ledger.metric_of(tb, slot, now))
+        lost = request_ledger.metric_of(tb, slot, now) - request_ledger.shift_of(tb, row)
+        instance_ledger.record(tb, PREEMPTED, row, h, by, lost)
     for v in range(number):
         row = whole(views.victims(tb)[first + v])
         instance_ledger.stop(tb, row, now, instance_ledger.YES)
@@ -130,7 +131,7 @@ def place(tb: State, entries: Records, at: int, h: int, mine: float, may_preempt
         decision = views.decisions(tb)[control["decisions"]]
         decision["row"] = entry["row"]
         decision["time"] = now
-        decision["metric"] = mine
+        decision["metric"] = mine - request_ledger.shift_of(tb, whole(entry["row"]))
         decision["batch"] = control["batch"] - 1
         decision["host"] = h
         decision["victims"] = number
@@ -141,7 +142,7 @@ def place(tb: State, entries: Records, at: int, h: int, mine: float, may_preempt
         if views.rules(tb)["record"] & RECORD_DECISIONS:
             control["victims"] += number
     instance_ledger.start(tb, entry["row"], h, now)
-    instance_ledger.record(tb, BEGUN, entry["row"], h, NOBODY, mine)
+    instance_ledger.record(tb, BEGUN, entry["row"], h, NOBODY, mine - request_ledger.shift_of(tb, whole(entry["row"])))
     control["pass_placed"] += 1
     entry["done"] = GONE
     request_heap.reorder(tb, entries, whole(entry["request"]))
@@ -189,7 +190,7 @@ def serve(tb: State, entries: Records, at: int) -> None:
             control["failed"] = entry["kind"]
         standstill.note(tb, entry, mine)
         hopeless_kinds.note(tb, entry, mine)
-        instance_ledger.record(tb, HELD, entry["row"], NOBODY, NOBODY, mine)
+        instance_ledger.record(tb, HELD, entry["row"], NOBODY, NOBODY, mine - request_ledger.shift_of(tb, whole(entry["row"])))
         if control["gang"] < 0:  # a gang takes nothing, or what its trial found: there no room was kept
             nominations.keep_room(tb, whole(entry["row"]))
     pod_groups.has_asked(tb)

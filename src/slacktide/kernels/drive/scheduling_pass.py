@@ -12,6 +12,7 @@ from slacktide.kernels.drive import gang, leavers, scheduling_cycle
 from slacktide.kernels.feasible import disruption_limits, host_slots
 from slacktide.kernels.memo import hopeless_kinds, standstill
 from slacktide.kernels.place import nominations
+from slacktide.kernels.plan import making
 from slacktide.kernels.policies import in_force
 from slacktide.kernels.queue import request_heap, waiting_queue
 from slacktide.kernels.runtime.compiling import entry, kernel, leaf, whole
@@ -40,7 +41,7 @@ def change_mode(tb: State, mode: int) -> None:
 @kernel
 def weigh_overload(tb: State) -> None:
     """Which classes are overloaded in this pass; where that changes, all victims are sorted anew; O(queue + hosts)."""
-    if not views.rules(tb)["triage"]:
+    if not views.rules(tb)["triage"] or views.control(tb)["planned"]:
         return
     if waiting_queue.find_overloaded(tb):
         for h in range(len(views.hosts(tb))):
@@ -53,6 +54,8 @@ def begin(tb: State) -> None:
     control = views.control(tb)
     change_mode(tb, in_force.of_next_pass(tb))
     waiting_queue.merge_incoming(tb)
+    if making.is_due(tb) and in_force.by_metric(tb):
+        making.make(tb)
     disruption_limits.pass_begins(tb)
     count(tb)
     waiting_queue.take_stock(tb, views.queue(tb), whole(control["queue"]))
@@ -158,7 +161,7 @@ def run_pass(tb: State) -> int:
         leavers.bring_up_requests(tb)
         if not in_force.by_metric_next(tb):
             host_slots.wake(tb)
-        if standstill.lasts(tb) and lacking(tb) == FINISHED:
+        if standstill.lasts(tb) and not making.is_due(tb) and lacking(tb) == FINISHED:
             count(tb)
             end(tb)
             return FINISHED

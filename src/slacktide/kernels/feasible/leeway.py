@@ -200,7 +200,7 @@ def keep_eligibility(tb: State, slot: Records, q_k: float, cls: int, q_j: float,
     if q_k >= k["margin"] or not q_j < j["margin"]:
         keep_side(tb, slot, q_j, now)
     elif k["rank"] == j["rank"]:
-        keep_side(tb, slot, q_j + views.rules(tb)["patience"], now)
+        keep_side(tb, slot, q_j + j["patience"], now)
 
 
 @kernel

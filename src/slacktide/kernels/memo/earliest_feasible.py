@@ -77,14 +77,14 @@ def level_of(tb: State, h: int, cls: int, now: float) -> float:
     metric less patience between equals.
     """
     host_slots.sort_victims(tb, h, now)
-    margin = views.classes(tb)[cls]["margin"]
+    ours = views.classes(tb)[cls]
     idle_peak = peak_where_idle(tb, h, now)  # then victims do not come by decreasing metric
     for line in range(BY_METRIC, BETWEEN_EQUALS + 1):
         for i in range(views.hosts(tb)[h]["count"]):
             slot = views.slots(tb)[h, i]
             q = request_ledger.metric_of(tb, slot, now)
             if qos_driven.line_of(tb, slot, q, cls, now) == line and victims.release(tb, slot):
-                return qos_driven.needed_level(tb, line, max(q, idle_peak), margin)
+                return qos_driven.needed_level(tb, line, max(q, idle_peak), ours)
     return -np.inf
 
 

@@ -125,7 +125,7 @@ def eligible(tb: State, slot: Records, q_k: float, cls: int, q_j: float, now: fl
     else:
         if not below or j["rank"] > k["rank"]:
             return False
-        if j["rank"] == k["rank"] and not q_j + views.rules(tb)["patience"] < q_k:
+        if j["rank"] == k["rank"] and not q_j + j["patience"] < q_k:
             return False
     return within_overhead(tb, slot, cls, now)
 
@@ -140,7 +140,7 @@ def eligible_below(tb: State, slot: Records, q_k: float, cls: int, now: float) -
     if q_k >= phi_k:
         return min(q_k, phi_j) if views.rules(tb)["needed"] else q_k
     if j["rank"] == k["rank"]:
-        return min(q_k - views.rules(tb)["patience"], phi_j)
+        return min(q_k - j["patience"], phi_j)
     return phi_j
 
 
@@ -158,11 +158,11 @@ def line_of(tb: State, slot: Records, q_k: float, cls: int, now: float) -> int:
 
 
 @leaf
-def needed_level(tb: State, line: int, q_k: float, phi_j: float) -> float:
+def needed_level(tb: State, line: int, q_k: float, j: Records) -> float:
     """Q_j must be below this for an instance with ``q_k``, or one before it in their order, by this line; O(1)."""
     if line == BY_METRIC:
-        return q_k if views.rules(tb)["one_margin"] else max(q_k, phi_j)
-    return max(q_k, phi_j) if line == BY_IMPORTANCE else q_k - views.rules(tb)["patience"]
+        return q_k if views.rules(tb)["one_margin"] else max(q_k, j["margin"])
+    return max(q_k, j["margin"]) if line == BY_IMPORTANCE else q_k - j["patience"]
 
 
 @leaf

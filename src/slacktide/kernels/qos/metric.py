@@ -44,14 +44,15 @@ def running(slot: Records, now: float) -> float:
 
 @leaf
 def metric(slot: Records, sigma: float, alpha: float, now: float) -> float:
-    """Q of an instance on a host at ``now``: time to violate or recoverability, seconds (equations 4, 7); O(1)."""
+    """Q of an instance on a host at ``now``: time to violate or recoverability, seconds (equations 4, 7), moved by the
+    plan where it is given up; O(1)."""
     if now >= slot["on"]:
         e = slot["e"] + (now - slot["on"])
         p = slot["p"] + (slot["on"] - slot["since"])
     else:
         e = slot["e"]
         p = slot["p"] + (now - slot["since"])
-    return entitled(e, sigma) - (e + p) - alpha
+    return entitled(e, sigma) - (e + p) - alpha + slot["shift"]
 
 
 @leaf

@@ -113,7 +113,7 @@ def bound_of_request(tb: State, q: int, now: float) -> tuple[float, float, float
     if up > 0 and one_up == 0 and request_windows.is_windowed(tb, q):  # each may be at a place of its own in history
         other, ends, blurred = pace_of_request(tb, q, now, whole(1))
         rise, until, blur = max(rise, other), min(until, ends), max(blur, blurred)
-    return weigh(tb, q, now, one_up, 0.0), max(rise, 0.0), until, blur
+    return weigh(tb, q, now, one_up, 0.0) + request["shift"], max(rise, 0.0), until, blur
 
 
 @leaf

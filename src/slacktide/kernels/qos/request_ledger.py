@@ -33,7 +33,7 @@ from slacktide.kernels.qos.metric import LONGEST, entitled, metric, overhead, pr
 from slacktide.kernels.runtime.compiling import kernel, leaf, whole
 from slacktide.kernels.tables import views
 from slacktide.kernels.tables.request_records import CONCURRENT, INDEPENDENT
-from slacktide.kernels.tables.schema import ALWAYS, NEVER, RESTART, Records, State
+from slacktide.kernels.tables.schema import ALWAYS, NEVER, RESTART, SHIFT, Records, State
 
 _HOW: tuple[Any, ...] = tuple(np.int64(i) for i in range(3))  # not literals, so that kernels are compiled once
 CALM, FELL, ROSE = _HOW
@@ -54,6 +54,13 @@ def decider_of(tb: State, row: int) -> int:
     if q >= 0 and views.requests(tb)[q]["approach"] == INDEPENDENT:
         return whole(-1)
     return q
+
+
+@leaf
+def shift_of(tb: State, row: int) -> float:
+    """Seconds by which the plan moves the metric of an instance; 0 where it is kept; O(1)."""
+    q = decider_of(tb, row)
+    return views.requests(tb)[q]["shift"] if q >= 0 else SHIFT * views.instances(tb)[row]["shift"]
 
 
 @leaf
@@ -336,7 +343,7 @@ def gain(request: Records, accounting: int) -> float:
 
 @kernel
 def weigh(tb: State, q: int, now: float, one_up: int, unearned: float) -> float:
-    """Q of an instance at ``now``, seconds, by the equations at the head of this module; O(1).
+    """Q of an instance at ``now``, seconds, by the equations at the head of this module, whatever the plan; O(1).
 
     ``one_up`` is 1 for a running instance under consideration that counts as running,
     ``unearned`` the seconds that stopping it would discard.
@@ -390,7 +397,7 @@ def weigh_running(tb: State, slot: Records, now: float) -> float:
     """Q of an instance on a host that its request's ledger decides for; O(1)."""
     q = whole(slot["request"])
     if views.requests(tb)[q]["loses"]:  # what it would lose is its own
-        return weigh(tb, q, now, counts_as_up(slot, now), unearned(tb, slot, now))
+        return weigh(tb, q, now, counts_as_up(slot, now), unearned(tb, slot, now)) + views.requests(tb)[q]["shift"]
     return weigh_keeping_work(tb, slot, now)
 
 
@@ -408,14 +415,14 @@ def weigh_siblings(tb: State, q: int, now: float) -> None:
     request = views.requests(tb)[q]
     if request["weighed"] != now:
         request["weighed"] = now
-        request["worth_up"] = weigh(tb, q, now, whole(1), 0.0)
-        request["worth_starting"] = weigh(tb, q, now, whole(0), 0.0)
+        request["worth_up"] = weigh(tb, q, now, whole(1), 0.0) + request["shift"]
+        request["worth_starting"] = weigh(tb, q, now, whole(0), 0.0) + request["shift"]
 
 
 @kernel
 def weigh_waiting(tb: State, q: int, now: float) -> float:
-    """Q of the waiting instances of a request; O(1)."""
-    return weigh(tb, q, now, whole(0), 0.0)
+    """Q of the waiting instances of a request, moved by the plan where it is given up; O(1)."""
+    return weigh(tb, q, now, whole(0), 0.0) + views.requests(tb)[q]["shift"]
 
 
 @leaf

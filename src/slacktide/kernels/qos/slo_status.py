@@ -160,7 +160,7 @@ def stand_one(
     if request_windows.is_windowed(tb, whole(out["q"])):
         delivered[:] = kept_in_window(tb, whole(out["q"]), now)
     if request["approach"] != INDEPENDENT:
-        out["slack"] = request_ledger.weigh_waiting(tb, whole(out["q"]), now)
+        out["slack"] = request_ledger.weigh(tb, whole(out["q"]), now, whole(0), 0.0)
         risky = is_risky(tb, theirs, out["slack"], delivered[decides])
     elif len(had) > 0:
         owed, risky = least_of(tb, rows, had, now, out, delivered)
@@ -204,7 +204,7 @@ def is_risky(tb: State, theirs: Records, slack: float, delivered: float) -> bool
     puts nothing at risk until half of it is used up.
     """
     left = slack + views.rules(tb)["alpha"]
-    return left < theirs["margin"] and delivered < 0.5 * (1.0 + theirs["slo"])
+    return left < theirs["own_margin"] and delivered < 0.5 * (1.0 + theirs["slo"])
 
 
 @kernel
@@ -257,7 +257,7 @@ def carry_on(tb: State, q: int, now: float) -> tuple[float, float, int]:
     request = views.requests(tb)[q]
     theirs = views.classes(tb)[request["cls"]]
     lifetime = request_ledger.lifetime_of(request, now)
-    delivered, slack = share(request_ledger.earned(tb, q, now), lifetime), request_ledger.weigh_waiting(tb, q, now)
+    delivered, slack = share(request_ledger.earned(tb, q, now), lifetime), request_ledger.weigh(tb, q, now, whole(0), 0.0)
     if request_windows.is_windowed(tb, q):
         delivered = kept_in_window(tb, q, now)
     missed = is_missed(tb, q, delivered, slack)

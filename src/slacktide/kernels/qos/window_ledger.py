@@ -33,6 +33,7 @@ from slacktide.kernels.tables.schema import (
     OWN,
     PLACED,
     RESTART,
+    SHIFT,
     Records,
     State,
 )
@@ -87,6 +88,12 @@ def own_key(tb: State, row: int, cls: int, since: float) -> float:
 
 
 @leaf
+def shift_of(tb: State, row: int) -> float:
+    """Seconds by which the plan moves the metric of an instance that its own ledger decides for; O(1)."""
+    return SHIFT * views.instances(tb)[row]["shift"]
+
+
+@leaf
 def breaks_at(tb: State, cls: int, at: float) -> float:
     """When a promise breaks that by the budget of the present window would at ``at``; O(1).
 
@@ -106,6 +113,7 @@ def fill_slot(tb: State, row: int, slot: Records, since: float, on: float) -> No
     slot["since"] = since
     slot["on"] = on
     slot["overhead"] = views.instances(tb)[row]["overhead"]
+    slot["shift"] = shift_of(tb, row)
     if slot["request"] >= 0 or not has_window(tb, cls):
         return
     slot["overhead"] -= views.accounts(tb)[row]["spent"]

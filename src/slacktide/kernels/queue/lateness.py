@@ -41,7 +41,7 @@ def metric_of_waiting(tb: State, row: int, now: float) -> float:
     """Q of a waiting instance, seconds, as its entry in the queue has it, without looking for that; O(1)."""
     q = request_ledger.decider_of(tb, row)
     if q >= 0:
-        return request_ledger.weigh_waiting(tb, q, now)
+        return request_ledger.weigh(tb, q, now, whole(0), 0.0)
     instance = views.instances(tb)[row]
     cls = whole(views.kinds(tb)[instance["kind"]]["cls"])
     return window_ledger.own_key(tb, row, cls, instance["since"]) - now

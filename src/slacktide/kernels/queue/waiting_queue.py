@@ -22,7 +22,7 @@ def enqueue(tb: State, row: int, now: float) -> None:
     control, instance = views.control(tb), views.instances(tb)[row]
     cls = views.kinds(tb)[instance["kind"]]["cls"]
     entry = views.incoming(tb)[control["incoming"]]
-    entry["key"] = window_ledger.own_key(tb, row, whole(cls), now)
+    entry["key"] = window_ledger.own_key(tb, row, whole(cls), now) + window_ledger.shift_of(tb, row)
     entry["admitted"] = views.admission(tb)[row]
     entry["row"] = row
     entry["kind"] = instance["kind"]
@@ -37,7 +37,8 @@ def weigh_entries(tb: State, entries: Records, count: int) -> None:
     for i in range(count):
         row = whole(entries[i]["row"])
         cls = whole(views.kinds(tb)[entries[i]["kind"]]["cls"])
-        entries[i]["key"] = window_ledger.own_key(tb, row, cls, views.instances(tb)[row]["since"])
+        key = window_ledger.own_key(tb, row, cls, views.instances(tb)[row]["since"])
+        entries[i]["key"] = key + window_ledger.shift_of(tb, row)
 
 
 @kernel

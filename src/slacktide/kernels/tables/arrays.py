@@ -62,6 +62,7 @@ class Presence(Enum):
     SIMULATION = "in a simulation where somebody needs it"
     NETWORK = "where the score asks where users are"
     TRIAGE = "under triage"
+    PLAN = "where it is planned whom to give up"
     MANY = "where there are many hosts"
 
 
@@ -88,7 +89,7 @@ class Array(NamedTuple):
 
 F8, I8, I4, U1 = (np.dtype(name) for name in ("f8", "i8", "i4", "u1"))
 LIVE, SIMULATION, NETWORK = Presence.LIVE, Presence.SIMULATION, Presence.NETWORK
-TRIAGE, MANY = Presence.TRIAGE, Presence.MANY
+TRIAGE, MANY, PLAN = Presence.TRIAGE, Presence.MANY, Presence.PLAN
 N, Q, H, R = "instances", "requests", "hosts", "resources"
 
 ARRAYS: dict[str, Array] = {
@@ -133,6 +134,9 @@ ARRAYS: dict[str, Array] = {
     "most_lendable": Array(I8, ("standings", "2 R"), "amount", "feasible", "by any host", TRIAGE),
     "block_lendable": Array(I8, ("standings", "blocks", "2 R"), "amount", "feasible", "by any of a block", TRIAGE),
     "lenders": Array(schema.LENDERS, ("standings",), "record", "feasible", "of what that was worked out", TRIAGE),
+    "usable": Array(F8, ("levels", "samples"), "share", "plan", "what each level and those above could use", PLAN),
+    "jobs_asked": Array(F8, ("levels", "samples"), "share", "plan", "what jobs of them asked for", PLAN),
+    "room": Array(F8, (R,), "amount", "plan", "what all hosts have"),
     "slots": Array(schema.SLOT, (H, "slots"), "record", "drive feasible memo place tables", "instances on each"),
     "free": Array(I8, (H, R), "amount", "drive feasible place", "what is left of each"),
     "capacity": Array(I8, (H, R), "amount", "drive feasible memo place", "what each has", fixed=True),

@@ -14,6 +14,7 @@ REQUEST = np.dtype(
         ("together_restart", "f8"),  # time in which all live instances counted as running, in each accounting
         ("together_always", "f8"),
         ("together_never", "f8"),
+        ("shift", "f8"),  # seconds by which the plan moves the metric of its instances
         ("overhead", "f8"),  # sum of alpha_m over past preemptions of all instances (da Silva et al. 2020, equation 8)
         ("weighed", "f8"),  # for this instant, unless anything changed since, Q of a running instance is
         ("worth_up", "f8"),  # where it counts as running

@@ -26,9 +26,11 @@ INSTANCE = np.dtype(
         ("hosts_used", "i4"),
         ("first_host", "i4"),  # the first host it ran on, or -1
         ("kind", "i4"),
+        ("shift", "i4"),  # of its metric where it is given up, in units of SHIFT seconds (:mod:`..plan`)
     ],
     align=True,
 )
+SHIFT = 4.0
 FUTURE, WAITING, PLACED, DONE, REMOVED, LEAVING, VACANT, EXCUSED = range(8)
 # LEAVING: told to go, until its end; VACANT: its next incarnation has not come yet; EXCUSED: only in a live
 # cluster, VACANT for a reason that is not the cluster's doing, so that its time counts as running
@@ -50,6 +52,7 @@ SLOT = np.dtype(
         ("shape", "i8"),
         ("job", "i8"),  # its job where some instances of that keep away from others, or -1
         ("request", "i8"),  # whose ledger decides, or OWN, or FLAT: its own, that is ``e`` and ``p``
+        ("shift", "f8"),  # seconds by which the plan moves its metric; of a request's ledger REQUEST says it
     ],
     align=True,
 )
@@ -87,7 +90,9 @@ LENDERS = np.dtype([("batch", "i8"), ("position", "i8"), ("unknown", "i8")], ali
 CLASS = np.dtype(
     [
         ("slo", "f8"),
-        ("margin", "f8"),
+        ("margin", "f8"),  # in force: FAR while a plan is (:mod:`..plan`)
+        ("own_margin", "f8"),
+        ("patience", "f8"),  # by which an equal must have more slack to give its place
         ("limit", "f8"),
         ("slope", "f8"),
         ("min_running", "f8"),  # seconds on a host before which an instance is no victim
@@ -111,6 +116,12 @@ CLASS = np.dtype(
         ("in_tier", "i8"),  # of the tier that has the place of this class, not of the class
         ("tier_turned", "i8"),  # the same: it goes by decreasing metric
         ("tier_lost", "i8"),  # the same: ``some_lost`` of a class of it
+        ("ended", "i8"),  # instances of it that completed or were removed
+        ("lived", "f8"),  # seconds from admission to end, of these in all
+        ("asked", "f8"),  # what its live instances ask for, as of the present plan (share of the cluster)
+        ("alive", "i8"),  # how many these are
+        ("age", "f8"),  # their ages in all, seconds
+        ("job", "i8"),  # they live too shortly to be planned for
     ],
     align=True,
 )  # whole: 1 / slo is a whole number, so that e / slo needs no rounding; overloaded: in the present pass (triage);
@@ -243,6 +254,7 @@ RULES = np.dtype(
         ("placer_near", "i8"),
         ("policy", "i8"),
         ("triage", "i8"),
+        ("plans", "i8"),  # whom to give up is planned (``policy.overload = plan``)
         ("needed", "i8"),
         ("by_importance", "i8"),
         ("same_pass", "i8"),
@@ -307,6 +319,14 @@ CONTROL = np.dtype(
         ("deferred", "i8"),  # length of the list of those, with some that do not any more
         ("retried", "i8"),  # where in that list the present round stands
         ("overloaded", "i8"),  # classes that are, in the present pass
+        ("planned", "i8"),  # a plan is in force
+        ("plan_at", "f8"),  # the next plan is due
+        ("plans", "i8"),  # plans so far
+        ("given_up", "i8"),  # requests and instances that the present one gives up
+        ("born", "f8"),  # when the record of the shortage begins; NaN: not yet
+        ("step", "f8"),  # seconds between two samples of it
+        ("samples", "i8"),  # samples so far
+        ("sample_at", "f8"),  # the next sample is due
         ("changes", "i8"),  # end of the change log
         ("arranged", "i8"),  # where it ended when the leaves of the free index were last put in order
         ("arranged_bounds", "i8"),  # bound checks until then

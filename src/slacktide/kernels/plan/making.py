@@ -1,0 +1,299 @@
+"""The plan: class by class, the fewest are given up with which the others' budgets pay for what is missing.
+
+Each class sees what those above leave, and lends nothing to those below. While a plan is in force (``control.planned``):
+
+- the more important go first and take the place of anybody less important, as by priority: their margin is FAR;
+- an equal takes a place where it has less slack by the *patience* of its class, which is a turn where turns are needed;
+- those given up have a metric FAR above all others of their class: they come last, leave first, and take free room.
+  Among themselves whoever has most slack comes first, so that outside, too, as many as possible are kept.
+
+Between plans nothing but this says who comes first, so that a pass costs what it costs without.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slacktide.kernels.plan import curve, members, record, sorting
+from slacktide.kernels.plan.curve import RUNGS
+from slacktide.kernels.qos import request_ledger
+from slacktide.kernels.queue import waiting_queue
+from slacktide.kernels.runtime.compiling import kernel, leaf, whole
+from slacktide.kernels.tables import views
+from slacktide.kernels.tables.schema import SHIFT, State
+
+FAR = 2.0**34
+"""A margin, or a patience, that no metric reaches."""
+AWAY = 2.0**32
+"""Seconds by which the metric of those given up is above that of others."""
+MOST = 2.0**29  # seconds of slack that count when these are told apart
+PLANS = 720  # at least in each window
+SOONEST = 32  # of the time since anybody came: no plan sooner after another than a part of it
+
+
+@kernel
+def interval(tb: State) -> float:
+    """Seconds from this plan to the next one; O(classes)."""
+    age = views.control(tb)["now"] - views.control(tb)["born"]
+    shortest = np.inf
+    for c in range(len(views.classes(tb))):
+        if not views.classes(tb)[c]["job"]:
+            shortest = min(shortest, record.window_of(tb, whole(c)))
+    return max(1.0, min(age / SOONEST, shortest / PLANS))
+
+
+@leaf
+def is_due(tb: State) -> bool:
+    """Whether a plan is to be made at the beginning of a pass that begins now; O(1)."""
+    return views.rules(tb)["plans"] != 0 and views.control(tb)["now"] >= views.control(tb)["plan_at"]
+
+
+@kernel
+def take_census(tb: State, rows: NDArray[np.int64], count: int) -> None:
+    """Note of each class how many live, what they ask for and how old they are, and whether it has jobs; O(rows)."""
+    classes, now = views.classes(tb), views.control(tb)["now"]
+    for c in range(len(classes)):
+        classes[c]["alive"], classes[c]["age"], classes[c]["asked"] = 0, 0.0, 0.0
+    for i in range(count):
+        row = rows[i]
+        kind = views.kinds(tb)[views.instances(tb)[row]["kind"]]
+        theirs = classes[kind["cls"]]
+        theirs["alive"] += 1
+        theirs["age"] += now - views.admission(tb)[row]
+        theirs["asked"] += record.size_of(tb, whole(kind["shape"]))
+    longest = 0.0
+    for c in range(len(classes)):
+        if classes[c]["alive"] > 0:
+            longest = max(longest, members.span_of(tb, whole(c)))
+    for c in range(len(classes)):
+        ours = (classes[c]["lived"] + classes[c]["age"]) / max(1, classes[c]["ended"])
+        classes[c]["job"] = classes[c]["ended"] > 0 and ours * members.AGES < longest
+
+
+@kernel
+def room_now(tb: State) -> float:
+    """What is there of the cluster: what is taken and what is free, as a share; O(hosts)."""
+    total = record.free_share(tb)
+    for h in range(len(views.hosts(tb))):
+        for i in range(views.hosts(tb)[h]["count"]):
+            total += record.size_of(tb, whole(views.slots(tb)[h, i]["shape"]))
+    return total
+
+
+@kernel
+def make(tb: State) -> None:
+    """Make a plan, and let it be in force; O(members log members + levels samples log samples)."""
+    control, classes = views.control(tb), views.classes(tb)
+    now = control["now"]
+    if control["plans"] == 0:
+        control["born"] = now
+    control["plans"] += 1
+    control["plan_at"] = now + interval(tb)
+    record.measure_cluster(tb)
+    rows = np.empty(members.most_rows(tb), np.int64)
+    count = whole(members.live_rows(tb, rows))
+    take_census(tb, rows, count)
+    room = room_now(tb)
+    above, levels, last = 0.0, whole(views.rules(tb)["levels"]), whole(0)
+    for c in range(len(classes)):
+        if classes[c]["alive"] > 0 and not classes[c]["job"]:
+            last = max(last, whole(classes[c]["level"]))
+    control["given_up"] = 0
+    for level in range(levels):
+        asked = 0.0
+        for c in range(len(classes)):
+            if classes[c]["level"] <= level:
+                asked += classes[c]["asked"]
+        plan_level(tb, rows, count, level, above, room, asked > room or level == last)
+        for c in range(len(classes)):
+            if classes[c]["level"] == level and not classes[c]["job"]:
+                above += classes[c]["asked"]
+    for c in range(len(classes)):
+        classes[c]["overloaded"] = 0
+    control["overloaded"], control["planned"] = 0, 1
+    put_in_force(tb)
+
+
+@kernel
+def put_in_force(tb: State) -> None:
+    """Let slots, queue and memories know of the plan; O(instances + hosts + queue log queue)."""
+    control = views.control(tb)
+    for h in range(len(views.hosts(tb))):
+        views.hosts(tb)[h]["sorted_until"] = -np.inf
+        views.ceilings(tb)[h]["peak"] = np.inf
+        for i in range(views.hosts(tb)[h]["count"]):
+            slot = views.slots(tb)[h, i]
+            if slot["request"] < 0:
+                slot["shift"] = SHIFT * views.instances(tb)[slot["row"]]["shift"]
+    for q in range(len(views.requests(tb))):
+        views.requests(tb)[q]["weighed"] = -np.inf
+        views.requests(tb)[q]["told"] = 0
+    for k in range(len(views.kinds(tb))):
+        views.kinds(tb)[k]["until"] = -np.inf
+    for i in range(len(views.shared(tb))):
+        views.shared(tb)[i]["batch"] = -1
+    waiting_queue.weigh_entries(tb, views.queue(tb), whole(control["queue"]))
+    waiting_queue.sort_entries(tb, views.queue(tb), control["queue"])
+    control["still_until"] = -np.inf
+
+
+@kernel
+def plan_level(
+    tb: State, rows: NDArray[np.int64], count: int, level: int, above: float, room: float, turns: bool
+) -> None:
+    """Choose whom to give up of one level, and by how much an equal must be ahead there; O(members log members +
+    samples log samples)."""
+    now, control = views.control(tb)["now"], views.control(tb)
+    most = count + whole(len(views.requests(tb)))
+    who, cls_of = np.empty(most, np.int64), np.empty(most, np.int64)
+    sizes, slack, budget = np.empty(most), np.empty(most), np.empty(most)
+    unit = np.empty(len(views.requests(tb)), np.int64)
+    for q in range(len(unit)):
+        unit[q] = -1
+    n, own, span = whole(0), 0.0, 0.0
+    for i in range(count):
+        row = rows[i]
+        kind = views.kinds(tb)[views.instances(tb)[row]["kind"]]
+        cls = whole(kind["cls"])
+        theirs, size = views.classes(tb)[cls], record.size_of(tb, whole(kind["shape"]))
+        if theirs["level"] != level or theirs["job"]:
+            continue
+        own += size
+        span = max(span, members.span_of(tb, cls))
+        q = whole(request_ledger.decider_of(tb, row))
+        if q >= 0 and unit[q] >= 0:
+            sizes[unit[q]] += size
+            continue
+        sizes[n], cls_of[n] = size, cls
+        if q >= 0:
+            unit[q], who[n] = n, -1 - q
+            slack[n] = members.slack_together(tb, q, now)
+            lived = request_ledger.owed_lifetime(tb, q, now) / max(1, views.requests(tb)[q]["live"])
+        else:
+            who[n] = row
+            slack[n] = members.slack_alone(tb, row, cls, now)
+            lived = now - views.admission(tb)[row]
+        budget[n] = members.budget_of(tb, cls, lived, now)
+        n += 1
+    for c in range(len(views.classes(tb))):
+        if views.classes(tb)[c]["level"] == level:
+            views.classes(tb)[c]["margin"] = FAR
+            views.classes(tb)[c]["patience"] = FAR
+    if n == 0:
+        return
+    was = np.zeros(n, np.int64)
+    for i in range(n):
+        was[i] = views.requests(tb)[-1 - who[i]]["shift"] != 0.0 if who[i] < 0 else views.instances(tb)[who[i]]["shift"] != 0
+    place = order_of(sizes[:n], slack[:n], budget[:n], was)
+    before = whole(0)
+    for i in range(n):
+        before += was[i]
+    ladder = np.empty(RUNGS)
+    for i in range(RUNGS):
+        ladder[i] = curve.rung(span, whole(i))
+    gone = fewest(tb, level, above, own, room, who, cls_of, sizes[:n], slack[:n], budget[:n], place, ladder, members.MARGIN)
+    if before > gone:
+        wary = fewest(tb, level, above, own, room, who, cls_of, sizes[:n], slack[:n], budget[:n], place, ladder, members.TURN)
+        gone = min(before, max(gone, wary))
+    control["given_up"] += gone
+    left, kept = 0.0, whole(0)
+    for i in range(n):
+        shift = 0.0
+        if place[i] < gone:
+            shift = AWAY - 2.0 * max(-MOST, min(MOST, slack[i]))
+        else:
+            left += max(0.0, slack[i])
+            kept += 1
+        if who[i] < 0:
+            views.requests(tb)[-1 - who[i]]["shift"] = SHIFT * np.rint(shift / SHIFT)
+        else:
+            views.instances(tb)[who[i]]["shift"] = whole(np.rint(shift / SHIFT))
+    if turns and kept > 0:
+        set_patience(tb, level, left / kept, cls_of, budget[:n])
+
+
+@kernel
+def set_patience(tb: State, level: int, left: float, cls_of: NDArray[np.int64], budget: NDArray[np.float64]) -> None:
+    """By how much more slack an equal gives its place, for each class of a level; ``left``: the mean slack of those
+    kept, seconds; O(members)."""
+    startup = views.rules(tb)["alpha"]
+    for c in range(len(views.classes(tb))):
+        theirs, total, several = views.classes(tb)[c], 0.0, whole(0)
+        if theirs["level"] != level:
+            continue
+        for i in range(len(budget)):
+            if cls_of[i] == c:
+                total += budget[i]
+                several += 1
+        if several == 0 or total <= 0.0:
+            continue
+        turn = members.turn_of(total / several, startup)
+        theirs["patience"] = max(min(turn, 0.5 * left), min(turn, startup / members.STARTS), startup)
+
+
+@kernel
+def order_of(
+    sizes: NDArray[np.float64], slack: NDArray[np.float64], budget: NDArray[np.float64], was: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Of each member its place in the order of giving up, the first first: broken ones, then the large, then those that
+    were given up before, then who has lost most; O(n log n)."""
+    n = len(sizes)
+    key = np.empty(n)
+    largest = 0.0
+    for i in range(n):
+        largest = max(largest, sizes[i])
+    for i in range(n):
+        share = slack[i] / budget[i] if budget[i] > 0.0 else -1.0
+        share = max(-10.0, min(1.0, share))
+        key[i] = -1e5 * (slack[i] <= 0.0) - 1e3 * (sizes[i] / largest) * 16.0 - 20.0 * was[i] + share
+    place = np.empty(n, np.int64)
+    order = np.empty(n, np.int64)
+    sorting.order_by(key, whole(n), order, place)
+    for i in range(n):
+        place[order[i]] = i
+    return place
+
+
+@kernel
+def fewest(
+    tb: State, level: int, above: float, own: float, room: float, who: NDArray[np.int64], cls_of: NDArray[np.int64],
+    sizes: NDArray[np.float64], slack: NDArray[np.float64], budget: NDArray[np.float64], place: NDArray[np.int64],
+    ladder: NDArray[np.float64], reserve: float,
+) -> int:
+    """How many are given up, in their order, so that the budgets of the others pay at every horizon; O(members log
+    members + samples log samples)."""
+    n, now = len(sizes), views.control(tb)["now"]
+    away, one = np.empty((len(ladder), n)), np.empty(len(ladder))
+    for i in range(n):
+        q = whole(-1 - who[i]) if who[i] < 0 else whole(-1)
+        members.may_be_away(tb, whole(who[i]), q, whole(cls_of[i]), slack[i], budget[i], reserve, now, ladder, one)
+        for h in range(len(ladder)):
+            away[h, i] = one[h]
+    suffix = np.zeros(n + 1)  # what those from a place on ask for
+    for i in range(n):
+        suffix[place[i]] = sizes[i]
+    for i in range(n):
+        suffix[n - 1 - i] += suffix[n - i]
+    step, gone = views.control(tb)["step"], whole(0)
+    base, most = np.empty(record.SAMPLES), max(n, record.SAMPLES)
+    by_away, order, scratch = np.empty(n, np.int64), np.empty(most, np.int64), np.empty(most, np.int64)
+    for h in range(len(ladder)):
+        count = whole(curve.samples_of(tb, ladder[h]))
+        record.curve_of(tb, level, count, base, order, scratch)
+        for i in range(count):
+            base[i] += above
+        sorting.order_by(away[h], whole(n), by_away, scratch)
+        low, high = gone, whole(n)
+        while low < high:
+            middle = (low + high) // 2
+            if curve.pays(
+                base, count, step, ladder[h], above - room, suffix[middle], sizes, away[h], by_away, place, middle
+            ):
+                high = middle
+            else:
+                low = middle + 1
+        gone = low
+        if gone == n:
+            break
+    return gone

@@ -1,0 +1,186 @@
+"""Who may be planned for, and for how long each may be away: its budget, and what of it comes back in time.
+
+A *member* is an instance whose own ledger decides, or a request of several whose ledger does. Its letters, in seconds:
+
+    V     its slack, were all of it away from now on
+    B     the budget of its window, or of what it has lived of it
+    back  what returns within the next H: of a rolling window what was lost between t - W and t - W + H, of one that is
+          not full yet what it earns by running, of a calendar the next window's budget
+    m     V + back - margin B - startup, over 1 + startup / turn: for so long it may be away within H, in turns
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slacktide.kernels.plan.record import window_of
+from slacktide.kernels.qos import request_ledger, request_windows, window_ledger
+from slacktide.kernels.qos.metric import entitled
+from slacktide.kernels.runtime.compiling import kernel, leaf, whole
+from slacktide.kernels.tables import views
+from slacktide.kernels.tables.log_records import RETURNS, RETURNS_PREEMPTED
+from slacktide.kernels.tables.schema import DONE, FUTURE, REMOVED, Records, State
+from slacktide.kernels.tables.window_records import CALENDAR, LIFETIME, ROLLING
+
+YOUNG = 0.02  # of the window: a budget that has just begun to accrue counts as that of so much of it
+TURN = 0.15  # of the budget, by which an equal must have more to give its place
+LONGEST_TURN = 0.8
+STARTS = 0.1  # start-ups may cost so much of a budget
+MARGIN = 0.03  # of the budget is held back
+AGES = 10  # a class whose members live for less than a window's tenth has jobs
+
+
+@kernel
+def live_rows(tb: State, rows: NDArray[np.int64]) -> int:
+    """All instances that are admitted and not gone into ``rows``, each once; how many; O(instances)."""
+    control, count = views.control(tb), whole(0)
+    if views.rules(tb)["live"]:
+        for row in range(len(views.instances(tb))):
+            state = views.instances(tb)[row]["state"]
+            if state != FUTURE and state != DONE and state != REMOVED and views.owner(tb)[row] >= 0:
+                rows[count] = row
+                count += 1
+        return count
+    for h in range(len(views.hosts(tb))):
+        for i in range(views.hosts(tb)[h]["count"]):
+            rows[count] = views.slots(tb)[h, i]["row"]
+            count += 1
+    for i in range(control["queue"]):
+        rows[count] = views.queue(tb)[i]["row"]
+        count += 1
+    for i in range(control["incoming"]):
+        rows[count] = views.incoming(tb)[i]["row"]
+        count += 1
+    for i in range(control["heap"]):
+        event = views.heap(tb)[i]
+        if event["kind"] == RETURNS or event["kind"] == RETURNS_PREEMPTED:
+            rows[count] = event["row"]
+            count += 1
+    return count
+
+
+@leaf
+def most_rows(tb: State) -> int:
+    """At least as many as :func:`live_rows` may find; O(hosts)."""
+    control = views.control(tb)
+    if views.rules(tb)["live"]:
+        return whole(len(views.instances(tb)))
+    count = whole(control["queue"] + control["incoming"] + control["heap"])
+    for h in range(len(views.hosts(tb))):
+        count += views.hosts(tb)[h]["count"]
+    return count
+
+
+@leaf
+def span_of(tb: State, cls: int) -> float:
+    """Seconds over which a class is planned for: its window, or how long its members live; O(1).
+
+    That is what they have lived so far by those that have ended, as for times to a failure of which some are not over.
+    """
+    theirs = views.classes(tb)[cls]
+    if theirs["windowed"] != LIFETIME:
+        return window_of(tb, cls)
+    return max(1.0, (theirs["lived"] + theirs["age"]) / max(1, theirs["ended"]))
+
+
+@leaf
+def turn_of(budget: float, startup: float) -> float:
+    """By how many seconds of slack an equal must be ahead to give its place, with this budget; O(1)."""
+    return min(LONGEST_TURN * budget, max(TURN * budget, startup / STARTS))
+
+
+@kernel
+def slack_alone(tb: State, row: int, cls: int, now: float) -> float:
+    """V of an instance whose own ledger decides; O(outages)."""
+    alpha = views.rules(tb)["alpha"]
+    if window_ledger.keeps_account(tb, row, cls):
+        return window_ledger.slack_at(tb, row, cls, now) + alpha
+    lived = now - views.admission(tb)[row]
+    return entitled(window_ledger.received_at(tb, row, now), views.classes(tb)[cls]["slo"]) - lived
+
+
+@kernel
+def slack_together(tb: State, q: int, now: float) -> float:
+    """V of a request, were all its instances away; O(outages)."""
+    request = views.requests(tb)[q]
+    if request_windows.is_windowed(tb, q):
+        up = whole(request_ledger.counting(request, views.rules(tb)["accounting"]))
+        return request_windows.slack(tb, q, up, 0.0, now)
+    return request_ledger.ahead(tb, q, now, 0.0) / max(1, request["live"])
+
+
+@leaf
+def budget_of(tb: State, cls: int, lived: float, now: float) -> float:
+    """B of a member of a class that has lived so many seconds; O(1)."""
+    theirs = views.classes(tb)[cls]
+    span = span_of(tb, cls)
+    if theirs["whole_budget"]:
+        return theirs["grant"]
+    if theirs["windowed"] == CALENDAR:
+        lived = min(lived, now - theirs["begins"])
+    if theirs["windowed"] != LIFETIME:
+        lived = min(lived, span)
+    return (1.0 - theirs["slo"]) * max(lived, YOUNG * span)
+
+
+@kernel
+def add_outages(
+    tb: State, account: Records, since: float, length: float, now: float, ladder: NDArray[np.float64], back: NDArray[np.float64]
+) -> None:
+    """Add to ``back`` what of the outages that count leaves a rolling window within each of ``ladder``; O(outages)."""
+    outages, k, before = views.outages(tb), whole(account["head"]), account["dropped"]
+    counts = False
+    while k != 0:
+        counts = counts or k == account["cursor"]
+        before += outages[k]["length"]
+        if counts:
+            leaves = since + outages[k]["at"] + before + length - now
+            for i in range(len(ladder)):
+                if leaves <= ladder[i]:
+                    back[i] += outages[k]["length"]
+        k = whole(outages[k]["next"])
+
+
+@kernel
+def add_growth(
+    tb: State, cls: int, lived: float, slack: float, now: float, ladder: NDArray[np.float64], back: NDArray[np.float64]
+) -> None:
+    """Add to ``back`` what a budget grows by within each of ``ladder``; O(ladder)."""
+    theirs = views.classes(tb)[cls]
+    left = np.inf
+    if theirs["windowed"] == ROLLING:
+        left = max(0.0, theirs["length"] - lived)
+    elif theirs["windowed"] == CALENDAR:
+        left = theirs["ends"] - now
+    for i in range(len(ladder)):
+        if not theirs["whole_budget"]:
+            back[i] += (1.0 - theirs["slo"]) * max(0.0, min(ladder[i], left) - max(0.0, slack))
+        if theirs["windowed"] == CALENDAR and ladder[i] > left:
+            over = ladder[i] - left
+            back[i] += theirs["next_grant"] if theirs["whole_budget"] else (1.0 - theirs["slo"]) * over
+
+
+@kernel
+def may_be_away(
+    tb: State, row: int, q: int, cls: int, slack: float, budget: float, reserve: float, now: float,
+    ladder: NDArray[np.float64], out: NDArray[np.float64],
+) -> None:
+    """M of a member at each horizon into ``out``, seconds; ``reserve`` of its budget is held back; O(outages)."""
+    theirs, startup = views.classes(tb)[cls], views.rules(tb)["alpha"]
+    out[:] = 0.0
+    if q >= 0:
+        lived = request_ledger.owed_lifetime(tb, q, now)
+        if not request_windows.is_windowed(tb, q):
+            lived /= max(1, views.requests(tb)[q]["live"])
+        elif theirs["windowed"] == ROLLING:
+            add_outages(tb, views.request_accounts(tb)[q], views.stretches(tb)[q]["begun"], theirs["length"], now, ladder, out)
+    else:
+        lived = now - views.admission(tb)[row]
+        if theirs["windowed"] == ROLLING and window_ledger.keeps_account(tb, row, cls):
+            add_outages(tb, views.accounts(tb)[row], views.admission(tb)[row], theirs["length"], now, ladder, out)
+    add_growth(tb, cls, lived, slack, now, ladder, out)
+    turn = turn_of(budget, startup)
+    for i in range(len(ladder)):
+        least = max(0.0, slack + out[i] - reserve * budget - startup)
+        out[i] = least / (1.0 + startup / turn) if turn > 0.0 else 0.0

@@ -1,0 +1,199 @@
+"""How much room there was: a record of the shortage, as long as the longest window, by level of importance.
+
+A sample says of each level what it and those above could use, and what jobs of it and above asked for; both as shares
+of what all hosts have, of the resource of which an instance asks for the largest share. While somebody who is kept
+waits, what his level could use is the room that those kept hold: holes in which only others fit do not count. So
+fragmentation, rules about neighbours and failures enter as measured.
+
+The record has :data:`SAMPLES` places. While it is younger than the longest window its samples move apart as they become
+more, so that half of them at least are always there; later it is a ring.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slacktide.kernels.plan import sorting
+from slacktide.kernels.qos import request_ledger
+from slacktide.kernels.runtime.compiling import kernel, leaf, whole
+from slacktide.kernels.tables import views
+from slacktide.kernels.tables.schema import State
+from slacktide.kernels.tables.window_records import CALENDAR, LIFETIME, ROLLING
+
+SAMPLES = 2048
+FIRST_STEP = 1.0  # seconds between the first samples
+
+
+@leaf
+def size_of(tb: State, shape: int) -> float:
+    """What a demand takes of all hosts, as the largest share of any resource; O(resources)."""
+    most, whole_cluster = 0.0, views.room(tb)
+    for r in range(views.demand(tb).shape[1]):
+        if whole_cluster[r] > 0.0:
+            most = max(most, views.demand(tb)[shape, r] / whole_cluster[r])
+    return most
+
+
+@kernel
+def measure_cluster(tb: State) -> None:
+    """Note what all hosts have, up or down, by resource; O(hosts * resources)."""
+    whole_cluster, capacity = views.room(tb), views.capacity(tb)
+    whole_cluster[:] = 0.0
+    for h in range(capacity.shape[0]):
+        for r in range(capacity.shape[1]):
+            whole_cluster[r] += capacity[h, r]
+
+
+@kernel
+def free_share(tb: State) -> float:
+    """What is free on hosts that are up, as the least share of any resource that hosts have; O(hosts * resources)."""
+    whole_cluster, free = views.room(tb), views.free(tb)
+    least = np.inf
+    for r in range(free.shape[1]):
+        if whole_cluster[r] <= 0.0:
+            continue
+        total = 0.0
+        for h in range(free.shape[0]):
+            if not views.hosts(tb)[h]["down"]:
+                total += max(0, free[h, r])
+        least = min(least, total / whole_cluster[r])
+    return least if least < np.inf else 0.0
+
+
+@leaf
+def is_given_up(tb: State, row: int) -> bool:
+    """Whether the present plan gives up an instance, or the request whose ledger decides for it; O(1)."""
+    q = request_ledger.decider_of(tb, row)
+    if q >= 0:
+        return views.requests(tb)[q]["shift"] != 0.0
+    return views.instances(tb)[row]["shift"] != 0
+
+
+@leaf
+def class_of(tb: State, row: int) -> int:
+    """The class of an instance; O(1)."""
+    return whole(views.kinds(tb)[views.instances(tb)[row]["kind"]]["cls"])
+
+
+@kernel
+def take_sample(tb: State, at: int) -> None:
+    """Write how things stand into place ``at`` of the record; O(hosts + instances)."""
+    usable, jobs = views.usable(tb), views.jobs_asked(tb)
+    levels, control = usable.shape[0], views.control(tb)
+    kept, given, waits = np.zeros(levels), np.zeros(levels), whole(levels)
+    for level in range(levels):
+        jobs[level, at] = 0.0
+    inside, somebody_waits = 0.0, False
+    for h in range(len(views.hosts(tb))):
+        for i in range(views.hosts(tb)[h]["count"]):
+            slot = views.slots(tb)[h, i]
+            theirs, size = views.classes(tb)[slot["cls"]], size_of(tb, whole(slot["shape"]))
+            inside += size
+            if is_given_up(tb, whole(slot["row"])):
+                given[theirs["level"]] += size
+            else:
+                kept[theirs["level"]] += size
+            if theirs["job"]:
+                jobs[theirs["level"], at] += size
+    for place in range(control["queue"] + control["incoming"]):
+        entry = views.queue(tb)[place] if place < control["queue"] else views.incoming(tb)[place - control["queue"]]
+        kind = views.kinds(tb)[entry["kind"]]
+        theirs = views.classes(tb)[kind["cls"]]
+        somebody_waits = True
+        if theirs["job"]:
+            jobs[theirs["level"], at] += size_of(tb, whole(kind["shape"]))
+        elif not is_given_up(tb, whole(entry["row"])):
+            waits = min(waits, whole(theirs["level"]))
+    room = inside if somebody_waits else inside + free_share(tb)
+    held = 0.0
+    for level in range(levels):
+        held += kept[level]
+        usable[level, at] = held if level >= waits else room
+        held += given[level]
+        if level > 0:
+            jobs[level, at] += jobs[level - 1, at]
+
+
+@kernel
+def longest_window(tb: State) -> float:
+    """Seconds of the longest window of any class, inf where one promises over a lifetime; O(classes)."""
+    longest = 0.0
+    for c in range(len(views.classes(tb))):
+        longest = max(longest, window_of(tb, whole(c)))
+    return longest
+
+
+@leaf
+def window_of(tb: State, cls: int) -> float:
+    """Seconds of the window of a class; inf for a lifetime; O(1)."""
+    theirs = views.classes(tb)[cls]
+    if theirs["windowed"] == ROLLING:
+        return theirs["length"]
+    if theirs["windowed"] == CALENDAR:
+        return theirs["ends"] - theirs["begins"]
+    return np.inf
+
+
+@kernel
+def thin_out(tb: State) -> None:
+    """The record is full, and the longest window longer: keep every other sample; O(levels * samples)."""
+    control = views.control(tb)
+    for level in range(views.usable(tb).shape[0]):
+        for i in range(SAMPLES // 2):
+            views.usable(tb)[level, i] = views.usable(tb)[level, 2 * i + 1]
+            views.jobs_asked(tb)[level, i] = views.jobs_asked(tb)[level, 2 * i + 1]
+    control["samples"] = SAMPLES // 2
+    control["step"] *= 2.0
+
+
+@kernel
+def pass_time(tb: State, now: float) -> None:
+    """It is ``now``, and since the last change things stood as they do; O(1), with a sample O(hosts + instances)."""
+    control = views.control(tb)
+    if not views.rules(tb)["plans"] or now <= control["sample_at"]:
+        return
+    if control["samples"] == 0 and control["queue"] + control["incoming"] + control["placed_now"] == 0:
+        control["sample_at"] = now  # nobody has come yet
+        return
+    if control["step"] == 0.0:
+        control["step"] = FIRST_STEP
+    if control["samples"] >= SAMPLES and control["step"] * SAMPLES < longest_window(tb):
+        thin_out(tb)
+    first = whole(-1)
+    while control["sample_at"] < now:
+        at = whole(control["samples"] % SAMPLES)
+        if first < 0:
+            take_sample(tb, at)
+            first = at
+        else:
+            for level in range(views.usable(tb).shape[0]):
+                views.usable(tb)[level, at] = views.usable(tb)[level, first]
+                views.jobs_asked(tb)[level, at] = views.jobs_asked(tb)[level, first]
+        control["samples"] += 1
+        control["sample_at"] += control["step"]
+        if control["samples"] == SAMPLES and control["step"] * SAMPLES < longest_window(tb):
+            thin_out(tb)
+            first = whole(-1)
+
+
+@leaf
+def kept_samples(tb: State) -> int:
+    """How many samples the record has; O(1)."""
+    return min(whole(views.control(tb)["samples"]), whole(SAMPLES))
+
+
+@kernel
+def curve_of(
+    tb: State, level: int, count: int, out: NDArray[np.float64], order: NDArray[np.int64], scratch: NDArray[np.int64]
+) -> None:
+    """What was missing for jobs above ``level`` alone (negative: left for others) in the last ``count`` samples, the
+    largest first, into ``out``; O(samples log samples)."""
+    end, missing = whole(views.control(tb)["samples"]), np.empty(count)
+    for i in range(count):
+        at = (end - count + i) % SAMPLES
+        above = views.jobs_asked(tb)[level - 1, at] if level > 0 else 0.0
+        missing[i] = views.usable(tb)[level, at] - above
+    sorting.order_by(missing, count, order, scratch)
+    for i in range(count):
+        out[i] = -missing[order[i]]
