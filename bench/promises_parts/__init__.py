@@ -1,0 +1,1 @@
+"""Parts of bench/promises.py: the inputs, and what a run of one of them came to."""
